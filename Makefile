@@ -1,0 +1,76 @@
+# Larder. `make demo` shows it, `make test` checks it; both install what they miss on Debian 12 or 13.
+.PHONY: demo demo-reset install test test-unit test-web test-system test-browser test-soak test-container lint types bench appliance clean
+AT ?=
+VENV := build/venv
+PYTHON := $(VENV)/bin/python
+PYTEST := $(VENV)/bin/python -m pytest
+IMAGE := python3 -m deploy.image
+
+demo: appliance-tools
+	$(IMAGE) demo
+
+demo-reset:
+	$(IMAGE) demo-reset
+
+install:
+	deploy/install
+
+# --- what development needs ---------------------------------------------------------------------------------
+appliance-tools:
+	deploy/image/need qemu-system-x86_64=qemu-system-x86 qemu-img=qemu-utils mmdebstrap mkfs.ext4=e2fsprogs ssh=openssh-client /usr/share/keyrings/debian-archive-keyring.gpg=debian-archive-keyring
+
+browser-tools:
+	deploy/image/need chromium smbclient nfs-ls=libnfs-utils fc-list=fontconfig
+
+$(VENV)/ready: requirements-dev.lock
+	deploy/image/need $(shell python3 -c 'import ensurepip' 2>/dev/null || echo python3-venv=python3-venv)
+	rm -rf $(VENV)
+	python3 -m venv $(VENV)
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	touch $@
+
+# --- checks -------------------------------------------------------------------------------------------------
+lint: $(VENV)/ready
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+
+types: $(VENV)/ready
+	$(VENV)/bin/mypy
+
+ifneq ($(AT),)
+test: $(VENV)/ready appliance-tools browser-tools
+	$(PYTEST) $(AT)
+else
+test: lint types appliance-tools browser-tools
+	$(PYTEST) tests/unit tests/web tests/system tests/browser
+endif
+
+test-unit: $(VENV)/ready
+	$(PYTEST) $(or $(AT),tests/unit)
+
+test-web: $(VENV)/ready
+	$(PYTEST) $(or $(AT),tests/web)
+
+test-system: $(VENV)/ready appliance-tools browser-tools
+	$(PYTEST) $(or $(AT),tests/system)
+
+test-browser: $(VENV)/ready appliance-tools browser-tools
+	$(PYTEST) $(or $(AT),tests/browser)
+
+test-soak: $(VENV)/ready appliance-tools browser-tools
+	$(PYTEST) -m soak $(or $(AT),tests)
+
+test-container: $(VENV)/ready
+	$(PYTHON) -m deploy.container
+
+bench: $(VENV)/ready appliance-tools
+	$(PYTHON) -m tests.benchmarks
+
+# The locked versions; run it to take newer ones.
+lock: $(VENV)/ready
+	$(VENV)/bin/pip install --quiet uv
+	$(VENV)/bin/uv pip compile -q --universal --generate-hashes --python-version 3.11 --no-emit-index-url --no-header pyproject.toml -o requirements.lock
+	$(VENV)/bin/uv pip compile -q --universal --generate-hashes --python-version 3.11 --no-emit-index-url --no-header --group dev pyproject.toml -o requirements-dev.lock
+
+clean:
+	rm -rf build

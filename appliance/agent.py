@@ -1,0 +1,147 @@
+"""The only root code: answer one request, then exit.
+
+systemd starts it for each connection on ``/run/larder/agent.sock`` with the connection as standard input. A request
+is one line of JSON; replies are lines of JSON, the last of which holds ``outcome``, ``facts`` or ``refused``. Web and
+worker are taken to be hostile: every field is validated here by its own grammar, whoever validated it before.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import struct
+import sys
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from appliance import command, execution, journal, names, places
+from appliance.errors import LarderError, Refused, explain
+from appliance.facts import Facts
+from appliance.operations import Registered
+from appliance.reading import read_facts
+
+LONGEST_REQUEST = 256 * 1024
+MOST_DISKS = 128
+
+
+class Run(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="verb", tag="run"):
+    """Run an operation under a job's id, once; asked again, follow it or tell its end."""
+
+    job: str
+    digest: str
+    operation: Registered
+
+    def __post_init__(self) -> None:
+        names.job_id(self.job)
+
+
+class Follow(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="verb", tag="follow"):
+    """Tell the progress and the end of a job that the agent knows."""
+
+    job: str
+
+    def __post_init__(self) -> None:
+        names.job_id(self.job)
+
+
+class Stop(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="verb", tag="stop"):
+    """Ask a job to stop before its next step."""
+
+    job: str
+
+    def __post_init__(self) -> None:
+        names.job_id(self.job)
+
+
+class ReadSmart(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="verb", tag="read-smart"):
+    """What drives say of themselves, without waking one that sleeps."""
+
+    disks: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.disks) > MOST_DISKS:
+            raise Refused(f"At most {MOST_DISKS} disks at once.")
+        for path in self.disks:
+            names.by_id(path)
+
+
+Request = Run | Follow | Stop | ReadSmart
+
+
+def decode(line: bytes) -> Request:
+    """A request from its line. Raises Refused."""
+    if len(line) > LONGEST_REQUEST:
+        raise Refused("The request is too long.")
+    try:
+        return msgspec.json.decode(line, type=Request)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise Refused(f"That is not a request that the agent knows: {error}") from error
+
+
+def smart_of(path: str) -> object:
+    """The JSON of smartctl for one disk; smartctl's exit status is a bit mask, so any is accepted."""
+    result = command.run(["smartctl", "--json", "-n", "standby", "-a", path], timeout=30, accept=range(256))
+    try:
+        return json.loads(result.stdout)
+    except ValueError:
+        return None
+
+
+def answer(line: bytes, send: Callable[[dict[str, Any]], None], facts: Callable[[], Facts] = read_facts) -> None:
+    """Answer one request; whatever it holds, something is sent and nothing is raised."""
+    try:
+        match decode(line):
+            case Run(job, digest, operation):
+                execution.execute(job, operation, digest, facts, send)
+            case Follow(job):
+                if journal.read(job) is None:
+                    send({"outcome": execution.outcome(None)})
+                else:
+                    execution.follow(job, facts, send)
+            case Stop(job):
+                send({"outcome": {"stopping": execution.ask_to_stop(job)}})
+            case ReadSmart(disks):
+                send({"facts": {path: smart_of(path) for path in disks}})
+    except Refused as refusal:
+        send({"refused": [{"text": reason.text, "field": reason.field} for reason in refusal.reasons]})
+    except Exception as error:
+        if not isinstance(error, LarderError):
+            traceback.print_exc()
+        send({"refused": [{"text": explain(error), "field": ""}]})
+
+
+def allowed(connection: socket.socket) -> bool:
+    """Only root and the owner of Larder's own folders may ask."""
+    _pid, uid, _gid = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+    return uid in {0, places.SECRETS.stat().st_uid}
+
+
+def main() -> None:
+    """Serve the connection on standard input."""
+    connection = socket.socket(fileno=os.dup(0))
+    if not allowed(connection):
+        sys.exit("larder-agent: refused a connection from another user")
+    connection.settimeout(30)
+    received = b""
+    while b"\n" not in received and len(received) <= LONGEST_REQUEST:
+        part = connection.recv(65536)
+        if not part:
+            break
+        received += part
+
+    def send(message: dict[str, Any]) -> None:
+        try:
+            connection.sendall(json.dumps(message).encode() + b"\n")
+        except OSError:
+            # Whoever asked is gone. The work goes on: the journal keeps what becomes of it.
+            pass
+
+    answer(received.partition(b"\n")[0], send)
+
+
+if __name__ == "__main__":
+    main()

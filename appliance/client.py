@@ -1,0 +1,56 @@
+"""How web and worker reach the agent: one connection, one request, replies as they come."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+from appliance import places
+from appliance.errors import Failed, Reason, Refused
+from appliance.names import job_id
+
+SECONDS_TO_CONNECT = 10
+SECONDS_OF_SILENCE = 6 * 3600
+
+
+def ask(request: dict[str, Any], *, silence: float = SECONDS_OF_SILENCE) -> Iterator[dict[str, Any]]:
+    """Send a request and yield the replies. Raises Failed where the agent is out of reach, Refused where it refuses."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(SECONDS_TO_CONNECT)
+        try:
+            connection.connect(str(places.AGENT_SOCKET))
+            connection.sendall(json.dumps(request).encode() + b"\n")
+            connection.settimeout(silence)
+            for line in connection.makefile("rb"):
+                reply = json.loads(line)
+                if "refused" in reply:
+                    raise Refused(*(Reason(reason["text"], reason["field"]) for reason in reply["refused"]))
+                yield reply
+        except (OSError, ValueError) as error:
+            raise Failed("Larder's agent does not answer", str(error)) from error
+
+
+def last(request: dict[str, Any], *, silence: float = 120) -> dict[str, Any]:
+    """The last reply to a request. Raises as ``ask``; Failed where there was none."""
+    reply: dict[str, Any] = {}
+    for message in ask(request, silence=silence):
+        reply = message
+    if not reply:
+        raise Failed("Larder's agent ended without an answer")
+    return reply
+
+
+def leave_secret(job: str, secret: str) -> None:
+    """Put a passphrase or password where the agent finds it, readable to nobody else, on a file system in memory."""
+    path = places.SECRETS / job_id(job)
+    handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    with os.fdopen(handle, "wb") as file:
+        file.write(secret.encode())
+
+
+def forget_secret(job: str) -> None:
+    """Remove the secret of a job that will not run."""
+    (places.SECRETS / job_id(job)).unlink(missing_ok=True)

@@ -1,0 +1,107 @@
+"""The one place that starts a process: an argument list, no shell, a fixed locale, a time limit."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from appliance.errors import Bug, Failed
+
+log = logging.getLogger(__name__)
+
+ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C", "TZ": "UTC"}
+# A process that does not end after SIGKILL sits in the kernel (a suspended pool). It is left there, not waited for.
+SECONDS_TO_DIE = 2.0
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a process left: exit status, both outputs as text, and how long it took in seconds."""
+
+    argv: tuple[str, ...]
+    status: int
+    stdout: str
+    stderr: str
+    seconds: float
+
+
+class CommandFailed(Failed):
+    """The command ended with a status that was not accepted."""
+
+    def __init__(self, result: Result) -> None:
+        self.result = result
+        super().__init__(f"{result.argv[0]} ended with status {result.status}", result.stderr or result.stdout)
+
+
+class CommandMissing(Failed):
+    """The tool is not installed: a fact to show, not a crash."""
+
+
+class CommandTimedOut(Failed):
+    """The command did not end in its time and was killed; ``pid`` is set where even that did not end it."""
+
+    def __init__(self, argv: Sequence[str], seconds: float, pid: int | None) -> None:
+        self.pid = pid
+        super().__init__(f"{argv[0]} did not answer within {seconds:.0f} seconds")
+
+
+def run(
+    argv: Sequence[str], *, timeout: float = 60, given: str | None = None, accept: Collection[int] = (0,)
+) -> Result:
+    """Run ``argv`` and return its result.
+
+    ``given`` goes to standard input, which is the way for secrets: it is neither logged nor seen in ``ps``.
+    Raises CommandFailed for a status not in ``accept``, CommandMissing, CommandTimedOut; Failed where no process starts.
+    """
+    if not argv or any("\0" in word for word in argv):
+        raise Bug("a command needs words without NUL bytes")
+    started = time.monotonic()
+    try:
+        process = subprocess.Popen(
+            list(argv),
+            stdin=subprocess.PIPE if given is not None else subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=ENVIRONMENT,
+            start_new_session=True,
+        )
+    except FileNotFoundError as error:
+        raise CommandMissing(f"{argv[0]} is not installed on this system") from error
+    except PermissionError as error:
+        raise CommandMissing(f"{argv[0]} may not be run here") from error
+    except OSError as error:
+        raise Failed(f"{argv[0]} could not be started", str(error)) from error
+    try:
+        out, err = process.communicate(given.encode() if given is not None else None, timeout=timeout)
+    except subprocess.TimeoutExpired as error:
+        raise CommandTimedOut(argv, timeout, end(process)) from error
+    seconds = time.monotonic() - started
+    result = Result(
+        tuple(argv), process.returncode, out.decode(errors="replace"), err.decode(errors="replace"), seconds
+    )
+    log.debug("%s: status %d in %.2f s", " ".join(argv), result.status, seconds)
+    if result.status not in accept:
+        raise CommandFailed(result)
+    return result
+
+
+def end(process: subprocess.Popen[bytes]) -> int | None:
+    """Kill a process and its children; its pid where the kernel will not let it go, else None."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    try:
+        process.wait(SECONDS_TO_DIE)
+    except subprocess.TimeoutExpired:
+        return process.pid
+    finally:
+        for stream in (process.stdout, process.stderr, process.stdin):
+            if stream:
+                stream.close()
+    return None

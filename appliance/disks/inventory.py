@@ -1,0 +1,134 @@
+"""Which disks are in the box, what they are, and what is on them, from ``lsblk`` and ``/dev/disk/by-id``.
+
+Nothing here opens a disk: ``lsblk`` answers from sysfs and udev's database, so a sleeping disk sleeps on.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from appliance import command
+from appliance.errors import Failed
+from appliance.facts import Disk, Pool, Use
+
+BY_ID = Path("/dev/disk/by-id")
+COLUMNS = "NAME,PATH,TYPE,SIZE,MODEL,SERIAL,ROTA,LOG-SEC,PHY-SEC,TRAN,FSTYPE,LABEL,UUID,MOUNTPOINTS,PTTYPE,RM"
+# The name that says model and serial is the one a person can compare with the sticker; a bare WWN is the last choice.
+PREFERENCE = ("ata-", "nvme-", "scsi-", "usb-", "virtio-", "mmc-", "wwn-")
+SMALLEST = 64 * 2**20  # ZFS's least size of a device (SPA_MINDEVSIZE)
+
+
+def stable_names(links: Mapping[str, str]) -> dict[str, str]:
+    """Kernel name → best by-id path, from ``{link name: kernel name}``."""
+
+    def rank(link: str) -> tuple[int, int, str]:
+        order = next((at for at, prefix in enumerate(PREFERENCE) if link.startswith(prefix)), len(PREFERENCE))
+        return (order + (10 if link.startswith("nvme-eui.") or link.startswith("nvme-nvme.") else 0), len(link), link)
+
+    best: dict[str, str] = {}
+    for link in sorted(links, key=rank):
+        best.setdefault(links[link], str(BY_ID / link))
+    return best
+
+
+def read_links() -> dict[str, str]:
+    try:
+        return {link.name: link.resolve().name for link in BY_ID.iterdir()}
+    except FileNotFoundError:
+        return {}
+
+
+def nodes(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """A block device and everything made from it."""
+    yield row
+    for child in row.get("children") or ():
+        yield from nodes(child)
+
+
+def uses_of(row: Mapping[str, Any], pool_of: Mapping[str, Pool], live: Mapping[str, Pool]) -> Iterator[Use]:
+    """Every reason why this disk is not free, worst first."""
+    parts = list(nodes(row))
+    mounts = [mount for part in parts for mount in part.get("mountpoints") or () if mount]
+    if any(mount == "/" or mount.startswith(("/boot", "/usr", "/var")) for mount in mounts):
+        yield Use("system", "holds the system")
+    elif "[SWAP]" in mounts:
+        yield Use("swap", "is used as swap")
+    elif mounts:
+        yield Use("mounted", f"is in use at {mounts[0]}")
+    for pool in {
+        pool_of[part["name"]].guid: pool_of[part["name"]] for part in parts if part["name"] in pool_of
+    }.values():
+        yield Use("pool", f"part of the pool {pool.name}", str(pool.guid), pool.name)
+    if any(part.get("type") not in {"disk", "part"} for part in parts):
+        yield Use("raid", "part of a RAID set, a logical volume or an encrypted volume")
+    seen: set[tuple[str, str]] = set()
+    for part in parts:
+        kind, label, identity = part.get("fstype") or "", part.get("label") or "", part.get("uuid") or ""
+        if not kind or (kind, identity) in seen or part["name"] in pool_of:
+            continue
+        seen.add((kind, identity))
+        if kind == "zfs_member":
+            if identity in live:
+                name = live[identity].name
+                yield Use("pool", f"belongs to the pool {name}, which does not use it at the moment", identity, name)
+                continue
+            yield Use(
+                "exported", f"holds the pool {label or 'without a name'}, which is not in use here", identity, label
+            )
+        elif kind in {"linux_raid_member", "LVM2_member"}:
+            yield Use("raid", f"part of a set of disks ({kind})", identity)
+        else:
+            yield Use("old", f"holds {kind} data" + (f" called {label}" if label else ""), identity)
+    if not seen and not mounts and row.get("pttype") and not any(part["name"] in pool_of for part in parts):
+        yield Use("old", f"has a partition table ({row['pttype']})")
+
+
+def disks_from(listing: Mapping[str, Any], links: Mapping[str, str], pools: Iterable[Pool]) -> Iterator[Disk]:
+    """The disks of an ``lsblk -J -b`` object; loop devices, CD drives and the like are passed over."""
+    stable = stable_names(links)
+    pool_of: dict[str, Pool] = {}
+    live: dict[str, Pool] = {}
+    for pool in pools:
+        live[str(pool.guid)] = pool
+        for device in pool.devices():
+            if device.state in {"REMOVED", "UNAVAIL"}:
+                continue
+            link = Path(device.path).name
+            pool_of[links.get(link, link)] = pool
+    for row in listing.get("blockdevices") or ():
+        size = int(row.get("size") or 0)
+        if (
+            row.get("type") != "disk"
+            or size < SMALLEST
+            or row["name"].startswith(("zd", "zram", "ram", "loop", "sr", "fd"))
+        ):
+            continue
+        yield Disk(
+            path=stable.get(row["name"], ""),
+            name=row["name"],
+            serial=(row.get("serial") or "").strip(),
+            model=(row.get("model") or "").strip(),
+            size=size,
+            logical_sector=int(row.get("log-sec") or 512),
+            physical_sector=int(row.get("phy-sec") or 512),
+            rotational=bool(row.get("rota")),
+            bus=row.get("tran") or ("virtio" if row["name"].startswith("vd") else ""),
+            removable=bool(row.get("rm")),
+            uses=tuple(uses_of(row, pool_of, live)),
+            content=tuple(
+                part["name"] for part in reversed(list(nodes(row))) if part.get("fstype") or part.get("pttype")
+            ),
+        )
+
+
+def read(pools: Iterable[Pool]) -> tuple[Disk, ...]:
+    """The disks that are there now. Raises Failed."""
+    result = command.run(["lsblk", "-J", "-b", "-o", COLUMNS], timeout=20)
+    try:
+        listing = json.loads(result.stdout)
+    except ValueError as error:
+        raise Failed("lsblk printed something that is not JSON", result.stdout[:200]) from error
+    return tuple(sorted(disks_from(listing, read_links(), pools), key=lambda disk: disk.path or disk.name))

@@ -1,0 +1,217 @@
+"""What is so on the box, as plain frozen values. Collectors read them, rows keep them, operations plan by them.
+
+Bytes are ``int``, times are aware datetimes, guids are ``int`` (ZFS's 64 bits). Nothing here reads anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+
+@dataclass(frozen=True)
+class Vdev:
+    """One node of a pool's tree: the pool's root, a group (mirror, raidz) or a device."""
+
+    name: str
+    kind: str  # root, mirror, raidz, draid, disk, file, spare, replacing, missing, hole, indirect
+    guid: int
+    state: str  # ONLINE, DEGRADED, FAULTED, OFFLINE, UNAVAIL, REMOVED; spares: AVAIL, INUSE
+    role: str = "normal"  # normal, log, cache, spare, special, dedup
+    path: str = ""
+    read_errors: int = 0
+    write_errors: int = 0
+    checksum_errors: int = 0
+    slow_ios: int = 0
+    size: int = 0
+    children: tuple[Vdev, ...] = ()
+
+    def devices(self) -> Iterator[Vdev]:
+        """The disks and files below, in order."""
+        if not self.children:
+            yield self
+        for child in self.children:
+            yield from child.devices()
+
+    @property
+    def parity(self) -> int:
+        """How many of its devices a group can lose; the name of a raidz says it (``raidz2-0``)."""
+        if self.kind in {"mirror", "replacing", "spare"}:
+            return max(len(self.children) - 1, 0)
+        digits = self.name.removeprefix("raidz").removeprefix("draid")[:1]
+        return int(digits) if self.kind in {"raidz", "draid"} and digits.isdigit() else 0
+
+
+@dataclass(frozen=True)
+class Scan:
+    """A scrub or resilver as ``scan_stats`` tells it."""
+
+    kind: str  # scrub, resilver
+    state: str  # scanning, finished, canceled, paused
+    started: datetime
+    ended: datetime | None
+    to_examine: int
+    examined: int
+    issued: int
+    errors: int
+    repaired: int = 0
+
+    @property
+    def percent(self) -> int:
+        if self.state == "finished":
+            return 100
+        return min(99, self.issued * 100 // self.to_examine) if self.to_examine else 0
+
+
+@dataclass(frozen=True)
+class Pool:
+    name: str
+    guid: int
+    state: str
+    vdevs: tuple[Vdev, ...] = ()  # data groups first, then log, cache, spare, special, dedup by their role
+    scan: Scan | None = None
+    errors: int = 0
+    status: str = ""
+    action: str = ""
+    size: int = 0
+    allocated: int = 0
+    free: int = 0
+
+    def devices(self) -> Iterator[Vdev]:
+        for vdev in self.vdevs:
+            yield from vdev.devices()
+
+    @property
+    def failures_left(self) -> int:
+        """How many more devices may fail for certain without losing data: the weakest data group decides."""
+        spare = []
+        for vdev in self.vdevs:
+            if vdev.role in {"normal", "special", "dedup"}:
+                broken = sum(child.state not in {"ONLINE", "DEGRADED"} for child in vdev.children)
+                spare.append(vdev.parity - broken)
+        return max(min(spare, default=0), 0)
+
+
+@dataclass(frozen=True)
+class Dataset:
+    name: str
+    guid: int
+    kind: str  # filesystem, volume
+    created: datetime
+    used: int
+    available: int
+    referenced: int
+    used_by_snapshots: int = 0
+    mounted: bool = False
+    mountpoint: str = ""
+    canmount: str = "on"
+    encryption: str = "off"
+    key_status: str = ""  # available, unavailable, empty when not encrypted
+    encryption_root: str = ""
+    readonly: bool = False
+    share: str = ""  # the text of larder:share, as found: hostile until parsed
+    share_source: str = ""  # local, inherited, received, none
+
+    @property
+    def pool(self) -> str:
+        return self.name.split("/", 1)[0]
+
+    @property
+    def can_mount(self) -> bool:
+        """Whether it is meant to be mounted at boot or when unlocked."""
+        return self.kind == "filesystem" and self.canmount == "on" and self.mountpoint.startswith("/")
+
+    @property
+    def locked(self) -> bool:
+        return self.key_status == "unavailable"
+
+
+@dataclass(frozen=True)
+class Use:
+    """Why a disk is not simply free."""
+
+    kind: str  # system, pool, mounted, swap, raid, exported, old
+    text: str  # "holds the system", "part of the pool tank", "an ext4 file system called photos"
+    identity: str = ""  # what it is beyond its name: a pool's guid, a file system's UUID
+    pool: str = ""
+
+    @property
+    def blocks(self) -> bool:
+        """Nothing may be made on such a disk; the others only hold something that would be erased."""
+        return self.kind in {"system", "pool", "mounted", "swap", "raid"}
+
+
+@dataclass(frozen=True)
+class Disk:
+    path: str  # /dev/disk/by-id/...; empty where the hardware gives no stable name
+    name: str  # sda: today's name, never kept
+    serial: str
+    model: str
+    size: int
+    logical_sector: int
+    physical_sector: int
+    rotational: bool
+    bus: str
+    removable: bool = False
+    uses: tuple[Use, ...] = ()
+    content: tuple[str, ...] = ()  # kernel names of the partitions and of the disk that carry a signature
+
+    @property
+    def blocked(self) -> Use | None:
+        return next((use for use in self.uses if use.blocks), None)
+
+    @property
+    def free(self) -> bool:
+        return not self.uses
+
+    @property
+    def identity(self) -> dict[str, object]:
+        """What a plan's digest keeps of a disk: which it is and what would be lost, never how full or how warm."""
+        return {
+            "path": self.path,
+            "serial": self.serial,
+            "size": self.size,
+            "uses": sorted(f"{use.kind}:{use.identity or use.text}" for use in self.uses),
+        }
+
+
+@dataclass(frozen=True)
+class Service:
+    """A system service that Larder leans on."""
+
+    unit: str
+    active: str  # active, inactive, failed, activating
+    enabled: str
+    present: bool = True
+
+
+@dataclass(frozen=True)
+class Account:
+    """A person with a name and a password for shares."""
+
+    name: str
+    uid: int
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Everything that an operation may look at to check and plan."""
+
+    pools: tuple[Pool, ...] = ()
+    datasets: tuple[Dataset, ...] = ()
+    disks: tuple[Disk, ...] = ()
+    accounts: tuple[Account, ...] = ()
+    zfs: str = "present"  # present, missing
+
+    def pool(self, name: str) -> Pool | None:
+        return next((pool for pool in self.pools if pool.name == name), None)
+
+    def dataset(self, name: str) -> Dataset | None:
+        return next((dataset for dataset in self.datasets if dataset.name == name), None)
+
+    def disk(self, path: str) -> Disk | None:
+        return next((disk for disk in self.disks if disk.path == path), None)
+
+    def account(self, name: str) -> Account | None:
+        return next((account for account in self.accounts if account.name == name), None)

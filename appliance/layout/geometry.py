@@ -1,0 +1,78 @@
+"""How many bytes a pool of given disks will hold, by the rules of the engine. Pure functions, bytes in and out.
+
+The rules are OpenZFS 2.3's: ``vdev.c`` (label space, metaslab size), ``vdev_raidz.c`` (parity and padding),
+``spa_misc.c`` (deflation at 128 KiB blocks, slop space).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+KIB, MIB, GIB = 2**10, 2**20, 2**30
+LABELS = 4 * MIB + 512 * KIB  # VDEV_LABEL_START_SIZE (4 MiB) and VDEV_LABEL_END_SIZE (512 KiB)
+PARTITION_MARGIN = 10 * MIB  # what a whole disk loses to its partition table and the small ninth partition
+TYPICAL_BLOCK = 128 * KIB
+MOST_METASLABS_SHIFT, LEAST_METASLAB_SHIFT, WANTED_METASLABS = 34, 29, 200
+PARITY = {"stripe": 0, "raidz1": 1, "raidz2": 2, "raidz3": 3}
+LEAST_DISKS = {"stripe": 1, "mirror": 2, "raidz1": 3, "raidz2": 4, "raidz3": 5}
+# Fewer than these work in ZFS but make no sense: raidz1 of two is a slow mirror.
+
+
+def parity_of(layout: str, disks: int) -> int:
+    """How many disks of one group may fail."""
+    return disks - 1 if layout == "mirror" else PARITY[layout]
+
+
+def metaslab_size(size: int) -> int:
+    """``vdev_metaslab_set_size``: about 200 metaslabs, between 512 MiB and 16 GiB each."""
+    if size >> LEAST_METASLAB_SHIFT < 16:
+        return 1 << max((size // 16).bit_length() - 1, 24)
+    if size >> LEAST_METASLAB_SHIFT <= WANTED_METASLABS:
+        return 1 << LEAST_METASLAB_SHIFT
+    shift = (size // WANTED_METASLABS).bit_length()
+    return 1 << min(max(shift, LEAST_METASLAB_SHIFT), MOST_METASLABS_SHIFT)
+
+
+def sectors_of_block(block: int, ashift: int, disks: int, parity: int) -> int:
+    """Sectors that a block takes on a raidz, with parity and padding to a multiple of parity + 1."""
+    data = -(-block // (1 << ashift))
+    total = data + parity * -(-data // (disks - parity))
+    return -(-total // (parity + 1)) * (parity + 1)
+
+
+def group_bytes(layout: str, sizes: Sequence[int], ashift: int) -> int:
+    """What one group adds to the space that ``zfs list`` speaks of, before slop."""
+    if layout == "stripe":
+        return sum(rounded(size) for size in map(usable_part, sizes))
+    smallest = usable_part(min(sizes))
+    if layout == "mirror":
+        return rounded(smallest)
+    disks, parity = len(sizes), PARITY[layout]
+    raw = rounded(smallest * disks)
+    ratio = TYPICAL_BLOCK // ((sectors_of_block(TYPICAL_BLOCK, ashift, disks, parity) << ashift) >> 9)
+    return (raw >> 9) * ratio
+
+
+def usable_part(size: int) -> int:
+    """Of a whole disk, what its ZFS partition leaves for data."""
+    return size - PARTITION_MARGIN - LABELS
+
+
+def rounded(size: int) -> int:
+    """Whole metaslabs only."""
+    slab = metaslab_size(size)
+    return size // slab * slab
+
+
+def slop(space: int) -> int:
+    """``spa_get_slop_space``: a thirty-second held back, at most 128 GiB and at least 128 MiB (half where that is more)."""
+    held = min(space >> 5, 128 * GIB)
+    return max(held, min(space >> 1, 128 * MIB))
+
+
+def usable_bytes(layout: str, groups: Sequence[Sequence[int]], ashift: int = 12) -> int:
+    """Bytes for files in a pool of these groups, each a list of disk sizes; 0 where a group is too small to be."""
+    if not groups or any(len(group) < LEAST_DISKS[layout] or min(group) < 64 * MIB for group in groups):
+        return 0
+    space = sum(group_bytes(layout, group, ashift) for group in groups)
+    return max(space - slop(space), 0)

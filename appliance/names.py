@@ -1,0 +1,170 @@
+"""Grammars of every name that reaches a command. A name is checked by its kind before anything sees it.
+
+Each function returns the name unchanged or raises Refused with a sentence. They are stricter than the system
+below: what Larder makes is plain; what it finds (an imported pool) is checked by the ``existing_`` forms, which
+follow the system's own rules (zfs: ``module/zcommon/zfs_namecheck.c``).
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+
+from appliance.errors import Reason, Refused
+
+# zpoolconcepts(7) and zpool-create(8): reserved words and beginnings.
+RESERVED_POOLS = ("mirror", "raidz", "draid", "spare")
+RESERVED_SHARES = {"global", "homes", "printers", "print$", "ipc$", "admin$", "netlogon", "sysvol", "profiles"}
+SHORTEST_PASSPHRASE, LONGEST_PASSPHRASE = 8, 512  # bytes; zfs-load-key(8)
+LONGEST_DATASET = 200  # of ZFS's 255 bytes, leaving room for a snapshot's name
+SYSTEM_FOLDERS = {"bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "proc", "root", "run", "sbin", "sys", "tmp", "usr", "var"}  # fmt: skip
+SYSTEM_ACCOUNTS = {"root", "larder", "nobody", "admin", "daemon", "bin", "sys", "www-data", "redis", "backup", "mail"}
+
+
+def refuse(text: str, field: str) -> Refused:
+    return Refused(Reason(text, field))
+
+
+def printable(text: str, field: str) -> None:
+    """Refuse control characters: a newline in a name is never an accident worth keeping."""
+    if any(ord(letter) < 32 or ord(letter) == 127 for letter in text):
+        raise refuse("This holds a line break or another invisible character. Type it again by hand.", field)
+
+
+def pool(name: str, *, field: str = "name") -> str:
+    """A name for a new pool."""
+    printable(name, field)
+    if not name:
+        raise refuse("Give the pool a name, for example tank.", field)
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_.-]*", name):
+        raise refuse(
+            "A pool's name begins with a letter and holds only letters, digits, hyphen, underscore and dot.", field
+        )
+    if len(name) > 40:
+        raise refuse("That name is longer than 40 characters. Choose a shorter one.", field)
+    if name == "log" or name.lower().startswith(RESERVED_POOLS):
+        raise refuse(f"ZFS keeps names like {name} for itself. Choose another.", field)
+    if re.match(r"c[0-9]", name):
+        raise refuse("A name that begins with c and a digit looks like a disk to ZFS. Choose another.", field)
+    return name
+
+
+def folder(name: str, *, field: str = "name") -> str:
+    """The last part of a new dataset's name, which people see as a folder."""
+    printable(name, field)
+    if not name:
+        raise refuse("Give the folder a name, for example photos.", field)
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_. -]*", name) or name.endswith((" ", ".")):
+        raise refuse(
+            "A folder's name begins with a letter or digit and holds only letters, digits, space, hyphen, underscore and dot.",
+            field,
+        )
+    if len(name) > 60:
+        raise refuse("That name is longer than 60 characters. Choose a shorter one.", field)
+    return name
+
+
+def existing_pool(name: str, *, field: str = "pool") -> str:
+    """The name of a pool that is there, by ZFS's own rule."""
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_.: -]{0,254}", name):
+        raise refuse("That is not the name of a pool.", field)
+    return name
+
+
+def existing_dataset(name: str, *, field: str = "dataset") -> str:
+    """The full name of a dataset that is there, by ZFS's own rule."""
+    parts = name.split("/")
+    if (
+        len(name) > 255
+        or not all(re.fullmatch(r"[A-Za-z0-9_.: -]+", part) and part not in {".", ".."} for part in parts)
+        or name[0] in "-. "
+    ):
+        raise refuse("That is not the name of a folder.", field)
+    return name
+
+
+def served_path(path: str, *, field: str = "dataset") -> str:
+    """Where a dataset that is served to clients is mounted: what smb.conf, its macros and a shell take as it is."""
+    parts = path.split("/")[1:]
+    plain = all(re.fullmatch(r"[\w.:+@, -]+", part) and part == part.strip() for part in parts)
+    if (
+        not path.startswith("/")
+        or not plain
+        or parts[0] in SYSTEM_FOLDERS
+        or {".", ".."} & set(parts)
+        or len(path) > 1000
+    ):
+        raise refuse(
+            "Its place among the folders cannot be served to clients. Give it one such as /tank/photos.", field
+        )
+    return path
+
+
+def share(name: str, *, field: str = "share") -> str:
+    """A name under which clients see a share."""
+    printable(name, field)
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_. -]*", name) or name.endswith((" ", ".")):
+        raise refuse(
+            "A share's name begins with a letter or digit and holds only letters, digits, space, hyphen, underscore and dot.",
+            field,
+        )
+    if len(name) > 60:
+        raise refuse("That name is longer than 60 characters. Choose a shorter one.", field)
+    if name.lower() in RESERVED_SHARES:
+        raise refuse(f"Samba keeps the name {name} for itself. Choose another.", field)
+    return name
+
+
+def account(name: str, *, field: str = "account") -> str:
+    """A name for a person who uses shares."""
+    printable(name, field)
+    if not re.fullmatch(r"[a-z][a-z0-9_-]{0,30}", name):
+        raise refuse(
+            "An account's name begins with a small letter and holds only small letters, digits, hyphen and underscore, at most 31.",
+            field,
+        )
+    if name in SYSTEM_ACCOUNTS or name.startswith("larder-"):
+        raise refuse(f"The system itself uses the name {name}. Choose another.", field)
+    return name
+
+
+def by_id(path: str, *, field: str = "disks") -> str:
+    """A disk's stable path; the only kind of path that a pool is made of."""
+    if not re.fullmatch(r"/dev/disk/by-id/[A-Za-z0-9][A-Za-z0-9_.:+=@-]{0,200}", path):
+        raise refuse("That is not a disk's stable path.", field)
+    return path
+
+
+def passphrase(text: str, *, field: str = "passphrase") -> str:
+    """What unlocks an encrypted dataset: one line of 8 to 512 bytes."""
+    printable(text, field)
+    size = len(text.encode())
+    if size < SHORTEST_PASSPHRASE:
+        raise refuse(
+            f"A passphrase has at least {SHORTEST_PASSPHRASE} characters. Three or four words are easy to remember.",
+            field,
+        )
+    if size > LONGEST_PASSPHRASE:
+        raise refuse(f"A passphrase has at most {LONGEST_PASSPHRASE} bytes.", field)
+    return text
+
+
+def password(text: str, *, field: str = "password") -> str:
+    """A share password: one line of 8 to 127 bytes (Samba reads it from one line)."""
+    printable(text, field)
+    if len(text) < 8:
+        raise refuse("A password has at least 8 characters.", field)
+    if len(text.encode()) > 127:
+        raise refuse("A password has at most 127 bytes.", field)
+    return text
+
+
+def job_id(text: str) -> str:
+    """A job's id: a UUID in its usual spelling, so that it can be a file's name."""
+    try:
+        known = str(uuid.UUID(text)) == text
+    except (ValueError, AttributeError, TypeError):
+        known = False
+    if not known:
+        raise refuse("That is not a job's id.", "job")
+    return text

@@ -1,0 +1,150 @@
+"""The contract of every change: an operation is typed fields that can be checked, planned, probed and run.
+
+An operation is made from a form (web), stored as JSON in a job, and decoded again by the agent, whose decoding is
+the validation that counts. ``check`` and ``plan`` are pure functions of facts: the web process calls them with the
+inventory's rows, the agent with what it reads at that moment. The plan's digest says whether both mean the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shlex
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import msgspec
+
+from appliance import command
+from appliance.errors import Reason, Refused
+from appliance.facts import Facts
+
+
+class Work(Protocol):
+    """What a running step may use of its surroundings."""
+
+    def progress(self, percent: int, phrase: str) -> None:
+        """Tell how far the step is, in whole percent, and what it is doing."""
+
+    def note(self, text: str) -> None:
+        """Add a line to the job's log."""
+
+    def secret(self) -> str:
+        """The passphrase or password that belongs to this job; it can be had once. Raises Refused where it is gone."""
+
+    def stop_if_asked(self) -> None:
+        """Raise Cancelled where the person asked to stop."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing that will be done: shown to the person, run by the agent, recorded in the journal by its name."""
+
+    name: str
+    title: str
+    shown: str
+    act: Callable[[Work], None]
+    touches: tuple[str, ...] = ()
+    undo: str = ""
+
+
+@dataclass(frozen=True)
+class Loss:
+    """Something that will be gone afterwards; ``size`` in bytes, 0 where unknown."""
+
+    what: str
+    size: int = 0
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What an operation would do, in sentences and steps. ``identity`` is what the digest covers."""
+
+    summary: str
+    steps: tuple[Step, ...]
+    identity: dict[str, object]
+    losses: tuple[Loss, ...] = ()
+    warnings: tuple[str, ...] = ()
+    undo: str = ""
+    type_to_confirm: str = ""
+    facts: dict[str, str] = field(default_factory=dict)
+
+    def digest(self) -> str:
+        """Sixteen hexadecimal digits over identities: equal as long as the same things would happen to the same things."""
+        covered = {
+            "identity": self.identity,
+            "steps": [step.name for step in self.steps],
+            "losses": [loss.what for loss in self.losses],
+        }
+        return hashlib.sha256(json.dumps(covered, sort_keys=True).encode()).hexdigest()[:16]
+
+
+class Operation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind"):
+    """Base of all operations. Subclasses validate their fields in ``__post_init__`` through ``appliance.names``."""
+
+    @property
+    def title(self) -> str:
+        """A heading for the job: ``Create the pool tank``."""
+        raise NotImplementedError
+
+    @property
+    def subject(self) -> str:
+        """The pool, dataset, share or account it is about."""
+        raise NotImplementedError
+
+    def locks(self) -> tuple[str, ...]:
+        """Names of what no other job may touch meanwhile."""
+        return (self.subject.split("/", 1)[0],)
+
+    def wants_secret(self) -> bool:
+        """Whether a passphrase or password goes with this very operation."""
+        return False
+
+    def check(self, facts: Facts) -> Iterable[Reason]:
+        """Everything that speaks against it; empty where nothing does."""
+        raise NotImplementedError
+
+    def plan(self, facts: Facts) -> Plan:
+        """The steps, given that ``check`` found nothing."""
+        raise NotImplementedError
+
+    def happened(self, step: str, facts: Facts) -> bool:
+        """Whether the step's effect is there now: the probe that settles an interrupted job."""
+        raise NotImplementedError
+
+    def way_on(self, step: str, facts: Facts) -> str:
+        """After an interruption or failure in ``step``: what is so, and what to do next."""
+        return "Look at the page, then start it again if something is missing."
+
+
+def checked_plan(operation: Operation, facts: Facts) -> Plan:
+    """The plan of an operation that nothing speaks against. Raises Refused with every reason."""
+    Refused.unless_empty(operation.check(facts))
+    return operation.plan(facts)
+
+
+def command_step(
+    name: str,
+    title: str,
+    argv: Sequence[str],
+    *,
+    touches: Iterable[str] = (),
+    undo: str = "",
+    secret_on_stdin: str = "",
+    timeout: float = 300,
+) -> Step:
+    """A step that is one command. ``secret_on_stdin`` is a format such as ``{}\\n`` for the job's secret."""
+    words = tuple(argv)
+
+    def act(work: Work) -> None:
+        given = secret_on_stdin.replace("{}", work.secret()) if secret_on_stdin else None
+        result = command.run(words, timeout=timeout, given=given)
+        for line in (result.stdout + result.stderr).splitlines():
+            work.note(line)
+
+    return Step(name, title, shlex.join(words), act, tuple(touches), undo)
+
+
+def as_json(operation: Operation) -> str:
+    return msgspec.json.encode(operation).decode()

@@ -1,0 +1,24 @@
+"""The registry: every operation that the agent will run. What is not here cannot be asked for."""
+
+from __future__ import annotations
+
+import msgspec
+
+from appliance.errors import Refused
+from appliance.operation import Operation
+from appliance.shares.accounts import CreateAccount, SetPassword
+from appliance.shares.smb import SetShare
+from appliance.zfs.datasets import CreateDataset, UnlockDataset
+from appliance.zfs.pools import CreatePool
+
+Registered = CreatePool | CreateDataset | UnlockDataset | CreateAccount | SetPassword | SetShare
+
+
+def decode_operation(text: str | bytes) -> Operation:
+    """An operation from its JSON. Raises Refused for anything that is none, with the sentence of its grammar."""
+    try:
+        return msgspec.json.decode(text, type=Registered)
+    except msgspec.MsgspecError as error:
+        raise Refused(f"That is not an operation that Larder knows: {error}") from error
+    except RecursionError as error:
+        raise Refused("That is not an operation that Larder knows.") from error

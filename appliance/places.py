@@ -1,0 +1,17 @@
+"""Where things are. A folder can be moved by an environment variable, for containers and tests."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+RUN = Path(os.environ.get("LARDER_RUN", "/run/larder"))
+STATE = Path(os.environ.get("LARDER_STATE", "/var/lib/larder"))
+AGENT_STATE = Path(os.environ.get("LARDER_AGENT_STATE", "/var/lib/larder-agent"))
+SPOOL = Path(os.environ.get("LARDER_SPOOL", "/var/spool/larder/events"))
+
+AGENT_SOCKET = RUN / "agent.sock"
+SECRETS = RUN / "secrets"  # written by web, consumed by the agent
+LOCKS = RUN / "locks"  # root's
+JOBS = RUN / "jobs"  # root's: progress of jobs under way, requests to stop them
+JOURNALS = AGENT_STATE / "journal"  # root's: what each job has begun and done

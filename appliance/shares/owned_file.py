@@ -1,0 +1,82 @@
+"""A configuration file that Larder owns completely: rendered from facts, checked, swapped atomically, kept once more.
+
+The first line carries a digest of the rest, so that a hand edit is seen: Larder then refuses to write over it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from appliance.errors import Refused
+
+MARK = "# Written by Larder. Change it in Larder: a change made here is shown there and stops Larder from writing. "
+
+
+@dataclass(frozen=True)
+class OwnedFile:
+    """``path`` and how to find out that a daemon would take new content (``check`` raises Failed)."""
+
+    path: Path
+    check: Callable[[Path], None]
+
+    @property
+    def previous(self) -> Path:
+        return self.path.with_name(f".{self.path.name}.previous")
+
+    def drifted(self) -> bool:
+        """Whether someone has changed the file by hand since Larder wrote it."""
+        try:
+            # Byte for byte: a hand edit may be in any encoding and with any line ends.
+            text = self.path.read_bytes().decode(errors="replace")
+        except FileNotFoundError:
+            return False
+        first, _, rest = text.partition("\n")
+        if not first.startswith(MARK):
+            # As installed: one comment and nothing else.
+            return any(line.strip() and not line.lstrip().startswith("#") for line in text.splitlines())
+        return first != MARK + digest(rest)
+
+    def write(self, body: str) -> None:
+        """Put new content in place, durably. Raises Refused on drift, Failed where the daemon would not take it."""
+        if self.drifted():
+            raise Refused(
+                f"{self.path} was changed by hand. Larder does not write over it; see the difference on the page of shares."
+            )
+        beside = self.path.with_name(f".{self.path.name}.new")
+        try:
+            with beside.open("w", encoding="utf-8", newline="") as new:
+                new.write(f"{MARK}{digest(body)}\n{body}")
+                new.flush()
+                os.fsync(new.fileno())
+            beside.chmod(0o644)
+            self.check(beside)
+            if self.path.exists():
+                self.previous.unlink(missing_ok=True)
+                os.link(self.path, self.previous)
+            beside.replace(self.path)
+        finally:
+            beside.unlink(missing_ok=True)
+        self.sync_folder()
+
+    def roll_back(self) -> None:
+        """Put the previous version back."""
+        if self.previous.exists():
+            self.previous.replace(self.path)
+        else:
+            self.path.write_text("")
+        self.sync_folder()
+
+    def sync_folder(self) -> None:
+        folder = os.open(self.path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def digest(body: str) -> str:
+    return hashlib.sha256(body.encode()).hexdigest()[:16]

@@ -1,0 +1,34 @@
+"""Numbers and things as people say them. The same words on pages, in plans and in mails."""
+
+from __future__ import annotations
+
+from appliance.facts import Disk
+
+UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+
+
+def size_text(size: int) -> str:
+    """Bytes with a binary unit and three figures: ``1.82 TiB``."""
+    value, unit = float(size), UNITS[0]
+    for unit in UNITS:
+        if abs(value) < 1024 or unit == UNITS[-1]:
+            break
+        value /= 1024
+    if unit == "B":
+        return f"{size} B"
+    return f"{value:.3g} {unit}" if abs(value) < 999.5 else f"{value:.0f} {unit}"
+
+
+def maker_size(size: int) -> str:
+    """Bytes as printed on a disk's label, in powers of ten: ``2 TB``."""
+    for unit, factor in (("TB", 10**12), ("GB", 10**9), ("MB", 10**6)):
+        if size >= factor:
+            value = size / factor
+            return f"{value:.0f} {unit}" if abs(value - round(value)) < 0.05 or value >= 100 else f"{value:.1f} {unit}"
+    return f"{size} B"
+
+
+def disk_label(disk: Disk) -> str:
+    """A disk as its owner can find it: model and serial number."""
+    model = disk.model or "A disk"
+    return f"{model} (serial {disk.serial})" if disk.serial else f"{model} ({disk.name})"

@@ -1,0 +1,158 @@
+"""Read pools and datasets from the JSON of ``zpool status`` and ``zfs list`` (OpenZFS 2.3).
+
+``output_version`` of that JSON is 0.1, so it is read tolerantly: what is missing gets its plain default, what is
+unknown is passed over.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from appliance import command
+from appliance.errors import Failed
+from appliance.facts import Dataset, Pool, Scan, Vdev
+
+ROLES = {"logs": "log", "l2cache": "cache", "spares": "spare", "special": "special", "dedup": "dedup"}
+COLUMNS = (
+    "type,guid,creation,used,available,referenced,usedbysnapshots,mounted,mountpoint,canmount,"
+    "encryption,keystatus,encryptionroot,readonly,larder:share"
+)
+
+
+def loaded() -> bool:
+    """Whether the running kernel has its ZFS module."""
+    try:
+        with open("/proc/misc", encoding="ascii") as devices:  # noqa: PTH123  # one read, no path handling
+            return any(line.split()[-1:] == ["zfs"] for line in devices)
+    except OSError:
+        return False
+
+
+def parse(text: str, what: str) -> dict[str, Any]:
+    """The JSON object that a command printed; Failed with its beginning where it is none."""
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise Failed(f"{what} printed something that is not JSON", text[:200]) from error
+    return found if isinstance(found, dict) else {}
+
+
+def moment(seconds: object) -> datetime | None:
+    """A time since 1970; None for none, and for one beyond any calendar (a foreign pool may say anything)."""
+    if not isinstance(seconds, int) or seconds <= 0:
+        return None
+    try:
+        return datetime.fromtimestamp(seconds, UTC)
+    except (OverflowError, ValueError, OSError):
+        return None
+
+
+def number(value: object) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def vdev(raw: Mapping[str, Any], role: str = "normal") -> Vdev:
+    children = raw.get("vdevs") or {}
+    own = str(raw.get("class") or role)
+    return Vdev(
+        name=str(raw.get("name", "")),
+        kind=str(raw.get("vdev_type", "")),
+        guid=number(raw.get("guid")),
+        state=str(raw.get("state", "UNKNOWN")),
+        role=role if role != "normal" else {"l2cache": "cache"}.get(own, own),
+        path=str(raw.get("path", "")),
+        read_errors=number(raw.get("read_errors")),
+        write_errors=number(raw.get("write_errors")),
+        checksum_errors=number(raw.get("checksum_errors")),
+        slow_ios=number(raw.get("slow_ios")),
+        size=number(raw.get("phys_space") or raw.get("total_space")),
+        children=tuple(vdev(child, role) for child in children.values()),
+    )
+
+
+def scan(raw: Mapping[str, Any] | None) -> Scan | None:
+    if not raw or not (started := moment(raw.get("start_time"))):
+        return None
+    paused = bool(raw.get("scrub_pause")) and raw.get("state") == "SCANNING"
+    return Scan(
+        kind=str(raw.get("function", "")).lower(),
+        state="paused" if paused else str(raw.get("state", "")).lower(),
+        started=started,
+        ended=moment(raw.get("end_time")) if raw.get("state") != "SCANNING" else None,
+        to_examine=number(raw.get("to_examine")),
+        examined=number(raw.get("examined")),
+        issued=number(raw.get("issued")),
+        errors=number(raw.get("errors")),
+        repaired=number(raw.get("processed")),
+    )
+
+
+def pools_from(status: Mapping[str, Any]) -> Iterator[Pool]:
+    """The pools of a ``zpool status -j --json-int`` object."""
+    for raw in (status.get("pools") or {}).values():
+        root = next(iter((raw.get("vdevs") or {}).values()), {})
+        groups = [vdev(child) for child in (root.get("vdevs") or {}).values()]
+        for key, role in ROLES.items():
+            groups += [vdev(child, role) for child in (raw.get(key) or {}).values()]
+        size, used = number(root.get("total_space")), number(root.get("alloc_space"))
+        yield Pool(
+            name=str(raw["name"]),
+            guid=number(raw.get("pool_guid")),
+            state=str(raw.get("state", "UNKNOWN")),
+            vdevs=tuple(groups),
+            scan=scan(raw.get("scan_stats")),
+            errors=number(raw.get("error_count")),
+            status=str(raw.get("status", "")),
+            action=str(raw.get("action", "")),
+            size=size,
+            allocated=used,
+            free=max(size - used, 0),
+        )
+
+
+def datasets_from(listing: Mapping[str, Any]) -> Iterator[Dataset]:
+    """The datasets of a ``zfs list -j --json-int -p`` object with at least COLUMNS."""
+    for name, raw in (listing.get("datasets") or {}).items():
+        properties = raw.get("properties") or {}
+
+        def value(key: str, of: Mapping[str, Any] = properties) -> Any:
+            found = (of.get(key) or {}).get("value", "")
+            return "" if found == "-" else found
+
+        source = ((properties.get("larder:share") or {}).get("source") or {}).get("type", "NONE")
+        encryption = str(value("encryption") or "off")
+        yield Dataset(
+            name=str(name),
+            guid=number(value("guid")),
+            kind=str(raw.get("type", "")).lower(),
+            created=moment(value("creation")) or datetime.fromtimestamp(0, UTC),
+            used=number(value("used")),
+            available=number(value("available")),
+            referenced=number(value("referenced")),
+            used_by_snapshots=number(value("usedbysnapshots")),
+            mounted=value("mounted") == "yes",
+            mountpoint=str(value("mountpoint")),
+            canmount=str(value("canmount") or "on"),
+            encryption=encryption,
+            key_status=str(value("keystatus")) if encryption != "off" else "",
+            encryption_root=str(value("encryptionroot")),
+            readonly=value("readonly") == "on",
+            share=str(value("larder:share")),
+            share_source=str(source).lower(),
+        )
+
+
+def read_pools() -> tuple[Pool, ...]:
+    """Every imported pool, now. Raises Failed (also when the module is missing)."""
+    result = command.run(["zpool", "status", "-j", "--json-int"], timeout=20)
+    return tuple(pools_from(parse(result.stdout, "zpool status"))) if result.stdout.strip() else ()
+
+
+def read_datasets() -> tuple[Dataset, ...]:
+    """Every file system and volume, now, parents before children. Raises Failed."""
+    argv = ["zfs", "list", "-j", "--json-int", "-p", "-t", "filesystem,volume", "-o", f"name,{COLUMNS}"]
+    result = command.run(argv, timeout=60)
+    return tuple(datasets_from(parse(result.stdout, "zfs list"))) if result.stdout.strip() else ()

@@ -1,0 +1,78 @@
+"""What a pool's state means to its owner: one state word, a headline, what it means, what to do. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from appliance.facts import Pool, Vdev
+
+Health = Literal["healthy", "working", "attention", "failed", "asleep", "empty", "unknown"]
+BROKEN = {"FAULTED", "UNAVAIL", "REMOVED", "OFFLINE"}
+DEVICE_WORDS = {
+    "FAULTED": "failed and was taken out of use",
+    "UNAVAIL": "does not answer",
+    "REMOVED": "was pulled out",
+    "OFFLINE": "was taken offline",
+}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """``state`` chooses icon and colour; the rest is said aloud."""
+
+    state: Health
+    headline: str
+    meaning: str = ""
+    advice: str = ""
+
+
+def survives_text(pool: Pool) -> str:
+    left = pool.failures_left
+    if left == 0:
+        return "one more failed disk would lose data"
+    return "it survives one more failed disk" if left == 1 else f"it survives {left} more failed disks"
+
+
+def of_pool(pool: Pool, label: Callable[[Vdev], str]) -> Verdict:
+    """The verdict on a pool. ``label`` gives a device's name as people know it."""
+    broken = [device for device in pool.devices() if device.state in BROKEN]
+    said = "; ".join(f"{label(device)} {DEVICE_WORDS[device.state]}" for device in broken[:3])
+    if pool.state == "SUSPENDED":
+        return Verdict("failed", f"{pool.name} has stopped.", f"Too many of its disks do not answer, so ZFS holds every read and write. {said}.".strip(), "Bring the disks back (cables, power), then restart the box. Do not pull more disks.")  # fmt: skip
+    if pool.state in {"FAULTED", "UNAVAIL"}:
+        return Verdict("failed", f"{pool.name} cannot be used.", f"Too few of its disks answer. {said}.", "Put missing disks back. Nothing is erased as long as you do not make a new pool on them.")  # fmt: skip
+    if pool.state == "DEGRADED" or broken:
+        return Verdict("attention", f"{pool.name} works, but {survives_text(pool)}.", f"{said}." if said else pool.status, "Put the disk back or replace it soon.")  # fmt: skip
+    if pool.errors:
+        return Verdict("failed", f"{pool.name} has damaged files.", f"{pool.errors} errors could not be repaired.", "Restore the damaged files from a snapshot or another copy.")  # fmt: skip
+    worn = [device for device in pool.devices() if device.read_errors or device.write_errors or device.checksum_errors]
+    if worn:
+        total = sum(device.read_errors + device.write_errors + device.checksum_errors for device in worn)
+        return Verdict("attention", f"{pool.name} repaired itself.", f"{total} errors on {', '.join(label(device) for device in worn[:3])} were put right from the other disks. Nothing was lost.", "If it happens again, that disk is wearing out.")  # fmt: skip
+    if pool.scan and pool.scan.state == "scanning":
+        what = "is rebuilding" if pool.scan.kind == "resilver" else "is being checked"
+        return Verdict("working", f"{pool.name} {what}.", "Files stay available.")
+    return Verdict("healthy", f"{pool.name} works.", f"{survives_text(pool).capitalize()}." if pool.failures_left else "One failed disk would lose everything in it. Keep a copy elsewhere.")  # fmt: skip
+
+
+def of_device(device: Vdev) -> Health:
+    """A device's state as one of the states that pages know."""
+    if device.state in {"ONLINE", "AVAIL", "INUSE"}:
+        return "attention" if device.read_errors or device.write_errors or device.checksum_errors else "healthy"
+    if device.state == "DEGRADED":
+        return "attention"
+    return "failed" if device.state in BROKEN else "unknown"
+
+
+DEVICE_STATE_WORDS = {
+    "ONLINE": "works",
+    "AVAIL": "ready",
+    "INUSE": "standing in",
+    "DEGRADED": "weakened",
+    "FAULTED": "failed",
+    "UNAVAIL": "does not answer",
+    "REMOVED": "pulled out",
+    "OFFLINE": "offline",
+}

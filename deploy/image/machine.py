@@ -1,0 +1,439 @@
+"""One virtual appliance: start it, reach inside, do to its disks what life does to disks, stop it.
+
+QEMU runs the system layer's root image with six thin disks, one AHCI controller each so that any of them can be
+pulled alone. KVM is used where a probe boot shows that it works, plain emulation (TCG) where it does not.
+A *warm* machine is a booted one whose memory was saved once; restoring it takes seconds and every restore gets
+its own throw-away overlays over the saved disks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shlex
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from deploy.image.build import CACHE, CHECKOUT, SHIPPED, say
+
+GIB, TB = 2**30, 10**12
+RUN = CACHE / "run"
+MEMORY = "4096"
+CPUS = "2"
+PORTS = {"ssh": 22, "http": 80, "https": 443, "smb": 445, "nfs": 2049}
+
+
+class MachineError(RuntimeError):
+    """The machine did not do what was asked; the text says what it answered."""
+
+
+@dataclass(frozen=True)
+class DiskModel:
+    """What a virtual disk claims to be. Sizes in bytes; ``physical`` is its true sector size."""
+
+    model: str
+    serial: str
+    size: int
+    physical: int = 4096
+    rpm: int = 5400
+
+
+DISKS = (
+    DiskModel("WDC WD20EARS-00MVWB0", "WD-WCAZA0000001", 2 * TB),
+    DiskModel("WDC WD20EARS-00MVWB0", "WD-WCAZA0000002", 2 * TB),
+    DiskModel("WDC WD20EARS-00MVWB0", "WD-WCAZA0000003", 2 * TB),
+    DiskModel("WDC WD20EADS-00S2B0", "WD-WCAVY0000004", 2 * TB, physical=512),
+    DiskModel("WDC WD20EADS-00S2B0", "WD-WCAVY0000005", 2 * TB, physical=512),
+    DiskModel("WDC WD30EZRS-11J99B1", "WD-WCAWZ0000006", 3 * TB),
+)
+
+
+def wait_for(what: str, ready: Callable[[], object], *, timeout: float = 180, every: float = 0.3) -> Any:
+    """Return the first true answer of ``ready``; raise MachineError with ``what`` after ``timeout`` seconds."""
+    end = time.monotonic() + timeout
+    last: object = None
+    while time.monotonic() < end:
+        try:
+            last = ready()
+            if last:
+                return last
+        except (OSError, MachineError, subprocess.SubprocessError) as error:
+            last = error
+        time.sleep(every)
+    raise MachineError(f"waited {timeout:.0f} s for {what}; last: {last!r}")
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@dataclass
+class Machine:
+    """A running appliance. ``folder`` holds its overlays, sockets and console log."""
+
+    name: str
+    folder: Path
+    layer: Path
+    ports: dict[str, int]
+    accel: str
+    pid: int = 0
+    disks: tuple[DiskModel, ...] = DISKS
+    plugged: list[str] = field(default_factory=list)
+
+    # --- life -----------------------------------------------------------------------------------------------
+
+    @classmethod
+    def find(cls, name: str) -> Machine:
+        """The running machine of that name, for a second process."""
+        facts = json.loads((RUN / name / "machine.json").read_text())
+        facts["disks"] = tuple(DiskModel(**disk) for disk in facts["disks"])
+        return cls(**{**facts, "folder": Path(facts["folder"]), "layer": Path(facts["layer"])})
+
+    def remember(self) -> None:
+        (self.folder / "machine.json").write_text(
+            json.dumps({**asdict(self), "folder": str(self.folder), "layer": str(self.layer)})
+        )
+
+    def spawn(self, *extra: str) -> None:
+        """Start QEMU on this folder's ``root.qcow2`` and ``disk*.qcow2``."""
+        forwards = ",".join(f"hostfwd=tcp:127.0.0.1:{self.ports[name]}-:{inside}" for name, inside in PORTS.items())
+        argv = ["qemu-system-x86_64", "-M", "pc", *self.accel.split(), "-m", MEMORY, "-smp", CPUS]
+        argv += ["-nodefaults", "-display", "none", "-no-user-config", "-rtc", "base=utc"]
+        argv += ["-kernel", str(self.layer / "vmlinuz"), "-initrd", str(self.layer / "initrd.img")]
+        argv += ["-append", "root=/dev/vda rw console=ttyS0 quiet net.ifnames=0 mitigations=off random.trust_cpu=on"]
+        argv += ["-drive", f"if=none,id=root,file={self.folder}/root.qcow2,cache=unsafe,discard=unmap"]
+        argv += ["-device", "virtio-blk-pci,drive=root,serial=LARDER-SYSTEM"]
+        argv += ["-netdev", f"user,id=net,{forwards}", "-device", "virtio-net-pci,netdev=net,romfile="]
+        argv += ["-device", "virtio-rng-pci", "-device", "virtio-scsi-pci,id=vs"]
+        argv += ["-chardev", f"file,id=console,path={self.folder}/console.log,append=on", "-serial", "chardev:console"]
+        argv += ["-qmp", f"unix:{self.folder}/qmp.sock,server=on,wait=off"]
+        for bay, disk in enumerate(self.disks, 1):
+            argv += ["-drive", f"if=none,id=d{bay},file={self.folder}/disk{bay}.qcow2,cache=unsafe,discard=unmap"]
+            argv += ["-device", f"ich9-ahci,id=ahci{bay}", "-device", self.drive_device(bay, disk)]
+        with (self.folder / "qemu.log").open("ab") as log:
+            process = subprocess.Popen(
+                [*argv, *extra], stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            )
+        self.pid = process.pid
+        self.remember()
+        wait_for(
+            "QEMU's control socket", lambda: process.poll() is None and (self.folder / "qmp.sock").exists(), timeout=20
+        )
+
+    @staticmethod
+    def drive_device(bay: int, disk: DiskModel) -> str:
+        return (
+            f"ide-hd,id=disk{bay},bus=ahci{bay}.0,drive=d{bay},serial={disk.serial},model={disk.model},"
+            f"rotation_rate={disk.rpm},logical_block_size=512,physical_block_size={disk.physical}"
+        )
+
+    def running(self) -> bool:
+        try:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(self.pid, os.WNOHANG)
+            os.kill(self.pid, 0)
+        except (ProcessLookupError, OverflowError):
+            return False
+        return True
+
+    def cut_power(self) -> None:
+        """End it as a power cut would: at once, nothing written back by the guest."""
+        self.close_ssh()
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
+        wait_for("QEMU to end", lambda: not self.running(), timeout=20, every=0.05)
+        (self.folder / "qmp.sock").unlink(missing_ok=True)
+
+    def power_on(self) -> None:
+        """Boot it again on the same disks after a power cut or a stop."""
+        self.spawn()
+        self.wait_ready()
+
+    def shut_down(self, *, timeout: float = 90) -> None:
+        """Ask the guest to power off, as its button would; cut the power if it does not."""
+        with contextlib.suppress(MachineError, subprocess.SubprocessError):
+            self.run("systemctl", "poweroff", "--no-block")
+            self.close_ssh()
+            with contextlib.suppress(MachineError):
+                wait_for("the appliance to power off", lambda: not self.running(), timeout=timeout)
+        self.cut_power()
+
+    def discard(self) -> None:
+        """End it and forget its overlays."""
+        self.cut_power()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    # --- reaching inside ------------------------------------------------------------------------------------
+
+    @property
+    def address(self) -> str:
+        return f"https://localhost:{self.ports['https']}"
+
+    def ssh_argv(self) -> list[str]:
+        options = [
+            "BatchMode=yes",
+            "StrictHostKeyChecking=no",
+            "UserKnownHostsFile=/dev/null",
+            "LogLevel=ERROR",
+            "ConnectTimeout=20",
+        ]
+        options += ["ControlMaster=auto", f"ControlPath={self.folder}/ssh", "ControlPersist=600"]
+        argv = ["ssh", "-i", str(self.layer / "id_ed25519"), "-p", str(self.ports["ssh"])]
+        return [*argv, *(word for option in options for word in ("-o", option)), "root@127.0.0.1"]
+
+    def close_ssh(self) -> None:
+        subprocess.run([*self.ssh_argv()[:-1], "-O", "exit", "root@127.0.0.1"], capture_output=True)
+
+    def run(self, *argv: str, given: str | bytes | None = None, timeout: float = 300, check: bool = True) -> str:
+        """Run a command inside as root and return its standard output. Raises MachineError on failure."""
+        data = given.encode() if isinstance(given, str) else given
+        done = subprocess.run(
+            [*self.ssh_argv(), shlex.join(argv)],
+            input=data if data is not None else b"",
+            capture_output=True,
+            timeout=timeout,
+        )
+        if check and done.returncode:
+            raise MachineError(
+                f"{shlex.join(argv)}: status {done.returncode}: {done.stderr.decode(errors='replace')[-2000:]}{done.stdout.decode(errors='replace')[-2000:]}"
+            )
+        return done.stdout.decode(errors="replace")
+
+    def shell(self, script: str, *, timeout: float = 300, check: bool = True) -> str:
+        """Run a shell script inside, for tests that need a pipe or a loop."""
+        return self.run("sh", "-ceu", script, timeout=timeout, check=check)
+
+    def put(self, path: str, content: str | bytes, *, mode: str = "0644") -> None:
+        """Write a file inside."""
+        self.run(
+            "sh", "-ceu", 'mkdir -p "$(dirname "$1")"; cat > "$1"; chmod "$2" "$1"', "sh", path, mode, given=content
+        )
+
+    def push_code(self) -> None:
+        """Bring the checkout's code inside and restart what runs it, by the install's own recipe; takes seconds."""
+        names = [name for name in SHIPPED if (CHECKOUT / name).exists()]
+        packed = subprocess.run(
+            ["tar", "-C", str(CHECKOUT), "--exclude=__pycache__", "-cz", *names], check=True, capture_output=True
+        ).stdout
+        self.run("sh", "-ceu", "rm -rf /tmp/larder; mkdir /tmp/larder; tar -xz -C /tmp/larder", given=packed)
+        self.run("/tmp/larder/deploy/install", "code", timeout=600)
+
+    def wait_ready(self, *, timeout: float = 240) -> None:
+        """Until ssh answers and every Larder unit is up and serves its first page."""
+        wait_for("ssh", lambda: self.run("true", timeout=25) == "", timeout=timeout, every=1)
+        wait_for("the web page", self.serves, timeout=timeout, every=1)
+
+    def serves(self) -> bool:
+        """Whether a page comes through TLS, nginx and the web process, as a browser outside would get it."""
+        trust = ssl.create_default_context()
+        trust.check_hostname, trust.verify_mode = False, ssl.CERT_NONE  # self-made at the first boot
+        with urllib.request.urlopen(f"{self.address}/ready/", context=trust, timeout=60) as answer:
+            return bool(answer.status == 200)
+
+    def set_clock(self) -> None:
+        """A restored guest's clock stands where it was saved."""
+        self.run("date", "-s", f"@{time.time():.0f}")
+
+    # --- what happens to disks ------------------------------------------------------------------------------
+
+    def qmp(self, command: str, **arguments: object) -> Any:
+        """One QMP command; its return value. Raises MachineError with QEMU's own words."""
+        with socket.socket(socket.AF_UNIX) as control:
+            control.settimeout(120)
+            control.connect(str(self.folder / "qmp.sock"))
+            lines = control.makefile("rw")
+            lines.readline()
+            for request in ({"execute": "qmp_capabilities"}, {"execute": command, "arguments": arguments}):
+                lines.write(json.dumps(request) + "\n")
+                lines.flush()
+                while "event" in (answer := json.loads(lines.readline())):
+                    pass
+            if "error" in answer:
+                raise MachineError(f"{command}: {answer['error']['desc']}")
+            return answer["return"]
+
+    def monitor(self, line: str) -> str:
+        """One line for QEMU's human monitor; what it printed."""
+        return str(self.qmp("human-monitor-command", **{"command-line": line}))
+
+    def device_of(self, serial: str) -> str:
+        """The kernel's name (``sda``) of the disk with that serial, now."""
+        for row in json.loads(self.run("lsblk", "-J", "-d", "-o", "NAME,SERIAL"))["blockdevices"]:
+            if row["serial"] == serial:
+                return str(row["name"])
+        raise MachineError(f"no disk with serial {serial} in the machine")
+
+    def pull(self, bay: int) -> str:
+        """Take the disk out of its bay, to be put back with ``put_back``; returns the SCSI host it hung on."""
+        name = self.device_of(self.disks[bay - 1].serial)
+        host = self.shell(f"basename $(readlink -f /sys/block/{name}/device/../..)").strip()
+        self.shell(f"echo 1 > /sys/block/{name}/device/delete")
+        (self.folder / f"bay{bay}").write_text(host)
+        return host
+
+    def put_back(self, bay: int) -> None:
+        """Put the pulled disk back into its bay."""
+        host = (self.folder / f"bay{bay}").read_text()
+        self.shell(f"echo '- - -' > /sys/class/scsi_host/{host}/scan")
+
+    def remove(self, bay: int) -> None:
+        """Take the disk and its controller out for good."""
+        self.qmp("device_del", id=f"ahci{bay}")
+
+    def kill(self, bay: int) -> None:
+        """The disk dies in its slot: it is there, and every request fails."""
+        self.monitor(f"drive_del d{bay}")
+
+    def slow(self, bay: int, operations: int) -> None:
+        """Hold the disk to so many operations a second; 0 lets it run free again."""
+        self.monitor(f"block_set_io_throttle d{bay} 0 0 0 {operations} 0 0")
+
+    def insert(self, name: str, size: int, *, serial: str, kind: str = "scsi-hd", model: str = "") -> None:
+        """Plug a new disk in, live: ``scsi-hd`` or ``nvme``. ``size`` in bytes."""
+        path = self.folder / f"{name}.qcow2"
+        if not path.exists():
+            subprocess.run(["qemu-img", "create", "-q", "-f", "qcow2", str(path), str(size)], check=True)
+        self.monitor(f"drive_add 0 if=none,id=drive-{name},file={path},cache=unsafe")
+        extra: dict[str, object] = (
+            {"bus": "vs.0", "vendor": "LARDER", "product": model or name} if kind == "scsi-hd" else {}
+        )
+        self.qmp("device_add", driver=kind, id=name, drive=f"drive-{name}", serial=serial, **extra)
+        self.plugged.append(name)
+        self.remember()
+
+    def nvme_warning(self, name: str, value: int) -> None:
+        """Set an NVMe disk's critical warning: 1 spare, 2 temperature, 4 reliability, 8 read-only, 16 backup."""
+        self.qmp("qom-set", path=f"/machine/peripheral/{name}", property="smart_critical_warning", value=value)
+
+
+def accelerator() -> str:
+    """KVM where a kernel boots with it, else emulation; asked once per machine, then remembered."""
+    known = CACHE / "accelerator"
+    if known.exists():
+        return known.read_text()
+    chosen = "-accel tcg,thread=multi,tb-size=1024 -cpu max"
+    kernels = sorted(CACHE.glob("system-*/vmlinuz"))
+    if kernels and os.access("/dev/kvm", os.W_OK):
+        argv = [
+            "qemu-system-x86_64",
+            "-accel",
+            "kvm",
+            "-cpu",
+            "host",
+            "-m",
+            "512",
+            "-nodefaults",
+            "-display",
+            "none",
+            "-no-reboot",
+        ]
+        argv += ["-kernel", str(kernels[-1]), "-append", "console=ttyS0 panic=-1", "-serial", "stdio"]
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            tried = subprocess.run(argv, capture_output=True, stdin=subprocess.DEVNULL, timeout=20)
+            if b"Unable to mount root" in tried.stdout or b"Kernel panic" in tried.stdout:
+                chosen = "-accel kvm -cpu host"
+    say(f"Virtual machines run with {'KVM' if 'kvm' in chosen else 'plain emulation (KVM does not work here)'}.")
+    known.write_text(chosen)
+    return chosen
+
+
+def overlay(backing: Path, target: Path) -> None:
+    subprocess.run(
+        ["qemu-img", "create", "-q", "-f", "qcow2", "-F", "qcow2", "-b", str(backing), str(target)], check=True
+    )
+
+
+def fresh_folder(name: str) -> Path:
+    folder = RUN / name
+    with contextlib.suppress(FileNotFoundError, json.JSONDecodeError):
+        Machine.find(name).cut_power()
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    return folder
+
+
+def cold(name: str, layer: Path, *, folder: Path | None = None, ports: dict[str, int] | None = None) -> Machine:
+    """Boot the layer's image. Without ``folder`` its overlays are new; with one they persist from run to run."""
+    home = folder or fresh_folder(name)
+    home.mkdir(parents=True, exist_ok=True)
+    if not (home / "root.qcow2").exists():
+        overlay(layer / "root.qcow2", home / "root.qcow2")
+    for bay, disk in enumerate(DISKS, 1):
+        if not (home / f"disk{bay}.qcow2").exists():
+            subprocess.run(
+                ["qemu-img", "create", "-q", "-f", "qcow2", str(home / f"disk{bay}.qcow2"), str(disk.size)], check=True
+            )
+    (home / "qmp.sock").unlink(missing_ok=True)
+    machine = Machine(name, home, layer, ports or {key: free_port() for key in PORTS}, accelerator())
+    machine.spawn()
+    return machine
+
+
+def warm_state(layer: Path) -> Path:
+    """The saved state of a booted machine of this layer; made once, in about a minute."""
+    state = layer / "warm"
+    if (state / "done").exists():
+        return state
+    shutil.rmtree(state, ignore_errors=True)
+    say("Booting the appliance once to save its warm state.")
+    machine = cold("warming", layer)
+    try:
+        machine.wait_ready()
+        machine.run("sync")
+        machine.close_ssh()
+        state.mkdir()
+        machine.qmp("stop")
+        machine.qmp("migrate-set-parameters", **{"max-bandwidth": 64 * GIB})
+        machine.qmp("migrate", uri=f"exec:cat > {shlex.quote(str(state / 'memory'))}")
+        wait_for(
+            "the memory to be saved", lambda: machine.qmp("query-migrate").get("status") == "completed", timeout=120
+        )
+        machine.qmp("quit")
+        wait_for("QEMU to end", lambda: not machine.running(), timeout=20)
+        for file in machine.folder.glob("*.qcow2"):
+            shutil.move(file, state / file.name)
+        (state / "done").touch()
+    finally:
+        machine.discard()
+    return state
+
+
+def warm(name: str, layer: Path) -> Machine:
+    """A booted machine in a few seconds, on throw-away overlays over the warm state."""
+    state = warm_state(layer)
+    folder = fresh_folder(name)
+    for file in state.glob("*.qcow2"):
+        overlay(file, folder / file.name)
+    machine = Machine(name, folder, layer, {key: free_port() for key in PORTS}, accelerator())
+    machine.spawn("-incoming", f"exec:cat {shlex.quote(str(state / 'memory'))}")
+    wait_for(
+        "the memory to be read",
+        lambda: machine.qmp("query-status")["status"] in {"running", "paused", "postmigrate"},
+        timeout=60,
+    )
+    machine.qmp("cont")
+    wait_for("ssh", lambda: machine.run("true", timeout=30) == "", timeout=60)
+    machine.set_clock()
+    return machine
+
+
+@contextlib.contextmanager
+def borrowed(name: str, layer: Path) -> Iterator[Machine]:
+    """A warm machine for a group of tests, gone afterwards."""
+    machine = warm(name, layer)
+    try:
+        yield machine
+    finally:
+        machine.discard()

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from appliance import command, places
+
+settings.register_profile(
+    "unit",
+    max_examples=60,
+    deadline=None,
+    database=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+settings.load_profile("unit")
+
+
+@pytest.fixture
+def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Every place of the appliance below a folder of this test's own."""
+    run, state = tmp_path / "run", tmp_path / "agent"
+    for name, path in {
+        "RUN": run,
+        "SECRETS": run / "secrets",
+        "LOCKS": run / "locks",
+        "JOBS": run / "jobs",
+        "AGENT_SOCKET": run / "agent.sock",
+        "AGENT_STATE": state,
+        "JOURNALS": state / "journal",
+    }.items():
+        monkeypatch.setattr(places, name, path)
+    for path in (places.SECRETS, places.JOBS, places.JOURNALS):
+        path.mkdir(parents=True)
+    yield tmp_path
+
+
+class Commands:
+    """Stands in for ``command.run``: remembers what was to be run, answers as told, starts nothing."""
+
+    def __init__(self) -> None:
+        self.ran: list[list[str]] = []
+        self.given: list[str | None] = []
+        self.answers: dict[str, str] = {}
+        self.on_run: Callable[[list[str]], None] = lambda _argv: None
+
+    def run(self, argv: Sequence[str], *, given: str | None = None, **_more: Any) -> command.Result:
+        self.ran.append(list(argv))
+        self.given.append(given)
+        self.on_run(list(argv))
+        return command.Result(tuple(argv), 0, self.answers.get(argv[0], ""), "", 0.0)
+
+    @property
+    def tools(self) -> list[str]:
+        return [argv[0] for argv in self.ran]
+
+
+@pytest.fixture
+def commands(monkeypatch: pytest.MonkeyPatch) -> Commands:
+    stand_in = Commands()
+    monkeypatch.setattr(command, "run", stand_in.run)
+
+    def refuse(*args: Any, **_kwargs: Any) -> None:
+        stand_in.ran.append([f"Popen {args!r}"])
+        raise OSError("no process in this test")
+
+    monkeypatch.setattr("subprocess.Popen", refuse)
+    return stand_in

@@ -1,0 +1,412 @@
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from appliance import agent, client, journal, places
+from appliance.errors import Failed, Refused
+from appliance.facts import Facts
+from appliance.operations import decode_operation
+from tests.unit.made import ANNA, JOB, OTHER_JOB, box, dataset, path_of
+
+pytestmark = pytest.mark.usefixtures("folders")
+
+SECRET = "correct horse battery"
+OPERATIONS: dict[str, dict[str, Any]] = {
+    "CreatePool": {"name": "tank", "layout": "mirror", "groups": [[path_of(1), path_of(2)]]},
+    "CreateDataset": {"parent": "tank", "name": "music", "preset": "media"},
+    "UnlockDataset": {"dataset": "tank/vault"},
+    "CreateAccount": {"name": "berta"},
+    "SetPassword": {"name": "anna"},
+    "SetShare": {"dataset": "tank/photos", "smb": True, "name": "photos", "users": ["anna"]},
+}
+REQUESTS: list[dict[str, Any]] = [
+    *(
+        {"verb": "run", "job": JOB, "digest": "0" * 16, "operation": {"kind": kind, **fields}}
+        for kind, fields in OPERATIONS.items()
+    ),
+    {"verb": "follow", "job": JOB},
+    {"verb": "stop", "job": JOB},
+    {"verb": "read-smart", "disks": [path_of(1)]},
+]
+
+
+def facts() -> Facts:
+    return box(
+        datasets=(
+            dataset("tank"),
+            dataset(),
+            dataset("tank/vault", encryption_root="tank/vault", key_status="unavailable"),
+        ),
+        accounts=(ANNA,),
+    )
+
+
+def ask(request: Any) -> list[dict[str, Any]]:
+    line = request if isinstance(request, bytes) else json.dumps(request).encode()
+    sent: list[dict[str, Any]] = []
+    agent.answer(line, sent.append, facts)
+    return sent
+
+
+def final(request: Any) -> dict[str, Any]:
+    """The one final answer; fails where there is none, more than one, or something after it."""
+    sent = ask(request)
+    ends = [bool({"outcome", "facts", "refused"} & set(message)) for message in sent]
+    assert ends.count(True) == 1
+    assert ends[-1]
+    json.dumps(sent)
+    return sent[-1]
+
+
+def paths(value: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Where in a request a string stands."""
+    if isinstance(value, str):
+        return [at]
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [path for key, inner in items for path in paths(inner, (*at, key))]
+
+
+def with_value(request: Any, path: tuple[Any, ...], value: Any) -> Any:
+    changed = json.loads(json.dumps(request))
+    inner = changed
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = value
+    return changed
+
+
+def digest_of(request: dict[str, Any]) -> str:
+    return decode_operation(json.dumps(request["operation"])).plan(facts()).digest()
+
+
+EVERY_FIELD = [
+    pytest.param(request, path, id=f"{request['verb']}-{request.get('operation', {}).get('kind', '')}-{path[-1]}")
+    for request in REQUESTS
+    for path in paths(request)
+    if path != ("digest",)
+]
+HOSTILE = [
+    "\n",
+    "{}\n",
+    "\n{}",
+    "{}\0",
+    "\0",
+    "-{}",
+    "--{}",
+    "{}\nroot preexec = /bin/sh",
+    "{}\r",
+    "{};id",
+    "{}$(id)",
+    "{}`id`",
+    "{}'",
+    '{}"',
+    "{}|id",
+]
+HOSTILE += ["{}%U", "{}]", "{}\\", "{}*", "{}/../..", "../{}", "{}\u2028", "{}\u202e", "", " ", "{}" * 300, "{}#x"]
+
+
+@pytest.mark.parametrize(("request_", "path"), EVERY_FIELD)
+def test_hostile_text_in_any_field_is_refused_and_runs_nothing(request_, path, commands):
+    good = request_
+    for key in path:
+        good = good[key]
+    for hostile in HOSTILE:
+        assert set(final(with_value(request_, path, hostile.replace("{}", good)))) == {"refused"}, repr(hostile)
+    assert commands.ran == []
+    assert list(places.JOURNALS.iterdir()) == []
+
+
+@pytest.mark.parametrize("hostile", [*HOSTILE, "0" * 16, "f" * 5000])
+def test_no_digest_but_the_right_one_runs_anything(hostile, commands):
+    outcome = final(REQUESTS[0] | {"digest": hostile})["outcome"]
+    assert outcome["state"] == "refused"
+    assert commands.ran == []
+
+
+@pytest.mark.parametrize(("request_", "path"), EVERY_FIELD)
+def test_a_field_of_another_shape_is_refused_and_runs_nothing(request_, path, commands):
+    for value in (None, 7, 1.5, True, [], {}, [[]], ["tank"], {"name": "tank"}):
+        assert set(final(with_value(request_, path, value))) == {"refused"}, repr(value)
+    assert commands.ran == []
+
+
+@pytest.mark.parametrize("request_", REQUESTS, ids=str)
+def test_an_unknown_or_missing_field_is_refused(request_, commands):
+    assert set(final(request_ | {"force": True})) == {"refused"}
+    if "operation" in request_:
+        assert set(final(request_ | {"operation": request_["operation"] | {"shell": "id"}})) == {"refused"}
+    for key in request_:
+        assert set(final({name: value for name, value in request_.items() if name != key})) == {"refused"}
+    assert commands.ran == []
+
+
+@given(line=st.binary(max_size=400))
+def test_every_byte_string_gets_one_refusal_and_runs_nothing(line, commands):
+    assert set(final(line)) == {"refused"}
+    assert commands.ran == []
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(
+            st.sampled_from(["verb", "job", "digest", "operation", "kind", "name"]) | st.text(max_size=8),
+            inner,
+            max_size=6,
+        )
+    ),
+    max_leaves=15,
+)
+
+
+@given(value=json_values)
+def test_every_json_value_gets_one_refusal_and_runs_nothing(value, commands):
+    assert set(final(value)) == {"refused"}
+    assert commands.ran == []
+
+
+@given(request=st.sampled_from(REQUESTS), data=st.data())
+def test_a_request_spoiled_anywhere_gets_one_answer_and_runs_nothing_that_was_not_asked_for(
+    request, data, commands, monkeypatch
+):
+    path = data.draw(st.sampled_from(paths(request)))
+    text = data.draw(st.text(max_size=60) | json_values)
+    reply = final(with_value(request, path, text))
+    # Whatever still is of the grammar: a disk that may be asked about, or a job that the digest stops.
+    assert all(argv[0] == "smartctl" and request["verb"] == "read-smart" for argv in commands.ran)
+    if "outcome" in reply:
+        assert reply["outcome"].get("state", "unknown") in {"refused", "unknown"}
+    commands.ran.clear()
+    for file in places.JOURNALS.iterdir():
+        file.unlink()
+
+
+@given(cut=st.integers(min_value=0), request=st.sampled_from(REQUESTS))
+def test_a_request_cut_short_is_refused(cut, request, commands):
+    line = json.dumps(request).encode()
+    assert set(final(line[: cut % len(line)])) == {"refused"}
+    assert commands.ran == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"",
+        b"null",
+        b"[" * 100_000,
+        b'{"verb":' * 20_000,
+        b'{"verb":"stop","job":"\xff"}',
+        b'{"verb":"stop","job":"\\ud800"}',
+        b'{"verb":"shell","job":"id"}',
+        b'{"verb":"stop","verb":"shell","job":"' + JOB.encode() + b'"}',
+        b"\xef\xbb\xbf{}",
+        b"1" * 5000,
+        b'{"verb":"stop","job":"' + b"a" * 300_000 + b'"}',
+    ],
+    ids=range(11),
+)
+def test_a_line_made_to_break_the_reader_is_refused(line, commands):
+    assert set(final(line)) == {"refused"}
+    assert commands.ran == []
+
+
+def test_a_request_of_the_grammar_with_its_digest_runs(commands):
+    request = next(request for request in REQUESTS if request.get("operation", {}).get("kind") == "CreateDataset")
+    outcome = final(request | {"digest": digest_of(request)})["outcome"]
+    assert outcome["state"] == "done"
+    assert commands.tools == ["zfs", "chgrp", "chmod"]
+
+
+def test_an_operation_that_wants_a_secret_fails_without_one(commands):
+    request = next(request for request in REQUESTS if request.get("operation", {}).get("kind") == "UnlockDataset")
+    outcome = final(request | {"digest": digest_of(request)})["outcome"]
+    assert outcome["state"] == "failed"
+    assert "no longer at hand" in outcome["text"]
+    assert commands.ran == []
+
+
+def test_a_secret_left_by_the_client_reaches_the_command_and_nothing_else(commands, folders, capsys):
+    client.leave_secret(JOB, SECRET)
+    request = next(request for request in REQUESTS if request.get("operation", {}).get("kind") == "UnlockDataset")
+    sent = ask(request | {"digest": digest_of(request)})
+    assert commands.given[0] == f"{SECRET}\n"
+    assert SECRET not in json.dumps(sent) + str(commands.ran) + "".join(capsys.readouterr())
+    assert all(not path.is_file() or SECRET not in path.read_text() for path in folders.rglob("*"))
+
+
+def test_a_secret_is_left_once_and_for_one_reader():
+    client.leave_secret(JOB, SECRET)
+    path = places.SECRETS / JOB
+    assert path.stat().st_mode & 0o777 == 0o600
+    with pytest.raises(FileExistsError):
+        client.leave_secret(JOB, SECRET)
+    client.forget_secret(JOB)
+    client.forget_secret(JOB)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("job", ["", "../x", JOB + "\n", "-"])
+def test_a_secret_is_left_under_a_jobs_id_only(job):
+    with pytest.raises(Refused):
+        client.leave_secret(job, SECRET)
+    with pytest.raises(Refused):
+        client.forget_secret(job)
+
+
+def test_a_job_that_the_agent_does_not_know_is_unknown(commands):
+    assert final({"verb": "follow", "job": OTHER_JOB})["outcome"]["state"] == "unknown"
+    assert final({"verb": "stop", "job": OTHER_JOB})["outcome"] == {"stopping": False}
+
+
+def test_a_refused_job_is_told_again_and_not_tried_again(commands):
+    assert (
+        final(REQUESTS[0])["outcome"]
+        == final(REQUESTS[0])["outcome"]
+        == final({"verb": "follow", "job": JOB})["outcome"]
+    )
+    assert (found := journal.read(JOB)) is not None and found.state == "refused"
+
+
+def test_smart_is_read_without_waking_a_sleeping_disk(commands):
+    commands.answers["smartctl"] = '{"smartctl": {"exit_status": 2}}'
+    assert final(REQUESTS[-1]) == {"facts": {path_of(1): {"smartctl": {"exit_status": 2}}}}
+    (argv,) = commands.ran
+    assert argv[argv.index("-n") + 1] == "standby"
+    assert argv[-1] == path_of(1)
+
+
+def test_a_disk_that_says_nothing_readable_does_not_hide_the_others(commands):
+    commands.answers["smartctl"] = "Smartctl open device failed"
+    assert final({"verb": "read-smart", "disks": [path_of(1), path_of(2)]})["facts"] == {
+        path_of(1): None,
+        path_of(2): None,
+    }
+
+
+@pytest.mark.parametrize(
+    "error", [Failed("smartctl did not answer within 30 seconds"), RuntimeError("canary"), RecursionError()]
+)
+def test_an_error_while_answering_is_an_answer(commands, monkeypatch, error, capsys):
+    def fail(*_args, **_more):
+        raise error
+
+    monkeypatch.setattr("appliance.command.run", fail)
+    reply = final(REQUESTS[-1])
+    assert reply["refused"][0]["text"]
+    assert "canary" not in json.dumps(reply)
+
+
+def test_more_disks_than_anyone_has_are_refused(commands):
+    assert set(final({"verb": "read-smart", "disks": [path_of(1)] * 129})) == {"refused"}
+    assert commands.ran == []
+
+
+# Over a real socket
+
+
+def serve(line: bytes, *, shut: bool = True) -> list[dict[str, Any]]:
+    """What a real process of the agent's answers on its standard input."""
+    ours, theirs = socket.socketpair()
+    surroundings = os.environ | {"LARDER_RUN": str(places.RUN), "LARDER_AGENT_STATE": str(places.AGENT_STATE)}
+    child = subprocess.Popen(
+        [sys.executable, "-m", "appliance.agent"], stdin=theirs, env=surroundings, stderr=subprocess.PIPE
+    )
+    theirs.close()
+    with ours, child:
+        ours.sendall(line)
+        if shut:
+            ours.shutdown(socket.SHUT_WR)
+        replies = [json.loads(reply) for reply in ours.makefile("rb")]
+        assert child.wait() == 0
+    return replies
+
+
+@pytest.mark.parametrize("line", [b"", b"\n", b"{}\n", b"half a request", b"\xff\xfe\0\n"])
+def test_a_real_agent_answers_anything_once_and_exits(line):
+    (reply,) = serve(line)
+    assert set(reply) == {"refused"}
+
+
+def test_a_real_agent_does_not_wait_for_more_than_a_line():
+    request = json.dumps({"verb": "follow", "job": JOB}).encode()
+    (reply,) = serve(request + b"\n" + b"more", shut=False)
+    assert reply["outcome"]["state"] == "unknown"
+
+
+def test_a_connection_of_another_user_is_refused(monkeypatch):
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        assert agent.allowed(theirs)
+        me = os.getuid()
+        monkeypatch.setattr("struct.unpack", lambda *_args: (1, me + 4711, 1))
+        assert not agent.allowed(theirs)
+
+
+class Listening:
+    """Stands where the agent's socket is and says what the test wants."""
+
+    def __init__(self, replies: bytes) -> None:
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.bind(str(places.AGENT_SOCKET))
+        self.socket.listen()
+        self.replies = replies
+        self.thread = threading.Thread(target=self.serve)
+        self.thread.start()
+
+    def serve(self) -> None:
+        connection, _ = self.socket.accept()
+        with connection:
+            connection.makefile("rb").readline()
+            connection.sendall(self.replies)
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *_error: object) -> None:
+        self.thread.join()
+        self.socket.close()
+
+
+@pytest.fixture
+def short(monkeypatch):
+    """A socket's path has at most 107 bytes."""
+    with tempfile.TemporaryDirectory() as folder:
+        monkeypatch.setattr(places, "AGENT_SOCKET", Path(folder) / "agent.sock")
+        yield
+
+
+def test_the_client_yields_replies_as_they_come(short):
+    with Listening(b'{"percent": 5}\n{"outcome": {"state": "done"}}\n'):
+        assert list(client.ask({"verb": "follow"})) == [{"percent": 5}, {"outcome": {"state": "done"}}]
+    places.AGENT_SOCKET.unlink()
+    with Listening(b'{"percent": 5}\n{"outcome": {"state": "done"}}\n'):
+        assert client.last({"verb": "follow"}) == {"outcome": {"state": "done"}}
+
+
+def test_the_client_raises_a_refusal_with_its_fields(short):
+    with Listening(b'{"refused": [{"text": "Choose another.", "field": "name"}]}\n'), pytest.raises(Refused) as caught:
+        client.last({"verb": "run"})
+    assert [(reason.text, reason.field) for reason in caught.value.reasons] == [("Choose another.", "name")]
+
+
+@pytest.mark.parametrize("replies", [b"", b"not json\n"])
+def test_an_agent_that_dies_without_an_answer_is_a_failure_with_words(short, replies):
+    with Listening(replies), pytest.raises(Failed):
+        client.last({"verb": "run"})
+
+
+def test_an_agent_out_of_reach_is_a_failure_with_words(short):
+    with pytest.raises(Failed, match="does not answer"):
+        client.last({"verb": "run"})

@@ -1,0 +1,242 @@
+from __future__ import annotations
+
+import uuid
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from appliance import names
+from appliance.errors import Refused
+
+KINDS = [
+    names.pool,
+    names.folder,
+    names.existing_pool,
+    names.existing_dataset,
+    names.share,
+    names.account,
+    names.by_id,
+    names.job_id,
+    names.served_path,
+]
+GOOD = {
+    names.pool: "tank",
+    names.folder: "photos",
+    names.existing_pool: "tank",
+    names.existing_dataset: "tank/photos",
+    names.share: "photos",
+    names.account: "anna",
+    names.by_id: "/dev/disk/by-id/ata-WDC_WD20EARS-00MVWB0_WD-WCAZA0000001",
+    names.job_id: "6b1f6a5e-3f0c-4c2e-9a53-0d5b8f9f6a11",
+    names.served_path: "/tank/photos",
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_gives_a_good_name_back_unchanged(kind):
+    assert kind(GOOD[kind]) == GOOD[kind]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda good: "",
+        lambda good: good + "\n",
+        lambda good: "\n" + good,
+        lambda good: good + "\nroot preexec = /bin/sh",
+        lambda good: good + "\r",
+        lambda good: good + "\0",
+        lambda good: good + "\x7f",
+        lambda good: "-" + good,
+        lambda good: "--help",
+        lambda good: good + ";reboot",
+        lambda good: good + "$(reboot)",
+        lambda good: good + "`reboot`",
+        lambda good: good + '"',
+        lambda good: good + "'",
+        lambda good: good + "%U",
+        lambda good: good + "]",
+        lambda good: good + "\\",
+        lambda good: good + "|cat",
+        lambda good: good + "*",
+        lambda good: good + "/../../etc",
+        lambda good: good + "x" * 5000,
+    ],
+)
+def test_it_refuses_a_spoiled_name_of_any_kind(kind, spoil):
+    with pytest.raises(Refused):
+        kind(spoil(GOOD[kind]))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(text=st.text(max_size=300))
+def test_a_name_that_passes_holds_no_invisible_character_and_is_no_option(kind, text):
+    try:
+        name = kind(text)
+    except Refused as refusal:
+        assert all(reason.text for reason in refusal.reasons)
+        return
+    assert name == text
+    assert name[0] != "-"
+    assert all(ord(letter) >= 32 and letter != "\x7f" for letter in name)
+    assert not set(name) & set("\"'`$\\;|&<>*?[]{}%#!~^")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "log",
+        "mirror",
+        "mirror2",
+        "Mirror",
+        "raidz",
+        "raidz1-0",
+        "draid",
+        "spare",
+        "spares",
+        "c0",
+        "c0t0d0",
+        "1tank",
+        ".tank",
+    ],
+)
+def test_it_refuses_a_pool_by_a_name_that_zfs_keeps(name):
+    with pytest.raises(Refused):
+        names.pool(name)
+
+
+@pytest.mark.parametrize("name", ["logs", "cloud", "tank.2", "media-pool", "T_1", "x" * 40])
+def test_it_takes_a_pool_by_a_plain_name(name):
+    assert names.pool(name) == name
+
+
+def test_it_refuses_a_pool_name_of_41_characters():
+    with pytest.raises(Refused):
+        names.pool("x" * 41)
+
+
+@pytest.mark.parametrize(
+    "name", [".", "..", "a/b", "a@b", "a#b", "photos ", "photos.", " photos", ".zfs", "x" * 61, "Büro"]
+)
+def test_it_refuses_a_folder_by_an_odd_name(name):
+    with pytest.raises(Refused):
+        names.folder(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["tank/a/./b", "tank/../etc", "/tank", "tank/", "tank//a", "tank@snap", "tank#mark", " tank", "x" * 256]
+)
+def test_it_refuses_a_dataset_that_zfs_could_not_have(name):
+    with pytest.raises(Refused):
+        names.existing_dataset(name)
+
+
+def test_it_takes_a_found_dataset_by_zfs_own_rule():
+    assert names.existing_dataset("tank/My Photos: 2026/a-b_c.d") == "tank/My Photos: 2026/a-b_c.d"
+
+
+@pytest.mark.parametrize(
+    "name", ["global", "GLOBAL", "Homes", "printers", "print$", "IPC$", "netlogon", "a]", "a ", "[a", "a=b", "a%b"]
+)
+def test_it_refuses_a_share_by_a_name_that_samba_keeps_or_would_read_otherwise(name):
+    with pytest.raises(Refused):
+        names.share(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["root", "larder", "nobody", "www-data", "larder-nobody", "larder-people", "Anna", "@admins", "+a", "1a", "a" * 32],
+)
+def test_it_refuses_an_account_that_is_the_systems_or_not_plain(name):
+    with pytest.raises(Refused):
+        names.account(name)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/dev/sda",
+        "sda",
+        "/dev/disk/by-id/",
+        "/dev/disk/by-id/..",
+        "/dev/disk/by-id/../../sda",
+        "/dev/disk/by-id/a/../../sda",
+        "/dev/disk/by-id/-a",
+        "/dev/disk/by-path/pci-0",
+    ],
+)
+def test_it_refuses_a_disk_by_any_path_but_a_stable_one(path):
+    with pytest.raises(Refused):
+        names.by_id(path)
+
+
+@pytest.mark.parametrize(
+    "text", ["short", "       ", "x" * 513, "é" * 257, "eight\nlong", "eight\0long", "tab\tbed passphrase"]
+)
+def test_it_refuses_a_passphrase_that_zfs_could_not_take(text):
+    with pytest.raises(Refused):
+        names.passphrase(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["x" * 8, "x" * 512, "é" * 256, "correct horse battery staple", "-leading dash", "$(quotes) \"';"]
+)
+def test_it_takes_any_one_line_as_a_passphrase(text):
+    assert names.passphrase(text) == text
+
+
+@pytest.mark.parametrize("text", ["seven77", "x" * 128, "é" * 64, "a line\nand another"])
+def test_it_refuses_a_password_that_samba_could_not_read_from_one_line(text):
+    with pytest.raises(Refused):
+        names.password(text)
+
+
+def test_it_refuses_without_repeating_the_secret():
+    with pytest.raises(Refused) as caught:
+        names.passphrase("canary\nsecret")
+    assert "canary" not in str(caught.value)
+
+
+@given(st.uuids())
+def test_it_takes_every_uuid_in_its_usual_spelling_only(value):
+    assert names.job_id(str(value)) == str(value)
+    for other in (value.hex, f"{{{value}}}", value.urn, f"{value} "):
+        with pytest.raises(Refused):
+            names.job_id(other)
+
+
+def test_it_refuses_a_job_id_in_capitals_as_it_would_be_a_second_file():
+    with pytest.raises(Refused):
+        names.job_id(str(uuid.UUID(int=2**127 + 0xABCDEF)).upper())
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/",
+        "",
+        "none",
+        "legacy",
+        "tank",
+        "/etc",
+        "/etc/samba",
+        "/root",
+        "/var/lib",
+        "/usr",
+        "/tank/",
+        "//tank",
+        "/tank/ a",
+        "/tank/a ",
+        "/x/../etc",
+    ],
+)
+def test_it_serves_no_folder_of_the_system_and_none_that_is_not_plain(path):
+    with pytest.raises(Refused):
+        names.served_path(path)
+
+
+@pytest.mark.parametrize("path", ["/tank", "/srv/media", "/tank/My Photos/2026", "/tank/Büro", "/mnt/tank-2"])
+def test_it_serves_a_plain_folder_in_any_language(path):
+    assert names.served_path(path) == path

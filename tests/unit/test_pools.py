@@ -1,0 +1,353 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import msgspec
+import pytest
+
+from appliance.errors import Failed, Refused
+from appliance.facts import Pool, Use, Vdev
+from appliance.operation import checked_plan
+from appliance.operations import decode_operation
+from appliance.zfs.pools import CreatePool, partition_path
+from tests.unit.made import BUSY, OLD, box, disk, path_of, recorded_pool
+
+CANARY = "canary passphrase"
+
+
+def create(*numbers: int, **changes: Any) -> CreatePool:
+    group = tuple(path_of(number) for number in numbers or (1, 2, 3, 4))
+    return CreatePool(**{"name": "tank", "layout": "raidz2", "groups": (group,), **changes})
+
+
+def reasons(operation: CreatePool, facts) -> str:
+    return " ".join(f"[{reason.field}] {reason.text}" for reason in operation.check(facts))
+
+
+def made(operation: CreatePool, state: str = "ONLINE") -> Pool:
+    """The pool that the operation makes, as it would be read back."""
+    leaves = tuple(Vdev("x", "disk", 1, state, path=f"{path}-part1") for path in operation.disks)
+    return Pool(operation.name, 5, state, (Vdev("raidz2-0", "raidz", 2, state, children=leaves),))
+
+
+class Working:
+    """A Work that has a secret and remembers the notes."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def progress(self, percent: int, phrase: str) -> None: ...
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    def secret(self) -> str:
+        return CANARY
+
+    def stop_if_asked(self) -> None: ...
+
+
+def test_nothing_speaks_against_a_pool_of_empty_disks():
+    assert reasons(create(), box()) == ""
+
+
+@pytest.mark.parametrize("kind", ["system", "pool", "mounted", "swap", "raid"])
+def test_it_refuses_a_pool_on_a_disk_in_use(kind):
+    facts = box(disk(1, uses=(Use(kind, "is taken"),)), disk(2), disk(3), disk(4))
+    assert "WD-WCAZA0000001) is taken, so it cannot be used" in reasons(create(), facts)
+    assert "[disks]" in reasons(create(), facts)
+
+
+def test_it_refuses_a_pool_on_a_disk_that_is_gone():
+    assert "ata-WDC_WD20EARS-00MVWB0_WD-WCAZA0000004 is no longer there" in reasons(
+        create(), box(disk(1), disk(2), disk(3))
+    )
+
+
+def test_it_tells_every_reason_at_once():
+    facts = box(disk(1, uses=(BUSY,)), disk(2), pools=(Pool("tank", 5, "ONLINE"),))
+    with pytest.raises(Refused) as caught:
+        checked_plan(create(1, 2), facts)
+    assert {reason.field for reason in caught.value.reasons} == {"name", "layout", "disks"}
+
+
+def test_it_refuses_a_name_that_a_pool_here_has():
+    assert "[name]" in reasons(create(), box(pools=(Pool("tank", 5, "ONLINE"),)))
+
+
+@pytest.mark.parametrize("name", ["home", "srv", "etc", "var", "mnt"])
+def test_it_refuses_a_name_whose_folder_the_system_has(name):
+    assert f"/{name} of its own" in reasons(create(name=name), box())
+
+
+def test_it_refuses_the_name_of_a_pool_that_sleeps_on_another_disk():
+    exported = Use("exported", "holds the pool tank", "77", "tank")
+    facts = box(*(disk(number) for number in range(1, 5)), disk(5, uses=(exported,)))
+    assert "[name]" in reasons(create(), facts)
+    assert reasons(create(1, 2, 3, 5), facts) == ""
+
+
+def test_it_refuses_where_the_module_is_missing_and_says_only_that():
+    assert reasons(create(name="etc"), box(zfs="missing")).count("[") == 1
+
+
+@pytest.mark.parametrize(
+    ("layout", "groups", "field"),
+    [
+        ("raidz2", ((1, 2, 3),), "layout"),
+        ("raidz1", ((1, 2),), "layout"),
+        ("raidz3", ((1, 2, 3, 4),), "layout"),
+        ("mirror", ((1,),), "layout"),
+        ("mirror", ((1, 2), (3, 4, 5)), "layout"),
+        ("mirror", ((1, 2), (2, 3)), "disks"),
+        ("mirror", ((1, 1),), "disks"),
+        ("stripe", (), "disks"),
+        ("stripe", ((),), "disks"),
+        ("mirror", ((1, 2), ()), "layout"),
+    ],
+)
+def test_it_refuses_disks_that_do_not_fit_the_layout(layout, groups, field):
+    operation = create(layout=layout, groups=tuple(tuple(map(path_of, group)) for group in groups))
+    assert f"[{field}]" in reasons(operation, box())
+
+
+def test_it_refuses_more_disks_than_anyone_has():
+    many = tuple(f"/dev/disk/by-id/ata-{number}" for number in range(65))
+    assert "at most 64" in reasons(create(layout="stripe", groups=(many,)), box())
+
+
+def test_the_plan_is_the_command_that_is_shown_and_run(commands):
+    plan = checked_plan(create(), box())
+    assert [step.name for step in plan.steps] == ["create", "verify"]
+    plan.steps[0].act(Working())
+    assert commands.ran == [plan.steps[0].shown.split()]
+    (argv,) = commands.ran
+    assert argv[:2] == ["zpool", "create"]
+    assert argv[argv.index("--") + 1 :] == ["tank", "raidz2", *map(path_of, (1, 2, 3, 4))]
+    assert "-f" not in argv
+
+
+def test_every_group_gets_the_word_for_its_layout():
+    plan = create(layout="mirror", groups=((path_of(1), path_of(2)), (path_of(3), path_of(4)))).plan(box())
+    assert plan.steps[0].shown.endswith(f"-- tank mirror {path_of(1)} {path_of(2)} mirror {path_of(3)} {path_of(4)}")
+
+
+def test_a_stripe_has_no_word_for_its_layout():
+    assert create(1, 2, layout="stripe").plan(box()).steps[0].shown.endswith(f"-- tank {path_of(1)} {path_of(2)}")
+
+
+def test_settings_reach_the_command():
+    shown = create(ashift=13, compression="zstd", atime=True, autotrim=True).plan(box()).steps[0].shown
+    for setting in ("ashift=13", "autotrim=on", "compression=zstd", "atime=on"):
+        assert setting in shown
+
+
+def test_it_overrides_zpool_only_where_sizes_differ_as_it_has_warned():
+    plan = create().plan(box(disk(1), disk(2), disk(3), disk(4, size=3 * 10**12)))
+    assert " -f " in plan.steps[0].shown
+    assert any("differ in size" in warning for warning in plan.warnings)
+
+
+def test_disks_of_nearly_one_size_are_not_warned_about():
+    plan = create().plan(box(disk(1), disk(2), disk(3), disk(4, size=2 * 10**12 + 2**20)))
+    assert " -f " not in plan.steps[0].shown
+    assert plan.warnings == ()
+
+
+def test_it_warns_of_a_stripe_of_large_raidz1_and_of_small_sectors():
+    assert any("One failed disk loses everything" in text for text in create(layout="stripe").plan(box()).warnings)
+    large = box(*(disk(number, size=8 * 10**12) for number in range(1, 5)))
+    assert any("raidz2 survives" in text for text in create(layout="raidz1").plan(large).warnings)
+    assert any("ashift 9" in text for text in create(ashift=9).plan(box()).warnings)
+
+
+def test_the_passphrase_goes_by_standard_input_and_stands_nowhere_else(commands):
+    operation = create(encrypted=True)
+    assert operation.wants_secret()
+    plan = operation.plan(box())
+    work = Working()
+    plan.steps[0].act(work)
+    assert commands.given == [f"{CANARY}\n"]
+    assert CANARY not in " ".join(commands.ran[0]) + plan.steps[0].shown + plan.summary + str(plan.identity) + str(
+        work.notes
+    )
+    assert "keylocation=prompt" in commands.ran[0]
+
+
+def test_a_pool_that_is_not_encrypted_is_given_nothing(commands):
+    create().plan(box()).steps[0].act(Working())
+    assert commands.given == [None]
+
+
+def holding() -> Any:
+    return box(disk(1, uses=(OLD,), content=("sda1", "sda")), disk(2), disk(3), disk(4))
+
+
+def test_a_disk_that_holds_data_is_erased_first_and_the_name_must_be_typed():
+    plan = create().plan(holding())
+    assert [step.name for step in plan.steps] == ["erase", "create", "verify"]
+    assert plan.type_to_confirm == "tank"
+    assert [loss.what for loss in plan.losses] == [
+        "WDC WD20EARS-00MVWB0 (serial WD-WCAZA0000001) holds ext4 data called photos"
+    ]
+    assert plan.steps[0].touches == (f"{path_of(1)}-part1", path_of(1))
+
+
+def test_empty_disks_lose_nothing_and_need_no_typing():
+    plan = create().plan(box())
+    assert (plan.losses, plan.type_to_confirm) == ((), "")
+
+
+def test_erasing_touches_only_the_disks_that_hold_something(commands, monkeypatch):
+    monkeypatch.setattr("pathlib.Path.exists", lambda _path: True)
+    create().plan(holding()).steps[0].act(Working())
+    touched = {word for argv in commands.ran for word in argv if word.startswith("/dev")}
+    assert touched == {path_of(1), f"{path_of(1)}-part1"}
+    assert [argv for argv in commands.ran if argv[0] == "wipefs"] == [
+        ["wipefs", "--all", "--force", "--", f"{path_of(1)}-part1"],
+        ["wipefs", "--all", "--force", "--", path_of(1)],
+    ]
+
+
+def test_erasing_stops_where_the_disk_has_vanished(commands):
+    with pytest.raises(Failed, match="vanished"):
+        create().plan(holding()).steps[0].act(Working())
+    assert commands.ran == []
+
+
+@pytest.mark.parametrize(
+    ("name", "kernel", "path"),
+    [
+        ("sda", "sda", "/x"),
+        ("sda", "sda1", "/x-part1"),
+        ("sda", "sda12", "/x-part12"),
+        ("nvme0n1", "nvme0n1p2", "/x-part2"),
+        ("nvme0n1", "nvme0n1", "/x"),
+    ],
+)
+def test_it_finds_a_partitions_stable_path(name, kernel, path):
+    assert partition_path(disk(1, path="/x", name=name), kernel) == path
+
+
+def test_the_digest_holds_while_nothing_that_matters_changes():
+    facts = holding()
+    before = create().plan(facts).digest()
+    renamed = box(*(replace(found, name=f"sd{letter}") for found, letter in zip(facts.disks, "wxyz", strict=True)))
+    assert create().plan(renamed).digest() == before
+    assert create().plan(replace(facts, disks=facts.disks[::-1])).digest() == before
+
+
+def test_the_digest_changes_with_everything_that_matters():
+    facts = holding()
+    digests = [
+        create().plan(facts).digest(),
+        create().plan(box()).digest(),
+        create().plan(box(replace(facts.disks[0], serial="swapped"), *facts.disks[1:])).digest(),
+        create()
+        .plan(box(replace(facts.disks[0], uses=(replace(OLD, identity="another"),)), *facts.disks[1:]))
+        .digest(),
+        create().plan(box(replace(facts.disks[0], size=10**12), *facts.disks[1:])).digest(),
+        create(name="pond").plan(facts).digest(),
+        create(4, 3, 2, 1).plan(facts).digest(),
+        create(layout="raidz1").plan(facts).digest(),
+        create(encrypted=True).plan(facts).digest(),
+        create(ashift=13).plan(facts).digest(),
+    ]
+    assert len(set(digests)) == len(digests)
+
+
+def test_both_sides_of_the_socket_make_the_same_digest():
+    operation = create()
+    assert decode_operation(msgspec.json.encode(operation)).plan(box()).digest() == operation.plan(box()).digest()
+
+
+def test_probes_see_nothing_before_and_everything_after():
+    operation = create()
+    before, after = holding(), box(*(disk(number, uses=(BUSY,)) for number in range(1, 5)), pools=(made(operation),))
+    for step in ("erase", "create", "verify"):
+        assert operation.happened(step, before) is False
+        assert operation.happened(step, after) is True
+
+
+def test_probes_see_disks_erased_and_no_pool_yet():
+    assert [create().happened(step, box()) for step in ("erase", "create", "verify")] == [True, False, False]
+
+
+def test_a_pool_of_that_name_on_other_disks_is_not_taken_for_it():
+    facts = box(pools=(made(create(1, 2, 3, 5)),))
+    assert not create().happened("create", facts)
+    assert "is not there" in create().way_on("create", facts)
+
+
+def test_a_pool_that_is_there_and_not_well_is_not_verified():
+    facts = box(pools=(made(create(), "DEGRADED"),))
+    assert create().happened("create", facts)
+    assert not create().happened("verify", facts)
+    assert "degraded" in create().way_on("verify", facts)
+
+
+def test_the_way_on_names_the_disk_that_does_not_answer():
+    assert "WD-WCAZA0000004 does not answer" in create().way_on("create", box(disk(1), disk(2), disk(3)))
+
+
+def test_the_way_on_knows_traces_of_a_pool_half_made():
+    trace = Use("exported", "holds the pool tank", "77", "tank")
+    facts = box(disk(1, uses=(trace,)), disk(2), disk(3), disk(4))
+    assert "traces" in create().way_on("create", facts)
+    assert reasons(create(), facts) == ""
+
+
+def test_every_situation_has_another_way_on():
+    facts = [
+        box(pools=(made(create()),)),
+        box(disk(1)),
+        box(disk(1, uses=(BUSY,)), *(disk(n) for n in (2, 3, 4))),
+        box(),
+    ]
+    said = sorted(create().way_on("create", found) for found in facts)
+    assert all(one != other for one, other in pairwise(said))
+
+
+def test_verifying_reads_the_pool_back(monkeypatch):
+    operation = create(name="pond")
+    monkeypatch.setattr("appliance.zfs.status.read_pools", lambda: (recorded_pool(), made(operation)))
+    work = Working()
+    operation.verify(work)
+    assert work.notes == ["pond is online with 4 disks"]
+
+
+@pytest.mark.parametrize("pools", [(), (made(create(1, 2, 3, 5)),), (made(create(), "DEGRADED"),)])
+def test_verifying_fails_where_the_pool_is_not_what_was_asked(monkeypatch, pools):
+    monkeypatch.setattr("appliance.zfs.status.read_pools", lambda: pools)
+    with pytest.raises(Failed):
+        create().verify(Working())
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        {"name": "tank\n"},
+        {"name": "-f"},
+        {"groups": [["/dev/sda"]]},
+        {"groups": [["/dev/disk/by-id/x", "raidz"]]},
+        {"layout": "raidz4"},
+        {"ashift": 16},
+        {"compression": "gzip -9"},
+        {"force": True},
+        {"encrypted": "yes"},
+        {"groups": "tank"},
+        {"kind": "DestroyPool"},
+    ],
+)
+def test_json_that_is_not_quite_this_operation_is_refused(spoil):
+    good = {"kind": "CreatePool", "name": "tank", "layout": "mirror", "groups": [[path_of(1), path_of(2)]]}
+    assert isinstance(decode_operation(json.dumps(good)), CreatePool)
+    with pytest.raises(Refused):
+        decode_operation(json.dumps(good | spoil))
+
+
+def test_it_locks_its_name_and_its_disks():
+    assert set(create().locks()) == {"tank", *map(path_of, (1, 2, 3, 4))}

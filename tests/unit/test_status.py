@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+import copy
+from datetime import UTC, datetime
+
+import pytest
+
+from appliance.errors import Failed
+from appliance.zfs import status
+from tests.unit.made import recorded, recorded_pool
+
+
+def test_it_reads_a_recorded_raidz2():
+    pool = recorded_pool()
+    assert (pool.name, pool.guid, pool.state, pool.errors) == ("tank", 1443772876214735903, "ONLINE", 0)
+    (group,) = pool.vdevs
+    assert (group.kind, group.parity, group.role, len(group.children)) == ("raidz", 2, "normal", 4)
+    assert pool.failures_left == 2
+    assert (pool.size, pool.allocated, pool.free) == (7988639170560, 2322432, 7988639170560 - 2322432)
+
+
+def test_it_reads_every_device_with_its_stable_path():
+    paths = [device.path for device in recorded_pool().devices()]
+    assert len(paths) == 4
+    assert all(path.startswith("/dev/disk/by-id/ata-") and path.endswith("-part1") for path in paths)
+
+
+def test_it_reads_a_finished_scrub():
+    scan = recorded_pool().scan
+    assert scan is not None
+    assert (scan.kind, scan.state, scan.percent) == ("scrub", "finished", 100)
+    assert scan.started == datetime.fromtimestamp(1795215093, UTC)
+    assert scan.ended == datetime.fromtimestamp(1795215094, UTC)
+
+
+def test_it_reads_a_pool_with_a_pulled_disk():
+    pool = recorded_pool("zpool-status-pulled-2.3.9.json")
+    assert pool.state == "DEGRADED"
+    assert [device.state for device in pool.devices()].count("REMOVED") == 1
+    assert pool.failures_left == 1
+    assert "removed" in pool.status
+    assert "zpool replace" in pool.action
+
+
+def changed(**values: object) -> dict[str, object]:
+    """Derived from the recorded raidz2: other values in the scan."""
+    raw = copy.deepcopy(recorded("zpool-status-raidz2-2.3.9.json"))
+    raw["pools"]["tank"]["scan_stats"].update(values)
+    return raw
+
+
+@pytest.mark.parametrize(("pause", "state"), [(0, "scanning"), (1795215099, "paused")])
+def test_a_scan_under_way_has_no_end_and_never_says_100_percent(pause, state):
+    raw = changed(state="SCANNING", scrub_pause=pause, issued=3661824, end_time=1795215094)
+    scan = next(status.pools_from(raw)).scan
+    assert scan is not None
+    assert (scan.state, scan.ended, scan.percent) == (state, None, 99)
+
+
+def test_a_scan_with_nothing_to_examine_is_at_the_beginning():
+    scan = next(status.pools_from(changed(state="SCANNING", to_examine=0, issued=0))).scan
+    assert scan is not None
+    assert scan.percent == 0
+
+
+def test_a_time_beyond_any_calendar_does_not_hide_the_pool():
+    (pool,) = status.pools_from(changed(end_time=2**63, start_time=2**64 - 1))
+    assert pool.name == "tank"
+    assert pool.scan is None
+
+
+def test_a_pool_never_scrubbed_has_no_scan():
+    raw = copy.deepcopy(recorded("zpool-status-raidz2-2.3.9.json"))
+    del raw["pools"]["tank"]["scan_stats"]
+    assert next(status.pools_from(raw)).scan is None
+
+
+def test_what_is_missing_gets_its_plain_default():
+    (pool,) = status.pools_from({"pools": {"tank": {"name": "tank"}}})
+    assert (pool.state, pool.vdevs, pool.guid, pool.failures_left) == ("UNKNOWN", (), 0, 0)
+
+
+@pytest.mark.parametrize("raw", [{}, {"pools": None}, {"pools": {}}, {"output_version": {}}])
+def test_no_pools_is_no_error(raw):
+    assert list(status.pools_from(raw)) == []
+
+
+def test_logs_caches_and_spares_keep_their_role():
+    """Derived from the recorded raidz2: devices added under the keys that OpenZFS 2.3 uses."""
+    raw = copy.deepcopy(recorded("zpool-status-raidz2-2.3.9.json"))
+    leaf = {"vdev_type": "disk", "state": "ONLINE", "guid": 5}
+    raw["pools"]["tank"] |= {
+        "logs": {"l": leaf | {"name": "l"}},
+        "l2cache": {"c": leaf | {"name": "c"}},
+        "spares": {"s": leaf | {"name": "s", "state": "AVAIL"}},
+    }
+    pool = next(status.pools_from(raw))
+    assert [vdev.role for vdev in pool.vdevs] == ["normal", "log", "cache", "spare"]
+    assert pool.failures_left == 2
+
+
+def test_one_unmirrored_special_device_is_a_pools_weakest_part():
+    """Derived from the recorded raidz2: a special device without redundancy."""
+    raw = copy.deepcopy(recorded("zpool-status-raidz2-2.3.9.json"))
+    raw["pools"]["tank"]["special"] = {"x": {"name": "x", "vdev_type": "disk", "state": "ONLINE", "class": "special"}}
+    assert next(status.pools_from(raw)).failures_left == 0
+
+
+def test_it_reads_recorded_datasets():
+    root, photos = status.datasets_from(recorded("zfs-list-2.3.9.json"))
+    assert (root.name, root.kind, root.mounted, root.mountpoint) == ("tank", "filesystem", True, "/tank")
+    assert (root.encryption, root.key_status, root.encryption_root, root.locked) == (
+        "aes-256-gcm",
+        "available",
+        "tank",
+        False,
+    )
+    assert (root.share, root.share_source) == ("", "default")
+    assert (photos.share, photos.share_source, photos.guid) == ('{"smb":true}', "local", 6683942667665662560)
+    assert root.used == 1124928
+    assert root.available == 3748834235840
+    assert photos.pool == "tank"
+
+
+def test_a_creation_beyond_any_calendar_does_not_hide_the_datasets():
+    """Derived from the recorded list: a time that no calendar has."""
+    raw = recorded("zfs-list-2.3.9.json")
+    raw["datasets"]["tank"]["properties"]["creation"]["value"] = 2**63
+    assert [found.name for found in status.datasets_from(raw)] == ["tank", "tank/photos"]
+
+
+def test_a_locked_dataset_is_seen_as_locked():
+    """Derived from the recorded list: the key unloaded."""
+    raw = recorded("zfs-list-2.3.9.json")
+    raw["datasets"]["tank"]["properties"]["keystatus"]["value"] = "unavailable"
+    assert next(status.datasets_from(raw)).locked
+
+
+@pytest.mark.parametrize(
+    ("mountpoint", "canmount", "can"),
+    [
+        ("/tank", "on", True),
+        ("legacy", "on", False),
+        ("none", "on", False),
+        ("/tank", "off", False),
+        ("/tank", "noauto", False),
+    ],
+)
+def test_it_knows_what_is_meant_to_be_mounted(mountpoint, canmount, can):
+    """Derived from the recorded list."""
+    raw = recorded("zfs-list-2.3.9.json")
+    raw["datasets"]["tank"]["properties"]["mountpoint"]["value"] = mountpoint
+    raw["datasets"]["tank"]["properties"]["canmount"]["value"] = canmount
+    assert next(status.datasets_from(raw)).can_mount is can
+
+
+def test_output_that_is_not_json_is_the_tools_fault_and_said_so(commands):
+    commands.answers["zpool"] = "cannot open 'tank': pool I/O is currently suspended"
+    with pytest.raises(Failed, match="not JSON"):
+        status.read_pools()
+
+
+def test_it_asks_zfs_for_every_column_that_it_reads(commands):
+    assert status.read_datasets() == ()
+    (argv,) = commands.ran
+    asked = set(argv[argv.index("-o") + 1].split(","))
+    assert {
+        "name",
+        "guid",
+        "creation",
+        "mountpoint",
+        "keystatus",
+        "encryptionroot",
+        "canmount",
+        "larder:share",
+    } <= asked
+
+
+def test_no_output_is_no_pools(commands):
+    assert status.read_pools() == ()

@@ -1,0 +1,70 @@
+"""The set-up form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.contrib.auth import password_validation
+from django.contrib.auth.models import User
+from django.contrib.auth.validators import ASCIIUsernameValidator
+
+from web.accounts import first_run
+
+
+class SetUpForm(forms.Form):
+    """Code, name and password of the administrator."""
+
+    code = forms.CharField(
+        label="Set-up code",
+        max_length=40,
+        help_text="Ten letters and digits, shown on the box's screen. On the box itself: sudo cat /run/larder/inventory/setup-code",
+        widget=forms.TextInput(
+            attrs={
+                "autocomplete": "one-time-code",
+                "autocapitalize": "characters",
+                "spellcheck": "false",
+                "class": "code",
+            }
+        ),
+    )
+    username = forms.CharField(
+        label="Your name for signing in",
+        max_length=40,
+        initial="admin",
+        validators=[ASCIIUsernameValidator()],
+        widget=forms.TextInput(attrs={"autocomplete": "username"}),
+    )
+    password = forms.CharField(
+        label="Password",
+        strip=False,
+        max_length=200,
+        help_text="At least 10 characters. Three or four words are easy to remember.",
+        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
+    )
+    again = forms.CharField(
+        label="The password once more",
+        strip=False,
+        max_length=200,
+        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
+    )
+
+    def clean_code(self) -> str:
+        code = str(self.cleaned_data["code"])
+        if not first_run.code_is_right(code):
+            raise forms.ValidationError(
+                "That is not the code that the box shows. It changes at every start until set-up is done."
+            )
+        return code
+
+    def clean(self) -> dict[str, Any]:
+        data = super().clean() or {}
+        password, again = data.get("password"), data.get("again")
+        if password and again and password != again:
+            self.add_error("again", "The two passwords differ.")
+        if password:
+            try:
+                password_validation.validate_password(password, User(username=data.get("username", "")))
+            except forms.ValidationError as error:
+                self.add_error("password", error)
+        return data

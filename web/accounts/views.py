@@ -1,0 +1,78 @@
+"""Set-up, and the sessions of the administrator. Signing in and out are allauth's views."""
+
+from __future__ import annotations
+
+from allauth.core import ratelimit
+from allauth.usersessions.models import UserSession
+from django.contrib import messages
+from django.contrib.auth import login, update_session_auth_hash
+from django.contrib.auth.decorators import login_not_required
+from django.contrib.auth.forms import PasswordChangeForm
+from django.contrib.auth.models import User
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from web.accounts import first_run
+from web.accounts.forms import SetUpForm
+
+
+@sensitive_post_parameters()
+@login_not_required
+@require_http_methods(["GET", "POST"])
+def setup(request: HttpRequest) -> HttpResponse:
+    """Make the administrator, once, with the code from the console."""
+    if first_run.is_set_up():
+        raise Http404
+    form = SetUpForm(request.POST or None)
+    if request.method == "POST":
+        # Counted for the whole box, not per address: the code must not be guessed by many at once.
+        if not ratelimit.consume(request, action="setup", key="setup"):
+            return render(request, "accounts/setup.html", {"form": SetUpForm(), "too_many": True}, status=429)
+        if form.is_valid():
+            user = first_run.make_administrator(form.cleaned_data["username"], form.cleaned_data["password"])
+            if user is None:
+                raise Http404
+            login(request, user, backend="django.contrib.auth.backends.ModelBackend")
+            UserSession.objects.create_from_request(request)
+            return redirect("overview")
+    return render(request, "accounts/setup.html", {"form": form}, status=400 if form.is_bound else 200)
+
+
+@require_GET
+def sessions(request: HttpRequest) -> HttpResponse:
+    """Where the administrator is signed in."""
+    rows = UserSession.objects.purge_and_list(request.user)
+    rows.sort(key=lambda row: (not row.is_current(), row.created_at), reverse=False)
+    return render(request, "accounts/sessions.html", {"sessions": rows})
+
+
+@require_POST
+def end_session(request: HttpRequest, pk: int) -> HttpResponse:
+    """Sign one of them out."""
+    get_object_or_404(UserSession, pk=pk, user=request.user).end()
+    return redirect("sessions")
+
+
+@sensitive_post_parameters()
+@require_http_methods(["GET", "POST"])
+def password(request: HttpRequest) -> HttpResponse:
+    """Change the administrator's password; every other session ends."""
+    if not isinstance(request.user, User):
+        raise Http404
+    if request.method == "POST" and not ratelimit.consume(request, action="change_password"):
+        return render(
+            request, "accounts/password.html", {"form": PasswordChangeForm(request.user), "too_many": True}, status=429
+        )
+    form = PasswordChangeForm(request.user, request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        user = form.save()
+        for row in UserSession.objects.filter(user=user):
+            if not row.is_current() and row.session_key != request.session.session_key:
+                row.end()
+        update_session_auth_hash(request, user)
+        UserSession.objects.create_from_request(request)
+        messages.success(request, "Your password is changed. Every other session was signed out.")
+        return redirect("sessions")
+    return render(request, "accounts/password.html", {"form": form}, status=400 if form.is_bound else 200)

@@ -1,0 +1,74 @@
+"""Forms about folders (datasets) and their shares."""
+
+from __future__ import annotations
+
+from django import forms
+
+from appliance import names
+from appliance.errors import Refused
+
+
+class FolderForm(forms.Form):
+    """A new folder below ``parent``."""
+
+    parent = forms.ChoiceField(label="Where")
+    name = forms.CharField(
+        label="Name",
+        max_length=120,
+        strip=False,
+        required=False,
+        help_text="For example photos.",
+        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false", "autocapitalize": "none"}),
+    )
+    preset = forms.ChoiceField(
+        label="What will be in it?",
+        choices=[
+            ("general", "A bit of everything"),
+            ("photos", "Photos"),
+            ("media", "Films and music"),
+            ("documents", "Documents"),
+        ],
+        initial="general",
+        help_text="Chooses the size of the pieces in which files are kept: large for films and photos, medium for the rest.",
+    )
+
+    def __init__(self, data: object = None, *, parents: list[str], initial: dict[str, object] | None = None) -> None:
+        super().__init__(data, initial=initial)  # type: ignore[arg-type]  # Django takes a QueryDict here
+        self.fields["parent"].choices = [(name, name) for name in parents]  # type: ignore[attr-defined]
+
+    def clean_name(self) -> str:
+        try:
+            return names.folder(self.cleaned_data["name"])
+        except Refused as refusal:
+            raise forms.ValidationError(str(refusal)) from refusal
+
+
+class ShareForm(forms.Form):
+    """Who may use a folder over SMB, and under which name."""
+
+    name = forms.CharField(
+        label="Name of the share",
+        max_length=120,
+        strip=False,
+        required=False,
+        help_text="Other computers see it under this name.",
+        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
+    )
+    users = forms.MultipleChoiceField(
+        label="Who may read and change it", required=False, widget=forms.CheckboxSelectMultiple
+    )
+
+    def __init__(self, data: object = None, *, accounts: list[str], initial: dict[str, object] | None = None) -> None:
+        super().__init__(data, initial=initial)  # type: ignore[arg-type]  # Django takes a QueryDict here
+        self.fields["users"].choices = [(name, name) for name in accounts]  # type: ignore[attr-defined]
+
+    def clean_name(self) -> str:
+        try:
+            return names.share(self.cleaned_data["name"])
+        except Refused as refusal:
+            raise forms.ValidationError(str(refusal)) from refusal
+
+    def clean_users(self) -> list[str]:
+        if not self.cleaned_data["users"]:
+            raise forms.ValidationError("Choose at least one account that may use the folder.")
+        return list(self.cleaned_data["users"])

@@ -1,0 +1,15 @@
+"""Addresses of folders."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from web.datasets import views
+
+urlpatterns = [
+    path("", views.folders, name="folders"),
+    path("new/", views.create, name="create_folder"),
+    path("<str:key>/", views.folder, name="folder"),
+    path("<str:key>/share/", views.share, name="share_folder"),
+    path("<str:key>/unshare/", views.unshare, name="unshare_folder"),
+]

@@ -1,0 +1,127 @@
+"""Facts as rows. Collectors write them, pages read them, nobody edits them; all are rebuilt at every boot.
+
+Each row keeps the whole fact as JSON (``facts``) beside the few columns that pages filter and sort by.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import msgspec
+from django.db import models
+
+from appliance import facts
+
+
+class Row(models.Model):
+    """A fact under its identity. ``kind`` is the dataclass that ``facts`` decodes to."""
+
+    key = models.CharField(max_length=300, primary_key=True)
+    name = models.CharField(max_length=300, db_index=True)
+    facts = models.TextField()
+    kind: ClassVar[type]
+
+    class Meta:
+        abstract = True
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def fact(self) -> Any:
+        """The frozen value itself."""
+        return msgspec.json.decode(self.facts, type=self.kind)
+
+
+class PoolRow(Row):
+    """``key`` is the pool's guid."""
+
+    kind = facts.Pool
+
+
+class DatasetRow(Row):
+    """``key`` is the dataset's guid."""
+
+    kind = facts.Dataset
+    pool = models.CharField(max_length=255, db_index=True)
+
+
+class DiskRow(Row):
+    """``key`` is the last part of the by-id path, or today's kernel name where there is none."""
+
+    kind = facts.Disk
+    temperature = models.SmallIntegerField(null=True)
+    asleep = models.BooleanField(default=False)
+
+
+class ServiceRow(Row):
+    """``key`` is the unit."""
+
+    kind = facts.Service
+
+
+class AccountRow(Row):
+    """``key`` is the account's name."""
+
+    kind = facts.Account
+
+
+class Source(models.Model):
+    """One thing that collectors read: when it was last read, whether that worked, and how often it has changed."""
+
+    name = models.CharField(max_length=40, primary_key=True)
+    checked = models.DateTimeField(null=True)
+    requested = models.DateTimeField(null=True)
+    error = models.TextField(default="")
+    version = models.PositiveBigIntegerField(default=0)
+    seconds = models.FloatField(default=0)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Activity(models.Model):
+    """Long work of the kernel, whoever started it. ``left`` is in seconds, null while it cannot be told."""
+
+    key = models.CharField(max_length=120, primary_key=True)
+    pool = models.CharField(max_length=255)
+    kind = models.CharField(max_length=20)
+    state = models.CharField(max_length=20)
+    percent = models.PositiveSmallIntegerField(default=0)
+    started = models.DateTimeField()
+    seen = models.DateTimeField()
+    issued = models.PositiveBigIntegerField(default=0)
+    rate = models.FloatField(default=0)
+    left = models.PositiveIntegerField(null=True)
+
+    def __str__(self) -> str:
+        return f"{self.kind} of {self.pool}"
+
+
+class Progress(models.Model):
+    """How far a job is. It changes often, so it lives here and not on the system disk."""
+
+    job = models.UUIDField(primary_key=True)
+    percent = models.PositiveSmallIntegerField(default=0)
+    phrase = models.CharField(max_length=300, default="")
+    changed = models.DateTimeField(auto_now=True)
+
+    def __str__(self) -> str:
+        return f"{self.percent} %"
+
+
+class Event(models.Model):
+    """Something that smartd or ZED said, as it came out of the spool."""
+
+    file = models.CharField(max_length=120, unique=True)
+    source = models.CharField(max_length=20)
+    kind = models.CharField(max_length=120)
+    subject = models.CharField(max_length=255, default="")
+    received = models.DateTimeField()
+    fields = models.JSONField(default=dict)
+
+    class Meta:
+        ordering = ("-received", "-pk")
+
+    def __str__(self) -> str:
+        return f"{self.source} {self.kind}"

@@ -1,0 +1,225 @@
+"""From rows to what templates show. Pure shaping: no query is made for a single pool, disk or dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from appliance.facts import Dataset, Disk, Pool, Vdev
+from appliance.words import maker_size
+from appliance.zfs import verdict
+from appliance.zfs.verdict import DEVICE_STATE_WORDS, Verdict
+from web.inventory.models import DatasetRow, DiskRow, PoolRow
+
+
+@dataclass(frozen=True)
+class Bay:
+    """A disk where its owner finds it. ``number`` counts the disks of the box, the system disk last."""
+
+    number: int
+    key: str
+    disk: Disk
+    state: verdict.Health
+    word: str
+    pool: str = ""
+    note: str = ""
+    temperature: int | None = None
+    asleep: bool = False
+
+    @property
+    def label(self) -> str:
+        return f"bay {self.number}"
+
+
+@dataclass(frozen=True)
+class Node:
+    """A line of a pool's tree."""
+
+    name: str
+    detail: str
+    state: verdict.Health
+    word: str
+    reads: int
+    writes: int
+    checksums: int
+    children: tuple[Node, ...]
+    key: str = ""
+
+
+@dataclass(frozen=True)
+class PoolCard:
+    """A pool on the overview and on its page."""
+
+    key: str
+    pool: Pool
+    verdict: Verdict
+    layout: str
+    used: int
+    total: int
+    encrypted: bool
+    locked: bool
+    tree: tuple[Node, ...] = ()
+
+    @property
+    def percent(self) -> int:
+        return min(100, self.used * 100 // self.total) if self.total else 0
+
+
+def link_of(device: Vdev) -> str:
+    """The by-id name of the whole disk behind a device."""
+    name = Path(device.path or device.name).name
+    return name.rsplit("-part", 1)[0] if "-part" in name else name
+
+
+def bays(disks: Iterable[DiskRow], pools: Iterable[Pool]) -> list[Bay]:
+    """The disks in the order of their stable names, the system's own last."""
+    devices = {link_of(device): (pool, device) for pool in pools for device in pool.devices()}
+    known = [(row, row.fact) for row in disks]
+    known.sort(key=lambda pair: (any(use.kind == "system" for use in pair[1].uses), chassis_order(pair[1])))
+    return [bay(number, row, disk, devices.get(row.key)) for number, (row, disk) in enumerate(known, 1)]
+
+
+def chassis_order(disk: Disk) -> tuple[int, str]:
+    """Kernel names follow the ports (sda, sdb … sdaa), which is the nearest to the chassis until the owner labels bays."""
+    return (len(disk.name), disk.name)
+
+
+def bay(number: int, row: DiskRow, disk: Disk, member: tuple[Pool, Vdev] | None) -> Bay:
+    temperature, asleep = row.temperature, row.asleep
+    if member:
+        pool, device = member
+        state = verdict.of_device(device)
+        word = DEVICE_STATE_WORDS.get(device.state, device.state.lower())
+        if state == "healthy" and pool.scan and pool.scan.state == "scanning":
+            state, word = "working", "working"
+        return Bay(
+            number,
+            row.key,
+            disk,
+            "asleep" if asleep else state,
+            "asleep" if asleep else word,
+            pool.name,
+            "",
+            temperature,
+            asleep,
+        )
+    if disk.blocked:
+        pool_name = disk.blocked.pool
+        if disk.blocked.kind == "pool":
+            return Bay(
+                number,
+                row.key,
+                disk,
+                "attention",
+                "not in use by its pool",
+                pool_name,
+                disk.blocked.text,
+                temperature,
+                asleep,
+            )
+        return Bay(
+            number,
+            row.key,
+            disk,
+            "healthy",
+            "system" if disk.blocked.kind == "system" else "in use",
+            "",
+            disk.blocked.text,
+            temperature,
+            asleep,
+        )
+    return Bay(
+        number,
+        row.key,
+        disk,
+        "empty",
+        "free" if disk.free else "holds old data",
+        "",
+        "; ".join(use.text for use in disk.uses),
+        temperature,
+        asleep,
+    )
+
+
+def names_of(found: Iterable[Bay]) -> dict[str, Bay]:
+    return {bay.key: bay for bay in found}
+
+
+def device_label(device: Vdev, known: dict[str, Bay]) -> str:
+    """``bay 3 (WDC WD20EARS, serial …)``, or the device's own name where the disk is gone."""
+    found = known.get(link_of(device))
+    return f"{found.label} ({found.disk.model} {found.disk.serial})" if found else link_of(device)
+
+
+def layout_of(pool: Pool) -> str:
+    """``raidz2 of 5``, ``2 mirrors of 2``, ``stripe of 1``."""
+    data = [vdev for vdev in pool.vdevs if vdev.role == "normal"]
+    groups = [vdev for vdev in data if vdev.children]
+    if not groups:
+        return f"stripe of {len(data)}"
+    first = groups[0]
+    name = first.name.rsplit("-", 1)[0]
+    if len(groups) == 1:
+        return f"{name} of {len(first.children)}"
+    return f"{len(groups)} × {name} of {len(first.children)}"
+
+
+def tree(vdevs: Iterable[Vdev], known: dict[str, Bay]) -> Iterator[Node]:
+    for vdev in vdevs:
+        found = known.get(link_of(vdev)) if not vdev.children else None
+        name = found.label.capitalize() if found else vdev.name
+        detail = (
+            f"{found.disk.model} · {found.disk.serial} · {maker_size(found.disk.size)}"
+            if found
+            else ("" if vdev.children else vdev.path)
+        )
+        role = "" if vdev.role == "normal" else f"{vdev.role} · "
+        yield Node(
+            name,
+            role + detail,
+            verdict.of_device(vdev),
+            DEVICE_STATE_WORDS.get(vdev.state, vdev.state.lower()),
+            vdev.read_errors,
+            vdev.write_errors,
+            vdev.checksum_errors,
+            tuple(tree(vdev.children, known)),
+            found.key if found else "",
+        )
+
+
+def pool_card(row: PoolRow, root: Dataset | None, known: dict[str, Bay]) -> PoolCard:
+    pool: Pool = row.fact
+    used, total = (root.used, root.used + root.available) if root else (pool.allocated, pool.size)
+    return PoolCard(
+        row.key,
+        pool,
+        verdict.of_pool(pool, lambda device: device_label(device, known)),
+        layout_of(pool),
+        used,
+        total,
+        bool(root and root.encryption != "off"),
+        bool(root and root.locked),
+        tuple(tree(pool.vdevs, known)),
+    )
+
+
+def roots(names: Iterable[str]) -> dict[str, Dataset]:
+    """The top dataset of each pool, in one query."""
+    return {row.name: row.fact for row in DatasetRow.objects.filter(name__in=list(names))}
+
+
+@dataclass(frozen=True)
+class Box:
+    """Everything that pages of pools and disks draw, in three queries however many there are."""
+
+    bays: list[Bay]
+    cards: list[PoolCard]
+
+
+def box() -> Box:
+    pool_rows = list(PoolRow.objects.order_by("name"))
+    found = bays(DiskRow.objects.all(), [row.fact for row in pool_rows])
+    tops = roots(row.name for row in pool_rows)
+    known = names_of(found)
+    return Box(found, [pool_card(row, tops.get(row.name), known) for row in pool_rows])

@@ -1,0 +1,80 @@
+"""Collectors put facts in here; operations get them out again as one value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from django.db import transaction
+from django.db.models import F
+from django.utils import timezone
+
+from appliance.facts import Facts
+from web.inventory.models import AccountRow, DatasetRow, DiskRow, PoolRow, Row, Source
+
+
+def replace(model: type[Row], found: Iterable[Any], key: Callable[[Any], str], **columns: Callable[[Any], Any]) -> bool:
+    """Make the table say exactly what was found, touching only rows that differ; whether anything did."""
+    wanted: dict[str, Row] = {}
+    for fact in found:
+        row = model(
+            key=key(fact),
+            name=getattr(fact, "name", "") or getattr(fact, "unit", ""),
+            facts=msgspec.json.encode(fact).decode(),
+        )
+        for column, value in columns.items():
+            setattr(row, column, value(fact))
+        wanted[row.key] = row
+    table = model._default_manager.using("inventory")
+    with transaction.atomic(using="inventory"):
+        known = dict(table.values_list("key", "facts"))
+        changed = [row for name, row in wanted.items() if known.get(name) != row.facts]
+        gone = set(known) - set(wanted)
+        if changed:
+            table.bulk_create(
+                changed,
+                update_conflicts=True,
+                unique_fields=["key"],
+                update_fields=["name", "facts", *columns],
+                batch_size=500,
+            )
+        for start in range(0, len(gone_list := sorted(gone)), 500):
+            table.filter(key__in=gone_list[start : start + 500]).delete()
+    return bool(changed or gone)
+
+
+def checked(name: str, *, changed: bool, seconds: float = 0, error: str = "") -> None:
+    """Note that a source was read now. Its version moves when what it said, or its error, has changed."""
+    source, _made = Source.objects.get_or_create(name=name)
+    moved = changed or source.error != error
+    Source.objects.filter(name=name).update(
+        checked=timezone.now(), error=error, seconds=seconds, version=F("version") + (1 if moved else 0)
+    )
+
+
+def touch(name: str) -> None:
+    """Move the version of a source that is written elsewhere (jobs and their progress)."""
+    if not Source.objects.filter(name=name).update(version=F("version") + 1):
+        Source.objects.get_or_create(name=name, defaults={"version": 1})
+
+
+def claim_refresh(name: str, *, not_since: datetime) -> bool:
+    """Whether this caller is the one to ask for a new reading: true once per interval, whoever looks."""
+    Source.objects.get_or_create(name=name)
+    table = Source.objects.filter(name=name)
+    stale = table.filter(requested__isnull=True) | table.filter(requested__lt=not_since)
+    return bool(stale.update(requested=timezone.now()))
+
+
+def facts() -> Facts:
+    """What the inventory says, for checking and planning in a page. A constant number of queries."""
+    missing = Source.objects.filter(name="zfs").exclude(error="").exists()
+    return Facts(
+        pools=tuple(row.fact for row in PoolRow.objects.order_by("name")),
+        datasets=tuple(row.fact for row in DatasetRow.objects.order_by("name")),
+        disks=tuple(row.fact for row in DiskRow.objects.order_by("key")),
+        accounts=tuple(row.fact for row in AccountRow.objects.order_by("name")),
+        zfs="missing" if missing else "present",
+    )

@@ -1,0 +1,123 @@
+"""The overview, and the disks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.views.decorators.http import require_GET
+
+from web import live
+from web.inventory import present
+from web.inventory.models import Activity, Event, Progress
+from web.jobs.models import Job
+from web.system import state
+
+WORST_FIRST = ("failed", "attention", "working")
+
+
+@dataclass(frozen=True)
+class Attention:
+    """The one line on top: the worst thing first."""
+
+    state: str
+    headline: str
+    meaning: str = ""
+    link: str = ""
+    link_text: str = ""
+    more: int = 0
+
+
+def attention(box: present.Box, troubles: list[state.Trouble], waiting: list[Job], checked: object) -> Attention:
+    """What the owner should know before anything else; one calm line where nothing is wrong."""
+    found = [
+        Attention(
+            card.verdict.state,
+            card.verdict.headline,
+            f"{card.verdict.meaning} {card.verdict.advice}".strip(),
+            f"/pools/{card.key}/",
+            "What to do",
+        )
+        for card in box.cards
+        if card.verdict.state in {"failed", "attention"}
+    ]
+    found += [
+        Attention(
+            "attention",
+            f"{card.pool.name} is locked.",
+            "Its files can be reached once you type the passphrase.",
+            f"/pools/{card.key}/",
+            "Unlock",
+        )
+        for card in box.cards
+        if card.locked
+    ]
+    found += [Attention("attention", trouble.headline, trouble.meaning) for trouble in troubles]
+    found += [
+        Attention(
+            "attention",
+            f"{job.title}: {job.get_state_display().lower()}.",
+            job.text,
+            f"/jobs/{job.pk}/",
+            "See what happened",
+        )
+        for job in waiting
+    ]
+    found.sort(key=lambda item: WORST_FIRST.index(item.state))
+    if found:
+        worst = found[0]
+        return Attention(worst.state, worst.headline, worst.meaning, worst.link, worst.link_text, len(found) - 1)
+    if checked is None:
+        return Attention("working", "Larder is looking at this box for the first time.", "This takes a few seconds.")
+    if not box.cards:
+        return Attention("healthy", "All is well. There is no pool yet.")
+    return Attention("healthy", "All is well.")
+
+
+@require_GET
+def overview(request: HttpRequest) -> HttpResponse:
+    """Is my data safe, is anything happening, what should I do."""
+
+    def build() -> dict[str, object]:
+        now = state.of(request)
+        box = present.box()
+        unseen = list(
+            Job.objects.filter(
+                acknowledged=None, state__in=[Job.State.FAILED, Job.State.REFUSED, Job.State.INTERRUPTED]
+            ).defer("plan", "log", "operation")[:20]
+        )
+        working = list(Job.objects.filter(state__in=Job.OPEN).defer("plan", "log", "operation")[:20])
+        progress = {row.job: row for row in Progress.objects.filter(job__in=[job.pk for job in working])}
+        free = [bay for bay in box.bays if bay.state == "empty"]
+        return {
+            "attention": attention(box, now.troubles, unseen, now.checked),
+            "bays": box.bays,
+            "cards": box.cards,
+            "free": len(free),
+            "activities": list(Activity.objects.filter(state__in=["scanning", "paused"])),
+            "working": [(job, progress.get(job.pk)) for job in working],
+        }
+
+    return live.respond(request, "inventory/overview.html", build)
+
+
+@require_GET
+def disks(request: HttpRequest) -> HttpResponse:
+    """Every disk: where, what, for what."""
+    return live.respond(request, "inventory/disks.html", lambda: {"bays": present.box().bays})
+
+
+@require_GET
+def disk(request: HttpRequest, key: str) -> HttpResponse:
+    """One disk."""
+
+    def build() -> dict[str, object]:
+        box = present.box()
+        found = present.names_of(box.bays).get(key)
+        if found is None:
+            raise Http404
+        card = next((card for card in box.cards if card.pool.name == found.pool), None)
+        events = Event.objects.filter(source="smartd", subject=f"/dev/{found.disk.name}")[:20]
+        return {"bay": found, "card": card, "events": events}
+
+    return live.respond(request, "inventory/disk.html", build)

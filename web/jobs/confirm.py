@@ -1,0 +1,118 @@
+"""From an operation to a review page, and from the review page to a job."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+
+from appliance import client
+from appliance.errors import Refused
+from appliance.operation import Operation, Plan, as_json, checked_plan
+from web.inventory import store
+from web.jobs import queue
+from web.jobs.models import Job
+
+
+@dataclass(frozen=True)
+class Secret:
+    """How the review page asks for a secret."""
+
+    label: str
+    help: str
+    twice: bool
+
+
+SECRETS = {
+    "CreatePool": Secret(
+        "Passphrase",
+        "It unlocks the pool after every start. Nobody can help you if you lose it: write it down.",
+        twice=True,
+    ),
+    "UnlockDataset": Secret("Passphrase", "The one you chose when you made it.", twice=False),
+    "CreateAccount": Secret(
+        "Password", "At least 8 characters. It is typed on the other computer to reach a share.", twice=True
+    ),
+    "SetPassword": Secret("New password", "At least 8 characters.", twice=True),
+}
+
+
+def kind_of(operation: Operation) -> str:
+    return type(operation).__name__
+
+
+def shown(plan: Plan) -> dict[str, Any]:
+    """The plan as a job keeps it: what the person agreed to, without anything that could run."""
+    return {
+        "summary": plan.summary,
+        "steps": [
+            {"name": step.name, "title": step.title, "shown": step.shown, "undo": step.undo} for step in plan.steps
+        ],
+        "losses": [{"what": loss.what, "size": loss.size} for loss in plan.losses],
+        "warnings": list(plan.warnings),
+        "undo": plan.undo,
+        "facts": plan.facts,
+    }
+
+
+def review(
+    request: HttpRequest,
+    operation: Operation,
+    *,
+    back: str,
+    errors: dict[str, str] | None = None,
+    notice: str = "",
+    job: str = "",
+    status: int = 200,
+) -> HttpResponse:
+    """The page that shows the plan and asks for confirmation. Raises Refused where something speaks against it."""
+    plan = checked_plan(operation, store.facts())
+    context = {
+        "operation": operation,
+        "operation_json": as_json(operation),
+        "plan": plan,
+        "digest": plan.digest(),
+        "secret": SECRETS.get(kind_of(operation)) if operation.wants_secret() else None,
+        "job": job or str(uuid.uuid4()),
+        "back": back,
+        "errors": errors or {},
+        "notice": notice,
+    }
+    return render(request, "jobs/review.html", context, status=status)
+
+
+def make_job(operation: Operation, plan: Plan, *, job: str, secret: str, user: str) -> Job:
+    """Store a confirmed operation and tell the workers. The same id twice is the same job."""
+    row = Job(
+        id=uuid.UUID(job),
+        kind=kind_of(operation),
+        title=operation.title,
+        subject=operation.subject,
+        operation=as_json(operation),
+        digest=plan.digest(),
+        plan=shown(plan),
+        created_by=user,
+    )
+    try:
+        with transaction.atomic():
+            row.save(force_insert=True)
+            if secret:
+                client.leave_secret(job, secret)
+    except (IntegrityError, FileExistsError):
+        return Job.objects.get(pk=job)
+    store.touch("jobs")
+    queue.send("workers.run_job", job)
+    return row
+
+
+def start(operation: Operation, *, user: str) -> Job:
+    """A small act that needs no review page: check it, and make its job. Raises Refused."""
+    return make_job(operation, checked_plan(operation, store.facts()), job=str(uuid.uuid4()), secret="", user=user)
+
+
+def refusal_text(refusal: Refused) -> str:
+    return " ".join(reason.text for reason in refusal.reasons)

@@ -1,0 +1,74 @@
+"""Jobs: every change to the box, from the moment it was confirmed."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from django.db import models
+
+
+class Job(models.Model):
+    """One confirmed operation. The row is the truth, the queue only carries its id.
+
+    States: ``queued`` → ``running`` → ``done``, ``failed`` (a step failed), ``refused`` (nothing was changed),
+    ``cancelled`` (the person stopped it between steps) or ``interrupted`` (a crash or power cut; the text says after
+    which step and what to do). A job goes to ``running`` by a conditional update with the worker's own token, so two
+    workers never both have it. Nothing leaves an end state.
+    """
+
+    class State(models.TextChoices):
+        QUEUED = "queued", "Waiting"
+        RUNNING = "running", "Working"
+        DONE = "done", "Done"
+        FAILED = "failed", "Failed"
+        REFUSED = "refused", "Refused"
+        CANCELLED = "cancelled", "Stopped"
+        INTERRUPTED = "interrupted", "Interrupted"
+
+    OPEN = (State.QUEUED, State.RUNNING)
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    kind = models.CharField(max_length=60)
+    title = models.CharField(max_length=300)
+    subject = models.CharField(max_length=300, db_index=True)
+    operation = models.TextField()
+    digest = models.CharField(max_length=64)
+    plan = models.JSONField(default=dict)
+    state = models.CharField(max_length=12, choices=State, default=State.QUEUED, db_index=True)
+    text = models.TextField(default="")
+    done = models.JSONField(default=list)
+    log = models.JSONField(default=list)
+    created = models.DateTimeField(auto_now_add=True, db_index=True)
+    created_by = models.CharField(max_length=150)
+    started = models.DateTimeField(null=True)
+    finished = models.DateTimeField(null=True)
+    worker = models.CharField(max_length=60, default="")
+    acknowledged = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ("-created",)
+
+    def __str__(self) -> str:
+        return self.title
+
+    @property
+    def open(self) -> bool:
+        return self.state in self.OPEN
+
+    @property
+    def needs_attention(self) -> bool:
+        """Ended other than well, and nobody has said that they saw it."""
+        return self.acknowledged is None and self.state in {
+            self.State.FAILED,
+            self.State.REFUSED,
+            self.State.INTERRUPTED,
+        }
+
+    @property
+    def steps(self) -> list[dict[str, Any]]:
+        """The plan's steps with what became of each, for the page."""
+        return [
+            {**step, "done": step["name"] in self.done or self.state == self.State.DONE}
+            for step in self.plan.get("steps", [])
+        ]

@@ -1,0 +1,141 @@
+"""Jobs: confirming one, following it, its history."""
+
+from __future__ import annotations
+
+from django.core.paginator import Paginator
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils import timezone
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_GET, require_POST
+
+from appliance import client, names
+from appliance.errors import LarderError, Refused
+from appliance.operation import Operation, checked_plan
+from appliance.operations import decode_operation
+from web import live
+from web.inventory import store
+from web.inventory.models import Progress
+from web.jobs import confirm
+from web.jobs.models import Job
+
+PAGE = 50
+
+
+def local(url: str) -> str:
+    """An address of this site to go back to; the overview where it is anything else."""
+    return url if url_has_allowed_host_and_scheme(url, allowed_hosts=None) and url.startswith("/") else "/"
+
+
+def check_secret(request: HttpRequest, operation: Operation) -> tuple[str, dict[str, str]]:
+    """The secret typed on the review page, and what is wrong with it."""
+    if not operation.wants_secret():
+        return "", {}
+    secret = request.POST.get("secret", "")
+    grammar = names.password if confirm.kind_of(operation) in {"CreateAccount", "SetPassword"} else names.passphrase
+    try:
+        grammar(secret, field="secret")
+    except Refused as refusal:
+        return "", {"secret": confirm.refusal_text(refusal)}
+    if confirm.SECRETS[confirm.kind_of(operation)].twice and request.POST.get("again", "") != secret:
+        return "", {"again": "The two differ. Type both again."}
+    return secret, {}
+
+
+@sensitive_post_parameters("secret", "again")
+@require_POST
+def confirmed(request: HttpRequest) -> HttpResponse:
+    """The review page was confirmed: plan again, and make the job if it still means the same."""
+    back = local(request.POST.get("back", ""))
+    try:
+        operation = decode_operation(request.POST.get("operation", ""))
+        job = names.job_id(request.POST.get("job", ""))
+        if known := Job.objects.filter(pk=job).first():
+            return redirect("job", pk=known.pk)
+        plan = checked_plan(operation, store.facts())
+        if plan.digest() != request.POST.get("digest"):
+            notice = "Something changed since you looked: a disk, a pool, or what is on them. Nothing was done. This is the plan as things are now."
+            return confirm.review(request, operation, back=back, notice=notice, job=job, status=409)
+        errors: dict[str, str] = {}
+        if plan.type_to_confirm and request.POST.get("typed", "") != plan.type_to_confirm:
+            errors["typed"] = f"Type {plan.type_to_confirm} exactly, to show that you mean it."
+        secret, secret_errors = check_secret(request, operation)
+        errors |= secret_errors
+        if errors:
+            return confirm.review(request, operation, back=back, errors=errors, job=job, status=400)
+    except Refused as refusal:
+        return render(request, "jobs/refused.html", {"reasons": refusal.reasons, "back": back}, status=409)
+    row = confirm.make_job(operation, plan, job=job, secret=secret, user=request.user.get_username())
+    return redirect("job", pk=row.pk)
+
+
+@require_GET
+def jobs(request: HttpRequest) -> HttpResponse:
+    """All jobs, the newest first."""
+
+    def build() -> dict[str, object]:
+        page = Paginator(Job.objects.defer("log", "plan", "operation"), PAGE).get_page(request.GET.get("page"))
+        progress = {row.job: row for row in Progress.objects.filter(job__in=[job.pk for job in page if job.open])}
+        return {"page": page, "rows": [(job, progress.get(job.pk)) for job in page]}
+
+    return live.respond(request, "jobs/list.html", build)
+
+
+@require_GET
+def job(request: HttpRequest, pk: str) -> HttpResponse:
+    """One job: its plan, how far it is, what became of it."""
+
+    def build() -> dict[str, object]:
+        row = get_object_or_404(Job, pk=pk)
+        return {
+            "job": row,
+            "progress": Progress.objects.filter(job=row.pk).first(),
+            "again": row.state in {"failed", "refused", "interrupted", "cancelled"},
+        }
+
+    return live.respond(request, "jobs/job.html", build)
+
+
+@require_POST
+def stop(request: HttpRequest, pk: str) -> HttpResponse:
+    """Ask a job to stop before its next step; one that has not begun ends at once."""
+    row = get_object_or_404(Job, pk=pk)
+    waiting = Job.objects.filter(pk=row.pk, state=Job.State.QUEUED)
+    if waiting.update(
+        state=Job.State.CANCELLED, finished=timezone.now(), text="Stopped before it began. Nothing was changed."
+    ):
+        client.forget_secret(str(row.pk))
+    elif row.open:
+        try:
+            client.last({"verb": "stop", "job": str(row.pk)}, silence=30)
+        except LarderError as error:
+            return render(
+                request,
+                "jobs/refused.html",
+                {"reasons": [{"text": str(error)}], "back": f"/jobs/{row.pk}/"},
+                status=503,
+            )
+    store.touch("jobs")
+    return redirect("job", pk=row.pk)
+
+
+@require_POST
+def acknowledge(request: HttpRequest, pk: str) -> HttpResponse:
+    """The person has seen how it ended."""
+    row = get_object_or_404(Job, pk=pk)
+    Job.objects.filter(pk=row.pk, acknowledged=None).update(acknowledged=timezone.now())
+    store.touch("jobs")
+    return redirect(local(request.POST.get("next", f"/jobs/{row.pk}/")))
+
+
+@require_GET
+def again(request: HttpRequest, pk: str) -> HttpResponse:
+    """Plan the same operation anew, for a job that did not end well."""
+    row = get_object_or_404(Job, pk=pk)
+    try:
+        return confirm.review(request, decode_operation(row.operation), back=f"/jobs/{row.pk}/")
+    except Refused as refusal:
+        return render(
+            request, "jobs/refused.html", {"reasons": refusal.reasons, "back": f"/jobs/{row.pk}/"}, status=409
+        )

@@ -1,0 +1,187 @@
+"""Django's settings for Larder. What differs from box to box comes from files and the environment."""
+
+from __future__ import annotations
+
+import socket
+import sys
+from pathlib import Path
+
+from appliance import places
+from web import environment
+from web.hosts import OwnNames
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+DEBUG = environment.flag("LARDER_DEBUG", default=False)
+# Making the key is what `prepare` is for, so that one command runs without it.
+SECRET_KEY = (
+    "none yet" if "prepare" in sys.argv[:2] else environment.secret("LARDER_SECRET_KEY", places.STATE / "secret-key")
+)
+
+BOX_NAME = socket.gethostname()
+ALLOWED_HOSTS = OwnNames(places.RUN / "inventory" / "addresses")
+
+INSTALLED_APPS = [
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "allauth",
+    "allauth.account",
+    "allauth.usersessions",
+    "django_htmx",
+    "template_partials.apps.SimpleAppConfig",
+    "web.accounts",
+    "web.inventory",
+    "web.jobs",
+    "web.pools",
+    "web.datasets",
+    "web.shares",
+    "web.system",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "web.system.faults.faults_in_words",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "web.accounts.first_run.until_set_up",
+    "django.contrib.auth.middleware.LoginRequiredMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+]
+
+ROOT_URLCONF = "web.urls"
+WSGI_APPLICATION = "web.wsgi.application"
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "OPTIONS": {
+            "loaders": [
+                (
+                    "template_partials.loader.Loader",
+                    [("django.template.loaders.cached.Loader", ["django.template.loaders.filesystem.Loader"])],
+                )
+            ],
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+                "web.system.chrome.chrome",
+            ],
+            "builtins": ["template_partials.templatetags.partials", "web.system.templatetags.say"],
+        },
+    }
+]
+
+# The settings database holds what belongs to the box; the inventory is facts in memory, rebuilt at every boot.
+SQLITE = {
+    "transaction_mode": "IMMEDIATE",
+    "timeout": 20,
+    "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA temp_store=MEMORY",
+}
+DATABASES = {
+    "default": {
+        "ENGINE": "django.db.backends.sqlite3",
+        "NAME": places.STATE / "settings.sqlite3",
+        "OPTIONS": SQLITE,
+        "CONN_MAX_AGE": None,
+    },
+    "inventory": {
+        "ENGINE": "django.db.backends.sqlite3",
+        "NAME": places.RUN / "inventory" / "inventory.sqlite3",
+        "OPTIONS": SQLITE,
+        "CONN_MAX_AGE": None,
+    },
+}
+DATABASE_ROUTERS = ["web.inventory.router.InventoryRouter"]
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+# Login attempts are counted here: shared by all processes, gone at a reboot.
+CACHES = {"default": {"BACKEND": "django.core.cache.backends.db.DatabaseCache", "LOCATION": "cache"}}
+
+BROKER_URL = environment.text("LARDER_BROKER", "redis+socket:///run/redis-larder/redis.sock")
+BROKER_SOCKET = Path(BROKER_URL.removeprefix("redis+socket://"))
+
+# --- who may enter --------------------------------------------------------------------------------------------
+AUTHENTICATION_BACKENDS = ["django.contrib.auth.backends.ModelBackend"]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+]
+LOGIN_URL = "account_login"
+LOGIN_REDIRECT_URL = "/"
+ACCOUNT_ADAPTER = "web.accounts.adapter.Adapter"
+ACCOUNT_LOGIN_METHODS = {"username"}
+ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*", "password2*"]
+ACCOUNT_EMAIL_VERIFICATION = "none"
+ACCOUNT_SESSION_REMEMBER = None
+ACCOUNT_LOGOUT_REDIRECT_URL = "account_login"
+ACCOUNT_RATE_LIMITS = {
+    "login": "30/m/ip",
+    "login_failed": "10/m/ip,5/5m/key",
+    "setup": "10/m/key",
+    "change_password": "5/m/user",
+    "reauthenticate": "10/m/user",
+}
+ALLAUTH_TRUSTED_CLIENT_IP_HEADER = "X-Real-IP"
+USERSESSIONS_TRACK_ACTIVITY = False
+SESSION_COOKIE_AGE = 14 * 24 * 3600
+SESSION_COOKIE_NAME = "larder-session"
+SESSION_COOKIE_SECURE = True
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = "Strict"
+CSRF_COOKIE_NAME = "larder-csrf"
+CSRF_COOKIE_SECURE = True
+CSRF_COOKIE_HTTPONLY = True
+CSRF_COOKIE_SAMESITE = "Strict"
+CSRF_FAILURE_VIEW = "web.system.faults.csrf_failure"
+MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": ["'none'"],
+        "script-src": ["'self'"],
+        "style-src": ["'self'"],
+        "img-src": ["'self'", "data:"],
+        "font-src": ["'self'"],
+        "connect-src": ["'self'"],
+        "manifest-src": ["'self'"],
+        "form-action": ["'self'"],
+        "frame-ancestors": ["'none'"],
+        "base-uri": ["'none'"],
+    }
+}
+
+STATIC_URL = "/static/"
+STATIC_ROOT = Path(environment.text("LARDER_STATIC", "/opt/larder/static"))
+STATICFILES_DIRS = [BASE_DIR / "web" / "static"]
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.ManifestStaticFilesStorage"},
+}
+
+USE_TZ = True
+TIME_ZONE = "UTC"
+LANGUAGE_CODE = "en-gb"
+USE_I18N = False
+DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
+DATA_UPLOAD_MAX_NUMBER_FIELDS = 500
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"plain": {"format": "%(levelname)s %(name)s: %(message)s"}},
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "plain"}},
+    "root": {"handlers": ["console"], "level": "WARNING"},
+}

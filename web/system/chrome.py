@@ -1,0 +1,20 @@
+"""What every page shows around its content."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpRequest
+
+from web.jobs.models import Job
+from web.system import state
+
+
+def chrome(request: HttpRequest) -> dict[str, Any]:
+    """Box name, work under way, troubles, age of the facts. Two queries, none before someone is signed in."""
+    if not getattr(request, "user", None) or not request.user.is_authenticated:
+        return {"box_name": settings.BOX_NAME}
+    now = state.of(request)
+    open_jobs = list(Job.objects.filter(state__in=Job.OPEN).only("id", "title", "state")[:20])
+    return {"box_name": settings.BOX_NAME, "troubles": now.troubles, "checked": now.checked, "open_jobs": open_jobs}

@@ -1,0 +1,26 @@
+"""Every address of Larder, one line a page family."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.urls import include, path
+
+from web.inventory import views as inventory
+from web.system import views as system
+
+urlpatterns = [
+    path("", inventory.overview, name="overview"),
+    path("ready/", system.ready, name="ready"),
+    path("", include("web.accounts.urls")),
+    path("disks/", inventory.disks, name="disks"),
+    path("disks/<str:key>/", inventory.disk, name="disk"),
+    path("pools/", include("web.pools.urls")),
+    path("folders/", include("web.datasets.urls")),
+    path("people/", include("web.shares.urls")),
+    path("jobs/", include("web.jobs.urls")),
+]
+if settings.DEBUG:
+    urlpatterns.append(path("components/", system.components, name="components"))
+
+handler404 = "web.system.faults.not_found"
+handler500 = "web.system.faults.server_error"

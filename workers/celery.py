@@ -1,0 +1,79 @@
+"""The Celery application: one worker process with threads, and its beat as one of them."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import uuid
+from typing import Any
+
+import django
+from celery import Celery, bootsteps, signals
+from celery.beat import EmbeddedService
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "web.settings")
+django.setup()
+
+from django.conf import settings  # noqa: E402  # Django has to be set up before its models are imported
+
+from appliance import places  # noqa: E402
+from web.system.state import WORKER_LOCK  # noqa: E402
+
+# Who holds a running job: this very process. A job held by another token has lost its worker.
+TOKEN = str(uuid.uuid4())
+SECONDS_BETWEEN_TICKS = 5.0
+
+
+class Beat(bootsteps.StartStopStep):
+    """The clock as a thread: ``-B`` would fork a second process with all its memory."""
+
+    requires = ("celery.worker.components:Pool",)
+
+    def __init__(self, parent: Any, **options: Any) -> None:
+        super().__init__(parent, **options)
+        self.service: Any = None
+
+    def start(self, parent: Any) -> None:
+        schedule = str(places.RUN / "inventory" / "beat")
+        self.service = EmbeddedService(parent.app, thread=True, schedule_filename=schedule)
+        self.service.start()
+
+    def stop(self, parent: Any) -> None:  # noqa: ARG002  # Celery's signature
+        if self.service:
+            self.service.stop()
+
+
+app = Celery("larder", broker=settings.BROKER_URL)
+app.conf.update(
+    task_ignore_result=True,
+    task_serializer="json",
+    accept_content=["json"],
+    worker_prefetch_multiplier=1,
+    worker_hijack_root_logger=False,
+    worker_send_task_events=False,
+    broker_connection_retry_on_startup=True,
+    broker_connection_max_retries=None,
+    broker_transport_options={"health_check_interval": 30, "socket_connect_timeout": 5},
+    enable_utc=True,
+    imports=["workers.run_job", "workers.collectors", "workers.tick"],
+    beat_schedule={
+        "tick": {
+            "task": "workers.tick",
+            "schedule": SECONDS_BETWEEN_TICKS,
+            "options": {"expires": SECONDS_BETWEEN_TICKS},
+        }
+    },
+)
+app.steps["worker"].add(Beat)
+_lock: list[int] = []
+
+
+@signals.worker_init.connect
+def alone(**_details: Any) -> None:
+    """Hold the lock that says a worker lives; a second one on this box ends at once."""
+    handle = os.open(WORKER_LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise SystemExit("another worker of Larder runs on this box") from error
+    _lock.append(handle)

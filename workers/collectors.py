@@ -1,0 +1,216 @@
+"""Collectors: read the system, write the inventory. One broken source never silences another."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable
+from datetime import timedelta
+from typing import Any
+
+from django.utils import timezone
+
+from appliance import client, command, places
+from appliance.disks import inventory as disk_inventory
+from appliance.disks import smart
+from appliance.errors import LarderError, explain
+from appliance.facts import Disk, Pool, Service
+from appliance.shares import accounts
+from appliance.zfs import status
+from web.inventory import store
+from web.inventory.models import AccountRow, Activity, DatasetRow, DiskRow, PoolRow, ServiceRow, Source
+from workers.celery import app
+
+log = logging.getLogger(__name__)
+UNITS = (
+    "smbd.service",
+    "nfs-server.service",
+    "netatalk.service",
+    "smartmontools.service",
+    "zfs-zed.service",
+    "nginx.service",
+)
+ZFS_MISSING = "The ZFS module is not loaded, so no pool can be used."
+WHEN_NOBODY_LOOKS = timedelta(seconds=60)
+TEMPERATURES_EVERY = timedelta(minutes=5)
+_at_work = threading.Lock()
+_again = threading.Event()
+_stuck: dict[str, int] = {}
+
+
+@app.task(name="workers.collect")
+def collect() -> None:
+    """Read everything that is cheap to read; asked while it is at work, it reads once more afterwards."""
+    _again.set()
+    while _again.is_set():
+        if not _at_work.acquire(blocking=False):
+            return
+        try:
+            _again.clear()
+            read_all()
+        finally:
+            _at_work.release()
+
+
+def collect_now() -> None:
+    """Read everything, now, whoever else is reading: what is true after a job has to be in the rows."""
+    with _at_work:
+        read_all()
+
+
+def source(name: str, read: Callable[[], bool]) -> None:
+    """Read one source and note how that went. A reading that hangs in the kernel is not started again meanwhile."""
+    if (pid := _stuck.get(name)) and alive(pid):
+        store.checked(
+            name, changed=False, error="The last reading still hangs in the system. A disk or pool does not answer."
+        )
+        return
+    _stuck.pop(name, None)
+    started, error, changed = time.monotonic(), "", False
+    try:
+        changed = read()
+    except command.CommandTimedOut as problem:
+        error = explain(problem)
+        if problem.pid:
+            _stuck[name] = problem.pid
+    except (LarderError, OSError, ValueError, KeyError, TypeError) as problem:
+        error = explain(problem)
+        log.warning("could not read %s: %s", name, error, exc_info=not isinstance(problem, LarderError))
+    store.checked(name, changed=changed, seconds=time.monotonic() - started, error=error)
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def read_all() -> None:
+    """Pools first: what a disk is used for depends on them."""
+    found: list[Pool] = []
+
+    def pools() -> bool:
+        loaded = status.loaded()
+        store.checked("zfs", changed=False, error="" if loaded else ZFS_MISSING)
+        found.extend(status.read_pools() if loaded else ())
+        changed = store.replace(PoolRow, found, lambda pool: str(pool.guid))
+        return activities(found) or changed
+
+    def datasets() -> bool:
+        now = status.read_datasets() if status.loaded() else ()
+        return store.replace(DatasetRow, now, lambda dataset: str(dataset.guid), pool=lambda dataset: dataset.pool)
+
+    source("pools", pools)
+    source("datasets", datasets)
+    source("disks", lambda: store.replace(DiskRow, disk_inventory.read(found), disk_key))
+    source("services", lambda: store.replace(ServiceRow, services(), lambda service: service.unit))
+    source("accounts", lambda: store.replace(AccountRow, accounts.read(), lambda account: account.name))
+    source("addresses", addresses)
+
+
+def disk_key(disk: Disk) -> str:
+    return disk.path.rsplit("/", 1)[-1] or disk.name
+
+
+def services() -> Iterable[Service]:
+    """The units that Larder leans on, in one call."""
+    result = command.run(["systemctl", "show", "--property=Id,LoadState,ActiveState,UnitFileState", *UNITS], timeout=20)
+    for block in result.stdout.strip().split("\n\n"):
+        values = dict(line.split("=", 1) for line in block.splitlines() if "=" in line)
+        if "Id" in values:
+            yield Service(
+                values["Id"],
+                values.get("ActiveState", ""),
+                values.get("UnitFileState", ""),
+                values.get("LoadState") == "loaded",
+            )
+
+
+def addresses() -> bool:
+    """Keep the list of the box's own addresses for the Host check."""
+    result = command.run(["ip", "-j", "address"], timeout=10)
+    found = sorted(
+        {info["local"] for link in json.loads(result.stdout) for info in link.get("addr_info", ()) if info.get("local")}
+    )
+    lines = "".join(f"[{address}]\n" if ":" in address else f"{address}\n" for address in found)
+    file = places.RUN / "inventory" / "addresses"
+    if file.exists() and file.read_text() == lines:
+        return False
+    beside = file.with_suffix(".new")
+    beside.write_text(lines)
+    beside.replace(file)
+    return True
+
+
+def activities(pools: Iterable[Pool]) -> bool:
+    """Follow scrubs and resilvers by their statistics, whoever started them."""
+    now, seen, changed = timezone.now(), set(), False
+    known = {row.key: row for row in Activity.objects.all()}
+    for pool in pools:
+        if pool.scan is None:
+            continue
+        scan = pool.scan
+        key = f"{pool.guid}-{scan.kind}-{int(scan.started.timestamp())}"
+        seen.add(key)
+        before = known.get(key)
+        if before and (before.state, before.issued) == (scan.state, scan.issued):
+            continue
+        rate = speed(before, scan.issued, now) if before else 0.0
+        left = int((scan.to_examine - scan.issued) / rate) if rate > 0 and scan.state == "scanning" else None
+        Activity.objects.update_or_create(
+            key=key,
+            defaults={
+                "pool": pool.name,
+                "kind": scan.kind,
+                "state": scan.state,
+                "percent": scan.percent,
+                "started": scan.started,
+                "seen": now,
+                "issued": scan.issued,
+                "rate": rate,
+                "left": left,
+            },
+        )
+        changed = True
+    gone = set(known) - seen
+    Activity.objects.filter(key__in=gone).delete()
+    return changed or bool(gone)
+
+
+def speed(before: Activity, issued: int, now: Any) -> float:
+    """Bytes a second, smoothed so that the time left does not jump."""
+    seconds = max((now - before.seen).total_seconds(), 0.1)
+    latest = max(issued - before.issued, 0) / seconds
+    return latest if not before.rate else 0.7 * before.rate + 0.3 * latest
+
+
+@app.task(name="workers.temperatures")
+def temperatures() -> None:
+    """Ask the agent how warm each disk is; smartctl leaves sleeping ones alone."""
+
+    def read() -> bool:
+        rows = {row.fact.path: row for row in DiskRow.objects.all()}
+        asked = [path for path in rows if path and rows[path].fact.bus != "virtio"]
+        answers = client.last({"verb": "read-smart", "disks": asked}, silence=180).get("facts", {}) if asked else {}
+        changed = False
+        for path, answer in answers.items():
+            now = {"temperature": smart.temperature(answer), "asleep": smart.asleep(answer)}
+            row = rows[path]
+            if now["asleep"]:
+                now["temperature"] = row.temperature
+            if (row.temperature, row.asleep) != (now["temperature"], now["asleep"]):
+                changed = bool(DiskRow.objects.filter(pk=row.pk).update(**now)) or changed
+        return changed
+
+    source("temperatures", read)
+
+
+def due(name: str, every: timedelta) -> bool:
+    """Whether a source has not been read for so long."""
+    last = Source.objects.filter(name=name).values_list("checked", flat=True).first()
+    return last is None or timezone.now() - last > every

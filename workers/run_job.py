@@ -1,0 +1,112 @@
+"""Carry a job to its end: claim the row, hand the operation to the agent, record what comes back.
+
+The agent does not care whether anybody listens, and its journal outlives both. So a worker that finds a running job
+without a worker asks the agent what became of it.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from typing import Any
+
+from django.utils import timezone
+
+from appliance import client
+from appliance.errors import Failed, Refused, explain
+from web.inventory import store
+from web.inventory.models import Progress
+from web.jobs.models import Job
+from workers import collectors
+from workers.celery import TOKEN, app
+
+log = logging.getLogger(__name__)
+ENDS = {
+    state.value
+    for state in (Job.State.DONE, Job.State.FAILED, Job.State.REFUSED, Job.State.CANCELLED, Job.State.INTERRUPTED)
+}
+NEVER_BEGUN = "It was interrupted before it began. Nothing was changed."
+_mine: set[str] = set()
+_mine_lock = threading.Lock()
+
+
+@app.task(name="workers.run_job")
+def run_job(job_id: str) -> None:
+    """Run or recover one job; harmless to call twice."""
+    with _mine_lock:
+        if job_id in _mine:
+            return
+        _mine.add(job_id)
+    try:
+        claim_and_run(job_id)
+    finally:
+        with _mine_lock:
+            _mine.discard(job_id)
+
+
+def claim_and_run(job_id: str) -> None:
+    row = Job.objects.filter(pk=job_id)
+    now = timezone.now()
+    if row.filter(state=Job.State.QUEUED).update(state=Job.State.RUNNING, worker=TOKEN, started=now):
+        job = row.get()
+        request = {"verb": "run", "job": job_id, "digest": job.digest, "operation": json.loads(job.operation)}
+    elif row.filter(state=Job.State.RUNNING).update(worker=TOKEN):
+        # Its worker is gone, or the agent was: ask, never begin anew.
+        request = {"verb": "follow", "job": job_id}
+    else:
+        return
+    store.touch("jobs")
+    try:
+        outcome = listen(job_id, request)
+    except Refused as refusal:
+        finish(job_id, {"state": Job.State.REFUSED, "text": str(refusal)})
+        return
+    except Failed as error:
+        # Still running as far as anybody knows: the next tick asks again.
+        log.warning("job %s: %s", job_id, explain(error))
+        row.filter(state=Job.State.RUNNING).update(worker="")
+        return
+    collectors.collect_now()
+    finish(job_id, outcome)
+
+
+def listen(job_id: str, request: dict[str, Any]) -> dict[str, Any]:
+    """The outcome, after recording all progress on the way. Raises Refused, Failed where the agent fell silent."""
+    for message in client.ask(request):
+        if "percent" in message:
+            Progress.objects.update_or_create(
+                job=job_id, defaults={"percent": message["percent"], "phrase": message["phrase"][:300]}
+            )
+            store.touch("jobs")
+        if "outcome" in message:
+            return dict(message["outcome"])
+    raise Failed("Larder's agent ended without an answer")
+
+
+def finish(job_id: str, outcome: dict[str, Any]) -> None:
+    """Give the row its end, once."""
+    state = outcome.get("state", "")
+    text = outcome.get("text", "")
+    if state == "unknown":
+        state, text = Job.State.INTERRUPTED, NEVER_BEGUN
+    if state not in ENDS:
+        Job.objects.filter(pk=job_id, state=Job.State.RUNNING).update(worker="")
+        return
+    Job.objects.filter(pk=job_id, state=Job.State.RUNNING).update(
+        state=state, text=text, done=outcome.get("done", []), log=outcome.get("notes", []), finished=timezone.now()
+    )
+    Progress.objects.filter(job=job_id).delete()
+    store.touch("jobs")
+    try:
+        client.forget_secret(job_id)
+    except OSError:
+        log.warning("the secret of job %s could not be removed", job_id)
+
+
+def send_waiting() -> None:
+    """Put into the queue what should be there: jobs that wait, and running ones that lost their worker."""
+    for job_id in Job.objects.filter(state=Job.State.QUEUED).values_list("pk", flat=True):
+        run_job.delay(str(job_id))
+    for job_id in Job.objects.filter(state=Job.State.RUNNING).exclude(worker=TOKEN).values_list("pk", flat=True):
+        run_job.delay(str(job_id))
