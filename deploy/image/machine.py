@@ -161,6 +161,14 @@ class Machine:
         self.spawn()
         self.wait_ready()
 
+    def reboot(self) -> None:
+        """Restart the guest by its own command and wait until it serves again."""
+        before = self.run("cat", "/proc/sys/kernel/random/boot_id")
+        self.run("systemctl", "reboot", "--no-block")
+        self.close_ssh()
+        wait_for("another boot", lambda: self.run("cat", "/proc/sys/kernel/random/boot_id", timeout=30) != before, timeout=300, every=1)
+        self.wait_ready()
+
     def shut_down(self, *, timeout: float = 90) -> None:
         """Ask the guest to power off, as its button would; cut the power if it does not."""
         with contextlib.suppress(MachineError, subprocess.SubprocessError):

@@ -19,6 +19,14 @@ settings.register_profile(
 settings.load_profile("unit")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def no_waiting_for_disks() -> Iterator[None]:
+    """Syncing is what a test looks at, not what it waits for."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("os.fsync", lambda _handle: None)
+        yield
+
+
 @pytest.fixture
 def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Every place of the appliance below a folder of this test's own."""

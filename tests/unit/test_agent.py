@@ -223,6 +223,13 @@ def test_a_line_made_to_break_the_reader_is_refused(line, commands):
     assert commands.ran == []
 
 
+def test_a_good_request_in_too_long_a_line_is_refused(commands):
+    line = json.dumps(REQUESTS[-1]).encode()
+    assert set(final(line + b" " * agent.LONGEST_REQUEST)) == {"refused"}
+    assert commands.ran == []
+    assert set(final(line + b" ")) == {"facts"}
+
+
 def test_a_request_of_the_grammar_with_its_digest_runs(commands):
     request = next(request for request in REQUESTS if request.get("operation", {}).get("kind") == "CreateDataset")
     outcome = final(request | {"digest": digest_of(request)})["outcome"]

@@ -142,6 +142,17 @@ def test_an_id_that_is_none_names_no_file(job):
             ask(job)
 
 
+def test_each_line_is_on_the_disk_before_anything_goes_on(monkeypatch):
+    synced: list[bytes] = []
+    monkeypatch.setattr("os.fsync", lambda _handle: synced.append(journal.file_of(JOB).read_bytes()))
+    record = Journal.begin(JOB)
+    for step in ("one", "two"):
+        record.write("step begun", step=step)
+        assert synced[-1] == journal.file_of(JOB).read_bytes()
+        assert step.encode() in synced[-1]
+    record.close()
+
+
 def test_a_journal_is_for_root_alone():
     written()
     assert journal.file_of(JOB).stat().st_mode & 0o777 == 0o600

@@ -94,6 +94,13 @@ def test_the_check_sees_the_new_file_and_clients_still_the_old(tmp_path):
     assert live[1].endswith("one\n")
 
 
+def test_new_content_is_on_the_disk_before_it_goes_live(file, monkeypatch):
+    live: list[bool] = []
+    monkeypatch.setattr("os.fsync", lambda _handle: live.append(file.path.exists()))
+    file.write("one\n")
+    assert live == [False, True]
+
+
 def test_the_previous_version_is_kept_and_comes_back(file):
     file.write("one\n")
     file.write("two\n")

@@ -105,17 +105,17 @@ data-dismiss                       button that removes its .toast
 
   async function refresh(element, part) {
     part.busy = true;
+    part.due = Date.now() + every(element) - 200; // a little early, or the next tick would just miss it
     try {
       const headers = { "X-Larder-Live": "1" };
       if (part.etag) headers["If-None-Match"] = part.etag;
       const response = await fetch(part.url, { headers, credentials: "same-origin", signal: AbortSignal.timeout(REQUEST_TIMEOUT) });
       const html = response.status === 200 ? await response.text() : "";
-      await receive(element, part, response, html);
+      receive(element, part, response, html);
     } catch {
       noteFailure();
     } finally {
       part.busy = false;
-      part.due = Date.now() + every(element);
     }
   }
 

@@ -1,0 +1,90 @@
+"""What a person does in the browser, in words, for tests to be made of."""
+
+from __future__ import annotations
+
+import re
+
+from playwright.sync_api import Page, expect
+
+from deploy.image.machine import Machine
+
+NAME, PASSWORD = "admin", "correct horse battery"
+
+
+def set_up(page: Page, appliance: Machine) -> None:
+    """The first run, with the code from the console; the administrator is signed in afterwards."""
+    code = appliance.run("cat", "/run/larder/inventory/setup-code").strip()
+    page.goto("/")
+    page.get_by_label("Set-up code").fill(code)
+    page.get_by_label("Your name for signing in").fill(NAME)
+    page.get_by_label("Password", exact=True).fill(PASSWORD)
+    page.get_by_label("The password once more").fill(PASSWORD)
+    page.get_by_role("button", name="Set up this box").click()
+    expect(page).to_have_title(re.compile("Overview"))
+
+
+def sign_in(page: Page) -> None:
+    page.goto("/login/")
+    page.get_by_label("Username").fill(NAME)
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Sign in").click()
+    expect(page).to_have_title(re.compile("Overview"))
+
+
+def finished(page: Page, *, timeout: float = 120_000) -> None:
+    """Wait on a job's page until it says that it is done."""
+    expect(page.get_by_text("Done.", exact=True)).to_be_visible(timeout=timeout)
+
+
+def create_pool(page: Page, *, name: str, bays: list[int], layout: str, passphrase: str = "") -> None:
+    """The wizard from its first step to the finished job."""
+    page.goto("/pools/new/")
+    page.get_by_label("What shall the pool be called?").fill(name)
+    page.get_by_role("button", name="Continue").click()
+    for bay in bays:
+        page.get_by_role("checkbox", name=re.compile(rf"^Bay {bay}\b")).check()
+    page.get_by_role("button", name="Continue").click()
+    page.get_by_role("radio", name=re.compile(layout)).check()
+    page.get_by_role("button", name="Continue").click()
+    if passphrase:
+        page.get_by_label("Encrypt everything in it").check()
+    page.get_by_role("button", name="Review").click()
+    if passphrase:
+        page.get_by_label("Passphrase", exact=True).fill(passphrase)
+        page.get_by_label("Passphrase once more").fill(passphrase)
+    page.get_by_role("button", name=f"Create the pool {name}").click()
+    finished(page)
+
+
+def create_account(page: Page, *, name: str, password: str) -> None:
+    page.goto("/people/new/")
+    page.get_by_label("Name").fill(name)
+    page.get_by_role("button", name="Continue").click()
+    page.get_by_label("Password", exact=True).fill(password)
+    page.get_by_label("Password once more").fill(password)
+    page.get_by_role("button", name=f"Create the account {name}").click()
+    finished(page)
+
+
+def create_folder(page: Page, *, parent: str, name: str) -> None:
+    page.goto(f"/folders/new/?parent={parent}")
+    page.get_by_label("Name").fill(name)
+    page.get_by_role("button", name="Create the folder").click()
+    finished(page)
+
+
+def share_over_smb(page: Page, *, folder: str, user: str) -> None:
+    page.goto("/folders/")
+    page.get_by_role("link", name=folder, exact=True).click()
+    page.get_by_role("link", name="Switch on").click()
+    page.get_by_label(user, exact=True).check()
+    page.get_by_role("button", name="Switch the share on").click()
+    finished(page)
+
+
+def unlock(page: Page, *, dataset: str, passphrase: str) -> None:
+    page.goto("/pools/")
+    page.get_by_role("link", name=f"Unlock {dataset}").first.click()
+    page.get_by_label("Passphrase", exact=True).fill(passphrase)
+    page.get_by_role("button", name=f"Unlock {dataset}").click()
+    finished(page)
