@@ -1,7 +1,8 @@
 """The only root code: answer one request, then exit.
 
 systemd starts it for each connection on ``/run/larder/agent.sock`` with the connection as standard input. A request
-is one line of JSON; replies are lines of JSON, the last of which holds ``outcome``, ``facts`` or ``refused``. Web and
+is one line of JSON; replies are lines of JSON, the last of which holds ``outcome``, ``facts``, ``refused`` (nothing
+was done) or ``failed`` (it could not be found out). Web and
 worker are taken to be hostile: every field is validated here by its own grammar, whoever validated it before.
 """
 
@@ -19,7 +20,7 @@ from typing import Any
 import msgspec
 
 from appliance import command, execution, journal, names, places
-from appliance.errors import LarderError, Refused, explain
+from appliance.errors import Failed, LarderError, Refused, explain
 from appliance.facts import Facts
 from appliance.operations import Registered
 from appliance.reading import read_facts
@@ -77,17 +78,21 @@ def decode(line: bytes) -> Request:
     if len(line) > LONGEST_REQUEST:
         raise Refused("The request is too long.")
     try:
-        return msgspec.json.decode(line, type=Request)
+        request: Request = msgspec.json.decode(line, type=Request)
+        return request
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise Refused(f"That is not a request that the agent knows: {error}") from error
 
 
 def smart_of(path: str) -> object:
-    """The JSON of smartctl for one disk; smartctl's exit status is a bit mask, so any is accepted."""
-    result = command.run(["smartctl", "--json", "-n", "standby", "-a", path], timeout=30, accept=range(256))
+    """The JSON of smartctl for one disk, None where it has none; one bad disk does not hide the others.
+
+    smartctl's exit status is a bit mask, so any is accepted.
+    """
     try:
+        result = command.run(["smartctl", "--json", "-n", "standby", "-a", path], timeout=30, accept=range(256))
         return json.loads(result.stdout)
-    except ValueError:
+    except (Failed, ValueError):
         return None
 
 
@@ -111,7 +116,7 @@ def answer(line: bytes, send: Callable[[dict[str, Any]], None], facts: Callable[
     except Exception as error:
         if not isinstance(error, LarderError):
             traceback.print_exc()
-        send({"refused": [{"text": explain(error), "field": ""}]})
+        send({"failed": explain(error)})
 
 
 def allowed(connection: socket.socket) -> bool:

@@ -28,6 +28,8 @@ def ask(request: dict[str, Any], *, silence: float = SECONDS_OF_SILENCE) -> Iter
                 reply = json.loads(line)
                 if "refused" in reply:
                     raise Refused(*(Reason(reason["text"], reason["field"]) for reason in reply["refused"]))
+                if "failed" in reply:
+                    raise Failed(reply["failed"])
                 yield reply
         except (OSError, ValueError) as error:
             raise Failed("Larder's agent does not answer", str(error)) from error

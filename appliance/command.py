@@ -14,7 +14,8 @@ from appliance.errors import Bug, Failed
 
 log = logging.getLogger(__name__)
 
-ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C", "TZ": "UTC"}
+# C.UTF-8 speaks English like C, and lets the tools write names in other letters into their JSON.
+ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8", "TZ": "UTC"}
 # A process that does not end after SIGKILL sits in the kernel (a suspended pool). It is left there, not waited for.
 SECONDS_TO_DIE = 2.0
 

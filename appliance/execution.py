@@ -149,6 +149,7 @@ def execute(job: str, operation: Operation, digest: str, read_facts: Callable[[]
         finish(record, work, "failed", f"{explain(error)} {way_on(operation, step, read_facts)}".strip())
     finally:
         record.close()
+        journal.prune()
     send({"outcome": outcome(journal.read(job))})
 
 

@@ -154,6 +154,7 @@ class Disk:
     rotational: bool
     bus: str
     removable: bool = False
+    slot: str = ""  # the port it hangs on (by-path): the order of the chassis, whatever the kernel named first
     uses: tuple[Use, ...] = ()
     content: tuple[str, ...] = ()  # kernel names of the partitions and of the disk that carry a signature
 
@@ -184,6 +185,14 @@ class Service:
     active: str  # active, inactive, failed, activating
     enabled: str
     present: bool = True
+
+
+@dataclass(frozen=True)
+class Share:
+    """A share that Samba's own file names, and the folder it serves."""
+
+    name: str
+    path: str
 
 
 @dataclass(frozen=True)

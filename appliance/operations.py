@@ -17,7 +17,8 @@ Registered = CreatePool | CreateDataset | UnlockDataset | CreateAccount | SetPas
 def decode_operation(text: str | bytes) -> Operation:
     """An operation from its JSON. Raises Refused for anything that is none, with the sentence of its grammar."""
     try:
-        return msgspec.json.decode(text, type=Registered)
+        operation: Operation = msgspec.json.decode(text, type=Registered)
+        return operation
     except msgspec.MsgspecError as error:
         raise Refused(f"That is not an operation that Larder knows: {error}") from error
     except RecursionError as error:

@@ -8,6 +8,7 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse, HttpResponseNotModified
 from django.shortcuts import render
+from django.utils.http import parse_etags
 
 from web.inventory.models import Source
 from web.jobs import queue
@@ -27,7 +28,8 @@ def respond(request: HttpRequest, template: str, build: Callable[[], dict[str, A
         return render(request, template, build())
     now = state.of(request)
     current = tag(request, now.sources, str([trouble.key for trouble in now.troubles]))
-    if request.headers.get("If-None-Match") == current:
+    # nginx weakens the tag of what it compresses, and the browser sends it back like that.
+    if current in [given.removeprefix("W/") for given in parse_etags(request.headers.get("If-None-Match", ""))]:
         response: HttpResponse = HttpResponseNotModified()
     else:
         response = render(request, f"{template}#live", build())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 import uuid
 from typing import Any
 
@@ -38,7 +39,7 @@ class Beat(bootsteps.StartStopStep):
         self.service = EmbeddedService(parent.app, thread=True, schedule_filename=schedule)
         self.service.start()
 
-    def stop(self, parent: Any) -> None:  # noqa: ARG002  # Celery's signature
+    def stop(self, parent: Any) -> None:
         if self.service:
             self.service.stop()
 
@@ -72,8 +73,13 @@ _lock: list[int] = []
 def alone(**_details: Any) -> None:
     """Hold the lock that says a worker lives; a second one on this box ends at once."""
     handle = os.open(WORKER_LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        raise SystemExit("another worker of Larder runs on this box") from error
-    _lock.append(handle)
+    for _attempt in range(20):
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            # A page that looks whether a worker lives holds the lock too, for an instant.
+            time.sleep(0.1)
+        else:
+            _lock.append(handle)
+            return
+    raise SystemExit("another worker of Larder runs on this box")

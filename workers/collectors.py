@@ -8,8 +8,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable
-from datetime import timedelta
-from typing import Any
+from datetime import datetime, timedelta
 
 from django.utils import timezone
 
@@ -18,10 +17,10 @@ from appliance.disks import inventory as disk_inventory
 from appliance.disks import smart
 from appliance.errors import LarderError, explain
 from appliance.facts import Disk, Pool, Service
-from appliance.shares import accounts
+from appliance.shares import accounts, smb
 from appliance.zfs import status
 from web.inventory import store
-from web.inventory.models import AccountRow, Activity, DatasetRow, DiskRow, PoolRow, ServiceRow, Source
+from web.inventory.models import AccountRow, Activity, DatasetRow, DiskRow, PoolRow, ServiceRow, ShareRow, Source
 from workers.celery import app
 
 log = logging.getLogger(__name__)
@@ -61,13 +60,16 @@ def collect_now() -> None:
         read_all()
 
 
-def source(name: str, read: Callable[[], bool]) -> None:
-    """Read one source and note how that went. A reading that hangs in the kernel is not started again meanwhile."""
+def source(name: str, read: Callable[[], bool]) -> bool:
+    """Read one source and note how that went; whether it could be read.
+
+    A reading that hangs in the kernel is not started again meanwhile.
+    """
     if (pid := _stuck.get(name)) and alive(pid):
         store.checked(
             name, changed=False, error="The last reading still hangs in the system. A disk or pool does not answer."
         )
-        return
+        return False
     _stuck.pop(name, None)
     started, error, changed = time.monotonic(), "", False
     try:
@@ -76,10 +78,11 @@ def source(name: str, read: Callable[[], bool]) -> None:
         error = explain(problem)
         if problem.pid:
             _stuck[name] = problem.pid
-    except (LarderError, OSError, ValueError, KeyError, TypeError) as problem:
+    except Exception as problem:  # also output of a shape that nobody expected
         error = explain(problem)
         log.warning("could not read %s: %s", name, error, exc_info=not isinstance(problem, LarderError))
     store.checked(name, changed=changed, seconds=time.monotonic() - started, error=error)
+    return not error
 
 
 def alive(pid: int) -> bool:
@@ -105,10 +108,13 @@ def read_all() -> None:
         now = status.read_datasets() if status.loaded() else ()
         return store.replace(DatasetRow, now, lambda dataset: str(dataset.guid), pool=lambda dataset: dataset.pool)
 
-    source("pools", pools)
+    if not source("pools", pools):
+        # Without its pool a disk in use would look like one that merely holds old data.
+        found[:] = [row.fact for row in PoolRow.objects.all()]
     source("datasets", datasets)
     source("disks", lambda: store.replace(DiskRow, disk_inventory.read(found), disk_key))
     source("services", lambda: store.replace(ServiceRow, services(), lambda service: service.unit))
+    source("shares", lambda: store.replace(ShareRow, smb.configured(), lambda share: share.name.lower()))
     source("accounts", lambda: store.replace(AccountRow, accounts.read(), lambda account: account.name))
     source("addresses", addresses)
 
@@ -182,7 +188,7 @@ def activities(pools: Iterable[Pool]) -> bool:
     return changed or bool(gone)
 
 
-def speed(before: Activity, issued: int, now: Any) -> float:
+def speed(before: Activity, issued: int, now: datetime) -> float:
     """Bytes a second, smoothed so that the time left does not jump."""
     seconds = max((now - before.seen).total_seconds(), 0.1)
     latest = max(issued - before.issued, 0) / seconds

@@ -56,19 +56,19 @@ def claim_and_run(job_id: str) -> None:
         request = {"verb": "follow", "job": job_id}
     else:
         return
-    store.touch("jobs")
     try:
-        outcome = listen(job_id, request)
-    except Refused as refusal:
-        finish(job_id, {"state": Job.State.REFUSED, "text": str(refusal)})
-        return
-    except Failed as error:
+        store.touch("jobs")
+        try:
+            outcome = listen(job_id, request)
+        except Refused as refusal:
+            outcome = {"state": Job.State.REFUSED, "text": str(refusal)}
+        else:
+            collectors.collect_now()
+        finish(job_id, outcome)
+    except Exception as error:
         # Still running as far as anybody knows: the next tick asks again.
-        log.warning("job %s: %s", job_id, explain(error))
+        log.warning("job %s: %s", job_id, explain(error), exc_info=not isinstance(error, Failed))
         row.filter(state=Job.State.RUNNING).update(worker="")
-        return
-    collectors.collect_now()
-    finish(job_id, outcome)
 
 
 def listen(job_id: str, request: dict[str, Any]) -> dict[str, Any]:

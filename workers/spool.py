@@ -14,6 +14,7 @@ from django.db import DatabaseError
 from django.utils import timezone
 
 from appliance import places
+from web.inventory import store
 from web.inventory.models import Event
 
 log = logging.getLogger(__name__)
@@ -38,19 +39,20 @@ def ingest() -> int:
         try:
             new += take(path)
             path.unlink(missing_ok=True)
-        except (NotAnEvent, ValueError, OSError) as problem:
+        except (ValueError, OSError, RecursionError) as problem:
             put_aside(path, problem)
         except DatabaseError as problem:
             log.warning("event %s stays in the spool: %s", path.name, problem)
             break
     if new:
+        store.touch("events")
         oldest = list(Event.objects.values_list("pk", flat=True)[KEPT : KEPT + 1000])
         Event.objects.filter(pk__in=oldest).delete()
     return new
 
 
 def take(path: Path) -> int:
-    """Make a row of one file; 1 where it was not known. Raises NotAnEvent, ValueError, OSError."""
+    """Make a row of one file; 1 where it was not known. Raises ValueError (NotAnEvent is one), OSError, RecursionError."""
     handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         found = os.fstat(handle)

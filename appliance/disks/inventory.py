@@ -15,6 +15,7 @@ from appliance.errors import Failed
 from appliance.facts import Disk, Pool, Use
 
 BY_ID = Path("/dev/disk/by-id")
+BY_PATH = Path("/dev/disk/by-path")
 COLUMNS = "NAME,PATH,TYPE,SIZE,MODEL,SERIAL,ROTA,LOG-SEC,PHY-SEC,TRAN,FSTYPE,LABEL,UUID,MOUNTPOINTS,PTTYPE,RM"
 # The name that says model and serial is the one a person can compare with the sticker; a bare WWN is the last choice.
 PREFERENCE = ("ata-", "nvme-", "scsi-", "usb-", "virtio-", "mmc-", "wwn-")
@@ -26,7 +27,7 @@ def stable_names(links: Mapping[str, str]) -> dict[str, str]:
 
     def rank(link: str) -> tuple[int, int, str]:
         order = next((at for at, prefix in enumerate(PREFERENCE) if link.startswith(prefix)), len(PREFERENCE))
-        return (order + (10 if link.startswith("nvme-eui.") or link.startswith("nvme-nvme.") else 0), len(link), link)
+        return (order + (10 if link.startswith(("nvme-eui.", "nvme-nvme.")) else 0), len(link), link)
 
     best: dict[str, str] = {}
     for link in sorted(links, key=rank):
@@ -34,9 +35,10 @@ def stable_names(links: Mapping[str, str]) -> dict[str, str]:
     return best
 
 
-def read_links() -> dict[str, str]:
+def read_links(folder: Path = BY_ID) -> dict[str, str]:
+    """Link name → kernel name, of udev's links in a folder."""
     try:
-        return {link.name: link.resolve().name for link in BY_ID.iterdir()}
+        return {link.name: link.resolve().name for link in folder.iterdir()}
     except FileNotFoundError:
         return {}
 
@@ -86,9 +88,14 @@ def uses_of(row: Mapping[str, Any], pool_of: Mapping[str, Pool], live: Mapping[s
         yield Use("old", f"has a partition table ({row['pttype']})")
 
 
-def disks_from(listing: Mapping[str, Any], links: Mapping[str, str], pools: Iterable[Pool]) -> Iterator[Disk]:
+def disks_from(
+    listing: Mapping[str, Any], links: Mapping[str, str], pools: Iterable[Pool], slots: Mapping[str, str] | None = None
+) -> Iterator[Disk]:
     """The disks of an ``lsblk -J -b`` object; loop devices, CD drives and the like are passed over."""
     stable = stable_names(links)
+    ports: dict[str, str] = {}
+    for link in sorted(slots or {}, key=lambda name: (len(name), name)):
+        ports.setdefault((slots or {})[link], link)
     pool_of: dict[str, Pool] = {}
     live: dict[str, Pool] = {}
     for pool in pools:
@@ -117,6 +124,7 @@ def disks_from(listing: Mapping[str, Any], links: Mapping[str, str], pools: Iter
             rotational=bool(row.get("rota")),
             bus=row.get("tran") or ("virtio" if row["name"].startswith("vd") else ""),
             removable=bool(row.get("rm")),
+            slot=ports.get(row["name"], ""),
             uses=tuple(uses_of(row, pool_of, live)),
             content=tuple(
                 part["name"] for part in reversed(list(nodes(row))) if part.get("fstype") or part.get("pttype")
@@ -131,4 +139,5 @@ def read(pools: Iterable[Pool]) -> tuple[Disk, ...]:
         listing = json.loads(result.stdout)
     except ValueError as error:
         raise Failed("lsblk printed something that is not JSON", result.stdout[:200]) from error
-    return tuple(sorted(disks_from(listing, read_links(), pools), key=lambda disk: disk.path or disk.name))
+    found = disks_from(listing, read_links(), pools, read_links(BY_PATH))
+    return tuple(sorted(found, key=lambda disk: disk.path or disk.name))

@@ -6,7 +6,9 @@ on when Samba has been asked and lists it.
 
 from __future__ import annotations
 
+import configparser
 import json
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -15,14 +17,16 @@ import msgspec
 
 from appliance import command, names
 from appliance.errors import Failed, Reason, Refused
-from appliance.facts import Dataset, Facts
+from appliance.facts import Dataset, Facts, Share
 from appliance.operation import Operation, Plan, Step, Work, command_step
+from appliance.shares import agreed
 from appliance.shares.accounts import PEOPLE
 from appliance.shares.owned_file import OwnedFile
 from appliance.zfs import status
 
 CONFIG = Path("/etc/samba/larder.conf")
 PROPERTY = "larder:share"
+SECONDS_TO_TAKE_UP = 30
 # The module stack is loaded globally and repeated wherever a share names modules: a share's list replaces the global.
 TEMPLATE = jinja2.Environment(
     undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False
@@ -126,6 +130,26 @@ def served() -> set[str]:
     return {line.split("|")[1] for line in result.stdout.splitlines() if line.startswith("Disk|")}
 
 
+def listed_in_time(name: str) -> bool:
+    """Whether Samba lists the share; it takes a moment to take up new settings."""
+    until = time.monotonic() + SECONDS_TO_TAKE_UP
+    while name not in served():
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.5)
+    return True
+
+
+def configured() -> tuple[Share, ...]:
+    """The shares of Larder's own file as it stands, for the inventory; none where there is no file."""
+    parser = configparser.ConfigParser(interpolation=None, delimiters=("=",), strict=False)
+    try:
+        parser.read_string(CONFIG.read_text())
+    except (OSError, UnicodeDecodeError, configparser.Error):
+        return ()
+    return tuple(Share(name, parser.get(name, "path", fallback="")) for name in parser.sections() if name != "global")
+
+
 class SetShare(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Switch SMB on or off for one dataset, and say who may use it."""
 
@@ -212,21 +236,26 @@ class SetShare(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True)
     def current() -> str:
         from appliance.shares import accounts
 
-        return render(status.read_datasets(), [account.name for account in accounts.read()])
+        wanted = agreed.read()
+        datasets = [dataset for dataset in status.read_datasets() if dataset.guid in wanted]
+        return render(datasets, [account.name for account in accounts.read()])
 
     def write_config(self, work: Work) -> None:
+        dataset = next(dataset for dataset in status.read_datasets() if dataset.name == self.dataset)
+        agreed.say(dataset.guid, share=self.smb)
         OWNED.write(self.current())
 
     def serve(self, work: Work) -> None:
-        command.run(["systemctl", "enable", "--now", "smbd.service"], timeout=120)
+        if command.run(["systemctl", "is-active", "smbd.service"], accept=range(256)).stdout.strip() != "active":
+            command.run(["systemctl", "enable", "--now", "smbd.service"], timeout=120)
         command.run(["smbcontrol", "all", "reload-config"], timeout=60)
-        if (self.name in served()) != self.smb and self.smb:
+        if self.smb and not listed_in_time(self.name):
             OWNED.roll_back()
+            command.run(["zfs", "inherit", PROPERTY, self.dataset], timeout=60)
             command.run(["smbcontrol", "all", "reload-config"], timeout=60)
             raise Failed(f"Samba took the settings but does not list {self.name}; they were taken back")
-        if not self.smb:
-            for gone in self.closed():
-                command.run(["smbcontrol", "smbd", "close-share", gone], timeout=60)
+        for gone in self.closed():
+            command.run(["smbcontrol", "smbd", "close-share", gone], timeout=60)
         work.note(f"Samba {'lists' if self.smb else 'no longer lists'} the share")
 
     def closed(self) -> list[str]:

@@ -96,11 +96,12 @@ class CreatePool(Operation, frozen=True, kw_only=True, forbid_unknown_fields=Tru
                     )
                     return
 
-    @staticmethod
-    def check_disk(path: str, facts: Facts) -> Iterator[Reason]:
+    def check_disk(self, path: str, facts: Facts) -> Iterator[Reason]:
         disk = facts.disk(path)
         if disk is None:
             yield Reason(f"The disk {path.rsplit('/', 1)[-1]} is no longer there.", "disks")
+        elif disk.logical_sector > 1 << self.ashift:
+            yield Reason(f"{disk_label(disk)} has sectors of {disk.logical_sector} bytes; choose a larger sector size.", "ashift")
         elif disk.blocked:
             yield Reason(f"{disk_label(disk)} {disk.blocked.text}, so it cannot be used.", "disks")
 

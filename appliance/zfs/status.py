@@ -93,7 +93,7 @@ def scan(raw: Mapping[str, Any] | None) -> Scan | None:
 def pools_from(status: Mapping[str, Any]) -> Iterator[Pool]:
     """The pools of a ``zpool status -j --json-int`` object."""
     for raw in (status.get("pools") or {}).values():
-        root = next(iter((raw.get("vdevs") or {}).values()), {})
+        root: dict[str, Any] = next(iter((raw.get("vdevs") or {}).values()), {})
         groups = [vdev(child) for child in (root.get("vdevs") or {}).values()]
         for key, role in ROLES.items():
             groups += [vdev(child, role) for child in (raw.get(key) or {}).values()]

@@ -12,8 +12,8 @@ import time
 from pathlib import Path
 
 from deploy.image import build, machine
-from deploy.image.build import say
-from deploy.image.machine import CACHE, Machine
+from deploy.image.build import CACHE, say
+from deploy.image.machine import Machine
 
 DEMO_PORTS = {"ssh": 8022, "http": 8080, "https": 8443, "smb": 8445, "nfs": 8049}
 DEMO = CACHE / "demo"

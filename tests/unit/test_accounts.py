@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import pwd
 from types import SimpleNamespace
 
 import pytest
 
 from appliance.errors import Refused
+from appliance.facts import Account
 from appliance.operation import checked_plan
 from appliance.shares import accounts
 from appliance.shares.accounts import CreateAccount, SetPassword
@@ -74,7 +76,7 @@ def test_both_want_a_secret_and_the_same_lock():
 
 def test_probes_tell_the_user_from_its_password(commands):
     commands.answers["pdbedit"] = "anna:1001:Larder\nbertalot:1002:\n"
-    facts = box(accounts=(ANNA, accounts.Account("berta", 1002)))
+    facts = box(accounts=(ANNA, Account("berta", 1002)))
     assert [NEW.happened(step, box()) for step in ("user", "password")] == [False, False]
     assert [NEW.happened(step, facts) for step in ("user", "password")] == [True, False]
     commands.answers["pdbedit"] += "berta:1002:Larder\n"
@@ -88,13 +90,13 @@ def test_whether_a_new_password_was_taken_is_never_claimed(commands):
 
 def test_the_way_on_says_whether_the_account_is_there():
     assert "no account" in NEW.way_on("user", box())
-    assert "no password" in NEW.way_on("password", box(accounts=(accounts.Account("berta", 1002),)))
+    assert "no password" in NEW.way_on("password", box(accounts=(Account("berta", 1002),)))
 
 
 def test_it_lists_whoever_has_the_group_of_people_first(monkeypatch):
     monkeypatch.setattr("grp.getgrnam", lambda _name: SimpleNamespace(gr_gid=900))
     people = [("root", 0, 0), ("zoe", 1002, 900), ("anna", 1001, 900), ("guest", 1003, 901)]
-    rows = [accounts.pwd.struct_passwd((name, "x", uid, gid, "", "/", "/")) for name, uid, gid in people]
+    rows = [pwd.struct_passwd((name, "x", uid, gid, "", "/", "/")) for name, uid, gid in people]
     monkeypatch.setattr("pwd.getpwall", lambda: rows)
     assert [account.name for account in accounts.read()] == ["anna", "zoe"]
 

@@ -14,7 +14,7 @@ LSBLK = "lsblk-2.41.5.json"
 
 def links() -> dict[str, str]:
     """Made up from the recorded serials: what udev links for these disks and the first partition of each."""
-    found = {}
+    found: dict[str, str] = {}
     for row in recorded(LSBLK)["blockdevices"]:
         if row["model"]:
             base = f"ata-{row['model'].replace(' ', '_')}_{row['serial']}"

@@ -71,7 +71,8 @@ def errands(monkeypatch):
 
 def decode(text: str | bytes) -> Operation:
     try:
-        return msgspec.json.decode(text, type=Registered | Errand)
+        operation: Operation = msgspec.json.decode(text, type=Registered | Errand)
+        return operation
     except msgspec.MsgspecError as error:
         raise Refused(str(error)) from error
 
@@ -86,7 +87,11 @@ def run(job: str = JOB, digest: str | None = None, facts: Facts | None = None) -
 def steps(*names: str) -> list[str]:
     """Steps that note their own name when they are done."""
     done: list[str] = []
-    ACTS.update({name: lambda _work, name=name: done.append(name) for name in names})
+
+    def noting(name: str) -> Callable[[Work], None]:
+        return lambda _work: done.append(name)
+
+    ACTS.update({name: noting(name) for name in names})
     return done
 
 

@@ -119,7 +119,8 @@ def test_only_one_takes_over_a_job_that_died():
 
 
 def test_a_job_settled_between_making_and_locking_its_journal_does_not_run(monkeypatch):
-    real, done = fcntl.flock, []
+    real = fcntl.flock
+    done: list[bool] = []
 
     def late(handle: int, how: int) -> None:
         if not done:

@@ -85,9 +85,8 @@ def test_what_the_daemon_refuses_never_goes_live(tmp_path):
 
 def test_the_check_sees_the_new_file_and_clients_still_the_old(tmp_path):
     live: list[str] = []
-    file = OwnedFile(
-        tmp_path / "larder.conf", lambda path: live.append(file.path.read_text() if file.path.exists() else "")
-    )
+    path = tmp_path / "larder.conf"
+    file = OwnedFile(path, lambda _new: live.append(path.read_text() if path.exists() else ""))
     file.write("one\n")
     file.write("two\n")
     assert live[0] == ""

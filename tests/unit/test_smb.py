@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from appliance import command
 from appliance.errors import Failed, Refused
 from appliance.facts import Account
 from appliance.operation import checked_plan
@@ -319,9 +320,9 @@ def test_a_share_that_samba_does_not_list_is_taken_back(samba, commands):
 def test_a_file_that_samba_grumbles_at_never_goes_live(samba, commands, monkeypatch, said):
     def grumble(argv, **more):
         result = commands.run(argv, **more)
-        return smb.command.Result(result.argv, 0, "", said if argv[0] == "testparm" else "", 0.0)
+        return command.Result(result.argv, 0, "", said if argv[0] == "testparm" else "", 0.0)
 
-    monkeypatch.setattr(smb.command, "run", grumble)
+    monkeypatch.setattr(command, "run", grumble)
     with pytest.raises(Failed, match="does not accept"):
         run(on())
     assert not samba.exists()

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from allauth.account.views import LoginView, LogoutView
+from django.contrib.auth.decorators import login_not_required
 from django.urls import path
-from django.views.decorators.http import require_POST
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
 from django.views.generic import RedirectView
 
 from web.accounts import views
 
+sign_in = require_http_methods(["GET", "POST"])(LoginView.as_view(template_name="accounts/login.html"))
+sign_up = login_not_required(require_GET(RedirectView.as_view(pattern_name="account_login")))
 urlpatterns = [
     path("setup/", views.setup, name="setup"),
-    path("login/", LoginView.as_view(template_name="accounts/login.html"), name="account_login"),
+    path("login/", sign_in, name="account_login"),
     path("logout/", require_POST(LogoutView.as_view()), name="account_logout"),
     # allauth asks for this name; nobody signs up here.
-    path("signup/", RedirectView.as_view(pattern_name="account_login"), name="account_signup"),
+    path("signup/", sign_up, name="account_signup"),
     path("account/sessions/", views.sessions, name="sessions"),
     path("account/sessions/<int:pk>/end/", views.end_session, name="end_session"),
     path("account/password/", views.password, name="password"),

@@ -10,7 +10,7 @@ from django.contrib.auth.decorators import login_not_required
 from django.contrib.auth.forms import PasswordChangeForm
 from django.contrib.auth.models import User
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import redirect, render
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
@@ -50,8 +50,9 @@ def sessions(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def end_session(request: HttpRequest, pk: int) -> HttpResponse:
-    """Sign one of them out."""
-    get_object_or_404(UserSession, pk=pk, user=request.user).end()
+    """Sign one of them out; one that has ended already stays so."""
+    if row := UserSession.objects.filter(pk=pk, user=request.user).first():
+        row.end()
     return redirect("sessions")
 
 

@@ -17,7 +17,7 @@ from appliance.shares.smb import SetShare, ShareSetting, setting_of
 from appliance.zfs.datasets import CreateDataset
 from web import live
 from web.datasets.forms import FolderForm, ShareForm
-from web.inventory.models import AccountRow, DatasetRow
+from web.inventory.models import AccountRow, DatasetRow, ShareRow
 from web.jobs import confirm
 from web.jobs.models import Job
 
@@ -32,6 +32,7 @@ class Folder:
     dataset: Dataset
     share: ShareSetting | None
     job: Job | None
+    served: bool = False
 
     @property
     def depth(self) -> int:
@@ -43,9 +44,17 @@ class Folder:
 
 
 def folders_of(rows: list[DatasetRow]) -> list[Folder]:
-    """Rows with what is going on about them; one query for all."""
+    """Rows with what is going on about them; two queries for all."""
     busy = {job.subject: job for job in Job.objects.filter(state__in=Job.OPEN, kind="SetShare").defer("plan", "log")}
-    return [Folder(row.key, row.fact, setting_of(row.fact), busy.get(row.name)) for row in rows]
+    paths = {row.key: row.fact.path for row in ShareRow.objects.all()}
+    return [folder_of(row, busy.get(row.name), paths) for row in rows]
+
+
+def folder_of(row: DatasetRow, job: Job | None, paths: dict[str, str]) -> Folder:
+    """A share is on when Samba's own file names it with this very folder, and the folder is there."""
+    dataset, setting = row.fact, setting_of(row.fact)
+    served = bool(setting and setting.smb and dataset.mounted and paths.get(setting.name.lower()) == dataset.mountpoint)
+    return Folder(row.key, dataset, setting, job, served)
 
 
 def filesystems() -> QuerySet[DatasetRow]:
@@ -136,6 +145,9 @@ def share(request: HttpRequest, key: str) -> HttpResponse:
 def unshare(request: HttpRequest, key: str) -> HttpResponse:
     """Switch SMB off. Files stay, so no review; the switch can be moved back."""
     row = get_object_or_404(DatasetRow, key=key)
+    setting = setting_of(row.fact)
+    if setting is None or not setting.smb:
+        return redirect("folder", key=key)
     try:
         confirm.start(SetShare(dataset=row.name, smb=False), user=request.user.get_username())
     except Refused as refusal:

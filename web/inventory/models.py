@@ -60,6 +60,12 @@ class ServiceRow(Row):
     kind = facts.Service
 
 
+class ShareRow(Row):
+    """``key`` is the share's name in small letters."""
+
+    kind = facts.Share
+
+
 class AccountRow(Row):
     """``key`` is the account's name."""
 

@@ -80,9 +80,9 @@ def bays(disks: Iterable[DiskRow], pools: Iterable[Pool]) -> list[Bay]:
     return [bay(number, row, disk, devices.get(row.key)) for number, (row, disk) in enumerate(known, 1)]
 
 
-def chassis_order(disk: Disk) -> tuple[int, str]:
-    """Kernel names follow the ports (sda, sdb … sdaa), which is the nearest to the chassis until the owner labels bays."""
-    return (len(disk.name), disk.name)
+def chassis_order(disk: Disk) -> tuple[str, int, str]:
+    """By port, which is the nearest to the chassis; kernel names (sda, sdb) change from boot to boot."""
+    return (disk.slot, len(disk.name), disk.name)
 
 
 def bay(number: int, row: DiskRow, disk: Disk, member: tuple[Pool, Vdev] | None) -> Bay:

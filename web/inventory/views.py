@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_GET
@@ -18,7 +18,7 @@ WORST_FIRST = ("failed", "attention", "working")
 
 @dataclass(frozen=True)
 class Attention:
-    """The one line on top: the worst thing first."""
+    """One thing to know, with what to do about it. ``more`` is on the first: how many follow."""
 
     state: str
     headline: str
@@ -28,8 +28,8 @@ class Attention:
     more: int = 0
 
 
-def attention(box: present.Box, troubles: list[state.Trouble], waiting: list[Job], checked: object) -> Attention:
-    """What the owner should know before anything else; one calm line where nothing is wrong."""
+def attention(box: present.Box, troubles: list[state.Trouble], waiting: list[Job], checked: object) -> list[Attention]:
+    """What the owner should know, the worst first; one calm line where nothing is wrong."""
     found = [
         Attention(
             card.verdict.state,
@@ -65,13 +65,12 @@ def attention(box: present.Box, troubles: list[state.Trouble], waiting: list[Job
     ]
     found.sort(key=lambda item: WORST_FIRST.index(item.state))
     if found:
-        worst = found[0]
-        return Attention(worst.state, worst.headline, worst.meaning, worst.link, worst.link_text, len(found) - 1)
+        return [replace(found[0], more=len(found) - 1), *found[1:]]
     if checked is None:
-        return Attention("working", "Larder is looking at this box for the first time.", "This takes a few seconds.")
+        return [Attention("working", "Larder is looking at this box for the first time.", "This takes a few seconds.")]
     if not box.cards:
-        return Attention("healthy", "All is well. There is no pool yet.")
-    return Attention("healthy", "All is well.")
+        return [Attention("healthy", "All is well. There is no pool yet.")]
+    return [Attention("healthy", "All is well.")]
 
 
 @require_GET
@@ -89,8 +88,10 @@ def overview(request: HttpRequest) -> HttpResponse:
         working = list(Job.objects.filter(state__in=Job.OPEN).defer("plan", "log", "operation")[:20])
         progress = {row.job: row for row in Progress.objects.filter(job__in=[job.pk for job in working])}
         free = [bay for bay in box.bays if bay.state == "empty"]
+        worst, *others = attention(box, now.troubles, unseen, now.checked)
         return {
-            "attention": attention(box, now.troubles, unseen, now.checked),
+            "attention": worst,
+            "others": others,
             "bays": box.bays,
             "cards": box.cards,
             "free": len(free),

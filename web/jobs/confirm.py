@@ -85,10 +85,10 @@ def review(
     return render(request, "jobs/review.html", context, status=status)
 
 
-def make_job(operation: Operation, plan: Plan, *, job: str, secret: str, user: str) -> Job:
-    """Store a confirmed operation and tell the workers. The same id twice is the same job."""
-    row = Job(
-        id=uuid.UUID(job),
+def row_of(operation: Operation, plan: Plan, job: uuid.UUID, user: str) -> Job:
+    """The job of a confirmed operation, not stored yet."""
+    return Job(
+        id=job,
         kind=kind_of(operation),
         title=operation.title,
         subject=operation.subject,
@@ -97,21 +97,52 @@ def make_job(operation: Operation, plan: Plan, *, job: str, secret: str, user: s
         plan=shown(plan),
         created_by=user,
     )
+
+
+def keep_secret(job: str, secret: str) -> None:
+    """Leave the secret for the agent. Raises Refused where there is no room or no folder for it."""
+    try:
+        # Whoever got here has just made the job's row: a file of that name is of an attempt that never became a job.
+        client.forget_secret(job)
+        client.leave_secret(job, secret)
+    except OSError as error:
+        raise Refused(
+            "What you typed could not be handed on, so nothing was begun. Restart the box if this stays."
+        ) from error
+
+
+def tell(row: Job) -> Job:
+    """Let pages and workers know of a job that is stored."""
+    store.touch("jobs")
+    queue.send("workers.run_job", str(row.pk))
+    return row
+
+
+def make_job(operation: Operation, plan: Plan, *, job: str, secret: str, user: str) -> Job:
+    """Store a confirmed operation and tell the workers. The same id twice is the same job. Raises Refused."""
+    row = row_of(operation, plan, uuid.UUID(job), user)
     try:
         with transaction.atomic():
             row.save(force_insert=True)
             if secret:
-                client.leave_secret(job, secret)
-    except (IntegrityError, FileExistsError):
+                keep_secret(job, secret)
+    except IntegrityError:
         return Job.objects.get(pk=job)
-    store.touch("jobs")
-    queue.send("workers.run_job", job)
-    return row
+    return tell(row)
 
 
 def start(operation: Operation, *, user: str) -> Job:
-    """A small act that needs no review page: check it, and make its job. Raises Refused."""
-    return make_job(operation, checked_plan(operation, store.facts()), job=str(uuid.uuid4()), secret="", user=user)
+    """A small act that needs no review page: check it, and make its job. Raises Refused.
+
+    Its form carries no job's id, so the same act sent twice is known by a job of the same operation that is still open.
+    """
+    row = row_of(operation, checked_plan(operation, store.facts()), uuid.uuid4(), user)
+    with transaction.atomic():
+        same = Job.objects.filter(state__in=Job.OPEN, subject=row.subject, operation=row.operation).first()
+        if same:
+            return same
+        row.save(force_insert=True)
+    return tell(row)
 
 
 def refusal_text(refusal: Refused) -> str:

@@ -64,9 +64,9 @@ def confirmed(request: HttpRequest) -> HttpResponse:
         errors |= secret_errors
         if errors:
             return confirm.review(request, operation, back=back, errors=errors, job=job, status=400)
+        row = confirm.make_job(operation, plan, job=job, secret=secret, user=request.user.get_username())
     except Refused as refusal:
         return render(request, "jobs/refused.html", {"reasons": refusal.reasons, "back": back}, status=409)
-    row = confirm.make_job(operation, plan, job=job, secret=secret, user=request.user.get_username())
     return redirect("job", pk=row.pk)
 
 

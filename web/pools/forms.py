@@ -72,7 +72,7 @@ class LayoutForm(forms.Form):
         self.disks = disks
 
     def clean_layout(self) -> str:
-        chosen = self.cleaned_data["layout"]
+        chosen = str(self.cleaned_data["layout"])
         layout, _, groups = chosen.partition("-")
         if layout not in LAYOUT_NAMES or not groups.isascii() or not groups.isdigit() or not 1 <= int(groups) <= 64:
             raise forms.ValidationError("Choose one of the layouts.")
@@ -112,7 +112,7 @@ class OptionsForm(forms.Form):
         ],
         coerce=int,
         initial="12",
-        empty_value=12,
+        empty_value=12,  # type: ignore[arg-type]  # the stubs want text; Django hands it out as it is
         required=False,
         help_text="It cannot be changed later.",
     )

@@ -169,7 +169,9 @@ def create(request: HttpRequest) -> HttpResponse:
             return question(request, "name", form, bays, chosen, status=400)
     if step == "review":
         return review(request, bays, chosen)
-    form = form_of(step, query if step in query.getlist("answered") else None, bays, len(chosen))
+    # A layout kept from other disks is not held against them: the page then proposes one anew.
+    again = step in query.getlist("answered") and step != "layout"
+    form = form_of(step, query if again else None, bays, len(chosen))
     return question(request, step, form, bays, chosen)
 
 
@@ -199,8 +201,13 @@ def question(
         "options": ["encrypted", "compression", "ashift", "atime"],
     }[step]
     kept = [
-        (key, value) for key, values in request.GET.lists() if key not in {*own, "step", "answered"} for value in values
+        (key, value)
+        for key, values in request.GET.lists()
+        for value in dict.fromkeys(values)
+        if key not in {*own, "step"} and (key, value) != ("answered", step)
     ]
+    choices = layouts_for([bay.disk.size for bay in chosen]) if step == "layout" and chosen else []
+    layout = request.GET.get("layout", "")
     context = {
         "form": form,
         "step": step,
@@ -211,8 +218,8 @@ def question(
         "back": link(request.GET, order[order.index(step) - 1]) if step != "name" else reverse("pools"),
         "bays": bays,
         "picked": request.GET.getlist("disks"),
-        "choices": layouts_for([bay.disk.size for bay in chosen]) if step == "layout" and chosen else [],
-        "layout": request.GET.get("layout") or recommended(len(chosen)),
+        "choices": choices,
+        "layout": layout if any(choice.value == layout for choice in choices) else recommended(len(chosen)),
         "notice": "\n".join(CREATE_NOTICE) if not any(bay.state == "empty" for bay in bays) else "",
     }
     return render(request, "pools/create.html", context, status=status)

@@ -8,7 +8,6 @@ from collections.abc import Callable
 
 from django.contrib.auth.decorators import login_not_required
 from django.core.exceptions import DisallowedHost
-from django.db import DatabaseError
 from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
 from django.shortcuts import render
 
@@ -37,9 +36,9 @@ def server_error(request: HttpRequest) -> HttpResponse:
     log.error("fault %s at %s", code, request.path, exc_info=True)
     try:
         return render(request, "system/fault.html", {"code": code}, status=500)
-    except (DatabaseError, OSError):
+    except Exception:  # whatever broke the page may break this one too
         return HttpResponse(
-            f"Larder has a fault of its own; nothing was changed. The details are in the log under {code}.",
+            f"Larder has a fault of its own. The details are in the log under {code}.",
             status=500,
             content_type="text/plain",
         )

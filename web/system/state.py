@@ -17,7 +17,7 @@ from web.jobs import queue
 WORKER_LOCK = places.RUN / "inventory" / "worker.lock"
 OLD = timedelta(seconds=90)
 LONG_AT_IT = timedelta(seconds=20)
-READ = ("pools", "datasets", "disks", "services")
+READ = ("pools", "datasets", "disks", "services", "shares", "accounts")
 
 
 @dataclass(frozen=True)

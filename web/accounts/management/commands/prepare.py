@@ -27,7 +27,7 @@ class Command(BaseCommand):
             beside.replace(key)
         settings.SECRET_KEY = key.read_text().strip()
         call_command("migrate", database="default", interactive=False, verbosity=0)
-        call_command("migrate", database="inventory", interactive=False, verbosity=0)
+        call_command("migrate", "inventory", database="inventory", interactive=False, verbosity=0)
         call_command("createcachetable", database="inventory", verbosity=0)
         if first_run.is_set_up():
             first_run.CODE.unlink(missing_ok=True)

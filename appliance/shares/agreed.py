@@ -1,0 +1,32 @@
+"""Which datasets the owner of this box has agreed to share: guids in a file of root's.
+
+A dataset carries its share setting with it, also from another box; it is served only when somebody here said so.
+"""
+
+from __future__ import annotations
+
+import os
+
+from appliance import places
+
+FILE = places.AGENT_STATE / "agreed-shares"
+
+
+def read() -> frozenset[int]:
+    """The guids agreed to."""
+    try:
+        return frozenset(int(line) for line in FILE.read_text().split() if line.isdigit())
+    except OSError:
+        return frozenset()
+
+
+def say(guid: int, *, share: bool) -> None:
+    """Remember or forget the agreement for one dataset, durably."""
+    now = read() | {guid} if share else read() - {guid}
+    FILE.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    beside = FILE.with_suffix(".new")
+    with beside.open("w") as new:
+        new.write("".join(f"{known}\n" for known in sorted(now)))
+        new.flush()
+        os.fsync(new.fileno())
+    beside.replace(FILE)

@@ -1,0 +1,126 @@
+"""A visitor without a browser: follows links, fills forms, keeps cookies. For system tests that need no picture."""
+
+from __future__ import annotations
+
+import html
+import http.cookiejar
+import re
+import ssl
+import urllib.error
+import urllib.parse
+import urllib.request
+from dataclasses import dataclass
+
+from deploy.image.machine import Machine, wait_for
+
+NAME, PASSWORD = "admin", "correct horse battery"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A page as it came: status, address after redirects, text, headers."""
+
+    status: int
+    url: str
+    text: str
+    headers: dict[str, str]
+
+    @property
+    def words(self) -> str:
+        """What a person reads: without tags, white space folded."""
+        return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]*>", " ", self.text)))
+
+    def hidden(self) -> dict[str, str]:
+        """The hidden fields of the page's forms."""
+        found = {}
+        for tag in re.findall(r"<input[^>]*type=\"hidden\"[^>]*>", self.text):
+            name, value = re.search(r'name="([^"]*)"', tag), re.search(r'value="([^"]*)"', tag)
+            if name:
+                found[name[1]] = html.unescape(value[1]) if value else ""
+        return found
+
+
+class Visitor:
+    """One visitor of one appliance."""
+
+    def __init__(self, appliance: Machine) -> None:
+        self.appliance = appliance
+        trust = ssl.create_default_context()
+        trust.check_hostname, trust.verify_mode = False, ssl.CERT_NONE  # self-made at the first boot
+        cookies = urllib.request.HTTPCookieProcessor(http.cookiejar.CookieJar())
+        self.opener = urllib.request.build_opener(urllib.request.HTTPSHandler(context=trust), cookies)
+
+    def send(self, path: str, data: dict[str, object] | None = None) -> Answer:
+        url = urllib.parse.urljoin(self.appliance.address, path)
+        body = urllib.parse.urlencode(data, doseq=True).encode() if data is not None else None
+        request = urllib.request.Request(url, body, {"Referer": url})
+        try:
+            with self.opener.open(request, timeout=120) as reply:
+                return Answer(reply.status, reply.url, reply.read().decode(), dict(reply.headers))
+        except urllib.error.HTTPError as error:
+            return Answer(error.code, error.url or url, error.read().decode(), dict(error.headers))
+
+    def get(self, path: str) -> Answer:
+        return self.send(path)
+
+    def post(self, path: str, **fields: object) -> Answer:
+        """Send a form as its page would, with the token that the page carries."""
+        token = self.get(path).hidden().get("csrfmiddlewaretoken", "")
+        return self.send(path, {"csrfmiddlewaretoken": token, **fields})
+
+    def set_up(self) -> None:
+        """The first run; signed in afterwards. Where it is done already, sign in."""
+        code = self.appliance.run("cat", "/run/larder/inventory/setup-code", check=False).strip()
+        if not code:
+            self.sign_in()
+            return
+        answer = self.post("/setup/", code=code, username=NAME, password=PASSWORD, again=PASSWORD)
+        assert answer.status == 200, answer.words
+        assert "/setup/" not in answer.url, answer.words
+
+    def sign_in(self) -> None:
+        answer = self.post("/login/", login=NAME, password=PASSWORD)
+        assert "/login/" not in answer.url, answer.words
+
+    def review_pool(self, name: str, disks: list[str], layout: str, **more: object) -> Answer:
+        """The wizard's review page for these answers."""
+        query = {"step": "review", "name": name, "disks": disks, "layout": layout, **more}
+        return self.get("/pools/new/?" + urllib.parse.urlencode(query, doseq=True))
+
+    def confirm(self, review: Answer, **typed: object) -> str:
+        """Confirm a review page; the job's id."""
+        assert review.status == 200, review.words
+        answer = self.send("/jobs/confirm/", {**review.hidden(), **typed})
+        found = re.search(r"/jobs/([0-9a-f-]{36})/", answer.url)
+        assert found, answer.words
+        return found[1]
+
+    def ended(self, job: str, *, timeout: float = 180) -> str:
+        """Wait until a job has ended; its state and text as the page says them."""
+
+        def look() -> str:
+            page = self.get(f"/jobs/{job}/?part=live").text
+            found = re.search(r'<div class="attention attention-\w+" role="status">(.*?)</div>', page, re.DOTALL)
+            return Answer(200, "", found[1], {}).words.strip() if found else ""
+
+        return str(wait_for(f"job {job} to end", look, timeout=timeout, every=0.5))
+
+    def until(self, path: str, *words: str, without: tuple[str, ...] = (), timeout: float = 60) -> Answer:
+        """Look at a page until it says these words and none of the others."""
+        last = self.get(path)
+
+        def look() -> Answer | None:
+            nonlocal last
+            last = self.get(path)
+            good = all(word in last.words for word in words) and not any(word in last.words for word in without)
+            return last if good else None
+
+        try:
+            return wait_for(f"{path} to say {words}", look, timeout=timeout, every=0.5)  # type: ignore[no-any-return]
+        except Exception as error:
+            raise AssertionError(f"{path} never said {words} without {without}; it says: {last.words[:1500]}") from error
+
+
+def disk_paths(appliance: Machine, *bays: int) -> list[str]:
+    """The by-id paths of the disks in these bays."""
+    return [f"/dev/disk/by-id/ata-{disk.model.replace(' ', '_')}_{disk.serial}" for disk in (appliance.disks[bay - 1] for bay in bays)]
