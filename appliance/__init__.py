@@ -1,0 +1,3 @@
+"""What the box can do."""
+
+__version__ = "0.1.0"

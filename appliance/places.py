@@ -9,6 +9,7 @@ RUN = Path(os.environ.get("LARDER_RUN", "/run/larder"))
 STATE = Path(os.environ.get("LARDER_STATE", "/var/lib/larder"))
 AGENT_STATE = Path(os.environ.get("LARDER_AGENT_STATE", "/var/lib/larder-agent"))
 SPOOL = Path(os.environ.get("LARDER_SPOOL", "/var/spool/larder/events"))
+POOLS = Path(os.environ.get("LARDER_POOLS", "/"))  # new pools are mounted below
 
 AGENT_SOCKET = RUN / "agent.sock"
 SECRETS = RUN / "secrets"  # written by web, consumed by the agent

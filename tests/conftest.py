@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from deploy.image import build, machine
+from deploy.image import build, states
 from deploy.image.machine import Machine
 
 
@@ -18,7 +18,7 @@ def layer():
 
 
 @pytest.fixture(scope="module")
-def appliance(layer, request) -> Iterator[Machine]:
+def appliance(request) -> Iterator[Machine]:
     """A booted appliance on throw-away disks, shared by a file of tests.
 
     LARDER_MACHINE names a running one to use instead, while a test is being written.
@@ -26,5 +26,6 @@ def appliance(layer, request) -> Iterator[Machine]:
     if name := os.environ.get("LARDER_MACHINE"):
         yield Machine.find(name)
         return
-    with machine.borrowed(f"test-{os.getpid()}-{request.module.__name__.rsplit('.', 1)[-1]}", layer) as found:
+    layer = request.getfixturevalue("layer")
+    with states.borrowed(f"test-{os.getpid()}-{request.module.__name__.rsplit('.', 1)[-1]}", layer) as found:
         yield found

@@ -105,7 +105,7 @@ class Visitor:
 
         return str(wait_for(f"job {job} to end", look, timeout=timeout, every=0.5))
 
-    def until(self, path: str, *words: str, without: tuple[str, ...] = (), timeout: float = 60) -> Answer:
+    def wait_until(self, path: str, *words: str, without: tuple[str, ...] = (), timeout: float = 60) -> Answer:
         """Look at a page until it says these words and none of the others."""
         last = self.get(path)
 
@@ -116,11 +116,16 @@ class Visitor:
             return last if good else None
 
         try:
-            return wait_for(f"{path} to say {words}", look, timeout=timeout, every=0.5)  # type: ignore[no-any-return]
+            return wait_for(f"{path} to say {words}", look, timeout=timeout, every=0.5)
         except Exception as error:
-            raise AssertionError(f"{path} never said {words} without {without}; it says: {last.words[:1500]}") from error
+            raise AssertionError(
+                f"{path} never said {words} without {without}; it says: {last.words[:1500]}"
+            ) from error
 
 
 def disk_paths(appliance: Machine, *bays: int) -> list[str]:
     """The by-id paths of the disks in these bays."""
-    return [f"/dev/disk/by-id/ata-{disk.model.replace(' ', '_')}_{disk.serial}" for disk in (appliance.disks[bay - 1] for bay in bays)]
+    return [
+        f"/dev/disk/by-id/ata-{disk.model.replace(' ', '_')}_{disk.serial}"
+        for disk in (appliance.disks[bay - 1] for bay in bays)
+    ]

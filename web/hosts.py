@@ -5,6 +5,7 @@ A browser that was lured to a foreign name pointing here (DNS rebinding) sends t
 
 from __future__ import annotations
 
+import ipaddress
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,7 +33,16 @@ class OwnNames(list[str]):
         try:
             changed = self.addresses.stat().st_mtime
             if changed != self.seen[0]:
-                self.seen = (changed, tuple(self.addresses.read_text().split()))
+                self.seen = (changed, tuple(word for word in self.addresses.read_text().split() if is_address(word)))
         except OSError:
             return ()
         return self.seen[1]
+
+
+def is_address(word: str) -> bool:
+    """Whether it is an address as Host writes it, so that no line of the file can be a pattern for names."""
+    try:
+        ipaddress.ip_address(word.removeprefix("[").removesuffix("]"))
+    except ValueError:
+        return False
+    return True

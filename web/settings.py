@@ -6,7 +6,7 @@ import socket
 import sys
 from pathlib import Path
 
-from appliance import places
+from appliance import __version__, places
 from web import environment
 from web.hosts import OwnNames
 
@@ -18,6 +18,7 @@ SECRET_KEY = (
 )
 
 BOX_NAME = socket.gethostname()
+VERSION = __version__
 ALLOWED_HOSTS = OwnNames(places.RUN / "inventory" / "addresses")
 
 INSTALLED_APPS = [

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import tempfile
 from pathlib import Path
 
 _folder = tempfile.mkdtemp(prefix="larder-test-")
+atexit.register(shutil.rmtree, _folder, ignore_errors=True)
 os.environ.update(
     LARDER_SECRET_KEY="for tests only",
     LARDER_RUN=f"{_folder}/run",

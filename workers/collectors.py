@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-import threading
 import time
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
@@ -22,6 +21,7 @@ from appliance.zfs import status
 from web.inventory import store
 from web.inventory.models import AccountRow, Activity, DatasetRow, DiskRow, PoolRow, ServiceRow, ShareRow, Source
 from workers.celery import app
+from workers.turns import Turns
 
 log = logging.getLogger(__name__)
 UNITS = (
@@ -35,29 +35,18 @@ UNITS = (
 ZFS_MISSING = "The ZFS module is not loaded, so no pool can be used."
 WHEN_NOBODY_LOOKS = timedelta(seconds=60)
 TEMPERATURES_EVERY = timedelta(minutes=5)
-_at_work = threading.Lock()
-_again = threading.Event()
 _stuck: dict[str, int] = {}
 
 
 @app.task(name="workers.collect")
 def collect() -> None:
-    """Read everything that is cheap to read; asked while it is at work, it reads once more afterwards."""
-    _again.set()
-    while _again.is_set():
-        if not _at_work.acquire(blocking=False):
-            return
-        try:
-            _again.clear()
-            read_all()
-        finally:
-            _at_work.release()
+    """Read everything that is cheap to read; many who ask at once get one reading."""
+    reading.soon()
 
 
 def collect_now() -> None:
-    """Read everything, now, whoever else is reading: what is true after a job has to be in the rows."""
-    with _at_work:
-        read_all()
+    """Read everything again, beginning now: what is true after a job has to be in the rows."""
+    reading.now()
 
 
 def source(name: str, read: Callable[[], bool]) -> bool:
@@ -119,13 +108,21 @@ def read_all() -> None:
     source("addresses", addresses)
 
 
+reading = Turns(read_all)
+
+
 def disk_key(disk: Disk) -> str:
     return disk.path.rsplit("/", 1)[-1] or disk.name
 
 
 def services() -> Iterable[Service]:
-    """The units that Larder leans on, in one call."""
-    result = command.run(["systemctl", "show", "--property=Id,LoadState,ActiveState,UnitFileState", *UNITS], timeout=20)
+    """The units that Larder leans on, in one call; none where there is no systemd, as in a container."""
+    try:
+        result = command.run(
+            ["systemctl", "show", "--property=Id,LoadState,ActiveState,UnitFileState", *UNITS], timeout=20
+        )
+    except command.CommandMissing:
+        return
     for block in result.stdout.strip().split("\n\n"):
         values = dict(line.split("=", 1) for line in block.splitlines() if "=" in line)
         if "Id" in values:
@@ -205,6 +202,8 @@ def temperatures() -> None:
         answers = client.last({"verb": "read-smart", "disks": asked}, silence=180).get("facts", {}) if asked else {}
         changed = False
         for path, answer in answers.items():
+            if path not in rows:
+                continue
             now = {"temperature": smart.temperature(answer), "asleep": smart.asleep(answer)}
             row = rows[path]
             if now["asleep"]:

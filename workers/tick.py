@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import threading
+
 from workers import collectors, spool
 from workers.celery import app
 from workers.run_job import send_waiting
 
+_ticking = threading.Lock()
+
 
 @app.task(name="workers.tick")
 def tick() -> None:
-    """One beat of the clock."""
-    heard = spool.ingest()
-    send_waiting()
-    if heard or collectors.due("pools", collectors.WHEN_NOBODY_LOOKS):
-        collectors.collect()
-    if collectors.due("temperatures", collectors.TEMPERATURES_EVERY):
-        collectors.temperatures()
+    """One beat of the clock; a beat that comes while the last is still at work is let go."""
+    if not _ticking.acquire(blocking=False):
+        return
+    try:
+        heard = spool.ingest()
+        send_waiting()
+        if heard or collectors.due("pools", collectors.WHEN_NOBODY_LOOKS):
+            collectors.collect.delay()
+        if collectors.due("temperatures", collectors.TEMPERATURES_EVERY):
+            collectors.temperatures.delay()
+    finally:
+        _ticking.release()

@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from appliance import command, names
+from appliance import command, names, places
 from appliance.errors import Failed, Reason
 from appliance.facts import Disk, Facts, Pool
 from appliance.layout.geometry import LEAST_DISKS, parity_of, usable_bytes
@@ -101,7 +101,9 @@ class CreatePool(Operation, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         if disk is None:
             yield Reason(f"The disk {path.rsplit('/', 1)[-1]} is no longer there.", "disks")
         elif disk.logical_sector > 1 << self.ashift:
-            yield Reason(f"{disk_label(disk)} has sectors of {disk.logical_sector} bytes; choose a larger sector size.", "ashift")
+            yield Reason(
+                f"{disk_label(disk)} has sectors of {disk.logical_sector} bytes; choose a larger sector size.", "ashift"
+            )
         elif disk.blocked:
             yield Reason(f"{disk_label(disk)} {disk.blocked.text}, so it cannot be used.", "disks")
 
@@ -164,7 +166,7 @@ class CreatePool(Operation, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             settings |= {"encryption": "aes-256-gcm", "keyformat": "passphrase", "keylocation": "prompt"}
         for key, value in settings.items():
             argv += ["-O", f"{key}={value}"]
-        argv += ["-m", f"/{self.name}", "--", self.name]
+        argv += ["-m", str(places.POOLS / self.name), "--", self.name]
         for group in self.groups:
             argv += [*([] if self.layout == "stripe" else [self.layout]), *group]
         return command_step(
@@ -243,8 +245,8 @@ def erase_step(disks: Iterable[Disk]) -> Step:
         for (disk, path), argv in zip(targets, commands, strict=True):
             if not Path(path).exists():
                 raise Failed(f"{disk_label(disk)} vanished before it could be erased")
-            # Without a ZFS label this ends with status 1, which is no failure here.
-            command.run(["zpool", "labelclear", "-f", path], timeout=60, accept=(0, 1))
+            # Where there is no ZFS label this fails, which is no failure here; one that stays makes the next step refuse.
+            command.run(["zpool", "labelclear", "-f", path], timeout=60, accept=range(256))
             command.run(argv, timeout=60)
             work.note(f"Erased the signatures on {path}")
         command.run(["udevadm", "settle", "--timeout=20"], timeout=30, accept=(0, 1))

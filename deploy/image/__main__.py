@@ -11,7 +11,7 @@ import sys
 import time
 from pathlib import Path
 
-from deploy.image import build, machine
+from deploy.image import build, states
 from deploy.image.build import CACHE, say
 from deploy.image.machine import Machine
 
@@ -25,7 +25,7 @@ def demo() -> None:
     layer = build.system()
     refresh_root(layer)
     say("Starting the appliance. It needs about a minute.")
-    appliance = machine.cold("demo", layer, folder=DEMO, ports=DEMO_PORTS)
+    appliance = states.cold("demo", layer, folder=DEMO, ports=DEMO_PORTS)
     # Ctrl-C goes to every process of the terminal; QEMU stands in a session of its own and is asked to power off.
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     try:
@@ -95,7 +95,7 @@ def main() -> None:
         shutil.rmtree(DEMO, ignore_errors=True)
         say("The demo's disks are gone.")
     elif asked.verb in {"start", "warm"}:
-        started = (machine.cold if asked.verb == "start" else machine.warm)(asked.machine, build.system())
+        started = (states.cold if asked.verb == "start" else states.warm)(asked.machine, build.system())
         started.wait_ready()
         print(started.address)
     else:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import json
 import os
 import shutil
 import subprocess
@@ -75,9 +76,10 @@ def run(*argv: str, log: Path, env: dict[str, str] | None = None) -> None:
 
 
 def forget_old(kind: str, keep: Path) -> None:
-    """Keep the newest layers of a kind, so that the cache does not grow without end."""
+    """Keep the newest layers of a kind and those that a machine runs on, so that the cache does not grow without end."""
+    used = {json.loads(file.read_text())["layer"] for file in CACHE.glob("*/*/machine.json")}
     layers = sorted((p for p in CACHE.glob(f"{kind}-*") if p.is_dir()), key=lambda p: p.stat().st_mtime, reverse=True)
-    for old in [p for p in layers if p != keep][KEPT_LAYERS - 1 :]:
+    for old in [p for p in layers if p != keep and str(p) not in used][KEPT_LAYERS - 1 :]:
         shutil.rmtree(old, ignore_errors=True)
 
 

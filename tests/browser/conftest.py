@@ -8,7 +8,15 @@ import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 CHROMIUM = "/usr/bin/chromium"
-QUIET = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
+QUIET = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 # An emulated appliance answers its first requests slowly; a condition is waited for, this is only the end of patience.
 PATIENCE = 120_000
 
@@ -30,7 +38,9 @@ def page(browser: Browser, appliance) -> Iterator[Page]:
     window = context.new_page()
     errors: list[str] = []
     window.on("pageerror", lambda error: errors.append(str(error)))
-    window.on("console", lambda message: errors.append(message.text) if "Content Security Policy" in message.text else None)
+    window.on(
+        "console", lambda message: errors.append(message.text) if "Content Security Policy" in message.text else None
+    )
     yield window
     context.close()
     assert not errors, errors

@@ -16,7 +16,7 @@ class FolderForm(forms.Form):
         label="Name",
         max_length=120,
         strip=False,
-        required=False,
+        error_messages={"required": "Give the folder a name, for example photos."},
         help_text="For example photos.",
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false", "autocapitalize": "none"}),
     )
@@ -50,12 +50,17 @@ class ShareForm(forms.Form):
         label="Name of the share",
         max_length=120,
         strip=False,
-        required=False,
+        error_messages={"required": "Give the share a name, for example photos."},
         help_text="Other computers see it under this name.",
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
     )
     users = forms.MultipleChoiceField(
-        label="Who may read and change it", required=False, widget=forms.CheckboxSelectMultiple
+        label="Who may read and change it",
+        widget=forms.CheckboxSelectMultiple,
+        error_messages={
+            "required": "Choose at least one account that may use the folder.",
+            "invalid_choice": "There is no account %(value)s any more.",
+        },
     )
 
     def __init__(self, data: object = None, *, accounts: list[str], initial: dict[str, object] | None = None) -> None:
@@ -67,8 +72,3 @@ class ShareForm(forms.Form):
             return names.share(self.cleaned_data["name"])
         except Refused as refusal:
             raise forms.ValidationError(str(refusal)) from refusal
-
-    def clean_users(self) -> list[str]:
-        if not self.cleaned_data["users"]:
-            raise forms.ValidationError("Choose at least one account that may use the folder.")
-        return list(self.cleaned_data["users"])

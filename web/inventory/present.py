@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from appliance.facts import Dataset, Disk, Pool, Vdev
-from appliance.words import maker_size
+from appliance.words import maker_size, size_text
 from appliance.zfs import verdict
 from appliance.zfs.verdict import DEVICE_STATE_WORDS, Verdict
 from web.inventory.models import DatasetRow, DiskRow, PoolRow
@@ -26,10 +26,35 @@ class Bay:
     note: str = ""
     temperature: int | None = None
     asleep: bool = False
+    pool_key: str = ""
+    role: str = ""
+
+    @property
+    def use(self) -> str:
+        """What it does: ``tank``, ``log of tank``, ``holds the system``; empty where nothing."""
+        if not self.pool or self.note:
+            return self.note
+        return self.pool if self.role in {"", "normal"} else f"{self.role} of {self.pool}"
+
+    @property
+    def in_front(self) -> bool:
+        """Whether it sits in a bay that its owner can reach; the others are drawn beside the chassis."""
+        return self.disk.bus not in {"nvme", "usb", "mmc"} and not any(use.kind == "system" for use in self.disk.uses)
 
     @property
     def label(self) -> str:
         return f"bay {self.number}"
+
+
+@dataclass(frozen=True)
+class Gone:
+    """A disk that a pool misses: drawn as a bay, so that the picture shows what is wrong."""
+
+    name: str
+    pool: str
+    pool_key: str
+    state: verdict.Health
+    word: str
 
 
 @dataclass(frozen=True)
@@ -59,7 +84,30 @@ class PoolCard:
     total: int
     encrypted: bool
     locked: bool
+    state: str
+    word: str
     tree: tuple[Node, ...] = ()
+
+    @property
+    def free(self) -> int:
+        return max(self.total - self.used, 0)
+
+    @property
+    def survives(self) -> str:
+        """``It survives 2 more failed disks.``"""
+        return f"{verdict.survives_text(self.pool).capitalize()}."
+
+    @property
+    def scan_result(self) -> str:
+        """How the last scrub or rebuilding ended: ``clean``."""
+        scan = self.pool.scan
+        if scan is None:
+            return ""
+        if scan.state == "canceled":
+            return "stopped before its end"
+        if scan.errors:
+            return f"{scan.errors} {'error' if scan.errors == 1 else 'errors'} left"
+        return f"repaired {size_text(scan.repaired)}" if scan.repaired and scan.kind == "scrub" else "clean"
 
     @property
     def percent(self) -> int:
@@ -74,7 +122,9 @@ def link_of(device: Vdev) -> str:
 
 def bays(disks: Iterable[DiskRow], pools: Iterable[Pool]) -> list[Bay]:
     """The disks in the order of their stable names, the system's own last."""
-    devices = {link_of(device): (pool, device) for pool in pools for device in pool.devices()}
+    devices = {
+        link_of(device): (pool, device, vdev.role) for pool in pools for vdev in pool.vdevs for device in vdev.devices()
+    }
     known = [(row, row.fact) for row in disks]
     known.sort(key=lambda pair: (any(use.kind == "system" for use in pair[1].uses), chassis_order(pair[1])))
     return [bay(number, row, disk, devices.get(row.key)) for number, (row, disk) in enumerate(known, 1)]
@@ -85,14 +135,30 @@ def chassis_order(disk: Disk) -> tuple[str, int, str]:
     return (disk.slot, len(disk.name), disk.name)
 
 
-def bay(number: int, row: DiskRow, disk: Disk, member: tuple[Pool, Vdev] | None) -> Bay:
+def gone(pools: Iterable[Pool], known: dict[str, Bay]) -> list[Gone]:
+    """The disks that pools miss and that are nowhere in the box."""
+    return [
+        Gone(
+            name_of_link(link_of(device)),
+            pool.name,
+            str(pool.guid),
+            verdict.of_device(device),
+            DEVICE_STATE_WORDS.get(device.state, device.state.lower()),
+        )
+        for pool in pools
+        for device in pool.devices()
+        if device.state in verdict.BROKEN and link_of(device) not in known
+    ]
+
+
+def bay(number: int, row: DiskRow, disk: Disk, member: tuple[Pool, Vdev, str] | None) -> Bay:
     temperature, asleep = row.temperature, row.asleep
     if member:
-        pool, device = member
+        pool, device, role = member
         state = verdict.of_device(device)
         word = DEVICE_STATE_WORDS.get(device.state, device.state.lower())
         if state == "healthy" and pool.scan and pool.scan.state == "scanning":
-            state, word = "working", "working"
+            state, word = "working", SCAN_WORDS.get(pool.scan.kind, "working")
         return Bay(
             number,
             row.key,
@@ -103,6 +169,8 @@ def bay(number: int, row: DiskRow, disk: Disk, member: tuple[Pool, Vdev] | None)
             "",
             temperature,
             asleep,
+            str(pool.guid),
+            role,
         )
     if disk.blocked:
         pool_name = disk.blocked.pool
@@ -149,7 +217,16 @@ def names_of(found: Iterable[Bay]) -> dict[str, Bay]:
 def device_label(device: Vdev, known: dict[str, Bay]) -> str:
     """``bay 3 (WDC WD20EARS, serial …)``, or the device's own name where the disk is gone."""
     found = known.get(link_of(device))
-    return f"{found.label} ({found.disk.model} {found.disk.serial})" if found else link_of(device)
+    return f"{found.label} ({found.disk.model} {found.disk.serial})" if found else name_of_link(link_of(device))
+
+
+def name_of_link(link: str) -> str:
+    """A disk that is not there, by what its by-id name tells: ``ata-WDC_WD20EARS_WD-1`` is ``WDC WD20EARS (WD-1)``."""
+    kind, dash, rest = link.partition("-")
+    model, _, serial = rest.rpartition("_")
+    if dash and kind in {"ata", "nvme", "scsi", "usb", "virtio"} and model:
+        return f"{model.replace('_', ' ')} ({serial})"
+    return link
 
 
 def layout_of(pool: Pool) -> str:
@@ -168,12 +245,13 @@ def layout_of(pool: Pool) -> str:
 def tree(vdevs: Iterable[Vdev], known: dict[str, Bay]) -> Iterator[Node]:
     for vdev in vdevs:
         found = known.get(link_of(vdev)) if not vdev.children else None
-        name = found.label.capitalize() if found else vdev.name
-        detail = (
-            f"{found.disk.model} · {found.disk.serial} · {maker_size(found.disk.size)}"
-            if found
-            else ("" if vdev.children else vdev.path)
-        )
+        if vdev.children:
+            name, detail = vdev.name.rsplit("-", 1)[0], f"of {len(vdev.children)}"
+        elif found:
+            name = found.label.capitalize()
+            detail = " · ".join(filter(None, [found.disk.model, found.disk.serial, maker_size(found.disk.size)]))
+        else:
+            name, detail = name_of_link(link_of(vdev)), ""
         role = "" if vdev.role == "normal" else f"{vdev.role} · "
         yield Node(
             name,
@@ -190,18 +268,42 @@ def tree(vdevs: Iterable[Vdev], known: dict[str, Bay]) -> Iterator[Node]:
 
 def pool_card(row: PoolRow, root: Dataset | None, known: dict[str, Bay]) -> PoolCard:
     pool: Pool = row.fact
+    found = verdict.of_pool(pool, lambda device: device_label(device, known))
+    locked = bool(root and root.locked)
     used, total = (root.used, root.used + root.available) if root else (pool.allocated, pool.size)
     return PoolCard(
         row.key,
         pool,
-        verdict.of_pool(pool, lambda device: device_label(device, known)),
+        found,
         layout_of(pool),
         used,
         total,
         bool(root and root.encryption != "off"),
-        bool(root and root.locked),
+        locked,
+        *in_a_word(pool, found, locked=locked),
         tuple(tree(pool.vdevs, known)),
     )
+
+
+SCAN_WORDS = {"scrub": "being checked", "resilver": "rebuilding"}
+FAILED_WORDS = {"SUSPENDED": "stopped", "FAULTED": "cannot be used", "UNAVAIL": "cannot be used"}
+
+
+def in_a_word(pool: Pool, found: Verdict, *, locked: bool) -> tuple[str, str]:
+    """State and word of a pool for its card: "repaired itself" is not "weakened", and a locked one is neither."""
+    scanning = SCAN_WORDS.get(pool.scan.kind, "") if pool.scan and pool.scan.state == "scanning" else ""
+    if found.state == "failed":
+        return "failed", FAILED_WORDS.get(pool.state, "damaged files")
+    if found.state == "attention":
+        weak = pool.state != "ONLINE" or any(device.state in verdict.BROKEN for device in pool.devices())
+        return (
+            ("attention", scanning if scanning == "rebuilding" else "weakened")
+            if weak
+            else ("repaired", "repaired itself")
+        )
+    if locked:
+        return "locked", "locked"
+    return ("working", scanning) if found.state == "working" else (found.state, "works")
 
 
 def roots(names: Iterable[str]) -> dict[str, Dataset]:
@@ -215,11 +317,23 @@ class Box:
 
     bays: list[Bay]
     cards: list[PoolCard]
+    gone: list[Gone]
+
+    @property
+    def front(self) -> list[Bay]:
+        """What the chassis shows; everything, in a box without bays."""
+        return [bay for bay in self.bays if bay.in_front] or self.bays
+
+    @property
+    def inside(self) -> list[Bay]:
+        """What sits elsewhere: NVMe, USB, the system's disk."""
+        return [bay for bay in self.bays if not bay.in_front] if any(bay.in_front for bay in self.bays) else []
 
 
 def box() -> Box:
     pool_rows = list(PoolRow.objects.order_by("name"))
-    found = bays(DiskRow.objects.all(), [row.fact for row in pool_rows])
+    pools = [row.fact for row in pool_rows]
+    found = bays(DiskRow.objects.all(), pools)
     tops = roots(row.name for row in pool_rows)
     known = names_of(found)
-    return Box(found, [pool_card(row, tops.get(row.name), known) for row in pool_rows])
+    return Box(found, [pool_card(row, tops.get(row.name), known) for row in pool_rows], gone(pools, known))

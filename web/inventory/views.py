@@ -5,15 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from django.http import Http404, HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils.http import urlencode
 from django.views.decorators.http import require_GET
 
 from web import live
+from web.datasets.views import Folder, folders_of
 from web.inventory import present
-from web.inventory.models import Activity, Event, Progress
+from web.inventory.models import Activity, DatasetRow, Event, Progress
 from web.jobs.models import Job
 from web.system import state
 
-WORST_FIRST = ("failed", "attention", "working")
+WORST_FIRST = ("failed", "attention", "locked", "repaired", "working")
+SHOWN = 8
 
 
 @dataclass(frozen=True)
@@ -32,9 +36,9 @@ def attention(box: present.Box, troubles: list[state.Trouble], waiting: list[Job
     """What the owner should know, the worst first; one calm line where nothing is wrong."""
     found = [
         Attention(
-            card.verdict.state,
+            "repaired" if card.state == "repaired" else card.verdict.state,
             card.verdict.headline,
-            f"{card.verdict.meaning} {card.verdict.advice}".strip(),
+            card.verdict.meaning,
             f"/pools/{card.key}/",
             "What to do",
         )
@@ -43,11 +47,11 @@ def attention(box: present.Box, troubles: list[state.Trouble], waiting: list[Job
     ]
     found += [
         Attention(
-            "attention",
+            "locked",
             f"{card.pool.name} is locked.",
             "Its files can be reached once you type the passphrase.",
-            f"/pools/{card.key}/",
-            "Unlock",
+            f"{reverse('unlock')}?{urlencode({'dataset': card.pool.name})}",
+            f"Unlock {card.pool.name}",
         )
         for card in box.cards
         if card.locked
@@ -73,6 +77,12 @@ def attention(box: present.Box, troubles: list[state.Trouble], waiting: list[Job
     return [Attention("healthy", "All is well.")]
 
 
+def shared() -> list[Folder]:
+    """The folders that people reach from other computers, or that are on the way there."""
+    rows = DatasetRow.objects.filter(facts__contains='"share_source":"local"').order_by("name")[:100]
+    return [folder for folder in folders_of(list(rows)) if folder.job or (folder.share and folder.share.smb)][:SHOWN]
+
+
 @require_GET
 def overview(request: HttpRequest) -> HttpResponse:
     """Is my data safe, is anything happening, what should I do."""
@@ -92,11 +102,13 @@ def overview(request: HttpRequest) -> HttpResponse:
         return {
             "attention": worst,
             "others": others,
-            "bays": box.bays,
+            "box": box,
             "cards": box.cards,
             "free": len(free),
             "activities": list(Activity.objects.filter(state__in=["scanning", "paused"])),
             "working": [(job, progress.get(job.pk)) for job in working],
+            "ended": unseen,
+            "shared": shared(),
         }
 
     return live.respond(request, "inventory/overview.html", build)
@@ -105,7 +117,12 @@ def overview(request: HttpRequest) -> HttpResponse:
 @require_GET
 def disks(request: HttpRequest) -> HttpResponse:
     """Every disk: where, what, for what."""
-    return live.respond(request, "inventory/disks.html", lambda: {"bays": present.box().bays})
+
+    def build() -> dict[str, object]:
+        box = present.box()
+        return {"box": box, "bays": box.bays}
+
+    return live.respond(request, "inventory/disks.html", build)
 
 
 @require_GET

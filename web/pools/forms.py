@@ -26,7 +26,7 @@ class NameForm(forms.Form):
         label="What shall the pool be called?",
         max_length=80,
         strip=False,
-        required=False,
+        error_messages={"required": "Give the pool a name, for example tank."},
         initial="tank",
         help_text="Short and plain: tank, attic, family. Folders will appear below it, for example tank/photos.",
         widget=forms.TextInput(

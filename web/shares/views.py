@@ -23,7 +23,7 @@ class PersonForm(forms.Form):
         label="Name",
         max_length=60,
         strip=False,
-        required=False,
+        error_messages={"required": "Give the account a name, for example anna."},
         help_text="Small letters, for example anna.",
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false", "autocapitalize": "none"}),
     )

@@ -4,6 +4,7 @@ What the pages do beyond links, forms and htmx. Everything hangs on data attribu
 
 data-live="URL" [data-every="3"]   part fetched again while the page is visible; morphed, never jumps
 data-freshness                     on <time>: when the facts were last checked
+data-for="ID"                      in a live part: what belongs inside that element elsewhere on the page
 data-relative                      on <time datetime>: "8 seconds ago", ticking
 data-theme-toggle                  button between light and dark
 data-copy="#ID"                    button that copies the text of that element
@@ -85,9 +86,9 @@ data-dismiss                       button that removes its .toast
     return element.value !== element.defaultValue;
   }
 
-  function morph(element, html) {
+  function morph(element, html, morphStyle = "outerHTML") {
     const settled = Idiomorph.morph(element, html, {
-      morphStyle: "outerHTML",
+      morphStyle,
       ignoreActiveValue: true,
       callbacks: {
         beforeNodeMorphed: (node) => !typedInto(node),
@@ -143,6 +144,10 @@ data-dismiss                       button that removes its .toast
       if (element.matches(".htmx-request") || element.querySelector(".htmx-request")) return;
       part.etag = response.headers.get("ETag");
       morph(element, html);
+      for (const brought of document.querySelectorAll("[data-for]")) {
+        const place = document.getElementById(brought.dataset.for);
+        if (place) morph(place, brought.innerHTML, "innerHTML");
+      }
     }
     showTimes();
   }

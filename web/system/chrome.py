@@ -14,7 +14,13 @@ from web.system import state
 def chrome(request: HttpRequest) -> dict[str, Any]:
     """Box name, work under way, troubles, age of the facts. Two queries, none before someone is signed in."""
     if not getattr(request, "user", None) or not request.user.is_authenticated:
-        return {"box_name": settings.BOX_NAME}
+        return {"box_name": settings.BOX_NAME, "larder_version": settings.VERSION}
     now = state.of(request)
     open_jobs = list(Job.objects.filter(state__in=Job.OPEN).only("id", "title", "state")[:20])
-    return {"box_name": settings.BOX_NAME, "troubles": now.troubles, "checked": now.checked, "open_jobs": open_jobs}
+    return {
+        "box_name": settings.BOX_NAME,
+        "larder_version": settings.VERSION,
+        "troubles": now.troubles,
+        "checked": now.checked,
+        "open_jobs": open_jobs,
+    }

@@ -17,7 +17,18 @@ SMB_PASSWORD = "anna's own words"
 
 def smb(appliance: Machine, command: str, credentials: Path) -> str:
     """Run a command of smbclient from outside the appliance, as anna."""
-    argv = ["smbclient", "-p", str(appliance.ports["smb"]), "-A", str(credentials), "-t", "120", "//127.0.0.1/photos", "-c", command]
+    argv = [
+        "smbclient",
+        "-p",
+        str(appliance.ports["smb"]),
+        "-A",
+        str(credentials),
+        "-t",
+        "120",
+        "//127.0.0.1/photos",
+        "-c",
+        command,
+    ]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

@@ -39,7 +39,11 @@ def test_smartds_own_test_event_arrives(appliance, visitor):
     config = appliance.run("cat", "/etc/larder/smartd.conf").strip().splitlines()[-1]
     appliance.put("/tmp/smartd.conf", f"{config} -M test\n")
     appliance.run("smartd", "-c", "/tmp/smartd.conf", "-q", "onecheck", timeout=120)
-    wait_for("smartd's event", lambda: any(source == "smartd" and kind == "EmailTest" for source, kind, _ in heard(appliance)), timeout=60)
+    wait_for(
+        "smartd's event",
+        lambda: any(source == "smartd" and kind == "EmailTest" for source, kind, _ in heard(appliance)),
+        timeout=60,
+    )
 
 
 def test_the_running_smartd_reads_larders_own_file(appliance):

@@ -14,7 +14,7 @@ SOON = 10
 def visitor(appliance) -> Visitor:
     found = Visitor(appliance)
     found.set_up()
-    found.until("/disks/", "WD-WCAZA0000001")
+    found.wait_until("/disks/", "WD-WCAZA0000001")
     return found
 
 
@@ -27,12 +27,12 @@ def tank(appliance, visitor) -> str:
 
 
 def test_a_pool_made_by_hand_shows_within_ten_seconds(visitor, tank):
-    visitor.until("/pools/", "tank", "raidz1 of 3", timeout=SOON)
-    visitor.until("/folders/", "tank/photos", timeout=SOON)
+    visitor.wait_until("/pools/", "tank", "raidz1 of 3", timeout=SOON)
+    visitor.wait_until("/folders/", "tank/photos", timeout=SOON)
 
 
 def test_every_disk_says_what_it_is_and_what_it_is_for(visitor, tank, appliance):
-    page = visitor.until("/disks/", "tank", timeout=SOON)
+    page = visitor.wait_until("/disks/", "tank", timeout=SOON)
     for disk in appliance.disks:
         assert disk.serial in page.words
         assert disk.model in page.words
@@ -42,30 +42,30 @@ def test_every_disk_says_what_it_is_and_what_it_is_for(visitor, tank, appliance)
 
 
 def test_temperatures_come_from_the_drives(visitor, tank):
-    assert visitor.until("/disks/", "°C", timeout=60)
+    assert visitor.wait_until("/disks/", "°C", timeout=60)
 
 
 def test_a_pulled_disk_shows_within_ten_seconds_and_so_does_its_return(visitor, tank, appliance):
     appliance.pull(2)
-    visitor.until("/", "tank works, but one more failed disk would lose data", "was pulled out", timeout=SOON)
+    visitor.wait_until("/", "tank works, but one more failed disk would lose data", "was pulled out", timeout=SOON)
     appliance.put_back(2)
     # ZED brings it online again by itself, and its rebuilding takes a moment.
-    visitor.until("/pools/", "tank", without=("pulled out",), timeout=60)
+    visitor.wait_until("/pools/", "tank", without=("pulled out",), timeout=60)
 
 
 def test_a_destroyed_dataset_disappears_within_ten_seconds(visitor, tank, appliance):
-    visitor.until("/folders/", "tank/photos", timeout=SOON)
+    visitor.wait_until("/folders/", "tank/photos", timeout=SOON)
     appliance.run("zfs", "destroy", "tank/photos")
-    visitor.until("/folders/", "tank", without=("tank/photos",), timeout=SOON)
+    visitor.wait_until("/folders/", "tank", without=("tank/photos",), timeout=SOON)
 
 
 def test_the_rows_say_what_zfs_says_after_all_this(visitor, tank, appliance):
     listed = appliance.run("zfs", "list", "-H", "-o", "name").split()
-    words = visitor.until("/folders/", *listed, timeout=SOON).words
+    words = visitor.wait_until("/folders/", *listed, timeout=SOON).words
     assert "tank/photos" not in words
 
 
 def test_a_scrub_started_by_hand_is_followed_and_its_end_is_told(visitor, tank, appliance):
     appliance.run("zpool", "scrub", "tank")
     guid = appliance.run("zpool", "get", "-H", "-o", "value", "guid", "tank").strip()
-    visitor.until(f"/pools/{guid}/", "Checking tank (scrub)", "Finished", timeout=30)
+    visitor.wait_until(f"/pools/{guid}/", "Checking tank (scrub)", "Finished", timeout=30)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django import template
 
 from appliance import words
@@ -18,6 +20,8 @@ ICONS = {
     "asleep": "moon",
     "empty": "circle",
     "unknown": "circle-help",
+    "repaired": "repair",
+    "locked": "lock",
 }
 STATE_WORDS = {
     "healthy": "works",
@@ -27,6 +31,8 @@ STATE_WORDS = {
     "asleep": "asleep",
     "empty": "empty",
     "unknown": "unknown",
+    "repaired": "repaired itself",
+    "locked": "locked",
 }
 JOB_STATES = {
     "queued": "empty",
@@ -62,4 +68,45 @@ def duration(seconds: int) -> str:
     if seconds < 90:
         return f"{seconds} s"
     hours, minutes = divmod(round(seconds / 60), 60)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min"
+    if hours >= 48:
+        days, hours = divmod(hours, 24)
+        return f"{days} days {hours} h" if hours else f"{days} days"
+    if not hours:
+        return f"{minutes} min"
+    return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+
+
+@register.filter
+def exact(size: int) -> str:
+    """Bytes in full, for hovering over a rounded size: ``4,000,787,030,016 bytes``."""
+    return f"{size:,} bytes"
+
+
+@register.filter
+def used_of(used: int, total: int) -> str:
+    """Used and whole space with the unit once where both have the same: ``5.1 of 8.2 TiB``."""
+    (number, unit), whole = words.size_text(used).split(" "), words.size_text(total)
+    return f"{number} of {whole}" if whole.endswith(f" {unit}") else f"{number} {unit} of {whole}"
+
+
+BROWSERS = (("Edg", "Edge"), ("OPR/", "Opera"), ("Firefox/", "Firefox"), ("Chrome/", "Chrome"), ("Safari/", "Safari"))
+SYSTEMS = (("iPhone", "iPhone"), ("iPad", "iPad"), ("Android", "Android"), ("Windows", "Windows"), ("Mac OS X", "Mac"), ("CrOS", "Chromebook"), ("Linux", "Linux"))  # fmt: skip
+
+
+@register.filter
+def browser(agent: str) -> str:
+    """What a browser calls itself, in two words: ``Firefox on Windows``; as it is where it says neither."""
+    name = next((name for mark, name in BROWSERS if mark in agent), "")
+    system = next((name for mark, name in SYSTEMS if mark in agent), "")
+    return " on ".join(filter(None, [name, system])) or agent[:60] or "not told"
+
+
+@register.filter
+def steps_of(job: Any) -> list[dict[str, Any]]:
+    """The job's steps, each with the state that its mark shows; the first not done is where it works or ended."""
+    here = {"running": "working", "failed": "failed", "interrupted": "attention"}.get(str(job.state), "")
+    found = []
+    for step in job.steps:
+        found.append({**step, "state": "healthy" if step["done"] else here})
+        here = here if step["done"] else ""
+    return found

@@ -1,0 +1,136 @@
+"""How a machine comes to be: booted on its disks, or restored from the memory of one that was booted before."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shlex
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+from deploy.image.build import CACHE, say
+from deploy.image.machine import DISKS, GIB, PORTS, RUN, Machine, free_port, wait_for
+
+
+def accelerator() -> str:
+    """KVM where a kernel boots with it, else emulation; asked once per machine, then remembered."""
+    known = CACHE / "accelerator"
+    if known.exists():
+        return known.read_text()
+    chosen = "-accel tcg,thread=multi,tb-size=1024 -cpu max"
+    kernels = sorted(CACHE.glob("system-*/vmlinuz"))
+    if kernels and os.access("/dev/kvm", os.W_OK):
+        argv = [
+            "qemu-system-x86_64",
+            "-accel",
+            "kvm",
+            "-cpu",
+            "host",
+            "-m",
+            "512",
+            "-nodefaults",
+            "-display",
+            "none",
+            "-no-reboot",
+        ]
+        argv += ["-kernel", str(kernels[-1]), "-append", "console=ttyS0 panic=-1", "-serial", "stdio"]
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            tried = subprocess.run(argv, capture_output=True, stdin=subprocess.DEVNULL, timeout=20)
+            if b"Unable to mount root" in tried.stdout or b"Kernel panic" in tried.stdout:
+                chosen = "-accel kvm -cpu host"
+    say(f"Virtual machines run with {'KVM' if 'kvm' in chosen else 'plain emulation (KVM does not work here)'}.")
+    known.write_text(chosen)
+    return chosen
+
+
+def overlay(backing: Path, target: Path) -> None:
+    subprocess.run(
+        ["qemu-img", "create", "-q", "-f", "qcow2", "-F", "qcow2", "-b", str(backing), str(target)], check=True
+    )
+
+
+def fresh_folder(name: str) -> Path:
+    folder = RUN / name
+    with contextlib.suppress(FileNotFoundError, json.JSONDecodeError):
+        Machine.find(name).cut_power()
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    return folder
+
+
+def cold(name: str, layer: Path, *, folder: Path | None = None, ports: dict[str, int] | None = None) -> Machine:
+    """Boot the layer's image. Without ``folder`` its overlays are new; with one they persist from run to run."""
+    home = folder or fresh_folder(name)
+    home.mkdir(parents=True, exist_ok=True)
+    if not (home / "root.qcow2").exists():
+        overlay(layer / "root.qcow2", home / "root.qcow2")
+    for bay, disk in enumerate(DISKS, 1):
+        if not (home / f"disk{bay}.qcow2").exists():
+            subprocess.run(
+                ["qemu-img", "create", "-q", "-f", "qcow2", str(home / f"disk{bay}.qcow2"), str(disk.size)], check=True
+            )
+    (home / "qmp.sock").unlink(missing_ok=True)
+    machine = Machine(name, home, layer, ports or {key: free_port() for key in PORTS}, accelerator())
+    machine.spawn()
+    return machine
+
+
+def warm_state(layer: Path) -> Path:
+    """The saved state of a booted machine of this layer; made once, in about a minute."""
+    state = layer / "warm"
+    if (state / "done").exists():
+        return state
+    shutil.rmtree(state, ignore_errors=True)
+    say("Booting the appliance once to save its warm state.")
+    machine = cold("warming", layer)
+    try:
+        machine.wait_ready()
+        machine.run("sync")
+        machine.close_ssh()
+        state.mkdir()
+        machine.qmp("stop")
+        machine.qmp("migrate-set-parameters", **{"max-bandwidth": 64 * GIB})
+        machine.qmp("migrate", uri=f"exec:cat > {shlex.quote(str(state / 'memory'))}")
+        wait_for(
+            "the memory to be saved", lambda: machine.qmp("query-migrate").get("status") == "completed", timeout=120
+        )
+        machine.qmp("quit")
+        wait_for("QEMU to end", lambda: not machine.running(), timeout=20)
+        for file in machine.folder.glob("*.qcow2"):
+            shutil.move(file, state / file.name)
+        (state / "done").touch()
+    finally:
+        machine.discard()
+    return state
+
+
+def warm(name: str, layer: Path) -> Machine:
+    """A booted machine in a few seconds, on throw-away overlays over the warm state."""
+    state = warm_state(layer)
+    folder = fresh_folder(name)
+    for file in state.glob("*.qcow2"):
+        overlay(file, folder / file.name)
+    machine = Machine(name, folder, layer, {key: free_port() for key in PORTS}, accelerator())
+    machine.spawn("-incoming", f"exec:cat {shlex.quote(str(state / 'memory'))}")
+    wait_for(
+        "the memory to be read",
+        lambda: machine.qmp("query-status")["status"] in {"running", "paused", "postmigrate"},
+        timeout=60,
+    )
+    machine.qmp("cont")
+    wait_for("ssh", lambda: machine.run("true", timeout=30) == "", timeout=60)
+    machine.set_clock()
+    return machine
+
+
+@contextlib.contextmanager
+def borrowed(name: str, layer: Path) -> Iterator[Machine]:
+    """A warm machine for a group of tests, gone afterwards."""
+    machine = warm(name, layer)
+    try:
+        yield machine
+    finally:
+        machine.discard()

@@ -1,0 +1,80 @@
+"""Kill things at an exact moment: inside the appliance, the instant a line stands in a job's journal."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from deploy.image.machine import Machine, wait_for
+
+# Watches the agent's journals without pause; it says "now" and kills its victim as soon as the line is there.
+WATCHER = """
+import glob, json, os, signal, sys, time
+entry, step, victim = sys.argv[1:4]
+folder = "/var/lib/larder-agent/journal"
+known = set(glob.glob(folder + "/*"))
+
+def agents():
+    for pid in os.listdir("/proc"):
+        if pid.isdigit():
+            try:
+                if b"appliance.agent" in open(f"/proc/{pid}/cmdline", "rb").read():
+                    yield int(pid)
+            except OSError:
+                pass
+
+print("watching", flush=True)
+pids = []
+until = time.monotonic() + 180
+while time.monotonic() < until:
+    for path in set(glob.glob(folder + "/*")) - known:
+        if victim == "agent" and not pids:
+            pids = list(agents())
+        lines = open(path).read().splitlines()
+        if any(f'"entry": "{entry}"' in line and f'"step": "{step}"' in line for line in lines):
+            for pid in pids if victim == "agent" else ([int(victim)] if victim.isdigit() else []):
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+            print("now", flush=True)
+            sys.exit()
+    time.sleep(0.002)
+sys.exit("the line never came")
+"""
+
+
+@contextmanager
+def watching(appliance: Machine, *, entry: str, step: str, victim: str) -> Iterator[subprocess.Popen[str]]:
+    """While the body runs, wait inside for the journal's line. ``victim``: agent, worker, or nobody."""
+    if victim == "worker":
+        victim = appliance.run("systemctl", "show", "-P", "MainPID", "larder-worker").strip()
+    appliance.put("/tmp/watcher.py", WATCHER)
+    argv = [*appliance.ssh_argv(), f"python3 /tmp/watcher.py '{entry}' '{step}' '{victim}'"]
+    process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline().strip() == "watching"
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+
+
+def struck(process: subprocess.Popen[str]) -> None:
+    """Return when the watcher has seen its line."""
+    assert process.stdout is not None
+    said = process.stdout.readline().strip()
+    assert said == "now", said or (process.stderr.read() if process.stderr else "")
+
+
+def no_lock_left(appliance: Machine) -> None:
+    """Every lock of a job is free."""
+    code = "from appliance import locks; print(locks.any_held())"
+    wait_for(
+        "free locks",
+        lambda: appliance.run("/opt/larder/venv/bin/python", "-I", "-c", code).strip() == "False",
+        timeout=30,
+    )

@@ -1,0 +1,132 @@
+"""Web tests: both databases in memory, every place of the appliance in a folder of the test's own, no process, no Redis."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.cache import cache
+from django.test import Client
+
+from appliance import places
+from tests.web import rows
+from tests.web.routes import JOB
+from web.accounts import first_run
+from web.jobs import queue
+from web.jobs.models import Job
+from web.system import state
+
+HERE = Path(__file__).parent
+PASSWORD = "correct horse battery"
+ADDRESS: dict[str, Any] = {"HTTP_X_REAL_IP": "192.168.1.50", "HTTP_USER_AGENT": "Firefox of a test"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.django_db(databases=["default", "inventory"]))
+
+
+@pytest.fixture(autouse=True)
+def own_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Every place below a folder of this test's own."""
+    run, agent = tmp_path / "run", tmp_path / "agent"
+    for name, path in {
+        "RUN": run,
+        "SECRETS": run / "secrets",
+        "JOBS": run / "jobs",
+        "AGENT_SOCKET": run / "agent.sock",
+        "SPOOL": tmp_path / "spool/events",
+        "AGENT_STATE": agent,
+        "JOURNALS": agent / "journal",
+    }.items():
+        monkeypatch.setattr(places, name, path)
+    for path in (run / "inventory", places.SECRETS, places.SPOOL):
+        path.mkdir(parents=True)
+    monkeypatch.setattr(first_run, "CODE", run / "inventory/setup-code")
+    monkeypatch.setattr(state, "WORKER_LOCK", run / "inventory/worker.lock")
+    return tmp_path
+
+
+@pytest.fixture(autouse=True)
+def nothing_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a process keeps from request to request begins anew."""
+    monkeypatch.setattr(first_run, "known_set_up", False)
+    cache.clear()
+
+
+@pytest.fixture(autouse=True)
+def no_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No page and no task of these tests starts a process."""
+
+    def refuse(*args: Any, **_kwargs: Any) -> None:
+        raise AssertionError(f"a process was started: {args!r}")
+
+    monkeypatch.setattr("subprocess.Popen", refuse)
+    monkeypatch.setattr("os.system", refuse)
+    monkeypatch.setattr("os.posix_spawn", refuse)
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
+    """Redis takes everything; what was sent."""
+    taken: list[tuple[str, ...]] = []
+
+    def send(*words: str) -> bool:
+        taken.append(words)
+        return True
+
+    monkeypatch.setattr(queue, "send", send)
+    monkeypatch.setattr(queue, "reachable", lambda: True)
+    return taken
+
+
+@pytest.fixture
+def calm(sent: list[tuple[str, ...]]) -> Iterator[list[tuple[str, ...]]]:
+    """Everything of Larder runs: the worker holds its lock, the agent's socket is there, Redis takes all."""
+    places.AGENT_SOCKET.touch()
+    handle = os.open(state.WORKER_LOCK, os.O_CREAT | os.O_RDWR, 0o600)
+    fcntl.flock(handle, fcntl.LOCK_EX)
+    yield sent
+    os.close(handle)
+
+
+@pytest.fixture
+def admin(db: None) -> User:
+    """The administrator; with one the box is set up."""
+    return User.objects.create_superuser("admin", password=PASSWORD)
+
+
+@pytest.fixture
+def anonymous() -> Client:
+    return Client(**ADDRESS)
+
+
+@pytest.fixture
+def web(admin: User) -> Client:
+    """A browser in which the administrator is signed in."""
+    client = Client(**ADDRESS)
+    client.force_login(admin)
+    return client
+
+
+@pytest.fixture
+def strict(admin: User) -> Client:
+    """The same, with Django's check of forms switched on."""
+    client = Client(enforce_csrf_checks=True, **ADDRESS)
+    client.force_login(admin)
+    return client
+
+
+@pytest.fixture
+def box(calm: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """The recorded box, with one job that failed; what is sent to the queue."""
+    rows.recorded_box()
+    rows.job(id=uuid.UUID(JOB), state=Job.State.FAILED, text="The disk vanished.")
+    return calm

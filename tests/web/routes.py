@@ -1,0 +1,65 @@
+"""Every address of Larder with a box in which each of them has something to show."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+JOB = "6b1f6a5e-3f0c-4c2e-9a53-0d5b8f9f6a11"
+TANK, PHOTOS = "1443772876214735903", "6683942667665662560"
+READ, CHANGE, BOTH = ("GET",), ("POST",), ("GET", "POST")
+
+
+@dataclass(frozen=True)
+class Route:
+    name: str
+    url: str
+    methods: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+ROUTES = [
+    Route("overview", "/", READ),
+    Route("ready", "/ready/", READ),
+    Route("setup", "/setup/", BOTH),
+    Route("account_login", "/login/", BOTH),
+    Route("account_logout", "/logout/", CHANGE),
+    Route("account_signup", "/signup/", READ),
+    Route("sessions", "/account/sessions/", READ),
+    Route("end_session", "/account/sessions/1/end/", CHANGE),
+    Route("password", "/account/password/", BOTH),
+    Route("disks", "/disks/", READ),
+    Route("disk", "/disks/ata-WDC_WD20EARS-00MVWB0_WD-WCAZA0000001/", READ),
+    Route("pools", "/pools/", READ),
+    Route("create_pool", "/pools/new/", READ),
+    Route("unlock", "/pools/unlock/", READ),
+    Route("pool", f"/pools/{TANK}/", READ),
+    Route("folders", "/folders/", READ),
+    Route("create_folder", "/folders/new/", BOTH),
+    Route("folder", f"/folders/{PHOTOS}/", READ),
+    Route("share_folder", f"/folders/{PHOTOS}/share/", BOTH),
+    Route("unshare_folder", f"/folders/{PHOTOS}/unshare/", CHANGE),
+    Route("people", "/people/", READ),
+    Route("create_person", "/people/new/", BOTH),
+    Route("person_password", "/people/anna/password/", READ),
+    Route("jobs", "/jobs/", READ),
+    Route("confirm", "/jobs/confirm/", CHANGE),
+    Route("job", f"/jobs/{JOB}/", READ),
+    Route("stop_job", f"/jobs/{JOB}/stop/", CHANGE),
+    Route("acknowledge_job", f"/jobs/{JOB}/acknowledge/", CHANGE),
+    Route("again_job", f"/jobs/{JOB}/again/", READ),
+]
+OPEN_TO_ALL = {"setup", "ready", "account_login", "account_signup", "account_logout"}
+ALL_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "TRACE")
+# Parametrize a test by these.
+closed = pytest.mark.parametrize("route", [route for route in ROUTES if route.name not in OPEN_TO_ALL], ids=str)
+changing = pytest.mark.parametrize("route", [route for route in ROUTES if "POST" in route.methods and route.name != "setup"], ids=str)  # fmt: skip
+pages = pytest.mark.parametrize("route", [route for route in ROUTES if "GET" in route.methods and route.name != "setup"], ids=str)  # fmt: skip
+# Where an address given in a form must never lead.
+ELSEWHERE = [
+    "https://evil.example/", "//evil.example/", "/\\evil.example/", "///evil.example", "/\t/evil.example", "\\/evil.example",
+    "javascript:alert(1)", "http:evil", "evil", "/\n/evil.example", "data:text/html,x", " //evil.example",
+]  # fmt: skip

@@ -1,0 +1,144 @@
+"""Fill the inventory as the collectors would, from recorded output and from facts that are made up and say so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from appliance.disks.inventory import disks_from
+from appliance.facts import Account, Dataset, Disk, Pool, Share, Use, Vdev
+from appliance.operation import Operation, as_json, checked_plan
+from appliance.zfs import status
+from tests.unit.made import dataset, disk, recorded, recorded_pool
+from web.inventory import store
+from web.inventory.models import AccountRow, DatasetRow, DiskRow, PoolRow, ShareRow
+from web.jobs import confirm
+from web.jobs.models import Job
+from web.system.state import READ
+from workers.collectors import disk_key
+
+SYSTEM_DISK = disk(
+    6, path="/dev/disk/by-id/usb-SanDisk_Ultra_1", serial="1", model="SanDisk Ultra", uses=(Use("system", "holds the system"),)
+)  # fmt: skip
+
+
+def links(listing: dict[str, Any]) -> dict[str, str]:
+    """Made up: by-id links as udev would make them for a recorded lsblk."""
+    return {
+        f"ata-{row['model'].replace(' ', '_')}_{row['serial']}": row["name"]
+        for row in listing["blockdevices"]
+        if row.get("serial") and row.get("model")
+    }
+
+
+def recorded_disks(pools: Iterable[Pool]) -> list[Disk]:
+    listing = recorded("lsblk-2.41.5.json")
+    return list(disks_from(listing, links(listing), pools))
+
+
+def put(
+    *,
+    pools: Iterable[Pool] | None = None,
+    datasets: Iterable[Dataset] | None = None,
+    disks: Iterable[Disk] | None = None,
+    accounts: Iterable[str] | None = None,
+    shares: Iterable[Share] | None = None,
+) -> None:
+    """Make the inventory say this, and that everything was read just now. What is not given stays."""
+    changed = set()
+    if pools is not None and store.replace(PoolRow, pools, lambda pool: str(pool.guid)):
+        changed.add("pools")
+    if datasets is not None and store.replace(
+        DatasetRow, datasets, lambda found: str(found.guid), pool=lambda found: found.pool
+    ):
+        changed.add("datasets")
+    if disks is not None and store.replace(DiskRow, disks, disk_key):
+        changed.add("disks")
+    if shares is not None and store.replace(ShareRow, shares, lambda share: share.name.lower()):
+        changed.add("shares")
+    if accounts is not None and store.replace(
+        AccountRow, [Account(name, 1000 + at) for at, name in enumerate(accounts)], lambda account: account.name
+    ):
+        changed.add("accounts")
+    for name in (*READ, "zfs"):
+        store.checked(name, changed=name in changed)
+
+
+def recorded_box() -> Pool:
+    """The box of the recordings: a raidz2 of four disks called tank, its folders, one share, one person."""
+    pool = recorded_pool()
+    put(
+        pools=[pool],
+        datasets=list(status.datasets_from(recorded("zfs-list-2.3.9.json"))),
+        disks=recorded_disks([pool]),
+        accounts=["anna"],
+        shares=[],
+    )
+    return pool
+
+
+def empty_box(count: int = 4, *more: Disk) -> list[Disk]:
+    """Made up: free disks of 2 TB and the system's own."""
+    disks = [*(disk(number) for number in range(1, count + 1)), *more, SYSTEM_DISK]
+    put(pools=[], datasets=[], disks=disks, accounts=[], shares=[])
+    return disks
+
+
+def pool_of(name: str, guid: int, *disks: Disk) -> Pool:
+    """Made up: a pool that is one mirror of these disks."""
+    devices = tuple(
+        Vdev(one.path.rsplit("/", 1)[-1], "disk", guid + at, "ONLINE", path=f"{one.path}-part1")
+        for at, one in enumerate(disks, 1)
+    )
+    return Pool(
+        name, guid, "ONLINE", (Vdev("mirror-0", "mirror", guid + 100, "ONLINE", children=devices),), size=10**12
+    )
+
+
+def large_box(count: int) -> None:
+    """Made up: so many pools of two disks, folders, people and jobs."""
+    pools, disks, datasets = [], [], []
+    for number in range(count):
+        pair = [
+            disk(path=f"/dev/disk/by-id/ata-D_{number}_{side}", name=f"sd{number}{side}", serial=f"{number}{side}")
+            for side in "ab"
+        ]
+        pool = pool_of(f"pool{number}", (number + 1) * 1000, *pair)
+        pools.append(pool)
+        disks += [
+            replace(one, uses=(Use("pool", f"part of the pool {pool.name}", str(pool.guid), pool.name),))
+            for one in pair
+        ]
+        datasets += [dataset(pool.name), dataset(f"{pool.name}/photos")]
+        job(
+            kind="CreateDataset",
+            title=f"Create the folder f{number}",
+            state=Job.State.FAILED if number % 2 else Job.State.DONE,
+        )
+    put(pools=pools, disks=disks, datasets=datasets, accounts=[f"anna{number}" for number in range(count)], shares=[])
+
+
+def job(**changes: Any) -> Job:
+    """Made up: a job's row, not planned from anything."""
+    made = {
+        "kind": "CreateDataset",
+        "title": "Create the folder tank/films",
+        "subject": "tank/films",
+        "operation": '{"kind":"CreateDataset","parent":"tank","name":"films"}',
+        "digest": "0123456789abcdef",
+        "plan": {"summary": "The folder tank/films.", "steps": [{"name": "create", "title": "Create it", "shown": "zfs create -- tank/films"}]},
+        "created_by": "admin",
+    }  # fmt: skip
+    return Job.objects.create(**{**made, **changes})
+
+
+def planned(operation: Operation, **changes: Any) -> Job:
+    """The job of an operation, planned from the inventory."""
+    plan = checked_plan(operation, store.facts())
+    made = {"kind": confirm.kind_of(operation), "title": operation.title, "subject": operation.subject}
+    return job(operation=as_json(operation), digest=plan.digest(), plan=confirm.shown(plan), **made, **changes)
+
+
+LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)

@@ -1,0 +1,260 @@
+"""Collectors with the tools' answers made up: one that fails never silences another."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from appliance import client, command, places
+from appliance.disks import inventory as disk_inventory
+from appliance.errors import Failed
+from appliance.facts import Account, Pool, Scan
+from appliance.shares import accounts, smb
+from appliance.zfs import status
+from tests.unit.made import disk, recorded, recorded_pool
+from tests.web import rows
+from web.inventory import store
+from web.inventory.models import AccountRow, Activity, DatasetRow, DiskRow, PoolRow, ServiceRow, Source
+from workers import collectors
+
+SOURCES = {"pools", "datasets", "disks", "services", "shares", "accounts", "addresses"}
+IP = json.dumps([{"addr_info": [{"local": "192.168.1.10"}, {"local": "fd00::10"}]}, {}])
+SYSTEMD = "Id=smbd.service\nLoadState=loaded\nActiveState=active\nUnitFileState=enabled\n\nId=netatalk.service\nLoadState=not-found\nActiveState=inactive\n"
+
+
+@pytest.fixture
+def system(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Every tool answers with the recorded box. What is put here under a tool's name is answered instead."""
+    answers = {"systemctl": SYSTEMD, "ip": IP}
+
+    def run(argv: list[str], **_more: Any) -> command.Result:
+        return command.Result(tuple(argv), 0, answers[argv[0]], "", 0.0)
+
+    monkeypatch.setattr(command, "run", run)
+    monkeypatch.setattr(status, "loaded", lambda: True)
+    monkeypatch.setattr(status, "read_pools", lambda: (recorded_pool(),))
+    monkeypatch.setattr(status, "read_datasets", lambda: tuple(status.datasets_from(recorded("zfs-list-2.3.9.json"))))
+    monkeypatch.setattr(disk_inventory, "read", rows.recorded_disks)
+    monkeypatch.setattr(accounts, "read", lambda: (Account("anna", 1001),))
+    monkeypatch.setattr(smb, "configured", lambda: ())
+    monkeypatch.setattr(collectors, "_stuck", {})
+    return answers
+
+
+def errors() -> dict[str, str]:
+    return {source.name: source.error for source in Source.objects.all() if source.error}
+
+
+def failing(error: Exception) -> Callable[..., Any]:
+    def fail(*_args: Any, **_more: Any) -> None:
+        raise error
+
+    return fail
+
+
+def test_everything_is_read_into_rows(system):
+    collectors.collect_now()
+    counts = [model.objects.count() for model in (PoolRow, DatasetRow, DiskRow, ServiceRow, AccountRow)]
+    assert counts == [1, 2, 7, 2, 1]
+    assert errors() == {}
+    assert set(Source.objects.values_list("name", flat=True)) >= SOURCES
+
+
+def test_reading_the_same_again_moves_no_version(system):
+    collectors.collect_now()
+    before = dict(Source.objects.values_list("name", "version"))
+    collectors.collect_now()
+    assert dict(Source.objects.values_list("name", "version")) == before
+
+
+BREAKABLE = {
+    "pools": (status, "read_pools"),
+    "datasets": (status, "read_datasets"),
+    "disks": (disk_inventory, "read"),
+    "accounts": (accounts, "read"),
+    "shares": (smb, "configured"),
+    "services": (collectors, "services"),
+}
+FAULTS = [Failed("zpool said no"), AttributeError("'list' has no 'get'"), RecursionError()]
+
+
+@pytest.mark.parametrize("broken", BREAKABLE)
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: type(fault).__name__)
+def test_one_broken_source_keeps_what_it_knew_and_silences_no_other(system, monkeypatch, broken, fault):
+    collectors.collect_now()
+    PoolRow.objects.exclude(key="").update(name="old")
+    before: dict[str, Any] = dict(Source.objects.values_list("name", "checked"))
+    counts = [model.objects.count() for model in (PoolRow, DatasetRow, DiskRow, AccountRow)]
+    monkeypatch.setattr(*BREAKABLE[broken], failing(fault))
+    collectors.collect_now()
+    assert set(errors()) == {broken}
+    now: dict[str, Any] = dict(Source.objects.values_list("name", "checked"))
+    assert all(now[name] > before[name] for name in SOURCES)
+    assert [model.objects.count() for model in (PoolRow, DatasetRow, DiskRow, AccountRow)] == counts
+
+
+@pytest.mark.parametrize("tool", ["systemctl", "ip"])
+@pytest.mark.parametrize("output", ["", "{", "[1]", "=\n\n=", "\x00"])
+def test_odd_output_of_a_tool_is_no_fault_of_another(system, tool, output):
+    system[tool] = output
+    collectors.collect_now()
+    assert set(errors()) <= {"services", "addresses"}
+    assert PoolRow.objects.count() == 1
+
+
+def test_an_error_goes_when_the_source_can_be_read_again(system, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(disk_inventory, "read", failing(Failed("lsblk said no")))
+        collectors.collect_now()
+        assert errors() == {"disks": "lsblk said no"}
+    collectors.collect_now()
+    assert errors() == {}
+
+
+def test_a_new_error_moves_the_version_and_the_same_error_does_not(system, monkeypatch):
+    monkeypatch.setattr(disk_inventory, "read", failing(Failed("lsblk said no")))
+    collectors.collect_now()
+    first = Source.objects.get(name="disks").version
+    collectors.collect_now()
+    assert Source.objects.get(name="disks").version == first == 1
+
+
+def test_while_pools_cannot_be_read_their_disks_stay_taken(system, monkeypatch):
+    collectors.collect_now()
+    monkeypatch.setattr(status, "read_pools", failing(Failed("zpool took too long")))
+    collectors.collect_now()
+    taken = [row.fact for row in DiskRow.objects.all() if row.fact.blocked and row.fact.blocked.kind == "pool"]
+    assert len(taken) == 4
+
+
+def test_a_missing_module_is_a_fact_and_the_disks_are_still_read(system, monkeypatch):
+    monkeypatch.setattr(status, "loaded", lambda: False)
+    collectors.collect_now()
+    assert errors() == {"zfs": collectors.ZFS_MISSING}
+    assert (PoolRow.objects.count(), DiskRow.objects.count()) == (0, 7)
+
+
+def test_a_reading_that_hangs_is_not_started_again_while_it_hangs(system, monkeypatch):
+    asked = []
+
+    def hang() -> None:
+        asked.append(1)
+        raise late
+
+    late = command.CommandTimedOut(["zpool", "status"], 20, os.getpid())
+    monkeypatch.setattr(status, "read_pools", hang)
+    collectors.collect_now()
+    collectors.collect_now()
+    assert len(asked) == 1
+    assert "still hangs in the system" in errors()["pools"]
+    monkeypatch.setattr(collectors, "_stuck", {"pools": 2**22 + 1})  # no process has this number
+    collectors.collect_now()
+    assert len(asked) == 2
+
+
+def test_the_addresses_of_the_box_are_written_for_the_check_of_names(system):
+    collectors.collect_now()
+    file = places.RUN / "inventory/addresses"
+    assert file.read_text() == "192.168.1.10\n[fd00::10]\n"
+    written = file.stat().st_ino
+    collectors.collect_now()
+    assert file.stat().st_ino == written
+
+
+# --- long work of the kernel ----------------------------------------------------------------------------------
+def scrub(issued: int = 0, state: str = "scanning") -> Pool:
+    return replace(recorded_pool(), scan=Scan("scrub", state, rows.LONG_AGO, None, 1000, issued, issued, 0))
+
+
+def test_a_scrub_is_followed_whoever_started_it():
+    assert collectors.activities([scrub(100)])
+    row = Activity.objects.get()
+    assert (row.pool, row.kind, row.state, row.percent, row.left) == ("tank", "scrub", "scanning", 10, None)
+    Activity.objects.update(seen=timezone.now() - timedelta(seconds=10))
+    assert collectors.activities([scrub(200)])
+    row.refresh_from_db()
+    assert row.percent == 20
+    assert 7 <= row.rate <= 11
+    assert row.left is not None
+    assert 70 <= row.left <= 115
+
+
+def test_a_scrub_that_stands_still_changes_nothing():
+    collectors.activities([scrub(100)])
+    assert not collectors.activities([scrub(100)])
+
+
+def test_a_scrub_that_ended_is_kept_and_one_of_a_pool_that_is_gone_is_not():
+    collectors.activities([scrub(100)])
+    assert collectors.activities([scrub(1000, "finished")])
+    assert Activity.objects.get().percent == 100
+    assert collectors.activities([])
+    assert not Activity.objects.exists()
+
+
+# --- temperatures ---------------------------------------------------------------------------------------------
+@pytest.fixture
+def one_disk() -> str:
+    rows.put(disks=[disk(1), disk(2, bus="virtio"), disk(3, path="", name="sdx")])
+    return disk(1).path
+
+
+def answer(path: str, found: Any, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    asked: list[dict[str, Any]] = []
+    monkeypatch.setattr(client, "last", lambda request, **_more: asked.append(request) or {"facts": {path: found}})
+    return asked
+
+
+def test_the_agent_is_asked_for_disks_that_can_answer(one_disk, monkeypatch):
+    asked = answer(one_disk, recorded("smartctl-qemu-ata-7.4.json"), monkeypatch)
+    collectors.temperatures()
+    assert asked == [{"verb": "read-smart", "disks": [one_disk]}]
+    assert errors() == {}
+
+
+def test_a_sleeping_disk_keeps_its_last_temperature(one_disk, monkeypatch):
+    answer(one_disk, {"temperature": {"current": 31}}, monkeypatch)
+    collectors.temperatures()
+    answer(
+        one_disk, {"smartctl": {"exit_status": 2, "messages": [{"string": "Device is in STANDBY mode"}]}}, monkeypatch
+    )
+    collectors.temperatures()
+    row = DiskRow.objects.get(name="sda")
+    assert (row.temperature, row.asleep) == (31, True)
+
+
+@pytest.mark.parametrize(
+    "found",
+    [None, [], "x", {"temperature": None}, {"temperature": {"current": -40}}, {"temperature": {"current": "31"}}],
+)
+def test_an_odd_answer_is_no_temperature(one_disk, monkeypatch, found):
+    answer(one_disk, found, monkeypatch)
+    collectors.temperatures()
+    assert DiskRow.objects.get(name="sda").temperature is None
+    assert errors() == {}
+
+
+def test_an_answer_about_a_disk_that_was_not_asked_for_is_passed_over(one_disk, monkeypatch):
+    answer("/dev/disk/by-id/another", {"temperature": {"current": 31}}, monkeypatch)
+    collectors.temperatures()
+    assert errors() == {}
+
+
+def test_an_agent_that_does_not_answer_is_an_error_of_this_source_alone(one_disk, monkeypatch):
+    monkeypatch.setattr(client, "last", failing(Failed("Larder's agent does not answer")))
+    collectors.temperatures()
+    assert errors() == {"temperatures": "Larder's agent does not answer"}
+
+
+def test_a_temperature_stays_when_the_facts_of_the_disk_are_read_again(one_disk, monkeypatch):
+    answer(one_disk, {"temperature": {"current": 31}}, monkeypatch)
+    collectors.temperatures()
+    store.replace(DiskRow, [disk(1, model="ANOTHER")], collectors.disk_key)
+    assert DiskRow.objects.get().temperature == 31

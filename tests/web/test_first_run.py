@@ -1,0 +1,150 @@
+from __future__ import annotations
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from tests.web.conftest import ADDRESS
+from tests.web.reading import Page, text_of
+from tests.web.routes import ROUTES
+from web.accounts import first_run
+
+GOOD = {"username": "admin", "password": "long and plain words", "again": "long and plain words"}
+
+
+@pytest.fixture
+def code() -> str:
+    return first_run.make_code()
+
+
+def answers(code: str, **changes: str) -> dict[str, str]:
+    return {"code": code, **GOOD, **changes}
+
+
+@pytest.mark.parametrize("route", [route for route in ROUTES if route.name not in {"setup", "ready"}], ids=str)
+@pytest.mark.parametrize("method", ["get", "post"])
+def test_before_set_up_every_address_leads_to_the_set_up_page(anonymous, code, route, method):
+    response = getattr(anonymous, method)(route.url)
+    assert (response.status_code, response.get("Location")) == (302, "/setup/")
+
+
+def test_an_address_that_does_not_exist_leads_there_too(anonymous, code):
+    assert anonymous.get("/accounts/signup/").get("Location") == "/setup/"
+
+
+def test_the_right_code_makes_the_one_administrator_and_signs_in(anonymous, code, calm):
+    response = anonymous.post("/setup/", answers(code))
+    assert (response.status_code, response["Location"]) == (302, "/")
+    made = User.objects.get()
+    assert (made.username, made.is_superuser, made.check_password(GOOD["password"])) == ("admin", True, True)
+    assert anonymous.get("/").status_code == 200
+
+
+@pytest.mark.parametrize(
+    "written", [str.lower, lambda code: code.replace("-", ""), lambda code: f" {code[:3]} {code[3:]} "]
+)
+def test_the_code_may_be_typed_as_people_type(anonymous, code, written):
+    assert anonymous.post("/setup/", answers(written(code))).status_code == 302
+
+
+@pytest.mark.parametrize("wrong", ["AAAAA-AAAAA", "", "é" * 10, "A" * 41])
+def test_a_wrong_code_makes_nobody(anonymous, code, wrong):
+    response = anonymous.post("/setup/", answers(wrong))
+    assert response.status_code == 400
+    assert Page(response).field_error("id_code")
+    assert not User.objects.exists()
+    assert first_run.CODE.exists()
+
+
+def test_a_wrong_code_is_told_in_a_sentence(anonymous, code):
+    assert "That is not the code that the box shows." in text_of(anonymous.post("/setup/", answers("AAAAA-AAAAA")))
+
+
+def test_without_a_code_file_no_code_is_right(anonymous):
+    assert anonymous.post("/setup/", answers("")).status_code == 400
+    assert not first_run.code_is_right("")
+    first_run.CODE.write_text("")
+    assert not first_run.code_is_right("")
+
+
+@pytest.mark.parametrize(
+    ("field", "changes", "sentence"),
+    [
+        ("password", {"password": "short", "again": "short"}, "too short"),
+        ("password", {"password": "passwordpassword1", "again": "passwordpassword1", "username": "passwordpassword"}, "too similar"),
+        ("again", {"again": "something else"}, "The two passwords differ."),
+        ("username", {"username": "a b\n"}, "Enter a valid username"),
+        ("username", {"username": "\x00admin"}, "Null characters"),
+        ("password", {"password": "", "again": ""}, "required"),
+    ],
+)  # fmt: skip
+def test_a_wrong_answer_gets_its_sentence_at_its_field(anonymous, code, field, changes, sentence):
+    response = anonymous.post("/setup/", answers(code, **changes))
+    page = Page(response)
+    assert response.status_code == 400
+    assert page.field_error(f"id_{field}")
+    assert sentence in page.text
+    assert not User.objects.exists()
+
+
+def test_a_wrong_answer_never_shows_the_password_again(anonymous, code):
+    assert GOOD["password"].encode() not in anonymous.post("/setup/", answers("AAAAA-AAAAA")).content
+
+
+def test_afterwards_the_set_up_page_is_gone(anonymous, code):
+    anonymous.post("/setup/", answers(code))
+    for client in (anonymous, Client(**ADDRESS)):
+        assert client.get("/setup/").status_code == 404
+        assert client.post("/setup/", answers(code, username="eve")).status_code == 404
+    assert User.objects.count() == 1
+
+
+def test_the_code_file_goes_when_the_code_was_used(anonymous, code):
+    assert first_run.CODE.stat().st_mode & 0o777 == 0o600
+    anonymous.post("/setup/", answers(code))
+    assert not first_run.CODE.exists()
+
+
+def test_the_second_of_two_makes_nobody():
+    assert first_run.make_administrator("first", GOOD["password"])
+    assert first_run.make_administrator("second", GOOD["password"]) is None
+    assert [user.username for user in User.objects.all()] == ["first"]
+
+
+def test_a_second_form_with_the_right_code_is_too_late_even_where_the_page_was_open(anonymous, code, monkeypatch):
+    """As in another process that looked a moment before the first form arrived."""
+    anonymous.post("/setup/", answers(code))
+    first_run.CODE.write_text(code)
+    monkeypatch.setattr(first_run, "is_set_up", lambda: False)
+    late = Client(**ADDRESS)
+    assert late.post("/setup/", answers(code, username="eve")).status_code == 404
+    assert [user.username for user in User.objects.all()] == ["admin"]
+    assert "larder-session" not in late.cookies
+
+
+def test_another_process_sees_that_set_up_is_done(anonymous, code):
+    first_run.make_administrator("admin", GOOD["password"])
+    assert not first_run.known_set_up
+    assert anonymous.get("/").get("Location") == "/login/?next=/"
+
+
+def test_guessing_is_throttled_for_everybody_together(code):
+    for number in range(10):
+        guesser = Client(HTTP_X_REAL_IP=f"192.168.1.{number}")
+        assert guesser.post("/setup/", answers("AAAAA-AAAAA")).status_code == 400
+    response = Client(HTTP_X_REAL_IP="192.168.1.99").post("/setup/", answers(code))
+    assert response.status_code == 429
+    assert "Wait a minute" in text_of(response)
+    assert not User.objects.exists()
+
+
+def test_the_set_up_form_needs_its_token(code):
+    response = Client(enforce_csrf_checks=True, **ADDRESS).post("/setup/", answers(code))
+    assert response.status_code == 403
+    assert not User.objects.exists()
+
+
+def test_every_code_is_new_and_long():
+    codes = {first_run.make_code() for _ in range(20)}
+    assert len(codes) == 20
+    assert all(len(code) == 11 and set(code) <= {*first_run.ALPHABET, "-"} for code in codes)

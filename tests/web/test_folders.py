@@ -1,0 +1,277 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from appliance.facts import Dataset, Share
+from appliance.shares.smb import SetShare
+from tests.unit.made import dataset, shared
+from tests.web import rows
+from tests.web.reading import Page, text_of
+from web.jobs.models import Job
+
+TANK, PHOTOS = dataset("tank"), dataset("tank/photos")
+NEW, SHARE = "/folders/new/", f"/folders/{PHOTOS.guid}/share/"
+
+
+@pytest.fixture
+def folders(calm) -> list[Dataset]:
+    found = [TANK, PHOTOS, dataset("tank/disk1", kind="volume", mounted=False, mountpoint="")]
+    rows.put(pools=[rows.pool_of("tank", 1000)], datasets=found, accounts=["anna", "ben"], shares=[], disks=[])
+    return found
+
+
+def answers(**changes: object) -> dict[str, object]:
+    return {"parent": "tank", "name": "films", "preset": "media", **changes}
+
+
+def assert_refused(response, field: str, sentence: str) -> None:
+    assert response.status_code == 400
+    page = Page(response)
+    assert sentence in page.text
+    assert page.field_error(f"id_{field}") or (field == "" and "error-summary" in response.content.decode())
+    assert not Job.objects.exists()
+
+
+# --- making a folder ------------------------------------------------------------------------------------------
+def test_a_folder_becomes_a_job(web, folders, calm):
+    response = web.post(NEW, answers())
+    job = Job.objects.get()
+    assert response["Location"] == f"/jobs/{job.pk}/"
+    assert json.loads(job.operation) == {"kind": "CreateDataset", "parent": "tank", "name": "films", "preset": "media"}
+    assert ("workers.run_job", str(job.pk)) in calm
+
+
+def test_a_folder_sent_twice_is_made_once(web, folders, calm):
+    places = [web.post(NEW, answers())["Location"] for _ in range(2)]
+    assert places == [f"/jobs/{Job.objects.get().pk}/"] * 2
+    assert len([words for words in calm if words[0] == "workers.run_job"]) == 1
+
+
+def test_a_folder_sent_again_when_it_is_there_is_refused(web, folders):
+    web.post(NEW, answers())
+    Job.objects.update(state=Job.State.DONE)
+    rows.put(datasets=[*folders, dataset("tank/films")])
+    assert web.post(NEW, answers()).status_code == 400
+    assert Job.objects.count() == 1
+
+
+def test_a_folder_that_failed_can_be_tried_again(web, folders):
+    web.post(NEW, answers())
+    Job.objects.update(state=Job.State.FAILED)
+    web.post(NEW, answers())
+    assert Job.objects.count() == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("", "Give the folder a name"),
+        ("a/b", "begins with a letter or digit"),
+        ("../b", "begins with a letter or digit"),
+        ("-r", "begins with a letter or digit"),
+        ("a\nb", "a line break or another invisible character"),
+        ("a\x00b", "Null characters"),
+        ("a@b", "begins with a letter or digit"),
+        ("a;b", "begins with a letter or digit"),
+        ("a'\"b", "begins with a letter or digit"),
+        ("a ", "begins with a letter or digit"),
+        ("x" * 61, "longer than 60"),
+        ("x" * 121, "at most 120"),
+        ("photos", "There is already a folder tank/photos."),
+        ("PHOTOS", "There is already a folder tank/photos."),
+    ],
+)
+def test_a_wrong_name_gets_its_sentence_and_the_answers_stay(web, folders, name, sentence):
+    response = web.post(NEW, answers(name=name))
+    assert_refused(response, "name", sentence)
+    kept = Page(response).form(of="name").data
+    assert (kept["parent"], kept["preset"]) == ("tank", "media")
+    assert kept["name"].replace("\n", "") == name.replace("\n", "")
+
+
+@pytest.mark.parametrize("parent", ["", "nowhere", "tank/disk1", "-r", "tank\n", "tank/../etc"])
+def test_a_parent_that_is_not_offered_is_refused(web, folders, parent):
+    assert_refused(web.post(NEW, answers(parent=parent)), "parent", "")
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        (
+            {"encryption": "aes-256-gcm", "key_status": "unavailable", "encryption_root": "tank"},
+            "tank is locked. Unlock it first.",
+        ),
+        ({"readonly": True}, "tank can only be read."),
+        ({"mountpoint": "legacy"}, "tank has no place of its own"),
+    ],
+)
+def test_a_parent_that_cannot_take_a_folder_says_why(web, folders, changes, sentence):
+    rows.put(datasets=[replace(TANK, **changes)])
+    assert_refused(web.post(NEW, answers()), "parent", sentence)
+
+
+@pytest.mark.parametrize("preset", ["", "games", "general\n"])
+def test_a_preset_that_is_none_is_refused(web, folders, preset):
+    assert_refused(web.post(NEW, answers(preset=preset)), "preset", "")
+
+
+def test_the_parent_can_be_proposed_by_the_address(web, folders):
+    assert Page(web.get(NEW, {"parent": "tank/photos"})).form(of="name").data["parent"] == "tank/photos"
+    assert web.get(NEW, {"parent": "<script>"}).status_code == 200
+
+
+def test_without_a_pool_there_is_a_way_to_one(web, calm):
+    assert "A folder lives in a pool." in text_of(web.get(NEW))
+
+
+def test_volumes_are_no_folders(web, folders):
+    assert "tank/disk1" not in text_of(web.get("/folders/"))
+
+
+# --- sharing --------------------------------------------------------------------------------------------------
+def test_switching_a_share_on_becomes_a_job(web, folders):
+    response = web.post(SHARE, {"name": "photos", "users": ["anna", "ben"]})
+    job = Job.objects.get()
+    assert response["Location"] == f"/jobs/{job.pk}/"
+    assert json.loads(job.operation) == {
+        "kind": "SetShare", "dataset": "tank/photos", "smb": True, "name": "photos", "users": ["anna", "ben"]
+    }  # fmt: skip
+
+
+def test_a_share_sent_twice_is_one_job(web, folders):
+    for _ in range(2):
+        web.post(SHARE, {"name": "photos", "users": ["anna"]})
+    assert Job.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("", "Give the share a name"),
+        ("global", "Samba keeps the name global for itself."),
+        ("Homes", "Samba keeps the name Homes for itself."),
+        ("x]\nroot preexec = reboot", "a line break or another invisible character"),
+        ("x]", "begins with a letter or digit"),
+        ("a/b", "begins with a letter or digit"),
+        ("%U", "begins with a letter or digit"),
+        ("-x", "begins with a letter or digit"),
+        ("x\x00", "Null characters"),
+        ("x" * 61, "longer than 60"),
+    ],
+)
+def test_a_wrong_share_name_gets_its_sentence(web, folders, name, sentence):
+    response = web.post(SHARE, {"name": name, "users": ["ben"]})
+    assert_refused(response, "name", sentence)
+    ticked = [
+        found["value"] for _tag, found in Page(response).elements if found.get("name") == "users" and "checked" in found
+    ]
+    assert ticked == ["ben"]
+
+
+def test_a_share_name_in_use_elsewhere_is_refused(web, folders):
+    rows.put(datasets=[TANK, PHOTOS, shared("tank/old", share='{"smb":true,"name":"Photos","users":["anna"]}')])
+    assert_refused(
+        web.post(SHARE, {"name": "photos", "users": ["anna"]}), "name", "The share name photos is used for tank/old."
+    )
+
+
+@pytest.mark.parametrize(
+    ("users", "sentence"),
+    [([], "Choose at least one account"), (["eve"], "There is no account eve any more."), (["root"], "no account root"), (["anna\n"], "no account")],
+)  # fmt: skip
+def test_who_may_use_it_has_to_be_people_of_this_box(web, folders, users, sentence):
+    assert_refused(web.post(SHARE, {"name": "photos", "users": users}), "users", sentence)
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"mounted": False}, "not mounted"),
+        ({"mounted": False, "encryption": "on", "key_status": "unavailable"}, "is locked"),
+    ],
+)
+def test_a_folder_that_is_not_there_cannot_be_shared(web, folders, changes, sentence):
+    rows.put(datasets=[TANK, replace(PHOTOS, **changes)])
+    assert_refused(web.post(SHARE, {"name": "photos", "users": ["anna"]}), "", sentence)
+
+
+def test_without_people_there_is_a_way_to_them(web, folders):
+    rows.put(accounts=[])
+    assert "Nobody has an account yet" in text_of(web.get(SHARE))
+
+
+def test_a_folder_that_is_gone_is_not_found(web, folders):
+    rows.put(datasets=[TANK])
+    for response in (web.get(SHARE), web.post(SHARE, {}), web.post(f"/folders/{PHOTOS.guid}/unshare/")):
+        assert response.status_code == 404
+
+
+@pytest.fixture
+def served(folders) -> Dataset:
+    found = replace(PHOTOS, share=shared().share, share_source="local")
+    rows.put(datasets=[TANK, found], shares=[Share("photos", "/tank/photos")])
+    return found
+
+
+def test_a_share_that_samba_serves_is_on_and_says_how_to_reach_it(web, served):
+    text = text_of(web.get(f"/folders/{PHOTOS.guid}/"))
+    assert "on as photos" in " ".join(text.split())
+    assert "smb://" in text
+
+
+def test_a_share_that_samba_does_not_serve_is_not_on(web, served):
+    rows.put(shares=[])
+    assert "not served" in text_of(web.get("/folders/"))
+
+
+def test_switching_off_twice_is_one_job(web, served):
+    for _ in range(2):
+        assert web.post(f"/folders/{PHOTOS.guid}/unshare/")["Location"] == f"/folders/{PHOTOS.guid}/"
+    assert json.loads(Job.objects.get().operation)["smb"] is False
+
+
+def test_switching_off_what_is_off_begins_nothing(web, folders):
+    assert web.post(f"/folders/{PHOTOS.guid}/unshare/").status_code == 302
+    assert not Job.objects.exists()
+
+
+def test_the_switch_shows_what_is_under_way(web, served):
+    rows.planned(SetShare(dataset="tank/photos", smb=False))
+    assert "turning off" in text_of(web.get("/folders/"))
+
+
+def test_the_switch_works_without_scripts(web, served):
+    page = Page(web.get("/folders/"))
+    assert page.form(f"/folders/{PHOTOS.guid}/unshare/").method == "post"
+
+
+def test_what_went_wrong_with_a_share_is_said_on_its_folder(web, served):
+    rows.planned(SetShare(dataset="tank/photos", smb=False), state=Job.State.FAILED, text="Samba did not answer.")
+    assert "Samba did not answer." in text_of(web.get(f"/folders/{PHOTOS.guid}/"))
+
+
+@pytest.mark.parametrize(
+    "share",
+    [
+        "{",
+        "[]",
+        '{"smb":true,"name":"x\\nroot preexec = reboot","users":[]}',
+        '{"smb":true,"name":"<script>","users":["anna"]}',
+        "\x01",
+    ],
+)
+def test_a_setting_that_larder_could_not_have_written_counts_for_nothing(web, folders, share):
+    rows.put(
+        datasets=[TANK, replace(PHOTOS, share=share, share_source="local")], shares=[Share("photos", "/tank/photos")]
+    )
+    text = text_of(web.get(f"/folders/{PHOTOS.guid}/"))
+    assert "smb://" not in text
+    assert "preexec" not in text
+
+
+def test_a_setting_that_came_with_the_disks_is_not_served_by_itself(web, folders):
+    rows.put(datasets=[TANK, shared(share_source="received")], shares=[])
+    assert "smb://" not in text_of(web.get("/folders/"))

@@ -1,0 +1,157 @@
+"""Names come with disks from anywhere: whatever they hold is text on every page."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from appliance.facts import Pool, Scan, Share, Use
+from tests.unit.made import dataset, disk
+from tests.web import rows
+from tests.web.conftest import ADDRESS, PASSWORD
+from tests.web.reading import Page, assert_nothing_inline
+from web.inventory.models import Activity, Event, Progress
+from web.jobs.models import Job
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "\"><img src=x onerror=alert(1)>",
+    "' onmouseover='alert(1)",
+    "</title></textarea><svg onload=alert(1)>",
+    "{{ request.user.password }}{% debug %}{# #} %s %(x)s {0} &lt;b&gt; `$(reboot)`;'\"\\",
+    "line\nbreak\r\nSet-Cookie: a=b",
+    "javascript:alert(1)",
+    "\u202edrowssap\u0000\u2028",
+    "x" * 5000,
+]  # fmt: skip
+hostile = pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+
+
+@pytest.fixture
+def box(calm, text: str) -> str:
+    """A box in which everything that comes from outside is hostile; the id of its one job under way."""
+    member = disk(1, serial=text, model=text, bus=text)
+    pool: Pool = replace(
+        rows.pool_of(text, 1000, member),
+        status=text,
+        action=text,
+        state="DEGRADED",
+        scan=Scan(text, "scanning", timezone.now(), None, 100, 50, 50, 0),
+    )
+    others = [
+        disk(2, serial=text, model=text, uses=(Use("old", f"holds {text} data called {text}", text),)),
+        disk(3, serial=text, model=text, uses=(Use("exported", f"holds the pool {text}", text, text),)),
+        disk(4, serial=text, model=text),
+        disk(5, path="", name="sdx", serial=text, model=text),
+    ]
+    found = [
+        dataset(text, encryption=text, key_status="unavailable", encryption_root=text, mountpoint=text),
+        dataset(f"{text}/photos", share=text, share_source="local", mountpoint=text),
+        dataset("tank/served", share='{"smb":true,"name":"a b","users":["anna"]}', share_source="local"),
+    ]
+    rows.put(
+        pools=[pool],
+        datasets=[replace(one, guid=at) for at, one in enumerate(found, 1)],
+        disks=[member, *others],
+        accounts=["anna"],
+        shares=[Share("a b", "/tank/served"), Share(text, text)],
+    )
+    job = rows.job(
+        state=Job.State.RUNNING, title=text[:300], subject=text[:300], text=text, log=[text], created_by=text[:150],
+        plan={"summary": text, "steps": [{"name": text, "title": text, "shown": text}], "losses": [{"what": text}]},
+    )  # fmt: skip
+    rows.job(state=Job.State.FAILED, title=text[:300], subject=f"{text}/photos"[:300], kind="SetShare", text=text)
+    Progress.objects.create(job=job.pk, percent=1, phrase=text[:300])
+    Activity.objects.create(
+        key="a", pool=text[:255], kind="scrub", state="scanning", started=timezone.now(), seen=timezone.now()
+    )
+    Event.objects.create(
+        file="1.json",
+        source="smartd",
+        kind=text[:120],
+        subject="/dev/sda",
+        received=timezone.now(),
+        fields={"SMARTD_MESSAGE": text},
+    )
+    return str(job.pk)
+
+
+@hostile
+def test_on_every_page_it_is_text(web, box, text):
+    wizard = "/pools/new/?name=tank&step="
+    chosen = f"disks={disk(2).path}&layout=stripe-1"
+    urls = [
+        "/", "/pools/", "/pools/1000/", "/disks/", *(f"/disks/{disk(number).path.rsplit('/')[-1]}/" for number in range(1, 5)), "/disks/sdx/",
+        "/folders/", "/folders/1/", "/folders/2/", "/folders/2/share/", "/folders/3/", "/folders/new/", "/people/", "/jobs/", f"/jobs/{box}/",
+        f"{wizard}disks", f"{wizard}layout&{chosen}", f"{wizard}review&{chosen}", "/jobs/?part=live", "/?part=live",
+    ]  # fmt: skip
+    seen = ""
+    for url in urls:
+        response = web.get(url)
+        assert response.status_code == 200, url
+        assert_nothing_inline(response)
+        page = Page(response)
+        assert "pbkdf2" not in page.text
+        seen += " ".join(page.texts)
+    assert " ".join(text.replace("\x00", "\ufffd").split())[:60] in " ".join(seen.replace("\x00", "\ufffd").split())
+
+
+@hostile
+@pytest.mark.parametrize(
+    "url",
+    ["/pools/new/?step=disks&name={}", "/pools/new/?step=review&name={}&disks={}&layout={}", "/pools/unlock/?dataset={}", "/folders/new/?parent={}",
+     "/?page={}&part={}", "/jobs/?page={}&part=live", "/login/?next={}"],
+)  # fmt: skip
+def test_in_an_address_it_is_text(web, anonymous, calm, text, url):
+    from urllib.parse import quote
+
+    for client in (web, anonymous):
+        response = client.get(url.replace("{}", quote(text)))
+        assert response.status_code in {200, 302, 400, 409}
+        assert "\n" not in response.get("Location", "")
+        if response.status_code != 302:
+            assert_nothing_inline(response)
+
+
+@hostile
+def test_in_a_form_it_is_text(web, box, text):
+    answers = [
+        web.post("/people/new/", {"name": text}),
+        web.post("/folders/new/", {"parent": text, "name": text, "preset": text}),
+        web.post("/folders/2/share/", {"name": text, "users": [text]}),
+        web.post(
+            "/jobs/confirm/",
+            {"operation": text, "job": text, "digest": text, "back": text, "typed": text, "secret": text},
+        ),
+        web.post("/account/password/", {"old_password": text, "new_password1": text, "new_password2": text}),
+        web.post(f"/jobs/{box}/acknowledge/", {"next": text}),
+    ]
+    for response in answers:
+        assert response.status_code in {302, 400, 409}
+        assert response.get("Location", "/").startswith("/")
+        assert_nothing_inline(response)
+
+
+@hostile
+def test_a_browser_that_lies_about_itself_is_text_in_the_list_of_sessions(web, admin, calm, text):
+    liar = Client(**{**ADDRESS, "HTTP_USER_AGENT": text.replace("\n", " ").replace("\r", " ")})
+    liar.post("/login/", {"login": "admin", "password": PASSWORD})
+    response = web.get("/account/sessions/")
+    assert response.status_code == 200
+    assert_nothing_inline(response)
+
+
+@hostile
+def test_at_the_set_up_page_it_is_text(anonymous, text):
+    response = anonymous.post("/setup/", {"code": text, "username": text, "password": text, "again": text})
+    assert response.status_code == 400
+    assert_nothing_inline(response)
+
+
+@pytest.mark.parametrize("address", ["not an address", "<script>", "", "::1%eth0"])
+def test_an_address_that_is_none_is_no_fault(admin, calm, address):
+    client = Client(HTTP_X_REAL_IP=address, HTTP_USER_AGENT="x")
+    assert client.post("/login/", {"login": "admin", "password": PASSWORD}).status_code in {302, 403}

@@ -1,0 +1,73 @@
+"""What a page costs does not grow with the box."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+import pytest
+from django.db import connections
+from django.test.utils import CaptureQueriesContext
+
+from tests.web import rows
+from web.jobs.models import Job
+
+PAGES = ["/", "/pools/", "/pools/1000/", "/disks/", "/disks/ata-D_0_a/", "/folders/", "/people/", "/jobs/", "/jobs/?page=1&part=live", "/?part=live", "/pools/new/?name=new&step=disks"]  # fmt: skip
+MOST = 20
+
+
+def queries(web, url: str) -> list[str]:
+    """What was asked of both databases for one page."""
+    with ExitStack() as stack:
+        watched = [stack.enter_context(CaptureQueriesContext(connections[name])) for name in ("default", "inventory")]
+        assert web.get(url).status_code == 200
+    return [query["sql"] for one in watched for query in one.captured_queries]
+
+
+def cost(web, count: int) -> dict[str, list[str]]:
+    Job.objects.all().delete()
+    rows.large_box(count)
+    web.get("/")  # whatever is remembered from page to page
+    return {url: queries(web, url) for url in PAGES}
+
+
+def test_no_page_asks_more_of_a_large_box_than_of_a_small_one(web, calm):
+    small, large = cost(web, 2), cost(web, 40)
+    for url in PAGES:
+        assert len(small[url]) == len(large[url]), (url, large[url])
+        assert len(large[url]) <= MOST, (url, large[url])
+
+
+@pytest.mark.parametrize("url", ["/folders/", "/jobs/"])
+def test_a_list_of_thousands_is_read_a_page_at_a_time(web, calm, url):
+    Job.objects.bulk_create(
+        Job(title=f"j{at}", kind="CreateDataset", subject="x", operation="{}", digest="", state="done")
+        for at in range(2000)
+    )
+    rows.put(datasets=[rows.dataset(f"tank/f{number}") for number in range(2000)])
+    response = web.get(url)
+    assert len(response.content) < 200_000
+    assert len(queries(web, url)) <= MOST
+
+
+def test_where_nothing_changed_a_live_part_costs_next_to_nothing(web, calm):
+    rows.large_box(40)
+    tag = web.get("/?part=live")["ETag"]
+    with (
+        CaptureQueriesContext(connections["inventory"]) as inventory,
+        CaptureQueriesContext(connections["default"]) as default,
+    ):
+        assert web.get("/?part=live", HTTP_IF_NONE_MATCH=tag).status_code == 304
+    assert len(inventory.captured_queries) <= 6
+    assert len(default.captured_queries) <= 2
+
+
+def test_planning_a_pool_costs_the_same_whatever_else_is_in_the_box(web, calm):
+    counts = []
+    web.get("/")
+    for count in (2, 40):
+        rows.large_box(count)
+        free = [rows.disk(number) for number in (1, 2)]
+        rows.put(disks=[*free, *(row.fact for row in rows.DiskRow.objects.all())])
+        url = f"/pools/new/?name=new&step=review&layout=mirror-1&disks={free[0].path}&disks={free[1].path}"
+        counts.append(len(queries(web, url)))
+    assert counts[0] == counts[1]

@@ -1,0 +1,139 @@
+"""Every address in the urlconf, found by walking the resolver: a new one that is not known here fails."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+
+import pytest
+from django.contrib.sessions.models import Session
+from django.urls import URLPattern, URLResolver, get_resolver
+
+from tests.web import rows
+from tests.web.routes import ALL_METHODS, ROUTES, changing, closed, pages
+from web.inventory.models import AccountRow, DatasetRow, DiskRow, PoolRow
+from web.jobs.models import Job
+
+
+def walk(resolver: URLResolver) -> Iterator[str]:
+    for pattern in resolver.url_patterns:
+        if isinstance(pattern, URLPattern):
+            yield pattern.name or str(pattern.pattern)
+        else:
+            yield from walk(pattern)
+
+
+def everything() -> list[object]:
+    """All rows that a person's action could change."""
+    tables = (Job, PoolRow, DatasetRow, DiskRow, AccountRow, Session)
+    return [list(table.objects.order_by("pk").values()) for table in tables]
+
+
+def test_every_address_is_known_to_these_tests():
+    assert sorted(walk(get_resolver())) == sorted(route.name for route in ROUTES)
+
+
+@closed
+@pytest.mark.parametrize("method", ["get", "post"])
+def test_nobody_gets_in_without_signing_in(anonymous, admin, box, route, method):
+    before = everything()
+    response = getattr(anonymous, method)(route.url)
+    assert response.status_code == 302
+    assert response["Location"].startswith("/login/")
+    assert everything() == before
+
+
+@closed
+def test_the_address_that_was_asked_for_is_kept_for_after_signing_in(anonymous, admin, route):
+    if "GET" in route.methods:
+        assert anonymous.get(route.url)["Location"] == f"/login/?next={route.url}"
+
+
+def test_whoever_waits_for_the_box_learns_only_that_it_is_ready(anonymous, admin):
+    assert anonymous.get("/ready/").content == b"ready\n"
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=str)
+def test_a_wrong_method_is_refused(web, box, route):
+    before = everything()
+    for method in set(ALL_METHODS) - set(route.methods):
+        assert web.generic(method, route.url).status_code == 405, method
+    assert everything() == before
+
+
+@changing
+def test_a_form_without_its_token_is_refused(strict, box, route):
+    before = everything()
+    response = strict.post(route.url)
+    assert response.status_code == 403
+    assert b"Nothing was changed" in response.content
+    assert everything() == before
+
+
+@pages
+def test_looking_changes_nothing(web, box, route):
+    before = everything()
+    web.get(route.url)
+    web.get(route.url, {"part": "live"})
+    assert everything() == before
+
+
+@pages
+def test_every_page_can_be_had(web, box, route):
+    response = web.get(route.url)
+    assert response.status_code == {"account_login": 302, "account_signup": 302, "unlock": 409}.get(route.name, 200)
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["/pools/1/", "/disks/nothing/", "/folders/1/", "/folders/1/share/", "/people/eve/password/", f"/jobs/{uuid.UUID(int=0)}/",
+     f"/jobs/{uuid.UUID(int=0)}/again/", "/disks/..%2f..%2fetc/", "/pools/%00/", "/folders/'%22%3B--/", "/jobs/1/", "/components/"],
+)  # fmt: skip
+def test_what_is_not_there_has_a_page_that_says_so(web, box, url):
+    response = web.get(url)
+    assert response.status_code == 404
+    assert b"There is no such page" in response.content
+
+
+@pytest.mark.parametrize("page", ["0", "-1", "x", "9" * 5000, "²", "1;--", "%00"])
+@pytest.mark.parametrize("url", ["/jobs/", "/folders/"])
+def test_any_number_of_a_page_gives_a_page(web, box, url, page):
+    assert web.get(url, {"page": page}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["/accounts/signup/", "/accounts/login/", "/signup/email/", "/email/", "/password/reset/", "/password/change/", "/reauthenticate/",
+     "/confirm-email/", "/social/signup/", "/admin/", "/sessions/"],
+)  # fmt: skip
+def test_pages_of_the_sign_in_library_that_larder_does_not_use_are_not_there(web, url):
+    assert web.get(url).status_code == 404
+
+
+def test_nobody_can_sign_up(anonymous, admin):
+    assert anonymous.get("/signup/")["Location"] == "/login/"
+    assert (
+        anonymous.post("/signup/", {"username": "eve", "password1": "x" * 20, "password2": "x" * 20}).status_code == 405
+    )
+    assert type(admin).objects.count() == 1
+
+
+def test_stopping_twice_has_one_effect(web, calm):
+    job = rows.job()
+    for _ in range(2):
+        assert web.post(f"/jobs/{job.pk}/stop/").status_code == 302
+        job.refresh_from_db()
+        assert job.state == Job.State.CANCELLED
+        ended = job.finished
+    job.refresh_from_db()
+    assert job.finished == ended
+
+
+def test_acknowledging_twice_has_one_effect(web, calm):
+    job = rows.job(state=Job.State.FAILED)
+    web.post(f"/jobs/{job.pk}/acknowledge/")
+    job.refresh_from_db()
+    first = job.acknowledged
+    assert web.post(f"/jobs/{job.pk}/acknowledge/").status_code == 302
+    job.refresh_from_db()
+    assert job.acknowledged == first

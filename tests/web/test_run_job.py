@@ -1,0 +1,265 @@
+"""What the worker does with a job, with the agent's answers made up."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from appliance import client, places
+from appliance.errors import Failed, Reason, Refused
+from tests.web import rows
+from tests.web.reading import text_of
+from web.inventory.models import Progress, Source
+from web.jobs.models import Job
+from workers import collectors, run_job, spool, tick
+from workers.celery import TOKEN
+
+State = Job.State
+DONE = {"outcome": {"state": "done", "text": "", "done": ["create"], "steps": ["create"], "notes": ["made it"]}}
+CANARY = "canary-passphrase-77"
+
+
+class Agent:
+    """Answers each request with the next list of messages; an exception in it is raised at its place."""
+
+    def __init__(self) -> None:
+        self.asked: list[dict[str, Any]] = []
+        self.answers: list[list[Any]] = []
+
+    def ask(self, request: dict[str, Any], **_more: Any) -> Iterator[dict[str, Any]]:
+        self.asked.append(request)
+        for message in self.answers.pop(0):
+            if isinstance(message, Exception):
+                raise message
+            if callable(message):
+                message()
+            else:
+                yield message
+
+    @property
+    def verbs(self) -> list[str]:
+        return [request["verb"] for request in self.asked]
+
+
+@pytest.fixture
+def agent(monkeypatch: pytest.MonkeyPatch) -> Agent:
+    stand_in = Agent()
+    monkeypatch.setattr(client, "ask", stand_in.ask)
+    monkeypatch.setattr(run_job, "_mine", set())
+    return stand_in
+
+
+@pytest.fixture(autouse=True)
+def collected(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """When the facts were read again: the state that the job's row had then."""
+    seen: list[str] = []
+    monkeypatch.setattr(collectors, "collect_now", lambda: seen.append(str(Job.objects.get().state)))
+    return seen
+
+
+@pytest.fixture
+def job(agent: Agent) -> Job:
+    made = rows.job()
+    client.leave_secret(str(made.pk), CANARY)
+    return made
+
+
+def run(job: Job) -> Job:
+    run_job.run_job(str(job.pk))
+    job.refresh_from_db()
+    return job
+
+
+def secrets() -> list[Any]:
+    return list(places.SECRETS.iterdir())
+
+
+def test_a_job_is_claimed_run_and_done(job, agent, collected):
+    agent.answers = [[{"percent": 50, "phrase": "Half"}, {"note": "made it"}, DONE]]
+    run(job)
+    assert agent.asked == [
+        {"verb": "run", "job": str(job.pk), "digest": job.digest, "operation": json.loads(job.operation)}
+    ]
+    assert (job.state, job.done, job.log, job.worker) == (State.DONE, ["create"], ["made it"], TOKEN)
+    assert job.started <= job.finished <= timezone.now()
+    assert secrets() == []
+
+
+def test_the_facts_are_read_again_before_the_job_counts_as_done(job, agent, collected):
+    agent.answers = [[DONE]]
+    run(job)
+    assert collected == ["running"]
+
+
+def test_while_it_runs_its_row_and_its_progress_say_so(job, agent):
+    seen = []
+
+    def look() -> None:
+        job.refresh_from_db()
+        progress = Progress.objects.get(job=job.pk)
+        seen.append((job.state, progress.percent, progress.phrase, Source.objects.get(name="jobs").version))
+
+    first, second = {"percent": 1, "phrase": "Begin"}, {"percent": 70, "phrase": "x" * 400}
+    agent.answers = [[first, look, second, look, DONE]]
+    run(job)
+    assert [entry[:3] for entry in seen] == [(State.RUNNING, 1, "Begin"), (State.RUNNING, 70, "x" * 300)]
+    assert seen[0][3] < seen[1][3] < Source.objects.get(name="jobs").version
+    assert not Progress.objects.exists()
+
+
+@pytest.mark.parametrize("state", ["failed", "refused", "cancelled", "interrupted"])
+def test_every_other_end_is_recorded_with_its_words(job, agent, state):
+    agent.answers = [[{"outcome": {"state": state, "text": "The disk vanished.", "done": [], "notes": ["said"]}}]]
+    run(job)
+    assert (job.state, job.text, job.log) == (state, "The disk vanished.", ["said"])
+    assert job.finished
+    assert secrets() == []
+
+
+def test_a_refusal_of_the_agent_ends_the_job_with_its_sentences(job, agent, collected):
+    agent.answers = [[Refused(Reason("The plan changed."), Reason("Look again."))]]
+    run(job)
+    assert (job.state, job.text) == (State.REFUSED, "The plan changed. Look again.")
+    assert secrets() == []
+    assert collected == []
+
+
+@pytest.mark.parametrize(
+    "breaks",
+    [
+        [Failed("Larder's agent does not answer")],
+        [{"percent": 50, "phrase": "Half"}, Failed("Larder's agent does not answer")],
+        [{"percent": 50, "phrase": "Half"}],
+        [],
+        [{"percent": 50}],
+        [{"percent": 50, "phrase": "Half"}, RuntimeError("the database is locked")],
+        [{"outcome": {"state": "stopping"}}],
+        [{"outcome": {}}],
+    ],
+    ids=["no connection", "cut off", "silent", "empty", "odd", "fault of the worker", "no end", "nothing"],
+)
+def test_a_connection_that_breaks_leaves_the_job_to_the_next_look_which_asks_and_never_begins_anew(job, agent, breaks):
+    agent.answers = [breaks, [DONE]]
+    run(job)
+    assert (job.state, job.worker, job.finished) == (State.RUNNING, "", None)
+    assert [path.name for path in secrets()] == [str(job.pk)]
+    run(job)
+    assert agent.verbs == ["run", "follow"]
+    assert agent.asked[1] == {"verb": "follow", "job": str(job.pk)}
+    assert (job.state, secrets()) == (State.DONE, [])
+
+
+def test_facts_that_cannot_be_read_afterwards_leave_the_job_to_the_next_look(job, agent, monkeypatch):
+    def fail() -> None:
+        raise RuntimeError("no")
+
+    agent.answers = [[DONE], [DONE]]
+    with monkeypatch.context() as patch:
+        patch.setattr(collectors, "collect_now", fail)
+        run(job)
+    assert (job.state, job.worker) == (State.RUNNING, "")
+    assert run(job).state == State.DONE
+
+
+def test_a_job_that_the_agent_never_heard_of_was_interrupted_and_nothing_was_changed(job, agent):
+    Job.objects.update(state=State.RUNNING, worker="a worker that died")
+    agent.answers = [[{"outcome": {"state": "unknown", "text": "", "done": [], "notes": []}}]]
+    run(job)
+    assert agent.verbs == ["follow"]
+    assert (job.state, job.text) == (State.INTERRUPTED, "It was interrupted before it began. Nothing was changed.")
+    assert secrets() == []
+
+
+def test_called_twice_a_job_runs_once(job, agent):
+    agent.answers = [[DONE]]
+    run(job)
+    first = job.finished
+    assert run(job).finished == first
+    assert agent.verbs == ["run"]
+
+
+def test_called_while_it_runs_here_nothing_is_asked(job, agent):
+    agent.answers = [[lambda: run_job.run_job(str(job.pk)), DONE]]
+    run(job)
+    assert agent.verbs == ["run"]
+
+
+@pytest.mark.parametrize("state", [State.DONE, State.FAILED, State.REFUSED, State.CANCELLED, State.INTERRUPTED])
+def test_nothing_leaves_an_end_state(job, agent, state):
+    Job.objects.update(state=state, text="As it was.")
+    run(job)
+    run_job.finish(str(job.pk), DONE["outcome"])
+    job.refresh_from_db()
+    assert (job.state, job.text, agent.asked) == (state, "As it was.", [])
+
+
+def test_a_job_that_was_stopped_while_it_waited_is_never_begun(web, calm, job, agent):
+    web.post(f"/jobs/{job.pk}/stop/")
+    run(job)
+    assert (job.state, agent.asked) == (State.CANCELLED, [])
+
+
+@pytest.mark.parametrize("name", ["6b1f6a5e-3f0c-4c2e-9a53-0d5b8f9f6a11"])
+def test_a_job_that_does_not_exist_is_no_fault(agent, name):
+    run_job.run_job(name)
+    assert agent.asked == []
+
+
+def test_a_secret_that_cannot_be_removed_does_not_keep_the_job_open(job, agent, monkeypatch):
+    def fail(_job: str) -> None:
+        raise PermissionError("no")
+
+    monkeypatch.setattr(client, "forget_secret", fail)
+    agent.answers = [[DONE]]
+    assert run(job).state == State.DONE
+
+
+def test_the_secret_is_in_no_request_to_the_agent(job, agent):
+    agent.answers = [[DONE]]
+    run(job)
+    assert CANARY not in json.dumps(agent.asked)
+
+
+def test_what_waits_and_what_lost_its_worker_is_sent_again_and_nothing_else(monkeypatch):
+    sent: list[str] = []
+    monkeypatch.setattr(run_job.run_job, "delay", sent.append)
+    waiting, lost = rows.job(), rows.job(state=State.RUNNING, worker="a worker that died")
+    let_go = rows.job(state=State.RUNNING, worker="")
+    rows.job(state=State.RUNNING, worker=TOKEN)
+    for state in State:
+        if state not in Job.OPEN:
+            rows.job(state=state)
+    run_job.send_waiting()
+    assert sorted(sent) == sorted(str(job.pk) for job in (waiting, lost, let_go))
+
+
+def test_what_became_of_it_is_on_its_page(web, calm, job, agent):
+    agent.answers = [
+        [{"outcome": {"state": "failed", "text": "No space left.", "done": ["create"], "notes": ["out of space"]}}]
+    ]
+    run(job)
+    text = text_of(web.get(f"/jobs/{job.pk}/"))
+    assert all(words in text for words in ("No space left.", "out of space", "Plan it again"))
+
+
+def test_a_tick_takes_in_sends_and_reads_only_what_is_due(monkeypatch):
+    done: list[str] = []
+    monkeypatch.setattr(spool, "ingest", lambda: done.append("spool") or 0)
+    monkeypatch.setattr(tick, "send_waiting", lambda: done.append("jobs"))
+    monkeypatch.setattr(collectors.collect, "delay", lambda: done.append("facts"))
+    monkeypatch.setattr(collectors.temperatures, "delay", lambda: done.append("temperatures"))
+    tick.tick()
+    assert done == ["spool", "jobs", "facts", "temperatures"]
+    for name in ("pools", "temperatures"):
+        Source.objects.create(name=name, checked=timezone.now())
+    done.clear()
+    tick.tick()
+    assert done == ["spool", "jobs"]
+    monkeypatch.setattr(spool, "ingest", lambda: 1)
+    done.clear()
+    tick.tick()
+    assert done == ["jobs", "facts"]

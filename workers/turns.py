@@ -1,0 +1,42 @@
+"""One reading at a time. Who asks while one is under way gets the next, together with all others who asked meanwhile."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+
+class Turns:
+    """Runs ``work`` so that each caller of ``now`` sees a run that began after its call, with no run twice at once."""
+
+    def __init__(self, work: Callable[[], None]) -> None:
+        self.work = work
+        self.changed = threading.Condition()
+        self.begun = 0
+        self.ended = 0
+        self.asked = False
+
+    def now(self) -> None:
+        """Return after a run that began later than this call."""
+        with self.changed:
+            wanted = self.begun + 1
+            while self.begun > self.ended:
+                self.changed.wait()
+                if self.ended >= wanted:
+                    return
+            self.begun += 1
+            self.asked = False
+        try:
+            self.work()
+        finally:
+            with self.changed:
+                self.ended = self.begun
+                self.changed.notify_all()
+
+    def soon(self) -> None:
+        """See that a run begins after this call; at most one caller waits for it, the others are served by the same."""
+        with self.changed:
+            if self.asked:
+                return
+            self.asked = True
+        self.now()
