@@ -105,7 +105,13 @@ DATABASES = {
 DATABASE_ROUTERS = ["web.inventory.router.InventoryRouter"]
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 # Login attempts are counted here: shared by all processes, gone at a reboot.
-CACHES = {"default": {"BACKEND": "django.core.cache.backends.db.DatabaseCache", "LOCATION": "cache"}}
+CACHES = {
+    "default": {
+        "BACKEND": "django.core.cache.backends.db.DatabaseCache",
+        "LOCATION": "cache",
+        "OPTIONS": {"MAX_ENTRIES": 20000},
+    }
+}
 
 BROKER_URL = environment.text("LARDER_BROKER", "redis+socket:///run/redis-larder/redis.sock")
 BROKER_SOCKET = Path(BROKER_URL.removeprefix("redis+socket://"))

@@ -306,7 +306,8 @@ def test_switching_off_throws_out_who_still_has_it_open(samba, commands):
     assert ["smbcontrol", "smbd", "close-share", "photos"] in commands.ran
 
 
-def test_a_share_that_samba_does_not_list_is_taken_back(samba, commands):
+def test_a_share_that_samba_does_not_list_is_taken_back(samba, commands, monkeypatch):
+    monkeypatch.setattr(smb, "SECONDS_TO_TAKE_UP", 0)
     run(on())
     before = samba.read_text()
     commands.on_run = lambda argv: commands.answers.update(smbclient="Disk|IPC$|\n")
