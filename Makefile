@@ -16,14 +16,17 @@ install:
 	deploy/install
 
 # --- what development needs ---------------------------------------------------------------------------------
+VENV_PACKAGE = $(shell python3 -c 'import ensurepip' 2>/dev/null || echo python3-venv=python3-venv)
+
 appliance-tools:
+	deploy/image/need $(VENV_PACKAGE)
 	deploy/image/need qemu-system-x86_64=qemu-system-x86 qemu-img=qemu-utils mmdebstrap mkfs.ext4=e2fsprogs ssh=openssh-client /usr/share/keyrings/debian-archive-keyring.gpg=debian-archive-keyring
 
 browser-tools:
 	deploy/image/need chromium smbclient nfs-ls=libnfs-utils fc-list=fontconfig
 
 $(VENV)/ready: requirements-dev.lock
-	deploy/image/need $(shell python3 -c 'import ensurepip' 2>/dev/null || echo python3-venv=python3-venv)
+	deploy/image/need $(VENV_PACKAGE)
 	rm -rf $(VENV)
 	python3 -m venv $(VENV)
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
@@ -42,14 +45,15 @@ test: $(VENV)/ready appliance-tools browser-tools
 	$(PYTEST) $(AT)
 else
 test: lint types appliance-tools browser-tools
-	$(PYTEST) tests/unit tests/web tests/system tests/browser
+	$(PYTEST) -n 2 tests/unit tests/web
+	$(PYTEST) tests/system tests/browser
 endif
 
 test-unit: $(VENV)/ready
-	$(PYTEST) $(or $(AT),tests/unit)
+	$(PYTEST) -n 2 $(or $(AT),tests/unit)
 
 test-web: $(VENV)/ready
-	$(PYTEST) $(or $(AT),tests/web)
+	$(PYTEST) -n 2 $(or $(AT),tests/web)
 
 test-system: $(VENV)/ready appliance-tools browser-tools
 	$(PYTEST) $(or $(AT),tests/system)

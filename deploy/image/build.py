@@ -116,6 +116,14 @@ def base() -> Path:
         return layer
 
 
+def pip() -> str:
+    """A pip of our own: a bare Debian has a Python without one."""
+    venv = CACHE / "pip"
+    if not (venv / "bin/pip").exists():
+        subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)
+    return str(venv / "bin/pip")
+
+
 def wheels() -> Path:
     """A folder with the locked Python packages for the appliance's Python, fetched here so that it needs no network."""
     folder = CACHE / f"wheels-{digest_of(['requirements.lock'])}"
@@ -125,9 +133,7 @@ def wheels() -> Path:
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
             argv = [
-                sys.executable,
-                "-m",
-                "pip",
+                pip(),
                 "download",
                 "--quiet",
                 "--no-deps",
