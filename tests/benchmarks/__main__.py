@@ -12,6 +12,7 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 from deploy.image import build, machine, states
@@ -70,9 +71,9 @@ def in_appliance(appliance: Machine) -> list[Result]:
     visitor.set_up()
     visitor.wait_until("/disks/", appliance.disks[0].serial)
     results = [
-        result(f"page {path} in the appliance, after the first", seconds(lambda path=path: visitor.get(path)), "s")
+        result(f"page {path} in the appliance, after the first", seconds(partial(visitor.get, path)), "s")
         for path in ("/", "/disks/", "/pools/")
-    ]  # type: ignore[misc]  # the default binds the loop's value
+    ]
     inside = float(appliance.run("python3", "-c", LOOP))
     clock = time.process_time()
     sum(i * i for i in range(3_000_000))
@@ -148,7 +149,7 @@ def in_process() -> list[Result]:
                 CaptureQueriesContext(connections["inventory"]) as second,
             ):
                 assert client.get(page).status_code == 200
-            figures[page].append((len(first) + len(second), seconds(lambda page=page: client.get(page))))  # type: ignore[misc]  # binds the loop's value
+            figures[page].append((len(first) + len(second), seconds(partial(client.get, page))))
     results = []
     for page, ((few, fast), (many, slow)) in figures.items():
         results.append(
