@@ -11,7 +11,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-from deploy.image.build import CACHE, say
+from deploy.image.build import CACHE, locked, say
 from deploy.image.machine import DISKS, GIB, PORTS, RUN, Machine, free_port, wait_for
 
 
@@ -81,8 +81,14 @@ def cold(name: str, layer: Path, *, folder: Path | None = None, ports: dict[str,
 def warm_state(layer: Path) -> Path:
     """The saved state of a booted machine of this layer; made once, in about a minute."""
     state = layer / "warm"
-    if (state / "done").exists():
-        return state
+    with locked("warm"):
+        if not (state / "done").exists():
+            save_warm_state(layer, state)
+    return state
+
+
+def save_warm_state(layer: Path, state: Path) -> None:
+    """Boot once, wait until everything serves, and keep disks and memory as they are then."""
     shutil.rmtree(state, ignore_errors=True)
     say("Booting the appliance once to save its warm state.")
     machine = cold("warming", layer)
@@ -104,7 +110,6 @@ def warm_state(layer: Path) -> Path:
         (state / "done").touch()
     finally:
         machine.discard()
-    return state
 
 
 def warm(name: str, layer: Path) -> Machine:
