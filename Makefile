@@ -4,8 +4,6 @@ AT ?=
 VENV := build/venv
 PYTHON := $(VENV)/bin/python
 PYTEST := $(VENV)/bin/python -m pytest
-# Two appliances side by side, a file of tests each: one often waits while the other computes.
-APPLIANCES := $(PYTEST) -n 2 --dist loadfile
 IMAGE := python3 -m deploy.image
 
 demo: appliance-tools
@@ -48,7 +46,7 @@ test: $(VENV)/ready appliance-tools browser-tools
 else
 test: lint types appliance-tools browser-tools
 	$(PYTEST) -n 2 tests/unit tests/web
-	$(APPLIANCES) tests/system tests/browser
+	$(PYTEST) tests/system tests/browser
 endif
 
 test-unit: $(VENV)/ready
@@ -58,10 +56,10 @@ test-web: $(VENV)/ready
 	$(PYTEST) -n 2 $(or $(AT),tests/web)
 
 test-system: $(VENV)/ready appliance-tools browser-tools
-	$(APPLIANCES) $(or $(AT),tests/system)
+	$(PYTEST) $(or $(AT),tests/system)
 
 test-browser: $(VENV)/ready appliance-tools browser-tools
-	$(APPLIANCES) $(or $(AT),tests/browser)
+	$(PYTEST) $(or $(AT),tests/browser)
 
 test-soak: $(VENV)/ready appliance-tools browser-tools
 	$(PYTEST) -m soak $(or $(AT),tests)

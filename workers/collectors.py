@@ -194,7 +194,9 @@ def speed(before: Activity, issued: int, now: datetime) -> float:
 
 @app.task(name="workers.temperatures")
 def temperatures() -> None:
-    """Ask the agent how warm each disk is; smartctl leaves sleeping ones alone."""
+    """Ask the agent how warm each disk is; smartctl leaves sleeping ones alone. Before disks are known there is no asking."""
+    if not DiskRow.objects.exists():
+        return
 
     def read() -> bool:
         rows = {row.fact.path: row for row in DiskRow.objects.all()}

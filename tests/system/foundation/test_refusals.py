@@ -27,7 +27,7 @@ def pools(appliance, visitor) -> None:
     appliance.run("zpool", "create", "used", first)
     appliance.run("zpool", "create", "away", second)
     appliance.run("zpool", "export", "away")
-    visitor.wait_until("/disks/", "used", "holds the pool away", timeout=30)
+    visitor.wait_until("/disks/", "used", "holds the pool away", timeout=120)
 
 
 def ask(appliance, **operation: object) -> str:
