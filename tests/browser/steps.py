@@ -24,7 +24,10 @@ def set_up(page: Page, appliance: Machine) -> None:
 
 
 def sign_in(page: Page) -> None:
-    page.goto("/login/")
+    """Sign in, where the session has not outlived what happened."""
+    page.goto("/")
+    if "/login/" not in page.url:
+        return
     page.get_by_label("Username").fill(NAME)
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Sign in").click()
