@@ -34,7 +34,7 @@ def sign_in(page: Page) -> None:
     expect(page).to_have_title(re.compile("Overview"))
 
 
-def finished(page: Page, *, timeout: float = 120_000) -> None:
+def finished(page: Page, *, timeout: float = 300_000) -> None:
     """Wait on a job's page until it says that it is done."""
     expect(page.get_by_text("Done.", exact=True)).to_be_visible(timeout=timeout)
 

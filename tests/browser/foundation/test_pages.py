@@ -10,6 +10,9 @@ from axe_playwright_python.sync_playwright import Axe
 from tests.browser import steps
 from tests.visitor import disk_paths
 
+# Some forty full screens, each read by axe, take more than two minutes under emulation.
+pytestmark = pytest.mark.soak
+
 SCREENS = Path("build/screens")
 PAGES = (
     "/",
