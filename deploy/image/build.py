@@ -27,7 +27,20 @@ CACHE = Path(
 SUITE = "trixie"
 PACKAGE_LISTS = ("deploy/packages.txt", "deploy/image/packages.txt")
 # What deploy/install copies or reads; a change here makes a new system layer.
-SHIPPED = ("appliance", "web", "workers", "templates", "deploy", "manage.py", "requirements.lock")
+SHIPPED = (
+    "appliance",
+    "web",
+    "workers",
+    "templates",
+    "deploy/install",
+    "deploy/packages.txt",
+    "deploy/events",
+    "deploy/nginx",
+    "deploy/redis",
+    "deploy/systemd",
+    "manage.py",
+    "requirements.lock",
+)
 KEPT_LAYERS = 2
 
 
