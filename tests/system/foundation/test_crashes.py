@@ -17,14 +17,6 @@ POINTS = [
 SAMPLE = {("step begun", "create", "agent"), ("step done", "erase", "agent"), ("step begun", "create", "worker")}
 
 
-@pytest.fixture(scope="module")
-def visitor(appliance) -> Visitor:
-    found = Visitor(appliance)
-    found.set_up()
-    found.wait_until("/disks/", appliance.disks[2].serial)
-    return found
-
-
 @pytest.fixture
 def old_data(appliance, visitor) -> list[str]:
     """Three disks, the first of which holds something; no pool."""

@@ -7,18 +7,16 @@ import json
 import pytest
 
 from deploy.image.machine import wait_for
-from tests.visitor import Visitor, disk_paths
+from tests.visitor import disk_paths
 
 SPOOL = "/var/spool/larder/events"
 QUERY = "import sqlite3, json; print(json.dumps(sqlite3.connect('/run/larder/inventory/inventory.sqlite3').execute('select source, kind, subject from inventory_event').fetchall()))"
 
 
-@pytest.fixture(scope="module")
-def visitor(appliance) -> Visitor:
-    found = Visitor(appliance)
-    found.set_up()
-    appliance.run("zpool", "create", "-f", "other", disk_paths(appliance, 6)[0], check=False)
-    return found
+@pytest.fixture(scope="module", autouse=True)
+def other(appliance, visitor) -> None:
+    """A pool whose events are to be heard."""
+    appliance.run("zpool", "create", "-f", "other", disk_paths(appliance, 6)[0])
 
 
 def heard(appliance) -> list[list[str]]:

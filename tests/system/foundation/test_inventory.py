@@ -4,18 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.visitor import Visitor, disk_paths
+from tests.visitor import disk_paths
 
 # The promise is ten seconds while somebody looks.
 SOON = 10
-
-
-@pytest.fixture(scope="module")
-def visitor(appliance) -> Visitor:
-    found = Visitor(appliance)
-    found.set_up()
-    found.wait_until("/disks/", "WD-WCAZA0000001")
-    return found
 
 
 @pytest.fixture(scope="module")

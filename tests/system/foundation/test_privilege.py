@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from tests.visitor import Visitor, disk_paths
+from tests.visitor import disk_paths
 
 CANARY = "canary-passphrase-7f3k"
 
@@ -51,14 +51,6 @@ for verb in ("exec", "shell", "write-file", "destroy", ""):
 attempt("agent operation that is not registered", lambda: ask(json.dumps({"verb": "run", "job": "8c7f4f3e-3a43-4a59-9d0e-2f0b4a1a7b11", "digest": "", "operation": {"kind": "RunCommand", "argv": ["id"]}}).encode()))
 open("/var/lib/larder/probe.json", "w").write(json.dumps(tried))
 """
-
-
-@pytest.fixture(scope="module")
-def visitor(appliance) -> Visitor:
-    found = Visitor(appliance)
-    found.set_up()
-    found.wait_until("/disks/", appliance.disks[0].serial)
-    return found
 
 
 @pytest.fixture(scope="module")

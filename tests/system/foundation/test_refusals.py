@@ -13,13 +13,6 @@ from tests.visitor import Visitor, disk_paths
 ASK = "import sys, json; from appliance import client\ntry:\n    print(json.dumps(list(client.ask(json.load(sys.stdin)))))\nexcept Exception as error:\n    print(json.dumps(str(error)))"
 
 
-@pytest.fixture(scope="module")
-def visitor(appliance) -> Visitor:
-    found = Visitor(appliance)
-    found.set_up()
-    return found
-
-
 @pytest.fixture(scope="module", autouse=True)
 def pools(appliance, visitor) -> None:
     """One pool in use on bay 1 and one that is exported on bay 2."""

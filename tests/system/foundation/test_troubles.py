@@ -5,20 +5,10 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-import pytest
-
 from deploy.image.machine import wait_for
 from tests.visitor import Visitor, disk_paths
 
 PAGES = ("/", "/pools/", "/disks/", "/folders/", "/people/", "/jobs/", "/pools/new/", "/account/sessions/")
-
-
-@pytest.fixture(scope="module")
-def visitor(appliance) -> Visitor:
-    found = Visitor(appliance)
-    found.set_up()
-    found.wait_until("/disks/", appliance.disks[0].serial)
-    return found
 
 
 @contextlib.contextmanager
