@@ -87,13 +87,22 @@ def warm_state(layer: Path) -> Path:
     return state
 
 
+# Exit status 0 once the collectors have read the disks and their temperatures.
+FIRST_FACTS = """
+import sqlite3
+rows = sqlite3.connect("file:/run/larder/inventory/inventory.sqlite3?mode=ro", uri=True)
+raise SystemExit(not rows.execute("select count(*) from inventory_diskrow where temperature is not null").fetchone()[0])
+"""
+
+
 def save_warm_state(layer: Path, state: Path) -> None:
-    """Boot once, wait until everything serves, and keep disks and memory as they are then."""
+    """Boot once, wait until everything serves and the first facts are in, and keep disks and memory as they are then."""
     shutil.rmtree(state, ignore_errors=True)
     say("Booting the appliance once to save its warm state.")
     machine = cold("warming", layer)
     try:
         machine.wait_ready()
+        wait_for("the first facts", lambda: machine.run("python3", "-c", FIRST_FACTS) == "", timeout=240, every=1)
         machine.run("sync")
         machine.close_ssh()
         state.mkdir()

@@ -27,11 +27,9 @@ def waiting(appliance) -> list[str]:
     return appliance.shell(f"ls {SPOOL}").split()
 
 
-# Seen to pass and to fail on a slow machine; why is an open question, so the soak keeps asking it.
-@pytest.mark.soak
 def test_a_pool_event_of_zed_is_taken_in_once(appliance, visitor):
-    wait_for("ZED's event", lambda: ["zed", "sysevent.fs.zfs.pool_create", "other"] in heard(appliance), timeout=60)
-    wait_for("an empty spool", lambda: not waiting(appliance), timeout=30)
+    wait_for("ZED's event", lambda: ["zed", "sysevent.fs.zfs.pool_create", "other"] in heard(appliance), timeout=180)
+    wait_for("an empty spool", lambda: not waiting(appliance), timeout=90)
     assert heard(appliance).count(["zed", "sysevent.fs.zfs.pool_create", "other"]) == 1
 
 
