@@ -58,7 +58,7 @@ def take(path: Path) -> int:
         found = os.fstat(handle)
         if not stat.S_ISREG(found.st_mode) or found.st_size > LARGEST:
             raise NotAnEvent("not a small regular file")
-        raw = json.loads(os.read(handle, LARGEST))
+        raw = json.loads(os.read(handle, LARGEST).decode(errors="replace"))
     finally:
         os.close(handle)
     if (
@@ -94,7 +94,6 @@ def put_aside(path: Path, problem: Exception) -> None:
     log.warning("set aside %r from the spool: %s", path.name[:80], problem)
     aside = places.SPOOL.parent / "aside"
     try:
-        aside.mkdir(exist_ok=True)
         if path.is_symlink() or len(list(aside.iterdir())) >= MOST_ASIDE:
             path.unlink()
         else:

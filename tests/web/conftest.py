@@ -47,7 +47,7 @@ def own_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "JOURNALS": agent / "journal",
     }.items():
         monkeypatch.setattr(places, name, path)
-    for path in (run / "inventory", places.SECRETS, places.SPOOL):
+    for path in (run / "inventory", places.SECRETS, places.SPOOL, places.SPOOL.parent / "aside"):
         path.mkdir(parents=True)
     monkeypatch.setattr(first_run, "CODE", run / "inventory/setup-code")
     monkeypatch.setattr(state, "WORKER_LOCK", run / "inventory/worker.lock")
