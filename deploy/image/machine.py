@@ -112,7 +112,9 @@ class Machine:
         argv = ["qemu-system-x86_64", "-M", "pc", *self.accel.split(), "-m", MEMORY, "-smp", CPUS]
         argv += ["-nodefaults", "-display", "none", "-no-user-config", "-rtc", "base=utc"]
         argv += ["-kernel", str(self.layer / "vmlinuz"), "-initrd", str(self.layer / "initrd.img")]
-        argv += ["-append", "root=/dev/vda rw console=ttyS0 quiet net.ifnames=0 mitigations=off random.trust_cpu=on"]
+        # Emulated processors now and then trip over the kernel patching its own code at boot (an int3 oops): try again.
+        kernel = "root=/dev/vda rw console=ttyS0 quiet net.ifnames=0 mitigations=off random.trust_cpu=on panic=1"
+        argv += ["-append", kernel]
         argv += ["-drive", f"if=none,id=root,file={self.folder}/root.qcow2,cache=unsafe,discard=unmap"]
         argv += ["-device", "virtio-blk-pci,drive=root,serial=LARDER-SYSTEM"]
         argv += ["-netdev", f"user,id=net,{forwards}", "-device", "virtio-net-pci,netdev=net,romfile="]
