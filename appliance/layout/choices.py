@@ -82,10 +82,16 @@ def slice_of(sizes: Sequence[int]) -> int:
     return max(min(sizes) - SLACK, 0) // MIB * MIB
 
 
+def rest_of(size: int, slice_: int) -> int:
+    """What a disk has left beside its equal partition, in whole MiB; 0 where that is too little to use."""
+    left = (size - slice_ - SLACK) // MIB * MIB
+    return left if left >= LEAST_REST else 0
+
+
 def rests_of(sizes: Sequence[int]) -> list[int]:
-    """What each disk has left beside its equal partition; 0 where that is too little to use."""
+    """What each of these disks has left beside the largest partition that all of them have room for."""
     slice_ = slice_of(sizes)
-    return [left if (left := size - slice_ - SLACK) >= LEAST_REST else 0 for size in sizes]
+    return [rest_of(size, slice_) for size in sizes]
 
 
 def fits(choice: Choice, disks: int) -> bool:

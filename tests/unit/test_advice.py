@@ -85,7 +85,9 @@ def test_whatever_can_be_chosen_by_hand_can_be_judged(count):
         assert judge(disks(*[2] * count), choice).usable > 0
 
 
-@pytest.mark.parametrize("choice", [*possible(12), Choice("raidz1", 1, 0, equal=True), Choice("mirror", 2, 1, equal=True)])
+@pytest.mark.parametrize(
+    "choice", [*possible(12), Choice("raidz1", 1, 0, equal=True), Choice("mirror", 2, 1, equal=True)]
+)
 def test_a_choice_comes_back_from_its_address(choice):
     assert parse(choice.value) == choice
 
