@@ -66,11 +66,16 @@ def cache_told(caching: Caching, size: int = 0) -> Told:
             " A cache device could add little." if hits >= WELL_CACHED else " A cache device could help with what is read again and again."
         )  # fmt: skip
     whole = size or 100 * GIB
+    heavy = (
+        f" More than a quarter of what this box keeps in memory ({size_text(caching.memory)}) would go to the index."
+        if heavy_index(whole, caching.memory)
+        else ""
+    )
     return Told(
         None if hits is None else hits < WELL_CACHED,
         measured,
         "Keeps a second copy of what is read often, on a solid-state disk. Little for films and other large files that are read once. It may fail without loss.",
-        f"Memory for its index: {size_text(whole)} of cache take about {size_text(index_memory(whole))} with large files, up to {size_text(index_memory(whole, SMALL_BLOCK))} with small ones. That memory no longer caches by itself.",
+        f"Memory for its index: {size_text(whole)} of cache take about {size_text(index_memory(whole))} with large files, up to {size_text(index_memory(whole, SMALL_BLOCK))} with small ones. That memory no longer caches by itself.{heavy}",
     )
 
 

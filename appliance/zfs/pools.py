@@ -288,7 +288,7 @@ class CreatePool(Operation, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             # Both formats are read as one line of standard input (libzfs_crypto.c, get_key_material_raw).
             given = f"{secret(work)}\n" if self.encrypted else None
             if self.key_file and given:
-                names.key_digits(given.strip())
+                names.key_digits(given.removesuffix("\n"))
             result = command.run(argv, timeout=600, given=given)
             for line in (result.stdout + result.stderr).splitlines():
                 work.note(line)
