@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from appliance.words import disk_label
 
 BLOCK = Path("/sys/class/block")
 SECTOR = 512  # sysfs counts in these, whatever the disk's own sectors are
+LOOKS, SECONDS_BETWEEN_LOOKS = 20, 0.5
 ZFS_TYPE = "BF01"  # sgdisk(8): Solaris /usr and Mac ZFS, the type that zpool itself gives
 
 
@@ -59,10 +61,8 @@ def partition_step(cuts: Sequence[Cut], labels: Sequence[str]) -> Step:
             command.run(zap, timeout=60, accept=range(256))  # a table that is damaged makes it complain, and goes
             command.run(make, timeout=60)
             work.note(f"Partitioned {cut.disk.path}")
-        command.run(["udevadm", "settle", "--timeout=20"], timeout=30, accept=(0, 1))
         for cut in cuts:
-            if not there(cut):
-                raise Failed(f"The partitions of {disk_label(cut.disk)} did not appear")
+            wait_for(cut)
 
     return Step(
         "partition",
@@ -71,6 +71,21 @@ def partition_step(cuts: Sequence[Cut], labels: Sequence[str]) -> Step:
         act,
         tuple(cut.disk.path for cut in cuts),
     )
+
+
+def wait_for(cut: Cut) -> None:
+    """Return when udev has the partitions under their names, and still has them once it is idle. Raises Failed.
+
+    When sgdisk lets go of the disk, udev reads its table once more and may take the partitions away for a moment.
+    """
+    seen = 0
+    for _ in range(LOOKS):
+        command.run(["udevadm", "settle", "--timeout=20"], timeout=30, accept=(0, 1))
+        seen = seen + 1 if there(cut) else 0
+        if seen == 2:
+            return
+        time.sleep(SECONDS_BETWEEN_LOOKS)
+    raise Failed(f"The partitions of {disk_label(cut.disk)} did not appear")
 
 
 def there(cut: Cut) -> bool:

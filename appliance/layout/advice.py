@@ -13,7 +13,7 @@ from fractions import Fraction
 
 from appliance.layout import risk
 from appliance.layout.choices import Choice, deal, recommended, rests_of, sensible, slice_of, unequal
-from appliance.layout.geometry import MIB, PARTITION_MARGIN, TYPICAL_BLOCK, file_bytes, parity_of, usable_bytes
+from appliance.layout.geometry import MIB, PARTITION_MARGIN, file_bytes, parity_of, usable_bytes
 from appliance.words import maker_size, size_text
 
 TB = 10**12
@@ -245,12 +245,6 @@ def warnings_about(
         yield f"The disks have sectors of {listed} bytes. Together they work in {1 << ashift}; a pool made for 512 could never take the larger ones."
     if len({disk.rotational for disk in used}) > 1:
         yield "Hard disks and solid-state disks are mixed. The pool is as slow as its hard disks; a solid-state disk serves better as log or cache, or in a pool of its own."
-
-
-def typical_share(layout: str, disks: int, ashift: int = 12, recordsize: int = TYPICAL_BLOCK) -> Fraction:
-    """Which part of what a group's disks hold is left for files of that record size, after parity and padding."""
-    whole = [[TB] * disks]
-    return Fraction(file_bytes(layout, whole, ashift, recordsize), sum(whole[0]))
 
 
 def for_data(disks: Sequence[Candidate]) -> list[int]:

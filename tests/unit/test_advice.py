@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from appliance.disks.known import shingled
 from appliance.layout import choices
-from appliance.layout.advice import Candidate, Proposal, advise, for_data, judge, typical_share
+from appliance.layout.advice import Candidate, Proposal, advise, for_data, judge
 from appliance.layout.choices import SLACK, Choice, deal, fits, parse, possible, recommended, rests_of, slice_of
 from appliance.layout.geometry import GIB, LEAST_DISKS, MIB, file_bytes, usable_bytes
 
@@ -141,7 +141,6 @@ def test_smaller_records_lose_more_to_padding_and_larger_ones_less():
     held = [file_bytes("raidz2", [[2 * TB] * 5], 12, size) for size in (8 * 1024, 128 * 1024, MIB)]
     assert held == sorted(held)
     assert held[1] == pytest.approx(usable_bytes("raidz2", [[2 * TB] * 5]), rel=0.003)
-    assert typical_share("raidz2", 6) == pytest.approx(Fraction(4, 6), rel=0.05)
 
 
 @pytest.mark.parametrize("layout", sorted(LEAST_DISKS))

@@ -34,6 +34,7 @@ def block(tmp_path, monkeypatch) -> Path:
     folder = tmp_path / "block"
     folder.mkdir()
     monkeypatch.setattr(partitions, "BLOCK", folder)
+    monkeypatch.setattr(partitions, "SECONDS_BETWEEN_LOOKS", 0)
     return folder
 
 
@@ -66,7 +67,7 @@ def test_the_commands_shown_are_those_run_and_make_partitions_of_whole_mebibytes
         f"--new=2:0:+{MIB_OF_REST}M", "--typecode=2:BF01", "--change-name=2:spill",
         "--", made.disk.path,
     ]  # fmt: skip
-    assert commands.tools == ["sgdisk", "sgdisk", "udevadm"]
+    assert commands.tools == ["sgdisk", "sgdisk", "udevadm", "udevadm"]
     assert work.notes == [f"Partitioned {made.disk.path}"]
 
 
@@ -87,6 +88,14 @@ def test_partitions_that_do_not_appear_as_wanted_are_a_failure(commands, tmp_pat
     appear(tmp_path, block, *sizes)
     with pytest.raises(Failed, match="did not appear"):
         partition_step([cut(tmp_path)], ["tank"]).act(Working())
+
+
+def test_partitions_that_udev_takes_away_for_a_moment_are_waited_for(commands, tmp_path, block, monkeypatch):
+    answers = iter([True, False, False, True, True])
+    monkeypatch.setattr(partitions, "there", lambda _cut: next(answers))
+    (tmp_path / "ata-X").touch()
+    partition_step([cut(tmp_path)], ["tank"]).act(Working())
+    assert list(answers) == []
 
 
 def test_the_probe_sees_partitions_of_the_right_size_only(tmp_path, block):

@@ -412,7 +412,9 @@ def test_what_a_log_and_a_cache_bring_and_cost_is_said_with_what_was_measured(we
     from web.inventory import store
     from web.inventory.models import CachingRow
 
-    assert "Too little has been written" in text_of(good(web, "extras", disks, 2, layout="mirror-1"))
+    before = text_of(good(web, "extras", disks, 2, layout="mirror-1"))
+    assert "Too little has been written" in before
+    assert "worth it here" not in before
     store.replace(CachingRow, [Caching(hit_percent=97, sync_percent=31, memory=2**31)], lambda found: found.key)
     text = text_of(good(web, "extras", disks, 2, layout="mirror-1"))
     for words in (
@@ -421,6 +423,7 @@ def test_what_a_log_and_a_cache_bring_and_cost_is_said_with_what_was_measured(we
         "Memory for its index",
     ):
         assert words in text
+    assert text.count("worth it here") == 1
 
 
 @pytest.mark.parametrize(
@@ -520,3 +523,10 @@ def test_the_review_shows_the_steps_of_the_wizard(web, disks):
     current = [found for tag, found in page.elements if tag == "li" and found.get("aria-current") == "step"]
     assert len(current) == 1
     assert "Log, cache, spares" in page.text
+
+
+def test_what_is_true_of_the_disks_is_said_once_and_not_in_every_row(web, unequal):
+    text = text_of(ask(web, "layout", unequal[:4], name="tank"))
+    assert text.count("The disks differ in size.") == 1
+    assert text.count("One failed disk loses everything in this pool.") == 1
+    assert "931 GiB unused" in text

@@ -195,7 +195,7 @@ class OptionsForm(forms.Form):
     )
 
     def __init__(self, data: QueryDict | None, *, choice: Choice | None, name: str) -> None:
-        super().__init__(data, initial={"rest": f"{name}-rest"})
+        super().__init__(data, initial={"rest": f"{name[:35]}-rest"})
         if choice is None or not choice.equal:
             del self.fields["rest"]
 

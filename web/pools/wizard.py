@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections import Counter
 from dataclasses import dataclass
 
 from django import forms
@@ -37,6 +38,7 @@ from web.pools.forms import (
     operation_from,
 )
 
+WORTH_A_WORD = 50  # a fiftieth of the disks
 NO_FREE_DISK = "There is no free disk in this box. Add a disk, or free one, then come back."
 
 
@@ -49,6 +51,8 @@ class Offer:
     survives: str
     second: str
     third: str
+    warnings: tuple[str, ...] = ()  # those that are not said of most of the proposals
+    idle: int = 0  # bytes that lie unused, where that is worth a word
 
 
 @dataclass(frozen=True)
@@ -130,14 +134,22 @@ def proposed(bays: list[Bay]) -> list[str]:
     return [free[at].disk.path for at in for_data([candidate(bay) for bay in free])]
 
 
-def offer(proposal: Proposal, disks: list[Candidate]) -> Offer:
+def offer(proposal: Proposal, disks: list[Candidate], common: list[str]) -> Offer:
     return Offer(
         proposal,
         picture.draw(proposal, disks),
         survival(proposal.survives),
         risk.percent_text(proposal.second_loss),
         risk.percent_text(proposal.third_loss),
+        tuple(text for text in proposal.warnings if text not in common),
+        proposal.waste if proposal.waste * WORTH_A_WORD > proposal.raw else 0,
     )
+
+
+def said_of_most(proposals: tuple[Proposal, ...]) -> list[str]:
+    """Warnings that belong to the disks rather than to a layout: said once above instead of in each row."""
+    every = Counter(text for proposal in proposals for text in proposal.warnings)
+    return [text for text, count in every.items() if count > 1 and count * 2 >= len(proposals)]
 
 
 @require_GET
@@ -242,6 +254,7 @@ def layout_context(answers: Answers) -> dict[str, object]:
     """The proposals side by side, and every other layout of the same disks for those who know better."""
     disks = [candidate(bay) for bay in answers.chosen]
     found = advise(disks)
+    common = said_of_most(found)
     known = {proposal.choice for proposal in found}
     others = [judge(disks, choice) for choice in choices.possible(len(disks)) if choice not in known]
     now = answers.query.get("layout", "")
@@ -249,8 +262,9 @@ def layout_context(answers: Answers) -> dict[str, object]:
     return {
         "chosen": answers.chosen,
         "choose": answers.link("disks"),
-        "offers": [offer(proposal, disks) for proposal in found],
-        "others": [offer(proposal, disks) for proposal in others],
+        "common": common,
+        "offers": [offer(proposal, disks, common) for proposal in found],
+        "others": [offer(proposal, disks, common) for proposal in others],
         "other_chosen": now in {proposal.choice.value for proposal in others},
         "layout": now if now in values else found[0].choice.value if found else "",
     }
