@@ -108,6 +108,7 @@ class Dataset:
     canmount: str = "on"
     encryption: str = "off"
     key_status: str = ""  # available, unavailable, empty when not encrypted
+    key_format: str = ""  # passphrase, hex, raw; empty when not encrypted or not told
     encryption_root: str = ""
     readonly: bool = False
     share: str = ""  # the text of larder:share, as found: hostile until parsed
@@ -193,6 +194,19 @@ class Share:
 
     name: str
     path: str
+
+
+@dataclass(frozen=True)
+class Caching:
+    """What ZFS has counted since the box started: does it ask for a log or a cache device? None: too little to tell."""
+
+    hit_percent: int | None = None  # of reads that somebody waited for, how many memory answered
+    sync_percent: int | None = None  # of bytes written, how many somebody waited for on disk
+    memory: int = 0  # bytes that the cache in memory may grow to
+
+    @property
+    def key(self) -> str:
+        return "box"
 
 
 @dataclass(frozen=True)

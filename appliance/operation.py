@@ -69,6 +69,7 @@ class Plan:
     undo: str = ""
     type_to_confirm: str = ""
     facts: dict[str, str] = field(default_factory=dict)
+    key_file: bool = False  # the secret that goes with it is a key file, not something to type
 
     def digest(self) -> str:
         """Sixteen hexadecimal digits over identities: equal as long as the same things would happen to the same things."""

@@ -17,9 +17,19 @@ from appliance.disks import smart
 from appliance.errors import LarderError, explain
 from appliance.facts import Disk, Pool, Service
 from appliance.shares import accounts, smb
-from appliance.zfs import status
+from appliance.zfs import kstat, status
 from web.inventory import store
-from web.inventory.models import AccountRow, Activity, DatasetRow, DiskRow, PoolRow, ServiceRow, ShareRow, Source
+from web.inventory.models import (
+    AccountRow,
+    Activity,
+    CachingRow,
+    DatasetRow,
+    DiskRow,
+    PoolRow,
+    ServiceRow,
+    ShareRow,
+    Source,
+)
 from workers.celery import app
 from workers.turns import Turns
 
@@ -215,6 +225,8 @@ def temperatures() -> None:
         return changed
 
     source("temperatures", read)
+    # Counters in memory: no disk wakes, and shares in per cent seldom change.
+    source("caching", lambda: store.replace(CachingRow, [kstat.read()], lambda found: found.key))
 
 
 def due(name: str, every: timedelta) -> bool:

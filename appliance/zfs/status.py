@@ -18,7 +18,7 @@ from appliance.facts import Dataset, Pool, Scan, Vdev
 ROLES = {"logs": "log", "l2cache": "cache", "spares": "spare", "special": "special", "dedup": "dedup"}
 COLUMNS = (
     "type,guid,creation,used,available,referenced,usedbysnapshots,mounted,mountpoint,canmount,"
-    "encryption,keystatus,encryptionroot,readonly,larder:share"
+    "encryption,keystatus,keyformat,encryptionroot,readonly,larder:share"
 )
 
 
@@ -138,6 +138,7 @@ def datasets_from(listing: Mapping[str, Any]) -> Iterator[Dataset]:
             canmount=str(value("canmount") or "on"),
             encryption=encryption,
             key_status=str(value("keystatus")) if encryption != "off" else "",
+            key_format=str(value("keyformat")) if encryption != "off" else "",
             encryption_root=str(value("encryptionroot")),
             readonly=value("readonly") == "on",
             share=str(value("larder:share")),

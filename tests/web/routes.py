@@ -35,6 +35,7 @@ ROUTES = [
     Route("disk", "/disks/ata-WDC_WD20EARS-00MVWB0_WD-WCAZA0000001/", READ),
     Route("pools", "/pools/", READ),
     Route("create_pool", "/pools/new/", READ),
+    Route("new_key", "/pools/new/key/tank/", READ),
     Route("unlock", "/pools/unlock/", READ),
     Route("pool", f"/pools/{TANK}/", READ),
     Route("folders", "/folders/", READ),

@@ -15,13 +15,13 @@ from django.utils import timezone
 from appliance import client, command, places
 from appliance.disks import inventory as disk_inventory
 from appliance.errors import Failed
-from appliance.facts import Account, Pool, Scan
+from appliance.facts import Account, Caching, Pool, Scan
 from appliance.shares import accounts, smb
-from appliance.zfs import status
+from appliance.zfs import kstat, status
 from tests.unit.made import disk, recorded, recorded_pool
 from tests.web import rows
 from web.inventory import store
-from web.inventory.models import AccountRow, Activity, DatasetRow, DiskRow, PoolRow, ServiceRow, Source
+from web.inventory.models import AccountRow, Activity, CachingRow, DatasetRow, DiskRow, PoolRow, ServiceRow, Source
 from workers import collectors
 
 SOURCES = {"pools", "datasets", "disks", "services", "shares", "accounts", "addresses"}
@@ -258,3 +258,23 @@ def test_a_temperature_stays_when_the_facts_of_the_disk_are_read_again(one_disk,
     collectors.temperatures()
     store.replace(DiskRow, [disk(1, model="ANOTHER")], collectors.disk_key)
     assert DiskRow.objects.get().temperature == 31
+
+
+# --- what ZFS counts ------------------------------------------------------------------------------------------
+def test_what_zfs_counts_becomes_one_row_that_changes_only_with_its_percentages(one_disk, monkeypatch):
+    now = Caching(hit_percent=91, sync_percent=None, memory=2**31)
+    monkeypatch.setattr(kstat, "read", lambda: now)
+    answer(one_disk, None, monkeypatch)
+    collectors.temperatures()
+    assert CachingRow.objects.get().fact == now
+    version = Source.objects.get(name="caching").version
+    collectors.temperatures()
+    assert Source.objects.get(name="caching").version == version
+
+
+def test_counters_that_cannot_be_read_silence_nothing_else(one_disk, monkeypatch):
+    monkeypatch.setattr(kstat, "read", failing(Failed("no counters")))
+    answer(one_disk, {"temperature": {"current": 31}}, monkeypatch)
+    collectors.temperatures()
+    assert DiskRow.objects.get(name="sda").temperature == 31
+    assert errors() == {"caching": "no counters"}

@@ -72,6 +72,12 @@ class AccountRow(Row):
     kind = facts.Account
 
 
+class CachingRow(Row):
+    """One row, ``key`` is "box": what ZFS has counted since the start."""
+
+    kind = facts.Caching
+
+
 class Source(models.Model):
     """One thing that collectors read: when it was last read, whether that worked, and how often it has changed."""
 

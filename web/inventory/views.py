@@ -49,7 +49,7 @@ def attention(box: present.Box, troubles: list[state.Trouble], waiting: list[Job
         Attention(
             "locked",
             f"{card.pool.name} is locked.",
-            "Its files can be reached once you type the passphrase.",
+            "Its files can be reached once you unlock it.",
             f"{reverse('unlock')}?{urlencode({'dataset': card.pool.name})}",
             f"Unlock {card.pool.name}",
         )
