@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from django.urls import path
 
-from web.pools import views
+from web.pools import moving, views
 
 urlpatterns = [
     path("", views.pools, name="pools"),
     path("new/", views.create, name="create_pool"),
     path("unlock/", views.unlock, name="unlock"),
+    path("bring-in/", moving.bring_in, name="bring_in"),
+    path("bring-in/look/", moving.look, name="look_for_pools"),
+    path("bring-in/<str:guid>/", moving.import_pool, name="import_pool"),
+    path("<str:key>/end/<str:act>/", moving.end, name="end_pool"),
     path("<str:key>/", views.pool, name="pool"),
 ]

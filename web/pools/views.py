@@ -19,6 +19,7 @@ from web.inventory import present, store
 from web.inventory.models import Activity, DatasetRow
 from web.inventory.present import Bay
 from web.jobs import confirm
+from web.pools import moving
 from web.pools.forms import STEPS, DisksForm, LayoutForm, NameForm, OptionsForm, grouped, operation_from
 
 
@@ -104,6 +105,7 @@ def pool(request: HttpRequest, key: str) -> HttpResponse:
             "folders": folders,
             "locked": [dataset for dataset in folders if dataset.locked and dataset.encryption_root == dataset.name],
             "activities": Activity.objects.filter(pool=card.pool.name)[:5],
+            "moving": moving.section(card.pool),
         }
 
     return live.respond(request, "pools/pool.html", build)
