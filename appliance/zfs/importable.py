@@ -32,13 +32,13 @@ HEADING = re.compile(r"\s*(pool|id|state|status|action|comment|see|config): ?(.*
 
 def blocks(text: str) -> Iterator[list[str]]:
     """The lines of each pool: a block begins with a line ``pool:`` that is followed by one ``id:`` with digits."""
-    lines = text.splitlines()
+    lines = text.split("\n")
     starts = [
         at
         for at, line in enumerate(lines)
         if re.match(r"\s*pool: ", line) and at + 1 < len(lines) and re.fullmatch(r"\s*id: \d{1,20}", lines[at + 1])
     ]
-    for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
+    for start, end in zip(starts, [*starts[1:], len(lines)], strict=False):
         yield lines[start:end]
 
 

@@ -51,11 +51,13 @@ def inside(mountpoint: str, home: str, also: frozenset[str] = frozenset()) -> bo
     """Whether a mountpoint is the pool's own folder, lies below it, spelled plainly, or is one of ``also``."""
     if mountpoint in also:
         return True
+    if mountpoint != home and not mountpoint.startswith(f"{home}/"):
+        return False
     try:
-        names.served_path(mountpoint)
+        names.served_path(f"/pool{mountpoint.removeprefix(home)}")
     except Refused:
         return False
-    return mountpoint == home or mountpoint.startswith(f"{home}/")
+    return True
 
 
 def carried(pool: str) -> tuple[Carried, ...]:

@@ -30,6 +30,14 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     "CreateAccount": {"name": "berta"},
     "SetPassword": {"name": "anna"},
     "SetShare": {"dataset": "tank/photos", "smb": True, "name": "photos", "users": ["anna"]},
+    "ImportPool": {"guid": 4958685680270539150, "name": "attic"},
+    "ExportPool": {"pool": "tank", "guid": 4958685680270539150},
+    "DestroyPool": {"pool": "tank", "guid": 4958685680270539150},
+    "TakeCheckpoint": {"pool": "tank", "guid": 4958685680270539150},
+    "DiscardCheckpoint": {"pool": "tank", "guid": 4958685680270539150},
+    "RewindCheckpoint": {"pool": "tank", "guid": 4958685680270539150},
+    "UpgradePool": {"pool": "tank", "guid": 4958685680270539150},
+    "WipeDisk": {"disk": path_of(1), "how": "full"},
 }
 REQUESTS: list[dict[str, Any]] = [
     *(
@@ -38,6 +46,8 @@ REQUESTS: list[dict[str, Any]] = [
     ),
     {"verb": "follow", "job": JOB},
     {"verb": "stop", "job": JOB},
+    {"verb": "look-for-pools"},
+    {"verb": "read-sessions"},
     {"verb": "read-smart", "disks": [path_of(1)]},
 ]
 
