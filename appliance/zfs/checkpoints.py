@@ -124,7 +124,7 @@ class RewindCheckpoint(OfPool, frozen=True, kw_only=True, forbid_unknown_fields=
 
     def read_more(self, facts: Facts) -> Facts:
         # Interrupted between letting go and bringing in, it goes on from there.
-        return facts if facts.pool_of(self.guid) else replace(facts, importable=importable.look())
+        return facts if facts.pool_of(self.guid) else replace(facts, importable=importable.look(self.guid))
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         pool = self.there(facts)

@@ -14,9 +14,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from appliance import command
+from appliance import command, locks
 from appliance.disks.inventory import nodes
-from appliance.errors import Failed
+from appliance.errors import Cancelled, Failed
 from appliance.facts import Importable, Part, Rewind
 
 BY_ID = "/dev/disk/by-id"
@@ -168,8 +168,11 @@ def with_host(pool: Importable, device: str, own: int) -> Importable:
     return replace(pool, other_host=pool.other_host or held, host=label.get("hostname", "")[:100])
 
 
-def look() -> tuple[Importable, ...]:
-    """Every pool on this box's disks that could be brought in, destroyed ones last. Raises Failed."""
+def look(only: int = 0) -> tuple[Importable, ...]:
+    """Every pool on this box's disks that could be brought in, destroyed ones last. Raises Failed.
+
+    ``only``: the guid of the pool that is meant, by a job that holds its lock; no other pool's recovery is then tried.
+    """
     found = (*listed(), *listed("-D"))
     if not found:
         return ()
@@ -179,7 +182,22 @@ def look() -> tuple[Importable, ...]:
         listing = {}
     devices, own = devices_of(listing), own_hostid()
     seen = [with_host(pool, devices[pool.guid], own) if pool.guid in devices else pool for pool in found]
-    return tuple(replace(pool, rewind=try_rewind(pool)) if damaged(pool) else pool for pool in seen)
+    return tuple(with_rewind(pool, only) if damaged(pool) else pool for pool in seen)
+
+
+def with_rewind(pool: Importable, only: int) -> Importable:
+    """The damaged pool with the way back that it has; without, where it is another's turn."""
+    if only:
+        return replace(pool, rewind=try_rewind(pool)) if pool.guid == only else pool
+
+    def busy(_name: str) -> None:
+        raise Cancelled
+
+    try:
+        with locks.held([str(pool.guid)], busy):
+            return replace(pool, rewind=try_rewind(pool))
+    except Cancelled:
+        return pool
 
 
 def damaged(pool: Importable) -> bool:

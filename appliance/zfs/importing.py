@@ -53,7 +53,7 @@ class ImportPool(Operation, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     def read_more(self, facts: Facts) -> Facts:
         if facts.zfs == "missing" or facts.pool_of(self.guid):
             return facts
-        return replace(facts, importable=importable.look())
+        return replace(facts, importable=importable.look(self.guid))
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         if facts.zfs == "missing":

@@ -153,5 +153,12 @@ def mount_all(
                 command.run(["zfs", "set", "canmount=noauto", dataset.name], timeout=60)
         else:
             options = ["-o", "nosuid,nodev"] if read_only else []
-            command.run(["zfs", "mount", *options, dataset.name], timeout=120)
-            work.note(f"Mounted {dataset.name}")
+            try:
+                command.run(["zfs", "mount", *options, dataset.name], timeout=120)
+            except command.CommandFailed as failed:
+                if not read_only:
+                    raise
+                # Its folder may be missing, and on a pool that is only read none can be made.
+                work.note(f"{dataset.name} could not be mounted: {failed.said}")
+            else:
+                work.note(f"Mounted {dataset.name}")

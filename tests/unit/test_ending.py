@@ -277,7 +277,7 @@ def test_interrupted_between_letting_go_and_bringing_in_it_goes_on_from_there(mo
     assert "Bring it in first" in reasons(
         of(RewindCheckpoint), box(importable=(found(guid=TANK.guid, name="tank", other_host=True),))
     )
-    monkeypatch.setattr(importable, "look", lambda: (found(),))
+    monkeypatch.setattr(importable, "look", lambda _guid: (found(),))
     assert of(RewindCheckpoint).read_more(box()).importable
     assert of(RewindCheckpoint).read_more(facts()).importable == ()
 

@@ -7,13 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from appliance import command
+from appliance import command, locks
 from appliance.errors import Failed
 from appliance.zfs import importable
 from tests.unit import importing as texts
 from tests.unit.importing import GUID, found
 from tests.unit.made import RECORDED
 
+pytestmark = pytest.mark.usefixtures("folders")
 LABEL = (RECORDED / "zdb-label-2.3.9.txt").read_text()
 
 
@@ -151,6 +152,21 @@ def test_looking_searches_by_id_paths_only_and_changes_nothing(monkeypatch):
         ["zpool", "import", "-d", "/dev/disk/by-id"],
         ["zpool", "import", "-D", "-d", "/dev/disk/by-id"],
     ]
+
+
+def test_a_job_tries_only_its_own_pools_recovery_and_a_look_leaves_a_busy_one_alone(monkeypatch):
+    answers = {"import -d": (0, texts.DAMAGED + "\n" + texts.DAMAGED.replace("43", "99"), "")}
+    system = System(monkeypatch, answers)
+
+    def tried() -> list[str]:
+        return [argv[-2] for argv in system.ran if "-F" in argv]
+
+    importable.look(99)
+    assert tried() == ["99"]
+    system.ran.clear()
+    with locks.held(["43"], lambda _name: None):
+        importable.look()
+    assert tried() == ["99"]
 
 
 def test_a_dry_run_that_imported_after_all_is_let_go_at_once(monkeypatch):

@@ -163,7 +163,7 @@ def test_a_destroyed_pool_is_brought_back_only_as_such():
 
 
 def test_the_agent_looks_for_itself(monkeypatch):
-    monkeypatch.setattr(importable, "look", lambda: (found(),))
+    monkeypatch.setattr(importable, "look", lambda _guid: (found(),))
     assert bring_in().read_more(box()).importable == (found(),)
 
 
