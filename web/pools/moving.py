@@ -244,7 +244,7 @@ def offers(pool: Pool) -> list[Offer]:
 
 def section(pool: Pool) -> dict[str, object]:
     """What the pool's page says of moving or ending it. Looking asks for the details of the review pages."""
-    if store.claim_refresh("details", not_since=timezone.now() - DETAILS_FRESH):
+    if store.claim_refresh("looking-details", not_since=timezone.now() - DETAILS_FRESH):
         queue.send("workers.read_details")
     row = DetailRow.objects.filter(key=str(pool.guid)).first()
     detail: PoolDetail | None = row.fact if row else None
