@@ -167,6 +167,7 @@ class RewindCheckpoint(OfPool, frozen=True, kw_only=True, forbid_unknown_fields=
                     f"everything written to {self.pool} after {moment}, in every folder, with every snapshot taken since"
                 ),
             ),
+            warnings=("Nobody can reach it meanwhile. Encrypted folders ask for their passphrase again afterwards.",),
             undo="It cannot be undone. The checkpoint itself is used up by it.",
             type_to_confirm=self.pool,
             facts=connected(self.pool, facts),

@@ -48,7 +48,7 @@ class ImportPool(Operation, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         return self.name
 
     def locks(self) -> tuple[str, ...]:
-        return (self.name, str(self.guid))
+        return (self.name, str(self.guid), "samba")
 
     def read_more(self, facts: Facts) -> Facts:
         if facts.zfs == "missing" or facts.pool_of(self.guid):
@@ -203,6 +203,10 @@ class ImportPool(Operation, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             yield "Some of its disks are missing or damaged. It can be used, but it may survive no further failure."
         if self.read_only:
             yield "Read-only: nothing on its disks is changed, and it is not brought in again at the next start. Folders appear below the pool's own folder under the whole path that they had."
+        elif self.move_folders:
+            yield f"Folders that belong outside {mounting.home_of(self.name)} are moved below it. That is written to the pool: a system that starts from it may start no more."
+        else:
+            yield f"Folders that belong outside {mounting.home_of(self.name)} stay unmounted, and are marked so (canmount=noauto)."
         yield "Shares that its folders bring along are offered afterwards. None is switched on by itself. Encrypted folders ask for their passphrase afterwards."
 
     def bring_in(self, work: Work) -> None:
@@ -215,14 +219,14 @@ class ImportPool(Operation, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             raise Failed(f"{self.name} could not be brought in", said) from failed
         for line in (result.stdout + result.stderr).splitlines():
             work.note(line)
-
-    def tame(self, work: Work, former: str) -> None:
-        found = mounting.carried(self.name)
         # It may carry the guid of a folder that was agreed to here: the agreement was not about this disk.
         known = agreed.read()
         for dataset in status.read_datasets():
             if dataset.pool == self.name and dataset.guid in known:
                 agreed.say(dataset.guid, share=False)
+
+    def tame(self, work: Work, former: str) -> None:
+        found = mounting.carried(self.name)
         for argv in mounting.moved(found, self.name, former=former, everything=self.move_folders):
             command.run(argv, timeout=120)
             work.note(" ".join(argv))

@@ -188,18 +188,23 @@ def test_another_refusal_is_told_in_zfss_words(monkeypatch):
         bring_in().bring_in(Working())
 
 
-def test_an_agreement_to_share_that_was_about_another_disk_is_forgotten(folders, commands, monkeypatch):
+@pytest.mark.parametrize("read_only", [False, True])
+def test_an_agreement_to_share_that_was_about_another_disk_is_forgotten(read_only, folders, commands, monkeypatch):
     """A disk made by somebody else may carry the guid of a folder that was agreed to here."""
     monkeypatch.setattr(agreed, "FILE", folders / "agreed")
     monkeypatch.setattr(
         status, "read_datasets", lambda: (dataset("attic/photos", guid=7), dataset("tank/photos", guid=8))
     )
-    monkeypatch.setattr(mounting, "carried", lambda _pool: (carried("attic", mountpoint="/old"), carried("attic/x", mountpoint="/etc")))  # fmt: skip
     for guid in (7, 8):
         agreed.say(guid, share=True)
-    work = Working()
-    bring_in().tame(work, "old")
+    bring_in(read_only=read_only).bring_in(Working())
     assert agreed.read() == {8}
+
+
+def test_a_new_name_moves_its_own_folder_and_what_belongs_elsewhere_stays_unmounted(commands, monkeypatch):
+    found = (carried("attic", mountpoint="/old"), carried("attic/x", mountpoint="/etc"))
+    monkeypatch.setattr(mounting, "carried", lambda _pool: found)
+    bring_in().tame(Working(), "old")
     assert ["zfs", "set", "-u", "mountpoint=/attic", "attic"] in commands.ran
     assert ["zfs", "set", "-u", "canmount=noauto", "attic/x"] in commands.ran
 

@@ -93,6 +93,12 @@ def test_each_state_is_said_with_what_it_means(web, calm, pool, said, offered):
     assert (f"{BRING_IN}{GUID}/" in links) is offered
 
 
+def test_a_pool_that_is_in_use_meanwhile_is_no_longer_listed(web, calm):
+    listed(found())
+    rows.put(pools=[replace(TANK, guid=GUID)])
+    assert "All of its disks are here." not in text_of(web.get(BRING_IN))
+
+
 def test_destroyed_pools_are_apart(web, calm):
     listed(found(), found(guid=5, name="gone", destroyed=True))
     text = text_of(web.get(BRING_IN))

@@ -30,6 +30,7 @@ from web.jobs import confirm, queue
 
 # A person who comes to the page again within this is shown what was found then.
 LOOK_AGAIN = timedelta(seconds=5)
+LONGEST_LOOK = timedelta(minutes=15)
 DETAILS_FRESH = timedelta(seconds=20)
 ACTS: dict[str, Callable[[str, int], OfPool]] = {
     "export": lambda pool, guid: ExportPool(pool=pool, guid=guid),
@@ -126,9 +127,10 @@ def bring_in(request: HttpRequest) -> HttpResponse:
     """The pools that were found on the disks at the last look."""
 
     def build() -> dict[str, object]:
-        found = [candidate(row.fact) for row in ImportableRow.objects.order_by("name")]
+        here = set(PoolRow.objects.values_list("key", flat=True))
+        found = [candidate(row.fact) for row in ImportableRow.objects.exclude(key__in=here).order_by("name")]
         uses = (use for row in DiskRow.objects.all() for use in row.fact.uses if use.kind == "exported")
-        known = {one.key for one in found}
+        known = {one.key for one in found} | here
         hints = {use.identity: use.pool for use in uses if use.identity not in known}
         source = Source.objects.filter(name="importable").first()
         asked = source.requested if source else None
@@ -138,7 +140,7 @@ def bring_in(request: HttpRequest) -> HttpResponse:
             "destroyed": [one for one in found if one.found.destroyed],
             "hints": sorted(set(hints.values())),
             "looked": looked,
-            "looking": bool(asked and (looked is None or looked < asked)),
+            "looking": bool(asked and timezone.now() - asked < LONGEST_LOOK and (looked is None or looked < asked)),
             "trouble": source.error if source else "",
         }
 
