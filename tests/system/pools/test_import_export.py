@@ -6,6 +6,7 @@ import pytest
 
 from deploy.image.machine import wait_for
 from tests.system import moving
+from tests.system.crash import no_lock_left, struck, watching
 from tests.visitor import disk_paths
 
 SMB_PASSWORD = "anna's own words"
@@ -177,3 +178,25 @@ def test_half_a_pool_is_listed_and_not_offered(visitor, appliance):
     moving.look(visitor, "half", "ready", timeout=240)
     assert moving.bring_in(visitor, guid, name="half").startswith("Done.")
     moving.clear(appliance, *disks)
+
+
+def test_killed_in_the_middle_nothing_is_mounted_and_the_way_on_works(visitor, appliance):
+    (disk,) = disk_paths(appliance, 6)
+    moving.clear(appliance, disk)
+    appliance.run("zpool", "create", "-o", "ashift=12", "cut", disk)
+    guid = moving.guid_of(appliance, "cut")
+    appliance.run("zpool", "export", "cut")
+    moving.look(visitor, "cut", "ready")
+    with watching(appliance, entry="step done", step="import", victim="agent") as watcher:
+        job = visitor.confirm(moving.review_import(visitor, guid, name="cut"))
+        struck(watcher)
+    said = visitor.ended(job, timeout=180)
+    assert said.startswith("Interrupted."), said
+    assert "Export it, then bring it in again" in said
+    assert appliance.run("zpool", "get", "-H", "-o", "value", "cachefile", "cut").strip() == "none"
+    no_lock_left(appliance)
+    moving.done(visitor, moving.end_review(visitor, guid, "export"))
+    moving.look(visitor, "cut", "ready")
+    assert moving.bring_in(visitor, guid, name="cut").startswith("Done.")
+    assert moving.prop(appliance, "mounted", "cut") == "yes"
+    moving.clear(appliance, disk)
