@@ -24,6 +24,8 @@ from appliance.errors import Failed, LarderError, Refused, explain
 from appliance.facts import Facts
 from appliance.operations import Registered
 from appliance.reading import read_facts
+from appliance.shares import leaving
+from appliance.zfs import importable
 
 LONGEST_REQUEST = 256 * 1024
 MOST_DISKS = 128
@@ -70,7 +72,15 @@ class ReadSmart(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fie
             names.by_id(path)
 
 
-Request = Run | Follow | Stop | ReadSmart
+class LookForPools(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="verb", tag="look-for-pools"):
+    """Which pools lie on the disks without being in use here. It opens every disk: somebody asked."""
+
+
+class ReadSessions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="verb", tag="read-sessions"):
+    """Who has which share open."""
+
+
+Request = Run | Follow | Stop | ReadSmart | LookForPools | ReadSessions
 
 
 def decode(line: bytes) -> Request:
@@ -111,6 +121,10 @@ def answer(line: bytes, send: Callable[[dict[str, Any]], None], facts: Callable[
                 send({"outcome": {"stopping": execution.ask_to_stop(job)}})
             case ReadSmart(disks):
                 send({"facts": {path: smart_of(path) for path in disks}})
+            case LookForPools():
+                send({"facts": msgspec.to_builtins(importable.look())})
+            case ReadSessions():
+                send({"facts": msgspec.to_builtins(leaving.read_sessions())})
     except Refused as refusal:
         send({"refused": [{"text": reason.text, "field": reason.field} for reason in refusal.reasons]})
     except Exception as error:

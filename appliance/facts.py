@@ -65,6 +65,15 @@ class Scan:
 
 
 @dataclass(frozen=True)
+class Checkpoint:
+    """A pool's checkpoint: what it keeps aside is not free; ``size`` counts it in bytes."""
+
+    state: str  # exists, discarding
+    taken: datetime | None
+    size: int = 0
+
+
+@dataclass(frozen=True)
 class Pool:
     name: str
     guid: int
@@ -77,6 +86,7 @@ class Pool:
     size: int = 0
     allocated: int = 0
     free: int = 0
+    checkpoint: Checkpoint | None = None
 
     def devices(self) -> Iterator[Vdev]:
         for vdev in self.vdevs:
@@ -209,6 +219,68 @@ class Caching:
         return "box"
 
 
+class Session:
+    """Somebody who has a share open over SMB."""
+
+    user: str
+    machine: str
+    share: str
+
+
+@dataclass(frozen=True)
+class PoolDetail:
+    """What is read of a pool only when it is about to go or to be upgraded."""
+
+    guid: int
+    snapshots: int = 0
+    compatibility: str = "off"  # off, legacy, or the feature sets that it keeps to
+    features_off: tuple[str, ...] = ()  # what an upgrade would switch on
+
+
+@dataclass(frozen=True)
+class Part:
+    """One line of an importable pool's make-up: its name and state as ``zpool import`` says them, not verified."""
+
+    name: str
+    state: str
+    note: str = ""
+    depth: int = 0
+    role: str = "normal"
+
+
+@dataclass(frozen=True)
+class Rewind:
+    """How a damaged pool could be used again: its state of an earlier moment, in ZFS's own words."""
+
+    as_of: str
+    lost: str = ""
+
+
+@dataclass(frozen=True)
+class Importable:
+    """A pool on disks of this box that is not in use here. Every text comes with the disks: hostile."""
+
+    name: str
+    guid: int
+    state: str  # ONLINE, DEGRADED, FAULTED, UNAVAIL
+    destroyed: bool = False
+    status: str = ""
+    action: str = ""
+    comment: str = ""
+    parts: tuple[Part, ...] = ()
+    other_host: bool = False  # its labels say that another system was the last to use it, and did not let go of it
+    active_elsewhere: bool = False  # another system writes to it at this moment (multihost)
+    host: str = ""  # the name that the other system gave itself
+    read_only_only: bool = False  # it uses a feature that this system can only read
+    log_missing: bool = False
+    rewind: Rewind | None = None
+
+    @property
+    def usable(self) -> bool:
+        """Whether ZFS would take it as it is."""
+        return self.state in {"ONLINE", "DEGRADED"}
+
+
 @dataclass(frozen=True)
 class Account:
     """A person with a name and a password for shares."""
@@ -226,9 +298,23 @@ class Facts:
     disks: tuple[Disk, ...] = ()
     accounts: tuple[Account, ...] = ()
     zfs: str = "present"  # present, missing
+    shares: tuple[Share, ...] = ()
+    importable: tuple[Importable, ...] = ()  # as of the last look; nobody looks unless asked
+    details: tuple[PoolDetail, ...] = ()
+    sessions: tuple[Session, ...] = ()
 
     def pool(self, name: str) -> Pool | None:
         return next((pool for pool in self.pools if pool.name == name), None)
+
+    def pool_of(self, guid: int) -> Pool | None:
+        return next((pool for pool in self.pools if pool.guid == guid), None)
+
+    def found(self, guid: int) -> Importable | None:
+        """The importable pool of that guid."""
+        return next((found for found in self.importable if found.guid == guid), None)
+
+    def detail(self, guid: int) -> PoolDetail | None:
+        return next((detail for detail in self.details if detail.guid == guid), None)
 
     def dataset(self, name: str) -> Dataset | None:
         return next((dataset for dataset in self.datasets if dataset.name == name), None)

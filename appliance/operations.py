@@ -4,14 +4,34 @@ from __future__ import annotations
 
 import msgspec
 
+from appliance.disks.wipe import WipeDisk
 from appliance.errors import Refused
 from appliance.operation import Operation
 from appliance.shares.accounts import CreateAccount, SetPassword
 from appliance.shares.smb import SetShare
+from appliance.zfs.checkpoints import DiscardCheckpoint, RewindCheckpoint, TakeCheckpoint
 from appliance.zfs.datasets import CreateDataset, UnlockDataset
+from appliance.zfs.ending import DestroyPool, ExportPool
+from appliance.zfs.importing import ImportPool
 from appliance.zfs.pools import CreatePool
+from appliance.zfs.upgrade import UpgradePool
 
-Registered = CreatePool | CreateDataset | UnlockDataset | CreateAccount | SetPassword | SetShare
+Registered = (
+    CreatePool
+    | CreateDataset
+    | UnlockDataset
+    | CreateAccount
+    | SetPassword
+    | SetShare
+    | ImportPool
+    | ExportPool
+    | DestroyPool
+    | TakeCheckpoint
+    | DiscardCheckpoint
+    | RewindCheckpoint
+    | UpgradePool
+    | WipeDisk
+)
 
 
 def decode_operation(text: str | bytes) -> Operation:

@@ -12,10 +12,11 @@ from typing import Literal
 import msgspec
 
 from appliance import command, names
-from appliance.errors import Reason
+from appliance.errors import Failed, Reason
 from appliance.facts import Dataset, Facts
 from appliance.operation import Operation, Plan, Step, Work, command_step
 from appliance.shares.accounts import PEOPLE
+from appliance.zfs import mounting
 
 # Why these: field-notes; recordsize(7) in zfsprops. Large records suit files that are written once and read whole.
 KEY_FILES = {"hex", "raw"}  # zfsprops(7), keyformat: what nobody types
@@ -151,6 +152,9 @@ class UnlockDataset(Operation, frozen=True, kw_only=True, forbid_unknown_fields=
 
         def mount(work: Work) -> None:
             for name in waiting:
+                place = next(member.mountpoint for member in facts.datasets if member.name == name)
+                if mounting.through_a_link(place):
+                    raise Failed(f"{name} would be mounted through a symbolic link at {place}, so it was left alone")
                 command.run(["zfs", "mount", "--", name], timeout=120)
                 work.note(f"Mounted {name}")
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from appliance import command
 from appliance.errors import Failed
-from appliance.facts import Dataset, Pool, Scan, Vdev
+from appliance.facts import Checkpoint, Dataset, Pool, Scan, Vdev
 
 ROLES = {"logs": "log", "l2cache": "cache", "spares": "spare", "special": "special", "dedup": "dedup"}
 COLUMNS = (
@@ -90,6 +90,14 @@ def scan(raw: Mapping[str, Any] | None) -> Scan | None:
     )
 
 
+def checkpoint(raw: Mapping[str, Any] | None) -> Checkpoint | None:
+    """The checkpoint of ``checkpoint_stats``; None where there is none."""
+    state = str((raw or {}).get("state", "")).lower()
+    if raw is None or state not in {"exists", "discarding"}:
+        return None
+    return Checkpoint(state, moment(raw.get("start_time")), number(raw.get("space")))
+
+
 def pools_from(status: Mapping[str, Any]) -> Iterator[Pool]:
     """The pools of a ``zpool status -j --json-int`` object."""
     for raw in (status.get("pools") or {}).values():
@@ -110,6 +118,7 @@ def pools_from(status: Mapping[str, Any]) -> Iterator[Pool]:
             size=size,
             allocated=used,
             free=max(size - used, 0),
+            checkpoint=checkpoint(raw.get("checkpoint_stats")),
         )
 
 

@@ -8,12 +8,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from appliance.disks.inventory import disks_from
-from appliance.facts import Account, Dataset, Disk, Pool, Share, Use, Vdev
+from appliance.facts import Account, Dataset, Disk, Importable, Pool, PoolDetail, Share, Use, Vdev
 from appliance.operation import Operation, as_json, checked_plan
 from appliance.zfs import status
 from tests.unit.made import dataset, disk, recorded, recorded_pool
 from web.inventory import store
-from web.inventory.models import AccountRow, DatasetRow, DiskRow, PoolRow, ShareRow
+from web.inventory.models import AccountRow, DatasetRow, DetailRow, DiskRow, ImportableRow, PoolRow, ShareRow
 from web.jobs import confirm
 from web.jobs.models import Job
 from web.system.state import READ
@@ -45,6 +45,8 @@ def put(
     disks: Iterable[Disk] | None = None,
     accounts: Iterable[str] | None = None,
     shares: Iterable[Share] | None = None,
+    importable: Iterable[Importable] | None = None,
+    details: Iterable[PoolDetail] | None = None,
 ) -> None:
     """Make the inventory say this, and that everything was read just now. What is not given stays."""
     changed = set()
@@ -58,6 +60,10 @@ def put(
         changed.add("disks")
     if shares is not None and store.replace(ShareRow, shares, lambda share: share.name.lower()):
         changed.add("shares")
+    if importable is not None and store.replace(ImportableRow, importable, lambda found: str(found.guid)):
+        changed.add("importable")
+    if details is not None and store.replace(DetailRow, details, lambda detail: str(detail.guid)):
+        changed.add("details")
     if accounts is not None and store.replace(
         AccountRow, [Account(name, 1000 + at) for at, name in enumerate(accounts)], lambda account: account.name
     ):
@@ -75,6 +81,8 @@ def recorded_box() -> Pool:
         disks=recorded_disks([pool]),
         accounts=["anna"],
         shares=[],
+        importable=[Importable("attic", 42, "ONLINE")],
+        details=[PoolDetail(pool.guid)],
     )
     return pool
 

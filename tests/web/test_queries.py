@@ -26,7 +26,8 @@ def queries(web, url: str) -> list[str]:
 def cost(web, count: int) -> dict[str, list[str]]:
     Job.objects.all().delete()
     rows.large_box(count)
-    web.get("/")  # whatever is remembered from page to page
+    for url in ("/", "/pools/1000/"):
+        web.get(url)  # whatever is remembered from page to page
     return {url: queries(web, url) for url in PAGES}
 
 

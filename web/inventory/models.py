@@ -78,6 +78,24 @@ class CachingRow(Row):
     kind = facts.Caching
 
 
+class ImportableRow(Row):
+    """A pool that could be brought in, as of the last look. ``key`` is its guid."""
+
+    kind = facts.Importable
+
+
+class DetailRow(Row):
+    """What is read of a pool before it ends. ``key`` is the pool's guid."""
+
+    kind = facts.PoolDetail
+
+
+class SessionRow(Row):
+    """Who has a share open. ``key`` is all of it."""
+
+    kind = facts.Session
+
+
 class Source(models.Model):
     """One thing that collectors read: when it was last read, whether that worked, and how often it has changed."""
 

@@ -12,7 +12,18 @@ from django.db.models import F
 from django.utils import timezone
 
 from appliance.facts import Facts
-from web.inventory.models import AccountRow, DatasetRow, DiskRow, PoolRow, Row, Source
+from web.inventory.models import (
+    AccountRow,
+    DatasetRow,
+    DetailRow,
+    DiskRow,
+    ImportableRow,
+    PoolRow,
+    Row,
+    SessionRow,
+    ShareRow,
+    Source,
+)
 
 
 def replace(model: type[Row], found: Iterable[Any], key: Callable[[Any], str], **columns: Callable[[Any], Any]) -> bool:
@@ -77,4 +88,8 @@ def facts() -> Facts:
         disks=tuple(row.fact for row in DiskRow.objects.order_by("key")),
         accounts=tuple(row.fact for row in AccountRow.objects.order_by("name")),
         zfs="missing" if missing else "present",
+        shares=tuple(row.fact for row in ShareRow.objects.order_by("name")),
+        importable=tuple(row.fact for row in ImportableRow.objects.order_by("name")),
+        details=tuple(row.fact for row in DetailRow.objects.all()),
+        sessions=tuple(row.fact for row in SessionRow.objects.order_by("key")),
     )

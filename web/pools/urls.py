@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from django.urls import path
 
-from web.pools import views, wizard
+from web.pools import moving, views, wizard
 
 urlpatterns = [
     path("", views.pools, name="pools"),
     path("new/", wizard.create, name="create_pool"),
     path("new/key/<str:name>/", wizard.key, name="new_key"),
     path("unlock/", views.unlock, name="unlock"),
+    path("bring-in/", moving.bring_in, name="bring_in"),
+    path("bring-in/look/", moving.look, name="look_for_pools"),
+    path("bring-in/<str:guid>/", moving.import_pool, name="import_pool"),
+    path("<str:key>/end/<str:act>/", moving.end, name="end_pool"),
     path("<str:key>/", views.pool, name="pool"),
 ]

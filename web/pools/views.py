@@ -13,6 +13,7 @@ from web import live
 from web.inventory import present
 from web.inventory.models import Activity, DatasetRow
 from web.jobs import confirm
+from web.pools import moving
 
 
 @require_GET
@@ -41,6 +42,7 @@ def pool(request: HttpRequest, key: str) -> HttpResponse:
             "folders": folders,
             "locked": [dataset for dataset in folders if dataset.locked and dataset.encryption_root == dataset.name],
             "activities": Activity.objects.filter(pool=card.pool.name)[:5],
+            "moving": moving.section(card.pool),
         }
 
     return live.respond(request, "pools/pool.html", build)
