@@ -24,6 +24,7 @@ from appliance.errors import Failed, LarderError, Refused, explain
 from appliance.facts import Facts
 from appliance.operations import Registered
 from appliance.reading import read_facts
+from appliance.zfs import damage, history
 
 LONGEST_REQUEST = 256 * 1024
 MOST_DISKS = 128
@@ -70,7 +71,25 @@ class ReadSmart(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fie
             names.by_id(path)
 
 
-Request = Run | Follow | Stop | ReadSmart
+class ReadDamage(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="verb", tag="read-damage"):
+    """Which files of a pool could not be repaired."""
+
+    pool: str
+
+    def __post_init__(self) -> None:
+        names.existing_pool(self.pool)
+
+
+class ReadHistory(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="verb", tag="read-history"):
+    """What was done to a pool, the latest lines."""
+
+    pool: str
+
+    def __post_init__(self) -> None:
+        names.existing_pool(self.pool)
+
+
+Request = Run | Follow | Stop | ReadSmart | ReadDamage | ReadHistory
 
 
 def decode(line: bytes) -> Request:
@@ -111,6 +130,10 @@ def answer(line: bytes, send: Callable[[dict[str, Any]], None], facts: Callable[
                 send({"outcome": {"stopping": execution.ask_to_stop(job)}})
             case ReadSmart(disks):
                 send({"facts": {path: smart_of(path) for path in disks}})
+            case ReadDamage(pool):
+                send({"facts": damage.read(pool)})
+            case ReadHistory(pool):
+                send({"facts": {"lines": history.read(pool)}})
     except Refused as refusal:
         send({"refused": [{"text": reason.text, "field": reason.field} for reason in refusal.reasons]})
     except Exception as error:

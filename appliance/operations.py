@@ -10,8 +10,12 @@ from appliance.shares.accounts import CreateAccount, SetPassword
 from appliance.shares.smb import SetShare
 from appliance.zfs.datasets import CreateDataset, UnlockDataset
 from appliance.zfs.pools import CreatePool
+from appliance.zfs.properties import SetPoolProperty
+from appliance.zfs.scrubs import PauseScrub, StartScrub, StopScrub
+from appliance.zfs.trims import StartTrim, StopTrim
 
-Registered = CreatePool | CreateDataset | UnlockDataset | CreateAccount | SetPassword | SetShare
+Life = StartScrub | PauseScrub | StopScrub | StartTrim | StopTrim | SetPoolProperty
+Registered = CreatePool | CreateDataset | UnlockDataset | CreateAccount | SetPassword | SetShare | Life
 
 
 def decode_operation(text: str | bytes) -> Operation:
