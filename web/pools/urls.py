@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from django.urls import path
+from django.urls import include, path
 
 from web.pools import views
 
@@ -11,4 +11,5 @@ urlpatterns = [
     path("new/", views.create, name="create_pool"),
     path("unlock/", views.unlock, name="unlock"),
     path("<str:key>/", views.pool, name="pool"),
+    path("<str:key>/", include("web.pools.life_urls")),
 ]

@@ -16,9 +16,10 @@ from appliance.zfs.datasets import UnlockDataset
 from appliance.zfs.pools import LAYOUT_NAMES, survival
 from web import live
 from web.inventory import present, store
-from web.inventory.models import Activity, DatasetRow
+from web.inventory.models import DatasetRow
 from web.inventory.present import Bay
 from web.jobs import confirm
+from web.pools import care_views
 from web.pools.forms import STEPS, DisksForm, LayoutForm, NameForm, OptionsForm, grouped, operation_from
 
 
@@ -103,7 +104,7 @@ def pool(request: HttpRequest, key: str) -> HttpResponse:
             "pool": card.pool,
             "folders": folders,
             "locked": [dataset for dataset in folders if dataset.locked and dataset.encryption_root == dataset.name],
-            "activities": Activity.objects.filter(pool=card.pool.name)[:5],
+            **care_views.context(card.pool),
         }
 
     return live.respond(request, "pools/pool.html", build)
