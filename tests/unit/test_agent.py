@@ -29,6 +29,12 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     "UnlockDataset": {"dataset": "tank/vault"},
     "CreateAccount": {"name": "berta"},
     "SetPassword": {"name": "anna"},
+    "StartScrub": {"pool": "tank"},
+    "PauseScrub": {"pool": "tank"},
+    "StopScrub": {"pool": "tank"},
+    "StartTrim": {"pool": "tank"},
+    "StopTrim": {"pool": "tank"},
+    "SetPoolProperty": {"pool": "tank", "name": "autotrim", "value": "on"},
     "SetShare": {"dataset": "tank/photos", "smb": True, "name": "photos", "users": ["anna"]},
 }
 REQUESTS: list[dict[str, Any]] = [
@@ -38,8 +44,11 @@ REQUESTS: list[dict[str, Any]] = [
     ),
     {"verb": "follow", "job": JOB},
     {"verb": "stop", "job": JOB},
+    {"verb": "read-damage", "pool": "tank"},
+    {"verb": "read-history", "pool": "tank"},
     {"verb": "read-smart", "disks": [path_of(1)]},
 ]
+READINGS = {"read-smart": "smartctl", "read-damage": "zpool", "read-history": "zpool"}
 
 
 def facts() -> Facts:
@@ -186,8 +195,8 @@ def test_a_request_spoiled_anywhere_gets_one_answer_and_runs_nothing_that_was_no
     path = data.draw(st.sampled_from(paths(request)))
     text = data.draw(st.text(max_size=60) | json_values)
     reply = final(with_value(request, path, text))
-    # Whatever still is of the grammar: a disk that may be asked about, or a job that the digest stops.
-    assert all(argv[0] == "smartctl" and request["verb"] == "read-smart" for argv in commands.ran)
+    # Whatever still is of the grammar: a disk or pool that may be asked about, or a job that the digest stops.
+    assert all(argv[0] == READINGS.get(request["verb"]) for argv in commands.ran)
     if "outcome" in reply:
         assert reply["outcome"].get("state", "unknown") in {"refused", "unknown"}
     commands.ran.clear()
