@@ -61,6 +61,11 @@ KNOWN: dict[str, Words] = {
     ),
 }
 
+WARNINGS = {
+    "autoreplace": "From then on, whatever disk is put in the place of a failed one is erased without a question, also one that holds somebody's files.",
+    "autoexpand": "When all disks of a group are larger, the pool grows at once. Smaller disks can then no longer replace them.",
+}
+
 
 def from_json(found: Mapping[str, Any]) -> Iterator[PoolProperties]:
     """The pools of a ``zpool get -j`` object with what was asked."""
@@ -121,8 +126,14 @@ class SetPoolProperty(PoolOperation, frozen=True, kw_only=True, forbid_unknown_f
             summary=f"{what}: {self.value or 'nothing'}. {KNOWN[self.name].meaning}",
             steps=(step,),
             identity=self.identity(facts),
+            warnings=(WARNINGS[self.name],) if self.grave else (),
             undo="It can be set back at any time.",
         )
+
+    @property
+    def grave(self) -> bool:
+        """Whether what it sets in motion later cannot be taken back, so that a person should see it before."""
+        return self.name in WARNINGS and self.value == "on"
 
     def happened(self, step: str, facts: Facts) -> bool:
         return facts.properties_of(self.pool).get(self.name) == self.value

@@ -131,6 +131,11 @@ def test_disks_that_were_never_trimmed_are_no_work(state):
     assert [work.kind for work in longwork.of_pool(raw)] == ["scrub"]
 
 
+@pytest.mark.parametrize("state", ["ACTIVE", "COMPLETE"])
+def test_a_trim_without_a_time_cannot_be_told_from_another_and_is_left_out(state):
+    assert [work.kind for work in longwork.of_pool(trimmed((state, 0, 1)))] == ["scrub"]
+
+
 def test_initializing_is_read_alike():
     raw = pool()
     for leaf in disks(raw):

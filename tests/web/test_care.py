@@ -203,11 +203,23 @@ def test_settings_are_said_in_plain_words(web, calm):
     assert page.form(of="comment").data["comment"] == "films"
 
 
-@pytest.mark.parametrize(("name", "value"), [("autotrim", "on"), ("autoexpand", "off"), ("autoreplace", "on")])
+@pytest.mark.parametrize(("name", "value"), [("autotrim", "on"), ("autoexpand", "off"), ("autoreplace", "off")])
 def test_a_switch_becomes_a_job(web, calm, name, value):
     put()
     assert web.post(SETTINGS, {"name": name, "value": value})["Location"] == SETTINGS
     assert operation() == {"kind": "SetPoolProperty", "pool": "tank", "name": name, "value": value}
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [("autoreplace", "erased without a question"), ("autoexpand", "grows at once")]
+)
+def test_what_cannot_be_taken_back_later_is_shown_before(web, calm, name, words):
+    put()
+    review = web.post(SETTINGS, {"name": name, "value": "on"})
+    assert words in text_of(review)
+    assert not Job.objects.exists()
+    web.post("/jobs/confirm/", Page(review).form("/jobs/confirm/").data)
+    assert operation() == {"kind": "SetPoolProperty", "pool": "tank", "name": name, "value": "on"}
 
 
 def test_a_note_becomes_a_job(web, calm):

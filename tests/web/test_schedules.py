@@ -113,6 +113,11 @@ def test_of_two_pools_only_one_is_begun_at_a_time():
     assert look(tank(work()), ended, at=NIGHT + timedelta(hours=3)) == ["StartScrub tank"]
 
 
+def test_no_pool_is_begun_while_another_is_rebuilding():
+    other = tank(work("running", kind="resilver", days=0), name="attic", guid=7)
+    assert look(tank(work()), other) == []
+
+
 def test_solid_state_disks_are_trimmed_by_the_schedule():
     one = tank(work(days=1), work(kind="trim"), can_trim=True)
     with time_machine.travel(NIGHT, tick=False):

@@ -229,6 +229,8 @@ def settings(request: HttpRequest, key: str) -> HttpResponse:
             if name not in {"autotrim", "autoexpand", "autoreplace", "comment"}:
                 raise Refused("That cannot be set here.")
             operation = SetPoolProperty(pool=pool.name, name=name, value=value)  # type: ignore[arg-type]  # looked at above
+            if operation.grave:
+                return confirm.review(request, operation, back=back)
         except Refused as refusal:
             if name != "comment":
                 return render(request, "jobs/refused.html", {"reasons": refusal.reasons, "back": back}, status=409)

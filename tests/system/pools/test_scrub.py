@@ -97,7 +97,9 @@ def set_on(appliance) -> list[str]:
 def test_settings_of_the_pool_are_changed_by_its_page(appliance, visitor, tank):
     page = f"{tank}settings/"
     visitor.wait_until(page, "Grow when all disks of a group are larger", timeout=60)
-    press(visitor, page, page, name="autoexpand", value="on")
+    review = press(visitor, page, page, name="autoexpand", value="on")
+    assert "grows at once" in review.words
+    visitor.confirm(review)
     press(visitor, page, page, name="comment", comment="Anna's films")
     wait_for("both to be set", lambda: set_on(appliance) == ["on", "Anna's films"], timeout=90)
     assert 'value="Anna&#x27;s films"' in visitor.wait_until(page, "Switch off", timeout=60).text
