@@ -51,8 +51,11 @@ def leaves(node: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def can_trim(raw: Mapping[str, Any]) -> bool:
-    """Whether a disk says that it can be trimmed; ZFS leaves the answer out where it has not asked it."""
-    return any(leaf.get("trim_notsup") == 0 for leaf in leaves(raw))
+    """Whether a disk says that it can be trimmed: ZFS tells its state of trimming of no other."""
+    return any(
+        leaf.get("trim_notsup") in (0, "0") or ("trim_notsup" not in leaf and "trim_state" in leaf)
+        for leaf in leaves(raw)
+    )
 
 
 def of_pool(raw: Mapping[str, Any]) -> tuple[LongWork, ...]:

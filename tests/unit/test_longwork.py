@@ -143,11 +143,18 @@ def test_initializing_is_read_alike():
     assert only(raw, "initialize").percent == 25
 
 
-@pytest.mark.parametrize(("said", "can"), [(0, True), (1, False), (None, False), ("0", False)])
+@pytest.mark.parametrize(("said", "can"), [(0, True), ("0", True), (1, False), (None, False)])
 def test_whether_disks_can_be_trimmed_is_what_they_say(said, can):
     raw = pool()
     disks(raw)[0]["trim_notsup"] = said
     assert longwork.can_trim(raw) is can
+
+
+def test_a_disk_whose_trimming_has_a_state_can_be_trimmed():
+    raw = pool()
+    assert not longwork.can_trim(raw)
+    disks(raw)[0]["trim_state"] = "UNTRIMMED"
+    assert longwork.can_trim(raw)
 
 
 def test_it_asks_zpool_for_what_it_leaves_out_by_itself(commands):
