@@ -25,7 +25,7 @@ from appliance.facts import Facts
 from appliance.operations import Registered
 from appliance.reading import read_facts
 from appliance.shares import leaving
-from appliance.zfs import importable
+from appliance.zfs import damage, history, importable
 
 LONGEST_REQUEST = 256 * 1024
 MOST_DISKS = 128
@@ -80,7 +80,25 @@ class ReadSessions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_
     """Who has which share open."""
 
 
-Request = Run | Follow | Stop | ReadSmart | LookForPools | ReadSessions
+class ReadDamage(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="verb", tag="read-damage"):
+    """Which files of a pool could not be repaired."""
+
+    pool: str
+
+    def __post_init__(self) -> None:
+        names.existing_pool(self.pool)
+
+
+class ReadHistory(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="verb", tag="read-history"):
+    """What was done to a pool, the latest lines."""
+
+    pool: str
+
+    def __post_init__(self) -> None:
+        names.existing_pool(self.pool)
+
+
+Request = Run | Follow | Stop | ReadSmart | LookForPools | ReadSessions | ReadDamage | ReadHistory
 
 
 def decode(line: bytes) -> Request:
@@ -125,6 +143,10 @@ def answer(line: bytes, send: Callable[[dict[str, Any]], None], facts: Callable[
                 send({"facts": msgspec.to_builtins(importable.look())})
             case ReadSessions():
                 send({"facts": msgspec.to_builtins(leaving.read_sessions())})
+            case ReadDamage(pool):
+                send({"facts": damage.read(pool)})
+            case ReadHistory(pool):
+                send({"facts": {"lines": history.read(pool)}})
     except Refused as refusal:
         send({"refused": [{"text": reason.text, "field": reason.field} for reason in refusal.reasons]})
     except Exception as error:

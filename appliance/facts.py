@@ -56,12 +56,40 @@ class Scan:
     issued: int
     errors: int
     repaired: int = 0
+    skipped: int = 0  # of to_examine, what was freed meanwhile
 
     @property
     def percent(self) -> int:
         if self.state == "finished":
             return 100
-        return min(99, self.issued * 100 // self.to_examine) if self.to_examine else 0
+        total = self.to_examine - self.skipped
+        return min(99, self.issued * 100 // total) if total > 0 else 0
+
+
+@dataclass(frozen=True)
+class LongWork:
+    """Work that the kernel carries on by itself, whoever started it; ``done`` and ``total`` in bytes."""
+
+    kind: str  # scrub, resilver, expand, remove, trim, initialize
+    state: str  # running, paused, waiting, finished, stopped
+    started: datetime | None
+    ended: datetime | None
+    done: int
+    total: int
+    looked: int = 0  # bytes that a scan has found in its first pass, before it reads them
+    errors: int = 0  # what could not be repaired
+    repaired: int = 0  # bytes put right (scrub) or written anew (resilver)
+    subject: str = ""  # the vdev it is about, where it is not the whole pool
+
+    @property
+    def under_way(self) -> bool:
+        return self.state in {"running", "paused", "waiting"}
+
+    @property
+    def percent(self) -> int:
+        if self.state == "finished":
+            return 100
+        return max(0, min(99, self.done * 100 // self.total)) if self.total > 0 else 0
 
 
 @dataclass(frozen=True)
@@ -87,6 +115,8 @@ class Pool:
     allocated: int = 0
     free: int = 0
     checkpoint: Checkpoint | None = None
+    work: tuple[LongWork, ...] = ()
+    can_trim: bool = False  # whether some of its disks can be told which blocks are free
 
     def devices(self) -> Iterator[Vdev]:
         for vdev in self.vdevs:
@@ -101,6 +131,15 @@ class Pool:
                 broken = sum(child.state not in {"ONLINE", "DEGRADED"} for child in vdev.children)
                 spare.append(vdev.parity - broken)
         return max(min(spare, default=0), 0)
+
+
+@dataclass(frozen=True)
+class PoolProperties:
+    """What is set on a pool, as ``zpool get`` spells it; hostile text where it is free (``comment``)."""
+
+    name: str
+    guid: int
+    values: dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -302,6 +341,7 @@ class Facts:
     importable: tuple[Importable, ...] = ()  # as of the last look; nobody looks unless asked
     details: tuple[PoolDetail, ...] = ()
     sessions: tuple[Session, ...] = ()
+    properties: tuple[PoolProperties, ...] = ()
 
     def pool(self, name: str) -> Pool | None:
         return next((pool for pool in self.pools if pool.name == name), None)
@@ -315,6 +355,10 @@ class Facts:
 
     def detail(self, guid: int) -> PoolDetail | None:
         return next((detail for detail in self.details if detail.guid == guid), None)
+
+    def properties_of(self, pool: str) -> dict[str, str]:
+        """What is set on that pool; empty where it is not known."""
+        return next((found.values for found in self.properties if found.name == pool), {})
 
     def dataset(self, name: str) -> Dataset | None:
         return next((dataset for dataset in self.datasets if dataset.name == name), None)

@@ -14,16 +14,14 @@ from appliance.zfs.datasets import CreateDataset, UnlockDataset
 from appliance.zfs.ending import DestroyPool, ExportPool
 from appliance.zfs.importing import ImportPool
 from appliance.zfs.pools import CreatePool
+from appliance.zfs.properties import SetPoolProperty
+from appliance.zfs.scrubs import PauseScrub, StartScrub, StopScrub
+from appliance.zfs.trims import StartTrim, StopTrim
 from appliance.zfs.upgrade import UpgradePool
 
-Registered = (
-    CreatePool
-    | CreateDataset
-    | UnlockDataset
-    | CreateAccount
-    | SetPassword
-    | SetShare
-    | ImportPool
+Life = StartScrub | PauseScrub | StopScrub | StartTrim | StopTrim | SetPoolProperty
+Moving = (
+    ImportPool
     | ExportPool
     | DestroyPool
     | TakeCheckpoint
@@ -32,6 +30,7 @@ Registered = (
     | UpgradePool
     | WipeDisk
 )
+Registered = CreatePool | CreateDataset | UnlockDataset | CreateAccount | SetPassword | SetShare | Life | Moving
 
 
 def decode_operation(text: str | bytes) -> Operation:

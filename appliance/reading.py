@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 from appliance.disks import inventory
-from appliance.facts import Facts
+from appliance.errors import Failed
+from appliance.facts import Facts, PoolProperties
 from appliance.shares import accounts, smb
-from appliance.zfs import status
+from appliance.zfs import properties, status
+
+
+def pool_properties() -> tuple[PoolProperties, ...]:
+    """What is set on the pools; nothing where that cannot be read, which must not keep other changes from being made."""
+    try:
+        return properties.read()
+    except Failed:
+        return ()
 
 
 def read_facts() -> Facts:
@@ -13,4 +22,11 @@ def read_facts() -> Facts:
     if not status.loaded():
         return Facts(disks=inventory.read(()), accounts=accounts.read(), zfs="missing", shares=smb.configured())
     pools = status.read_pools()
-    return Facts(pools, status.read_datasets(), inventory.read(pools), accounts.read(), shares=smb.configured())
+    return Facts(
+        pools,
+        status.read_datasets(),
+        inventory.read(pools),
+        accounts.read(),
+        shares=smb.configured(),
+        properties=pool_properties(),
+    )

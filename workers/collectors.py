@@ -7,7 +7,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Iterable
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from django.utils import timezone
 
@@ -17,19 +17,20 @@ from appliance.disks import smart
 from appliance.errors import LarderError, explain
 from appliance.facts import Disk, Pool, Service
 from appliance.shares import accounts, smb
-from appliance.zfs import kstat, status
+from appliance.zfs import kstat, properties, status
 from web.inventory import store
 from web.inventory.models import (
     AccountRow,
-    Activity,
     CachingRow,
     DatasetRow,
     DiskRow,
     PoolRow,
+    PropertiesRow,
     ServiceRow,
     ShareRow,
     Source,
 )
+from workers import activities, reports
 from workers.celery import app
 from workers.turns import Turns
 
@@ -101,21 +102,31 @@ def read_all() -> None:
         store.checked("zfs", changed=False, error="" if loaded else ZFS_MISSING)
         found.extend(status.read_pools() if loaded else ())
         changed = store.replace(PoolRow, found, lambda pool: str(pool.guid))
-        return activities(found) or changed
+        return activities.follow(found) or changed
+
+    def pool_properties() -> bool:
+        now = properties.read() if status.loaded() else ()
+        return store.replace(PropertiesRow, now, lambda pool: str(pool.guid))
 
     def datasets() -> bool:
         now = status.read_datasets() if status.loaded() else ()
         return store.replace(DatasetRow, now, lambda dataset: str(dataset.guid), pool=lambda dataset: dataset.pool)
 
+    stale = False
     if not source("pools", pools):
         # Without its pool a disk in use would look like one that merely holds old data.
         found[:] = [row.fact for row in PoolRow.objects.all()]
+        stale = True
+    source("properties", pool_properties)
     source("datasets", datasets)
     source("disks", lambda: store.replace(DiskRow, disk_inventory.read(found), disk_key))
     source("services", lambda: store.replace(ServiceRow, services(), lambda service: service.unit))
     source("shares", lambda: store.replace(ShareRow, smb.configured(), lambda share: share.name.lower()))
     source("accounts", lambda: store.replace(AccountRow, accounts.read(), lambda account: account.name))
     source("addresses", addresses)
+    if not stale:
+        # Last: an agent that is slow to name damaged files keeps no facts waiting.
+        source("reports", lambda: reports.keep(found))
 
 
 reading = Turns(read_all)
@@ -158,48 +169,6 @@ def addresses() -> bool:
     beside.write_text(lines)
     beside.replace(file)
     return True
-
-
-def activities(pools: Iterable[Pool]) -> bool:
-    """Follow scrubs and resilvers by their statistics, whoever started them."""
-    now, seen, changed = timezone.now(), set(), False
-    known = {row.key: row for row in Activity.objects.all()}
-    for pool in pools:
-        if pool.scan is None:
-            continue
-        scan = pool.scan
-        key = f"{pool.guid}-{scan.kind}-{int(scan.started.timestamp())}"
-        seen.add(key)
-        before = known.get(key)
-        if before and (before.state, before.issued) == (scan.state, scan.issued):
-            continue
-        rate = speed(before, scan.issued, now) if before else 0.0
-        left = int((scan.to_examine - scan.issued) / rate) if rate > 0 and scan.state == "scanning" else None
-        Activity.objects.update_or_create(
-            key=key,
-            defaults={
-                "pool": pool.name,
-                "kind": scan.kind,
-                "state": scan.state,
-                "percent": scan.percent,
-                "started": scan.started,
-                "seen": now,
-                "issued": scan.issued,
-                "rate": rate,
-                "left": left,
-            },
-        )
-        changed = True
-    gone = set(known) - seen
-    Activity.objects.filter(key__in=gone).delete()
-    return changed or bool(gone)
-
-
-def speed(before: Activity, issued: int, now: datetime) -> float:
-    """Bytes a second, smoothed so that the time left does not jump."""
-    seconds = max((now - before.seen).total_seconds(), 0.1)
-    latest = max(issued - before.issued, 0) / seconds
-    return latest if not before.rate else 0.7 * before.rate + 0.3 * latest
 
 
 @app.task(name="workers.temperatures")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from workers import collectors, spool
+from workers import collectors, schedules, spool
 from workers.celery import app
 from workers.run_job import send_waiting
 
@@ -23,5 +23,7 @@ def tick() -> None:
             collectors.collect.delay()
         if collectors.due("temperatures", collectors.TEMPERATURES_EVERY):
             collectors.temperatures.delay()
+        if schedules.due():
+            schedules.look()
     finally:
         _ticking.release()

@@ -14,6 +14,8 @@ from typing import Any
 from appliance import command
 from appliance.errors import Failed
 from appliance.facts import Checkpoint, Dataset, Pool, Scan, Vdev
+from appliance.zfs import longwork
+from appliance.zfs.longwork import moment, number
 
 ROLES = {"logs": "log", "l2cache": "cache", "spares": "spare", "special": "special", "dedup": "dedup"}
 COLUMNS = (
@@ -38,20 +40,6 @@ def parse(text: str, what: str) -> dict[str, Any]:
     except ValueError as error:
         raise Failed(f"{what} printed something that is not JSON", text[:200]) from error
     return found if isinstance(found, dict) else {}
-
-
-def moment(seconds: object) -> datetime | None:
-    """A time since 1970; None for none, and for one beyond any calendar (a foreign pool may say anything)."""
-    if not isinstance(seconds, int) or seconds <= 0:
-        return None
-    try:
-        return datetime.fromtimestamp(seconds, UTC)
-    except (OverflowError, ValueError, OSError):
-        return None
-
-
-def number(value: object) -> int:
-    return value if isinstance(value, int) else 0
 
 
 def vdev(raw: Mapping[str, Any], role: str = "normal") -> Vdev:
@@ -87,6 +75,7 @@ def scan(raw: Mapping[str, Any] | None) -> Scan | None:
         issued=number(raw.get("issued")),
         errors=number(raw.get("errors")),
         repaired=number(raw.get("processed")),
+        skipped=number(raw.get("skipped")),
     )
 
 
@@ -119,6 +108,8 @@ def pools_from(status: Mapping[str, Any]) -> Iterator[Pool]:
             allocated=used,
             free=max(size - used, 0),
             checkpoint=checkpoint(raw.get("checkpoint_stats")),
+            work=longwork.of_pool(raw),
+            can_trim=longwork.can_trim(raw),
         )
 
 
@@ -157,7 +148,8 @@ def datasets_from(listing: Mapping[str, Any]) -> Iterator[Dataset]:
 
 def read_pools() -> tuple[Pool, ...]:
     """Every imported pool, now. Raises Failed (also when the module is missing)."""
-    result = command.run(["zpool", "status", "-j", "--json-int"], timeout=20)
+    # -t and -i: how far trimming and initializing are, which it leaves out otherwise.
+    result = command.run(["zpool", "status", "-j", "--json-int", "-t", "-i"], timeout=20)
     return tuple(pools_from(parse(result.stdout, "zpool status"))) if result.stdout.strip() else ()
 
 

@@ -29,6 +29,12 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     "UnlockDataset": {"dataset": "tank/vault"},
     "CreateAccount": {"name": "berta"},
     "SetPassword": {"name": "anna"},
+    "StartScrub": {"pool": "tank"},
+    "PauseScrub": {"pool": "tank"},
+    "StopScrub": {"pool": "tank"},
+    "StartTrim": {"pool": "tank"},
+    "StopTrim": {"pool": "tank"},
+    "SetPoolProperty": {"pool": "tank", "name": "autotrim", "value": "on"},
     "SetShare": {"dataset": "tank/photos", "smb": True, "name": "photos", "users": ["anna"]},
     "ImportPool": {"guid": 4958685680270539150, "name": "attic"},
     "ExportPool": {"pool": "tank", "guid": 4958685680270539150},
@@ -48,8 +54,11 @@ REQUESTS: list[dict[str, Any]] = [
     {"verb": "stop", "job": JOB},
     {"verb": "look-for-pools"},
     {"verb": "read-sessions"},
+    {"verb": "read-damage", "pool": "tank"},
+    {"verb": "read-history", "pool": "tank"},
     {"verb": "read-smart", "disks": [path_of(1)]},
 ]
+READINGS = {"read-smart": "smartctl", "read-damage": "zpool", "read-history": "zpool"}
 
 LOOKS = [["zpool", "import", "-d", "/dev/disk/by-id"], ["zpool", "import", "-D", "-d", "/dev/disk/by-id"]]
 
@@ -201,7 +210,7 @@ def test_a_request_spoiled_anywhere_gets_one_answer_and_runs_nothing_that_was_no
     reply = final(with_value(request, path, text))
     # Whatever still is of the grammar: something that may be asked about, or a job that the digest stops. Only read.
     for argv in commands.ran:
-        assert argv[0] in {"smartctl", "smbstatus"} or argv in LOOKS, argv
+        assert argv[0] in {"smbstatus", READINGS.get(request["verb"])} or argv in LOOKS, argv
         assert request["verb"] == "run" or argv[0] == "zpool" or request["verb"].startswith("read-")
     if "outcome" in reply:
         assert reply["outcome"].get("state", "unknown") in {"refused", "unknown"}

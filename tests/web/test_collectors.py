@@ -5,26 +5,23 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
-from dataclasses import replace
-from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.utils import timezone
 
 from appliance import client, command, places
 from appliance.disks import inventory as disk_inventory
 from appliance.errors import Failed
-from appliance.facts import Account, Caching, Pool, Scan
+from appliance.facts import Account, Caching, PoolProperties
 from appliance.shares import accounts, smb
-from appliance.zfs import kstat, status
+from appliance.zfs import kstat, properties, status
 from tests.unit.made import disk, recorded, recorded_pool
 from tests.web import rows
 from web.inventory import store
-from web.inventory.models import AccountRow, Activity, CachingRow, DatasetRow, DiskRow, PoolRow, ServiceRow, Source
+from web.inventory.models import AccountRow, CachingRow, DatasetRow, DiskRow, PoolRow, ServiceRow, Source
 from workers import collectors
 
-SOURCES = {"pools", "datasets", "disks", "services", "shares", "accounts", "addresses"}
+SOURCES = {"pools", "properties", "reports", "datasets", "disks", "services", "shares", "accounts", "addresses"}
 IP = json.dumps([{"addr_info": [{"local": "192.168.1.10"}, {"local": "fd00::10"}]}, {}])
 SYSTEMD = "Id=smbd.service\nLoadState=loaded\nActiveState=active\nUnitFileState=enabled\n\nId=netatalk.service\nLoadState=not-found\nActiveState=inactive\n"
 
@@ -40,6 +37,9 @@ def system(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     monkeypatch.setattr(command, "run", run)
     monkeypatch.setattr(status, "loaded", lambda: True)
     monkeypatch.setattr(status, "read_pools", lambda: (recorded_pool(),))
+    monkeypatch.setattr(
+        properties, "read", lambda: (PoolProperties("tank", recorded_pool().guid, {"autotrim": "off"}),)
+    )
     monkeypatch.setattr(status, "read_datasets", lambda: tuple(status.datasets_from(recorded("zfs-list-2.3.9.json"))))
     monkeypatch.setattr(disk_inventory, "read", rows.recorded_disks)
     monkeypatch.setattr(accounts, "read", lambda: (Account("anna", 1001),))
@@ -79,6 +79,7 @@ BREAKABLE = {
     "datasets": (status, "read_datasets"),
     "disks": (disk_inventory, "read"),
     "accounts": (accounts, "read"),
+    "properties": (properties, "read"),
     "shares": (smb, "configured"),
     "services": (collectors, "services"),
 }
@@ -96,7 +97,7 @@ def test_one_broken_source_keeps_what_it_knew_and_silences_no_other(system, monk
     collectors.collect_now()
     assert set(errors()) == {broken}
     now: dict[str, Any] = dict(Source.objects.values_list("name", "checked"))
-    assert all(now[name] > before[name] for name in SOURCES)
+    assert all(now[name] > before[name] for name in SOURCES - ({"reports"} if broken == "pools" else set()))
     assert [model.objects.count() for model in (PoolRow, DatasetRow, DiskRow, AccountRow)] == counts
 
 
@@ -166,37 +167,6 @@ def test_the_addresses_of_the_box_are_written_for_the_check_of_names(system):
     written = file.stat().st_ino
     collectors.collect_now()
     assert file.stat().st_ino == written
-
-
-# --- long work of the kernel ----------------------------------------------------------------------------------
-def scrub(issued: int = 0, state: str = "scanning") -> Pool:
-    return replace(recorded_pool(), scan=Scan("scrub", state, rows.LONG_AGO, None, 1000, issued, issued, 0))
-
-
-def test_a_scrub_is_followed_whoever_started_it():
-    assert collectors.activities([scrub(100)])
-    row = Activity.objects.get()
-    assert (row.pool, row.kind, row.state, row.percent, row.left) == ("tank", "scrub", "scanning", 10, None)
-    Activity.objects.update(seen=timezone.now() - timedelta(seconds=10))
-    assert collectors.activities([scrub(200)])
-    row.refresh_from_db()
-    assert row.percent == 20
-    assert 7 <= row.rate <= 11
-    assert row.left is not None
-    assert 70 <= row.left <= 115
-
-
-def test_a_scrub_that_stands_still_changes_nothing():
-    collectors.activities([scrub(100)])
-    assert not collectors.activities([scrub(100)])
-
-
-def test_a_scrub_that_ended_is_kept_and_one_of_a_pool_that_is_gone_is_not():
-    collectors.activities([scrub(100)])
-    assert collectors.activities([scrub(1000, "finished")])
-    assert Activity.objects.get().percent == 100
-    assert collectors.activities([])
-    assert not Activity.objects.exists()
 
 
 # --- temperatures ---------------------------------------------------------------------------------------------

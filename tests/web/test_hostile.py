@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -13,8 +14,9 @@ from tests.unit.made import dataset, disk
 from tests.web import rows
 from tests.web.conftest import ADDRESS, PASSWORD
 from tests.web.reading import Page, assert_nothing_inline
-from web.inventory.models import Activity, Event, Progress
+from web.inventory.models import Activity, Event, HistoryLine, Progress, PropertiesRow
 from web.jobs.models import Job
+from web.pools.models import WorkReport
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -66,8 +68,19 @@ def box(calm, text: str) -> str:
     rows.job(state=Job.State.FAILED, title=text[:300], subject=f"{text}/photos"[:300], kind="SetShare", text=text)
     Progress.objects.create(job=job.pk, percent=1, phrase=text[:300])
     Activity.objects.create(
-        key="a", pool=text[:255], kind="scrub", state="scanning", started=timezone.now(), seen=timezone.now()
+        key="a", pool=text[:255], pool_key="1000", kind="scrub", state="running", seen=timezone.now(), phrase=text[:120]
     )
+    WorkReport.objects.create(
+        key="b", pool_key="1000", pool=text, kind="scrub", outcome="finished", damaged=1, files=[text], wear=[[text, 1, 2, 3]], subject=text[:255]
+    )  # fmt: skip
+    for kind in ("command", "noted"):
+        HistoryLine.objects.create(pool_key="1000", number=1, at=timezone.now(), kind=kind, text=text, by=text[:120])
+    values = {"comment": text, "failmode": text, "autotrim": "on"}
+    PropertiesRow.objects.create(key="1000", name="x", facts=json.dumps({"name": "x", "guid": 1000, "values": values}))
+    Event.objects.create(
+        file="2.json", source="zed", kind=f"sysevent.fs.zfs.{text}"[:120], subject=text[:255], received=timezone.now(),
+        fields={"ZEVENT_VDEV_PATH": text, "ZEVENT_VDEV_READ_ERRORS": text},
+    )  # fmt: skip
     Event.objects.create(
         file="1.json",
         source="smartd",
@@ -84,7 +97,7 @@ def test_on_every_page_it_is_text(web, box, text):
     wizard = "/pools/new/?name=tank&step="
     chosen = f"disks={disk(2).path}&layout=stripe-1"
     urls = [
-        "/", "/pools/", "/pools/1000/", "/disks/", *(f"/disks/{disk(number).path.rsplit('/')[-1]}/" for number in range(1, 5)), "/disks/sdx/",
+        "/", "/pools/", "/pools/1000/", "/pools/1000/reports/", "/pools/1000/history/?show=all", "/pools/1000/events/", "/pools/1000/settings/", "/pools/1000/schedule/scrub/", "/disks/", *(f"/disks/{disk(number).path.rsplit('/')[-1]}/" for number in range(1, 5)), "/disks/sdx/",
         "/folders/", "/folders/1/", "/folders/2/", "/folders/2/share/", "/folders/3/", "/folders/new/", "/people/", "/jobs/", f"/jobs/{box}/",
         f"{wizard}disks", f"{wizard}layout&{chosen}", f"{wizard}extras&{chosen}", f"{wizard}options&{chosen}", f"{wizard}review&{chosen}", "/jobs/?part=live", "/?part=live",
     ]  # fmt: skip
@@ -128,6 +141,11 @@ def test_in_a_form_it_is_text(web, box, text):
         ),
         web.post("/account/password/", {"old_password": text, "new_password1": text, "new_password2": text}),
         web.post(f"/jobs/{box}/acknowledge/", {"next": text}),
+        web.post("/pools/1000/scrub/", {"act": text}),
+        web.post("/pools/1000/trim/", {"act": text}),
+        web.post("/pools/1000/schedule/scrub/", {"every": text, "first": text, "last": text, "inside": text}),
+        web.post("/pools/1000/settings/", {"name": text, "value": text}),
+        web.post("/pools/1000/settings/", {"name": "comment", "comment": text}),
     ]
     for response in answers:
         assert response.status_code in {302, 400, 409}

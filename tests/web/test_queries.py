@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from tests.web import rows
 from web.jobs.models import Job
 
-PAGES = ["/", "/pools/", "/pools/1000/", "/disks/", "/disks/ata-D_0_a/", "/folders/", "/people/", "/jobs/", "/jobs/?page=1&part=live", "/?part=live", "/pools/new/?name=new&step=disks", "/pools/new/?name=new&step=layout"]  # fmt: skip
+PAGES = ["/", "/pools/", "/pools/1000/", "/disks/", "/disks/ata-D_0_a/", "/folders/", "/people/", "/jobs/", "/jobs/?page=1&part=live", "/?part=live", "/pools/new/?name=new&step=disks", "/pools/new/?name=new&step=layout", "/pools/1000/reports/", "/pools/1000/history/", "/pools/1000/events/", "/pools/1000/schedule/scrub/", "/pools/1000/settings/"]  # fmt: skip
 MOST = 20
 
 
@@ -26,7 +26,7 @@ def queries(web, url: str) -> list[str]:
 def cost(web, count: int) -> dict[str, list[str]]:
     Job.objects.all().delete()
     rows.large_box(count)
-    for url in ("/", "/pools/1000/"):
+    for url in ("/", "/pools/1000/", "/pools/1000/history/"):
         web.get(url)  # whatever is remembered from page to page
     return {url: queries(web, url) for url in PAGES}
 

@@ -15,7 +15,7 @@ from tests.web import rows
 from tests.web.reading import text_of
 from web.inventory.models import Progress, Source
 from web.jobs.models import Job
-from workers import collectors, run_job, spool, tick
+from workers import collectors, run_job, schedules, spool, tick
 from workers.celery import TOKEN
 
 State = Job.State
@@ -252,8 +252,10 @@ def test_a_tick_takes_in_sends_and_reads_only_what_is_due(monkeypatch):
     monkeypatch.setattr(tick, "send_waiting", lambda: done.append("jobs"))
     monkeypatch.setattr(collectors.collect, "delay", lambda: done.append("facts"))
     monkeypatch.setattr(collectors.temperatures, "delay", lambda: done.append("temperatures"))
+    monkeypatch.setattr(schedules, "due", lambda: not done.count("schedules") and len(done) > 3)
+    monkeypatch.setattr(schedules, "look", lambda: done.append("schedules"))
     tick.tick()
-    assert done == ["spool", "jobs", "facts", "temperatures"]
+    assert done == ["spool", "jobs", "facts", "temperatures", "schedules"]
     for name in ("pools", "temperatures"):
         Source.objects.create(name=name, checked=timezone.now())
     done.clear()

@@ -11,6 +11,7 @@ import msgspec
 from django.db import models
 
 from appliance import facts
+from appliance.zfs import activities
 
 
 class Row(models.Model):
@@ -37,6 +38,12 @@ class PoolRow(Row):
     """``key`` is the pool's guid."""
 
     kind = facts.Pool
+
+
+class PropertiesRow(Row):
+    """What is set on a pool. ``key`` is the pool's guid."""
+
+    kind = facts.PoolProperties
 
 
 class DatasetRow(Row):
@@ -111,21 +118,39 @@ class Source(models.Model):
 
 
 class Activity(models.Model):
-    """Long work of the kernel, whoever started it. ``left`` is in seconds, null while it cannot be told."""
+    """Long work of the kernel, whoever started it (``appliance/zfs/activities.py``). ``left`` in seconds, null while it
+    cannot be told; ``samples`` is what its pace is reckoned from. Rows of ended work stay as long as ZFS tells of it."""
 
     key = models.CharField(max_length=120, primary_key=True)
     pool = models.CharField(max_length=255)
+    pool_key = models.CharField(max_length=40, default="", db_index=True)
     kind = models.CharField(max_length=20)
     state = models.CharField(max_length=20)
     percent = models.PositiveSmallIntegerField(default=0)
-    started = models.DateTimeField()
+    started = models.DateTimeField(null=True)
+    ended = models.DateTimeField(null=True)
     seen = models.DateTimeField()
-    issued = models.PositiveBigIntegerField(default=0)
+    done = models.PositiveBigIntegerField(default=0)
+    total = models.PositiveBigIntegerField(default=0)
     rate = models.FloatField(default=0)
     left = models.PositiveIntegerField(null=True)
+    phrase = models.CharField(max_length=120, default="")
+    subject = models.CharField(max_length=255, default="")
+    settled = models.BooleanField(default=False)  # its end was seen more than once
+    samples = models.TextField(default="[]")
+
+    UNDER_WAY = ("running", "paused", "waiting")
 
     def __str__(self) -> str:
-        return f"{self.kind} of {self.pool}"
+        return self.title
+
+    @property
+    def title(self) -> str:
+        return activities.title(self.kind, self.pool)
+
+    @property
+    def under_way(self) -> bool:
+        return self.state in self.UNDER_WAY
 
 
 class Progress(models.Model):
@@ -155,3 +180,21 @@ class Event(models.Model):
 
     def __str__(self) -> str:
         return f"{self.source} {self.kind}"
+
+
+class HistoryLine(models.Model):
+    """A line of a pool's history, as it was read when somebody last looked at it. ``number`` counts from the oldest."""
+
+    pool_key = models.CharField(max_length=40)
+    number = models.PositiveIntegerField()
+    at = models.DateTimeField()
+    kind = models.CharField(max_length=20)
+    text = models.TextField()
+    by = models.CharField(max_length=120, default="")
+
+    class Meta:
+        ordering = ("-number",)
+        indexes = (models.Index(fields=["pool_key", "number"], name="history_of_pool"),)
+
+    def __str__(self) -> str:
+        return self.text

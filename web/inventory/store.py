@@ -19,6 +19,7 @@ from web.inventory.models import (
     DiskRow,
     ImportableRow,
     PoolRow,
+    PropertiesRow,
     Row,
     SessionRow,
     ShareRow,
@@ -79,6 +80,11 @@ def claim_refresh(name: str, *, not_since: datetime) -> bool:
     return bool(stale.update(requested=timezone.now()))
 
 
+def history_source(pool_key: str) -> str:
+    """The name under which reading a pool's history is noted."""
+    return f"history-{pool_key}"[:40]
+
+
 def facts() -> Facts:
     """What the inventory says, for checking and planning in a page. A constant number of queries."""
     missing = Source.objects.filter(name="zfs").exclude(error="").exists()
@@ -92,4 +98,5 @@ def facts() -> Facts:
         importable=tuple(row.fact for row in ImportableRow.objects.order_by("name")),
         details=tuple(row.fact for row in DetailRow.objects.all()),
         sessions=tuple(row.fact for row in SessionRow.objects.order_by("key")),
+        properties=tuple(row.fact for row in PropertiesRow.objects.order_by("name")),
     )

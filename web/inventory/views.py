@@ -105,7 +105,7 @@ def overview(request: HttpRequest) -> HttpResponse:
             "box": box,
             "cards": box.cards,
             "free": len(free),
-            "activities": list(Activity.objects.filter(state__in=["scanning", "paused"])),
+            "activities": list(Activity.objects.filter(state__in=Activity.UNDER_WAY)),
             "working": [(job, progress.get(job.pk)) for job in working],
             "ended": unseen,
             "shared": shared(),

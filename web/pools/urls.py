@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from django.urls import path
+from django.urls import include, path
 
 from web.pools import moving, views, wizard
 
@@ -16,4 +16,5 @@ urlpatterns = [
     path("bring-in/<str:guid>/", moving.import_pool, name="import_pool"),
     path("<str:key>/end/<str:act>/", moving.end, name="end_pool"),
     path("<str:key>/", views.pool, name="pool"),
+    path("<str:key>/", include("web.pools.life_urls")),
 ]

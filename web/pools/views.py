@@ -11,9 +11,9 @@ from appliance.errors import Refused
 from appliance.zfs.datasets import UnlockDataset
 from web import live
 from web.inventory import present
-from web.inventory.models import Activity, DatasetRow
+from web.inventory.models import DatasetRow
 from web.jobs import confirm
-from web.pools import moving
+from web.pools import care_views, moving
 
 
 @require_GET
@@ -41,8 +41,8 @@ def pool(request: HttpRequest, key: str) -> HttpResponse:
             "pool": card.pool,
             "folders": folders,
             "locked": [dataset for dataset in folders if dataset.locked and dataset.encryption_root == dataset.name],
-            "activities": Activity.objects.filter(pool=card.pool.name)[:5],
             "moving": moving.section(card.pool),
+            **care_views.context(card.pool),
         }
 
     return live.respond(request, "pools/pool.html", build)
