@@ -9,9 +9,17 @@ from appliance.operation import Operation
 from appliance.shares.accounts import CreateAccount, SetPassword
 from appliance.shares.smb import SetShare
 from appliance.zfs.datasets import CreateDataset, UnlockDataset
+from appliance.zfs.extras import AddCache, AddLog, AddSpare, RemoveVdev
+from appliance.zfs.grow import AddGroup, ExpandRaidz, GrowGroup
 from appliance.zfs.pools import CreatePool
+from appliance.zfs.replace import AttachDisk, DetachDisk, ReplaceDisk
+from appliance.zfs.states import ClearErrors, OfflineDisk, OnlineDisk
 
-Registered = CreatePool | CreateDataset | UnlockDataset | CreateAccount | SetPassword | SetShare
+Topology = (
+    ReplaceDisk | AttachDisk | DetachDisk | AddGroup | ExpandRaidz | GrowGroup
+    | AddSpare | AddLog | AddCache | RemoveVdev | OnlineDisk | OfflineDisk | ClearErrors
+)  # fmt: skip
+Registered = CreatePool | CreateDataset | UnlockDataset | CreateAccount | SetPassword | SetShare | Topology
 
 
 def decode_operation(text: str | bytes) -> Operation:
