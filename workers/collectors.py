@@ -228,7 +228,9 @@ def temperatures() -> None:
 
 def unasked() -> bool:
     """Whether a disk is there that has not been asked how it is: one that was just put in."""
-    return any(row.fact.path and row.fact.bus != "virtio" for row in DiskRow.objects.filter(smart_text="", asleep=False))
+    return any(
+        row.fact.path and row.fact.bus != "virtio" for row in DiskRow.objects.filter(smart_text="", asleep=False)
+    )
 
 
 def due(name: str, every: timedelta) -> bool:

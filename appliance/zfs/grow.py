@@ -130,7 +130,7 @@ class AddGroup(PoolChange, frozen=True, kw_only=True, forbid_unknown_fields=True
     def warnings(self, facts: Facts, pool: Pool | None, ashift: int) -> Iterator[str]:
         if pool and self.lowers(pool):
             yield self.lowering(pool).replace(" Agree to that below, or choose a layout that survives as much.", "")
-        if pool and any(group.kind == "raidz" for group in data_groups(pool)) or self.layout.startswith("raidz"):
+        if (pool and any(group.kind == "raidz" for group in data_groups(pool))) or self.layout.startswith("raidz"):
             yield "This is for good: no group can be taken out of a pool that has a raidz."
         yield from sector_warning(self.chosen(facts), ashift)
 

@@ -215,7 +215,7 @@ class ClearErrors(PoolChange, frozen=True, kw_only=True, forbid_unknown_fields=T
             facts={tree.label(device, facts): meaning(device) for device in self.devices(pool)[:12]} if pool else {},
         )
 
-    def warnings(self, pool: Pool | None, stopped: bool) -> Iterator[str]:  # noqa: FBT001  # a fact, not a switch
+    def warnings(self, pool: Pool | None, stopped: bool) -> Iterator[str]:  # a fact, not a switch
         if stopped:
             yield "If a disk is still missing, the pool stops again at once. Then look at cables and power first."
         if pool and any(device.state == "FAULTED" for device in self.devices(pool)):

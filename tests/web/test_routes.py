@@ -11,6 +11,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 
 from tests.web import rows
 from tests.web.routes import ALL_METHODS, ROUTES, changing, closed, pages
+from web.bays.models import BayRow, Replacement
 from web.inventory.models import AccountRow, DatasetRow, DiskRow, PoolRow
 from web.jobs.models import Job
 
@@ -25,7 +26,7 @@ def walk(resolver: URLResolver) -> Iterator[str]:
 
 def everything() -> list[object]:
     """All rows that a person's action could change."""
-    tables = (Job, PoolRow, DatasetRow, DiskRow, AccountRow, Session)
+    tables = (Job, PoolRow, DatasetRow, DiskRow, AccountRow, Session, BayRow, Replacement)
     return [list(table.objects.order_by("pk").values()) for table in tables]
 
 
@@ -81,7 +82,12 @@ def test_looking_changes_nothing(web, box, route):
 @pages
 def test_every_page_can_be_had(web, box, route):
     response = web.get(route.url)
-    assert response.status_code == {"account_login": 302, "account_signup": 302, "unlock": 409}.get(route.name, 200)
+    assert response.status_code == {
+        "account_login": 302,
+        "account_signup": 302,
+        "unlock": 409,
+        "replacement_accept": 409,
+    }.get(route.name, 200)
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from appliance.facts import Dataset, Disk, Pool, Vdev
-from appliance.words import maker_size, size_text
+from appliance.words import size_text
 from appliance.zfs import verdict
 from appliance.zfs.verdict import DEVICE_STATE_WORDS, Verdict
 from web.bays import ports
@@ -67,6 +67,7 @@ class Gone:
     word: str
     number: int = 0
     given: str = ""
+    guid: int = 0
     gone: bool = True
 
     @property
@@ -88,19 +89,9 @@ class EmptyBay:
         return self.given or str(self.number)
 
 
-@dataclass(frozen=True)
-class Node:
-    """A line of a pool's tree."""
-
-    name: str
-    detail: str
-    state: verdict.Health
-    word: str
-    reads: int
-    writes: int
-    checksums: int
-    children: tuple[Node, ...]
-    key: str = ""
+def place(one: Bay | Gone | EmptyBay) -> int:
+    """Where it stands among the bays; what has no place known comes last."""
+    return one.number or 10**6
 
 
 @dataclass(frozen=True)
@@ -117,7 +108,6 @@ class PoolCard:
     locked: bool
     state: str
     word: str
-    tree: tuple[Node, ...] = ()
 
     @property
     def free(self) -> int:
@@ -202,6 +192,7 @@ def gone(pools: Iterable[Pool], known: dict[str, Bay], homes: Homes | None = Non
             verdict.of_device(device),
             DEVICE_STATE_WORDS.get(device.state, device.state.lower()),
             *at(device),
+            guid=device.guid,
         )
         for pool in pools
         for device in pool.devices()
@@ -309,30 +300,6 @@ def layout_of(pool: Pool) -> str:
     return f"{len(groups)} × {name} of {len(first.children)}"
 
 
-def tree(vdevs: Iterable[Vdev], known: dict[str, Bay]) -> Iterator[Node]:
-    for vdev in vdevs:
-        found = known.get(link_of(vdev)) if not vdev.children else None
-        if vdev.children:
-            name, detail = vdev.name.rsplit("-", 1)[0], f"of {len(vdev.children)}"
-        elif found:
-            name = found.label.capitalize()
-            detail = " · ".join(filter(None, [found.disk.model, found.disk.serial, maker_size(found.disk.size)]))
-        else:
-            name, detail = name_of_link(link_of(vdev)), ""
-        role = "" if vdev.role == "normal" else f"{vdev.role} · "
-        yield Node(
-            name,
-            role + detail,
-            verdict.of_device(vdev),
-            DEVICE_STATE_WORDS.get(vdev.state, vdev.state.lower()),
-            vdev.read_errors,
-            vdev.write_errors,
-            vdev.checksum_errors,
-            tuple(tree(vdev.children, known)),
-            found.key if found else "",
-        )
-
-
 def pool_card(row: PoolRow, root: Dataset | None, known: dict[str, Bay], homes: Homes | None = None) -> PoolCard:
     pool: Pool = row.fact
     found = verdict.of_pool(pool, lambda device: device_label(device, known, homes))
@@ -348,7 +315,6 @@ def pool_card(row: PoolRow, root: Dataset | None, known: dict[str, Bay], homes: 
         bool(root and root.encryption != "off"),
         locked,
         *in_a_word(pool, found, locked=locked),
-        tuple(tree(pool.vdevs, known)),
     )
 
 
@@ -390,7 +356,8 @@ class Box:
     @property
     def places(self) -> list[Bay | Gone | EmptyBay]:
         """What the chassis draws, bay by bay; disks that are gone from nobody knows where come last."""
-        return sorted([*self.front, *self.gone, *self.nothing], key=lambda one: one.number or 10**6)
+        found: list[Bay | Gone | EmptyBay] = [*self.front, *self.gone, *self.nothing]
+        return sorted(found, key=place)
 
     @property
     def front(self) -> list[Bay]:
@@ -411,7 +378,7 @@ def box() -> Box:
     tops = roots(row.name for row in pool_rows)
     known = names_of(found)
     lost = gone(pools, known, places)
-    taken = {one.number for one in (*found, *lost)}
+    taken = {one.number for one in found} | {one.number for one in lost}
     nothing = [EmptyBay(row.position, row.label) for row in places.values() if row.position not in taken]
     cards = [pool_card(row, tops.get(row.name), known, places) for row in pool_rows]
     return Box(found, cards, lost, nothing)

@@ -19,6 +19,7 @@ from web.inventory import present, store
 from web.inventory.models import Activity, DatasetRow
 from web.inventory.present import Bay
 from web.jobs import confirm
+from web.pools import topology
 from web.pools.forms import STEPS, DisksForm, LayoutForm, NameForm, OptionsForm, grouped, operation_from
 
 
@@ -94,7 +95,8 @@ def pool(request: HttpRequest, key: str) -> HttpResponse:
     """One pool: how it is, what it is made of, its folders."""
 
     def build() -> dict[str, object]:
-        card = next((card for card in present.box().cards if card.key == key), None)
+        box = present.box()
+        card = next((card for card in box.cards if card.key == key), None)
         if card is None:
             raise Http404
         folders = [row.fact for row in DatasetRow.objects.filter(pool=card.pool.name).order_by("name")[:200]]
@@ -104,6 +106,9 @@ def pool(request: HttpRequest, key: str) -> HttpResponse:
             "folders": folders,
             "locked": [dataset for dataset in folders if dataset.locked and dataset.encryption_root == dataset.name],
             "activities": Activity.objects.filter(pool=card.pool.name)[:5],
+            "rows": topology.rows(card.pool, box),
+            "pool_actions": list(topology.pool_actions(card.pool)),
+            "advice": topology.advice(card.pool, box),
         }
 
     return live.respond(request, "pools/pool.html", build)
