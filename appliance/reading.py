@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from appliance.disks import inventory
-from appliance.facts import Facts
+from appliance.errors import Failed
+from appliance.facts import Dataset, Facts, Pool
 from appliance.shares import accounts
 from appliance.zfs import status
 
@@ -13,4 +16,14 @@ def read_facts() -> Facts:
     if not status.loaded():
         return Facts(disks=inventory.read(()), accounts=accounts.read(), zfs="missing")
     pools = status.read_pools()
-    return Facts(pools, status.read_datasets(), inventory.read(pools), accounts.read())
+    return Facts(pools, datasets(pools), inventory.read(pools), accounts.read())
+
+
+def datasets(pools: Iterable[Pool]) -> tuple[Dataset, ...]:
+    """The datasets. A pool that has stopped may keep them from being listed; it has to be possible to start it again."""
+    try:
+        return status.read_datasets()
+    except Failed:
+        if any(pool.state == "SUSPENDED" for pool in pools):
+            return ()
+        raise

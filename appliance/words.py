@@ -32,3 +32,8 @@ def disk_label(disk: Disk) -> str:
     """A disk as its owner can find it: model and serial number."""
     model = disk.model or "A disk"
     return f"{model} (serial {disk.serial})" if disk.serial else f"{model} ({disk.name})"
+
+
+def opening(text: str) -> str:
+    """A text that begins a sentence: ``bay 3 (WDC …)`` is ``Bay 3 (WDC …)``; names within stay as they are."""
+    return text[:1].upper() + text[1:]

@@ -59,7 +59,7 @@ class PoolChange(Operation, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             yield Reason(
                 f"{self.pool} has stopped and takes no change. Bring its disks back first, then start it again."
             )
-        elif self.target and self.place(facts) is None:
+        elif "vdev" in self.__struct_fields__ and self.place(facts) is None:
             yield Reason(f"That part of {self.pool} is no longer there. Look at the pool again.", "vdev")
 
     def check_new_disks(self, facts: Facts) -> Iterator[Reason]:

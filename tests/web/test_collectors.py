@@ -15,11 +15,13 @@ from django.utils import timezone
 from appliance import client, command, places
 from appliance.disks import inventory as disk_inventory
 from appliance.errors import Failed
-from appliance.facts import Account, Pool, Scan
+from appliance.facts import Account, Pool, Scan, Use
 from appliance.shares import accounts, smb
 from appliance.zfs import status
 from tests.unit.made import disk, recorded, recorded_pool
 from tests.web import rows
+from web.bays import ports
+from web.bays.models import BayRow
 from web.inventory import store
 from web.inventory.models import AccountRow, Activity, DatasetRow, DiskRow, PoolRow, ServiceRow, Source
 from workers import collectors
@@ -258,3 +260,29 @@ def test_a_temperature_stays_when_the_facts_of_the_disk_are_read_again(one_disk,
     collectors.temperatures()
     store.replace(DiskRow, [disk(1, model="ANOTHER")], collectors.disk_key)
     assert DiskRow.objects.get().temperature == 31
+
+
+# --- bays, and what drives say of themselves --------------------------------------------------------------------
+def test_the_ports_of_disks_are_remembered_once_and_those_of_the_system_never(system):
+    collectors.collect_now()
+    before = list(BayRow.objects.values())
+    collectors.collect_now()
+    assert list(BayRow.objects.values()) == before
+    system_disk = disk(9, slot="p9", uses=(Use("system", "holds the system"),))
+    store.replace(DiskRow, [disk(1, slot="p1"), disk(2, slot="p2", bus="usb"), system_disk], collectors.disk_key)
+    ports.remember(row.fact for row in DiskRow.objects.all())
+    assert [row.port for row in BayRow.objects.all()][len(before) :] == ["p1"]
+
+
+def test_what_a_drive_says_of_itself_is_kept_and_stays_while_it_sleeps(one_disk, monkeypatch):
+    assert collectors.unasked()
+    answer(one_disk, {"smart_status": {"passed": False}}, monkeypatch)
+    collectors.temperatures()
+    row = DiskRow.objects.get(name="sda")
+    assert (row.smart_passed, row.smart_text) == (False, "It says itself that it is failing.")
+    assert not collectors.unasked()
+    asleep = {"smartctl": {"exit_status": 2, "messages": [{"string": "Device is in STANDBY mode"}]}}
+    answer(one_disk, asleep, monkeypatch)
+    collectors.temperatures()
+    row.refresh_from_db()
+    assert (row.smart_passed, row.asleep) == (False, True)

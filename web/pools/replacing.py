@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from appliance.errors import Refused
 from appliance.facts import Disk, Facts, Pool, Vdev
-from appliance.words import size_text
+from appliance.words import opening, size_text
 from appliance.zfs import states, tree
 from appliance.zfs.replace import ReplaceDisk
 from appliance.zfs.tree import Place
@@ -123,7 +123,7 @@ def needed(key: str, facts: Facts) -> bool:
 def settled(case: Replacement, pool: Pool, new: Vdev | None, box: Box) -> Situation:
     """The old disk is no part of the pool any more."""
     if new is None:
-        return Situation("lost", "attention", f"{case.name.capitalize()} is no longer part of {pool.name}, and no new disk took its place.", "Somebody took it out. Look at the pool, then close this.")  # fmt: skip
+        return Situation("lost", "attention", f"{opening(case.name)} is no longer part of {pool.name}, and no new disk took its place.", "Somebody took it out. Look at the pool, then close this.")  # fmt: skip
     label = label_of(new, box)
     if new.state != "ONLINE" or pool.rebuilding:
         return Situation("follow", "working", f"{label} has taken the place; {pool.name} is still at work on it.", new=new, new_label=label)  # fmt: skip
@@ -142,7 +142,7 @@ def settled(case: Replacement, pool: Pool, new: Vdev | None, box: Box) -> Situat
 
 def report_of(case: Replacement, pool: Pool, new: Vdev, label: str) -> str:
     """What was done and how it ended, in a few sentences to keep."""
-    said = [f"{case.name.capitalize()} was replaced by {label}."]
+    said = [f"{opening(case.name)} was replaced by {label}."]
     if pool.scan and pool.scan.kind == "resilver" and pool.scan.ended and pool.scan.ended >= case.begun:
         minutes = max(round((pool.scan.ended - pool.scan.started).total_seconds() / 60), 1)
         said.append(f"Rebuilding took {minutes} min and wrote {size_text(pool.scan.issued)}.")
@@ -155,7 +155,7 @@ def report_of(case: Replacement, pool: Pool, new: Vdev, label: str) -> str:
 
 
 def label_of(device: Vdev, box: Box) -> str:
-    return device_label(device, {bay.key: bay for bay in box.bays}).replace("bay ", "Bay ", 1)
+    return opening(device_label(device, {bay.key: bay for bay in box.bays}))
 
 
 def rebuilding(case: Replacement, pool: Pool, new: Vdev, box: Box, facts: Facts, wrong: tuple[str, ...]) -> Situation:  # fmt: skip
@@ -179,7 +179,7 @@ def swapping(case: Replacement, pool: Pool, place: Place, here: Bay | None, foun
     if device.state in states.WORKING:
         can = states.can_do_without(pool, place)
         text = "ZFS stops using it, then it can be pulled out without surprise." if can else f"{pool.name} cannot do without it at the moment. Put the new disk into a free bay and leave this one where it is; it goes when the new one holds everything."  # fmt: skip
-        return Situation("offline", "attention" if device.state != "ONLINE" else "healthy", f"{case.name.capitalize()} is still in use.", text, old_here=here, candidates=found, can_offline=can and place.parent is not None)  # fmt: skip
+        return Situation("offline", "attention" if device.state != "ONLINE" else "healthy", f"{opening(case.name)} is still in use.", text, old_here=here, candidates=found, can_offline=can and place.parent is not None)  # fmt: skip
     if here:
         return Situation("pull", "attention", f"Pull out {case.name}.", f"ZFS no longer uses it. Look for the serial number {case.serial} on its label before you pull. This page sees which disk goes.", old_here=here, candidates=found)  # fmt: skip
     if not gone:

@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.utils.http import urlencode
 
 from appliance.facts import Facts, Pool, Vdev
-from appliance.words import maker_size, size_text
+from appliance.words import maker_size, opening, size_text
 from appliance.zfs import states, tree, verdict
 from appliance.zfs.grow import data_groups, gain
 from appliance.zfs.replace import REPLACEABLE
@@ -91,7 +91,7 @@ def rows(pool: Pool, box: Box) -> tuple[Row, ...]:
         if vdev.children:
             name, detail = KIND_WORDS.get(vdev.kind, (vdev.name.rsplit("-", 1)[0], f"of {len(vdev.children)}"))
         elif bay:
-            name = bay.label.capitalize()
+            name = opening(bay.label)
             detail = " · ".join(filter(None, [bay.disk.model, bay.disk.serial, maker_size(bay.disk.size)]))
         else:
             name, detail = tree.label(vdev, facts), ""
@@ -185,14 +185,14 @@ def advice(pool: Pool, box: Box) -> list[Advice]:
     known, ports = {bay.key: bay for bay in box.bays}, homes()
 
     def name(device: Vdev) -> str:
-        return device_label(device, known, ports).replace("bay ", "Bay ", 1)
+        return opening(device_label(device, known, ports))
 
     open_cases = {case.vdev_guid: case for case in Replacement.objects.filter(pool_guid=str(pool.guid), closed=None)}
     if pool.state == "SUSPENDED":
         return list(suspended(pool, facts, name))
     found = []
     for case in open_cases.values():
-        found.append(Advice("working", f"{case.name.capitalize()} is being replaced.", "", reverse("replacement", args=[case.pk]), "Go on with the replacement"))  # fmt: skip
+        found.append(Advice("working", f"{opening(case.name)} is being replaced.", "", reverse("replacement", args=[case.pk]), "Go on with the replacement"))  # fmt: skip
     for place in tree.places(pool):
         if place.leaf and place.role in REPLACEABLE and str(place.vdev.guid) not in open_cases:
             found += for_device(pool, place, facts, name)
