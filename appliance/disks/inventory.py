@@ -50,14 +50,19 @@ def nodes(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         yield from nodes(child)
 
 
-def kept(name: str, pool: Pool, links: Mapping[str, str]) -> bool:
-    """Whether a pool still has a place for a partition or disk that it does not use at the moment.
+def kept(disk: str, pool: Pool, links: Mapping[str, str]) -> bool:
+    """Whether a pool still has a place for the disk of that kernel name, which it does not use at the moment.
 
     A disk that was replaced, or taken out, carries the pool's label and is free all the same. Where the pool knows a
     missing disk only by a name that changes from boot to boot, it is not given free.
     """
-    away = [device for device in pool.devices() if device.state not in {"ONLINE", "DEGRADED", "AVAIL", "INUSE"}]
-    return any(links.get(Path(device.path).name) == name or not device.path.startswith(f"{BY_ID}/") for device in away)
+    for device in pool.devices():
+        link = Path(device.path).name
+        if links.get(link.rsplit("-part", 1)[0]) == disk or links.get(link) == disk:
+            return True
+        if device.state in {"REMOVED", "UNAVAIL", "OFFLINE", "FAULTED"} and not device.path.startswith(f"{BY_ID}/"):
+            return True
+    return False
 
 
 def uses_of(
@@ -87,7 +92,7 @@ def uses_of(
         if kind == "zfs_member":
             if identity in live:
                 name = live[identity].name
-                if not kept(part["name"], live[identity], links):
+                if not kept(row["name"], live[identity], links):
                     yield Use("old", f"was part of the pool {name}, which has no place for it any more", identity, name)
                     continue
                 yield Use("pool", f"belongs to the pool {name}, which does not use it at the moment", identity, name)
