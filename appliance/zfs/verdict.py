@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from appliance.facts import Pool, Vdev
+from appliance.words import opening
 
 Health = Literal["healthy", "working", "attention", "failed", "asleep", "empty", "unknown"]
 BROKEN = {"FAULTED", "UNAVAIL", "REMOVED", "OFFLINE"}
@@ -38,7 +39,7 @@ def survives_text(pool: Pool) -> str:
 def of_pool(pool: Pool, label: Callable[[Vdev], str]) -> Verdict:
     """The verdict on a pool. ``label`` gives a device's name as people know it."""
     broken = [device for device in pool.devices() if device.state in BROKEN]
-    said = "; ".join(f"{label(device)} {DEVICE_WORDS[device.state]}" for device in broken[:3])
+    said = opening("; ".join(f"{label(device)} {DEVICE_WORDS[device.state]}" for device in broken[:3]))
     if pool.state == "SUSPENDED":
         return Verdict("failed", f"{pool.name} has stopped.", f"Too many of its disks do not answer, so ZFS holds every read and write. {said}.".strip(), "Bring the disks back (cables, power), then start the pool again below. Do not pull more disks, and do not switch the box off: what was being written waits in its memory.")  # fmt: skip
     if pool.state in {"FAULTED", "UNAVAIL"}:

@@ -115,6 +115,8 @@ def test_a_new_disk_is_shown_with_everything_for_and_against_it(web, case):
     assert "Take another one." in found.text
     assert "Use bay 5" in found.text
     assert "Use bay 6" not in found.text
+    DiskRow.objects.filter(key=path_of(5).rsplit("/")[-1]).update(smart_passed=False)
+    assert "Use bay 5" not in page(web, case).text
     review = Page(web.get(f"/pools/replacements/{case.pk}/accept/", {"disk": path_of(5)}))
     assert f"zpool replace -o ashift=12 -- tank 102 {path_of(5)}" in review.text
     assert review.form("/jobs/confirm/").data["back"] == f"/pools/replacements/{case.pk}/"

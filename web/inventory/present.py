@@ -275,7 +275,7 @@ def device_label(device: Vdev, known: dict[str, Bay], homes: Homes | None = None
         return f"{found.label} ({found.disk.model} {found.disk.serial})"
     home = (homes or {}).get(ports.port_of(device.slot)) if device.slot else None
     name = name_of_link(link_of(device))
-    return f"bay {home} ({name})" if home else name
+    return f"bay {home} ({name.replace('(', '').replace(')', '')})" if home else name
 
 
 def name_of_link(link: str) -> str:

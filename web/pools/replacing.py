@@ -201,7 +201,8 @@ def candidates(case: Replacement, pool: Pool, box: Box, facts: Facts) -> tuple[C
     found = []
     for bay in box.bays:
         if bay.disk.path and not bay.disk.blocked and bay.key != case.disk:
-            found.append(Candidate(bay, bay.key not in case.known, tuple(against(case, pool, bay.disk, facts)), tuple(cautions(bay))))  # fmt: skip
+            reasons = [*against(case, pool, bay.disk, facts), *(["It says itself that it is failing. Take another one."] if bay.smart_passed is False else [])]  # fmt: skip
+            found.append(Candidate(bay, bay.key not in case.known, tuple(reasons), tuple(cautions(bay))))
     return tuple(sorted(found, key=lambda one: (not one.good, one.bay.number)))
 
 
@@ -217,11 +218,7 @@ def against(case: Replacement, pool: Pool, disk: Disk, facts: Facts) -> Iterable
 
 
 def cautions(bay: Bay) -> Iterable[str]:
-    if bay.smart_passed is False:
-        yield "It says itself that it is failing. Take another one."
-    elif not bay.smart_text:
+    if not bay.smart_text:
         yield "It has not been asked yet how it is; that takes a few seconds."
-    elif "but" in bay.smart_text:
-        yield bay.smart_text
     for use in bay.disk.uses:
         yield f"It {use.text}. That would be erased."
