@@ -13,6 +13,7 @@ import os
 import socket
 import struct
 import sys
+import time
 import traceback
 from collections.abc import Callable
 from typing import Any
@@ -20,6 +21,7 @@ from typing import Any
 import msgspec
 
 from appliance import command, execution, journal, names, places
+from appliance.disks import locate
 from appliance.errors import Failed, LarderError, Refused, explain
 from appliance.facts import Facts
 from appliance.operations import Registered
@@ -98,7 +100,16 @@ class ReadHistory(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_f
         names.existing_pool(self.pool)
 
 
-Request = Run | Follow | Stop | ReadSmart | LookForPools | ReadSessions | ReadDamage | ReadHistory
+class Locate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="verb", tag="locate"):
+    """Make the light of a disk's bay, or the disk's own, show where it is, for half a minute. Nothing is changed."""
+
+    disk: str
+
+    def __post_init__(self) -> None:
+        names.by_id(self.disk)
+
+
+Request = Run | Follow | Stop | ReadSmart | LookForPools | ReadSessions | ReadDamage | ReadHistory | Locate
 
 
 def decode(line: bytes) -> Request:
@@ -137,6 +148,13 @@ def answer(line: bytes, send: Callable[[dict[str, Any]], None], facts: Callable[
                     execution.follow(job, facts, send)
             case Stop(job):
                 send({"outcome": {"stopping": execution.ask_to_stop(job)}})
+            case Locate(disk):
+                with locate.lit(disk) as way:
+                    send({"facts": {"way": way, "seconds": locate.SECONDS}})
+                    if way == "blink":
+                        locate.blink(disk)
+                    else:
+                        time.sleep(locate.SECONDS)
             case ReadSmart(disks):
                 send({"facts": {path: smart_of(path) for path in disks}})
             case LookForPools():

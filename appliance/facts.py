@@ -25,6 +25,14 @@ class Vdev:
     checksum_errors: int = 0
     slow_ios: int = 0
     size: int = 0
+    slot: str = ""  # the port its disk hangs or hung on (by-path), also when the disk is gone
+    replace_size: int = 0  # how large the partition of a replacement has to be at least
+    expandable: int = 0  # what it could hold more, once it is told that its devices have become larger
+    processed: int = 0  # bytes that the running scrub or resilver has repaired on it
+    removing: bool = False  # it is being emptied to be taken out of the pool
+    space: int = 0  # of a group: what it holds in all, parity and padding counted
+    used: int = 0  # of a group: what of it is taken
+    ashift: int = 0  # of a group: its sector size as a power of two; 0 where not known
     children: tuple[Vdev, ...] = ()
 
     def devices(self) -> Iterator[Vdev]:
@@ -123,12 +131,23 @@ class Pool:
             yield from vdev.devices()
 
     @property
+    def rebuilding(self) -> bool:
+        return self.scan is not None and self.scan.kind == "resilver" and self.scan.state == "scanning"
+
+    def whole(self, child: Vdev) -> bool:
+        """Whether a member of a group holds all its data: a disk that is still being rebuilt does not."""
+        if child.kind in {"replacing", "spare"} and child.children:
+            first = child.children[0].state == "ONLINE"
+            return first or (not self.rebuilding and any(one.state == "ONLINE" for one in child.children))
+        return child.state in {"ONLINE", "DEGRADED"}
+
+    @property
     def failures_left(self) -> int:
         """How many more devices may fail for certain without losing data: the weakest data group decides."""
         spare = []
         for vdev in self.vdevs:
             if vdev.role in {"normal", "special", "dedup"}:
-                broken = sum(child.state not in {"ONLINE", "DEGRADED"} for child in vdev.children)
+                broken = sum(not self.whole(child) for child in vdev.children)
                 spare.append(vdev.parity - broken)
         return max(min(spare, default=0), 0)
 
@@ -258,6 +277,7 @@ class Caching:
         return "box"
 
 
+@dataclass(frozen=True)
 class Session:
     """Somebody who has a share open over SMB."""
 

@@ -12,10 +12,14 @@ from appliance.shares.smb import SetShare
 from appliance.zfs.checkpoints import DiscardCheckpoint, RewindCheckpoint, TakeCheckpoint
 from appliance.zfs.datasets import CreateDataset, UnlockDataset
 from appliance.zfs.ending import DestroyPool, ExportPool
+from appliance.zfs.extras import AddCache, AddLog, AddSpare, RemoveVdev
+from appliance.zfs.grow import AddGroup, ExpandRaidz, GrowGroup
 from appliance.zfs.importing import ImportPool
 from appliance.zfs.pools import CreatePool
 from appliance.zfs.properties import SetPoolProperty
+from appliance.zfs.replace import AttachDisk, DetachDisk, ReplaceDisk
 from appliance.zfs.scrubs import PauseScrub, StartScrub, StopScrub
+from appliance.zfs.states import ClearErrors, OfflineDisk, OnlineDisk
 from appliance.zfs.trims import StartTrim, StopTrim
 from appliance.zfs.upgrade import UpgradePool
 
@@ -30,7 +34,13 @@ Moving = (
     | UpgradePool
     | WipeDisk
 )
-Registered = CreatePool | CreateDataset | UnlockDataset | CreateAccount | SetPassword | SetShare | Life | Moving
+Topology = (
+    ReplaceDisk | AttachDisk | DetachDisk | AddGroup | ExpandRaidz | GrowGroup
+    | AddSpare | AddLog | AddCache | RemoveVdev | OnlineDisk | OfflineDisk | ClearErrors
+)  # fmt: skip
+Registered = (
+    CreatePool | CreateDataset | UnlockDataset | CreateAccount | SetPassword | SetShare | Life | Moving | Topology
+)  # fmt: skip
 
 
 def decode_operation(text: str | bytes) -> Operation:

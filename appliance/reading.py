@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from appliance.disks import inventory
 from appliance.errors import Failed
-from appliance.facts import Facts, PoolProperties
+from appliance.facts import Dataset, Facts, Pool, PoolProperties
 from appliance.shares import accounts, smb
 from appliance.zfs import properties, status
 
@@ -24,9 +26,19 @@ def read_facts() -> Facts:
     pools = status.read_pools()
     return Facts(
         pools,
-        status.read_datasets(),
+        datasets(pools),
         inventory.read(pools),
         accounts.read(),
         shares=smb.configured(),
         properties=pool_properties(),
     )
+
+
+def datasets(pools: Iterable[Pool]) -> tuple[Dataset, ...]:
+    """The datasets. A pool that has stopped may keep them from being listed; it has to be possible to start it again."""
+    try:
+        return status.read_datasets()
+    except Failed:
+        if any(pool.state == "SUSPENDED" for pool in pools):
+            return ()
+        raise

@@ -45,3 +45,8 @@ def duration(seconds: int) -> str:
     if not hours:
         return f"{minutes} min"
     return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+
+
+def opening(text: str) -> str:
+    """A text that begins a sentence: ``bay 3 (WDC …)`` is ``Bay 3 (WDC …)``; names within stay as they are."""
+    return text[:1].upper() + text[1:]

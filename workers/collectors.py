@@ -18,6 +18,7 @@ from appliance.errors import LarderError, explain
 from appliance.facts import Disk, Pool, Service
 from appliance.shares import accounts, smb
 from appliance.zfs import kstat, properties, status
+from web.bays import ports
 from web.inventory import store
 from web.inventory.models import (
     AccountRow,
@@ -46,6 +47,7 @@ UNITS = (
 ZFS_MISSING = "The ZFS module is not loaded, so no pool can be used."
 WHEN_NOBODY_LOOKS = timedelta(seconds=60)
 TEMPERATURES_EVERY = timedelta(minutes=5)
+NEW_DISK_WITHIN = timedelta(seconds=20)
 _stuck: dict[str, int] = {}
 
 
@@ -120,6 +122,7 @@ def read_all() -> None:
     source("properties", pool_properties)
     source("datasets", datasets)
     source("disks", lambda: store.replace(DiskRow, disk_inventory.read(found), disk_key))
+    source("bays", lambda: ports.remember(row.fact for row in DiskRow.objects.all()))
     source("services", lambda: store.replace(ServiceRow, services(), lambda service: service.unit))
     source("shares", lambda: store.replace(ShareRow, smb.configured(), lambda share: share.name.lower()))
     source("accounts", lambda: store.replace(AccountRow, accounts.read(), lambda account: account.name))
@@ -185,17 +188,30 @@ def temperatures() -> None:
         for path, answer in answers.items():
             if path not in rows:
                 continue
-            now = {"temperature": smart.temperature(answer), "asleep": smart.asleep(answer)}
+            said = smart.health(answer)
+            now = {
+                "temperature": smart.temperature(answer),
+                "asleep": smart.asleep(answer),
+                "smart_passed": said.passed,
+                "smart_text": said.text[:500],
+            }
             row = rows[path]
             if now["asleep"]:
-                now["temperature"] = row.temperature
-            if (row.temperature, row.asleep) != (now["temperature"], now["asleep"]):
+                now |= {"temperature": row.temperature, "smart_passed": row.smart_passed, "smart_text": row.smart_text}
+            if any(getattr(row, column) != value for column, value in now.items()):
                 changed = bool(DiskRow.objects.filter(pk=row.pk).update(**now)) or changed
         return changed
 
     source("temperatures", read)
     # Counters in memory: no disk wakes, and shares in per cent seldom change.
     source("caching", lambda: store.replace(CachingRow, [kstat.read()], lambda found: found.key))
+
+
+def unasked() -> bool:
+    """Whether a disk is there that has not been asked how it is: one that was just put in."""
+    return any(
+        row.fact.path and row.fact.bus != "virtio" for row in DiskRow.objects.filter(smart_text="", asleep=False)
+    )
 
 
 def due(name: str, every: timedelta) -> bool:

@@ -21,7 +21,9 @@ def tick() -> None:
         send_waiting()
         if heard or collectors.due("pools", collectors.WHEN_NOBODY_LOOKS):
             collectors.collect.delay()
-        if collectors.due("temperatures", collectors.TEMPERATURES_EVERY):
+        if collectors.due("temperatures", collectors.TEMPERATURES_EVERY) or (
+            collectors.due("temperatures", collectors.NEW_DISK_WITHIN) and collectors.unasked()
+        ):
             collectors.temperatures.delay()
         if schedules.due():
             schedules.look()

@@ -17,8 +17,8 @@ from appliance.layout.choices import NOTABLY_UNEQUAL, SLACK, rest_of
 from appliance.layout.geometry import LEAST_DISKS, MIB, PARTITION_MARGIN, parity_of, usable_bytes
 from appliance.operation import Loss, Operation, Plan, Step, Work
 from appliance.words import disk_label, size_text
-from appliance.zfs import extras, status
-from appliance.zfs.extras import FUZZ, MOST_LOGS
+from appliance.zfs import beside, status
+from appliance.zfs.beside import FUZZ, MOST_LOGS
 
 Layout = Literal["stripe", "mirror", "raidz1", "raidz2", "raidz3"]
 MOST_DISKS = 64
@@ -168,7 +168,7 @@ class CreatePool(Operation, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         needed = self.partition or max((min(group) for group in shape if group), default=0)
         for path in self.spares:
             if disk := facts.disk(path):
-                yield from extras.check_spare(disk, needed)
+                yield from beside.check_spare(disk, needed)
 
     def check_partitions(self, facts: Facts) -> Iterator[Reason]:
         if self.layout == "stripe":
@@ -242,7 +242,7 @@ class CreatePool(Operation, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         if self.ashift == 9:
             yield "Sectors of 512 bytes (ashift 9) are slow on nearly every disk sold since 2011 and cannot be changed later."
         found = [[disk for path in paths if (disk := facts.disk(path))] for paths in (self.logs, self.cache)]
-        yield from extras.warnings(*found)
+        yield from beside.warnings(*found)
 
     def steps(self, full: list[Disk], shape: list[list[int]], cuts: list[Cut]) -> Iterator[Step]:
         secret = asked_once()
@@ -257,7 +257,7 @@ class CreatePool(Operation, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             for group in self.groups
             for word in [*([] if self.layout == "stripe" else [self.layout]), *(f"{path}{part}" for path in group)]
         ]
-        vdevs += extras.words_of(self.logs, self.cache, self.spares)
+        vdevs += beside.words_of(self.logs, self.cache, self.spares)
         yield self.create_step("create", self.name, vdevs, secret, ["-f"] if force else [])
         if self.rest:
             yield self.create_step("create-rest", self.rest, [cut.paths[1] for cut in cuts if cut.rest], secret)

@@ -14,10 +14,12 @@ from typing import Any
 from appliance import command
 from appliance.errors import Failed
 from appliance.facts import Checkpoint, Dataset, Pool, Scan, Vdev
-from appliance.zfs import longwork
+from appliance.zfs import longwork, sectors
 from appliance.zfs.longwork import moment, number
 
 ROLES = {"logs": "log", "l2cache": "cache", "spares": "spare", "special": "special", "dedup": "dedup"}
+# What a removed vdev leaves in the tree: it has no disk, and nobody can do anything with it.
+NOTHING = {"hole", "indirect", "missing"}
 COLUMNS = (
     "type,guid,creation,used,available,referenced,usedbysnapshots,mounted,mountpoint,canmount,"
     "encryption,keystatus,keyformat,encryptionroot,readonly,larder:share"
@@ -57,6 +59,13 @@ def vdev(raw: Mapping[str, Any], role: str = "normal") -> Vdev:
         checksum_errors=number(raw.get("checksum_errors")),
         slow_ios=number(raw.get("slow_ios")),
         size=number(raw.get("phys_space") or raw.get("total_space")),
+        slot=str(raw.get("phys_path", "")),
+        replace_size=number(raw.get("rep_dev_size")) if not children else 0,
+        expandable=number(raw.get("ex_dev_size")),
+        processed=number(raw.get("scan_processed")),
+        removing=bool(raw.get("removing")),
+        space=number(raw.get("total_space")),
+        used=number(raw.get("alloc_space")),
         children=tuple(vdev(child, role) for child in children.values()),
     )
 
@@ -91,7 +100,7 @@ def pools_from(status: Mapping[str, Any]) -> Iterator[Pool]:
     """The pools of a ``zpool status -j --json-int`` object."""
     for raw in (status.get("pools") or {}).values():
         root: dict[str, Any] = next(iter((raw.get("vdevs") or {}).values()), {})
-        groups = [vdev(child) for child in (root.get("vdevs") or {}).values()]
+        groups = [vdev(child) for child in (root.get("vdevs") or {}).values() if child.get("vdev_type") not in NOTHING]
         for key, role in ROLES.items():
             groups += [vdev(child, role) for child in (raw.get(key) or {}).values()]
         size, used = number(root.get("total_space")), number(root.get("alloc_space"))
@@ -150,7 +159,7 @@ def read_pools() -> tuple[Pool, ...]:
     """Every imported pool, now. Raises Failed (also when the module is missing)."""
     # -t and -i: how far trimming and initializing are, which it leaves out otherwise.
     result = command.run(["zpool", "status", "-j", "--json-int", "-t", "-i"], timeout=20)
-    return tuple(pools_from(parse(result.stdout, "zpool status"))) if result.stdout.strip() else ()
+    return sectors.filled(tuple(pools_from(parse(result.stdout, "zpool status"))) if result.stdout.strip() else ())
 
 
 def read_datasets() -> tuple[Dataset, ...]:

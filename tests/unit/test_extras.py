@@ -7,7 +7,7 @@ import pytest
 from appliance.facts import Caching
 from appliance.layout import extras
 from appliance.layout.geometry import GIB
-from appliance.zfs import extras as devices
+from appliance.zfs import beside as devices
 from appliance.zfs import kstat
 from tests.unit.made import disk, path_of
 

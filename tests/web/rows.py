@@ -10,12 +10,14 @@ from typing import Any
 from appliance.disks.inventory import disks_from
 from appliance.facts import Account, Dataset, Disk, Importable, Pool, PoolDetail, Share, Use, Vdev
 from appliance.operation import Operation, as_json, checked_plan
-from appliance.zfs import status
+from appliance.zfs import status, tree
 from tests.unit.made import dataset, disk, recorded, recorded_pool
-from web.inventory import store
+from web.bays.models import Replacement
+from web.inventory import present, store
 from web.inventory.models import AccountRow, DatasetRow, DetailRow, DiskRow, ImportableRow, PoolRow, ShareRow
 from web.jobs import confirm
 from web.jobs.models import Job
+from web.pools import replacing
 from web.system.state import READ
 from workers.collectors import disk_key
 
@@ -140,6 +142,14 @@ def job(**changes: Any) -> Job:
         "created_by": "admin",
     }  # fmt: skip
     return Job.objects.create(**{**made, **changes})
+
+
+def replacement(key: str = "ata-WDC_WD20EARS-00MVWB0_WD-WCAZA0000001") -> Replacement:
+    """The replacement of a disk, begun with the box as the inventory has it."""
+    box = present.box()
+    pool = next(card.pool for card in box.cards)
+    place = next(place for place in tree.places(pool) if place.leaf and tree.link_of(place.vdev) == key)
+    return replacing.begin(pool, place, box, "admin")
 
 
 def planned(operation: Operation, **changes: Any) -> Job:

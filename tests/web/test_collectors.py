@@ -12,11 +12,13 @@ import pytest
 from appliance import client, command, places
 from appliance.disks import inventory as disk_inventory
 from appliance.errors import Failed
-from appliance.facts import Account, Caching, PoolProperties
+from appliance.facts import Account, Caching, PoolProperties, Use
 from appliance.shares import accounts, smb
 from appliance.zfs import kstat, properties, status
 from tests.unit.made import disk, recorded, recorded_pool
 from tests.web import rows
+from web.bays import ports
+from web.bays.models import BayRow
 from web.inventory import store
 from web.inventory.models import AccountRow, CachingRow, DatasetRow, DiskRow, PoolRow, ServiceRow, Source
 from workers import collectors
@@ -248,3 +250,29 @@ def test_counters_that_cannot_be_read_silence_nothing_else(one_disk, monkeypatch
     collectors.temperatures()
     assert DiskRow.objects.get(name="sda").temperature == 31
     assert errors() == {"caching": "no counters"}
+
+
+# --- bays, and what drives say of themselves --------------------------------------------------------------------
+def test_the_ports_of_disks_are_remembered_once_and_those_of_the_system_never(system):
+    collectors.collect_now()
+    before = list(BayRow.objects.values())
+    collectors.collect_now()
+    assert list(BayRow.objects.values()) == before
+    system_disk = disk(9, slot="p9", uses=(Use("system", "holds the system"),))
+    store.replace(DiskRow, [disk(1, slot="p1"), disk(2, slot="p2", bus="usb"), system_disk], collectors.disk_key)
+    ports.remember(row.fact for row in DiskRow.objects.all())
+    assert [row.port for row in BayRow.objects.all()][len(before) :] == ["p1"]
+
+
+def test_what_a_drive_says_of_itself_is_kept_and_stays_while_it_sleeps(one_disk, monkeypatch):
+    assert collectors.unasked()
+    answer(one_disk, {"smart_status": {"passed": False}}, monkeypatch)
+    collectors.temperatures()
+    row = DiskRow.objects.get(name="sda")
+    assert (row.smart_passed, row.smart_text) == (False, "It says itself that it is failing.")
+    assert not collectors.unasked()
+    asleep = {"smartctl": {"exit_status": 2, "messages": [{"string": "Device is in STANDBY mode"}]}}
+    answer(one_disk, asleep, monkeypatch)
+    collectors.temperatures()
+    row.refresh_from_db()
+    assert (row.smart_passed, row.asleep) == (False, True)

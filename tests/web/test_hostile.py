@@ -14,6 +14,7 @@ from tests.unit.made import dataset, disk
 from tests.web import rows
 from tests.web.conftest import ADDRESS, PASSWORD
 from tests.web.reading import Page, assert_nothing_inline
+from web.bays.models import BayRow, Replacement
 from web.inventory.models import Activity, Event, HistoryLine, Progress, PropertiesRow
 from web.jobs.models import Job
 from web.pools.models import WorkReport
@@ -61,6 +62,11 @@ def box(calm, text: str) -> str:
         accounts=["anna"],
         shares=[Share("a b", "/tank/served"), Share(text, text)],
     )
+    Replacement.objects.create(
+        pk=1, pool=text[:255], pool_guid="1000", vdev_guid="1001", disk=text[:300], serial=text[:300], model=text[:300],
+        bay=text[:40], known={text: text}, guids=[text], begun_by=text[:150], report=text,
+    )  # fmt: skip
+    BayRow.objects.create(port=text[:200], position=1, label=text[:20])
     job = rows.job(
         state=Job.State.RUNNING, title=text[:300], subject=text[:300], text=text, log=[text], created_by=text[:150],
         plan={"summary": text, "steps": [{"name": text, "title": text, "shown": text}], "losses": [{"what": text}]},
@@ -99,6 +105,7 @@ def test_on_every_page_it_is_text(web, box, text):
     urls = [
         "/", "/pools/", "/pools/1000/", "/pools/1000/reports/", "/pools/1000/history/?show=all", "/pools/1000/events/", "/pools/1000/settings/", "/pools/1000/schedule/scrub/", "/disks/", *(f"/disks/{disk(number).path.rsplit('/')[-1]}/" for number in range(1, 5)), "/disks/sdx/",
         "/folders/", "/folders/1/", "/folders/2/", "/folders/2/share/", "/folders/3/", "/folders/new/", "/people/", "/jobs/", f"/jobs/{box}/",
+        "/disks/bays/", "/pools/1000/replace/", "/pools/replacements/", "/pools/replacements/1/", f"/pools/1000/add/spare/?disks={disk(4).path}",
         f"{wizard}disks", f"{wizard}layout&{chosen}", f"{wizard}extras&{chosen}", f"{wizard}options&{chosen}", f"{wizard}review&{chosen}", "/jobs/?part=live", "/?part=live",
     ]  # fmt: skip
     seen = ""
@@ -146,6 +153,7 @@ def test_in_a_form_it_is_text(web, box, text):
         web.post("/pools/1000/schedule/scrub/", {"every": text, "first": text, "last": text, "inside": text}),
         web.post("/pools/1000/settings/", {"name": text, "value": text}),
         web.post("/pools/1000/settings/", {"name": "comment", "comment": text}),
+        web.post("/pools/1000/replace/", {"vdev": text}),
     ]
     for response in answers:
         assert response.status_code in {302, 400, 409}

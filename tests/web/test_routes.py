@@ -11,6 +11,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 
 from tests.web import rows
 from tests.web.routes import ALL_METHODS, ROUTES, TANK, changing, closed, pages
+from web.bays.models import BayRow, Replacement
 from web.inventory.models import AccountRow, DatasetRow, DiskRow, PoolRow
 from web.jobs.models import Job
 from web.pools.models import CareSchedule, WorkReport
@@ -26,7 +27,7 @@ def walk(resolver: URLResolver) -> Iterator[str]:
 
 def everything() -> list[object]:
     """All rows that a person's action could change."""
-    tables = (Job, PoolRow, DatasetRow, DiskRow, AccountRow, Session, CareSchedule, WorkReport)
+    tables = (Job, PoolRow, DatasetRow, DiskRow, AccountRow, Session, CareSchedule, WorkReport, BayRow, Replacement)
     return [list(table.objects.order_by("pk").values()) for table in tables]
 
 
@@ -82,7 +83,7 @@ def test_looking_changes_nothing(web, box, route):
 @pages
 def test_every_page_can_be_had(web, box, route):
     response = web.get(route.url)
-    refused = {"unlock": 409, "wipe_disk": 409, "stop_scrub": 409}
+    refused = {"unlock": 409, "wipe_disk": 409, "stop_scrub": 409, "replacement_accept": 409}
     assert response.status_code == {"account_login": 302, "account_signup": 302, **refused}.get(route.name, 200)
 
 

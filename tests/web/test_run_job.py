@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from appliance import client, places
 from appliance.errors import Failed, Reason, Refused
+from tests.unit.made import disk
 from tests.web import rows
 from tests.web.reading import text_of
 from web.inventory.models import Progress, Source
@@ -265,3 +266,9 @@ def test_a_tick_takes_in_sends_and_reads_only_what_is_due(monkeypatch):
     done.clear()
     tick.tick()
     assert done == ["jobs", "facts"]
+    rows.put(disks=[disk(1)])
+    tick.tick()
+    assert "temperatures" not in done
+    Source.objects.filter(name="temperatures").update(checked=timezone.now() - 2 * collectors.NEW_DISK_WITHIN)
+    tick.tick()
+    assert done[-1] == "temperatures"

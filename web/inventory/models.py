@@ -59,6 +59,8 @@ class DiskRow(Row):
     kind = facts.Disk
     temperature = models.SmallIntegerField(null=True)
     asleep = models.BooleanField(default=False)
+    smart_passed = models.BooleanField(null=True)
+    smart_text = models.CharField(max_length=500, default="")  # empty: not asked yet
 
 
 class ServiceRow(Row):

@@ -18,6 +18,7 @@ from web import live
 from web.inventory import store
 from web.inventory.models import Progress
 from web.jobs import confirm
+from web.jobs.after import page_after
 from web.jobs.models import Job
 
 PAGE = 50
@@ -106,6 +107,7 @@ def job(request: HttpRequest, pk: str) -> HttpResponse:
         row = get_object_or_404(Job, pk=pk)
         return {
             "job": row,
+            "next": page_after(row.kind),
             "progress": Progress.objects.filter(job=row.pk).first(),
             "again": row.state in {"failed", "refused", "interrupted", "cancelled"},
         }

@@ -13,7 +13,7 @@ from web import live
 from web.inventory import present
 from web.inventory.models import DatasetRow
 from web.jobs import confirm
-from web.pools import care_views, moving
+from web.pools import care_views, moving, topology
 
 
 @require_GET
@@ -32,7 +32,8 @@ def pool(request: HttpRequest, key: str) -> HttpResponse:
     """One pool: how it is, what it is made of, its folders."""
 
     def build() -> dict[str, object]:
-        card = next((card for card in present.box().cards if card.key == key), None)
+        box = present.box()
+        card = next((card for card in box.cards if card.key == key), None)
         if card is None:
             raise Http404
         folders = [row.fact for row in DatasetRow.objects.filter(pool=card.pool.name).order_by("name")[:200]]
@@ -43,6 +44,9 @@ def pool(request: HttpRequest, key: str) -> HttpResponse:
             "locked": [dataset for dataset in folders if dataset.locked and dataset.encryption_root == dataset.name],
             "moving": moving.section(card.pool),
             **care_views.context(card.pool),
+            "rows": topology.rows(card.pool, box),
+            "pool_actions": list(topology.pool_actions(card.pool)),
+            "advice": topology.advice(card.pool, box),
         }
 
     return live.respond(request, "pools/pool.html", build)

@@ -116,9 +116,8 @@ def usable(bay: Bay) -> bool:
 
 def trouble_of(bay: Bay) -> str:
     """What the disk says against itself, where that is known, as the rest of a sentence."""
-    said = str(getattr(bay, "smart_text", ""))
-    bad = getattr(bay, "smart_passed", None) is False or ", but " in said
-    return said.removeprefix("It ").rstrip(".") if bad else ""
+    bad = bay.smart_passed is False or ", but " in bay.smart_text
+    return bay.smart_text.removeprefix("It ").rstrip(".") if bad else ""
 
 
 def candidate(bay: Bay) -> Candidate:
