@@ -13,6 +13,7 @@ import os
 import socket
 import struct
 import sys
+import time
 import traceback
 from collections.abc import Callable
 from typing import Any
@@ -20,10 +21,13 @@ from typing import Any
 import msgspec
 
 from appliance import command, execution, journal, names, places
+from appliance.disks import locate
 from appliance.errors import Failed, LarderError, Refused, explain
 from appliance.facts import Facts
 from appliance.operations import Registered
 from appliance.reading import read_facts
+from appliance.shares import leaving
+from appliance.zfs import damage, history, importable
 
 LONGEST_REQUEST = 256 * 1024
 MOST_DISKS = 128
@@ -70,7 +74,42 @@ class ReadSmart(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fie
             names.by_id(path)
 
 
-Request = Run | Follow | Stop | ReadSmart
+class LookForPools(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="verb", tag="look-for-pools"):
+    """Which pools lie on the disks without being in use here. It opens every disk: somebody asked."""
+
+
+class ReadSessions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="verb", tag="read-sessions"):
+    """Who has which share open."""
+
+
+class ReadDamage(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="verb", tag="read-damage"):
+    """Which files of a pool could not be repaired."""
+
+    pool: str
+
+    def __post_init__(self) -> None:
+        names.existing_pool(self.pool)
+
+
+class ReadHistory(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="verb", tag="read-history"):
+    """What was done to a pool, the latest lines."""
+
+    pool: str
+
+    def __post_init__(self) -> None:
+        names.existing_pool(self.pool)
+
+
+class Locate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="verb", tag="locate"):
+    """Make the light of a disk's bay, or the disk's own, show where it is, for half a minute. Nothing is changed."""
+
+    disk: str
+
+    def __post_init__(self) -> None:
+        names.by_id(self.disk)
+
+
+Request = Run | Follow | Stop | ReadSmart | LookForPools | ReadSessions | ReadDamage | ReadHistory | Locate
 
 
 def decode(line: bytes) -> Request:
@@ -109,8 +148,23 @@ def answer(line: bytes, send: Callable[[dict[str, Any]], None], facts: Callable[
                     execution.follow(job, facts, send)
             case Stop(job):
                 send({"outcome": {"stopping": execution.ask_to_stop(job)}})
+            case Locate(disk):
+                with locate.lit(disk) as way:
+                    send({"facts": {"way": way, "seconds": locate.SECONDS}})
+                    if way == "blink":
+                        locate.blink(disk)
+                    else:
+                        time.sleep(locate.SECONDS)
             case ReadSmart(disks):
                 send({"facts": {path: smart_of(path) for path in disks}})
+            case LookForPools():
+                send({"facts": msgspec.to_builtins(importable.look())})
+            case ReadSessions():
+                send({"facts": msgspec.to_builtins(leaving.read_sessions())})
+            case ReadDamage(pool):
+                send({"facts": damage.read(pool)})
+            case ReadHistory(pool):
+                send({"facts": {"lines": history.read(pool)}})
     except Refused as refusal:
         send({"refused": [{"text": reason.text, "field": reason.field} for reason in refusal.reasons]})
     except Exception as error:

@@ -52,7 +52,7 @@ class CommandTimedOut(Failed):
 
 
 def run(
-    argv: Sequence[str], *, timeout: float = 60, given: str | None = None, accept: Collection[int] = (0,)
+    argv: Sequence[str], *, timeout: float = 60, given: str | bytes | None = None, accept: Collection[int] = (0,)
 ) -> Result:
     """Run ``argv`` and return its result.
 
@@ -78,7 +78,7 @@ def run(
     except OSError as error:
         raise Failed(f"{argv[0]} could not be started", str(error)) from error
     try:
-        out, err = process.communicate(given.encode() if given is not None else None, timeout=timeout)
+        out, err = process.communicate(given.encode() if isinstance(given, str) else given, timeout=timeout)
     except subprocess.TimeoutExpired as error:
         raise CommandTimedOut(argv, timeout, end(process)) from error
     seconds = time.monotonic() - started

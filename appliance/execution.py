@@ -117,7 +117,7 @@ def execute(job: str, operation: Operation, digest: str, read_facts: Callable[[]
 
         with locks.held(operation.locks(), waiting):
             work.progress(0, "Looking at the system")
-            plan = checked_plan(operation, read_facts())
+            plan = checked_plan(operation, operation.read_more(read_facts()))
             if plan.digest() != digest:
                 raise Refused(
                     Reason(
@@ -163,7 +163,7 @@ def way_on(operation: Operation, step: str, read_facts: Callable[[], Facts]) -> 
     if not step:
         return ""
     try:
-        return operation.way_on(step, read_facts())
+        return operation.way_on(step, operation.read_more(read_facts()))
     except LarderError:
         return ""
 
@@ -213,7 +213,7 @@ def settle(job: str, read_facts: Callable[[], Facts]) -> bool:
             said = f"It was interrupted after {len(known.done)} of {len(known.steps)} steps."
             finish(record, work, "interrupted", f"{said} Look at what is there before you start it again.")
             return True
-        facts = read_facts()
+        facts = operation.read_more(read_facts())
         missing = [step for step in known.steps if not operation.happened(step, facts)]
         if not missing:
             finish(record, work, "done", "Larder was interrupted meanwhile; looking afterwards, everything is there.")

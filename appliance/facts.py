@@ -25,6 +25,14 @@ class Vdev:
     checksum_errors: int = 0
     slow_ios: int = 0
     size: int = 0
+    slot: str = ""  # the port its disk hangs or hung on (by-path), also when the disk is gone
+    replace_size: int = 0  # how large the partition of a replacement has to be at least
+    expandable: int = 0  # what it could hold more, once it is told that its devices have become larger
+    processed: int = 0  # bytes that the running scrub or resilver has repaired on it
+    removing: bool = False  # it is being emptied to be taken out of the pool
+    space: int = 0  # of a group: what it holds in all, parity and padding counted
+    used: int = 0  # of a group: what of it is taken
+    ashift: int = 0  # of a group: its sector size as a power of two; 0 where not known
     children: tuple[Vdev, ...] = ()
 
     def devices(self) -> Iterator[Vdev]:
@@ -56,12 +64,49 @@ class Scan:
     issued: int
     errors: int
     repaired: int = 0
+    skipped: int = 0  # of to_examine, what was freed meanwhile
 
     @property
     def percent(self) -> int:
         if self.state == "finished":
             return 100
-        return min(99, self.issued * 100 // self.to_examine) if self.to_examine else 0
+        total = self.to_examine - self.skipped
+        return min(99, self.issued * 100 // total) if total > 0 else 0
+
+
+@dataclass(frozen=True)
+class LongWork:
+    """Work that the kernel carries on by itself, whoever started it; ``done`` and ``total`` in bytes."""
+
+    kind: str  # scrub, resilver, expand, remove, trim, initialize
+    state: str  # running, paused, waiting, finished, stopped
+    started: datetime | None
+    ended: datetime | None
+    done: int
+    total: int
+    looked: int = 0  # bytes that a scan has found in its first pass, before it reads them
+    errors: int = 0  # what could not be repaired
+    repaired: int = 0  # bytes put right (scrub) or written anew (resilver)
+    subject: str = ""  # the vdev it is about, where it is not the whole pool
+
+    @property
+    def under_way(self) -> bool:
+        return self.state in {"running", "paused", "waiting"}
+
+    @property
+    def percent(self) -> int:
+        if self.state == "finished":
+            return 100
+        return max(0, min(99, self.done * 100 // self.total)) if self.total > 0 else 0
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A pool's checkpoint: what it keeps aside is not free; ``size`` counts it in bytes."""
+
+    state: str  # exists, discarding
+    taken: datetime | None
+    size: int = 0
 
 
 @dataclass(frozen=True)
@@ -77,10 +122,24 @@ class Pool:
     size: int = 0
     allocated: int = 0
     free: int = 0
+    checkpoint: Checkpoint | None = None
+    work: tuple[LongWork, ...] = ()
+    can_trim: bool = False  # whether some of its disks can be told which blocks are free
 
     def devices(self) -> Iterator[Vdev]:
         for vdev in self.vdevs:
             yield from vdev.devices()
+
+    @property
+    def rebuilding(self) -> bool:
+        return self.scan is not None and self.scan.kind == "resilver" and self.scan.state == "scanning"
+
+    def whole(self, child: Vdev) -> bool:
+        """Whether a member of a group holds all its data: a disk that is still being rebuilt does not."""
+        if child.kind in {"replacing", "spare"} and child.children:
+            first = child.children[0].state == "ONLINE"
+            return first or (not self.rebuilding and any(one.state == "ONLINE" for one in child.children))
+        return child.state in {"ONLINE", "DEGRADED"}
 
     @property
     def failures_left(self) -> int:
@@ -88,9 +147,18 @@ class Pool:
         spare = []
         for vdev in self.vdevs:
             if vdev.role in {"normal", "special", "dedup"}:
-                broken = sum(child.state not in {"ONLINE", "DEGRADED"} for child in vdev.children)
+                broken = sum(not self.whole(child) for child in vdev.children)
                 spare.append(vdev.parity - broken)
         return max(min(spare, default=0), 0)
+
+
+@dataclass(frozen=True)
+class PoolProperties:
+    """What is set on a pool, as ``zpool get`` spells it; hostile text where it is free (``comment``)."""
+
+    name: str
+    guid: int
+    values: dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -108,6 +176,7 @@ class Dataset:
     canmount: str = "on"
     encryption: str = "off"
     key_status: str = ""  # available, unavailable, empty when not encrypted
+    key_format: str = ""  # passphrase, hex, raw; empty when not encrypted or not told
     encryption_root: str = ""
     readonly: bool = False
     share: str = ""  # the text of larder:share, as found: hostile until parsed
@@ -196,6 +265,82 @@ class Share:
 
 
 @dataclass(frozen=True)
+class Caching:
+    """What ZFS has counted since the box started: does it ask for a log or a cache device? None: too little to tell."""
+
+    hit_percent: int | None = None  # of reads that somebody waited for, how many memory answered
+    sync_percent: int | None = None  # of bytes written, how many somebody waited for on disk
+    memory: int = 0  # bytes that the cache in memory may grow to
+
+    @property
+    def key(self) -> str:
+        return "box"
+
+
+@dataclass(frozen=True)
+class Session:
+    """Somebody who has a share open over SMB."""
+
+    user: str
+    machine: str
+    share: str
+
+
+@dataclass(frozen=True)
+class PoolDetail:
+    """What is read of a pool only when it is about to go or to be upgraded."""
+
+    guid: int
+    snapshots: int = 0
+    compatibility: str = "off"  # off, legacy, or the feature sets that it keeps to
+    features_off: tuple[str, ...] = ()  # what an upgrade would switch on
+
+
+@dataclass(frozen=True)
+class Part:
+    """One line of an importable pool's make-up: its name and state as ``zpool import`` says them, not verified."""
+
+    name: str
+    state: str
+    note: str = ""
+    depth: int = 0
+    role: str = "normal"
+
+
+@dataclass(frozen=True)
+class Rewind:
+    """How a damaged pool could be used again: its state of an earlier moment, in ZFS's own words."""
+
+    as_of: str
+    lost: str = ""
+
+
+@dataclass(frozen=True)
+class Importable:
+    """A pool on disks of this box that is not in use here. Every text comes with the disks: hostile."""
+
+    name: str
+    guid: int
+    state: str  # ONLINE, DEGRADED, FAULTED, UNAVAIL
+    destroyed: bool = False
+    status: str = ""
+    action: str = ""
+    comment: str = ""
+    parts: tuple[Part, ...] = ()
+    other_host: bool = False  # its labels say that another system was the last to use it, and did not let go of it
+    active_elsewhere: bool = False  # another system writes to it at this moment (multihost)
+    host: str = ""  # the name that the other system gave itself
+    read_only_only: bool = False  # it uses a feature that this system can only read
+    log_missing: bool = False
+    rewind: Rewind | None = None
+
+    @property
+    def usable(self) -> bool:
+        """Whether ZFS would take it as it is."""
+        return self.state in {"ONLINE", "DEGRADED"}
+
+
+@dataclass(frozen=True)
 class Account:
     """A person with a name and a password for shares."""
 
@@ -212,9 +357,28 @@ class Facts:
     disks: tuple[Disk, ...] = ()
     accounts: tuple[Account, ...] = ()
     zfs: str = "present"  # present, missing
+    shares: tuple[Share, ...] = ()
+    importable: tuple[Importable, ...] = ()  # as of the last look; nobody looks unless asked
+    details: tuple[PoolDetail, ...] = ()
+    sessions: tuple[Session, ...] = ()
+    properties: tuple[PoolProperties, ...] = ()
 
     def pool(self, name: str) -> Pool | None:
         return next((pool for pool in self.pools if pool.name == name), None)
+
+    def pool_of(self, guid: int) -> Pool | None:
+        return next((pool for pool in self.pools if pool.guid == guid), None)
+
+    def found(self, guid: int) -> Importable | None:
+        """The importable pool of that guid."""
+        return next((found for found in self.importable if found.guid == guid), None)
+
+    def detail(self, guid: int) -> PoolDetail | None:
+        return next((detail for detail in self.details if detail.guid == guid), None)
+
+    def properties_of(self, pool: str) -> dict[str, str]:
+        """What is set on that pool; empty where it is not known."""
+        return next((found.values for found in self.properties if found.name == pool), {})
 
     def dataset(self, name: str) -> Dataset | None:
         return next((dataset for dataset in self.datasets if dataset.name == name), None)

@@ -149,6 +149,25 @@ def passphrase(text: str, *, field: str = "passphrase") -> str:
     return text
 
 
+def key_digits(text: str, *, field: str = "key") -> str:
+    """A key of 32 bytes as 64 hexadecimal digits; zfs(8), keyformat=hex."""
+    if not re.fullmatch(r"[0-9a-fA-F]{64}", text):
+        raise refuse("That is not a key: one is 64 digits of 0 to 9 and a to f.", field)
+    return text
+
+
+def key_file(content: bytes, *, field: str = "key") -> str:
+    """The key in a file, as 64 hexadecimal digits: those digits themselves, or 32 bytes as they are."""
+    if len(content) == 32:
+        return content.hex()
+    try:
+        return key_digits(content.decode("ascii").strip(), field=field)
+    except (UnicodeDecodeError, Refused):
+        raise refuse(
+            "That file holds no key. It should be the one that was saved when the pool was made.", field
+        ) from None
+
+
 def password(text: str, *, field: str = "password") -> str:
     """A share password: one line of 8 to 127 bytes (Samba reads it from one line)."""
     printable(text, field)

@@ -69,6 +69,7 @@ class Plan:
     undo: str = ""
     type_to_confirm: str = ""
     facts: dict[str, str] = field(default_factory=dict)
+    key_file: bool = False  # the secret that goes with it is a key file, not something to type
 
     def digest(self) -> str:
         """Sixteen hexadecimal digits over identities: equal as long as the same things would happen to the same things."""
@@ -100,6 +101,10 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     def wants_secret(self) -> bool:
         """Whether a passphrase or password goes with this very operation."""
         return False
+
+    def read_more(self, facts: Facts) -> Facts:
+        """The facts with what only this operation asks about the system; called where it runs, before it is planned."""
+        return facts
 
     def check(self, facts: Facts) -> Iterable[Reason]:
         """Everything that speaks against it; empty where nothing does."""

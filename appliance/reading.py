@@ -2,15 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from appliance.disks import inventory
-from appliance.facts import Facts
-from appliance.shares import accounts
-from appliance.zfs import status
+from appliance.errors import Failed
+from appliance.facts import Dataset, Facts, Pool, PoolProperties
+from appliance.shares import accounts, smb
+from appliance.zfs import properties, status
+
+
+def pool_properties() -> tuple[PoolProperties, ...]:
+    """What is set on the pools; nothing where that cannot be read, which must not keep other changes from being made."""
+    try:
+        return properties.read()
+    except Failed:
+        return ()
 
 
 def read_facts() -> Facts:
     """Everything, now. Raises Failed where a tool does not answer; a missing ZFS module is a fact, not an error."""
     if not status.loaded():
-        return Facts(disks=inventory.read(()), accounts=accounts.read(), zfs="missing")
+        return Facts(disks=inventory.read(()), accounts=accounts.read(), zfs="missing", shares=smb.configured())
     pools = status.read_pools()
-    return Facts(pools, status.read_datasets(), inventory.read(pools), accounts.read())
+    return Facts(
+        pools,
+        datasets(pools),
+        inventory.read(pools),
+        accounts.read(),
+        shares=smb.configured(),
+        properties=pool_properties(),
+    )
+
+
+def datasets(pools: Iterable[Pool]) -> tuple[Dataset, ...]:
+    """The datasets. A pool that has stopped may keep them from being listed; it has to be possible to start it again."""
+    try:
+        return status.read_datasets()
+    except Failed:
+        if any(pool.state == "SUSPENDED" for pool in pools):
+            return ()
+        raise

@@ -32,3 +32,21 @@ def disk_label(disk: Disk) -> str:
     """A disk as its owner can find it: model and serial number."""
     model = disk.model or "A disk"
     return f"{model} (serial {disk.serial})" if disk.serial else f"{model} ({disk.name})"
+
+
+def duration(seconds: int) -> str:
+    """Seconds as a person says them: ``3 h 10 min``."""
+    if seconds < 90:
+        return f"{seconds} s"
+    hours, minutes = divmod(round(seconds / 60), 60)
+    if hours >= 48:
+        days, hours = divmod(hours, 24)
+        return f"{days} days {hours} h" if hours else f"{days} days"
+    if not hours:
+        return f"{minutes} min"
+    return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+
+
+def opening(text: str) -> str:
+    """A text that begins a sentence: ``bay 3 (WDC …)`` is ``Bay 3 (WDC …)``; names within stay as they are."""
+    return text[:1].upper() + text[1:]

@@ -17,7 +17,7 @@ from web.system import state
 
 def tag(request: HttpRequest, sources: list[Source], trouble: str) -> str:
     """An entity tag that moves when any fact, job or progress has changed; one query for all of it, made before."""
-    versions = sorted((source.name, source.version) for source in sources if source.name != "looking")
+    versions = sorted((source.name, source.version) for source in sources if not source.name.startswith("looking"))
     return f'"{hashlib.sha256(f"{request.get_full_path()}{versions}{trouble}".encode()).hexdigest()[:20]}"'
 
 

@@ -34,6 +34,7 @@ INSTALLED_APPS = [
     "template_partials.apps.SimpleAppConfig",
     "web.accounts",
     "web.inventory",
+    "web.bays",
     "web.jobs",
     "web.pools",
     "web.datasets",

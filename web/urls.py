@@ -6,6 +6,7 @@ from django.conf import settings
 from django.urls import include, path
 
 from web.inventory import views as inventory
+from web.pools import moving
 from web.system import views as system
 
 urlpatterns = [
@@ -13,7 +14,9 @@ urlpatterns = [
     path("ready/", system.ready, name="ready"),
     path("", include("web.accounts.urls")),
     path("disks/", inventory.disks, name="disks"),
+    path("", include("web.bays.urls")),
     path("disks/<str:key>/", inventory.disk, name="disk"),
+    path("disks/<str:key>/wipe/", moving.wipe, name="wipe_disk"),
     path("pools/", include("web.pools.urls")),
     path("folders/", include("web.datasets.urls")),
     path("people/", include("web.shares.urls")),

@@ -7,7 +7,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Iterable
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from django.utils import timezone
 
@@ -17,9 +17,21 @@ from appliance.disks import smart
 from appliance.errors import LarderError, explain
 from appliance.facts import Disk, Pool, Service
 from appliance.shares import accounts, smb
-from appliance.zfs import status
+from appliance.zfs import kstat, properties, status
+from web.bays import ports
 from web.inventory import store
-from web.inventory.models import AccountRow, Activity, DatasetRow, DiskRow, PoolRow, ServiceRow, ShareRow, Source
+from web.inventory.models import (
+    AccountRow,
+    CachingRow,
+    DatasetRow,
+    DiskRow,
+    PoolRow,
+    PropertiesRow,
+    ServiceRow,
+    ShareRow,
+    Source,
+)
+from workers import activities, reports
 from workers.celery import app
 from workers.turns import Turns
 
@@ -35,6 +47,7 @@ UNITS = (
 ZFS_MISSING = "The ZFS module is not loaded, so no pool can be used."
 WHEN_NOBODY_LOOKS = timedelta(seconds=60)
 TEMPERATURES_EVERY = timedelta(minutes=5)
+NEW_DISK_WITHIN = timedelta(seconds=20)
 _stuck: dict[str, int] = {}
 
 
@@ -91,21 +104,32 @@ def read_all() -> None:
         store.checked("zfs", changed=False, error="" if loaded else ZFS_MISSING)
         found.extend(status.read_pools() if loaded else ())
         changed = store.replace(PoolRow, found, lambda pool: str(pool.guid))
-        return activities(found) or changed
+        return activities.follow(found) or changed
+
+    def pool_properties() -> bool:
+        now = properties.read() if status.loaded() else ()
+        return store.replace(PropertiesRow, now, lambda pool: str(pool.guid))
 
     def datasets() -> bool:
         now = status.read_datasets() if status.loaded() else ()
         return store.replace(DatasetRow, now, lambda dataset: str(dataset.guid), pool=lambda dataset: dataset.pool)
 
+    stale = False
     if not source("pools", pools):
         # Without its pool a disk in use would look like one that merely holds old data.
         found[:] = [row.fact for row in PoolRow.objects.all()]
+        stale = True
+    source("properties", pool_properties)
     source("datasets", datasets)
     source("disks", lambda: store.replace(DiskRow, disk_inventory.read(found), disk_key))
+    source("bays", lambda: ports.remember(row.fact for row in DiskRow.objects.all()))
     source("services", lambda: store.replace(ServiceRow, services(), lambda service: service.unit))
     source("shares", lambda: store.replace(ShareRow, smb.configured(), lambda share: share.name.lower()))
     source("accounts", lambda: store.replace(AccountRow, accounts.read(), lambda account: account.name))
     source("addresses", addresses)
+    if not stale:
+        # Last: an agent that is slow to name damaged files keeps no facts waiting.
+        source("reports", lambda: reports.keep(found))
 
 
 reading = Turns(read_all)
@@ -150,48 +174,6 @@ def addresses() -> bool:
     return True
 
 
-def activities(pools: Iterable[Pool]) -> bool:
-    """Follow scrubs and resilvers by their statistics, whoever started them."""
-    now, seen, changed = timezone.now(), set(), False
-    known = {row.key: row for row in Activity.objects.all()}
-    for pool in pools:
-        if pool.scan is None:
-            continue
-        scan = pool.scan
-        key = f"{pool.guid}-{scan.kind}-{int(scan.started.timestamp())}"
-        seen.add(key)
-        before = known.get(key)
-        if before and (before.state, before.issued) == (scan.state, scan.issued):
-            continue
-        rate = speed(before, scan.issued, now) if before else 0.0
-        left = int((scan.to_examine - scan.issued) / rate) if rate > 0 and scan.state == "scanning" else None
-        Activity.objects.update_or_create(
-            key=key,
-            defaults={
-                "pool": pool.name,
-                "kind": scan.kind,
-                "state": scan.state,
-                "percent": scan.percent,
-                "started": scan.started,
-                "seen": now,
-                "issued": scan.issued,
-                "rate": rate,
-                "left": left,
-            },
-        )
-        changed = True
-    gone = set(known) - seen
-    Activity.objects.filter(key__in=gone).delete()
-    return changed or bool(gone)
-
-
-def speed(before: Activity, issued: int, now: datetime) -> float:
-    """Bytes a second, smoothed so that the time left does not jump."""
-    seconds = max((now - before.seen).total_seconds(), 0.1)
-    latest = max(issued - before.issued, 0) / seconds
-    return latest if not before.rate else 0.7 * before.rate + 0.3 * latest
-
-
 @app.task(name="workers.temperatures")
 def temperatures() -> None:
     """Ask the agent how warm each disk is; smartctl leaves sleeping ones alone. Before disks are known there is no asking."""
@@ -206,15 +188,30 @@ def temperatures() -> None:
         for path, answer in answers.items():
             if path not in rows:
                 continue
-            now = {"temperature": smart.temperature(answer), "asleep": smart.asleep(answer)}
+            said = smart.health(answer)
+            now = {
+                "temperature": smart.temperature(answer),
+                "asleep": smart.asleep(answer),
+                "smart_passed": said.passed,
+                "smart_text": said.text[:500],
+            }
             row = rows[path]
             if now["asleep"]:
-                now["temperature"] = row.temperature
-            if (row.temperature, row.asleep) != (now["temperature"], now["asleep"]):
+                now |= {"temperature": row.temperature, "smart_passed": row.smart_passed, "smart_text": row.smart_text}
+            if any(getattr(row, column) != value for column, value in now.items()):
                 changed = bool(DiskRow.objects.filter(pk=row.pk).update(**now)) or changed
         return changed
 
     source("temperatures", read)
+    # Counters in memory: no disk wakes, and shares in per cent seldom change.
+    source("caching", lambda: store.replace(CachingRow, [kstat.read()], lambda found: found.key))
+
+
+def unasked() -> bool:
+    """Whether a disk is there that has not been asked how it is: one that was just put in."""
+    return any(
+        row.fact.path and row.fact.bus != "virtio" for row in DiskRow.objects.filter(smart_text="", asleep=False)
+    )
 
 
 def due(name: str, every: timedelta) -> bool:

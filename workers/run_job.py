@@ -18,7 +18,7 @@ from appliance.errors import Failed, Refused, explain
 from web.inventory import store
 from web.inventory.models import Progress
 from web.jobs.models import Job
-from workers import collectors
+from workers import collectors, moving
 from workers.celery import TOKEN, app
 
 log = logging.getLogger(__name__)
@@ -64,6 +64,7 @@ def claim_and_run(job_id: str) -> None:
             outcome = {"state": Job.State.REFUSED, "text": str(refusal)}
         else:
             collectors.collect_now()
+            moving.after(job_id)
         finish(job_id, outcome)
     except Exception as error:
         # Still running as far as anybody knows: the next tick asks again.

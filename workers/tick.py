@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from workers import collectors, spool
+from workers import collectors, schedules, spool
 from workers.celery import app
 from workers.run_job import send_waiting
 
@@ -21,7 +21,11 @@ def tick() -> None:
         send_waiting()
         if heard or collectors.due("pools", collectors.WHEN_NOBODY_LOOKS):
             collectors.collect.delay()
-        if collectors.due("temperatures", collectors.TEMPERATURES_EVERY):
+        if collectors.due("temperatures", collectors.TEMPERATURES_EVERY) or (
+            collectors.due("temperatures", collectors.NEW_DISK_WITHIN) and collectors.unasked()
+        ):
             collectors.temperatures.delay()
+        if schedules.due():
+            schedules.look()
     finally:
         _ticking.release()

@@ -50,7 +50,24 @@ def nodes(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         yield from nodes(child)
 
 
-def uses_of(row: Mapping[str, Any], pool_of: Mapping[str, Pool], live: Mapping[str, Pool]) -> Iterator[Use]:
+def kept(disk: str, pool: Pool, links: Mapping[str, str]) -> bool:
+    """Whether a pool still has a place for the disk of that kernel name, which it does not use at the moment.
+
+    A disk that was replaced, or taken out, carries the pool's label and is free all the same. Where the pool knows a
+    missing disk only by a name that changes from boot to boot, it is not given free.
+    """
+    for device in pool.devices():
+        link = Path(device.path).name
+        if links.get(link.rsplit("-part", 1)[0]) == disk or links.get(link) == disk:
+            return True
+        if device.state in {"REMOVED", "UNAVAIL", "OFFLINE", "FAULTED"} and not device.path.startswith(f"{BY_ID}/"):
+            return True
+    return False
+
+
+def uses_of(
+    row: Mapping[str, Any], pool_of: Mapping[str, Pool], live: Mapping[str, Pool], links: Mapping[str, str]
+) -> Iterator[Use]:
     """Every reason why this disk is not free, worst first."""
     parts = list(nodes(row))
     mounts = [mount for part in parts for mount in part.get("mountpoints") or () if mount]
@@ -75,6 +92,9 @@ def uses_of(row: Mapping[str, Any], pool_of: Mapping[str, Pool], live: Mapping[s
         if kind == "zfs_member":
             if identity in live:
                 name = live[identity].name
+                if not kept(row["name"], live[identity], links):
+                    yield Use("old", f"was part of the pool {name}, which has no place for it any more", identity, name)
+                    continue
                 yield Use("pool", f"belongs to the pool {name}, which does not use it at the moment", identity, name)
                 continue
             yield Use(
@@ -125,7 +145,7 @@ def disks_from(
             bus=row.get("tran") or ("virtio" if row["name"].startswith("vd") else ""),
             removable=bool(row.get("rm")),
             slot=ports.get(row["name"], ""),
-            uses=tuple(uses_of(row, pool_of, live)),
+            uses=tuple(uses_of(row, pool_of, live, links)),
             content=tuple(
                 part["name"] for part in reversed(list(nodes(row))) if part.get("fstype") or part.get("pttype")
             ),

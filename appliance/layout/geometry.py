@@ -10,12 +10,16 @@ from collections.abc import Sequence
 
 KIB, MIB, GIB = 2**10, 2**20, 2**30
 LABELS = 4 * MIB + 512 * KIB  # VDEV_LABEL_START_SIZE (4 MiB) and VDEV_LABEL_END_SIZE (512 KiB)
+LABEL = 256 * KIB  # sizeof (vdev_label_t): vdev_open() rounds a device down to whole labels
 PARTITION_MARGIN = 10 * MIB  # what a whole disk loses to its partition table and the small ninth partition
 TYPICAL_BLOCK = 128 * KIB
 MOST_METASLABS_SHIFT, LEAST_METASLAB_SHIFT, WANTED_METASLABS = 34, 29, 200
+FEWEST_METASLABS, LARGEST_BLOCK_SHIFT = 16, 24
 PARITY = {"stripe": 0, "raidz1": 1, "raidz2": 2, "raidz3": 3}
 LEAST_DISKS = {"stripe": 1, "mirror": 2, "raidz1": 3, "raidz2": 4, "raidz3": 5}
 # Fewer than these work in ZFS but make no sense: raidz1 of two is a slow mirror.
+# A record is pointed to by 128 bytes (SPA_BLKPTRSHIFT), and blocks of pointers are kept twice (dmu_write_policy).
+POINTER = 2 * 128
 
 
 def parity_of(layout: str, disks: int) -> int:
@@ -24,9 +28,9 @@ def parity_of(layout: str, disks: int) -> int:
 
 
 def metaslab_size(size: int) -> int:
-    """``vdev_metaslab_set_size``: about 200 metaslabs, between 512 MiB and 16 GiB each."""
-    if size >> LEAST_METASLAB_SHIFT < 16:
-        return 1 << max((size // 16).bit_length() - 1, 24)
+    """``vdev_metaslab_set_size``: about 200 metaslabs, between 512 MiB and 16 GiB each; at least 16 in a small vdev."""
+    if size >> LEAST_METASLAB_SHIFT < FEWEST_METASLABS:
+        return 1 << max((size // FEWEST_METASLABS).bit_length(), LARGEST_BLOCK_SHIFT)
     if size >> LEAST_METASLAB_SHIFT <= WANTED_METASLABS:
         return 1 << LEAST_METASLAB_SHIFT
     shift = (size // WANTED_METASLABS).bit_length()
@@ -34,17 +38,17 @@ def metaslab_size(size: int) -> int:
 
 
 def sectors_of_block(block: int, ashift: int, disks: int, parity: int) -> int:
-    """Sectors that a block takes on a raidz, with parity and padding to a multiple of parity + 1."""
+    """Sectors that a block takes on a raidz, with parity and padding to a multiple of parity + 1 (``vdev_raidz_asize``)."""
     data = -(-block // (1 << ashift))
     total = data + parity * -(-data // (disks - parity))
     return -(-total // (parity + 1)) * (parity + 1)
 
 
-def group_bytes(layout: str, sizes: Sequence[int], ashift: int) -> int:
+def group_bytes(layout: str, sizes: Sequence[int], ashift: int, margin: int = PARTITION_MARGIN) -> int:
     """What one group adds to the space that ``zfs list`` speaks of, before slop."""
     if layout == "stripe":
-        return sum(rounded(size) for size in map(usable_part, sizes))
-    smallest = usable_part(min(sizes))
+        return sum(rounded(usable_part(size, margin)) for size in sizes)
+    smallest = usable_part(min(sizes), margin)
     if layout == "mirror":
         return rounded(smallest)
     disks, parity = len(sizes), PARITY[layout]
@@ -53,9 +57,9 @@ def group_bytes(layout: str, sizes: Sequence[int], ashift: int) -> int:
     return (raw >> 9) * ratio
 
 
-def usable_part(size: int) -> int:
-    """Of a whole disk, what its ZFS partition leaves for data."""
-    return size - PARTITION_MARGIN - LABELS
+def usable_part(size: int, margin: int = PARTITION_MARGIN) -> int:
+    """Of a disk, what its ZFS partition leaves for data. ``margin`` is 0 for a partition or file, used as it is."""
+    return max((size - margin) // LABEL * LABEL - LABELS, 0)
 
 
 def rounded(size: int) -> int:
@@ -65,14 +69,37 @@ def rounded(size: int) -> int:
 
 
 def slop(space: int) -> int:
-    """``spa_get_slop_space``: a thirty-second held back, at most 128 GiB and at least 128 MiB (half where that is more)."""
+    """``spa_get_slop_space``: a thirty-second held back, at most 128 GiB and at least 128 MiB (half where that is more).
+
+    The log that is embedded in each vdev is left out of the space and given back here, so it cancels out.
+    """
     held = min(space >> 5, 128 * GIB)
     return max(held, min(space >> 1, 128 * MIB))
 
 
-def usable_bytes(layout: str, groups: Sequence[Sequence[int]], ashift: int = 12) -> int:
-    """Bytes for files in a pool of these groups, each a list of disk sizes; 0 where a group is too small to be."""
+def usable_bytes(
+    layout: str, groups: Sequence[Sequence[int]], ashift: int = 12, *, margin: int = PARTITION_MARGIN
+) -> int:
+    """Bytes for files in a pool of these groups, each a list of disk sizes; 0 where a group is too small to be.
+
+    It is what ``zfs list`` says of a fresh pool, used and available together. ``margin`` is 0 for partitions and files.
+    """
     if not groups or any(len(group) < LEAST_DISKS[layout] or min(group) < 64 * MIB for group in groups):
         return 0
-    space = sum(group_bytes(layout, group, ashift) for group in groups)
+    space = sum(group_bytes(layout, group, ashift, margin) for group in groups)
     return max(space - slop(space), 0)
+
+
+def file_bytes(layout: str, groups: Sequence[Sequence[int]], ashift: int = 12, recordsize: int = TYPICAL_BLOCK) -> int:
+    """How many bytes of large, incompressible files fit when they are kept in records of ``recordsize``.
+
+    ``zfs list`` speaks in blocks of 128 KiB: smaller records lose more to parity and padding than it says, larger ones
+    less. Each record also costs its pointer.
+    """
+    usable = usable_bytes(layout, groups, ashift)
+    if not usable or layout in {"stripe", "mirror"}:
+        return usable * recordsize // (recordsize + POINTER)
+    disks, parity = len(groups[0]), PARITY[layout]
+    typical = sectors_of_block(TYPICAL_BLOCK, ashift, disks, parity) * recordsize
+    wanted = sectors_of_block(recordsize, ashift, disks, parity) * TYPICAL_BLOCK
+    return usable * typical // wanted * recordsize // (recordsize + POINTER)

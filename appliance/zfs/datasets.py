@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import grp
+import shlex
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,12 +12,14 @@ from typing import Literal
 import msgspec
 
 from appliance import command, names
-from appliance.errors import Reason
+from appliance.errors import Failed, Reason
 from appliance.facts import Dataset, Facts
 from appliance.operation import Operation, Plan, Step, Work, command_step
 from appliance.shares.accounts import PEOPLE
+from appliance.zfs import mounting
 
 # Why these: field-notes; recordsize(7) in zfsprops. Large records suit files that are written once and read whole.
+KEY_FILES = {"hex", "raw"}  # zfsprops(7), keyformat: what nobody types
 RECORDSIZES = {"general": "128K", "media": "1M", "photos": "1M", "documents": "128K"}
 
 
@@ -102,7 +105,7 @@ class CreateDataset(Operation, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class UnlockDataset(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Load the key of an encryption root from a passphrase and mount what it unlocks."""
+    """Load the key of an encryption root from a passphrase or a key file and mount what it unlocks."""
 
     dataset: str
 
@@ -128,23 +131,37 @@ class UnlockDataset(Operation, frozen=True, kw_only=True, forbid_unknown_fields=
         if dataset is None:
             yield Reason(f"{self.dataset} is no longer there.")
         elif dataset.encryption_root != self.dataset:
-            yield Reason(f"{self.dataset} has no passphrase of its own.")
+            yield Reason(f"{self.dataset} has no key of its own.")
         elif not dataset.locked:
             yield Reason(f"{self.dataset} is unlocked already.")
 
     def plan(self, facts: Facts) -> Plan:
         dataset = facts.dataset(self.dataset)
         waiting = [member.name for member in self.members(facts) if not member.mounted]
+        kind = dataset.key_format if dataset else ""
+        load = ["zfs", "load-key", "-L", "prompt", "--", self.dataset]
+
+        def unlock(work: Work) -> None:
+            secret = work.secret()
+            if kind in KEY_FILES:
+                names.key_digits(secret)
+            # zfs-load-key(8): a line of text, or 32 bytes as they are for a raw key.
+            result = command.run(load, timeout=300, given=bytes.fromhex(secret) if kind == "raw" else f"{secret}\n")
+            for line in (result.stdout + result.stderr).splitlines():
+                work.note(line)
 
         def mount(work: Work) -> None:
             for name in waiting:
+                place = next(member.mountpoint for member in facts.datasets if member.name == name)
+                if mounting.through_a_link(place):
+                    raise Failed(f"{name} would be mounted through a symbolic link at {place}, so it was left alone")
                 command.run(["zfs", "mount", "--", name], timeout=120)
                 work.note(f"Mounted {name}")
 
         return Plan(
             summary=f"{self.dataset} and {max(len(waiting) - 1, 0)} folders below it become usable until the box is switched off.",
             steps=(
-                command_step("key", "Load the key", ["zfs", "load-key", "--", self.dataset], secret_on_stdin="{}\n"),
+                Step("key", "Load the key", shlex.join(load), unlock, (self.dataset,)),
                 Step(
                     "mount",
                     "Mount the folders",
@@ -154,6 +171,7 @@ class UnlockDataset(Operation, frozen=True, kw_only=True, forbid_unknown_fields=
                 ),
             ),
             identity={"operation": msgspec.to_builtins(self), "dataset": dataset.guid if dataset else 0},
+            key_file=kind in KEY_FILES,
         )
 
     def happened(self, step: str, facts: Facts) -> bool:
@@ -165,5 +183,6 @@ class UnlockDataset(Operation, frozen=True, kw_only=True, forbid_unknown_fields=
     def way_on(self, step: str, facts: Facts) -> str:
         dataset = facts.dataset(self.dataset)
         if dataset and dataset.locked:
-            return "It is still locked. Check the passphrase and unlock it again."
+            what = "key file" if dataset.key_format in KEY_FILES else "passphrase"
+            return f"It is still locked. Check the {what} and unlock it again."
         return "The key is loaded, but some folders are not mounted. Look at the folder's page."

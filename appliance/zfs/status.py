@@ -13,12 +13,16 @@ from typing import Any
 
 from appliance import command
 from appliance.errors import Failed
-from appliance.facts import Dataset, Pool, Scan, Vdev
+from appliance.facts import Checkpoint, Dataset, Pool, Scan, Vdev
+from appliance.zfs import longwork, sectors
+from appliance.zfs.longwork import moment, number
 
 ROLES = {"logs": "log", "l2cache": "cache", "spares": "spare", "special": "special", "dedup": "dedup"}
+# What a removed vdev leaves in the tree: it has no disk, and nobody can do anything with it.
+NOTHING = {"hole", "indirect", "missing"}
 COLUMNS = (
     "type,guid,creation,used,available,referenced,usedbysnapshots,mounted,mountpoint,canmount,"
-    "encryption,keystatus,encryptionroot,readonly,larder:share"
+    "encryption,keystatus,keyformat,encryptionroot,readonly,larder:share"
 )
 
 
@@ -40,20 +44,6 @@ def parse(text: str, what: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def moment(seconds: object) -> datetime | None:
-    """A time since 1970; None for none, and for one beyond any calendar (a foreign pool may say anything)."""
-    if not isinstance(seconds, int) or seconds <= 0:
-        return None
-    try:
-        return datetime.fromtimestamp(seconds, UTC)
-    except (OverflowError, ValueError, OSError):
-        return None
-
-
-def number(value: object) -> int:
-    return value if isinstance(value, int) else 0
-
-
 def vdev(raw: Mapping[str, Any], role: str = "normal") -> Vdev:
     children = raw.get("vdevs") or {}
     own = str(raw.get("class") or role)
@@ -69,6 +59,13 @@ def vdev(raw: Mapping[str, Any], role: str = "normal") -> Vdev:
         checksum_errors=number(raw.get("checksum_errors")),
         slow_ios=number(raw.get("slow_ios")),
         size=number(raw.get("phys_space") or raw.get("total_space")),
+        slot=str(raw.get("phys_path", "")),
+        replace_size=number(raw.get("rep_dev_size")) if not children else 0,
+        expandable=number(raw.get("ex_dev_size")),
+        processed=number(raw.get("scan_processed")),
+        removing=bool(raw.get("removing")),
+        space=number(raw.get("total_space")),
+        used=number(raw.get("alloc_space")),
         children=tuple(vdev(child, role) for child in children.values()),
     )
 
@@ -87,14 +84,23 @@ def scan(raw: Mapping[str, Any] | None) -> Scan | None:
         issued=number(raw.get("issued")),
         errors=number(raw.get("errors")),
         repaired=number(raw.get("processed")),
+        skipped=number(raw.get("skipped")),
     )
+
+
+def checkpoint(raw: Mapping[str, Any] | None) -> Checkpoint | None:
+    """The checkpoint of ``checkpoint_stats``; None where there is none."""
+    state = str((raw or {}).get("state", "")).lower()
+    if raw is None or state not in {"exists", "discarding"}:
+        return None
+    return Checkpoint(state, moment(raw.get("start_time")), number(raw.get("space")))
 
 
 def pools_from(status: Mapping[str, Any]) -> Iterator[Pool]:
     """The pools of a ``zpool status -j --json-int`` object."""
     for raw in (status.get("pools") or {}).values():
         root: dict[str, Any] = next(iter((raw.get("vdevs") or {}).values()), {})
-        groups = [vdev(child) for child in (root.get("vdevs") or {}).values()]
+        groups = [vdev(child) for child in (root.get("vdevs") or {}).values() if child.get("vdev_type") not in NOTHING]
         for key, role in ROLES.items():
             groups += [vdev(child, role) for child in (raw.get(key) or {}).values()]
         size, used = number(root.get("total_space")), number(root.get("alloc_space"))
@@ -110,6 +116,9 @@ def pools_from(status: Mapping[str, Any]) -> Iterator[Pool]:
             size=size,
             allocated=used,
             free=max(size - used, 0),
+            checkpoint=checkpoint(raw.get("checkpoint_stats")),
+            work=longwork.of_pool(raw),
+            can_trim=longwork.can_trim(raw),
         )
 
 
@@ -138,6 +147,7 @@ def datasets_from(listing: Mapping[str, Any]) -> Iterator[Dataset]:
             canmount=str(value("canmount") or "on"),
             encryption=encryption,
             key_status=str(value("keystatus")) if encryption != "off" else "",
+            key_format=str(value("keyformat")) if encryption != "off" else "",
             encryption_root=str(value("encryptionroot")),
             readonly=value("readonly") == "on",
             share=str(value("larder:share")),
@@ -147,8 +157,9 @@ def datasets_from(listing: Mapping[str, Any]) -> Iterator[Dataset]:
 
 def read_pools() -> tuple[Pool, ...]:
     """Every imported pool, now. Raises Failed (also when the module is missing)."""
-    result = command.run(["zpool", "status", "-j", "--json-int"], timeout=20)
-    return tuple(pools_from(parse(result.stdout, "zpool status"))) if result.stdout.strip() else ()
+    # -t and -i: how far trimming and initializing are, which it leaves out otherwise.
+    result = command.run(["zpool", "status", "-j", "--json-int", "-t", "-i"], timeout=20)
+    return sectors.filled(tuple(pools_from(parse(result.stdout, "zpool status"))) if result.stdout.strip() else ())
 
 
 def read_datasets() -> tuple[Dataset, ...]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from appliance.facts import Pool, Vdev
+from appliance.words import opening
 
 Health = Literal["healthy", "working", "attention", "failed", "asleep", "empty", "unknown"]
 BROKEN = {"FAULTED", "UNAVAIL", "REMOVED", "OFFLINE"}
@@ -38,12 +39,16 @@ def survives_text(pool: Pool) -> str:
 def of_pool(pool: Pool, label: Callable[[Vdev], str]) -> Verdict:
     """The verdict on a pool. ``label`` gives a device's name as people know it."""
     broken = [device for device in pool.devices() if device.state in BROKEN]
-    said = "; ".join(f"{label(device)} {DEVICE_WORDS[device.state]}" for device in broken[:3])
+    said = opening("; ".join(f"{label(device)} {DEVICE_WORDS[device.state]}" for device in broken[:3]))
     if pool.state == "SUSPENDED":
-        return Verdict("failed", f"{pool.name} has stopped.", f"Too many of its disks do not answer, so ZFS holds every read and write. {said}.".strip(), "Bring the disks back (cables, power), then restart the box. Do not pull more disks.")  # fmt: skip
+        return Verdict("failed", f"{pool.name} has stopped.", f"Too many of its disks do not answer, so ZFS holds every read and write. {said}.".strip(), "Bring the disks back (cables, power), then start the pool again below. Do not pull more disks, and do not switch the box off: what was being written waits in its memory.")  # fmt: skip
     if pool.state in {"FAULTED", "UNAVAIL"}:
         return Verdict("failed", f"{pool.name} cannot be used.", f"Too few of its disks answer. {said}.", "Put missing disks back. Nothing is erased as long as you do not make a new pool on them.")  # fmt: skip
     if pool.state == "DEGRADED" or broken:
+        if pool.rebuilding and pool.scan:
+            said = ". ".join(
+                filter(None, [said, f"It is rebuilding, {pool.scan.percent} % done; files stay available"])
+            )
         return Verdict("attention", f"{pool.name} works, but {survives_text(pool)}.", f"{said}." if said else pool.status, "Put the disk back or replace it soon.")  # fmt: skip
     if pool.errors:
         return Verdict("failed", f"{pool.name} has damaged files.", f"{pool.errors} errors could not be repaired.", "Restore the damaged files from a snapshot or another copy.")  # fmt: skip

@@ -44,11 +44,16 @@ def create_pool(page: Page, *, name: str, bays: list[int], layout: str, passphra
     page.goto("/pools/new/")
     page.get_by_label("What shall the pool be called?").fill(name)
     page.get_by_role("button", name="Continue").click()
+    page.get_by_role("link", name="Choose the disks myself").click()
+    proposed = page.locator("input[name=disks]:checked")
+    while proposed.count():
+        proposed.first.uncheck()
     for bay in bays:
         page.get_by_role("checkbox", name=re.compile(rf"^Bay {bay}\b")).check()
     page.get_by_role("button", name="Continue").click()
     page.get_by_role("radio", name=re.compile(layout)).check()
     page.get_by_role("button", name="Continue").click()
+    page.get_by_role("button", name="Continue").click()  # no log, cache or spare
     if passphrase:
         page.get_by_label("Encrypt everything in it").check()
     page.get_by_role("button", name="Review").click()

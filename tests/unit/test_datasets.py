@@ -137,7 +137,7 @@ def test_it_loads_the_key_from_standard_input_and_mounts_what_it_unlocks(command
     for step in checked_plan(UNLOCK, secret_box()).steps:
         step.act(Working())
     assert commands.ran == [
-        ["zfs", "load-key", "--", "tank/vault"],
+        ["zfs", "load-key", "-L", "prompt", "--", "tank/vault"],
         ["zfs", "mount", "--", "tank/vault"],
         ["zfs", "mount", "--", "tank/vault/deep"],
     ]
@@ -147,7 +147,7 @@ def test_it_loads_the_key_from_standard_input_and_mounts_what_it_unlocks(command
 def test_it_refuses_to_unlock_what_is_not_locked_or_has_no_passphrase_of_its_own():
     assert "unlocked already" in " ".join(reason.text for reason in UNLOCK.check(secret_box("available")))
     inner = UnlockDataset(dataset="tank/vault/deep")
-    assert "no passphrase of its own" in " ".join(reason.text for reason in inner.check(secret_box()))
+    assert "no key of its own" in " ".join(reason.text for reason in inner.check(secret_box()))
     assert "no longer there" in " ".join(reason.text for reason in UNLOCK.check(box()))
 
 
@@ -160,3 +160,28 @@ def test_its_probes_tell_the_key_from_the_mounts():
 def test_the_way_on_says_whether_it_is_still_locked():
     assert "still locked" in UNLOCK.way_on("key", secret_box())
     assert "key is loaded" in UNLOCK.way_on("mount", secret_box("available"))
+
+
+KEY = "0123456789abcdef" * 4
+
+
+@pytest.mark.parametrize(("kind", "given"), [("hex", f"{KEY}\n"), ("raw", bytes.fromhex(KEY))])
+def test_a_key_file_is_given_in_the_form_that_the_dataset_wants(commands, kind, given):
+    work = Working()
+    work.secret = lambda: KEY  # type: ignore[method-assign]
+    plan = checked_plan(UNLOCK, secret_box(key_format=kind))
+    assert plan.key_file
+    plan.steps[0].act(work)
+    assert commands.given == [given]
+    assert KEY not in repr(commands.ran)
+
+
+def test_a_passphrase_is_no_key(commands):
+    with pytest.raises(Refused):
+        checked_plan(UNLOCK, secret_box(key_format="hex")).steps[0].act(Working())
+    assert commands.ran == []
+    assert "Check the key file" in UNLOCK.way_on("key", secret_box(key_format="hex"))
+
+
+def test_unlocking_by_passphrase_asks_for_no_file():
+    assert not checked_plan(UNLOCK, secret_box(key_format="passphrase")).key_file

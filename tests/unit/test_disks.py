@@ -68,6 +68,20 @@ def test_a_disk_that_its_pool_has_lost_still_belongs_to_that_pool():
     assert disk.blocked.pool == "tank"
 
 
+def test_a_disk_that_its_pool_has_replaced_is_free_to_be_erased():
+    """Derived: the pulled pool with another disk in the place of the one that still carries its label."""
+    pulled = recorded_pool("zpool-status-pulled-2.3.9.json")
+    (group,) = pulled.vdevs
+    new = replace(group.children[1], path="/dev/disk/by-id/ata-NEW_1-part1", state="ONLINE")
+    complete = replace(pulled, vdevs=(replace(group, children=(group.children[0], new, *group.children[2:])),))
+    disk = found(pools=(complete,))["sdb"]
+    assert disk.blocked is None
+    assert [use.text for use in disk.uses] == ["was part of the pool tank, which has no place for it any more"]
+    unsure = replace(new, path="/dev/sdx1", state="REMOVED")
+    vague = replace(pulled, vdevs=(replace(group, children=(group.children[0], unsure)),))
+    assert found(pools=(vague,))["sdb"].blocked
+
+
 def test_a_pool_of_the_same_name_but_another_guid_is_not_taken_for_it():
     other = replace(recorded_pool(), guid=7, vdevs=())
     assert [use.kind for use in found(pools=(other,))["sda"].uses] == ["exported"]

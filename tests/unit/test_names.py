@@ -240,3 +240,23 @@ def test_it_serves_no_folder_of_the_system_and_none_that_is_not_plain(path):
 @pytest.mark.parametrize("path", ["/tank", "/srv/media", "/tank/My Photos/2026", "/tank/Büro", "/mnt/tank-2"])
 def test_it_serves_a_plain_folder_in_any_language(path):
     assert names.served_path(path) == path
+
+
+DIGITS = "0123456789abcdefABCDEF0123456789" * 2
+
+
+@pytest.mark.parametrize("content", [DIGITS.encode(), f"{DIGITS}\n".encode(), f" {DIGITS}\r\n".encode()])
+def test_a_key_file_holds_sixty_four_digits(content):
+    assert names.key_file(content) == DIGITS
+
+
+def test_a_key_file_of_thirty_two_bytes_is_the_key_itself():
+    assert names.key_file(bytes(range(32))) == bytes(range(32)).hex()
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"x", b"0" * 63, b"0" * 65, b"g" * 64, b"\xff" * 64, f"{DIGITS}\n{DIGITS}".encode(), b"0" * 4096]
+)
+def test_any_other_file_is_no_key(content):
+    with pytest.raises(Refused):
+        names.key_file(content)

@@ -351,3 +351,200 @@ def test_json_that_is_not_quite_this_operation_is_refused(spoil):
 
 def test_it_locks_its_name_and_its_disks():
     assert set(create().locks()) == {"tank", *map(path_of, (1, 2, 3, 4))}
+
+
+# --- log, cache, spares -------------------------------------------------------------------------------------
+def test_every_device_stands_in_the_command_and_in_the_plan():
+    fast = {number: disk(number, rotational=False) for number in (4, 5, 6)}
+    facts = box(*(disk(number) for number in (1, 2, 3)), *fast.values())
+    operation = create(1, 2, layout="mirror", logs=(path_of(4), path_of(5)), cache=(path_of(6),), spares=(path_of(3),))
+    assert reasons(operation, facts) == ""
+    plan = operation.plan(facts)
+    assert plan.steps[0].shown.endswith(
+        f"-- tank mirror {path_of(1)} {path_of(2)} log mirror {path_of(4)} {path_of(5)} cache {path_of(6)} spare {path_of(3)}"
+    )
+    assert plan.facts["Log"].startswith("mirror of WDC")
+    assert set(operation.locks()) == {"tank", *map(path_of, range(1, 7))}
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "sentence"),
+    [
+        ({"logs": (path_of(1),)}, "logs", "was chosen twice: for the data and as log"),
+        ({"cache": (path_of(5), path_of(5))}, "cache", "A disk was chosen twice."),
+        ({"logs": (path_of(5),), "spares": (path_of(5),)}, "spares", "as log and as spare"),
+        ({"logs": tuple(path_of(number) for number in (5, 6, 7, 8))}, "logs", "no more than 3"),
+        ({"spares": (path_of(9),)}, "spares", "no longer there"),
+        ({"spares": (path_of(7),)}, "spares", "too small to stand in"),
+        ({"cache": (path_of(8),)}, "cache", "holds the system, so it cannot be used"),
+        ({"layout": "stripe", "spares": (path_of(5),)}, "spares", "nothing to rebuild from"),
+    ],
+)
+def test_a_device_that_cannot_be_used_is_refused_at_its_field(changes, field, sentence):
+    facts = box(
+        *(disk(number) for number in range(1, 7)),
+        disk(7, size=10**12),
+        disk(8, uses=(Use("system", "holds the system"),)),
+    )
+    said = reasons(create(**changes), facts)
+    assert f"[{field}]" in said
+    assert sentence in said
+
+
+def test_a_device_with_old_data_is_erased_and_its_loss_is_told():
+    facts = box(*(disk(number) for number in range(1, 5)), disk(5, uses=(OLD,), content=("sde",)))
+    plan = create(logs=(path_of(5),)).plan(facts)
+    assert [step.name for step in plan.steps] == ["erase", "create", "verify"]
+    assert plan.type_to_confirm == "tank"
+
+
+def test_the_digest_covers_every_device():
+    digests = {
+        create(**changes).plan(box()).digest()
+        for changes in ({}, {"logs": (path_of(5),)}, {"cache": (path_of(5),)}, {"spares": (path_of(5),)}, {"logs": (path_of(6),)})
+    }  # fmt: skip
+    assert len(digests) == 5
+
+
+def test_a_pool_read_back_without_its_log_is_not_what_was_asked(monkeypatch):
+    operation = create(logs=(path_of(5),))
+    assert not operation.made_of_our_disks(made(create()))
+    log = Vdev("x", "disk", 1, "ONLINE", "log", path=f"{path_of(5)}-part1")
+    spare = Vdev(path_of(6).rsplit("/", 1)[-1], "disk", 1, "AVAIL", "spare")
+    whole = replace(made(create()), vdevs=(*made(create()).vdevs, log))
+    assert operation.made_of_our_disks(whole)
+    with_spare = create(logs=(path_of(5),), spares=(path_of(6),))
+    assert with_spare.made_of_our_disks(replace(whole, vdevs=(*whole.vdevs, spare)))
+
+
+# --- equal partitions ---------------------------------------------------------------------------------------
+SLICE = 1_900_000 * 2**20
+UNEQUAL = [disk(1), disk(2), disk(3, size=3 * 10**12)]
+
+
+def cut_up(**changes: Any) -> CreatePool:
+    return create(1, 2, 3, **{"layout": "raidz1", "partition": SLICE, "rest": "spill", **changes})
+
+
+def test_equal_partitions_make_two_pools_and_say_which_protects_nothing(commands):
+    facts = box(*UNEQUAL)
+    assert reasons(cut_up(), facts) == ""
+    plan = cut_up().plan(facts)
+    assert [step.name for step in plan.steps] == ["partition", "create", "create-rest", "verify"]
+    assert plan.steps[1].shown.endswith(f"-- tank raidz1 {path_of(1)}-part1 {path_of(2)}-part1 {path_of(3)}-part1")
+    assert plan.steps[2].shown.endswith(f"-m /spill -- spill {path_of(3)}-part2")
+    assert "-f" not in plan.steps[1].shown.split()
+    assert "protected by nothing" in plan.summary
+    assert any("loses everything in spill" in text for text in plan.warnings)
+    assert not any("differ in size" in text for text in plan.warnings)
+    assert set(cut_up().locks()) >= {"tank", "spill"}
+
+
+def test_the_remainder_can_be_left_unused():
+    plan = cut_up(rest="").plan(box(*UNEQUAL))
+    assert [step.name for step in plan.steps] == ["partition", "create", "verify"]
+    assert "--new=2" not in plan.steps[0].shown
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "sentence"),
+    [
+        ({"partition": 2 * SLICE}, "disks", "has no room for a partition"),
+        ({"rest": "tank"}, "rest", "different names"),
+        ({"rest": "home"}, "rest", "/home of its own"),
+        ({"layout": "stripe"}, "layout", "partitions bring nothing"),
+        ({"groups": ((path_of(1), path_of(2)),), "layout": "mirror"}, "rest", "nothing is left for a second pool"),
+    ],
+)
+def test_partitions_that_do_not_work_are_refused(changes, field, sentence):
+    said = reasons(cut_up(**changes), box(*UNEQUAL))
+    assert f"[{field}]" in said
+    assert sentence in said
+
+
+def test_the_second_pools_name_may_not_be_taken():
+    facts = box(*UNEQUAL, pools=(Pool("spill", 5, "ONLINE"),))
+    assert "[rest]" in reasons(cut_up(), facts)
+
+
+@pytest.mark.parametrize("changes", [{"partition": SLICE + 1}, {"partition": -(2**20)}, {"partition": 2**20}, {"partition": 0}, {"rest": "mirror"}, {"rest": "-f"}])  # fmt: skip
+def test_partitions_outside_the_grammar_are_refused(changes):
+    with pytest.raises(Refused):
+        cut_up(**changes)
+
+
+def both(operation: CreatePool, state: str = "ONLINE") -> tuple[Pool, Pool]:
+    first = Vdev("raidz1-0", "raidz", 2, state, children=tuple(Vdev("x", "disk", 1, state, path=f"{path}-part1") for path in operation.disks))  # fmt: skip
+    return (
+        Pool("tank", 5, state, (first,)),
+        Pool("spill", 6, state, (Vdev("x", "disk", 1, state, path=f"{path_of(3)}-part2"),)),
+    )
+
+
+def test_probes_see_each_of_the_two_pools():
+    operation = cut_up()
+    first, second = both(operation)
+    steps = ("partition", "create", "create-rest", "verify")
+    assert [operation.happened(step, box(*UNEQUAL)) for step in steps] == [False, False, False, False]
+    assert [operation.happened(step, box(*UNEQUAL, pools=(first,))) for step in steps] == [True, True, False, False]
+    assert [operation.happened(step, box(*UNEQUAL, pools=(first, second))) for step in steps] == [True] * 4
+    assert "spill is not there" in operation.way_on("create-rest", box(*UNEQUAL, pools=(first,)))
+
+
+def test_probes_see_disks_that_are_partitioned_and_hold_no_pool_yet(monkeypatch):
+    monkeypatch.setattr("appliance.zfs.pools.there", lambda _cut: True)
+    table = Use("old", "has a partition table (gpt)")
+    facts = box(*(replace(one, uses=(table,)) for one in UNEQUAL))
+    assert [cut_up().happened(step, facts) for step in ("erase", "partition", "create")] == [True, True, False]
+    assert "partitioned" in cut_up().way_on("create", facts)
+    assert reasons(cut_up(), facts) == ""
+
+
+def test_verifying_reads_both_pools_back(monkeypatch):
+    operation = cut_up()
+    monkeypatch.setattr("appliance.zfs.status.read_pools", lambda: both(operation))
+    work = Working()
+    operation.verify(work)
+    assert work.notes == ["tank is online with 3 disks", "spill is online with 1 disks"]
+    monkeypatch.setattr("appliance.zfs.status.read_pools", lambda: both(operation)[:1])
+    with pytest.raises(Failed, match="spill"):
+        operation.verify(Working())
+
+
+# --- keys ---------------------------------------------------------------------------------------------------
+KEY = "0123456789abcdef" * 4
+
+
+class Keyed(Working):
+    """A Work whose secret can be had once, as in life."""
+
+    def __init__(self, secret: str) -> None:
+        super().__init__()
+        self.left = [secret]
+
+    def secret(self) -> str:
+        return self.left.pop()
+
+
+def test_a_key_goes_by_standard_input_to_both_pools_and_stands_nowhere_else(commands):
+    operation = cut_up(encrypted=True, key_file=True)
+    plan = operation.plan(box(*UNEQUAL))
+    assert plan.key_file
+    work = Keyed(KEY)
+    for step in plan.steps[1:3]:
+        step.act(work)
+    assert commands.given == [f"{KEY}\n"] * 2
+    assert all("keyformat=hex" in argv and "keylocation=prompt" in argv for argv in commands.ran)
+    assert KEY not in repr(plan) + json.dumps(plan.identity, default=str) + repr(commands.ran)
+
+
+@pytest.mark.parametrize("secret", ["not a key at all", KEY[:-1], KEY + "0", KEY + "\n"])
+def test_a_secret_that_is_no_key_reaches_no_command(commands, secret):
+    with pytest.raises(Refused):
+        create(encrypted=True, key_file=True).plan(box()).steps[0].act(Keyed(secret))
+    assert commands.ran == []
+
+
+def test_a_key_file_without_encryption_is_refused():
+    with pytest.raises(Refused, match="encrypted"):
+        create(key_file=True)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from appliance.words import disk_label, maker_size, size_text
+from appliance.words import disk_label, maker_size, opening, size_text
 from tests.unit.made import disk
 
 
@@ -60,3 +60,8 @@ def test_it_names_a_disk_by_what_is_on_its_sticker():
 
 def test_it_names_a_disk_without_serial_by_todays_name():
     assert disk_label(disk(1, serial="", model="")) == "A disk (sda)"
+
+
+def test_a_sentence_begins_large_and_keeps_its_names():
+    assert opening("bay 3 (WDC WD20EARS)") == "Bay 3 (WDC WD20EARS)"
+    assert opening("") == ""

@@ -126,7 +126,8 @@ def strict(admin: User) -> Client:
 
 @pytest.fixture
 def box(calm: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """The recorded box, with one job that failed; what is sent to the queue."""
+    """The recorded box, with one job that failed and a replacement that has begun; what is sent to the queue."""
     rows.recorded_box()
+    rows.replacement()
     rows.job(id=uuid.UUID(JOB), state=Job.State.FAILED, text="The disk vanished.")
     return calm

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 JOB = "6b1f6a5e-3f0c-4c2e-9a53-0d5b8f9f6a11"
+FIRST_DISK = "1813748233032539623"
 TANK, PHOTOS = "1443772876214735903", "6683942667665662560"
 READ, CHANGE, BOTH = ("GET",), ("POST",), ("GET", "POST")
 
@@ -32,11 +33,35 @@ ROUTES = [
     Route("end_session", "/account/sessions/1/end/", CHANGE),
     Route("password", "/account/password/", BOTH),
     Route("disks", "/disks/", READ),
+    Route("bays", "/disks/bays/", BOTH),
+    Route("locate_disk", "/disks/ata-WDC_WD20EARS-00MVWB0_WD-WCAZA0000001/locate/", CHANGE),
     Route("disk", "/disks/ata-WDC_WD20EARS-00MVWB0_WD-WCAZA0000001/", READ),
+    Route("wipe_disk", "/disks/ata-WDC_WD20EARS-00MVWB0_WD-WCAZA0000001/wipe/", READ),
     Route("pools", "/pools/", READ),
     Route("create_pool", "/pools/new/", READ),
+    Route("new_key", "/pools/new/key/tank/", READ),
     Route("unlock", "/pools/unlock/", READ),
+    Route("bring_in", "/pools/bring-in/", READ),
+    Route("look_for_pools", "/pools/bring-in/look/", CHANGE),
+    Route("import_pool", "/pools/bring-in/42/", READ),
+    Route("end_pool", f"/pools/{TANK}/end/export/", READ),
+    Route("replacements", "/pools/replacements/", READ),
+    Route("replacement", "/pools/replacements/1/", READ),
+    Route("replacement_offline", "/pools/replacements/1/offline/", CHANGE),
+    Route("replacement_accept", "/pools/replacements/1/accept/", READ),
+    Route("replacement_close", "/pools/replacements/1/close/", CHANGE),
+    Route("replace_disk", f"/pools/{TANK}/replace/", BOTH),
+    Route("vdev_act", f"/pools/{TANK}/vdev/{FIRST_DISK}/offline/", READ),
+    Route("add_disks", f"/pools/{TANK}/add/spare/", READ),
     Route("pool", f"/pools/{TANK}/", READ),
+    Route("scrub_pool", f"/pools/{TANK}/scrub/", CHANGE),
+    Route("stop_scrub", f"/pools/{TANK}/scrub/stop/", READ),
+    Route("trim_pool", f"/pools/{TANK}/trim/", CHANGE),
+    Route("schedule", f"/pools/{TANK}/schedule/scrub/", BOTH),
+    Route("pool_settings", f"/pools/{TANK}/settings/", BOTH),
+    Route("pool_reports", f"/pools/{TANK}/reports/", READ),
+    Route("pool_history", f"/pools/{TANK}/history/", READ),
+    Route("pool_events", f"/pools/{TANK}/events/", READ),
     Route("folders", "/folders/", READ),
     Route("create_folder", "/folders/new/", BOTH),
     Route("folder", f"/folders/{PHOTOS}/", READ),

@@ -8,14 +8,16 @@ from datetime import UTC, datetime
 from typing import Any
 
 from appliance.disks.inventory import disks_from
-from appliance.facts import Account, Dataset, Disk, Pool, Share, Use, Vdev
+from appliance.facts import Account, Dataset, Disk, Importable, Pool, PoolDetail, Share, Use, Vdev
 from appliance.operation import Operation, as_json, checked_plan
-from appliance.zfs import status
+from appliance.zfs import status, tree
 from tests.unit.made import dataset, disk, recorded, recorded_pool
-from web.inventory import store
-from web.inventory.models import AccountRow, DatasetRow, DiskRow, PoolRow, ShareRow
+from web.bays.models import Replacement
+from web.inventory import present, store
+from web.inventory.models import AccountRow, DatasetRow, DetailRow, DiskRow, ImportableRow, PoolRow, ShareRow
 from web.jobs import confirm
 from web.jobs.models import Job
+from web.pools import replacing
 from web.system.state import READ
 from workers.collectors import disk_key
 
@@ -45,6 +47,8 @@ def put(
     disks: Iterable[Disk] | None = None,
     accounts: Iterable[str] | None = None,
     shares: Iterable[Share] | None = None,
+    importable: Iterable[Importable] | None = None,
+    details: Iterable[PoolDetail] | None = None,
 ) -> None:
     """Make the inventory say this, and that everything was read just now. What is not given stays."""
     changed = set()
@@ -58,6 +62,10 @@ def put(
         changed.add("disks")
     if shares is not None and store.replace(ShareRow, shares, lambda share: share.name.lower()):
         changed.add("shares")
+    if importable is not None and store.replace(ImportableRow, importable, lambda found: str(found.guid)):
+        changed.add("importable")
+    if details is not None and store.replace(DetailRow, details, lambda detail: str(detail.guid)):
+        changed.add("details")
     if accounts is not None and store.replace(
         AccountRow, [Account(name, 1000 + at) for at, name in enumerate(accounts)], lambda account: account.name
     ):
@@ -75,6 +83,8 @@ def recorded_box() -> Pool:
         disks=recorded_disks([pool]),
         accounts=["anna"],
         shares=[],
+        importable=[Importable("attic", 42, "ONLINE")],
+        details=[PoolDetail(pool.guid)],
     )
     return pool
 
@@ -132,6 +142,14 @@ def job(**changes: Any) -> Job:
         "created_by": "admin",
     }  # fmt: skip
     return Job.objects.create(**{**made, **changes})
+
+
+def replacement(key: str = "ata-WDC_WD20EARS-00MVWB0_WD-WCAZA0000001") -> Replacement:
+    """The replacement of a disk, begun with the box as the inventory has it."""
+    box = present.box()
+    pool = next(card.pool for card in box.cards)
+    place = next(place for place in tree.places(pool) if place.leaf and tree.link_of(place.vdev) == key)
+    return replacing.begin(pool, place, box, "admin")
 
 
 def planned(operation: Operation, **changes: Any) -> Job:

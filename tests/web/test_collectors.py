@@ -5,26 +5,25 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
-from dataclasses import replace
-from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.utils import timezone
 
 from appliance import client, command, places
 from appliance.disks import inventory as disk_inventory
 from appliance.errors import Failed
-from appliance.facts import Account, Pool, Scan
+from appliance.facts import Account, Caching, PoolProperties, Use
 from appliance.shares import accounts, smb
-from appliance.zfs import status
+from appliance.zfs import kstat, properties, status
 from tests.unit.made import disk, recorded, recorded_pool
 from tests.web import rows
+from web.bays import ports
+from web.bays.models import BayRow
 from web.inventory import store
-from web.inventory.models import AccountRow, Activity, DatasetRow, DiskRow, PoolRow, ServiceRow, Source
+from web.inventory.models import AccountRow, CachingRow, DatasetRow, DiskRow, PoolRow, ServiceRow, Source
 from workers import collectors
 
-SOURCES = {"pools", "datasets", "disks", "services", "shares", "accounts", "addresses"}
+SOURCES = {"pools", "properties", "reports", "datasets", "disks", "services", "shares", "accounts", "addresses"}
 IP = json.dumps([{"addr_info": [{"local": "192.168.1.10"}, {"local": "fd00::10"}]}, {}])
 SYSTEMD = "Id=smbd.service\nLoadState=loaded\nActiveState=active\nUnitFileState=enabled\n\nId=netatalk.service\nLoadState=not-found\nActiveState=inactive\n"
 
@@ -40,6 +39,9 @@ def system(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     monkeypatch.setattr(command, "run", run)
     monkeypatch.setattr(status, "loaded", lambda: True)
     monkeypatch.setattr(status, "read_pools", lambda: (recorded_pool(),))
+    monkeypatch.setattr(
+        properties, "read", lambda: (PoolProperties("tank", recorded_pool().guid, {"autotrim": "off"}),)
+    )
     monkeypatch.setattr(status, "read_datasets", lambda: tuple(status.datasets_from(recorded("zfs-list-2.3.9.json"))))
     monkeypatch.setattr(disk_inventory, "read", rows.recorded_disks)
     monkeypatch.setattr(accounts, "read", lambda: (Account("anna", 1001),))
@@ -79,6 +81,7 @@ BREAKABLE = {
     "datasets": (status, "read_datasets"),
     "disks": (disk_inventory, "read"),
     "accounts": (accounts, "read"),
+    "properties": (properties, "read"),
     "shares": (smb, "configured"),
     "services": (collectors, "services"),
 }
@@ -96,7 +99,7 @@ def test_one_broken_source_keeps_what_it_knew_and_silences_no_other(system, monk
     collectors.collect_now()
     assert set(errors()) == {broken}
     now: dict[str, Any] = dict(Source.objects.values_list("name", "checked"))
-    assert all(now[name] > before[name] for name in SOURCES)
+    assert all(now[name] > before[name] for name in SOURCES - ({"reports"} if broken == "pools" else set()))
     assert [model.objects.count() for model in (PoolRow, DatasetRow, DiskRow, AccountRow)] == counts
 
 
@@ -168,37 +171,6 @@ def test_the_addresses_of_the_box_are_written_for_the_check_of_names(system):
     assert file.stat().st_ino == written
 
 
-# --- long work of the kernel ----------------------------------------------------------------------------------
-def scrub(issued: int = 0, state: str = "scanning") -> Pool:
-    return replace(recorded_pool(), scan=Scan("scrub", state, rows.LONG_AGO, None, 1000, issued, issued, 0))
-
-
-def test_a_scrub_is_followed_whoever_started_it():
-    assert collectors.activities([scrub(100)])
-    row = Activity.objects.get()
-    assert (row.pool, row.kind, row.state, row.percent, row.left) == ("tank", "scrub", "scanning", 10, None)
-    Activity.objects.update(seen=timezone.now() - timedelta(seconds=10))
-    assert collectors.activities([scrub(200)])
-    row.refresh_from_db()
-    assert row.percent == 20
-    assert 7 <= row.rate <= 11
-    assert row.left is not None
-    assert 70 <= row.left <= 115
-
-
-def test_a_scrub_that_stands_still_changes_nothing():
-    collectors.activities([scrub(100)])
-    assert not collectors.activities([scrub(100)])
-
-
-def test_a_scrub_that_ended_is_kept_and_one_of_a_pool_that_is_gone_is_not():
-    collectors.activities([scrub(100)])
-    assert collectors.activities([scrub(1000, "finished")])
-    assert Activity.objects.get().percent == 100
-    assert collectors.activities([])
-    assert not Activity.objects.exists()
-
-
 # --- temperatures ---------------------------------------------------------------------------------------------
 @pytest.fixture
 def one_disk() -> str:
@@ -258,3 +230,49 @@ def test_a_temperature_stays_when_the_facts_of_the_disk_are_read_again(one_disk,
     collectors.temperatures()
     store.replace(DiskRow, [disk(1, model="ANOTHER")], collectors.disk_key)
     assert DiskRow.objects.get().temperature == 31
+
+
+# --- what ZFS counts ------------------------------------------------------------------------------------------
+def test_what_zfs_counts_becomes_one_row_that_changes_only_with_its_percentages(one_disk, monkeypatch):
+    now = Caching(hit_percent=91, sync_percent=None, memory=2**31)
+    monkeypatch.setattr(kstat, "read", lambda: now)
+    answer(one_disk, None, monkeypatch)
+    collectors.temperatures()
+    assert CachingRow.objects.get().fact == now
+    version = Source.objects.get(name="caching").version
+    collectors.temperatures()
+    assert Source.objects.get(name="caching").version == version
+
+
+def test_counters_that_cannot_be_read_silence_nothing_else(one_disk, monkeypatch):
+    monkeypatch.setattr(kstat, "read", failing(Failed("no counters")))
+    answer(one_disk, {"temperature": {"current": 31}}, monkeypatch)
+    collectors.temperatures()
+    assert DiskRow.objects.get(name="sda").temperature == 31
+    assert errors() == {"caching": "no counters"}
+
+
+# --- bays, and what drives say of themselves --------------------------------------------------------------------
+def test_the_ports_of_disks_are_remembered_once_and_those_of_the_system_never(system):
+    collectors.collect_now()
+    before = list(BayRow.objects.values())
+    collectors.collect_now()
+    assert list(BayRow.objects.values()) == before
+    system_disk = disk(9, slot="p9", uses=(Use("system", "holds the system"),))
+    store.replace(DiskRow, [disk(1, slot="p1"), disk(2, slot="p2", bus="usb"), system_disk], collectors.disk_key)
+    ports.remember(row.fact for row in DiskRow.objects.all())
+    assert [row.port for row in BayRow.objects.all()][len(before) :] == ["p1"]
+
+
+def test_what_a_drive_says_of_itself_is_kept_and_stays_while_it_sleeps(one_disk, monkeypatch):
+    assert collectors.unasked()
+    answer(one_disk, {"smart_status": {"passed": False}}, monkeypatch)
+    collectors.temperatures()
+    row = DiskRow.objects.get(name="sda")
+    assert (row.smart_passed, row.smart_text) == (False, "It says itself that it is failing.")
+    assert not collectors.unasked()
+    asleep = {"smartctl": {"exit_status": 2, "messages": [{"string": "Device is in STANDBY mode"}]}}
+    answer(one_disk, asleep, monkeypatch)
+    collectors.temperatures()
+    row.refresh_from_db()
+    assert (row.smart_passed, row.asleep) == (False, True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -13,8 +14,10 @@ from tests.unit.made import dataset, disk
 from tests.web import rows
 from tests.web.conftest import ADDRESS, PASSWORD
 from tests.web.reading import Page, assert_nothing_inline
-from web.inventory.models import Activity, Event, Progress
+from web.bays.models import BayRow, Replacement
+from web.inventory.models import Activity, Event, HistoryLine, Progress, PropertiesRow
 from web.jobs.models import Job
+from web.pools.models import WorkReport
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -59,6 +62,11 @@ def box(calm, text: str) -> str:
         accounts=["anna"],
         shares=[Share("a b", "/tank/served"), Share(text, text)],
     )
+    Replacement.objects.create(
+        pk=1, pool=text[:255], pool_guid="1000", vdev_guid="1001", disk=text[:300], serial=text[:300], model=text[:300],
+        bay=text[:40], known={text: text}, guids=[text], begun_by=text[:150], report=text,
+    )  # fmt: skip
+    BayRow.objects.create(port=text[:200], position=1, label=text[:20])
     job = rows.job(
         state=Job.State.RUNNING, title=text[:300], subject=text[:300], text=text, log=[text], created_by=text[:150],
         plan={"summary": text, "steps": [{"name": text, "title": text, "shown": text}], "losses": [{"what": text}]},
@@ -66,8 +74,19 @@ def box(calm, text: str) -> str:
     rows.job(state=Job.State.FAILED, title=text[:300], subject=f"{text}/photos"[:300], kind="SetShare", text=text)
     Progress.objects.create(job=job.pk, percent=1, phrase=text[:300])
     Activity.objects.create(
-        key="a", pool=text[:255], kind="scrub", state="scanning", started=timezone.now(), seen=timezone.now()
+        key="a", pool=text[:255], pool_key="1000", kind="scrub", state="running", seen=timezone.now(), phrase=text[:120]
     )
+    WorkReport.objects.create(
+        key="b", pool_key="1000", pool=text, kind="scrub", outcome="finished", damaged=1, files=[text], wear=[[text, 1, 2, 3]], subject=text[:255]
+    )  # fmt: skip
+    for kind in ("command", "noted"):
+        HistoryLine.objects.create(pool_key="1000", number=1, at=timezone.now(), kind=kind, text=text, by=text[:120])
+    values = {"comment": text, "failmode": text, "autotrim": "on"}
+    PropertiesRow.objects.create(key="1000", name="x", facts=json.dumps({"name": "x", "guid": 1000, "values": values}))
+    Event.objects.create(
+        file="2.json", source="zed", kind=f"sysevent.fs.zfs.{text}"[:120], subject=text[:255], received=timezone.now(),
+        fields={"ZEVENT_VDEV_PATH": text, "ZEVENT_VDEV_READ_ERRORS": text},
+    )  # fmt: skip
     Event.objects.create(
         file="1.json",
         source="smartd",
@@ -84,9 +103,10 @@ def test_on_every_page_it_is_text(web, box, text):
     wizard = "/pools/new/?name=tank&step="
     chosen = f"disks={disk(2).path}&layout=stripe-1"
     urls = [
-        "/", "/pools/", "/pools/1000/", "/disks/", *(f"/disks/{disk(number).path.rsplit('/')[-1]}/" for number in range(1, 5)), "/disks/sdx/",
+        "/", "/pools/", "/pools/1000/", "/pools/1000/reports/", "/pools/1000/history/?show=all", "/pools/1000/events/", "/pools/1000/settings/", "/pools/1000/schedule/scrub/", "/disks/", *(f"/disks/{disk(number).path.rsplit('/')[-1]}/" for number in range(1, 5)), "/disks/sdx/",
         "/folders/", "/folders/1/", "/folders/2/", "/folders/2/share/", "/folders/3/", "/folders/new/", "/people/", "/jobs/", f"/jobs/{box}/",
-        f"{wizard}disks", f"{wizard}layout&{chosen}", f"{wizard}review&{chosen}", "/jobs/?part=live", "/?part=live",
+        "/disks/bays/", "/pools/1000/replace/", "/pools/replacements/", "/pools/replacements/1/", f"/pools/1000/add/spare/?disks={disk(4).path}",
+        f"{wizard}disks", f"{wizard}layout&{chosen}", f"{wizard}extras&{chosen}", f"{wizard}options&{chosen}", f"{wizard}review&{chosen}", "/jobs/?part=live", "/?part=live",
     ]  # fmt: skip
     seen = ""
     for url in urls:
@@ -102,7 +122,7 @@ def test_on_every_page_it_is_text(web, box, text):
 @hostile
 @pytest.mark.parametrize(
     "url",
-    ["/pools/new/?step=disks&name={}", "/pools/new/?step=review&name={}&disks={}&layout={}", "/pools/unlock/?dataset={}", "/folders/new/?parent={}",
+    ["/pools/new/?step=disks&name={}", "/pools/new/?step=review&name={}&disks={}&layout={}", "/pools/new/?step=review&name=tank&layout=stripe-1&logs={}&cache={}&spares={}&rest={}", "/pools/new/key/{}/", "/pools/unlock/?dataset={}", "/folders/new/?parent={}",
      "/?page={}&part={}", "/jobs/?page={}&part=live", "/login/?next={}"],
 )  # fmt: skip
 def test_in_an_address_it_is_text(web, anonymous, calm, text, url):
@@ -110,7 +130,7 @@ def test_in_an_address_it_is_text(web, anonymous, calm, text, url):
 
     for client in (web, anonymous):
         response = client.get(url.replace("{}", quote(text)))
-        assert response.status_code in {200, 302, 400, 409}
+        assert response.status_code in {200, 302, 400, 404, 409}
         assert "\n" not in response.get("Location", "")
         if response.status_code != 302:
             assert_nothing_inline(response)
@@ -128,6 +148,12 @@ def test_in_a_form_it_is_text(web, box, text):
         ),
         web.post("/account/password/", {"old_password": text, "new_password1": text, "new_password2": text}),
         web.post(f"/jobs/{box}/acknowledge/", {"next": text}),
+        web.post("/pools/1000/scrub/", {"act": text}),
+        web.post("/pools/1000/trim/", {"act": text}),
+        web.post("/pools/1000/schedule/scrub/", {"every": text, "first": text, "last": text, "inside": text}),
+        web.post("/pools/1000/settings/", {"name": text, "value": text}),
+        web.post("/pools/1000/settings/", {"name": "comment", "comment": text}),
+        web.post("/pools/1000/replace/", {"vdev": text}),
     ]
     for response in answers:
         assert response.status_code in {302, 400, 409}

@@ -15,7 +15,8 @@ from web.inventory.models import Progress, Source
 from web.jobs.models import Job
 
 LIVE = [
-    "/", "/disks/", "/disks/ata-WDC_WD20EARS-00MVWB0_WD-WCAZA0000001/", "/pools/", f"/pools/{TANK}/", "/folders/", f"/folders/{PHOTOS}/",
+    "/", "/disks/", "/disks/ata-WDC_WD20EARS-00MVWB0_WD-WCAZA0000001/", "/pools/", f"/pools/{TANK}/", f"/pools/{TANK}/reports/",
+    f"/pools/{TANK}/history/", f"/pools/{TANK}/events/", "/folders/", f"/folders/{PHOTOS}/",
     "/people/", "/jobs/", f"/jobs/{JOB}/",
 ]  # fmt: skip
 live = pytest.mark.parametrize("url", LIVE)

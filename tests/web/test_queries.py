@@ -11,8 +11,8 @@ from django.test.utils import CaptureQueriesContext
 from tests.web import rows
 from web.jobs.models import Job
 
-PAGES = ["/", "/pools/", "/pools/1000/", "/disks/", "/disks/ata-D_0_a/", "/folders/", "/people/", "/jobs/", "/jobs/?page=1&part=live", "/?part=live", "/pools/new/?name=new&step=disks"]  # fmt: skip
-MOST = 20
+PAGES = ["/", "/pools/", "/pools/1000/", "/disks/", "/disks/ata-D_0_a/", "/folders/", "/people/", "/jobs/", "/jobs/?page=1&part=live", "/?part=live", "/pools/new/?name=new&step=disks", "/pools/new/?name=new&step=layout", "/pools/1000/reports/", "/pools/1000/history/", "/pools/1000/events/", "/pools/1000/schedule/scrub/", "/pools/1000/settings/", "/disks/bays/", "/pools/1000/replace/", "/pools/1000/add/spare/", "/pools/replacements/", "/pools/1000/vdev/1001/offline/"]  # fmt: skip
+MOST = 30
 
 
 def queries(web, url: str) -> list[str]:
@@ -26,7 +26,8 @@ def queries(web, url: str) -> list[str]:
 def cost(web, count: int) -> dict[str, list[str]]:
     Job.objects.all().delete()
     rows.large_box(count)
-    web.get("/")  # whatever is remembered from page to page
+    for url in ("/", "/pools/1000/", "/pools/1000/history/"):
+        web.get(url)  # whatever is remembered from page to page
     return {url: queries(web, url) for url in PAGES}
 
 

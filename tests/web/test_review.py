@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from django.contrib.sessions.models import Session
+from django.core.files.uploadedfile import SimpleUploadedFile
 
 from appliance import client, places
 from appliance.errors import Refused
@@ -35,7 +36,7 @@ def review(web, disks: list[Disk], **answers: Any) -> Page:
     return Page(response)
 
 
-def confirm(web, page: Page, **changes: str):
+def confirm(web, page: Page, **changes: Any):
     return web.post(CONFIRM, {**page.form(CONFIRM).data, **changes})
 
 
@@ -225,6 +226,56 @@ def test_a_passphrase_left_by_an_attempt_that_never_became_a_job_is_replaced(web
     client.leave_secret(page.form(CONFIRM).data["job"], "left behind")
     assert confirm(web, page, secret=CANARY, again=CANARY).status_code == 302
     assert (places.SECRETS / str(Job.objects.get().pk)).read_text() == CANARY
+
+
+# --- key files ------------------------------------------------------------------------------------------------
+KEY = "0123456789abcdef" * 4
+
+
+def key_review(web, disks) -> Page:
+    return review(web, disks[:4], encrypted="on", key_file="on")
+
+
+def file_of(content: bytes) -> SimpleUploadedFile:
+    return SimpleUploadedFile("tank.key", content)
+
+
+def test_a_key_has_to_be_saved_and_shown_before_anything_begins(web, disks):
+    page = key_review(web, disks)
+    assert any(found.get("href") == "/pools/new/key/tank/" for _tag, found in page.elements)
+    assert_asked_again(confirm(web, page), "secret", "Save the key first, then choose the file that you saved.")
+    # A passphrase typed where a file belongs is none.
+    assert_asked_again(confirm(web, page, secret=KEY), "secret", "Save the key first")
+
+
+@pytest.mark.parametrize("content", [b"", b"x", KEY[:-1].encode(), (KEY + "0").encode(), b"\x00" * 31, b"\xff" * 5000, b"g" * 64, f"{KEY}\n{KEY}".encode()])  # fmt: skip
+def test_a_file_that_holds_no_key_gets_its_sentence(web, disks, content):
+    response = confirm(web, key_review(web, disks), secret=file_of(content))
+    assert_asked_again(response, "secret", "That file holds no key." if content else "file")
+
+
+@pytest.mark.parametrize("content", [KEY.encode(), f"{KEY}\n".encode(), f"{KEY}\r\n".encode(), bytes.fromhex(KEY)])
+def test_a_key_file_travels_like_a_passphrase_and_stands_nowhere_else(web, disks, calm, tmp_path, content):
+    response = confirm(web, key_review(web, disks), secret=file_of(content))
+    job = Job.objects.get()
+    assert response.status_code == 302
+    secret = places.SECRETS / str(job.pk)
+    assert (secret.read_text(), secret.stat().st_mode & 0o777) == (KEY, 0o600)
+    stored = [*Job.objects.values(), *(session.get_decoded() for session in Session.objects.all()), calm]
+    assert KEY not in json.dumps(stored, default=str)
+    assert [path for path in tmp_path.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()] == [secret]
+    assert KEY.encode() not in web.get(f"/jobs/{job.pk}/").content
+
+
+@pytest.mark.parametrize("kind", ["hex", "raw"])
+def test_unlocking_what_has_a_key_file_asks_for_the_file(web, calm, kind):
+    locked = dataset("tank", encryption="aes-256-gcm", key_status="unavailable", encryption_root="tank", mounted=False, key_format=kind)  # fmt: skip
+    rows.put(datasets=[locked])
+    page = Page(web.get("/pools/unlock/", {"dataset": "tank"}))
+    assert not any("/pools/new/key/" in found.get("href", "") for _tag, found in page.elements)
+    assert_asked_again(confirm(web, page), "secret", "Choose the file that you saved.")
+    assert confirm(web, page, secret=file_of(KEY.encode())).status_code == 302
+    assert (places.SECRETS / str(Job.objects.get().pk)).read_text() == KEY
 
 
 # --- what no page of Larder sends -----------------------------------------------------------------------------

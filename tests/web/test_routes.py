@@ -10,9 +10,11 @@ from django.contrib.sessions.models import Session
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from tests.web import rows
-from tests.web.routes import ALL_METHODS, ROUTES, changing, closed, pages
+from tests.web.routes import ALL_METHODS, ROUTES, TANK, changing, closed, pages
+from web.bays.models import BayRow, Replacement
 from web.inventory.models import AccountRow, DatasetRow, DiskRow, PoolRow
 from web.jobs.models import Job
+from web.pools.models import CareSchedule, WorkReport
 
 
 def walk(resolver: URLResolver) -> Iterator[str]:
@@ -25,7 +27,7 @@ def walk(resolver: URLResolver) -> Iterator[str]:
 
 def everything() -> list[object]:
     """All rows that a person's action could change."""
-    tables = (Job, PoolRow, DatasetRow, DiskRow, AccountRow, Session)
+    tables = (Job, PoolRow, DatasetRow, DiskRow, AccountRow, Session, CareSchedule, WorkReport, BayRow, Replacement)
     return [list(table.objects.order_by("pk").values()) for table in tables]
 
 
@@ -81,7 +83,8 @@ def test_looking_changes_nothing(web, box, route):
 @pages
 def test_every_page_can_be_had(web, box, route):
     response = web.get(route.url)
-    assert response.status_code == {"account_login": 302, "account_signup": 302, "unlock": 409}.get(route.name, 200)
+    refused = {"unlock": 409, "wipe_disk": 409, "stop_scrub": 409, "replacement_accept": 409}
+    assert response.status_code == {"account_login": 302, "account_signup": 302, **refused}.get(route.name, 200)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +99,9 @@ def test_what_is_not_there_has_a_page_that_says_so(web, box, url):
 
 
 @pytest.mark.parametrize("page", ["0", "-1", "x", "9" * 5000, "²", "1;--", "%00"])
-@pytest.mark.parametrize("url", ["/jobs/", "/folders/"])
+@pytest.mark.parametrize(
+    "url", ["/jobs/", "/folders/", *(f"/pools/{TANK}/{part}/" for part in ("reports", "history", "events"))]
+)
 def test_any_number_of_a_page_gives_a_page(web, box, url, page):
     assert web.get(url, {"page": page}).status_code == 200
 

@@ -11,11 +11,12 @@ from django.utils import timezone
 
 from appliance import client, places
 from appliance.errors import Failed, Reason, Refused
+from tests.unit.made import disk
 from tests.web import rows
 from tests.web.reading import text_of
 from web.inventory.models import Progress, Source
 from web.jobs.models import Job
-from workers import collectors, run_job, spool, tick
+from workers import collectors, run_job, schedules, spool, tick
 from workers.celery import TOKEN
 
 State = Job.State
@@ -252,8 +253,10 @@ def test_a_tick_takes_in_sends_and_reads_only_what_is_due(monkeypatch):
     monkeypatch.setattr(tick, "send_waiting", lambda: done.append("jobs"))
     monkeypatch.setattr(collectors.collect, "delay", lambda: done.append("facts"))
     monkeypatch.setattr(collectors.temperatures, "delay", lambda: done.append("temperatures"))
+    monkeypatch.setattr(schedules, "due", lambda: not done.count("schedules") and len(done) > 3)
+    monkeypatch.setattr(schedules, "look", lambda: done.append("schedules"))
     tick.tick()
-    assert done == ["spool", "jobs", "facts", "temperatures"]
+    assert done == ["spool", "jobs", "facts", "temperatures", "schedules"]
     for name in ("pools", "temperatures"):
         Source.objects.create(name=name, checked=timezone.now())
     done.clear()
@@ -263,3 +266,9 @@ def test_a_tick_takes_in_sends_and_reads_only_what_is_due(monkeypatch):
     done.clear()
     tick.tick()
     assert done == ["jobs", "facts"]
+    rows.put(disks=[disk(1)])
+    tick.tick()
+    assert "temperatures" not in done
+    Source.objects.filter(name="temperatures").update(checked=timezone.now() - 2 * collectors.NEW_DISK_WITHIN)
+    tick.tick()
+    assert done[-1] == "temperatures"

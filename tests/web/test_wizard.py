@@ -10,6 +10,8 @@ import pytest
 from django.http import QueryDict
 
 from appliance.facts import Disk, Use
+from appliance.layout.geometry import usable_bytes
+from appliance.words import size_text
 from tests.unit.made import OLD, disk
 from tests.web import rows
 from tests.web.reading import Page, text_of
@@ -119,7 +121,7 @@ def test_the_name_of_a_pool_on_unused_disks_is_refused_before_the_review(web, di
     ],
 )
 def test_a_wrong_disk_gets_its_sentence(web, disks, chosen, sentence):
-    assert_refused(ask(web, "layout", chosen, name="tank"), "disks", "disks", sentence)
+    assert_refused(ask(web, "layout", chosen, name="tank", answered="disks"), "disks", "disks", sentence)
 
 
 @pytest.mark.parametrize(("which", "why"), [(-1, "holds the system"), (-2, "part of the pool family")])
@@ -169,14 +171,14 @@ def test_an_option_that_is_none_gets_its_sentence(web, disks, field, value):
 
 @pytest.mark.parametrize(
     ("query", "step"),
-    [("", "name"), ("step=elsewhere", "name"), ("step=review", "name"), ("step=layout&name=tank", "disks"), ("step=%00", "name")],
+    [("", "name"), ("step=elsewhere", "name"), ("step=review", "name"), ("step=extras&name=tank", "layout"), ("step=options&name=tank", "layout"), ("step=%00", "name")],
 )  # fmt: skip
 def test_a_step_cannot_be_skipped(web, disks, query, step):
     assert step_of(web.get(f"{URL}?{query}")) == step
 
 
 def test_walking_through_shows_each_question_and_makes_nothing_before_the_review_is_confirmed(web, disks):
-    for step in ("name", "disks", "layout", "options", "review"):
+    for step in ("name", "disks", "layout", "extras", "options", "review"):
         response = good(web, step, disks)
         assert (response.status_code, step_of(response)) == (200, step)
     assert not Job.objects.exists()
@@ -205,20 +207,28 @@ def values(page: Page) -> dict[str, list[str]]:
     return parse_qs(urlsplit(submit(page)).query, keep_blank_values=True)
 
 
+def choose_myself(page: Page) -> str:
+    """The address of "Choose the disks myself"."""
+    return next(found["href"] for _tag, found in page.elements if "step=disks" in found.get("href", ""))
+
+
 @pytest.fixture
 def answered(web, disks) -> list[Page]:
     """The pages of a walk with answers that are not the proposed ones; the last is the review."""
     pages = [Page(web.get(URL))]
     pages.append(Page(web.get(submit(pages[-1], name="attic2"))))
-    pages.append(Page(web.get(submit(pages[-1], disks=[one.path for one in disks[:4]]))))
+    pages.append(Page(web.get(choose_myself(pages[-1]))))
+    pages.append(Page(web.get(submit(pages[-1], disks=[one.path for one in disks[:3]]))))
     pages.append(Page(web.get(submit(pages[-1], layout="raidz1-1"))))
+    pages.append(Page(web.get(submit(pages[-1], spares=disks[3].path))))
     pages.append(Page(web.get(submit(pages[-1], encrypted="on", compression="zstd", ashift="13", atime="on"))))
     return pages
 
 
-def test_the_answers_of_every_step_arrive_at_the_review(answered):
+def test_the_answers_of_every_step_arrive_at_the_review(disks, answered):
     text = answered[-1].text
-    assert "The pool attic2: raidz1 of 4 disks" in text
+    assert "The pool attic2: raidz1 of 3 disks" in text
+    assert f"spare {disks[3].path}" in text
     for piece in ("-o ashift=13", "compression=zstd", "atime=on", "encryption=", "attic2 raidz1"):
         assert piece in text
 
@@ -227,12 +237,14 @@ def test_going_back_step_by_step_keeps_every_answer_and_so_does_coming_again(web
     pages = [answered[-1]]
     for _ in range(4):
         pages.append(Page(web.get(back(pages[-1]))))
-    assert values(pages[-1])["name"] == ["attic2"]
-    assert values(pages[-2])["disks"] == [one.path for one in disks[:4]]
-    assert values(pages[-3])["layout"] == ["raidz1-1"]
-    assert values(pages[-4])["encrypted"] == ["on"]
-    page = pages[-1]
-    for step in ("disks", "layout", "options"):
+    assert values(pages[1])["encrypted"] == ["on"]
+    assert values(pages[2])["spares"] == [disks[3].path]
+    assert values(pages[3])["layout"] == ["raidz1-1"]
+    assert values(pages[4])["name"] == ["attic2"]
+    page = Page(web.get(choose_myself(pages[3])))
+    assert values(page)["disks"] == [one.path for one in disks[:3]]
+    page = pages[4]
+    for step in ("layout", "extras", "options"):
         page = Page(web.get(submit(page)))
         assert values(page)["answered"][-1] == step
     kept = values(page)
@@ -242,7 +254,7 @@ def test_going_back_step_by_step_keeps_every_answer_and_so_does_coming_again(web
         ["13"],
         ["on"],
     ]
-    assert len(kept["answered"]) == 4
+    assert len(kept["answered"]) == 5
 
 
 def test_an_error_keeps_every_other_answer(web, disks, answered):
@@ -251,12 +263,14 @@ def test_an_error_keeps_every_other_answer(web, disks, answered):
     kept = values(page)
     assert kept["name"] == ["log"]
     assert (kept["encrypted"], kept["layout"], len(kept["disks"])) == (["on"], ["raidz1-1"], 4)
+    assert kept["spares"] == [disks[3].path]
 
 
 def test_another_number_of_disks_gets_a_layout_that_fits_it(web, disks, answered):
     page = Page(web.get(back(answered[-1])))
     for _ in range(2):
         page = Page(web.get(back(page)))
+    page = Page(web.get(choose_myself(page)))
     page = Page(web.get(submit(page, disks=[one.path for one in disks[:2]])))
     assert values(page)["layout"] == ["mirror-1"]
     assert "cannot" not in page.text
@@ -330,3 +344,189 @@ def test_exactly_one_layout_is_recommended_and_chosen(web, disks):
         page = Page(ask(web, "layout", disks[:count], name="tank"))
         assert page.text.count("recommended") == 1
         assert sum("checked" in found for _tag, found in page.elements if found.get("name") == "layout") == 1
+
+
+# --- the advisor --------------------------------------------------------------------------------------------
+def layouts(page: Page) -> list[str]:
+    return [found["value"] for _tag, found in page.elements if found.get("name") == "layout"]
+
+
+def test_after_the_name_the_free_disks_are_proposed_for_without_a_question(web, disks):
+    page = Page(web.get(submit(Page(web.get(URL)), name="tank")))
+    assert values(page)["disks"] == [one.path for one in disks[:4]]
+    assert values(page)["layout"] == ["mirror-2"]
+    assert "4 disks" in page.text
+    assert "Choose the disks myself" in page.text
+    for words in ("2 × Mirror of 2", "raidz1 of 4", "raidz2 of 4", "Stripe of 4", "Either disk of each pair may fail"):
+        assert words in page.text
+
+
+def test_every_proposal_says_what_it_holds_survives_risks_and_does(web, disks):
+    page = Page(good(web, "layout", disks))
+    held = size_text(usable_bytes("raidz1", [[2 * 10**12] * 4]))
+    assert {held, "33 %", "never", "always", "4 ×, 2 ×", "1 ×, 1 ×"} <= {text.strip() for text in page.texts}
+    assert "Add one disk of 2 TB to a group" in page.text
+    pictures = [found["aria-label"] for tag, found in page.elements if tag == "svg" and found.get("role") == "img"]
+    assert pictures[0] == "50 % for data, 50 % for protection"
+    assert len(pictures) == len(set(layouts(page)) & {"mirror-2", "raidz1-1", "raidz2-1", "stripe-1"})
+
+
+def test_layouts_that_are_not_proposed_can_be_chosen_by_hand(web, disks):
+    page = Page(good(web, "layout", disks))
+    assert "Choose the layout myself" in page.text
+    assert "mirror-1" in layouts(page)
+    assert step_of(good(web, "extras", disks, layout="mirror-1")) == "extras"
+    again = Page(good(web, "layout", disks, layout="mirror-1"))
+    assert values(again)["layout"] == ["mirror-1"]
+
+
+def test_old_data_is_never_proposed_to_be_erased(web, calm):
+    rows.empty_box(2, disk(7, uses=(OLD,)))
+    page = Page(ask(web, "layout", name="tank"))
+    assert values(page)["disks"] == [disk(1).path, disk(2).path]
+    chosen = Page(ask(web, "layout", [disk(7)], name="tank"))
+    assert "Holds ext4 data called photos. It would be erased." in chosen.text
+
+
+def test_with_nothing_free_the_disks_are_asked_for_and_nothing_is_called_wrong(web, calm):
+    rows.put(pools=[], disks=[disk(7, uses=(OLD,)), rows.SYSTEM_DISK])
+    response = ask(web, "layout", name="tank")
+    assert (response.status_code, step_of(response)) == (200, "disks")
+
+
+def test_a_usb_stick_and_a_sick_disk_are_not_proposed(web, calm):
+    rows.empty_box(3, disk(7, bus="usb"))
+    assert len(values(Page(ask(web, "layout", name="tank")))["disks"]) == 3
+
+
+# --- log, cache, spare --------------------------------------------------------------------------------------
+def test_devices_beside_the_data_are_those_that_hold_none(web, disks):
+    page = Page(good(web, "extras", disks, 2, layout="mirror-1"))
+    for field in ("logs", "cache", "spares"):
+        offered = {found["value"] for _tag, found in page.elements if found.get("name") == field}
+        assert offered == {one.path for one in disks[2:6]}
+
+
+def test_what_a_log_and_a_cache_bring_and_cost_is_said_with_what_was_measured(web, disks):
+    from appliance.facts import Caching
+    from web.inventory import store
+    from web.inventory.models import CachingRow
+
+    before = text_of(good(web, "extras", disks, 2, layout="mirror-1"))
+    assert "Too little has been written" in before
+    assert "worth it here" not in before
+    store.replace(CachingRow, [Caching(hit_percent=97, sync_percent=31, memory=2**31)], lambda found: found.key)
+    text = text_of(good(web, "extras", disks, 2, layout="mirror-1"))
+    for words in (
+        "Memory answers 97 % of the reads",
+        "somebody waited for 31 %. A fast log would be felt.",
+        "Memory for its index",
+    ):
+        assert words in text
+    assert text.count("worth it here") == 1
+
+
+@pytest.mark.parametrize(
+    ("answers", "field", "sentence"),
+    [
+        ({"logs": [3], "cache": [3]}, "cache", "is chosen as log already."),
+        ({"logs": [3], "spares": [3]}, "spares", "is chosen as log already."),
+        ({"cache": [3], "spares": [3]}, "spares", "is chosen as cache already."),
+        ({"logs": [1]}, "logs", "chosen for data already"),
+        ({"logs": ["/dev/disk/by-id/gone"]}, "logs", "no longer there"),
+        ({"spares": [4]}, "spares", "too small to stand in"),
+    ],
+)
+def test_a_wrong_device_gets_its_sentence_and_keeps_the_others(web, calm, answers, field, sentence):
+    disks = rows.empty_box(3, disk(4, size=10**12))
+    sent = {
+        name: [disks[one - 1].path if isinstance(one, int) else one for one in given] for name, given in answers.items()
+    }
+    response = ask(web, "options", disks[:2], name="tank", layout="mirror-1", **sent)
+    assert_refused(response, "extras", field, sentence)
+    assert values(Page(response))["name"] == ["tank"]
+
+
+def test_a_log_alone_is_warned_of_and_a_pair_is_a_mirror(web, calm):
+    disks = rows.empty_box(4, disk(5, rotational=False), disk(7, rotational=False))
+    fast = [one.path for one in disks[4:6]]
+    alone = text_of(ask(web, "review", disks[:4], name="tank", layout="raidz2-1", logs=fast[:1]))
+    assert "The log is on a single disk." in alone
+    pair = text_of(ask(web, "review", disks[:4], name="tank", layout="raidz2-1", logs=fast))
+    assert f"log mirror {fast[0]} {fast[1]}" in pair
+    assert "single disk" not in pair
+
+
+# --- equal partitions ---------------------------------------------------------------------------------------
+@pytest.fixture
+def unequal(calm) -> list[Disk]:
+    return rows.empty_box(3, disk(4, size=3 * 10**12))
+
+
+def test_unequal_disks_are_offered_in_equal_partitions_and_the_second_pool_is_asked_for(web, unequal):
+    page = Page(ask(web, "layout", unequal[:4], name="tank"))
+    assert "raidz2-1-0-equal" in layouts(page)
+    assert "unprotected" in page.text
+    options = Page(ask(web, "options", unequal[:4], name="tank", layout="raidz1-1-0-equal"))
+    assert values(options)["rest"] == ["tank-rest"]
+    assert "rest" not in values(Page(ask(web, "options", unequal[:4], name="tank", layout="raidz1-1")))
+
+
+def test_the_review_of_equal_partitions_shows_the_cuts_and_both_pools(web, unequal):
+    text = text_of(ask(web, "review", unequal[:4], name="tank", layout="raidz1-1-0-equal", rest="spill"))
+    for words in (
+        "sgdisk --clear --new=1:0:+",
+        f"raidz1 {unequal[0].path}-part1",
+        f"-- spill {unequal[3].path}-part2",
+        "protected by nothing",
+        "Survives in spill",
+    ):
+        assert words in text
+
+
+@pytest.mark.parametrize("name", ["tank", "mirror", "a\nb", "-f", "home"])
+def test_a_wrong_name_for_the_second_pool_gets_its_sentence(web, unequal, name):
+    response = ask(web, "review", unequal[:4], name="tank", layout="raidz1-1-0-equal", rest=name)
+    assert response.status_code == 400
+    assert step_of(response) == "options"
+    assert "rest" in response.context["form"].errors
+
+
+@pytest.mark.parametrize("layout", ["stripe-1-0-equal", "raidz1-1-0-equal"])
+def test_partitions_that_bring_nothing_are_refused(web, disks, unequal, layout):
+    chosen = unequal[:4] if layout.startswith("stripe") else unequal[:3]
+    assert_refused(ask(web, "options", chosen, name="tank", layout=layout), "layout", "layout", "give nothing more")
+
+
+# --- keys ---------------------------------------------------------------------------------------------------
+def test_a_key_file_without_encryption_gets_its_sentence(web, disks):
+    assert_refused(good(web, "review", disks, key_file="on"), "options", "key_file", "A key file needs encryption")
+
+
+def test_a_key_is_new_each_time_and_is_kept_nowhere(web, disks, own_places):
+    answers = [web.get("/pools/new/key/tank/") for _ in range(2)]
+    keys = [answer.content.decode().strip() for answer in answers]
+    assert len(set(keys)) == 2
+    assert all(len(key) == 64 and int(key, 16) for key in keys)
+    assert answers[0]["Content-Disposition"] == 'attachment; filename="tank.key"'
+    assert answers[0]["Cache-Control"] == "no-store"
+    assert not [path for path in own_places.rglob("*") if path.is_file() and keys[0].encode() in path.read_bytes()]
+
+
+@pytest.mark.parametrize("name", ["-f", "mirror", "a%0ab", "a%22b", "x" * 41])
+def test_a_key_is_made_only_for_a_name_that_a_pool_may_have(web, name):
+    assert web.get(f"/pools/new/key/{name}/").status_code == 404
+
+
+def test_the_review_shows_the_steps_of_the_wizard(web, disks):
+    page = Page(good(web, "review", disks))
+    current = [found for tag, found in page.elements if tag == "li" and found.get("aria-current") == "step"]
+    assert len(current) == 1
+    assert "Log, cache, spares" in page.text
+
+
+def test_what_is_true_of_the_disks_is_said_once_and_not_in_every_row(web, unequal):
+    text = text_of(ask(web, "layout", unequal[:4], name="tank"))
+    assert text.count("The disks differ in size.") == 1
+    assert text.count("One failed disk loses everything in this pool.") == 1
+    assert "931 GiB unused" in text

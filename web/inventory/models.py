@@ -11,6 +11,7 @@ import msgspec
 from django.db import models
 
 from appliance import facts
+from appliance.zfs import activities
 
 
 class Row(models.Model):
@@ -39,6 +40,12 @@ class PoolRow(Row):
     kind = facts.Pool
 
 
+class PropertiesRow(Row):
+    """What is set on a pool. ``key`` is the pool's guid."""
+
+    kind = facts.PoolProperties
+
+
 class DatasetRow(Row):
     """``key`` is the dataset's guid."""
 
@@ -52,6 +59,8 @@ class DiskRow(Row):
     kind = facts.Disk
     temperature = models.SmallIntegerField(null=True)
     asleep = models.BooleanField(default=False)
+    smart_passed = models.BooleanField(null=True)
+    smart_text = models.CharField(max_length=500, default="")  # empty: not asked yet
 
 
 class ServiceRow(Row):
@@ -72,6 +81,30 @@ class AccountRow(Row):
     kind = facts.Account
 
 
+class CachingRow(Row):
+    """One row, ``key`` is "box": what ZFS has counted since the start."""
+
+    kind = facts.Caching
+
+
+class ImportableRow(Row):
+    """A pool that could be brought in, as of the last look. ``key`` is its guid."""
+
+    kind = facts.Importable
+
+
+class DetailRow(Row):
+    """What is read of a pool before it ends. ``key`` is the pool's guid."""
+
+    kind = facts.PoolDetail
+
+
+class SessionRow(Row):
+    """Who has a share open. ``key`` is all of it."""
+
+    kind = facts.Session
+
+
 class Source(models.Model):
     """One thing that collectors read: when it was last read, whether that worked, and how often it has changed."""
 
@@ -87,21 +120,39 @@ class Source(models.Model):
 
 
 class Activity(models.Model):
-    """Long work of the kernel, whoever started it. ``left`` is in seconds, null while it cannot be told."""
+    """Long work of the kernel, whoever started it (``appliance/zfs/activities.py``). ``left`` in seconds, null while it
+    cannot be told; ``samples`` is what its pace is reckoned from. Rows of ended work stay as long as ZFS tells of it."""
 
     key = models.CharField(max_length=120, primary_key=True)
     pool = models.CharField(max_length=255)
+    pool_key = models.CharField(max_length=40, default="", db_index=True)
     kind = models.CharField(max_length=20)
     state = models.CharField(max_length=20)
     percent = models.PositiveSmallIntegerField(default=0)
-    started = models.DateTimeField()
+    started = models.DateTimeField(null=True)
+    ended = models.DateTimeField(null=True)
     seen = models.DateTimeField()
-    issued = models.PositiveBigIntegerField(default=0)
+    done = models.PositiveBigIntegerField(default=0)
+    total = models.PositiveBigIntegerField(default=0)
     rate = models.FloatField(default=0)
     left = models.PositiveIntegerField(null=True)
+    phrase = models.CharField(max_length=120, default="")
+    subject = models.CharField(max_length=255, default="")
+    settled = models.BooleanField(default=False)  # its end was seen more than once
+    samples = models.TextField(default="[]")
+
+    UNDER_WAY = ("running", "paused", "waiting")
 
     def __str__(self) -> str:
-        return f"{self.kind} of {self.pool}"
+        return self.title
+
+    @property
+    def title(self) -> str:
+        return activities.title(self.kind, self.pool)
+
+    @property
+    def under_way(self) -> bool:
+        return self.state in self.UNDER_WAY
 
 
 class Progress(models.Model):
@@ -131,3 +182,21 @@ class Event(models.Model):
 
     def __str__(self) -> str:
         return f"{self.source} {self.kind}"
+
+
+class HistoryLine(models.Model):
+    """A line of a pool's history, as it was read when somebody last looked at it. ``number`` counts from the oldest."""
+
+    pool_key = models.CharField(max_length=40)
+    number = models.PositiveIntegerField()
+    at = models.DateTimeField()
+    kind = models.CharField(max_length=20)
+    text = models.TextField()
+    by = models.CharField(max_length=120, default="")
+
+    class Meta:
+        ordering = ("-number",)
+        indexes = (models.Index(fields=["pool_key", "number"], name="history_of_pool"),)
+
+    def __str__(self) -> str:
+        return self.text

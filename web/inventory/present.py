@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from appliance.facts import Dataset, Disk, Pool, Vdev
-from appliance.words import maker_size, size_text
+from appliance.words import size_text
 from appliance.zfs import verdict
 from appliance.zfs.verdict import DEVICE_STATE_WORDS, Verdict
+from web.bays import ports
+from web.bays.models import BayRow
 from web.inventory.models import DatasetRow, DiskRow, PoolRow
 
 
@@ -28,6 +30,14 @@ class Bay:
     asleep: bool = False
     pool_key: str = ""
     role: str = ""
+    given: str = ""
+    smart_passed: bool | None = None
+    smart_text: str = ""
+
+    @property
+    def name(self) -> str:
+        """What its owner calls the bay, or its number."""
+        return self.given or str(self.number)
 
     @property
     def use(self) -> str:
@@ -39,11 +49,11 @@ class Bay:
     @property
     def in_front(self) -> bool:
         """Whether it sits in a bay that its owner can reach; the others are drawn beside the chassis."""
-        return self.disk.bus not in {"nvme", "usb", "mmc"} and not any(use.kind == "system" for use in self.disk.uses)
+        return ports.in_front(self.disk)
 
     @property
     def label(self) -> str:
-        return f"bay {self.number}"
+        return f"bay {self.name}"
 
 
 @dataclass(frozen=True)
@@ -55,21 +65,33 @@ class Gone:
     pool_key: str
     state: verdict.Health
     word: str
+    number: int = 0
+    given: str = ""
+    guid: int = 0
+    gone: bool = True
+
+    @property
+    def label(self) -> str:
+        """Its bay, empty where nobody knows where it sat."""
+        return (self.given or str(self.number)) if self.number else ""
 
 
 @dataclass(frozen=True)
-class Node:
-    """A line of a pool's tree."""
+class EmptyBay:
+    """A bay that is known and holds nothing."""
 
-    name: str
-    detail: str
-    state: verdict.Health
-    word: str
-    reads: int
-    writes: int
-    checksums: int
-    children: tuple[Node, ...]
-    key: str = ""
+    number: int
+    given: str
+    nothing: bool = True
+
+    @property
+    def name(self) -> str:
+        return self.given or str(self.number)
+
+
+def place(one: Bay | Gone | EmptyBay) -> int:
+    """Where it stands among the bays; what has no place known comes last."""
+    return one.number or 10**6
 
 
 @dataclass(frozen=True)
@@ -86,7 +108,6 @@ class PoolCard:
     locked: bool
     state: str
     word: str
-    tree: tuple[Node, ...] = ()
 
     @property
     def free(self) -> int:
@@ -120,14 +141,34 @@ def link_of(device: Vdev) -> str:
     return name.rsplit("-part", 1)[0] if "-part" in name else name
 
 
-def bays(disks: Iterable[DiskRow], pools: Iterable[Pool]) -> list[Bay]:
-    """The disks in the order of their stable names, the system's own last."""
+def bays(disks: Iterable[DiskRow], pools: Iterable[Pool], homes: Homes | None = None) -> list[Bay]:
+    """The disks in the order of their bays, the system's own last. A disk without a known bay comes after those."""
+    homes = homes or {}
     devices = {
         link_of(device): (pool, device, vdev.role) for pool in pools for vdev in pool.vdevs for device in vdev.devices()
     }
     known = [(row, row.fact) for row in disks]
     known.sort(key=lambda pair: (any(use.kind == "system" for use in pair[1].uses), chassis_order(pair[1])))
-    return [bay(number, row, disk, devices.get(row.key)) for number, (row, disk) in enumerate(known, 1)]
+    first = max((row.position for row in homes.values()), default=0)
+    found, taken = [], set()
+    for row, disk in known:
+        home = homes.get(ports.port_of(disk.slot)) if disk.slot and ports.in_front(disk) else None
+        if home is None or home.position in taken:
+            first += 1
+            number, given = first, ""
+        else:
+            number, given = home.position, home.label
+            taken.add(home.position)
+        found.append(replace(bay(number, row, disk, devices.get(row.key)), given=given, smart_passed=row.smart_passed, smart_text=row.smart_text))  # fmt: skip
+    return sorted(found, key=lambda one: one.number)
+
+
+Homes = dict[str, BayRow]
+
+
+def homes() -> Homes:
+    """The bays that are known, by their port; one query."""
+    return {row.port: row for row in BayRow.objects.all()}
 
 
 def chassis_order(disk: Disk) -> tuple[str, int, str]:
@@ -135,8 +176,14 @@ def chassis_order(disk: Disk) -> tuple[str, int, str]:
     return (disk.slot, len(disk.name), disk.name)
 
 
-def gone(pools: Iterable[Pool], known: dict[str, Bay]) -> list[Gone]:
-    """The disks that pools miss and that are nowhere in the box."""
+def gone(pools: Iterable[Pool], known: dict[str, Bay], homes: Homes | None = None) -> list[Gone]:
+    """The disks that pools miss and that are nowhere in the box, in the bay where they were unless it has another."""
+    free = {port: row for port, row in (homes or {}).items() if row.position not in {one.number for one in known.values()}}  # fmt: skip
+
+    def at(device: Vdev) -> tuple[int, str]:
+        row = free.get(ports.port_of(device.slot)) if device.slot else None
+        return (row.position, row.label) if row else (0, "")
+
     return [
         Gone(
             name_of_link(link_of(device)),
@@ -144,6 +191,8 @@ def gone(pools: Iterable[Pool], known: dict[str, Bay]) -> list[Gone]:
             str(pool.guid),
             verdict.of_device(device),
             DEVICE_STATE_WORDS.get(device.state, device.state.lower()),
+            *at(device),
+            guid=device.guid,
         )
         for pool in pools
         for device in pool.devices()
@@ -157,7 +206,7 @@ def bay(number: int, row: DiskRow, disk: Disk, member: tuple[Pool, Vdev, str] | 
         pool, device, role = member
         state = verdict.of_device(device)
         word = DEVICE_STATE_WORDS.get(device.state, device.state.lower())
-        if state == "healthy" and pool.scan and pool.scan.state == "scanning":
+        if state == "healthy" and pool.scan and pool.scan.state == "scanning" and at_work(pool, device):
             state, word = "working", SCAN_WORDS.get(pool.scan.kind, "working")
         return Bay(
             number,
@@ -210,14 +259,23 @@ def bay(number: int, row: DiskRow, disk: Disk, member: tuple[Pool, Vdev, str] | 
     )
 
 
+def at_work(pool: Pool, device: Vdev) -> bool:
+    """Whether the scan is about this device: a scrub about all, a resilver about those that it fills."""
+    filled = [one.guid for one in pool.devices() if one.processed]
+    return not pool.rebuilding or not filled or device.guid in filled
+
+
 def names_of(found: Iterable[Bay]) -> dict[str, Bay]:
     return {bay.key: bay for bay in found}
 
 
-def device_label(device: Vdev, known: dict[str, Bay]) -> str:
-    """``bay 3 (WDC WD20EARS, serial …)``, or the device's own name where the disk is gone."""
-    found = known.get(link_of(device))
-    return f"{found.label} ({found.disk.model} {found.disk.serial})" if found else name_of_link(link_of(device))
+def device_label(device: Vdev, known: dict[str, Bay], homes: Homes | None = None) -> str:
+    """``bay 3 (WDC WD20EARS, serial …)``; where the disk is gone, its bay as long as that is known, and its own name."""
+    if found := known.get(link_of(device)):
+        return f"{found.label} ({found.disk.model} {found.disk.serial})"
+    home = (homes or {}).get(ports.port_of(device.slot)) if device.slot else None
+    name = name_of_link(link_of(device))
+    return f"bay {home} ({name.replace('(', '').replace(')', '')})" if home else name
 
 
 def name_of_link(link: str) -> str:
@@ -242,33 +300,9 @@ def layout_of(pool: Pool) -> str:
     return f"{len(groups)} × {name} of {len(first.children)}"
 
 
-def tree(vdevs: Iterable[Vdev], known: dict[str, Bay]) -> Iterator[Node]:
-    for vdev in vdevs:
-        found = known.get(link_of(vdev)) if not vdev.children else None
-        if vdev.children:
-            name, detail = vdev.name.rsplit("-", 1)[0], f"of {len(vdev.children)}"
-        elif found:
-            name = found.label.capitalize()
-            detail = " · ".join(filter(None, [found.disk.model, found.disk.serial, maker_size(found.disk.size)]))
-        else:
-            name, detail = name_of_link(link_of(vdev)), ""
-        role = "" if vdev.role == "normal" else f"{vdev.role} · "
-        yield Node(
-            name,
-            role + detail,
-            verdict.of_device(vdev),
-            DEVICE_STATE_WORDS.get(vdev.state, vdev.state.lower()),
-            vdev.read_errors,
-            vdev.write_errors,
-            vdev.checksum_errors,
-            tuple(tree(vdev.children, known)),
-            found.key if found else "",
-        )
-
-
-def pool_card(row: PoolRow, root: Dataset | None, known: dict[str, Bay]) -> PoolCard:
+def pool_card(row: PoolRow, root: Dataset | None, known: dict[str, Bay], homes: Homes | None = None) -> PoolCard:
     pool: Pool = row.fact
-    found = verdict.of_pool(pool, lambda device: device_label(device, known))
+    found = verdict.of_pool(pool, lambda device: device_label(device, known, homes))
     locked = bool(root and root.locked)
     used, total = (root.used, root.used + root.available) if root else (pool.allocated, pool.size)
     return PoolCard(
@@ -281,7 +315,6 @@ def pool_card(row: PoolRow, root: Dataset | None, known: dict[str, Bay]) -> Pool
         bool(root and root.encryption != "off"),
         locked,
         *in_a_word(pool, found, locked=locked),
-        tuple(tree(pool.vdevs, known)),
     )
 
 
@@ -313,11 +346,18 @@ def roots(names: Iterable[str]) -> dict[str, Dataset]:
 
 @dataclass(frozen=True)
 class Box:
-    """Everything that pages of pools and disks draw, in three queries however many there are."""
+    """Everything that pages of pools and disks draw, in four queries however many there are."""
 
     bays: list[Bay]
     cards: list[PoolCard]
     gone: list[Gone]
+    nothing: list[EmptyBay] = field(default_factory=list)
+
+    @property
+    def places(self) -> list[Bay | Gone | EmptyBay]:
+        """What the chassis draws, bay by bay; disks that are gone from nobody knows where come last."""
+        found: list[Bay | Gone | EmptyBay] = [*self.front, *self.gone, *self.nothing]
+        return sorted(found, key=place)
 
     @property
     def front(self) -> list[Bay]:
@@ -333,7 +373,12 @@ class Box:
 def box() -> Box:
     pool_rows = list(PoolRow.objects.order_by("name"))
     pools = [row.fact for row in pool_rows]
-    found = bays(DiskRow.objects.all(), pools)
+    places = homes()
+    found = bays(DiskRow.objects.all(), pools, places)
     tops = roots(row.name for row in pool_rows)
     known = names_of(found)
-    return Box(found, [pool_card(row, tops.get(row.name), known) for row in pool_rows], gone(pools, known))
+    lost = gone(pools, known, places)
+    taken = {one.number for one in found} | {one.number for one in lost}
+    nothing = [EmptyBay(row.position, row.label) for row in places.values() if row.position not in taken]
+    cards = [pool_card(row, tops.get(row.name), known, places) for row in pool_rows]
+    return Box(found, cards, lost, nothing)

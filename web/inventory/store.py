@@ -12,7 +12,19 @@ from django.db.models import F
 from django.utils import timezone
 
 from appliance.facts import Facts
-from web.inventory.models import AccountRow, DatasetRow, DiskRow, PoolRow, Row, Source
+from web.inventory.models import (
+    AccountRow,
+    DatasetRow,
+    DetailRow,
+    DiskRow,
+    ImportableRow,
+    PoolRow,
+    PropertiesRow,
+    Row,
+    SessionRow,
+    ShareRow,
+    Source,
+)
 
 
 def replace(model: type[Row], found: Iterable[Any], key: Callable[[Any], str], **columns: Callable[[Any], Any]) -> bool:
@@ -68,6 +80,11 @@ def claim_refresh(name: str, *, not_since: datetime) -> bool:
     return bool(stale.update(requested=timezone.now()))
 
 
+def history_source(pool_key: str) -> str:
+    """The name under which reading a pool's history is noted."""
+    return f"history-{pool_key}"[:40]
+
+
 def facts() -> Facts:
     """What the inventory says, for checking and planning in a page. A constant number of queries."""
     missing = Source.objects.filter(name="zfs").exclude(error="").exists()
@@ -77,4 +94,9 @@ def facts() -> Facts:
         disks=tuple(row.fact for row in DiskRow.objects.order_by("key")),
         accounts=tuple(row.fact for row in AccountRow.objects.order_by("name")),
         zfs="missing" if missing else "present",
+        shares=tuple(row.fact for row in ShareRow.objects.order_by("name")),
+        importable=tuple(row.fact for row in ImportableRow.objects.order_by("name")),
+        details=tuple(row.fact for row in DetailRow.objects.all()),
+        sessions=tuple(row.fact for row in SessionRow.objects.order_by("key")),
+        properties=tuple(row.fact for row in PropertiesRow.objects.order_by("name")),
     )

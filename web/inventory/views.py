@@ -49,7 +49,7 @@ def attention(box: present.Box, troubles: list[state.Trouble], waiting: list[Job
         Attention(
             "locked",
             f"{card.pool.name} is locked.",
-            "Its files can be reached once you type the passphrase.",
+            "Its files can be reached once you unlock it.",
             f"{reverse('unlock')}?{urlencode({'dataset': card.pool.name})}",
             f"Unlock {card.pool.name}",
         )
@@ -105,7 +105,7 @@ def overview(request: HttpRequest) -> HttpResponse:
             "box": box,
             "cards": box.cards,
             "free": len(free),
-            "activities": list(Activity.objects.filter(state__in=["scanning", "paused"])),
+            "activities": list(Activity.objects.filter(state__in=Activity.UNDER_WAY)),
             "working": [(job, progress.get(job.pk)) for job in working],
             "ended": unseen,
             "shared": shared(),

@@ -41,6 +41,26 @@ SECRETS = {
 }
 
 
+# Where the file that holds a key takes the place of a passphrase. The first wants proof that it was saved.
+KEY_FILES = {
+    "CreatePool": Secret(
+        "The key file you have just saved",
+        "Choose it here, so that Larder sees that you have it. It unlocks the pool after every start. Keep it in two places, neither of them this box: without it the data is lost, and nobody can help.",
+        twice=True,
+    ),
+    "UnlockDataset": Secret("Key file", "The file that you saved when you made it.", twice=False),
+}
+# Wizards that end in a review: the titles of their steps, the review last.
+WIZARDS = {"CreatePool": ("Name", "Disks and layout", "Log, cache, spares", "Options", "Review")}
+
+
+def secret_of(operation: Operation, plan: Plan) -> Secret | None:
+    """How the page asks for the secret that goes with this operation, if any does."""
+    if not operation.wants_secret():
+        return None
+    return (KEY_FILES if plan.key_file else SECRETS).get(kind_of(operation))
+
+
 def kind_of(operation: Operation) -> str:
     return type(operation).__name__
 
@@ -76,7 +96,8 @@ def review(
         "operation_json": as_json(operation),
         "plan": plan,
         "digest": plan.digest(),
-        "secret": SECRETS.get(kind_of(operation)) if operation.wants_secret() else None,
+        "secret": secret_of(operation, plan),
+        "wizard": WIZARDS.get(kind_of(operation), ()),
         "job": job or str(uuid.uuid4()),
         "back": back,
         "errors": errors or {},

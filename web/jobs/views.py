@@ -12,15 +12,17 @@ from django.views.decorators.http import require_GET, require_POST
 
 from appliance import client, names
 from appliance.errors import LarderError, Refused
-from appliance.operation import Operation, checked_plan
+from appliance.operation import Operation, Plan, checked_plan
 from appliance.operations import decode_operation
 from web import live
 from web.inventory import store
 from web.inventory.models import Progress
 from web.jobs import confirm
+from web.jobs.after import page_after
 from web.jobs.models import Job
 
 PAGE = 50
+LARGEST_KEY_FILE = 4096  # bytes; a key has 64 digits
 
 
 def local(url: str) -> str:
@@ -28,19 +30,34 @@ def local(url: str) -> str:
     return url if url_has_allowed_host_and_scheme(url, allowed_hosts=None) and url.startswith("/") else "/"
 
 
-def check_secret(request: HttpRequest, operation: Operation) -> tuple[str, dict[str, str]]:
-    """The secret typed on the review page, and what is wrong with it."""
-    if not operation.wants_secret():
+def check_secret(request: HttpRequest, operation: Operation, plan: Plan) -> tuple[str, dict[str, str]]:
+    """The secret given on the review page, and what is wrong with it."""
+    asked = confirm.secret_of(operation, plan)
+    if asked is None:
         return "", {}
+    if plan.key_file:
+        return check_key_file(request, asked)
     secret = request.POST.get("secret", "")
     grammar = names.password if confirm.kind_of(operation) in {"CreateAccount", "SetPassword"} else names.passphrase
     try:
         grammar(secret, field="secret")
     except Refused as refusal:
         return "", {"secret": confirm.refusal_text(refusal)}
-    if confirm.SECRETS[confirm.kind_of(operation)].twice and request.POST.get("again", "") != secret:
+    if asked.twice and request.POST.get("again", "") != secret:
         return "", {"again": "The two differ. Type both again."}
     return secret, {}
+
+
+def check_key_file(request: HttpRequest, asked: confirm.Secret) -> tuple[str, dict[str, str]]:
+    """The key in the file that was sent along, as digits."""
+    file = request.FILES.get("secret")
+    if file is None:
+        first = "Save the key first, then choose" if asked.twice else "Choose"
+        return "", {"secret": f"{first} the file that you saved."}
+    try:
+        return names.key_file(file.read(LARGEST_KEY_FILE), field="secret"), {}
+    except Refused as refusal:
+        return "", {"secret": confirm.refusal_text(refusal)}
 
 
 @sensitive_post_parameters("secret", "again")
@@ -60,7 +77,7 @@ def confirmed(request: HttpRequest) -> HttpResponse:
         errors: dict[str, str] = {}
         if plan.type_to_confirm and request.POST.get("typed", "") != plan.type_to_confirm:
             errors["typed"] = f"Type {plan.type_to_confirm} exactly, to show that you mean it."
-        secret, secret_errors = check_secret(request, operation)
+        secret, secret_errors = check_secret(request, operation, plan)
         errors |= secret_errors
         if errors:
             return confirm.review(request, operation, back=back, errors=errors, job=job, status=400)
@@ -90,6 +107,7 @@ def job(request: HttpRequest, pk: str) -> HttpResponse:
         row = get_object_or_404(Job, pk=pk)
         return {
             "job": row,
+            "next": page_after(row.kind),
             "progress": Progress.objects.filter(job=row.pk).first(),
             "again": row.state in {"failed", "refused", "interrupted", "cancelled"},
         }

@@ -7,38 +7,67 @@ from django.http import QueryDict
 
 from appliance import names
 from appliance.errors import Refused
+from appliance.layout import choices
+from appliance.layout.choices import Choice
 from appliance.layout.geometry import LEAST_DISKS
 from appliance.zfs.pools import LAYOUT_NAMES, CreatePool
 from web.inventory.present import Bay
+from web.jobs.confirm import WIZARDS
 
-STEPS = (("name", "Name"), ("disks", "Disks"), ("layout", "Layout"), ("options", "Options"), ("review", "Review"))
+# The order in which answers are needed, and where each stands in the list of steps that is shown.
+ORDER = ("name", "disks", "layout", "extras", "options", "review")
+SHOWN_AT = {"name": 0, "disks": 1, "layout": 1, "extras": 2, "options": 3, "review": 4}
+TITLES = WIZARDS["CreatePool"]
+FIELDS = {
+    "name": ("name",),
+    "disks": ("disks",),
+    "layout": ("layout",),
+    "extras": ("logs", "cache", "spares"),
+    "options": ("encrypted", "key_file", "compression", "ashift", "atime", "rest"),
+}
+STEP_OF = {field: step for step, fields in FIELDS.items() for field in fields} | {"encryption": "options"}
 
 
-def grouped(disks: list[str], groups: int) -> tuple[tuple[str, ...], ...]:
-    """Disks dealt into so many groups, in order; the last takes what does not divide, so that the check can say so."""
-    size = max(len(disks) // max(groups, 1), 1)
-    cut = [tuple(disks[at * size : (at + 1) * size]) for at in range(groups - 1)]
-    return (*cut, tuple(disks[(groups - 1) * size :]))
+def name_field(**more: object) -> forms.CharField:
+    widget = forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false", "autocapitalize": "none"})
+    return forms.CharField(max_length=80, strip=False, widget=widget, **more)  # type: ignore[arg-type]  # a field's own options
 
 
 class NameForm(forms.Form):
-    name = forms.CharField(
+    name = name_field(
         label="What shall the pool be called?",
-        max_length=80,
-        strip=False,
         error_messages={"required": "Give the pool a name, for example tank."},
         initial="tank",
         help_text="Short and plain: tank, attic, family. Folders will appear below it, for example tank/photos.",
-        widget=forms.TextInput(
-            attrs={"autocomplete": "off", "spellcheck": "false", "autocapitalize": "none", "autofocus": True}
-        ),
     )
 
+    def __init__(self, data: QueryDict | None) -> None:
+        super().__init__(data)
+        self.fields["name"].widget.attrs["autofocus"] = True
+
     def clean_name(self) -> str:
-        try:
-            return names.pool(self.cleaned_data["name"])
-        except Refused as refusal:
-            raise forms.ValidationError(str(refusal)) from refusal
+        return plain(self.cleaned_data["name"], "name")
+
+
+def plain(name: str, field: str) -> str:
+    """A pool's name by the grammar of names, as a form says it."""
+    try:
+        return names.pool(name, field=field)
+    except Refused as refusal:
+        raise forms.ValidationError(str(refusal)) from refusal
+
+
+def named(bays: list[Bay]) -> list[tuple[str, str]]:
+    return [(bay.disk.path, bay.label) for bay in bays if bay.disk.path]
+
+
+def free_of_use(chosen: list[str], bays: list[Bay]) -> list[str]:
+    """The chosen paths, each once, where nothing on them blocks."""
+    by_path = {bay.disk.path: bay for bay in bays}
+    for path in chosen:
+        if blocked := by_path[path].disk.blocked:
+            raise forms.ValidationError(f"{by_path[path].label.capitalize()} {blocked.text}, so it cannot be used.")
+    return list(dict.fromkeys(chosen))
 
 
 class DisksForm(forms.Form):
@@ -49,40 +78,73 @@ class DisksForm(forms.Form):
     def __init__(self, data: QueryDict | None, *, bays: list[Bay]) -> None:
         super().__init__(data)
         self.bays = bays
-        self.fields["disks"].choices = [(bay.disk.path, bay.label) for bay in bays if bay.disk.path]  # type: ignore[attr-defined]
+        self.fields["disks"].choices = named(bays)  # type: ignore[attr-defined]
 
     def clean_disks(self) -> list[str]:
-        chosen = list(dict.fromkeys(self.cleaned_data["disks"]))
+        chosen = free_of_use(self.cleaned_data["disks"], self.bays)
         if not chosen:
             raise forms.ValidationError("Choose at least one disk.")
-        by_path = {bay.disk.path: bay for bay in self.bays}
-        for path in chosen:
-            if blocked := by_path[path].disk.blocked:
-                raise forms.ValidationError(f"{by_path[path].label.capitalize()} {blocked.text}, so it cannot be used.")
         return chosen
 
 
 class LayoutForm(forms.Form):
-    """``layout`` is a layout and a number of groups: ``raidz2-1``."""
+    """``layout`` is the ``value`` of a choice: ``raidz2-1``."""
 
     layout = forms.CharField(label="How shall they work together?", required=False)
 
-    def __init__(self, data: QueryDict | None, *, disks: int) -> None:
+    def __init__(self, data: QueryDict | None, *, sizes: list[int]) -> None:
         super().__init__(data)
-        self.disks = disks
+        self.sizes = sizes
 
     def clean_layout(self) -> str:
-        chosen = str(self.cleaned_data["layout"])
-        layout, _, groups = chosen.partition("-")
-        if layout not in LAYOUT_NAMES or not groups.isascii() or not groups.isdigit() or not 1 <= int(groups) <= 64:
+        choice = choices.parse(self.cleaned_data["layout"])
+        if choice is None or choice.spares > choices.MOST_SPARES:
             raise forms.ValidationError("Choose one of the layouts.")
-        size, rest = divmod(self.disks, int(groups))
+        members = len(self.sizes) - choice.spares
+        size, rest = divmod(members, choice.groups)
         if rest:
-            raise forms.ValidationError(f"{self.disks} disks cannot be divided into {groups} equal groups.")
-        if size < LEAST_DISKS[layout]:
+            raise forms.ValidationError(f"{members} disks cannot be divided into {choice.groups} equal groups.")
+        if size < LEAST_DISKS[choice.layout]:
             raise forms.ValidationError(
-                f"{LAYOUT_NAMES[layout]} needs at least {LEAST_DISKS[layout]} disks in each group."
+                f"{LAYOUT_NAMES[choice.layout]} needs at least {LEAST_DISKS[choice.layout]} disks in each group."
             )
+        if not choices.fits(choice, len(self.sizes)):
+            raise forms.ValidationError("Choose one of the layouts.")
+        if choice.equal and (choice.layout == "stripe" or not any(choices.rests_of(self.sizes))):
+            raise forms.ValidationError("These disks give nothing more in equal partitions. Choose another layout.")
+        return choice.value
+
+
+class ExtrasForm(forms.Form):
+    """Log, cache and spare devices, of the disks that hold no data."""
+
+    error = {"invalid_choice": "One of these disks is no longer there, or it is chosen for data already."}
+    logs = forms.MultipleChoiceField(label="Log", required=False, error_messages=error)
+    cache = forms.MultipleChoiceField(label="Cache", required=False, error_messages=error)
+    spares = forms.MultipleChoiceField(label="Spare", required=False, error_messages=error)
+
+    def __init__(self, data: QueryDict | None, *, bays: list[Bay]) -> None:
+        super().__init__(data)
+        self.bays = bays
+        for field in self.fields.values():
+            field.choices = named(bays)  # type: ignore[attr-defined]
+
+    def clean_logs(self) -> list[str]:
+        return free_of_use(self.cleaned_data["logs"], self.bays)
+
+    def clean_cache(self) -> list[str]:
+        return self.not_twice("cache", "logs")
+
+    def clean_spares(self) -> list[str]:
+        return self.not_twice("spares", "logs", "cache")
+
+    def not_twice(self, field: str, *others: str) -> list[str]:
+        chosen = free_of_use(self.cleaned_data[field], self.bays)
+        for bay in self.bays:
+            for other in others:
+                if bay.disk.path in chosen and bay.disk.path in self.cleaned_data.get(other, ()):
+                    label = self.fields[other].label
+                    raise forms.ValidationError(f"{bay.label.capitalize()} is chosen as {str(label).lower()} already.")
         return chosen
 
 
@@ -91,6 +153,11 @@ class OptionsForm(forms.Form):
         label="Encrypt everything in it",
         required=False,
         help_text="A stolen disk then shows nothing. You type a passphrase after every start of the box; without it the data is lost, and nobody can help.",
+    )
+    key_file = forms.BooleanField(
+        label="Unlock it with a key file instead of a passphrase",
+        required=False,
+        help_text="Larder makes a key that you save outside this box, and asks for the file after every start.",
     )
     compression = forms.ChoiceField(
         label="Compression",
@@ -121,24 +188,57 @@ class OptionsForm(forms.Form):
         required=False,
         help_text="Costs a write for every read. Hardly anything needs it.",
     )
+    rest = name_field(
+        label="What shall the second pool be called?",
+        required=False,
+        help_text="It is made of what the larger disks have left, and one failed disk loses everything in it. Leave this empty to leave that space unused.",
+    )
+
+    def __init__(self, data: QueryDict | None, *, choice: Choice | None, name: str) -> None:
+        super().__init__(data, initial={"rest": f"{name[:35]}-rest"})
+        if choice is None or not choice.equal:
+            del self.fields["rest"]
 
     def clean_compression(self) -> str:
         return self.cleaned_data["compression"] or "lz4"
 
+    def clean_key_file(self) -> bool:
+        if self.cleaned_data["key_file"] and not self.cleaned_data.get("encrypted"):
+            raise forms.ValidationError("A key file needs encryption. Tick “Encrypt everything in it” as well.")
+        return bool(self.cleaned_data["key_file"])
+
+    def clean_rest(self) -> str:
+        return plain(self.cleaned_data["rest"], "rest") if self.cleaned_data["rest"] else ""
+
 
 def operation_from(query: QueryDict, bays: list[Bay]) -> CreatePool:
     """The operation that the wizard's answers mean. Raises Refused by the operation's own grammar."""
-    layout, _, groups = query.get("layout", "").partition("-")
-    options = OptionsForm(query)
+    name = query.get("name", "")
+    choice = choices.parse(query.get("layout", "")) or Choice("stripe")
+    options = OptionsForm(query, choice=choice, name=name)
     options.full_clean()
-    chosen = [bay for bay in bays if bay.disk.path in query.getlist("disks")]
+    given = options.cleaned_data
+    chosen = [bay.disk for bay in bays if bay.disk.path in query.getlist("disks")]
+    sizes = [disk.size for disk in chosen]
+    groups, spares = choices.deal(sizes, choice)
+    others = {field: paths_of(field, query, bays) for field in FIELDS["extras"]}
+    others["spares"] = tuple(dict.fromkeys([chosen[at].path for at in spares] + list(others["spares"])))
     return CreatePool(
-        name=query.get("name", ""),
-        layout=layout if layout in LAYOUT_NAMES else "stripe",  # type: ignore[arg-type]  # narrowed by LAYOUT_NAMES
-        groups=grouped([bay.disk.path for bay in chosen], int(groups) if groups.isdigit() else 1),
-        ashift=options.cleaned_data.get("ashift") or 12,
-        compression=options.cleaned_data.get("compression") or "lz4",
-        atime=bool(options.cleaned_data.get("atime")),
-        autotrim=bool(chosen) and not any(bay.disk.rotational for bay in chosen),
-        encrypted=bool(options.cleaned_data.get("encrypted")),
+        name=name,
+        layout=choice.layout,  # type: ignore[arg-type]  # parse knows only layouts
+        groups=tuple(tuple(chosen[at].path for at in group) for group in groups),
+        ashift=given.get("ashift") or 12,
+        compression=given.get("compression") or "lz4",
+        atime=bool(given.get("atime")),
+        autotrim=bool(chosen) and not any(disk.rotational for disk in chosen),
+        encrypted=bool(given.get("encrypted")),
+        key_file=bool(given.get("key_file")),
+        partition=choices.slice_of(sizes) if choice.equal and sizes else 0,
+        rest=given.get("rest", "") if choice.equal else "",
+        **others,
     )
+
+
+def paths_of(field: str, query: QueryDict, bays: list[Bay]) -> tuple[str, ...]:
+    """The disks that an answer names and that are there, in the order of the bays."""
+    return tuple(bay.disk.path for bay in bays if bay.disk.path and bay.disk.path in query.getlist(field))

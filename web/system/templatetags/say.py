@@ -11,6 +11,7 @@ from appliance import words
 register = template.Library()
 register.filter("size", words.size_text)
 register.filter("maker_size", words.maker_size)
+register.filter("duration", words.duration)
 
 ICONS = {
     "healthy": "check",
@@ -60,20 +61,6 @@ def state_word(state: str) -> str:
 def job_state(state: str) -> str:
     """A job's state as one of the states that pages draw."""
     return JOB_STATES.get(str(state), "unknown")
-
-
-@register.filter
-def duration(seconds: int) -> str:
-    """Seconds as a person says them: ``3 h 10 min``."""
-    if seconds < 90:
-        return f"{seconds} s"
-    hours, minutes = divmod(round(seconds / 60), 60)
-    if hours >= 48:
-        days, hours = divmod(hours, 24)
-        return f"{days} days {hours} h" if hours else f"{days} days"
-    if not hours:
-        return f"{minutes} min"
-    return f"{hours} h {minutes} min" if minutes else f"{hours} h"
 
 
 @register.filter

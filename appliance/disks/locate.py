@@ -1,0 +1,83 @@
+"""Show where a disk is: by the light of its bay where the hardware has one, else by reading from it in a rhythm.
+
+The rhythm (a second of reading, a second of rest) makes the disk's own activity light blink in a way that no other
+does. It reads only, at places spread over the disk, and ends by itself.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import random
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from appliance import command
+from appliance.errors import Failed, Refused
+
+SECONDS = 30
+BLOCK = 64 * 2**10
+SYS_BLOCK = Path("/sys/block")
+
+
+def kernel_name(path: str) -> str:
+    """The kernel's name of the whole disk at a by-id path. Raises Refused where there is none."""
+    name = Path(path).resolve().name
+    if not (SYS_BLOCK / name / "device").exists():
+        raise Refused(f"The disk {Path(path).name} is not there.")
+    return name
+
+
+def light_of(name: str) -> Path | None:
+    """The switch of the bay's locate light, where an enclosure has one (drivers/misc/enclosure.c of Linux)."""
+    return next(iter(sorted((SYS_BLOCK / name / "device").glob("enclosure_device*/locate"))), None)
+
+
+@contextmanager
+def lit(path: str) -> Iterator[str]:
+    """Switch a light on for the time of the body; yields which way was found: ``light`` or ``blink``."""
+    name = kernel_name(path)
+    if switch := light_of(name):
+        switch.write_text("1")
+        try:
+            yield "light"
+        finally:
+            switch.write_text("0")
+        return
+    try:
+        command.run(["ledctl", f"locate=/dev/{name}"], timeout=10)
+    except Failed:
+        # Neither installed nor able to: the disk's own light has to do.
+        yield "blink"
+        return
+    try:
+        yield "light"
+    finally:
+        command.run(["ledctl", f"locate_off=/dev/{name}"], timeout=10, accept=range(256))
+
+
+def blink(path: str, *, seconds: float = SECONDS) -> int:
+    """Read from the disk in a rhythm for so long; how many blocks it gave. Raises Failed where it cannot be opened."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_DIRECT | os.O_CLOEXEC)
+    except OSError as error:
+        raise Failed("The disk cannot be opened", str(error)) from error
+    read = 0
+    begun = time.monotonic()
+    try:
+        with mmap.mmap(-1, BLOCK) as buffer:
+            blocks = max(os.lseek(handle, 0, os.SEEK_END) // BLOCK, 1)
+            while (passed := time.monotonic() - begun) < seconds:
+                if int(passed) % 2:
+                    time.sleep(min(1 - passed % 1, max(seconds - passed, 0)))
+                    continue
+                try:
+                    read += os.preadv(handle, [buffer], random.randrange(blocks) * BLOCK) > 0  # noqa: S311  # a place to read
+                except OSError:
+                    # A sick disk blinks too: its light goes on while it tries.
+                    time.sleep(0.05)
+    finally:
+        os.close(handle)
+    return read

@@ -1,0 +1,101 @@
+"""Equal partitions on disks of unequal size: the first of each is as large as all others, the second is what is left."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from appliance import command
+from appliance.errors import Failed
+from appliance.facts import Disk
+from appliance.layout.geometry import MIB
+from appliance.operation import Step, Work
+from appliance.words import disk_label
+
+BLOCK = Path("/sys/class/block")
+SECTOR = 512  # sysfs counts in these, whatever the disk's own sectors are
+LOOKS, SECONDS_BETWEEN_LOOKS = 20, 0.5
+ZFS_TYPE = "BF01"  # sgdisk(8): Solaris /usr and Mac ZFS, the type that zpool itself gives
+
+
+@dataclass(frozen=True)
+class Cut:
+    """One disk and the sizes of its partitions, in bytes; ``rest`` is 0 where it has no second one."""
+
+    disk: Disk
+    first: int
+    rest: int = 0
+
+    @property
+    def paths(self) -> list[str]:
+        return [f"{self.disk.path}-part{number}" for number in (1, 2)[: 2 if self.rest else 1]]
+
+    @property
+    def sizes(self) -> list[int]:
+        return [size for size in (self.first, self.rest) if size]
+
+
+def commands_for(cut: Cut, labels: Sequence[str]) -> list[list[str]]:
+    """A new table and its partitions, aligned by sgdisk; sizes are whole MiB."""
+    argv = ["sgdisk", "--clear"]
+    for number, (size, label) in enumerate(zip(cut.sizes, labels, strict=False), 1):
+        argv += [
+            f"--new={number}:0:+{size // MIB}M",
+            f"--typecode={number}:{ZFS_TYPE}",
+            f"--change-name={number}:{label}",
+        ]
+    return [["sgdisk", "--zap-all", "--", cut.disk.path], [*argv, "--", cut.disk.path]]
+
+
+def partition_step(cuts: Sequence[Cut], labels: Sequence[str]) -> Step:
+    """Partition every disk anew; ``labels`` name what the first and the second partitions are for."""
+    commands = [(cut, commands_for(cut, labels)) for cut in cuts]
+
+    def act(work: Work) -> None:
+        for cut, argvs in commands:
+            if not Path(cut.disk.path).exists():
+                raise Failed(f"{disk_label(cut.disk)} vanished before it could be partitioned")
+            zap, make = argvs
+            command.run(zap, timeout=60, accept=range(256))  # a table that is damaged makes it complain, and goes
+            command.run(make, timeout=60)
+            work.note(f"Partitioned {cut.disk.path}")
+        for cut in cuts:
+            wait_for(cut)
+
+    return Step(
+        "partition",
+        "Partition the disks, so that each gives the same",
+        "\n".join(" ".join(argv) for _cut, argvs in commands for argv in argvs),
+        act,
+        tuple(cut.disk.path for cut in cuts),
+    )
+
+
+def wait_for(cut: Cut) -> None:
+    """Return when udev has the partitions under their names, and still has them once it is idle. Raises Failed.
+
+    When sgdisk lets go of the disk, udev reads its table once more and may take the partitions away for a moment.
+    """
+    seen = 0
+    for _ in range(LOOKS):
+        command.run(["udevadm", "settle", "--timeout=20"], timeout=30, accept=(0, 1))
+        seen = seen + 1 if there(cut) else 0
+        if seen == 2:
+            return
+        time.sleep(SECONDS_BETWEEN_LOOKS)
+    raise Failed(f"The partitions of {disk_label(cut.disk)} did not appear")
+
+
+def there(cut: Cut) -> bool:
+    """The probe: whether the disk has these partitions, of these sizes, under their stable names."""
+    return all(size_of(path) == size for path, size in zip(cut.paths, cut.sizes, strict=True))
+
+
+def size_of(path: str) -> int:
+    """Bytes of a block device by its stable path; 0 where there is none."""
+    try:
+        return int((BLOCK / Path(path).resolve(strict=True).name / "size").read_text()) * SECTOR
+    except (OSError, ValueError):
+        return 0

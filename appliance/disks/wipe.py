@@ -1,0 +1,307 @@
+"""Erasing a disk: quickly, so that nothing recognises what it held, or fully, with zeros in every sector.
+
+Zeros everywhere are also the remedy for pending sectors: a drive replaces or forgives a sector when it is written. SMART
+is read before and after, so that the difference can be seen.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import mmap
+import os
+import re
+import stat
+import struct
+import time
+from collections.abc import Callable, Iterator
+from typing import Literal
+
+import msgspec
+
+from appliance import command, names
+from appliance.disks.smart import section
+from appliance.errors import Bug, Failed, Reason
+from appliance.facts import Disk, Facts
+from appliance.operation import Loss, Operation, Plan, Step, Work
+from appliance.words import disk_label, maker_size
+from appliance.zfs.pools import erase_step
+
+MIB = 2**20
+BLOCK = 4 * MIB  # one write; a multiple of every sector size
+ENDS = 16 * MIB  # partition tables, labels and superblocks lie within this of either end
+SMALL = 4096  # where a large write fails, the sector that cannot be written is found by these
+MOST_BAD = 64
+SECONDS_BETWEEN_WORDS = 2.0
+BLKGETSIZE64 = 0x80081272
+# The counts that tell of sectors (field notes B): reallocated, reported uncorrectable, pending, offline uncorrectable.
+TELLING = {5: "reallocated", 187: "reported unreadable", 197: "pending", 198: "unreadable offline"}
+
+
+class WipeDisk(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Erase one disk that nothing uses; what has to be typed is the serial number on its sticker."""
+
+    disk: str
+    how: Literal["quick", "full"] = "quick"
+
+    def __post_init__(self) -> None:
+        names.by_id(self.disk, field="disk")
+
+    @property
+    def title(self) -> str:
+        link = self.disk.rsplit("/", 1)[-1]
+        return f"Erase all of {link}" if self.how == "full" else f"Erase {link}"
+
+    @property
+    def subject(self) -> str:
+        return self.disk
+
+    def locks(self) -> tuple[str, ...]:
+        return (self.disk,)
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        disk = facts.disk(self.disk)
+        if disk is None:
+            yield Reason(f"The disk {self.disk.rsplit('/', 1)[-1]} is no longer there.", "disk")
+        elif disk.blocked:
+            yield Reason(f"{disk_label(disk)} {disk.blocked.text}, so it cannot be erased.", "disk")
+
+    def plan(self, facts: Facts) -> Plan:
+        disk = facts.disk(self.disk)
+        assert disk is not None  # noqa: S101  # check said so
+        label = disk_label(disk)
+        steps = [erase_step([disk])] if disk.content else []
+        steps.append(
+            Step(
+                "ends",
+                "Clear the tables at both ends of the disk",
+                f"zeros over the first and last {ENDS // MIB} MiB of {self.disk}",
+                self.clear_ends,
+                (self.disk,),
+            )
+        )
+        if self.how == "full":
+            steps = [
+                Step(
+                    "before",
+                    "Ask the drive for its counts",
+                    f"smartctl --json -A {self.disk}",
+                    lambda work: self.tell(work, "Before"),
+                    (),
+                ),
+                *steps,
+                Step(
+                    "zero",
+                    f"Write zeros over all of {label}",
+                    f"zeros over all {disk.size} bytes of {self.disk}, past the cache",
+                    self.zero,
+                    (self.disk,),
+                ),
+                Step(
+                    "after",
+                    "Ask the drive for its counts again",
+                    f"smartctl --json -A {self.disk}",
+                    lambda work: self.tell(work, "After"),
+                    (),
+                ),
+            ]
+        held = [use.text for use in disk.uses] or ["holds nothing that is recognised"]
+        return Plan(
+            summary=f"{label} is empty afterwards."
+            + (
+                " Every sector is written once. It takes many hours on a large disk and can be stopped."
+                if self.how == "full"
+                else " The rest of its bytes stay until something is written over them."
+            ),
+            steps=tuple(steps),
+            identity={"operation": msgspec.to_builtins(self), "disk": disk.identity},
+            losses=tuple(Loss(f"{label} {text}", disk.size) for text in held),
+            undo="Nothing can bring back what it held."
+            if self.how == "full"
+            else "Do not count on getting anything back.",
+            type_to_confirm=typed_for(disk),
+            facts={"Serial number": disk.serial or "not told", "Size": maker_size(disk.size)},
+        )
+
+    def clear_ends(self, work: Work) -> None:
+        with Target(self.disk) as target:
+            size = target.size
+            for start, end in ((0, min(ENDS, size)), (max(size - ENDS, 0), size)):
+                for _done in target.zero(start, end):
+                    pass
+        settle(self.disk)
+        work.note("The tables at both ends are cleared")
+
+    def zero(self, work: Work) -> None:
+        began, told = time.monotonic(), 0.0
+        with Target(self.disk) as target:
+            for done in target.zero(0, target.size):
+                work.stop_if_asked()
+                now = time.monotonic()
+                if now - told >= SECONDS_BETWEEN_WORDS or done == target.size:
+                    told = now
+                    work.progress(done * 100 // target.size, said(done, target.size, now - began))
+            for offset in target.bad:
+                work.note(f"The sector at byte {offset} could not be written")
+        settle(self.disk)
+        if target.bad:
+            raise Failed(f"{len(target.bad)} sectors could not be written even once. Do not use this disk again")
+        work.note("Every sector was written")
+
+    def tell(self, work: Work, when: str) -> None:
+        work.note(f"{when}: {counts_said(self.disk)}")
+
+    def happened(self, step: str, facts: Facts) -> bool:
+        # Whether every sector was written cannot be seen from outside: an interrupted wipe is told as such.
+        disk = facts.disk(self.disk)
+        return self.how == "quick" and disk is not None and disk.free
+
+    def way_on(self, step: str, facts: Facts) -> str:
+        disk = facts.disk(self.disk)
+        if disk is None:
+            return "The disk does not answer any more. Look at its cables, then erase it again or take it out."
+        return f"{disk_label(disk)} is partly erased. Nothing on it can be relied on: plan it again to erase it from the beginning."
+
+
+def typed_for(disk: Disk) -> str:
+    """What is on its sticker, where a person can type that; else its name of today."""
+    return disk.serial if re.fullmatch(r"[!-~]+(?: [!-~]+)*", disk.serial) else disk.name
+
+
+def said(done: int, size: int, seconds: float) -> str:
+    """How far it is, with the time left once that can be told."""
+    words = f"{maker_size(done)} of {maker_size(size)} written"
+    if seconds < 10 or done < 64 * MIB:
+        return f"{words}, estimating the time left"
+    minutes = round((size - done) / (done / seconds) / 60)
+    if minutes < 1:
+        return f"{words}, less than a minute left"
+    hours, rest = divmod(minutes, 60)
+    return f"{words}, about {f'{hours} h ' if hours else ''}{rest} min left"
+
+
+class Target:
+    """A disk opened for this alone: the kernel refuses while anything else has it, and everything else meanwhile.
+
+    Zeros go past the page cache where the system lets them (O_DIRECT), so that they push nothing else out of memory.
+    """
+
+    def __init__(self, path: str, size_of: Callable[[int], int] | None = None) -> None:
+        self.path, self.size_of = path, size_of or device_size
+        self.handle, self.size, self.direct = -1, 0, False
+        self.bad: list[int] = []
+        self.zeros = mmap.mmap(-1, BLOCK)  # of whole pages: aligned as O_DIRECT wants it
+
+    def __enter__(self) -> Target:
+        flags = os.O_WRONLY | os.O_EXCL | os.O_CLOEXEC
+        try:
+            self.handle = self.opened(flags)
+        except OSError as error:
+            if error.errno == errno.EBUSY:
+                raise Failed(
+                    "Something has begun to use this disk. Nothing more was written to it", str(error)
+                ) from error
+            raise Failed("The disk could not be opened", str(error)) from error
+        try:
+            self.size = self.size_of(self.handle)
+        except OSError as error:
+            os.close(self.handle)
+            raise Failed("The disk does not tell its size", str(error)) from error
+        return self
+
+    def opened(self, flags: int) -> int:
+        try:
+            handle = os.open(self.path, flags | os.O_DIRECT)
+        except OSError as error:
+            if error.errno != errno.EINVAL:
+                raise
+            return os.open(self.path, flags)
+        self.direct = True
+        return handle
+
+    def __exit__(self, *_details: object) -> None:
+        os.close(self.handle)
+        self.zeros.close()
+
+    def zero(self, start: int, end: int) -> Iterator[int]:
+        """Write zeros from ``start`` to ``end``, saying after each write how far it is. Raises Failed."""
+        at, unsynced = start, 0
+        while at < end:
+            length = min(BLOCK, end - at)
+            written = self.write(at, length)
+            if not written:
+                self.find_bad(at, length)
+                written = length
+            at += written
+            unsynced += written
+            if not self.direct and unsynced >= 16 * BLOCK:
+                self.sync(start, at)
+                unsynced = 0
+            yield at
+        self.sync(start, end)
+
+    def write(self, at: int, length: int) -> int:
+        """Write so many zeros; how many were written, 0 where a sector in them cannot be written. Raises Failed."""
+        with memoryview(self.zeros) as whole, whole[:length] as part:
+            try:
+                return os.pwrite(self.handle, part, at)
+            except OSError as error:
+                if error.errno != errno.EIO:
+                    raise Failed("The disk takes no more writes", str(error)) from error
+                return 0
+
+    def find_bad(self, at: int, length: int) -> None:
+        """Write a stretch sector by sector, and remember those that cannot be written. Raises Failed where they are many."""
+        for offset in range(at, at + length, SMALL):
+            if self.write(offset, min(SMALL, at + length - offset)):
+                continue
+            self.bad.append(offset)
+            if len(self.bad) >= MOST_BAD:
+                raise Failed(f"{MOST_BAD} sectors could not be written; the disk is failing. Do not use it again")
+
+    def sync(self, start: int, end: int) -> None:
+        try:
+            os.fdatasync(self.handle)
+        except OSError as error:
+            raise Failed("The disk lost what was written to it", str(error)) from error
+        if not self.direct:
+            os.posix_fadvise(self.handle, start, end - start, os.POSIX_FADV_DONTNEED)
+
+
+def device_size(handle: int) -> int:
+    """The size in bytes of an opened block device. Raises OSError; Bug for anything that is none."""
+    if not stat.S_ISBLK(os.fstat(handle).st_mode):
+        raise Bug("only a disk is erased")
+    size: int = struct.unpack("Q", fcntl.ioctl(handle, BLKGETSIZE64, b"\0" * 8))[0]
+    return size
+
+
+def settle(path: str) -> None:
+    """Have the system look at the disk anew."""
+    command.run(["blockdev", "--rereadpt", path], timeout=60, accept=range(256))
+    command.run(["udevadm", "trigger", "--action=change", path], timeout=30, accept=range(256))
+    command.run(["udevadm", "settle", "--timeout=20"], timeout=30, accept=(0, 1))
+
+
+def counts_said(path: str) -> str:
+    """The drive's counts of troubled sectors in words; its exit status is a bit mask, so any is accepted."""
+    try:
+        result = command.run(["smartctl", "--json", "-A", path], timeout=60, accept=range(256))
+        answer = json.loads(result.stdout)
+    except (Failed, ValueError):
+        return "the drive tells no counts"
+    return "; ".join(counts_of(answer)) or "the drive tells no counts"
+
+
+def counts_of(answer: object) -> Iterator[str]:
+    """From ``smartctl --json -A``: ATA's telling attributes, or NVMe's media errors."""
+    table = section(answer, "ata_smart_attributes").get("table")
+    for row in table if isinstance(table, list) else ():
+        if isinstance(row, dict) and row.get("id") in TELLING:
+            raw = row.get("raw")
+            value = raw.get("value") if isinstance(raw, dict) else None
+            yield f"{TELLING[row['id']]} sectors {value if isinstance(value, int) else 'unknown'}"
+    errors = section(answer, "nvme_smart_health_information_log").get("media_errors")
+    if isinstance(errors, int):
+        yield f"media errors {errors}"

@@ -1,0 +1,254 @@
+"""The advisor: what each sensible layout of given disks would hold, survive, do and cost, and which one is recommended.
+
+Pure functions of what disks are. Capacity comes from ``geometry``, odds from ``risk``, the layouts from ``choices``.
+Speeds are ratios to one of the disks: random I/O of a raidz group is that of one disk and its sequential speed that of
+its data disks; a mirror writes like one disk and reads from all its copies (field notes, “Which layout”; zpoolconcepts(7)).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from appliance.layout import risk
+from appliance.layout.choices import Choice, deal, recommended, rests_of, sensible, slice_of, unequal
+from appliance.layout.geometry import MIB, PARTITION_MARGIN, file_bytes, parity_of, usable_bytes
+from appliance.words import maker_size, size_text
+
+TB = 10**12
+LARGE = 4 * TB  # rebuilding such a disk takes a day or more at what a busy disk writes
+WIDE_RAIDZ1 = 5
+WIDE = 12
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A disk as the advisor sees it. ``trouble`` is what it says of itself (“reports 12 unreadable sectors”), if anything."""
+
+    size: int
+    label: str = "A disk"
+    physical_sector: int = 4096
+    rotational: bool = True
+    shingled: bool = False
+    trouble: str = ""
+
+
+@dataclass(frozen=True)
+class Growth:
+    """One way to grow a pool: what to do, how many bytes for files it brings, and what to know about it."""
+
+    how: str
+    gain: int
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """One layout of the disks with everything that speaks for and against it. Sizes in bytes, speeds as ratios."""
+
+    choice: Choice
+    title: str
+    groups: tuple[tuple[int, ...], ...]  # positions among the candidates
+    spares: tuple[int, ...]
+    raw: int
+    usable: int  # as zfs list will say
+    large_files: int  # as fits when kept in records of 1 MiB
+    parity_cost: int
+    waste: int  # lost because disks differ, and to spares
+    survives: int
+    second_loss: Fraction
+    third_loss: Fraction
+    random_read: int
+    random_write: int
+    sequential_read: int
+    sequential_write: int
+    slice: int = 0  # bytes of each equal partition; 0: whole disks
+    rest: int = 0  # bytes for files in the second pool, which protects nothing
+    growth: tuple[Growth, ...] = ()
+    warnings: tuple[str, ...] = ()
+    reason: str = ""  # why it is the recommended one; empty for the others
+
+    @property
+    def percent(self) -> int:
+        """How much of the disks is for files."""
+        return self.usable * 100 // self.raw if self.raw else 0
+
+
+def advise(disks: Sequence[Candidate], *, ashift: int = 12) -> tuple[Proposal, ...]:
+    """Every sensible layout of these disks, the recommended one first, then by what they survive and hold."""
+    if not disks:
+        return ()
+    best = recommended(len(disks))
+    found = [judge(disks, choice, ashift=ashift) for choice in sensible([disk.size for disk in disks])]
+    found.sort(key=lambda one: (one.choice != best, -one.survives, -one.usable, one.choice.value))
+    return (replace(found[0], reason=reason_for(found[0], len(disks))), *found[1:])
+
+
+def judge(disks: Sequence[Candidate], choice: Choice, *, ashift: int = 12) -> Proposal:
+    """What one layout of these disks gives; the choice has to fit their number."""
+    sizes = [disk.size for disk in disks]
+    groups, spares = deal(sizes, choice)
+    slice_ = slice_of(sizes) if choice.equal else 0
+    margin = 0 if slice_ else PARTITION_MARGIN
+    shape = [[slice_ or sizes[at] for at in group] for group in groups]
+    risks = risk_groups(choice.layout, shape)
+    counted = sum(sum(group) if choice.layout == "stripe" else min(group) * len(group) for group in shape)
+    rests = [left for left in rests_of(sizes) if left] if slice_ else []
+    members, data = sum(map(len, shape)), sum(data_disks(choice.layout, len(group)) for group in shape)
+    mirrored = choice.layout == "mirror"
+    proposal = Proposal(
+        choice=choice,
+        title=title_of(choice, len(groups[0])),
+        groups=groups,
+        spares=spares,
+        raw=sum(sizes),
+        usable=usable_bytes(choice.layout, shape, ashift, margin=margin),
+        large_files=file_bytes(choice.layout, shape, ashift, MIB),
+        parity_cost=counted - counted * data // members,
+        waste=sum(sizes) - counted - sum(rests),
+        survives=risk.certain(risks),
+        second_loss=risk.loss(risks, 2),
+        third_loss=risk.loss(risks, 3),
+        random_read=members if choice.layout in {"stripe", "mirror"} else len(groups),
+        random_write=members if choice.layout == "stripe" else len(groups),
+        sequential_read=members if mirrored else data,
+        sequential_write=data,
+        slice=slice_,
+        rest=usable_bytes("stripe", [rests], ashift, margin=0) if rests else 0,
+    )
+    return replace(
+        proposal,
+        growth=tuple(ways_to_grow(proposal, shape, ashift, margin)),
+        warnings=tuple(warnings_about(disks, proposal, shape, ashift)),
+    )
+
+
+def risk_groups(layout: str, groups: Sequence[Sequence[int]]) -> list[risk.Group]:
+    """Every disk of a stripe is a group of its own, which survives nothing."""
+    if layout == "stripe":
+        return [(1, 0) for group in groups for _disk in group]
+    return [(len(group), parity_of(layout, len(group))) for group in groups]
+
+
+def data_disks(layout: str, disks: int) -> int:
+    """How many disks' worth of data a group holds."""
+    return disks - parity_of(layout, disks)
+
+
+def title_of(choice: Choice, width: int) -> str:
+    """``raidz2 of 6``, ``2 × Mirror of 2, 1 spare``, ``One disk alone``."""
+    name = {"stripe": "Stripe", "mirror": "Mirror"}.get(choice.layout, choice.layout)
+    if choice.layout == "stripe" and width == 1:
+        return "One disk alone"
+    title = f"{name} of {width}" if choice.groups == 1 else f"{choice.groups} × {name} of {width}"
+    if choice.spares:
+        title += f", {choice.spares} spare" + ("s" if choice.spares > 1 else "")
+    return f"{title}, equal partitions" if choice.equal else title
+
+
+def reason_for(best: Proposal, disks: int) -> str:
+    """Why this is the layout for a household, in a sentence."""
+    holds = size_text(best.usable)
+    if disks == 1:
+        return "One disk can only stand alone. Add a second of the same size later and it becomes a mirror."
+    if best.choice.layout == "mirror" and best.choice.groups == 1:
+        return f"Two disks that hold the same: one may fail and nothing is lost, and it holds {holds}."
+    if best.choice.layout == "mirror":
+        return f"Either disk of each pair may fail, it is the fastest with so few disks, grows by two disks at a time, and holds {holds}."
+    if best.choice.layout == "raidz1":
+        return f"Any one disk may fail and two thirds of the space are yours: {holds}."
+    if best.choice.layout == "raidz3":
+        return f"With {disks} disks in one group rebuilding takes long, so any three may fail, and it holds {holds}."
+    if best.choice.groups > 1:
+        spare = " A spare steps in at once." if best.spares else ""
+        return f"Any two disks of each group may fail, the groups are small enough to rebuild in reasonable time, and it holds {holds}.{spare}"
+    return f"Any two disks may fail, also the second while the first is being rebuilt, and it still holds {holds}."
+
+
+def ways_to_grow(proposal: Proposal, groups: Sequence[Sequence[int]], ashift: int, margin: int) -> Iterator[Growth]:
+    """What can be done later to hold more or survive more, and what it brings."""
+    layout, now = proposal.choice.layout, proposal.usable
+    smallest, width = min(min(group) for group in groups), len(groups[0])
+    common = maker_size(smallest)
+
+    def gain(after: Sequence[Sequence[int]]) -> int:
+        return max(usable_bytes(layout, after, ashift, margin=margin) - now, 0)
+
+    if layout.startswith("raidz"):
+        # zpool-attach(8): RAID-Z expansion. What is written before keeps its share of parity until it is written anew.
+        yield Growth(
+            f"Add one disk of {common} to a group",
+            gain([[*groups[0], min(groups[0])], *groups[1:]]),
+            "Takes a day or two while files stay available. What was written before keeps its old share of parity until it is copied, so less shows at first.",
+        )
+    elif layout == "mirror":
+        yield Growth(
+            f"Attach one more disk of {common} to a mirror",
+            0,
+            "No more space, but that mirror then survives one more failure.",
+        )
+    elif width == 1:
+        yield Growth(f"Attach a second disk of {common}", 0, "It becomes a mirror: one disk may then fail.")
+    if layout == "stripe":
+        yield Growth(
+            f"Add one more disk of {common}",
+            gain([[*groups[0], smallest]]),
+            "More disks, and each of them loses everything when it fails.",
+        )
+    else:
+        yield Growth(
+            f"Add another group of {width} disks of {common}",
+            gain([*groups, [smallest] * width]),
+            "At once. What is there already stays where it is.",
+        )
+    several = layout != "stripe" and len(groups) > 1
+    larger = [[2 * smallest] * width, *groups[1:]] if layout != "stripe" else [[2 * size for size in groups[0]]]
+    what = f"the {width} disks of one group" if several else "every disk" if width > 1 else "the disk"
+    yield Growth(
+        f"Replace {what} by one of {maker_size(2 * smallest)}" + (", one after the other" if width > 1 else ""),
+        gain(larger),
+        "The space appears when the last one is rebuilt.",
+    )
+
+
+def warnings_about(
+    disks: Sequence[Candidate], proposal: Proposal, groups: Sequence[Sequence[int]], ashift: int
+) -> Iterator[str]:
+    """What the person should know before taking it."""
+    layout, width = proposal.choice.layout, len(groups[0])
+    largest = max(disk.size for disk in disks)
+    if layout == "stripe":
+        yield "One failed disk loses everything in this pool. Keep a copy elsewhere."
+    if layout == "raidz1" and (largest >= LARGE or width > WIDE_RAIDZ1):
+        what = f"disks of {maker_size(largest)}" if largest >= LARGE else f"a group of {width} disks"
+        yield f"Rebuilding {what} takes a day or more, and a second failure in that time loses everything. raidz2 survives it."
+    if layout != "mirror" and width > WIDE and layout != "stripe":
+        yield f"A group of {width} disks rebuilds slowly, because every one of them has to be read. Two groups are better."
+    if proposal.rest:
+        yield f"The second pool, {size_text(proposal.rest)} for files, protects nothing: each failed disk that it is on loses all of it. Only for what you can do without."
+    elif layout != "stripe" and unequal([disk.size for disk in disks]) and proposal.waste:
+        idle = proposal.waste - sum(disks[at].size for at in proposal.spares)
+        if idle > 0:
+            yield f"The disks differ in size. Each counts only as much as the smallest of its group, so {size_text(idle)} would lie unused."
+    used = [disks[at] for group in proposal.groups for at in group] + [disks[at] for at in proposal.spares]
+    for disk in used:
+        if disk.trouble:
+            yield f"{disk.label} {disk.trouble}. Leave it out, or replace it soon."
+    if slow := [disk.label for disk in used if disk.shingled]:
+        yield f"{', '.join(slow)}: this model overlaps its tracks (SMR). Long writes and rebuilding can take many times longer, and ZFS may then take it for failed."
+    sectors = {disk.physical_sector for disk in used}
+    if max(sectors) > 1 << ashift:
+        yield f"A disk has sectors of {max(sectors)} bytes, larger than the pool's: each small write makes it read first. Choose a larger sector size."
+    elif len(sectors) > 1:
+        listed = " and ".join(str(size) for size in sorted(sectors))
+        yield f"The disks have sectors of {listed} bytes. Together they work in {1 << ashift}; a pool made for 512 could never take the larger ones."
+    if len({disk.rotational for disk in used}) > 1:
+        yield "Hard disks and solid-state disks are mixed. The pool is as slow as its hard disks; a solid-state disk serves better as log or cache, or in a pool of its own."
+
+
+def for_data(disks: Sequence[Candidate]) -> list[int]:
+    """Positions of the disks to propose a pool of at first: hard disks where there are any, without those in trouble."""
+    well = [at for at, disk in enumerate(disks) if not disk.trouble] or list(range(len(disks)))
+    turning = [at for at in well if disks[at].rotational]
+    return turning or well

@@ -1,0 +1,160 @@
+"""Which ways to lay out so many disks make sense, and which disk goes where. Pure functions of numbers and sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+from appliance.layout.geometry import GIB, LEAST_DISKS, MIB
+
+# Wider raidz groups work, but rebuilding reads every disk of a group: zpoolconcepts(7) recommends 3 to 9 disks and
+# more parity or more groups beyond. These are the widest that are proposed; "choose myself" allows wider ones.
+WIDEST = {"raidz1": 8, "raidz2": 12, "raidz3": 16}
+WIDEST_MIRROR = 3
+COMFORTABLE = 10  # up to so many disks in one group are recommended
+MOST_SPARES = 2
+LEAST_RAIDZ3 = 6  # three parity disks of five leave less than a mirror of two
+EQUAL = {"mirror", "raidz1", "raidz2"}  # proposed on equal partitions too
+# What an equal partition leaves free on every disk: the partition table, alignment also of 4096-byte sectors, and room
+# for a replacement that is a little smaller than its label says.
+SLACK = 64 * MIB
+LEAST_REST = 8 * GIB  # a smaller remainder of a disk is not worth a pool
+NOTABLY_UNEQUAL = 0.05
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A layout, in so many equal groups, with so many of the disks as spares, of whole disks or equal partitions."""
+
+    layout: str
+    groups: int = 1
+    spares: int = 0
+    equal: bool = False
+
+    @property
+    def value(self) -> str:
+        """As it travels in an address: ``raidz2-1``, ``mirror-2-1`` with a spare, ``raidz1-1-0-equal``."""
+        if self.equal:
+            return f"{self.layout}-{self.groups}-{self.spares}-equal"
+        return f"{self.layout}-{self.groups}" + (f"-{self.spares}" if self.spares else "")
+
+
+def parse(text: str) -> Choice | None:
+    """The choice that a ``value`` says; None where it says none."""
+    layout, *numbers = text.split("-")
+    equal = numbers[-1:] == ["equal"]
+    numbers = numbers[:-1] if equal else numbers
+    if layout not in LEAST_DISKS or not 1 <= len(numbers) <= 2 or not all(map(plain_number, numbers)):
+        return None
+    groups, spares = int(numbers[0]), int(numbers[1]) if len(numbers) > 1 else 0
+    return Choice(layout, groups, spares, equal) if groups else None
+
+
+def plain_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= 2
+
+
+def deal(sizes: Sequence[int], choice: Choice) -> tuple[tuple[tuple[int, ...], ...], tuple[int, ...]]:
+    """Positions of the disks in each group, and of the spares.
+
+    The largest disks are the spares: a spare has to be as large as whatever it stands in for. Several groups are cut
+    from the disks in order of size, so that a group loses as little as possible to its smallest; a single group keeps
+    the order in which the disks came. What does not divide stays in the last group, so that a check can say so.
+    """
+    by_size = sorted(range(len(sizes)), key=lambda at: sizes[at])
+    spares = by_size[len(by_size) - choice.spares :] if choice.spares else []
+    rest = [at for at in by_size if at not in spares]
+    if choice.groups == 1:
+        rest.sort()
+    width = max(len(rest) // choice.groups, 1)
+    cut = [tuple(rest[at * width : (at + 1) * width]) for at in range(choice.groups - 1)]
+    return (*cut, tuple(rest[(choice.groups - 1) * width :])), tuple(sorted(spares))
+
+
+def unequal(sizes: Sequence[int]) -> bool:
+    """Whether the disks differ by more than makers' rounding."""
+    return max(sizes) - min(sizes) > NOTABLY_UNEQUAL * max(sizes)
+
+
+def slice_of(sizes: Sequence[int]) -> int:
+    """The size of the equal partitions, in bytes: what the smallest disk has room for, in whole MiB."""
+    return max(min(sizes) - SLACK, 0) // MIB * MIB
+
+
+def rest_of(size: int, slice_: int) -> int:
+    """What a disk has left beside its equal partition, in whole MiB; 0 where that is too little to use."""
+    left = (size - slice_ - SLACK) // MIB * MIB
+    return left if left >= LEAST_REST else 0
+
+
+def rests_of(sizes: Sequence[int]) -> list[int]:
+    """What each of these disks has left beside the largest partition that all of them have room for."""
+    slice_ = slice_of(sizes)
+    return [rest_of(size, slice_) for size in sizes]
+
+
+def fits(choice: Choice, disks: int) -> bool:
+    """Whether so many disks can be laid out like that at all."""
+    members = disks - choice.spares
+    return (
+        members > 0
+        and members % choice.groups == 0
+        and members // choice.groups >= LEAST_DISKS[choice.layout]
+        and (choice.layout != "stripe" or choice.groups == 1)
+    )
+
+
+def possible(disks: int) -> Iterator[Choice]:
+    """Every layout of whole disks that ZFS makes sense of: what "choose myself" offers."""
+    for layout in LEAST_DISKS:
+        for spares in range(MOST_SPARES + 1):
+            if layout == "stripe" and spares:
+                continue
+            for groups in range(1, disks + 1):
+                if fits(choice := Choice(layout, groups, spares), disks):
+                    yield choice
+
+
+def sensible(sizes: Sequence[int]) -> list[Choice]:
+    """The layouts worth comparing for these disks; the recommended one is among them."""
+    disks = len(sizes)
+    found = [choice for choice in possible(disks) if worth(choice, disks)]
+    if disks > 1 and unequal(sizes) and any(rests_of(sizes)):
+        found += [
+            Choice(choice.layout, 1, 0, equal=True)
+            for choice in found
+            if choice.groups == 1 and not choice.spares and choice.layout in EQUAL
+        ]
+    best = recommended(disks)
+    return list(dict.fromkeys(chain(found, [] if best in found else [best])))
+
+
+def worth(choice: Choice, disks: int) -> bool:
+    """Whether a possible layout is one to propose."""
+    width = (disks - choice.spares) // choice.groups
+    if choice.layout == "stripe":
+        return True
+    # One group and a spare hold no more than one group with a parity more, which needs no rebuilding first.
+    if choice.spares > 1 or (choice.spares and choice.groups == 1):
+        return False
+    if choice.layout == "mirror":
+        # A spare where the number is odd; more copies than three cost more than they protect.
+        return width <= WIDEST_MIRROR and (not choice.spares or (width == 2 and disks % 2 == 1))
+    return width <= WIDEST[choice.layout] and (choice.layout != "raidz3" or width >= LEAST_RAIDZ3)
+
+
+def recommended(disks: int) -> Choice:
+    """The layout for a household: survive one failure from two disks on, two from five on (field notes, “Which layout”).
+
+    Groups are no wider than ten disks; what does not divide evenly is a spare.
+    """
+    if disks <= 3:
+        return Choice(("stripe", "mirror", "raidz1")[max(disks, 1) - 1])
+    if disks == 4:
+        return Choice("mirror", 2)
+    if disks == COMFORTABLE + 1:
+        return Choice("raidz3")
+    groups = -(-disks // COMFORTABLE) if disks > COMFORTABLE else 1
+    groups = min(range(groups, groups + 2), key=lambda count: (disks % count, count)) if groups > 1 else 1
+    return Choice("raidz2", groups, disks % groups)

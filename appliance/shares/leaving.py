@@ -1,0 +1,118 @@
+"""What stops being served when a pool leaves: its shares, and whoever has them open."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from appliance import command
+from appliance.errors import Failed
+from appliance.facts import Dataset, Facts, Session, Share
+from appliance.operation import Step, Work
+from appliance.shares import accounts, agreed, smb
+from appliance.zfs import status
+
+MOST_NAMED = 10
+
+
+def shares_of(facts: Facts, pool: str) -> list[Share]:
+    """The shares in Samba's own file that serve a folder of the pool."""
+    places = {dataset.mountpoint for dataset in facts.datasets if dataset.pool == pool and dataset.mountpoint != "/"}
+    return [
+        share
+        for share in facts.shares
+        if any(share.path == place or share.path.startswith(f"{place}/") for place in places if place.startswith("/"))
+    ]
+
+
+def sessions_from(answer: object) -> Iterator[Session]:
+    """Who has which share open, from ``smbstatus --json`` (Samba 4.22: ``sessions`` and ``tcons``)."""
+    found: dict[str, Any] = answer if isinstance(answer, dict) else {}
+    sessions, connections = found.get("sessions"), found.get("tcons")
+    people = sessions if isinstance(sessions, dict) else {}
+    for entry in (connections if isinstance(connections, dict) else {}).values():
+        if not isinstance(entry, dict) or entry.get("service") in {None, "IPC$"}:
+            continue
+        session = people.get(str(entry.get("session_id")), {})
+        yield Session(
+            str(session.get("username", "somebody"))[:100],
+            str(entry.get("machine") or session.get("remote_machine", ""))[:100],
+            str(entry["service"])[:100],
+        )
+
+
+def read_sessions() -> tuple[Session, ...]:
+    """Who has a share open now; only root may ask Samba. None where it does not run."""
+    try:
+        result = command.run(["smbstatus", "--json"], timeout=30, accept=range(256))
+        answer = json.loads(result.stdout)
+    except (Failed, ValueError):
+        return ()
+    return tuple(sorted(set(sessions_from(answer)), key=lambda one: (one.share, one.user, one.machine)))
+
+
+def said(sessions: Iterable[Session], shares: Iterable[Share]) -> str:
+    """Who is connected to these shares, for a review page; empty where nobody is."""
+    names = {share.name.lower() for share in shares}
+    people = [f"{one.user} from {one.machine} ({one.share})" for one in sessions if one.share.lower() in names]
+    more = f" and {len(people) - MOST_NAMED} more" if len(people) > MOST_NAMED else ""
+    return ", ".join(people[:MOST_NAMED]) + more
+
+
+def serve(datasets: Iterable[Dataset]) -> None:
+    """Have Samba serve what these datasets ask for and the owner agreed to. Raises Failed, Refused on a hand edit."""
+    wanted = agreed.read()
+    people = [account.name for account in accounts.read()]
+    smb.OWNED.write(smb.render([one for one in datasets if one.guid in wanted], people))
+    command.run(["smbcontrol", "all", "reload-config"], timeout=60, accept=range(256))
+
+
+def stop_step(pool: str, shares: Iterable[Share], *, forget: bool) -> Step:
+    """Stop serving a pool's shares and end the sessions on them.
+
+    ``forget``: what is brought in again later, here or elsewhere, is offered and not switched on by itself.
+    """
+    closing = sorted({share.name for share in shares})
+
+    def act(work: Work) -> None:
+        every = status.read_datasets()
+        for session in read_sessions():
+            if session.share.lower() in {name.lower() for name in closing}:
+                work.note(f"{session.user} at {session.machine} had {session.share} open and was disconnected")
+        serve(one for one in every if one.pool != pool)
+        for name in closing:
+            command.run(["smbcontrol", "smbd", "close-share", name], timeout=60, accept=range(256))
+        if forget:
+            known = agreed.read()
+            for one in every:
+                if one.pool == pool and one.guid in known:
+                    agreed.say(one.guid, share=False)
+
+    shown = "\n".join(
+        [f"write {smb.CONFIG}, checked with testparm", "smbcontrol all reload-config"]
+        + [f"smbcontrol smbd close-share {name}" for name in closing]
+    )
+    return Step("shares", "Stop its shares and disconnect who uses them", shown, act, tuple(closing))
+
+
+def who_uses(folders: Iterable[str], proc: Path = Path("/proc")) -> list[str]:
+    """Programs that hold something open below these folders: ``rsync (process 811): /tank/photos``."""
+    wanted = tuple(folder.rstrip("/") for folder in folders if folder not in {"", "/"})
+    found = []
+    for process in sorted((one for one in proc.iterdir() if one.name.isdigit()), key=lambda one: int(one.name)):
+        try:
+            links = [process / "cwd", process / "root", *(process / "fd").iterdir()]
+            name = (process / "comm").read_text().strip()
+        except OSError:
+            continue
+        for link in links:
+            try:
+                target = str(link.readlink())
+            except OSError:
+                continue
+            if any(target == folder or target.startswith(f"{folder}/") for folder in wanted):
+                found.append(f"{name} (process {process.name}): {target[:200]}")
+                break
+    return found

@@ -1,0 +1,26 @@
+"""Which files of a pool cannot be repaired (``zpool status -v``); only root may read that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from appliance import command, names
+from appliance.zfs.status import parse
+
+MOST_NAMED = 200
+LONGEST = 1000
+
+
+def from_json(found: Mapping[str, Any], pool: str) -> dict[str, object]:
+    """``count`` of damaged things, and the names of the first; hostile text."""
+    raw = (found.get("pools") or {}).get(pool) or {}
+    listed = raw.get("errlist") or []
+    files = list(dict.fromkeys(str(name)[:LONGEST] for name in listed)) if isinstance(listed, list) else []
+    return {"count": len(files), "files": files[:MOST_NAMED]}
+
+
+def read(pool: str) -> dict[str, object]:
+    """Now. Raises Failed."""
+    argv = ["zpool", "status", "-j", "--json-int", "-v", "--", names.existing_pool(pool)]
+    return from_json(parse(command.run(argv, timeout=60).stdout, "zpool status"), pool)

@@ -1,0 +1,222 @@
+"""Helpers of a pool beside its data: spare, log and cache disks; and taking parts out again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from appliance.errors import Reason
+from appliance.facts import Facts, Pool, Vdev
+from appliance.operation import Plan, command_step
+from appliance.words import disk_label, size_text
+from appliance.zfs import tree
+from appliance.zfs.change import PoolChange, ashift_option, sector_warning
+from appliance.zfs.grow import data_groups, usual_ashift
+
+L2ARC_HEADER = 96  # bytes of memory for each block on a cache device (HDR_L2ONLY_SIZE)
+LARGE_BLOCK, SMALL_BLOCK = 128 * 2**10, 8 * 2**10
+LOG_ENOUGH = 16 * 10**9  # more than five seconds of anything a home network can send
+
+
+class ExtraDisks(PoolChange, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Base of the three: disks that go in beside the data and can be taken out again at any time."""
+
+    disks: tuple[str, ...]
+
+    @property
+    def new_disks(self) -> tuple[str, ...]:
+        return self.disks
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        refused = list(self.check_pool(facts))
+        yield from refused
+        if not refused:
+            yield from self.check_new_disks(facts)
+            yield from self.check_more(facts)
+
+    def check_more(self, facts: Facts) -> Iterator[Reason]:
+        ashift = usual_ashift(facts.pool(self.pool))
+        for disk in self.chosen(facts):
+            if disk.logical_sector > 1 << ashift:
+                yield Reason(f"{disk_label(disk)} only takes writes of {disk.logical_sector} bytes; {self.pool} was made for writes of {1 << ashift} bytes.", "disks")  # fmt: skip
+
+
+class AddSpare(ExtraDisks, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Disks that wait, and stand in by themselves when another fails."""
+
+    @property
+    def title(self) -> str:
+        return f"Add a spare to {self.pool}"
+
+    def plan(self, facts: Facts) -> Plan:
+        names = ", ".join(disk_label(disk) for disk in self.chosen(facts))
+        return self.with_disks(
+            facts,
+            command_step("add", f"Let {names} wait as a spare", ["zpool", "add", *ashift_option(usual_ashift(facts.pool(self.pool))), "--", self.pool, "spare", *self.disks], touches=self.disks),
+            summary=f"{names} waits, switched on but unused, and stands in by itself when a disk of {self.pool} fails. It adds no space.",
+            warnings=self.warnings(facts),
+            undo="A spare that waits can be taken out at any time.",
+        )  # fmt: skip
+
+    def warnings(self, facts: Facts) -> Iterator[str]:
+        pool = facts.pool(self.pool)
+        groups = data_groups(pool) if pool else []
+        for disk in self.chosen(facts):
+            short = [place for group in groups for place in members(group) if tree.shortage(disk, place)]
+            if short:
+                yield f"{disk_label(disk)} is too small to stand in for {len(short)} of the disks of {self.pool}."
+        if pool and pool.failures_left == 0 and all(not group.children for group in groups):
+            yield f"{self.pool} has no copies, so there is nothing from which a spare could be filled. Add a copy instead."
+
+
+def members(group: Vdev) -> Iterator[tree.Place]:
+    if not group.children:
+        yield tree.Place(group)
+    for child in group.children:
+        yield tree.Place(child, (group,))
+
+
+class AddLog(ExtraDisks, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A log device (SLOG) for writes that must be safe before they are answered; two disks are mirrored."""
+
+    @property
+    def title(self) -> str:
+        return f"Add a log to {self.pool}"
+
+    def check_more(self, facts: Facts) -> Iterator[Reason]:
+        yield from super().check_more(facts)
+        if len(self.disks) > 3:
+            yield Reason("One or two disks are enough for a log.", "disks")
+
+    def plan(self, facts: Facts) -> Plan:
+        disks = self.chosen(facts)
+        ashift = usual_ashift(facts.pool(self.pool))
+        mirror = ["mirror"] if len(self.disks) > 1 else []
+        return self.with_disks(
+            facts,
+            command_step("add", f"Add the log{', mirrored' if mirror else ''}", ["zpool", "add", *ashift_option(ashift), "--", self.pool, "log", *mirror, *self.disks], touches=self.disks),
+            summary=f"{self.pool} first writes to the log what a client wants to be safe at once (NFS, databases, virtual machines). Windows and Mac shares and plain copying hardly use it.",
+            warnings=self.warnings(facts, ashift),
+            undo="The log can be taken out at any time; nothing is lost by it.",
+            told={"It costs": f"{len(disks)} {'disk' if len(disks) == 1 else 'disks'}, of which some gigabytes are used, and steady writing to them", "It brings": "speed for such writes, where its disks answer faster than the pool's; no space"},
+        )  # fmt: skip
+
+    def warnings(self, facts: Facts, ashift: int) -> Iterator[str]:
+        disks = self.chosen(facts)
+        if len(disks) == 1:
+            yield "With one log disk, the last seconds of such writes are lost if it dies in the very moment of a power cut. Two disks, mirrored, do not have this weakness."
+        if any(disk.rotational for disk in disks):
+            yield "A hard disk as a log is no faster than the pool itself. It is meant for fast solid-state disks that survive a power cut."
+        if any(disk.size > 8 * LOG_ENOUGH for disk in disks):
+            yield f"A log never uses more than about {size_text(LOG_ENOUGH)}; the rest of the disk lies unused."
+        yield from sector_warning(disks, ashift)
+
+
+class AddCache(ExtraDisks, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A cache device (L2ARC) for what is read again and again and does not fit into memory."""
+
+    @property
+    def title(self) -> str:
+        return f"Add a cache to {self.pool}"
+
+    def plan(self, facts: Facts) -> Plan:
+        disks = self.chosen(facts)
+        size = sum(disk.size for disk in disks)
+        names = ", ".join(disk_label(disk) for disk in disks)
+        return self.with_disks(
+            facts,
+            command_step("add", f"Add {names} as a cache", ["zpool", "add", "--", self.pool, "cache", *self.disks], touches=self.disks),
+            summary=f"{self.pool} keeps on {names} what falls out of memory, to read it from there the next time. Nothing of it is needed: the cache can fail or be taken out at any time.",
+            warnings=self.warnings(facts),
+            undo="The cache can be taken out at any time; nothing is lost by it.",
+            told={
+                "It costs memory": f"about {size_text(size // LARGE_BLOCK * L2ARC_HEADER)} for its index when it is full of large files' blocks, up to {size_text(size // SMALL_BLOCK * L2ARC_HEADER)} with small ones. That much is missing from the cache in memory, which is faster.",
+                "It brings": "faster repeated reading of data larger than memory; nothing for films and backups read once",
+            },
+        )  # fmt: skip
+
+    def warnings(self, facts: Facts) -> Iterator[str]:
+        if any(disk.rotational for disk in self.chosen(facts)):
+            yield "A hard disk as a cache makes reading slower rather than faster. It is meant for solid-state disks."
+
+
+class RemoveVdev(PoolChange, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Take a spare, a log, a cache, or a whole group of data without raidz, out of a pool."""
+
+    vdev: int
+
+    @property
+    def target(self) -> int:
+        return self.vdev
+
+    @property
+    def title(self) -> str:
+        return f"Take a part out of {self.pool}"
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        refused = list(self.check_pool(facts))
+        yield from refused
+        place, pool = self.place(facts), facts.pool(self.pool)
+        if refused or place is None or pool is None:
+            return
+        if place.parent and place.parent.kind == "spare" and any(vdev.role == "spare" and vdev.guid == self.vdev for vdev in pool.vdevs):  # fmt: skip
+            yield Reason("The spare stands in for another disk. Give it back first.", "vdev")
+        elif place.above:
+            yield Reason("Only a whole group can be taken out. A copy of a mirror is taken out as a copy.", "vdev")
+        elif place.vdev.removing:
+            yield Reason("It is being emptied already.", "vdev")
+        elif place.role == "normal":
+            yield from self.check_data(pool, place.vdev)
+
+    def check_data(self, pool: Pool, group: Vdev) -> Iterator[Reason]:
+        """zpool-remove(8): no raidz in the pool, one sector size, and room elsewhere for what is on it."""
+        groups = data_groups(pool)
+        others = [one for one in groups if one.guid != group.guid]
+        if any(one.kind in {"raidz", "draid"} for one in groups):
+            yield Reason("No group can be taken out of a pool that has a raidz. That is how raidz is made.", "vdev")
+        elif not others:
+            yield Reason("It is the only group of the pool. To give the disks free, destroy the pool.", "vdev")
+        elif len({one.ashift for one in groups if one.ashift}) > 1:
+            yield Reason("The groups of this pool have different sector sizes, so none can be taken out.", "vdev")
+        elif any(device.state != "ONLINE" for one in groups for device in one.devices()):
+            yield Reason("Every disk of the pool has to work while a group is emptied.", "vdev")
+        elif group.used > sum(max(one.space - one.used, 0) for one in others):
+            yield Reason(f"The other groups have no room for what is on it ({size_text(group.used)}). Delete something first.", "vdev")  # fmt: skip
+        elif pool.rebuilding:
+            yield Reason(f"{pool.name} is rebuilding. Wait until that has ended.", "vdev")
+
+    def plan(self, facts: Facts) -> Plan:
+        place = self.place(facts)
+        group = place.vdev if place else Vdev("", "disk", self.vdev, "UNKNOWN")
+        data = place is not None and place.role == "normal"
+        name = tree.group_label(group) if group.children else tree.label(group, facts)
+        return Plan(
+            summary=f"ZFS moves what is on {name} ({size_text(group.used)}) to the other groups, then gives its disks free. Files stay available."
+            if data
+            else f"{name} is taken out of {self.pool}; its disks become free. Nothing of yours is on it that is not also elsewhere.",
+            steps=(
+                command_step(
+                    "remove",
+                    f"Take {name} out of {self.pool}",
+                    ["zpool", "remove", "--", self.pool, str(self.vdev)],
+                    timeout=600,
+                ),
+            ),
+            identity=self.identity(facts),
+            warnings=(
+                (
+                    f"The pool becomes smaller by {size_text(group.space)}. A table of where everything went stays in memory as long as the pool lives, about {size_text(max(group.used // 2000, 2**20))}.",
+                )
+                if data
+                else ()
+            ),
+            undo="The disks can be added again afterwards.",
+        )
+
+    def happened(self, step: str, facts: Facts) -> bool:
+        place = self.place(facts)
+        return facts.pool(self.pool) is not None and (place is None or place.vdev.removing)
+
+    def way_on(self, step: str, facts: Facts) -> str:
+        if self.happened(step, facts):
+            return "It is being emptied, or gone already. Look at the pool's page."
+        return f"It is still part of {self.pool}. Look at the pool's page, then start again."

@@ -1,0 +1,173 @@
+"""What was done to a pool, from ``zpool history -il``, in plain words. All of it is text from the disks: hostile.
+
+A line is ``2026-11-20.23:14:05 zpool scrub tank [user 0 (root) on larder:linux]`` for a command and
+``2026-11-20.23:14:05 [txg:17] scan setup func=1 mintxg=0 maxtxg=17 [on larder]`` for what ZFS notes itself
+(cmd/zpool/zpool_main.c, ``print_history_records``). Times are of the reader's zone, which is UTC here.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from appliance import command, names
+
+KEPT = 1500
+LONGEST = 1000
+LINE = re.compile(r"(\d{4}-\d\d-\d\d\.\d\d:\d\d:\d\d)(?: \(\d+ms\))? (.+)")
+INTERNAL = re.compile(r"\[(?:internal )?[^\]]*txg:\d+\] (.+)")
+BY = re.compile(r"\[(?:user \d+ (?:\((?P<user>[^)]*)\) )?)?(?:on (?P<host>[^\]]*))?\]")
+
+# What ZFS itself notes, as far as it says more than the commands; the rest is its book-keeping.
+NOTED: dict[str, str] = {
+    "scan setup": "A check or rebuilding began.",
+    "scan done": "The check or rebuilding was done.",
+    "scan cancelled": "The check or rebuilding was stopped.",
+    "scan aborted, restarting": "The rebuilding began anew, because another disk came to it.",
+    "starting deferred resilver": "A rebuilding that had waited began.",
+    "vdev attach": "A disk was attached or replaced.",
+    "vdev online": "A device came online and the pool grew.",
+    "detach": "A disk was detached.",
+    "vdev remove started": "A device began to be emptied, to be removed.",
+    "vdev remove completed": "A device was removed.",
+    "vdev remove canceled": "Removing a device was stopped.",
+    "vdev remove": "A log, cache or spare device was removed.",
+    "raidz vdev expansion started": "Growing a raidz group by a disk began.",
+    "raidz vdev expansion completed": "A raidz group had grown by a disk.",
+    "trim": "A disk was trimmed, or that was begun or stopped.",
+    "initialize": "The free space of a disk was written through, or that was begun or stopped.",
+    "rebuild": "A disk was rebuilt in sequence, or that was begun.",
+    "spa checkpoint": "A checkpoint was taken.",
+    "spa discard checkpoint": "The checkpoint was given up.",
+    "checkpoint rewind": "The pool went back to its checkpoint.",
+    "split": "The pool was split off from another.",
+    "guid change": "The pool got a new identity.",
+    "pool version": "The pool was made, opened or brought to a newer version.",
+}  # fmt: skip
+SCAN_KIND = {"func=1": "A check (scrub) began.", "func=2": "A rebuilding began."}
+OUTCOMES = {"activated": "began", "complete": "was done", "suspended": "was paused", "canceled": "was stopped"}
+COMMANDS: dict[tuple[str, str], str] = {
+    ("zpool", "create"): "The pool was made.",
+    ("zpool", "destroy"): "The pool was destroyed.",
+    ("zpool", "import"): "The pool was imported.",
+    ("zpool", "export"): "The pool was exported.",
+    ("zpool", "scrub"): "A check (scrub) was asked for.",
+    ("zpool", "resilver"): "A rebuilding was asked to begin anew.",
+    ("zpool", "trim"): "Trimming was asked for.",
+    ("zpool", "initialize"): "Writing through the free space was asked for.",
+    ("zpool", "clear"): "The error counts were set back.",
+    ("zpool", "online"): "A disk was brought online.",
+    ("zpool", "offline"): "A disk was taken offline.",
+    ("zpool", "attach"): "A disk was attached.",
+    ("zpool", "detach"): "A disk was detached.",
+    ("zpool", "replace"): "A disk was replaced.",
+    ("zpool", "add"): "Devices were added.",
+    ("zpool", "remove"): "A device was removed.",
+    ("zpool", "set"): "A setting of the pool was changed.",
+    ("zpool", "upgrade"): "The pool was brought to newer features.",
+    ("zpool", "checkpoint"): "A checkpoint was taken or given up.",
+    ("zpool", "split"): "A new pool was split off.",
+    ("zpool", "reguid"): "The pool got a new identity.",
+    ("zfs", "create"): "A folder was made.",
+    ("zfs", "destroy"): "A folder or snapshot was destroyed.",
+    ("zfs", "snapshot"): "A snapshot was taken.",
+    ("zfs", "rollback"): "A folder went back to a snapshot.",
+    ("zfs", "clone"): "A snapshot was made into a folder of its own.",
+    ("zfs", "promote"): "A clone took over from its origin.",
+    ("zfs", "rename"): "A folder or snapshot got a new name.",
+    ("zfs", "set"): "A setting of a folder was changed.",
+    ("zfs", "inherit"): "A setting of a folder went back to its parent's.",
+    ("zfs", "receive"): "A folder was received from elsewhere.",
+    ("zfs", "recv"): "A folder was received from elsewhere.",
+    ("zfs", "hold"): "A snapshot was kept from being destroyed.",
+    ("zfs", "release"): "A snapshot may be destroyed again.",
+    ("zfs", "load-key"): "A folder was unlocked.",
+    ("zfs", "unload-key"): "A folder was locked.",
+    ("zfs", "change-key"): "A passphrase was changed.",
+    ("zfs", "upgrade"): "Folders were brought to a newer version.",
+}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line. ``kind`` is ``command`` or ``noted``; ``by`` the account and box it names."""
+
+    at: datetime
+    kind: str
+    text: str
+    by: str = ""
+
+
+def interesting(text: str) -> bool:
+    noted = INTERNAL.match(text)
+    return noted is None or any(noted[1].startswith(begins) or begins in noted[1][:40] for begins in NOTED)
+
+
+def kept_lines(lines: Iterable[str]) -> list[str]:
+    """The latest lines worth keeping: commands, and of ZFS's own notes what says more. The dumps of ioctls are not."""
+    found: list[str] = []
+    for line in lines:
+        parts = LINE.match(line)
+        if parts and not parts[2].startswith("ioctl ") and interesting(parts[2]):
+            found.append(line[:LONGEST])
+            if len(found) > 2 * KEPT:
+                del found[:KEPT]
+    return found[-KEPT:]
+
+
+def read(pool: str) -> list[str]:
+    """The lines of a pool's history, oldest first. Only root may read it. Raises Failed."""
+    result = command.run(["zpool", "history", "-i", "-l", "--", names.existing_pool(pool)], timeout=120)
+    return kept_lines(result.stdout.splitlines())
+
+
+def entries(lines: Iterable[object]) -> Iterator[Entry]:
+    """Lines as entries; what is no line of history is passed over."""
+    for line in lines:
+        parts = LINE.match(line) if isinstance(line, str) else None
+        if parts is None:
+            continue
+        try:
+            at = datetime.strptime(parts[1], "%Y-%m-%d.%H:%M:%S").replace(tzinfo=UTC)
+        except ValueError:
+            continue
+        text, by = parts[2], ""
+        head, bracket, tail = text.rpartition(" [")
+        if bracket and (who := BY.fullmatch(f"[{tail}")):
+            text, by = head, " on ".join(filter(None, [who["user"] or "", (who["host"] or "").partition(":")[0]]))
+        noted = INTERNAL.match(text)
+        yield Entry(at, "noted" if noted else "command", (noted[1] if noted else text)[:LONGEST], by[:120])
+
+
+def words(kind: str, text: str) -> str:
+    """What an entry means, in a sentence."""
+    if kind == "noted":
+        for begins, sentence in NOTED.items():
+            if text.startswith(begins) or begins in text[:40]:
+                return noted_words(begins, sentence, text)
+        return "ZFS noted something of its own."
+    try:
+        argv = shlex.split(text)
+    except ValueError:
+        argv = text.split()
+    tool, verb = ([*argv, "", ""])[:2]
+    if (tool, verb) == ("zpool", "scrub") and "-s" in argv:
+        return "The check (scrub) was asked to stop."
+    if (tool, verb) == ("zpool", "scrub") and "-p" in argv:
+        return "The check (scrub) was asked to pause."
+    return COMMANDS.get((tool, verb), "A command was run.")
+
+
+def noted_words(begins: str, sentence: str, text: str) -> str:
+    if begins == "scan setup":
+        return next((said for mark, said in SCAN_KIND.items() if mark in text.split()), sentence)
+    if begins in {"trim", "initialize"}:
+        what = "Trimming" if begins == "trim" else "Writing through the free space of"
+        outcome = OUTCOMES.get(text.rsplit(" ", 1)[-1], "")
+        return f"{what} a disk {outcome}." if outcome else sentence
+    if begins == "scan done" and (found := re.search(r"errors=(\d+)", text)):
+        return f"{sentence} {'No errors were left.' if found[1] == '0' else f'{found[1]} errors were left.'}"
+    return sentence

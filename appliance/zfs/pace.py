@@ -1,0 +1,99 @@
+"""How fast long work goes and how long it will still take, from what was seen of it. Pure.
+
+The clock is one that never goes back or jumps (``time.monotonic``): the box's calendar may do both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+WINDOW = 300.0  # seconds that the speed is taken over: long enough to be calm, short enough to follow
+SPACING = 5.0  # readings closer than that replace the last one
+LONGEST_GAP = 900.0  # nobody looked for so long: what went before says nothing of now
+SHORTEST = 30.0  # seconds to watch before any promise
+SURE = 120.0  # from here on, a speed that still changes is the speed
+STEADY = 3.0  # before that, its halves may differ by this factor
+STANDING = 120.0  # seconds without any move that are worth telling
+LONGEST_LEFT = 60 * 86400  # what would take longer is not going at all
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One reading: when, how many bytes were done, and how many a scan had found by then."""
+
+    at: float
+    done: int
+    looked: int = 0
+
+
+@dataclass(frozen=True)
+class Pace:
+    """The readings of one stretch of uninterrupted work, oldest first."""
+
+    samples: tuple[Sample, ...] = ()
+
+    def seen(self, sample: Sample, *, running: bool) -> Pace:
+        """With one more reading. A pause, a step back or a long gap begins anew: the old speed is no longer true."""
+        if not running:
+            return Pace()
+        if not self.samples:
+            return Pace((sample,))
+        last = self.samples[-1]
+        back = sample.at < last.at or sample.done < last.done or sample.looked < last.looked
+        if back or sample.at - last.at > LONGEST_GAP:
+            return Pace((sample,))
+        kept = self.samples
+        if len(kept) > 1 and last.at - kept[-2].at < SPACING:
+            kept = kept[:-1]
+        inside = [one for one in kept if sample.at - one.at <= WINDOW]
+        # One from before the window keeps rare readings (once a minute) from being too few.
+        before = kept[: len(kept) - len(inside)][-1:]
+        return Pace((*before, *inside, sample))
+
+    @property
+    def rate(self) -> float:
+        """Bytes a second over the window; 0 while that cannot be told."""
+        if len(self.samples) < 3:
+            return 0.0
+        first, last = self.samples[0], self.samples[-1]
+        span = last.at - first.at
+        if span < SHORTEST or last.done <= first.done or self.standing >= STANDING:
+            return 0.0
+        if span < SURE:
+            middle = min(self.samples, key=lambda one: abs(one.at - (first.at + span / 2)))
+            if middle in {first, last}:
+                return 0.0
+            before = (middle.done - first.done) / max(middle.at - first.at, 0.1)
+            after = (last.done - middle.done) / max(last.at - middle.at, 0.1)
+            if min(before, after) * STEADY < max(before, after):
+                return 0.0
+        return (last.done - first.done) / span
+
+    @property
+    def standing(self) -> int:
+        """Seconds for which nothing has moved; a scan that still looks around moves."""
+        if not self.samples:
+            return 0
+        last = self.samples[-1]
+        since = last.at
+        for one in reversed(self.samples):
+            if (one.done, one.looked) != (last.done, last.looked):
+                break
+            since = one.at
+        return int(last.at - since)
+
+    def left(self, done: int, total: int) -> int | None:
+        """Seconds until it is done; None while that cannot be told."""
+        rate = self.rate
+        if not rate or total <= done:
+            return None
+        seconds = (total - done) / rate
+        return int(seconds) if seconds < LONGEST_LEFT else None
+
+
+def rounded(seconds: int) -> int:
+    """A time left as exact as it can be meant: whole minutes, then 5 and 30 minutes, then hours; never too short."""
+    for below, step in ((3600, 60), (6 * 3600, 300), (48 * 3600, 1800)):
+        if seconds < below:
+            return -(-seconds // step) * step
+    return -(-seconds // 3600) * 3600

@@ -1,0 +1,49 @@
+"""A person pulls a disk out of a raidz2, without a word, and gets back to healthy by what the pages say."""
+
+from __future__ import annotations
+
+import re
+
+from playwright.sync_api import expect
+
+from tests.browser import steps
+from tests.visitor import disk_paths
+
+LONG = 240_000
+NEW = "LARDER-NEW-7"
+
+
+def test_a_person_who_pulls_a_disk_gets_back_to_healthy_by_the_page_alone(page, appliance):
+    steps.set_up(page, appliance)
+    appliance.run("zpool", "create", "-o", "ashift=12", "tank", "raidz2", *disk_paths(appliance, 1, 2, 3, 4))
+    appliance.shell("dd if=/dev/urandom of=/tank/photo bs=1M count=64 status=none; sha256sum /tank/photo > /root/sum; zpool sync tank")  # fmt: skip
+    page.goto("/")
+    bay = page.get_by_label("The disks of this box").get_by_role("link", name=re.compile(r"^Bay 2\b"))
+    expect(bay).to_contain_text("tank", timeout=LONG)
+    expect(bay).to_contain_text("works")
+
+    appliance.remove(2)
+    chassis = page.get_by_label("The disks of this box")
+    expect(chassis.get_by_role("link", name=re.compile(r"Bay 2\b"))).to_contain_text("pulled out", timeout=LONG)
+    page.get_by_role("link", name="What to do").first.click()
+    expect(page.get_by_role("heading", name="tank", exact=True)).to_be_visible()
+    page.get_by_role("link", name="Replace it").first.click()
+    page.get_by_role("button", name="Replace this disk").click()
+    expect(page.get_by_text("The right disk is out.")).to_be_visible(timeout=LONG)
+
+    appliance.insert("new7", 2 * 10**12, serial=NEW)
+    expect(page.get_by_text(re.compile(NEW)).first).to_be_visible(timeout=LONG)
+    page.get_by_role("link", name=re.compile("^Use bay ")).last.click()
+    expect(page.get_by_text("zpool replace")).to_be_visible()
+    page.get_by_role("button", name="Replace a disk of tank").click()
+    steps.finished(page)
+    page.get_by_role("link", name="Go on with the replacement").click()
+    page.get_by_role("link", name="Go on", exact=True).click()
+    expect(page.get_by_text("tank is complete again.")).to_be_visible(timeout=LONG)
+    page.get_by_role("button", name="Close with this report").click()
+    expect(page.get_by_text("tank works.")).to_be_visible(timeout=LONG)
+    assert page.get_by_role("heading", name="What to do").count() == 0
+
+    assert "ONLINE" in appliance.run("zpool", "list", "-H", "-o", "health", "tank")
+    appliance.run("zpool", "scrub", "-w", "tank")
+    appliance.run("sha256sum", "-c", "/root/sum")

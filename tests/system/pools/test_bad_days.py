@@ -1,0 +1,105 @@
+"""Bad days: two who confirm at once, a disk a little too small, a second failure while rebuilding, a stopped pool."""
+
+from __future__ import annotations
+
+import json
+import uuid
+
+import pytest
+
+from tests.system import shapes
+from tests.system.shapes import LONG, by_id, chosen, done, guid_of, page_of, status
+from tests.visitor import Visitor, disk_paths
+
+TB = 10**12
+ASK = "import sys, json; from appliance import client\ntry:\n    print(json.dumps(list(client.ask(json.load(sys.stdin)))))\nexcept Exception as error:\n    print(json.dumps(str(error)))"
+SUSPEND_SCANS = "/sys/module/zfs/parameters/zfs_scan_suspend_progress"
+
+
+@pytest.fixture(scope="module")
+def tank(appliance, visitor) -> str:
+    """A raidz2 of bays 1 to 4 with a file; the address of its page."""
+    appliance.run("zpool", "create", "-o", "ashift=12", "tank", "raidz2", *disk_paths(appliance, 1, 2, 3, 4))
+    appliance.shell("dd if=/dev/urandom of=/tank/photo bs=1M count=128 status=none; sha256sum /tank/photo > /root/sum; zpool sync tank")  # fmt: skip
+    path = page_of(appliance, "tank")
+    visitor.wait_until(path, "raidz2 of 4", timeout=LONG)
+    return path
+
+
+def test_of_two_plans_confirmed_at_once_one_is_done(appliance, visitor, tank):
+    other = Visitor(appliance)
+    other.sign_in()
+    fifth, sixth = disk_paths(appliance, 5, 6)
+    reviews = [(visitor, visitor.get(chosen(f"{tank}add/spare/", fifth))), (other, other.get(chosen(f"{tank}add/spare/", sixth)))]  # fmt: skip
+    assert [review.status for _who, review in reviews] == [200, 200]
+    answers = [who.send("/jobs/confirm/", {**review.hidden(), "typed": "tank"}) for who, review in reviews]
+    said = [
+        visitor.ended(answer.url.rstrip("/").rsplit("/", 1)[-1], timeout=LONG)
+        if "/jobs/confirm/" not in answer.url
+        else answer.words
+        for answer in answers
+    ]
+    assert sorted(text.startswith("Done.") for text in said) == [False, True], said
+    assert "Something changed" in next(text for text in said if not text.startswith("Done.")), said
+    spares = status(appliance, "tank")["spares"]
+    assert len(spares) == 1
+    done(visitor, f"{tank}vdev/{next(iter(spares.values()))['guid']}/remove/")
+
+
+def test_the_agent_itself_refuses_a_disk_a_little_too_small_and_says_by_how_much(appliance, visitor, tank):
+    needed = next(int(node["rep_dev_size"]) for node in shapes.nodes(status(appliance, "tank")) if node["vdev_type"] == "disk")  # fmt: skip
+    appliance.insert("short", needed - 8 * 2**20, serial="LARDER-SHORT")
+    visitor.wait_until("/disks/", "LARDER-SHORT", timeout=60)
+    path = by_id(appliance, "LARDER-SHORT")
+    guid = guid_of(appliance, "tank", appliance.disks[0].serial)
+    operation = {"kind": "ReplaceDisk", "pool": "tank", "vdev": guid, "disk": path}
+    request = {"verb": "run", "job": str(uuid.uuid4()), "digest": "0" * 16, "operation": operation}
+    said = appliance.run("/opt/larder/venv/bin/python", "-I", "-c", ASK, given=json.dumps(request))
+    assert "is too small by" in said, said
+    assert "MB (" in said
+    # What Larder refuses is what ZFS refuses.
+    by_hand = appliance.shell(f"zpool replace -f tank {guid} {path} 2>&1 || true")
+    assert "too small" in by_hand, by_hand
+    assert status(appliance, "tank")["state"] == "ONLINE"
+
+
+def test_a_second_failure_while_rebuilding_is_told_and_survived(appliance, visitor, tank):
+    appliance.run("sh", "-c", f"echo 1 > {SUSPEND_SCANS}")
+    try:
+        case = shapes.press(visitor, visitor.get(f"{tank}replace/"), f"{tank}replace/", vdev=guid_of(appliance, "tank", appliance.disks[0].serial)).url  # fmt: skip
+        path = case[case.index("/pools/") :]
+        shapes.press(visitor, visitor.get(path), f"{path}offline/")
+        visitor.wait_until(path, "Pull out bay 1", timeout=LONG)
+        done(visitor, f"{path}accept/?disk={disk_paths(appliance, 5)[0]}")
+        visitor.wait_until(path, "is being rebuilt", "survives 1 more failed disk", timeout=LONG)
+        appliance.pull(2)
+        visitor.wait_until(path, "Another disk has gone while", "do not pull anything else", timeout=60)
+        visitor.wait_until(tank, "one more failed disk would lose data", "It is rebuilding", timeout=60)
+    finally:
+        appliance.run("sh", "-c", f"echo 0 > {SUSPEND_SCANS}")
+    appliance.put_back(2)
+    visitor.wait_until(path, "tank is complete again", timeout=LONG)
+    appliance.run("sha256sum", "-c", "/root/sum")
+    assert status(appliance, "tank")["error_count"] == 0
+
+
+def test_a_pool_that_stopped_says_what_to_do_and_starts_again(appliance, visitor, tank):
+    appliance.run(
+        "zpool", "create", "-f", "-o", "ashift=12", "-o", "failmode=wait", "pond", disk_paths(appliance, 6)[0]
+    )
+    path = page_of(appliance, "pond")
+    visitor.wait_until(path, "pond works", timeout=LONG)
+    appliance.pull(6)
+    # Something has to be written before ZFS notices; it waits until the pool goes on.
+    appliance.shell("(dd if=/dev/urandom of=/pond/late bs=1M count=4 conv=fsync >/dev/null 2>&1 &) ; (zpool sync pond >/dev/null 2>&1 &) ; true")  # fmt: skip
+    visitor.wait_until(path, "pond has stopped", "Put the missing disks back", appliance.disks[5].serial, timeout=LONG)
+    guid = path.split("/")[2]
+    refused = visitor.get(f"{path}vdev/{guid}/clear/")
+    assert refused.status == 409
+    assert "still away" in refused.words
+    appliance.put_back(6)
+    visitor.wait_until(path, "Enough disks are back", timeout=LONG)
+    done(visitor, f"{path}vdev/{guid}/clear/")
+    visitor.wait_until(path, "pond works", timeout=LONG)
+    appliance.shell("ls -l /pond/late; zpool sync pond")
+    assert status(appliance, "pond")["state"] == "ONLINE"

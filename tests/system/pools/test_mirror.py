@@ -1,0 +1,79 @@
+"""One disk becomes a mirror, a mirror wider and narrower; a disk goes offline and comes back; counts are cleared."""
+
+from __future__ import annotations
+
+import pytest
+
+from deploy.image.machine import wait_for
+from tests.system import shapes
+from tests.system.shapes import LONG, chosen, done, guid_of, names, page_of, status
+from tests.visitor import disk_paths
+
+
+@pytest.fixture(scope="module")
+def pond(appliance, visitor) -> str:
+    """A pool of one disk with a file; the address of its page."""
+    appliance.run("zpool", "create", "-o", "ashift=12", "pond", *disk_paths(appliance, 1))
+    appliance.shell("dd if=/dev/urandom of=/pond/photo bs=1M count=64 status=none; zpool sync pond")
+    path = page_of(appliance, "pond")
+    visitor.wait_until(path, "stripe of 1", timeout=LONG)
+    return path
+
+
+def resilvered(appliance) -> None:
+    appliance.run("zpool", "wait", "-t", "resilver", "pond")
+
+
+def test_a_disk_gets_a_copy_and_another(appliance, visitor, pond):
+    second, third = disk_paths(appliance, 2, 3)
+    first = guid_of(appliance, "pond", appliance.disks[0].serial)
+    done(visitor, chosen(f"{pond}add/copy/", second, vdev=str(first)))
+    resilvered(appliance)
+    visitor.wait_until(pond, "mirror of 2", "survives one more failed disk", timeout=LONG)
+    done(visitor, chosen(f"{pond}add/copy/", third, vdev=str(guid_of(appliance, "pond", "mirror-0"))))
+    resilvered(appliance)
+    visitor.wait_until(pond, "mirror of 3", "survives 2 more failed disks", timeout=LONG)
+
+
+def test_a_disk_goes_offline_and_comes_back(appliance, visitor, pond):
+    guid = guid_of(appliance, "pond", appliance.disks[1].serial)
+    done(visitor, f"{pond}vdev/{guid}/offline/")
+    page = visitor.wait_until(pond, "was taken offline", "waits until you want it back", timeout=60)
+    assert f"{pond}vdev/{guid}/online/" in page.text
+    done(visitor, f"{pond}vdev/{guid}/online/")
+    resilvered(appliance)
+    visitor.wait_until(pond, "pond works", without=("offline.",), timeout=LONG)
+
+
+def test_a_copy_is_taken_out_and_its_disk_is_free_again(appliance, visitor, pond):
+    serial = appliance.disks[2].serial
+    done(visitor, f"{pond}vdev/{guid_of(appliance, 'pond', serial)}/detach/")
+    assert serial not in names(appliance, "pond")
+    visitor.wait_until(pond, "mirror of 2", timeout=60)
+    assert visitor.get(chosen(f"{pond}add/spare/", disk_paths(appliance, 3)[0])).status == 200
+
+
+def test_errors_are_explained_and_cleared(appliance, visitor, pond):
+    disk = disk_paths(appliance, 2)[0].rsplit("/", 1)[-1]
+    appliance.run("zinject", "-d", disk, "-e", "checksum", "-T", "read", "-f", "30", "pond")
+    try:
+        appliance.run("zpool", "scrub", "-w", "pond")
+    finally:
+        appliance.run("zinject", "-c", "all")
+    visitor.wait_until(pond, "something other than was written", timeout=60)
+    review = visitor.get(f"{pond}vdev/{guid_of(appliance, 'pond', appliance.disks[1].serial)}/clear/")
+    assert "checksum" in review.words
+    said = shapes.change(visitor, review)
+    assert said.startswith("Done."), said
+    resilvered(appliance)
+    wait_for("no errors", lambda: not any(node["checksum_errors"] for node in shapes.nodes(status(appliance, "pond"))), timeout=30)  # fmt: skip
+    visitor.wait_until(pond, without=("something other than was written",), timeout=60)
+
+
+def test_the_last_copy_is_not_taken_out(appliance, visitor, pond):
+    done(visitor, f"{pond}vdev/{guid_of(appliance, 'pond', appliance.disks[1].serial)}/detach/")
+    visitor.wait_until(pond, "stripe of 1", timeout=60)
+    guid = guid_of(appliance, "pond", appliance.disks[0].serial)
+    for what in ("detach", "offline"):
+        assert visitor.get(f"{pond}vdev/{guid}/{what}/").status == 409
+    assert status(appliance, "pond")["state"] == "ONLINE"

@@ -1,0 +1,227 @@
+"""Scrub, trim and settings of a pool as operations: what speaks against them, what they run, what probes them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from appliance.errors import Failed, Refused
+from appliance.facts import Facts, LongWork, Pool, PoolProperties
+from appliance.operation import Operation, checked_plan
+from appliance.zfs import damage, properties
+from appliance.zfs.properties import KNOWN, SetPoolProperty
+from appliance.zfs.scrubs import PauseScrub, StartScrub, StopScrub
+from appliance.zfs.trims import StartTrim, StopTrim
+from tests.unit.made import box, recorded_pool
+
+T = datetime(2026, 11, 1, tzinfo=UTC)
+FINISHED = LongWork("scrub", "finished", T, T, 10, 10)
+
+
+def work(kind: str = "scrub", state: str = "running", *, hours: int = 0) -> LongWork:
+    return LongWork(kind, state, T.replace(hour=hours), None, 1, 10)
+
+
+def pool(*found: LongWork, **changes: object) -> Pool:
+    return replace(recorded_pool(), **{"work": found, "can_trim": True, **changes})  # type: ignore[arg-type]
+
+
+def facts(*found: LongWork, autotrim: str = "off", **changes: object) -> Facts:
+    one = pool(*found, **changes)
+    return box(pools=(one,), properties=(PoolProperties("tank", one.guid, {"autotrim": autotrim, "comment": ""}),))
+
+
+def argv(operation: Operation, now: Facts) -> list[str]:
+    return [step.shown for step in checked_plan(operation, now).steps]
+
+
+SCRUB, PAUSE, STOP = StartScrub(pool="tank"), PauseScrub(pool="tank"), StopScrub(pool="tank")
+TRIM, STOP_TRIM = StartTrim(pool="tank"), StopTrim(pool="tank")
+ON = SetPoolProperty(pool="tank", name="autotrim", value="on")
+EVERY = [SCRUB, PAUSE, STOP, TRIM, STOP_TRIM, ON]
+
+
+@pytest.mark.parametrize(
+    ("operation", "now", "command"),
+    [
+        (SCRUB, facts(), "zpool scrub -- tank"),
+        (SCRUB, facts(FINISHED), "zpool scrub -- tank"),
+        (SCRUB, facts(work(state="paused")), "zpool scrub -- tank"),
+        (PAUSE, facts(work()), "zpool scrub -p -- tank"),
+        (STOP, facts(work()), "zpool scrub -s -- tank"),
+        (STOP, facts(work(state="paused")), "zpool scrub -s -- tank"),
+        (TRIM, facts(), "zpool trim -- tank"),
+        (TRIM, facts(work("trim", "paused")), "zpool trim -- tank"),
+        (STOP_TRIM, facts(work("trim")), "zpool trim -c -- tank"),
+        (ON, facts(), "zpool set autotrim=on tank"),
+        (SetPoolProperty(pool="tank", name="comment", value="Anna's films"), facts(), "zpool set 'comment=Anna'\"'\"'s films' tank"),
+    ],
+)  # fmt: skip
+def test_the_command(operation, now, command):
+    assert argv(operation, now) == [command]
+
+
+@pytest.mark.parametrize(
+    ("operation", "now", "words"),
+    [
+        (SCRUB, facts(work()), "being checked already"),
+        (SCRUB, facts(work("resilver")), "being rebuilt"),
+        (PAUSE, facts(), "not being checked"),
+        (PAUSE, facts(FINISHED), "not being checked"),
+        (PAUSE, facts(work(state="paused")), "not being checked"),
+        (PAUSE, facts(work("resilver")), "not being checked"),
+        (STOP, facts(FINISHED), "not being checked"),
+        (STOP, facts(work("resilver")), "not being checked"),
+        (TRIM, facts(can_trim=False), "can be trimmed"),
+        (TRIM, facts(work("trim")), "being trimmed already"),
+        (STOP_TRIM, facts(), "not being trimmed"),
+        (ON, facts(can_trim=False), "can be trimmed"),
+    ],
+)
+def test_what_speaks_against_it(operation, now, words):
+    with pytest.raises(Refused, match=words):
+        checked_plan(operation, now)
+
+
+@pytest.mark.parametrize("operation", EVERY, ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize(
+    ("now", "words"),
+    [
+        (box(), "no longer there"),
+        (box(zfs="missing"), "not loaded"),
+        (facts(state="SUSPENDED"), "does not work"),
+        (facts(state="FAULTED"), "does not work"),
+    ],
+)
+def test_a_pool_that_does_not_work_is_asked_nothing(operation, now, words):
+    with pytest.raises(Refused, match=words):
+        checked_plan(operation, now)
+
+
+def test_another_pool_of_the_same_name_is_another_plan():
+    here, there = facts(), facts(guid=7)
+    for operation in (SCRUB, TRIM, ON):
+        assert checked_plan(operation, here).digest() != checked_plan(operation, there).digest()
+
+
+def test_progress_changes_no_plan():
+    more = replace(work(), done=5)
+    assert checked_plan(PAUSE, facts(work())).digest() == checked_plan(PAUSE, facts(more)).digest()
+
+
+def test_going_on_with_a_paused_check_is_another_plan_than_beginning_one():
+    assert checked_plan(SCRUB, facts()).digest() != checked_plan(SCRUB, facts(work(state="paused"))).digest()
+
+
+# --- what settles an interrupted job --------------------------------------------------------------------------
+def test_a_scrub_that_runs_or_has_run_since_was_begun():
+    before = StartScrub.of(pool(FINISHED))
+    assert not before.happened("start", facts(FINISHED))
+    assert before.happened("start", facts(work(hours=1)))
+    assert before.happened("start", facts(replace(FINISHED, started=T.replace(hour=1))))
+    assert not StartScrub.of(pool()).happened("start", facts())
+
+
+def test_a_paused_scrub_that_is_still_paused_did_not_go_on():
+    paused = work(state="paused")
+    assert not StartScrub.of(pool(paused)).happened("start", facts(paused))
+    assert StartScrub.of(pool(paused)).happened("start", facts(work()))
+
+
+@pytest.mark.parametrize(
+    ("operation", "state", "happened"),
+    [(PAUSE, "running", False), (PAUSE, "paused", True), (STOP, "paused", False), (STOP, "running", False), (STOP, "stopped", True)],
+)  # fmt: skip
+def test_pausing_and_stopping_are_told_by_the_state(operation, state, happened):
+    assert operation.happened("", facts(work(state=state))) is happened
+
+
+def test_a_trim_that_ended_since_was_begun():
+    ended = LongWork("trim", "finished", None, T, 10, 10)
+    assert not StartTrim.of(pool(ended)).happened("start", facts(ended))
+    assert StartTrim.of(pool(ended)).happened("start", facts(replace(ended, ended=T.replace(hour=2))))
+    assert StartTrim.of(pool()).happened("start", facts(work("trim")))
+    assert STOP_TRIM.happened("stop", facts(ended))
+    assert not STOP_TRIM.happened("stop", facts(work("trim")))
+
+
+def test_a_setting_is_told_by_its_value():
+    assert not ON.happened("set", facts())
+    assert ON.happened("set", facts(autotrim="on"))
+    assert not ON.happened("set", box())
+
+
+@pytest.mark.parametrize("operation", EVERY, ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize("now", [box(), facts(), facts(work())])
+def test_after_an_interruption_there_is_a_way_on(operation, now):
+    assert operation.way_on(checked_names(operation), now).endswith((".", "like."))
+
+
+def checked_names(operation: Operation) -> str:
+    return {"StartScrub": "start", "StartTrim": "start", "SetPoolProperty": "set"}.get(type(operation).__name__, "stop")
+
+
+# --- settings -------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("autotrim", "maybe", "either on or off"),
+        ("autoexpand", "", "either on or off"),
+        ("comment", "x" * 33, "at most 32"),
+        ("comment", "Küche", "without accents"),
+        ("comment", "a\nb", "line break"),
+    ],
+)
+def test_a_value_outside_its_grammar_is_refused(name, value, words):
+    with pytest.raises(Refused, match=words):
+        SetPoolProperty(pool="tank", name=name, value=value)
+
+
+@pytest.mark.parametrize("value", ["x" * 32, "", "-rf", "a=b; $(id)"])
+def test_a_note_may_be_any_plain_text(value):
+    assert checked_plan(SetPoolProperty(pool="tank", name="comment", value=value), facts()).steps
+
+
+def test_settings_are_read_and_a_dash_is_nothing(commands):
+    """Made up after the shape of the recorded zfs list: zpool get -j wraps its values alike."""
+    values = {"autotrim": {"value": "off"}, "comment": {"value": "-"}, "health": {"value": "ONLINE"}, "failmode": None}
+    commands.answers["zpool"] = json.dumps({"pools": {"tank": {"pool_guid": 5, "properties": values}}})
+    assert properties.read() == (PoolProperties("tank", 5, {"autotrim": "off", "comment": "", "failmode": ""}),)
+    assert commands.ran == [["zpool", "get", "-j", "--json-int", ",".join(properties.ASKED)]]
+    assert set(properties.ASKED) == set(KNOWN)
+
+
+@pytest.mark.parametrize("text", ["", "{}", '{"pools": null}', '{"pools": {"tank": {}}}'])
+def test_no_settings_are_no_error(commands, text):
+    commands.answers["zpool"] = text
+    assert all(found.values == {} for found in properties.read())
+
+
+# --- damaged files --------------------------------------------------------------------------------------------
+def test_damaged_files_are_named_once_and_counted(commands):
+    listed = ["/tank/a.jpg", "tank/photos@old:/b.jpg", "/tank/a.jpg", "<metadata>:<0x0>"]
+    commands.answers["zpool"] = json.dumps({"pools": {"tank": {"errlist": listed}}})
+    assert damage.read("tank") == {"count": 3, "files": ["/tank/a.jpg", "tank/photos@old:/b.jpg", "<metadata>:<0x0>"]}
+    assert commands.ran == [["zpool", "status", "-j", "--json-int", "-v", "--", "tank"]]
+
+
+def test_thousands_of_damaged_files_are_counted_and_the_first_named(commands):
+    commands.answers["zpool"] = json.dumps({"pools": {"tank": {"errlist": [f"/tank/{at}" for at in range(5000)]}}})
+    found = damage.read("tank")
+    assert found["count"] == 5000
+    assert len(found["files"]) == damage.MOST_NAMED  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("found", [{}, {"pools": {"tank": {}}}, {"pools": {"tank": {"errlist": "x"}}}, {"pools": {"other": {"errlist": ["x"]}}}])  # fmt: skip
+def test_no_damage_is_none(commands, found):
+    commands.answers["zpool"] = json.dumps(found)
+    assert damage.read("tank") == {"count": 0, "files": []}
+
+
+def test_output_that_is_not_json_is_said_so(commands):
+    commands.answers["zpool"] = "cannot open"
+    with pytest.raises(Failed):
+        damage.read("tank")

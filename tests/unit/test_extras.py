@@ -1,0 +1,126 @@
+"""Log, cache and spare devices, and what ZFS's own counters say about the need for them."""
+
+from __future__ import annotations
+
+import pytest
+
+from appliance.facts import Caching
+from appliance.layout import extras
+from appliance.layout.geometry import GIB
+from appliance.zfs import beside as devices
+from appliance.zfs import kstat
+from tests.unit.made import disk, path_of
+
+# Made up, in the form of /proc/spl/kstat: two lines of heading, then name, type, data.
+ARC = """9 1 0x01 147 39984 3310293126 2164513183478
+name                            type data
+hits                            4    900
+demand_data_hits                4    80000
+demand_data_iohits              4    1000
+demand_data_misses              4    15000
+demand_metadata_hits            4    4000
+demand_metadata_misses          4    0
+prefetch_data_misses            4    999999
+c_max                           4    2147483999
+memory_available_bytes          3    -5
+"""
+ZIL = """10 1 0x01 21 5712 3310293301 2164513300000
+name                            type data
+zil_commit_count                4    2824
+zil_itx_indirect_bytes          4    1073741824
+zil_itx_copied_bytes            4    0
+zil_itx_needcopy_bytes          4    536870912
+zil_itx_metaslab_normal_bytes   4    35507144
+"""
+
+
+def objset(written: int) -> str:
+    return f"29 1 0x01 21 5712 1 2\nname type data\ndataset_name 7 tank/photos\nwrites 4 5\nnwritten 4 {written}\n"
+
+
+@pytest.fixture
+def counted(tmp_path, monkeypatch):
+    monkeypatch.setattr(kstat, "KSTAT", tmp_path)
+    (tmp_path / "tank").mkdir()
+    (tmp_path / "arcstats").write_text(ARC)
+    (tmp_path / "zil").write_text(ZIL)
+    (tmp_path / "tank" / "objset-0x36").write_text(objset(4 * GIB))
+    (tmp_path / "tank" / "objset-0x81").write_text(objset(2 * GIB))
+    (tmp_path / "tank" / "txgs").write_text("nwritten 4 99999999999999\n")
+    return tmp_path
+
+
+def test_it_reads_how_often_memory_answered_and_how_much_was_waited_for(counted):
+    assert kstat.read() == Caching(hit_percent=85, sync_percent=25, memory=2**31)
+
+
+def test_too_little_is_told_as_unknown(counted):
+    (counted / "arcstats").write_text(ARC.replace("80000", "80").replace("15000", "15"))
+    for name in ("objset-0x36", "objset-0x81"):
+        (counted / "tank" / name).write_text(objset(1000))
+    assert kstat.read() == Caching(None, None, 2**31)
+
+
+def test_without_the_module_nothing_is_known(tmp_path, monkeypatch):
+    monkeypatch.setattr(kstat, "KSTAT", tmp_path / "away")
+    assert kstat.read() == Caching()
+
+
+def test_a_dataset_that_is_gone_meanwhile_is_passed_over(counted):
+    (counted / "tank" / "objset-0x99").symlink_to(counted / "nowhere")
+    assert kstat.read().sync_percent == 25
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", "name type data\n", "hits 4\n", "hits 4 x\n", "hits 4 -1\n", "a b c d\n"])
+def test_odd_counters_are_none(text):
+    assert kstat.counters(text) == {}
+
+
+def test_the_index_of_a_cache_device_costs_memory_by_the_block():
+    assert extras.index_memory(128 * GIB) == 128 * GIB // (128 * 1024) * 96
+    assert extras.index_memory(GIB, 8 * 1024) == 16 * extras.index_memory(GIB)
+
+
+@pytest.mark.parametrize(("share", "worth"), [(None, None), (3, False), (60, True)])
+def test_a_log_is_advised_by_what_was_measured(share, worth):
+    told = extras.log_told(Caching(sync_percent=share))
+    assert told.worth is worth
+    assert ("Too little" in told.measured) is (share is None)
+    assert share is None or f"{share} %" in told.measured
+
+
+@pytest.mark.parametrize(("hits", "worth"), [(None, None), (99, False), (60, True)])
+def test_a_cache_is_advised_by_what_was_measured(hits, worth):
+    told = extras.cache_told(Caching(hit_percent=hits), 512 * GIB)
+    assert told.worth is worth
+    assert "512 GiB of cache take about 384 MiB with large files, up to 3 GiB with small ones" in told.costs
+
+
+def test_an_index_that_would_crowd_out_the_cache_is_known():
+    assert extras.heavy_index(4000 * GIB, 4 * GIB)
+    assert not extras.heavy_index(100 * GIB, 4 * GIB)
+    assert not extras.heavy_index(4000 * GIB, 0)
+    assert "More than a quarter" in extras.cache_told(Caching(memory=4 * GIB), 4000 * GIB).costs
+    assert "More than a quarter" not in extras.cache_told(Caching(memory=4 * GIB), 100 * GIB).costs
+
+
+def test_zpool_gets_a_word_for_each_kind_and_several_logs_are_a_mirror():
+    one, two, three, four = map(path_of, (1, 2, 3, 4))
+    assert devices.words_of([one], [two], [three]) == ["log", one, "cache", two, "spare", three]
+    assert devices.words_of([one, two], [], [three, four]) == ["log", "mirror", one, two, "spare", three, four]
+    assert devices.words_of([], [], []) == []
+
+
+def test_a_spare_too_small_is_refused_by_how_much_and_one_of_nearly_the_size_is_not():
+    (reason,) = devices.check_spare(disk(1), 3 * 10**12)
+    assert "931 GiB too small" in reason.text
+    assert not list(devices.check_spare(disk(1), 2 * 10**12 + devices.FUZZ))
+
+
+def test_warnings_name_a_single_log_a_turning_disk_and_the_memory_for_a_cache():
+    fast = disk(1, rotational=False)
+    assert any("single disk" in text for text in devices.warnings([fast], []))
+    assert not list(devices.warnings([fast, fast], []))
+    assert any("hard disk as log" in text for text in devices.warnings([disk(1), disk(2)], []))
+    assert any("hard disk as cache" in text for text in devices.warnings([], [disk(1)]))
+    assert any("takes memory" in text for text in devices.warnings([], [fast]))

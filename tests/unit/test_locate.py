@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from appliance import agent
+from appliance.disks import locate, smart
+from appliance.errors import Failed, Refused
+from tests.unit.made import path_of, recorded
+
+
+@pytest.fixture
+def bay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A disk sdz of one MiB in a made-up /sys; its device folder."""
+    device = tmp_path / "sys/sdz/device"
+    device.mkdir(parents=True)
+    (tmp_path / "sdz").write_bytes(bytes(2**20))
+    (tmp_path / "ata-X").symlink_to(tmp_path / "sdz")
+    monkeypatch.setattr(locate, "SYS_BLOCK", tmp_path / "sys")
+    return device
+
+
+def test_the_bays_own_light_goes_on_and_off_again(bay, tmp_path, commands):
+    switch = bay / "enclosure_device:Slot 03/locate"
+    switch.parent.mkdir()
+    switch.write_text("0")
+    with locate.lit(str(tmp_path / "ata-X")) as way:
+        assert (way, switch.read_text()) == ("light", "1")
+    assert switch.read_text() == "0"
+    assert commands.ran == []
+
+
+def test_a_light_that_the_hardware_hides_is_asked_of_ledctl(bay, tmp_path, commands):
+    with pytest.raises(RuntimeError), locate.lit(str(tmp_path / "ata-X")) as way:
+        assert way == "light"
+        raise RuntimeError
+    assert commands.ran == [["ledctl", "locate=/dev/sdz"], ["ledctl", "locate_off=/dev/sdz"]]
+
+
+def test_without_any_light_the_disk_blinks_by_being_read(bay, tmp_path, monkeypatch):
+    def missing(*_args, **_more):
+        raise Failed("ledctl is not installed on this system")
+
+    monkeypatch.setattr("appliance.command.run", missing)
+    with locate.lit(str(tmp_path / "ata-X")) as way:
+        assert way == "blink"
+    before = (tmp_path / "sdz").read_bytes()
+    monkeypatch.setattr("os.O_DIRECT", 0)  # a file of this test's own file system may not take it
+    assert locate.blink(str(tmp_path / "ata-X"), seconds=0.05) > 0
+    assert (tmp_path / "sdz").read_bytes() == before
+
+
+def test_what_is_no_disk_is_refused(bay, tmp_path):
+    with pytest.raises(Refused), locate.lit(str(tmp_path / "gone")):
+        pass
+    with pytest.raises(Failed):
+        locate.blink(str(tmp_path / "gone"), seconds=0)
+
+
+def test_the_agent_tells_the_way_at_once_and_then_does_it(monkeypatch):
+    from contextlib import contextmanager
+
+    happened: list[object] = []
+
+    @contextmanager
+    def lit(path):
+        yield "blink"
+
+    monkeypatch.setattr(locate, "lit", lit)
+    monkeypatch.setattr(locate, "blink", lambda path: happened.append(path))
+    agent.answer(json.dumps({"verb": "locate", "disk": path_of(1)}).encode(), happened.append)
+    assert happened == [{"facts": {"way": "blink", "seconds": 30}}, path_of(1)]
+
+
+@pytest.mark.parametrize("disk", ["/dev/sda", "../x", "/dev/disk/by-id/-rf", 5])
+def test_the_agent_locates_only_what_has_a_stable_path(disk):
+    said: list[dict[str, object]] = []
+    agent.answer(json.dumps({"verb": "locate", "disk": disk}).encode(), said.append)
+    assert list(said[0]) == ["refused"]
+
+
+# --- what a drive says of itself --------------------------------------------------------------------------------
+def test_a_healthy_drive_says_so():
+    assert smart.health(recorded("smartctl-qemu-ata-7.4.json")) == smart.Health(passed=True)
+    assert smart.Health(passed=True).text == "It says that it works."
+
+
+def test_a_failing_drive_and_a_worn_one_say_so():
+    """Made up after the fields of smartctl 7.4."""
+    assert "failing" in smart.health({"smart_status": {"passed": False}}).text
+    table = [{"id": 197, "raw": {"value": 312}}, {"id": 1, "raw": {"value": 9}}, {"id": 5, "raw": {"value": 0}}, 7]
+    worn = smart.health({"smart_status": {"passed": True}, "ata_smart_attributes": {"table": table}})
+    assert worn.text == "It says that it works, but 312 sectors cannot be read."
+    nvme = smart.health({"smart_status": {"passed": True}, "nvme_smart_health_information_log": {"media_errors": 2}})
+    assert "2 errors of its memory" in nvme.text
+
+
+@pytest.mark.parametrize("answer", [None, [], {}, {"smart_status": 5}, {"ata_smart_attributes": {"table": "x"}}])
+def test_an_odd_answer_tells_nothing(answer):
+    assert smart.health(answer) == smart.Health()
+    assert smart.health(answer).text == "It does not tell how it is."

@@ -1,0 +1,167 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from appliance.errors import Failed
+from appliance.operation import checked_plan
+from appliance.zfs import sectors, status, verdict
+from appliance.zfs.states import ClearErrors, OfflineDisk, OnlineDisk, meaning
+from tests.unit import shapes
+from tests.unit.made import path_of, recorded
+from tests.unit.test_pools import Working
+from tests.unit.test_replace import reasons
+
+
+def off(vdev: int = 101) -> OfflineDisk:
+    return OfflineDisk(pool="tank", vdev=vdev)
+
+
+def on(vdev: int = 101) -> OnlineDisk:
+    return OnlineDisk(pool="tank", vdev=vdev)
+
+
+def clear(vdev: int = 0) -> ClearErrors:
+    return ClearErrors(pool="tank", vdev=vdev)
+
+
+def test_a_disk_goes_offline_by_its_guid_and_says_what_is_left():
+    plan = checked_plan(off(), shapes.facts(shapes.raidz2()))
+    assert plan.steps[0].shown == "zpool offline -- tank 101"
+    assert "survives 1 more failed disk meanwhile" in plan.summary
+    plan = checked_plan(off(), shapes.facts(shapes.raidz2("ONLINE", "FAULTED", "ONLINE", "ONLINE")))
+    assert "no further disk" in plan.summary
+    assert plan.warnings
+
+
+@pytest.mark.parametrize(
+    ("pool", "vdev"),
+    [
+        (shapes.raidz2("ONLINE", "FAULTED", "OFFLINE", "ONLINE"), 101),
+        (shapes.mirror("ONLINE", "FAULTED"), 101),
+        (shapes.single(), 101),
+    ],
+)
+def test_a_disk_that_the_pool_cannot_do_without_stays(pool, vdev):
+    assert "stop" in reasons(off(vdev), shapes.facts(pool))
+
+
+def test_a_raidz2_survives_the_loss_of_the_member_that_is_being_rebuilt():
+    assert reasons(off(105), shapes.facts(shapes.replacing())) == ""
+
+
+def test_while_a_raidz1_rebuilds_no_disk_of_it_goes_offline():
+    pool = shapes.replacing()
+    raidz1 = replace(pool, vdevs=(replace(pool.vdevs[0], name="raidz1-0"),))
+    assert "survives no further failure" in reasons(off(102), shapes.facts(raidz1))
+
+
+def test_a_failed_disk_may_go_offline_whatever_the_others_do():
+    assert reasons(off(102), shapes.facts(shapes.mirror("ONLINE", "FAULTED"))) == ""
+
+
+def test_a_disk_comes_online_by_the_path_that_it_has():
+    facts = shapes.facts(shapes.raidz2("OFFLINE", "ONLINE", "ONLINE", "ONLINE"))
+    plan = checked_plan(on(), facts)
+    assert plan.steps[0].shown == f"zpool online -- tank {path_of(1)}"
+    assert not on().happened("online", facts)
+    assert on().happened("online", shapes.facts(shapes.raidz2()))
+
+
+def test_a_disk_that_is_not_in_the_box_does_not_come_online():
+    facts = shapes.facts(shapes.raidz2("REMOVED", "ONLINE", "ONLINE", "ONLINE"), 1)
+    assert "Put it back into its bay" in reasons(on(), facts)
+    assert "already" in reasons(on(), shapes.facts(shapes.raidz2()))
+
+
+def test_a_disk_known_by_another_name_may_try():
+    pool = shapes.pool(shapes.group("mirror-0", shapes.leaf(1, "REMOVED", path="/dev/disk/by-id/wwn-0x5-part1", name="wwn-0x5"), shapes.leaf(2)))  # fmt: skip
+    assert "zpool online -- tank /dev/disk/by-id/wwn-0x5" in checked_plan(on(), shapes.facts(pool)).steps[0].shown
+
+
+def test_online_is_not_believed_without_looking(monkeypatch):
+    monkeypatch.setattr(status, "read_pools", lambda: (shapes.raidz2("UNAVAIL", "ONLINE", "ONLINE", "ONLINE"),))
+    with pytest.raises(Failed, match="UNAVAIL"):
+        on().verify(Working())
+
+
+def test_clearing_explains_every_count():
+    pool = shapes.pool(shapes.group("mirror-0", shapes.leaf(1, read_errors=3, write_errors=1), shapes.leaf(2, checksum_errors=2)))  # fmt: skip
+    plan = checked_plan(clear(), shapes.facts(pool))
+    assert plan.steps[0].shown == "zpool clear -- tank"
+    said = list(plan.facts.values())
+    assert "3 times it did not give back what was asked" in said[0]
+    assert "something other than was written" in said[1]
+    assert checked_plan(clear(102), shapes.facts(pool)).steps[0].shown == "zpool clear -- tank 102"
+    assert "nothing to clear" in reasons(clear(), shapes.facts(shapes.mirror()))
+    assert meaning(shapes.leaf(1, "FAULTED")).startswith("given up by ZFS")
+
+
+def test_a_stopped_pool_starts_again_once_enough_disks_are_back():
+    stopped = replace(shapes.raidz2("REMOVED", "REMOVED", "REMOVED", "ONLINE"), state="SUSPENDED")
+    away = shapes.facts(stopped, 1, 2, 3)
+    assert "Too many disks are still away" in reasons(clear(), away)
+    assert "WD-WCAZA0000003" in reasons(clear(), away)
+    back = shapes.facts(stopped, 1)
+    plan = checked_plan(clear(), back)
+    assert "starts again" in plan.summary
+    assert not clear().happened("clear", back)
+    assert clear().happened("clear", shapes.facts(shapes.raidz2()))
+    assert "Check that every disk" in clear().way_on("clear", back)
+
+
+def test_what_a_stopped_pool_advises_is_to_bring_disks_back_and_not_to_switch_off():
+    stopped = replace(shapes.mirror("REMOVED", "REMOVED"), state="SUSPENDED")
+    found = verdict.of_pool(stopped, lambda device: device.name)
+    assert found.advice.startswith("Bring the disks back")
+    assert "do not switch the box off" in found.advice
+
+
+def test_a_weak_pool_that_rebuilds_says_how_far_it_is():
+    found = verdict.of_pool(shapes.replacing(), lambda device: device.name)
+    assert "it survives one more failed disk" in found.headline
+    assert "It is rebuilding, 41 % done; files stay available." in found.meaning
+
+
+# --- what zpool tells -------------------------------------------------------------------------------------------
+def test_sector_sizes_are_read_by_guid_and_never_asked_of_a_stopped_pool(commands, monkeypatch):
+    monkeypatch.setattr(sectors, "_known", {})
+    pool = next(status.pools_from(recorded("zpool-status-raidz2-2.3.9.json")))
+    commands.answers["zpool"] = f"root-0\tguid\t{pool.guid}\nroot-0\tashift\t0\nraidz2-0\tguid\t{pool.vdevs[0].guid}\nraidz2-0\tashift\t12\nodd\tguid\t-\nodd\n"  # fmt: skip
+    assert sectors.filled([replace(pool, state="SUSPENDED")])[0].vdevs[0].ashift == 0
+    assert commands.ran == []
+    assert sectors.filled([pool])[0].vdevs[0].ashift == 12
+    assert sectors.filled([pool])[0].vdevs[0].ashift == 12
+    assert commands.ran == [["zpool", "get", "-H", "-p", "-o", "name,property,value", "guid,ashift", "tank", "all-vdevs"]]  # fmt: skip
+
+
+def test_a_pool_that_does_not_tell_its_sectors_is_read_all_the_same(monkeypatch):
+    def fail(*_args, **_more):
+        raise Failed("zpool did not answer")
+
+    monkeypatch.setattr(sectors, "_known", {})
+    monkeypatch.setattr("appliance.command.run", fail)
+    assert sectors.filled([shapes.raidz2()])[0].vdevs[0].ashift == 0
+
+
+def test_what_was_removed_leaves_no_row():
+    raw = recorded("zpool-status-raidz2-2.3.9.json")
+    root = raw["pools"]["tank"]["vdevs"]["tank"]["vdevs"]
+    root["indirect-1"] = {"name": "indirect-1", "vdev_type": "indirect", "guid": 5, "state": "ONLINE"}
+    root["hole-2"] = {"name": "hole-2", "vdev_type": "hole", "guid": 6, "state": "ONLINE"}
+    (pool,) = status.pools_from(raw)
+    assert [vdev.name for vdev in pool.vdevs] == ["raidz2-0"]
+    assert next(pool.devices()).slot == "pci-0000:00:06.0-ata-1.0"
+
+
+def test_a_stopped_pool_whose_datasets_cannot_be_listed_can_still_be_started(monkeypatch):
+    from appliance import reading
+
+    def fail():
+        raise Failed("zfs did not answer within 60 seconds")
+
+    monkeypatch.setattr(status, "read_datasets", fail)
+    assert reading.datasets([replace(shapes.single(), state="SUSPENDED")]) == ()
+    with pytest.raises(Failed):
+        reading.datasets([shapes.single()])

@@ -1,0 +1,227 @@
+"""A replacement step by step: what the page says follows from the facts alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from appliance.facts import Scan
+from tests.unit import shapes
+from tests.unit.made import disk, path_of
+from tests.web.reading import Page, text_of
+from tests.web.test_topology import put, seen
+from web.bays.models import Replacement
+from web.inventory import present
+from web.inventory.models import DiskRow
+from web.jobs.models import Job
+from web.pools import replacing
+
+WHICH = "/pools/7/replace/"
+
+
+@pytest.fixture
+def case(web, calm) -> Replacement:
+    """The replacement of disk 2 in a raidz2 of four; bays 1 to 6 are known; 5 and 6 hold no disk."""
+    seen(range(1, 7))
+    put(shapes.raidz2(), 5, 6)
+    assert web.post(WHICH, {"vdev": "102"}).status_code == 302
+    return Replacement.objects.get()
+
+
+def page(web, case: Replacement) -> Page:
+    response = web.get(f"/pools/replacements/{case.pk}/")
+    assert response.status_code == 200
+    return Page(response)
+
+
+def state(*states: str):
+    return shapes.raidz2(*states)
+
+
+def test_it_begins_once_however_often_it_is_sent(web, case):
+    web.post(WHICH, {"vdev": "102"})
+    web.post(WHICH, {"vdev": "102"})
+    assert Replacement.objects.count() == 1
+    assert (case.bay, case.serial) == ("bay 2", "WD-WCAZA0000002")
+    assert set(case.known) == {path_of(number).rsplit("/")[-1] for number in (1, 3, 4)}
+    assert not Job.objects.exists()
+
+
+@pytest.mark.parametrize("vdev", ["", "x", "999", "50", "²", "-1"])
+def test_what_is_no_disk_of_the_pool_begins_nothing(web, calm, vdev):
+    put(shapes.raidz2())
+    assert web.post(WHICH, {"vdev": vdev}).status_code == 409
+    assert not Replacement.objects.exists()
+
+
+def test_a_disk_in_use_is_taken_out_of_use_first(web, case):
+    found = page(web, case)
+    assert "Bay 2 (WDC WD20EARS-00MVWB0, serial WD-WCAZA0000002) is still in use." in found.text
+    assert "Take bay 2 out of use" in found.text
+    for _ in range(2):
+        assert web.post(f"/pools/replacements/{case.pk}/offline/").status_code == 302
+    (job,) = Job.objects.all()
+    assert (job.kind, job.subject) == ("OfflineDisk", "tank")
+
+
+def test_a_disk_that_cannot_be_spared_stays_until_the_new_one_is_filled(web, case):
+    put(state("FAULTED", "ONLINE", "FAULTED", "ONLINE"), 6)
+    found = page(web, case)
+    assert "cannot do without it at the moment" in found.text
+    assert "out of use first" not in found.text
+    assert "Take bay 2 out of use" not in found.text
+    assert "Use bay 5" in found.text
+    assert web.post(f"/pools/replacements/{case.pk}/offline/").status_code == 409
+    assert not Job.objects.exists()
+
+
+def test_out_of_use_the_page_says_which_one_to_pull(web, case):
+    put(state("ONLINE", "OFFLINE", "ONLINE", "ONLINE"), 5, 6)
+    found = page(web, case)
+    assert "Pull out bay 2" in found.text
+    assert "WD-WCAZA0000002" in found.text
+    assert "Make its light blink" in found.text
+
+
+def test_a_wrong_disk_is_noticed_and_nothing_goes_on_until_it_is_back(web, case):
+    put(state("ONLINE", "OFFLINE", "REMOVED", "ONLINE"), 3, 6)
+    found = page(web, case)
+    assert "That was another disk: bay 3 (WDC WD20EARS-00MVWB0, serial WD-WCAZA0000003)." in found.text
+    assert "Put it back into its bay now" in found.text
+    assert "Use bay" not in found.text
+    assert web.get(f"/pools/replacements/{case.pk}/accept/", {"disk": path_of(5)}).status_code == 409
+    put(state("ONLINE", "OFFLINE", "ONLINE", "ONLINE"), 5, 6)
+    assert "Pull out bay 2" in page(web, case).text
+
+
+def test_with_the_right_disk_out_it_waits_for_the_new_one(web, case):
+    put(state("ONLINE", "OFFLINE", "ONLINE", "ONLINE"), 2, 5, 6)
+    found = page(web, case)
+    assert "The right disk is out. Put the new one into bay 2." in found.text
+
+
+def test_a_new_disk_is_shown_with_everything_for_and_against_it(web, case):
+    DiskRow.objects.all().delete()
+    put(state("ONLINE", "OFFLINE", "ONLINE", "ONLINE"), 2, 5, 6, disks=(disk(5), disk(6, size=10**12)))
+    DiskRow.objects.filter(key=path_of(5).rsplit("/")[-1]).update(smart_passed=True, smart_text="It says that it works.")  # fmt: skip
+    DiskRow.objects.filter(key=path_of(6).rsplit("/")[-1]).update(smart_passed=False, smart_text="It says itself that it is failing.")  # fmt: skip
+    found = page(web, case)
+    assert "A new disk was found" in found.text
+    assert "It says that it works." in found.text
+    assert "too small by" in found.text
+    assert "Take another one." in found.text
+    assert "Use bay 5" in found.text
+    assert "Use bay 6" not in found.text
+    DiskRow.objects.filter(key=path_of(5).rsplit("/")[-1]).update(smart_passed=False)
+    assert "Use bay 5" not in page(web, case).text
+    review = Page(web.get(f"/pools/replacements/{case.pk}/accept/", {"disk": path_of(5)}))
+    assert f"zpool replace -o ashift=12 -- tank 102 {path_of(5)}" in review.text
+    assert review.form("/jobs/confirm/").data["back"] == f"/pools/replacements/{case.pk}/"
+
+
+def test_a_disk_that_is_too_small_is_refused_in_the_review_too(web, case):
+    put(state("ONLINE", "OFFLINE", "ONLINE", "ONLINE"), 2, 5, 6, disks=(disk(6, size=10**12),))
+    response = web.get(f"/pools/replacements/{case.pk}/accept/", {"disk": path_of(6)})
+    assert response.status_code == 409
+    assert "too small by" in text_of(response)
+
+
+def rebuilding(new: str = "ONLINE", scan: Scan | None = shapes.RESILVER):
+    change = shapes.group("replacing-1", shapes.leaf(2, "OFFLINE"), shapes.leaf(5, new, processed=10), guid=61, kind="replacing", state="DEGRADED")  # fmt: skip
+    return shapes.pool(shapes.group("raidz2-0", shapes.leaf(1), change, shapes.leaf(3), shapes.leaf(4)), scan=scan)
+
+
+def test_while_it_rebuilds_the_page_says_what_the_pool_still_survives(web, case):
+    put(rebuilding(), 2, 6)
+    found = page(web, case)
+    assert "Bay 5 (WDC WD20EARS-00MVWB0 WD-WCAZA0000005) is being rebuilt." in found.text
+    assert "tank survives 1 more failed disk." in found.text
+
+
+def test_a_second_failure_while_it_rebuilds_is_said_with_what_to_do(web, case):
+    pool = rebuilding()
+    weak = replace(pool, vdevs=(replace(pool.vdevs[0], children=(shapes.leaf(1, "REMOVED"), *pool.vdevs[0].children[1:])),))  # fmt: skip
+    put(weak, 1, 2, 6)
+    found = page(web, case)
+    assert "Another disk has gone while" in found.text
+    assert "bay 1" in found.text
+    assert "do not pull anything else" in found.text
+    assert "one more failed disk would lose data" in text_of(web.get("/pools/7/"))
+
+
+def test_a_new_disk_that_fails_as_well_can_be_stopped_and_another_put_in(web, case):
+    put(rebuilding("FAULTED"), 2, 6)
+    found = page(web, case)
+    assert "has failed as well" in found.text
+    hrefs = [attributes.get("href") for tag, attributes in found.elements if tag == "a"]
+    assert "/pools/7/vdev/105/detach/" in hrefs
+
+
+def rebuilt(**changes):
+    ended = timezone.now() + timedelta(minutes=90)
+    scan = Scan("resilver", "finished", ended - timedelta(minutes=30), ended, 10**9, 10**9, 10**9, 0)
+    members = (shapes.leaf(1), shapes.leaf(5, **changes), shapes.leaf(3), shapes.leaf(4))
+    return shapes.pool(shapes.group("raidz2-0", *members), scan=scan)
+
+
+def test_the_end_is_a_report_that_is_kept(web, case):
+    put(rebuilt(), 2, 6)
+    found = page(web, case)
+    assert "tank is complete again." in found.text
+    assert "Rebuilding took 30 min" in found.text
+    assert "Nothing was lost. tank survives 2 more failed disks." in found.text
+    for status in (302, 404):
+        assert web.post(f"/pools/replacements/{case.pk}/close/").status_code == status
+    put(shapes.raidz2())
+    assert "Rebuilding took 30 min" in text_of(web.get(f"/pools/replacements/{case.pk}/"))
+    assert "Rebuilding took 30 min" in text_of(web.get("/pools/replacements/"))
+    assert not Job.objects.exists()
+
+
+def test_a_new_disk_with_errors_of_its_own_is_not_called_well(web, case):
+    put(rebuilt(checksum_errors=4), 2, 6)
+    found = page(web, case)
+    assert "tank is complete again" not in found.text
+    assert "has errors already: 4 times it gave back" in found.text
+
+
+def test_a_pool_that_is_gone_is_said_and_the_guidance_can_be_closed(web, case):
+    from tests.web import rows
+
+    rows.put(pools=[])
+    assert "tank is not in use on this box" in page(web, case).text
+    assert web.post(f"/pools/replacements/{case.pk}/close/").status_code == 302
+    assert "Closed before its end" in Replacement.objects.get().report
+
+
+def test_after_closing_the_same_disk_can_be_replaced_again(web, case):
+    web.post(f"/pools/replacements/{case.pk}/close/")
+    web.post(WHICH, {"vdev": "102"})
+    assert Replacement.objects.count() == 2
+    assert Replacement.objects.filter(closed=None).count() == 1
+
+
+def test_the_pool_page_leads_on_with_a_replacement_that_is_open(web, case):
+    assert "Go on with the replacement" in text_of(web.get("/pools/7/"))
+
+
+def test_a_disk_long_gone_is_replaced_from_the_bay_where_it_was(web, calm):
+    seen(range(1, 7))
+    put(shapes.raidz2("ONLINE", "UNAVAIL", "ONLINE", "ONLINE"), 2, 6)
+    web.post(WHICH, {"vdev": "102"})
+    found = Replacement.objects.get()
+    assert (found.bay, found.serial, found.model) == ("bay 2", "WD-WCAZA0000002", "WDC WD20EARS-00MVWB0")
+    now = replacing.look(found, present.box())
+    assert (now.step, [one.bay.number for one in now.candidates]) == ("accept", [5])
+
+
+def test_a_disk_that_larder_knows_by_another_name_is_not_called_out(web, calm):
+    odd = shapes.leaf(2, "OFFLINE", path="/dev/disk/by-id/wwn-0x5-part1", name="wwn-0x5")
+    put(shapes.pool(shapes.group("mirror-0", shapes.leaf(1), odd)))
+    web.post(WHICH, {"vdev": "102"})
+    now = replacing.look(Replacement.objects.get(), present.box())
+    assert now.step == "pull"
+    assert "cannot see whether it is the right one" in now.text

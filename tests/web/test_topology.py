@@ -1,0 +1,301 @@
+"""The pool page's tree and what it advises; the pages that lead to a change of a pool's shape; the bays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from appliance import client
+from appliance.errors import Failed
+from appliance.facts import Disk, Pool
+from tests.unit import shapes
+from tests.unit.made import OLD, disk, path_of
+from tests.web import rows
+from tests.web.reading import Page, text_of
+from web.bays import ports
+from web.bays.models import BayRow
+from web.inventory import present
+from web.inventory.models import DiskRow
+from web.jobs.models import Job
+
+POOL = "/pools/7/"
+CONFIRM = "/jobs/confirm/"
+
+
+def put(pool: Pool, *absent: int, disks: tuple[Disk, ...] = (), count: int = 6) -> None:
+    """The inventory with that pool, made up; every disk in a port of its own."""
+    facts = shapes.facts(pool, *absent, disks=disks, count=count)
+    placed = [replace(one, slot=f"pci-0000:00:0{one.serial[-1]}.0-ata-1") for one in facts.disks]
+    rows.put(pools=[pool], datasets=[], disks=placed, accounts=[], shares=[])
+
+
+def links(page: Page) -> set[str]:
+    return {found["href"] for tag, found in page.elements if tag == "a" and found.get("href", "").startswith(POOL)}
+
+
+def seen(disks: Iterable[int]) -> None:
+    """The bays as a collector remembers them."""
+    ports.remember(disk(number, slot=f"pci-0000:00:0{number}.0-ata-1") for number in disks)
+
+
+# --- the tree -----------------------------------------------------------------------------------------------------
+def test_a_row_offers_what_can_be_done_to_it(web, calm):
+    put(shapes.raidz2("OFFLINE", "ONLINE", "ONLINE", "ONLINE"))
+    found = links(Page(web.get(POOL)))
+    assert f"{POOL}vdev/101/online/" in found
+    assert f"{POOL}vdev/101/offline/" not in found
+    assert f"{POOL}vdev/102/offline/" in found
+    assert f"{POOL}replace/?vdev=101" in found
+    assert f"{POOL}add/expand/?vdev=50" in found
+    assert f"{POOL}add/group/" in found
+    assert f"{POOL}vdev/101/detach/" not in found
+
+
+def test_a_spare_that_stands_in_can_go_back_or_stay(web, calm):
+    put(shapes.spared("ONLINE"))
+    page = Page(web.get(POOL))
+    assert "Give the spare back" in page.text
+    assert "the spare is not needed any more" in page.text
+    assert f"{POOL}vdev/105/detach/" in links(page)
+    assert "spare stands in" in text_of(web.get(POOL))
+
+
+def test_every_link_of_every_menu_leads_somewhere(web, calm):
+    log = shapes.leaf(6, role="log", guid=300, checksum_errors=1)
+    pair = shapes.group("mirror-1", shapes.leaf(3), shapes.leaf(4, size=3 * 10**12), guid=51, expandable=10**12)
+    first = shapes.group("mirror-0", shapes.leaf(1), shapes.leaf(2, "OFFLINE"))
+    for pool in (shapes.pool(first, pair, log), shapes.spared(), shapes.replacing(), shapes.single()):
+        put(pool)
+        found = links(Page(web.get(POOL)))
+        assert found
+        for url in found - {POOL}:
+            response = web.get(url)
+            assert response.status_code in {200, 409}, url
+            if response.status_code == 409:
+                assert "Nothing was changed" in text_of(response), url
+
+
+def test_a_small_act_is_reviewed_confirmed_and_made_a_job(web, calm):
+    put(shapes.raidz2())
+    page = Page(web.get(f"{POOL}vdev/102/offline/"))
+    assert "zpool offline -- tank 102" in page.text
+    assert web.post(CONFIRM, page.form(CONFIRM).data).status_code == 302
+    job = Job.objects.get()
+    assert (job.kind, job.subject) == ("OfflineDisk", "tank")
+
+
+def test_of_two_who_confirm_two_plans_at_once_the_second_is_shown_a_new_one(web, calm):
+    """Made up: the first job has run between the second's review and its confirmation."""
+    put(shapes.raidz2())
+    accept = f"{POOL}add/spare/?answered=yes&disks="
+    first, second = Page(web.get(accept + path_of(5))), Page(web.get(accept + path_of(6)))
+    assert web.post(CONFIRM, first.form(CONFIRM).data).status_code == 302
+    put(shapes.pool(*shapes.raidz2().vdevs, shapes.leaf(5, "AVAIL", role="spare")))
+    response = web.post(CONFIRM, second.form(CONFIRM).data)
+    assert response.status_code == 409
+    assert "Something changed" in text_of(response)
+    assert Job.objects.count() == 1
+
+
+@pytest.mark.parametrize("url", ["vdev/101/destroy/", "vdev/101/../", "add/everything/", "vdev/-1/offline/"])
+def test_what_is_no_act_has_no_page(web, calm, url):
+    put(shapes.raidz2())
+    assert web.get(f"{POOL}{url}").status_code == 404
+    assert web.get(f"/pools/8/{url}").status_code == 404
+
+
+@pytest.mark.parametrize("guid", ["0", "999", str(2**64), "9" * 400])
+def test_a_part_that_is_not_there_is_refused_in_words(web, calm, guid):
+    put(shapes.raidz2())
+    response = web.get(f"{POOL}vdev/{guid}/offline/")
+    assert response.status_code == 409
+    assert "Nothing was changed" in text_of(response)
+
+
+# --- adding disks ---------------------------------------------------------------------------------------------------
+def test_expanding_says_what_it_yields_before_a_disk_is_chosen_and_in_the_review(web, calm):
+    put(shapes.raidz2())
+    text = text_of(web.get(f"{POOL}add/expand/?vdev=50"))
+    assert "Space for files now about 3.41 TiB" in text
+    assert "With one disk more about 4.26 TiB" in text
+    review = text_of(web.get(f"{POOL}add/expand/?vdev=50&answered=yes&disks={path_of(5)}"))
+    assert f"zpool attach -o ashift=12 -- tank raidz2-0 {path_of(5)}" in review
+    assert "cannot be undone" in review
+
+
+def test_without_a_disk_it_asks_again(web, calm):
+    put(shapes.raidz2())
+    response = web.get(f"{POOL}add/spare/?answered=yes")
+    assert response.status_code == 400
+    assert "Choose a disk." in text_of(response)
+
+
+def test_less_protection_has_to_be_agreed_to(web, calm):
+    put(shapes.raidz2())
+    answers = f"{POOL}add/group/?answered=yes&layout=mirror&disks={path_of(5)}&disks={path_of(6)}"
+    response = web.get(answers)
+    assert response.status_code == 400
+    page = Page(response)
+    assert "weakest group" in page.text
+    assert any(found.get("name") == "less_protection" for _tag, found in page.elements)
+    assert web.get(f"{answers}&less_protection=on").status_code == 200
+    assert not Job.objects.exists()
+
+
+def test_what_a_chosen_disk_holds_has_to_be_typed_away(web, calm):
+    put(shapes.raidz2(), 5, disks=(disk(5, uses=(OLD,), content=("sde1",)),))
+    page = Page(web.get(f"{POOL}add/spare/?answered=yes&disks={path_of(5)}"))
+    assert "ext4 data called photos" in page.text
+    assert web.post(CONFIRM, page.form(CONFIRM).data).status_code == 400
+    assert not Job.objects.exists()
+
+
+# --- bad days -------------------------------------------------------------------------------------------------------
+def test_a_stopped_pool_says_which_disks_to_bring_back_and_then_how_to_start_it(web, calm):
+    stopped = replace(shapes.raidz2("REMOVED", "REMOVED", "REMOVED", "ONLINE"), state="SUSPENDED")
+    put(stopped, 1, 2, 3)
+    page = Page(web.get(POOL))
+    assert "Put the missing disks back" in page.text
+    assert "WD-WCAZA0000002" in page.text
+    assert f"{POOL}vdev/7/clear/" not in links(page)
+    assert web.get(f"{POOL}vdev/7/clear/").status_code == 409
+    put(stopped, 1)
+    page = Page(web.get(POOL))
+    assert "Start tank again" in page.text
+    review = web.get(f"{POOL}vdev/7/clear/")
+    assert "zpool clear -- tank" in text_of(review)
+
+
+def test_a_disk_that_is_back_can_be_brought_online_with_one_click(web, calm):
+    put(shapes.raidz2("ONLINE", "REMOVED", "ONLINE", "ONLINE"), 2)
+    assert "Bring it online" not in text_of(web.get(POOL))
+    put(shapes.raidz2("ONLINE", "REMOVED", "ONLINE", "ONLINE"))
+    page = Page(web.get(POOL))
+    assert "It is in the box again" in page.text
+    assert f"{POOL}vdev/102/online/" in links(page)
+
+
+def test_counts_are_explained_where_they_stand(web, calm):
+    put(shapes.pool(shapes.group("mirror-0", shapes.leaf(1, checksum_errors=2), shapes.leaf(2))))
+    assert "2 times it gave back something other than was written" in text_of(web.get(POOL))
+
+
+# --- bays -----------------------------------------------------------------------------------------------------------
+def chassis(web) -> list[tuple[str, str]]:
+    """Bay name and word of every place that is drawn."""
+    return [
+        (one.label if isinstance(one, present.Gone) else one.name, getattr(one, "word", "empty"))
+        for one in present.box().places
+    ]
+
+
+def test_a_pulled_disk_keeps_its_bay_and_the_others_keep_their_numbers(web, calm):
+    seen(range(1, 7))
+    put(shapes.raidz2("ONLINE", "REMOVED", "ONLINE", "ONLINE"), 2)
+    assert chassis(web) == [("1", "works"), ("2", "pulled out"), ("3", "works"), ("4", "works"), ("5", "free"), ("6", "free")]  # fmt: skip
+    assert "Bay 2" in text_of(web.get(POOL))
+    assert "Bay 2 (WDC WD20EARS-00MVWB0 WD-WCAZA0000002) was pulled out" in text_of(web.get("/"))
+
+
+def test_an_empty_bay_is_told_from_a_free_disk(web, calm):
+    seen(range(1, 7))
+    put(shapes.raidz2(), 6)
+    assert chassis(web)[-2:] == [("5", "free"), ("6", "empty")]
+    page = Page(web.get("/"))
+    drawn = [found["class"] for tag, found in page.elements if "bay " in found.get("class", "") + " "]
+    assert any("bay-nothing" in found for found in drawn)
+
+
+def test_a_new_port_comes_after_the_known_ones(web, calm):
+    seen([2, 3])
+    seen([1])
+    assert list(BayRow.objects.values_list("port", "position")) == [
+        ("pci-0000:00:02.0-ata-1", 1),
+        ("pci-0000:00:03.0-ata-1", 2),
+        ("pci-0000:00:01.0-ata-1", 3),
+    ]
+    assert ports.port_of("pci-0000:00:02.0-ata-1.0") == "pci-0000:00:02.0-ata-1"
+    assert sorted(["pci-0000:00:0b.0-ata-1", "x-ata-10", "pci-0000:00:0a.0-ata-1", "x-ata-9"], key=ports.natural) == [
+        "pci-0000:00:0a.0-ata-1",
+        "pci-0000:00:0b.0-ata-1",
+        "x-ata-9",
+        "x-ata-10",
+    ]
+
+
+def test_only_the_rebuilt_disk_is_drawn_as_rebuilding(web, calm):
+    put(shapes.replacing())
+    words = {bay.number: bay.word for bay in present.box().bays}
+    assert words == {1: "offline", 2: "works", 3: "works", 4: "works", 5: "rebuilding", 6: "free"}
+
+
+def answers(**changes: Any) -> dict[str, Any]:
+    found = {f"position-{row.pk}": row.position for row in BayRow.objects.all()}
+    return {**found, **{f"label-{row.pk}": row.label for row in BayRow.objects.all()}, **changes}
+
+
+def test_bays_are_named_and_ordered_by_their_owner(web, calm):
+    seen(range(1, 4))
+    put(shapes.single(), count=3)
+    first, second, _third = BayRow.objects.all()
+    changed = answers(**{f"label-{first.pk}": "top left", f"position-{first.pk}": 2, f"position-{second.pk}": 1})
+    for _ in range(2):
+        assert web.post("/disks/bays/", changed).status_code == 302
+    assert chassis(web) == [("1", "free"), ("top left", "works"), ("3", "free")]
+    assert "Bay top left" in text_of(web.get(f"/disks/{path_of(1).rsplit('/')[-1]}/"))
+
+
+@pytest.mark.parametrize(
+    ("position", "label", "words"),
+    [("x", "", "number from 1 to 999"), ("0", "", "number from 1 to 999"), ("2", "", "same place"), ("1", "b" * 21, "longer than 20"), ("1", "a\nb", "line break"), ("1", "low", "same name")],
+)  # fmt: skip
+def test_bays_that_cannot_be_told_apart_are_refused(web, calm, position, label, words):
+    seen([1, 2])
+    first, second = BayRow.objects.all()
+    BayRow.objects.filter(pk=second.pk).update(label="low")
+    before = list(BayRow.objects.values())
+    response = web.post("/disks/bays/", answers(**{f"position-{first.pk}": position, f"label-{first.pk}": label}))
+    assert response.status_code == 400
+    assert words in text_of(response)
+    assert list(BayRow.objects.values()) == before
+
+
+def test_an_empty_bay_can_be_forgotten_and_a_full_one_not(web, calm):
+    seen([1, 2])
+    put(shapes.single(), count=1)
+    full, empty = BayRow.objects.all()
+    web.post("/disks/bays/", answers(**{f"forget-{full.pk}": "on", f"forget-{empty.pk}": "on"}))
+    assert list(BayRow.objects.values_list("port", flat=True)) == ["pci-0000:00:01.0-ata-1"]
+
+
+def test_a_disk_is_located_by_the_agent_and_not_waited_for(web, calm, monkeypatch):
+    put(shapes.single())
+    asked: list[dict[str, Any]] = []
+
+    def ask(request: dict[str, Any], **_more: Any):
+        asked.append(request)
+        yield {"facts": {"way": "blink", "seconds": 30}}
+        raise AssertionError("it was waited for")
+
+    monkeypatch.setattr(client, "ask", ask)
+    key = DiskRow.objects.order_by("key").first()
+    assert key
+    response = web.post(f"/disks/{key.pk}/locate/", {"next": "//evil.example/"}, follow=True)
+    assert asked == [{"verb": "locate", "disk": key.fact.path}]
+    assert response.redirect_chain == [("/", 302)]
+    assert "its own light goes on and off" in text_of(response)
+
+
+def test_a_disk_that_cannot_be_located_says_so(web, calm, monkeypatch):
+    put(shapes.single())
+
+    def ask(_request: dict[str, Any], **_more: Any):
+        raise Failed("Larder's agent does not answer")
+        yield {}
+
+    monkeypatch.setattr(client, "ask", ask)
+    key = path_of(1).rsplit("/")[-1]
+    assert "agent does not answer" in text_of(web.post(f"/disks/{key}/locate/", follow=True))

@@ -1,0 +1,26 @@
+"""Where a person goes on once a job is done: by the kind of its operation, the page's name and the words of its button."""
+
+from __future__ import annotations
+
+POOL = ("pools", "See the pool")
+FOLDERS = ("folders", "See the folders")
+PEOPLE = ("people", "See the people")
+REPLACEMENT = ("replacements", "Go on with the replacement")
+
+AFTER: dict[str, tuple[str, str]] = {
+    "CreateDataset": FOLDERS,
+    "SetShare": FOLDERS,
+    "UnlockDataset": FOLDERS,
+    "CreateAccount": PEOPLE,
+    "SetPassword": PEOPLE,
+    "WipeDisk": ("disks", "See the disks"),
+    "DestroyPool": ("bring_in", "Bring it back"),
+    "ExportPool": ("bring_in", "Bring in a pool"),
+    "ReplaceDisk": REPLACEMENT,
+    "OfflineDisk": REPLACEMENT,
+}
+
+
+def page_after(kind: str) -> tuple[str, str]:
+    """Most of what is done is done to a pool."""
+    return AFTER.get(kind, POOL)

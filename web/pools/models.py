@@ -1,0 +1,80 @@
+"""What the box keeps about the care of its pools: how long work ended, and when it is to be done."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import models
+
+from appliance.schedules import Schedule
+from appliance.zfs.activities import Report, Wear
+
+
+class WorkReport(models.Model):
+    """How one scrub, rebuilding or other long work ended; written once, when its end is first seen.
+
+    ``key`` is what the work is through reboots (``appliance/zfs/activities.py``), so that it has one report.
+    """
+
+    key = models.CharField(max_length=120, primary_key=True)
+    pool_key = models.CharField(max_length=40, db_index=True)
+    pool = models.CharField(max_length=255)
+    kind = models.CharField(max_length=20)
+    outcome = models.CharField(max_length=20)
+    started = models.DateTimeField(null=True)
+    ended = models.DateTimeField(null=True)
+    looked = models.PositiveBigIntegerField(default=0)
+    repaired = models.PositiveBigIntegerField(default=0)
+    errors = models.PositiveBigIntegerField(default=0)
+    damaged = models.PositiveIntegerField(default=0)
+    files = models.JSONField(default=list)
+    wear = models.JSONField(default=list)
+    subject = models.CharField(max_length=255, default="")
+    written = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ("-written", "key")
+
+    def __str__(self) -> str:
+        return f"{self.kind} of {self.pool}"
+
+    @property
+    def report(self) -> Report:
+        """The report itself, which has the words."""
+        return Report(
+            self.kind,
+            self.outcome,
+            self.started,
+            self.ended,
+            self.looked,
+            self.repaired,
+            self.errors,
+            self.damaged,
+            tuple(str(name) for name in self.files),
+            tuple(Wear(*found) for found in self.wear),
+            self.subject,
+        )
+
+
+class CareSchedule(models.Model):
+    """When one pool is scrubbed or trimmed. A pool without a row has the usual schedule (``web/pools/care.py``)."""
+
+    pool_key = models.CharField(max_length=40)
+    kind = models.CharField(max_length=10)  # scrub, trim
+    every = models.CharField(max_length=10)
+    first = models.PositiveSmallIntegerField()
+    last = models.PositiveSmallIntegerField()
+    inside = models.BooleanField(default=False)
+    tried = models.DateTimeField(null=True)  # when the schedule itself last began one
+    held = models.CharField(max_length=120, default="")  # the key of the scrub that the schedule paused
+
+    class Meta:
+        constraints = (models.UniqueConstraint(fields=["pool_key", "kind"], name="one_schedule_each"),)
+
+    def __str__(self) -> str:
+        return f"{self.kind} of {self.pool_key}"
+
+    @property
+    def schedule(self) -> Schedule:
+        values: dict[str, Any] = {"every": self.every, "first": self.first, "last": self.last, "inside": self.inside}
+        return Schedule(**values)

@@ -1,0 +1,84 @@
+"""A layout drawn as its disks: of each, what holds data, what protects it, and what is left. Numbers for an SVG."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from appliance.layout.advice import Candidate, Proposal
+from appliance.layout.choices import rest_of
+from appliance.layout.geometry import parity_of
+
+DISK, GAP, GROUP_GAP, HEIGHT = 14, 3, 9, 44  # in the units of the drawing
+
+
+@dataclass(frozen=True)
+class Part:
+    """A piece of a disk: where it is drawn and what it is for (data, parity, spare, rest, idle)."""
+
+    x: int
+    y: float
+    height: float
+    use: str
+
+
+@dataclass(frozen=True)
+class Picture:
+    width: int
+    parts: tuple[Part, ...]
+    words: str
+
+    height = HEIGHT
+    disk = DISK
+
+
+def shares(proposal: Proposal, disks: list[Candidate], group: tuple[int, ...], at: int) -> Iterator[tuple[str, float]]:
+    """What one disk of a group is used for, as bytes, from the bottom up."""
+    size, layout = disks[at].size, proposal.choice.layout
+    counted = proposal.slice or (size if layout == "stripe" else min(disks[one].size for one in group))
+    parity = 0.0 if layout == "stripe" else counted * parity_of(layout, len(group)) / len(group)
+    rest = rest_of(size, proposal.slice) if proposal.slice else 0
+    yield "data", counted - parity
+    yield "parity", parity
+    yield "rest", rest
+    yield "idle", size - counted - rest
+
+
+def draw(proposal: Proposal, disks: list[Candidate]) -> Picture:
+    """The disks side by side, groups apart, spares last; a larger disk is drawn taller."""
+    scale = HEIGHT / max(disk.size for disk in disks)
+    parts: list[Part] = []
+    sums = dict.fromkeys(("data", "parity", "rest", "idle", "spare"), 0.0)
+    x = 0
+    for group in proposal.groups:
+        for at in group:
+            y = float(HEIGHT)
+            for use, size in shares(proposal, disks, group, at):
+                sums[use] += size
+                if (height := size * scale) >= 0.5:
+                    y -= height
+                    parts.append(Part(x, round(y, 1), round(height, 1), use))
+            x += DISK + GAP
+        x += GROUP_GAP
+    for at in proposal.spares:
+        height = disks[at].size * scale
+        sums["spare"] += disks[at].size
+        parts.append(Part(x, round(HEIGHT - height, 1), round(height, 1), "spare"))
+        x += DISK + GAP
+    width = max(part.x for part in parts) + DISK
+    return Picture(width, tuple(parts), words_of(sums, proposal.raw))
+
+
+USES = {
+    "data": "for data",
+    "parity": "for protection",
+    "rest": "for the second pool",
+    "spare": "spare",
+    "idle": "unused",
+}
+
+
+def words_of(sums: dict[str, float], whole: int) -> str:
+    """The picture for those who do not see it: ``67 % for data, 33 % for protection``."""
+    told = [(round(sums[use] * 100 / whole), words) for use, words in USES.items()]
+    return ", ".join(f"{percent} % {words}" for percent, words in told if percent)

@@ -1,0 +1,235 @@
+"""The tree of a pool as its page shows it: rows with what can be done to each, and what should be done now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from django.urls import reverse
+from django.utils.http import urlencode
+
+from appliance.facts import Facts, Pool, Vdev
+from appliance.words import maker_size, opening, size_text
+from appliance.zfs import states, tree, verdict
+from appliance.zfs.grow import data_groups, gain
+from appliance.zfs.replace import REPLACEABLE
+from appliance.zfs.tree import Place
+from web.bays.models import Replacement
+from web.inventory.present import Box, device_label, homes
+
+KIND_WORDS = {
+    "replacing": ("being replaced", "the old and the new disk, until the new one holds everything"),
+    "spare": ("a spare stands in", "the failed disk and the spare"),
+}
+
+
+@dataclass(frozen=True)
+class Action:
+    """One thing that can be done, as a link to its page."""
+
+    text: str
+    url: str
+    icon: str = "chevron-right"
+    danger: bool = False
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the tree."""
+
+    name: str
+    detail: str
+    state: verdict.Health
+    word: str
+    reads: int
+    writes: int
+    checksums: int
+    key: str
+    actions: tuple[Action, ...]
+    children: tuple[Row, ...]
+    id: str = ""
+
+
+@dataclass(frozen=True)
+class Advice:
+    """One thing to know about the pool now, with the page that does something about it."""
+
+    state: str
+    headline: str
+    text: str = ""
+    link: str = ""
+    link_text: str = ""
+
+
+def act(pool: Pool, guid: int, what: str) -> str:
+    return reverse("vdev_act", args=[str(pool.guid), str(guid), what])
+
+
+def add(pool: Pool, kind: str, guid: int = 0) -> str:
+    query = f"?{urlencode({'vdev': guid})}" if guid else ""
+    return reverse("add_disks", args=[str(pool.guid), kind]) + query
+
+
+def replace_link(pool: Pool, guid: int) -> str:
+    return f"{reverse('replace_disk', args=[str(pool.guid)])}?{urlencode({'vdev': guid})}"
+
+
+def facts_of(box: Box) -> Facts:
+    """The box as operations know it, from what the page has read already."""
+    return Facts(tuple(card.pool for card in box.cards), disks=tuple(bay.disk for bay in box.bays))
+
+
+def rows(pool: Pool, box: Box) -> tuple[Row, ...]:
+    """The pool's groups with all below them."""
+    facts = facts_of(box)
+    found = {bay.key: bay for bay in box.bays}
+    lost = {one.guid: one for one in box.gone}
+
+    def row(place: Place) -> Row:
+        vdev = place.vdev
+        bay = found.get(tree.link_of(vdev)) if place.leaf else None
+        if vdev.children:
+            name, detail = KIND_WORDS.get(vdev.kind, (vdev.name.rsplit("-", 1)[0], f"of {len(vdev.children)}"))
+        elif bay:
+            name = opening(bay.label)
+            detail = " · ".join(filter(None, [bay.disk.model, bay.disk.serial, maker_size(bay.disk.size)]))
+        else:
+            name, detail = tree.label(vdev, facts), ""
+            if vdev.guid in lost and lost[vdev.guid].label:
+                name, detail = f"Bay {lost[vdev.guid].label}", name
+        role = "" if place.role == "normal" or place.above else f"{place.role} · "
+        state, word = verdict.of_device(vdev), verdict.DEVICE_STATE_WORDS.get(vdev.state, vdev.state.lower())
+        if place.leaf and pool.rebuilding and vdev.processed and vdev.state == "ONLINE":
+            state, word = "working", "being rebuilt"
+        if vdev.removing:
+            state, word = "working", "being emptied"
+        return Row(
+            name,
+            role + detail,
+            state,
+            word,
+            vdev.read_errors,
+            vdev.write_errors,
+            vdev.checksum_errors,
+            bay.key if bay else "",
+            tuple(actions(pool, place, facts)),
+            tuple(row(Place(child, (*place.above, vdev))) for child in vdev.children),
+            f"{vdev.guid}-{place.role}",
+        )
+
+    return tuple(row(Place(group)) for group in pool.vdevs)
+
+
+def actions(pool: Pool, place: Place, facts: Facts) -> Iterator[Action]:
+    """What can be done to a vdev. The page behind each says why not, where something speaks against it."""
+    if pool.state == "SUSPENDED":
+        return
+    yield from leaf_actions(pool, place, facts) if place.leaf else group_actions(pool, place)
+    if not place.above:
+        if gain(place.vdev) and place.role == "normal":
+            yield Action("Use the larger disks whole", act(pool, place.vdev.guid, "grow"), "plus")
+        if place.role != "normal" or (len(data_groups(pool)) > 1 and not any(one.kind == "raidz" for one in data_groups(pool))):  # fmt: skip
+            yield Action(f"Take {'it' if place.role == 'normal' else f'the {place.role}'} out", act(pool, place.vdev.guid, "remove"), "trash", danger=True)  # fmt: skip
+
+
+def leaf_actions(pool: Pool, place: Place, facts: Facts) -> Iterator[Action]:
+    vdev, parent = place.vdev, place.parent
+    if place.role in REPLACEABLE:
+        if vdev.state in states.AWAY and not states.surely_gone(vdev, facts):
+            yield Action("Bring it online", act(pool, vdev.guid, "online"), "power")
+        yield Action("Replace this disk", replace_link(pool, vdev.guid), "swap")
+        if parent and vdev.state in states.WORKING:
+            yield Action("Take it offline", act(pool, vdev.guid, "offline"), "power")
+    if parent and parent.kind in {"mirror", "replacing", "spare"}:
+        yield Action(detach_words(place), act(pool, vdev.guid, "detach"), "undo", danger=parent.kind == "mirror")
+    if place.role in REPLACEABLE and (parent is None or parent.kind == "mirror") and len(place.above) < 2:
+        yield Action("Add a copy", add(pool, "copy", vdev.guid), "plus")
+    if states.counts(vdev) or vdev.state == "FAULTED":
+        yield Action("Clear its errors", act(pool, vdev.guid, "clear"), "check")
+
+
+def detach_words(place: Place) -> str:
+    parent = place.parent
+    if parent is None or parent.kind == "mirror":
+        return "Take this copy out"
+    first = parent.children[0].guid == place.vdev.guid
+    if parent.kind == "spare":
+        return "Keep the spare in its place" if first else "Give the spare back"
+    return "Go on without the old disk" if first else "Stop replacing"
+
+
+def group_actions(pool: Pool, place: Place) -> Iterator[Action]:
+    vdev = place.vdev
+    if vdev.kind == "raidz" and not place.above:
+        yield Action("Expand by a disk", add(pool, "expand", vdev.guid), "plus")
+    if vdev.kind == "mirror" and not place.above:
+        yield Action("Add a copy", add(pool, "copy", vdev.guid), "plus")
+
+
+def pool_actions(pool: Pool) -> Iterator[Action]:
+    """What can be added to the pool as a whole."""
+    if pool.state == "SUSPENDED":
+        return
+    yield Action("Add a group of disks", add(pool, "group"), "plus")
+    yield Action("Add a spare", add(pool, "spare"), "plus")
+    yield Action("Add a log", add(pool, "log"), "plus")
+    yield Action("Add a cache", add(pool, "cache"), "plus")
+
+
+# --- what to do now -------------------------------------------------------------------------------------------------
+
+
+def advice(pool: Pool, box: Box) -> list[Advice]:
+    """What should be done about this pool, the most pressing first. One query for replacements, one for the bays."""
+    facts = facts_of(box)
+    known, ports = {bay.key: bay for bay in box.bays}, homes()
+
+    def name(device: Vdev) -> str:
+        return opening(device_label(device, known, ports))
+
+    open_cases = {case.vdev_guid: case for case in Replacement.objects.filter(pool_guid=str(pool.guid), closed=None)}
+    if pool.state == "SUSPENDED":
+        return list(suspended(pool, facts, name))
+    found = []
+    for case in open_cases.values():
+        found.append(Advice("working", f"{opening(case.name)} is being replaced.", "", reverse("replacement", args=[case.pk]), "Go on with the replacement"))  # fmt: skip
+    for place in tree.places(pool):
+        if place.leaf and place.role in REPLACEABLE and str(place.vdev.guid) not in open_cases:
+            found += for_device(pool, place, facts, name)
+    for group in data_groups(pool):
+        if more := gain(group):
+            found.append(Advice("healthy", f"The disks of {tree.group_label(group)} have become larger.", f"{size_text(more)} of them lie unused, before parity.", act(pool, group.guid, "grow"), "Use them whole"))  # fmt: skip
+    return found
+
+
+def suspended(pool: Pool, facts: Facts, name: Callable[[Vdev], str]) -> Iterator[Advice]:
+    away = [device for device in pool.devices() if device.role not in {"spare", "cache"} and states.surely_gone(device, facts)]  # fmt: skip
+    short = any(states.too_few(group, facts) for group in pool.vdevs if group.role not in {"spare", "cache"})
+    if short:
+        said = "; ".join(name(device) for device in away[:4])
+        yield Advice("failed", "Put the missing disks back.", f"Not in the box: {said}. Check cables and power. What was being written waits, and nothing is lost as long as the box stays on.")  # fmt: skip
+    else:
+        yield Advice("failed", f"Enough disks are back for {pool.name} to go on.", "Nothing more is needed than to let ZFS try them again.", act(pool, pool.guid, "clear"), f"Start {pool.name} again")  # fmt: skip
+
+
+def for_device(pool: Pool, place: Place, facts: Facts, name: Callable[[Vdev], str]) -> Iterator[Advice]:
+    vdev, parent = place.vdev, place.parent
+    spare_stands_in = parent is not None and parent.kind == "spare" and parent.children[0].guid == vdev.guid
+    if vdev.state in states.AWAY:
+        word = verdict.DEVICE_WORDS.get(vdev.state, "does not work")
+        if parent and parent.kind == "replacing":
+            new = parent.children[0].guid != vdev.guid
+            if new:
+                yield Advice("failed", f"The new disk {name(vdev)} {word}.", "The old one stays where it is. Stop replacing, then replace it with another.", act(pool, vdev.guid, "detach"), "Stop replacing")  # fmt: skip
+        elif not states.surely_gone(vdev, facts) and vdev.state != "FAULTED":
+            text = "It is in the box again. ZFS uses it again by itself within a minute where it was pulled out; if not, tell it to." if vdev.state != "OFFLINE" else "It is in the box and waits until you want it back."  # fmt: skip
+            yield Advice("attention", f"{name(vdev)} {word}.", text, act(pool, vdev.guid, "online"), "Bring it online")
+            yield Advice("attention", "Or is that disk to go?", "", replace_link(pool, vdev.guid), "Replace it")
+        elif spare_stands_in:
+            yield Advice("attention", f"{name(vdev)} {word}; a spare stands in.", "Put a new disk in its place, and the spare goes back to waiting by itself. Or keep the spare there for good.", replace_link(pool, vdev.guid), "Replace it")  # fmt: skip
+        else:
+            yield Advice("attention", f"{name(vdev)} {word}.", "Put it back, or put another in its place.", replace_link(pool, vdev.guid), "Replace it")  # fmt: skip
+    elif spare_stands_in and parent and not pool.rebuilding:
+        yield Advice("attention", f"{name(vdev)} works again; the spare is not needed any more.", "", act(pool, parent.children[-1].guid, "detach"), "Give the spare back")  # fmt: skip
+    elif states.counts(vdev):
+        yield Advice("attention", f"{name(vdev)} has errors.", states.meaning(vdev), act(pool, vdev.guid, "clear"), "Clear the counts")  # fmt: skip

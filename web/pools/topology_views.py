@@ -1,0 +1,195 @@
+"""Pages that lead to a change of a pool's shape: small acts go to their review at once, others ask for disks first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_GET
+
+from appliance.errors import Reason, Refused
+from appliance.facts import Facts, Pool
+from appliance.operation import Operation
+from appliance.words import size_text
+from appliance.zfs import states, tree
+from appliance.zfs.extras import AddCache, AddLog, AddSpare, RemoveVdev
+from appliance.zfs.grow import AddGroup, ExpandRaidz, GrowGroup, data_groups, layout_of, yields
+from appliance.zfs.pools import LAYOUT_NAMES
+from appliance.zfs.replace import AttachDisk, DetachDisk
+from web.inventory import present, store
+from web.jobs import confirm
+
+ACTS: dict[str, Callable[[str, int], Operation]] = {
+    "offline": lambda pool, vdev: states.OfflineDisk(pool=pool, vdev=vdev),
+    "online": lambda pool, vdev: states.OnlineDisk(pool=pool, vdev=vdev),
+    "detach": lambda pool, vdev: DetachDisk(pool=pool, vdev=vdev),
+    "remove": lambda pool, vdev: RemoveVdev(pool=pool, vdev=vdev),
+    "grow": lambda pool, vdev: GrowGroup(pool=pool, vdev=vdev),
+    "clear": lambda pool, vdev: states.ClearErrors(pool=pool, vdev=vdev),
+}
+
+
+def pool_of(facts: Facts, key: str) -> Pool:
+    """The pool with that guid, or the page that says that there is none."""
+    pool = next((pool for pool in facts.pools if str(pool.guid) == key), None)
+    if pool is None:
+        raise Http404
+    return pool
+
+
+def refused(request: HttpRequest, refusal: Refused, back: str) -> HttpResponse:
+    return render(request, "jobs/refused.html", {"reasons": refusal.reasons, "back": back}, status=409)
+
+
+@require_GET
+def act(request: HttpRequest, key: str, guid: int, what: str) -> HttpResponse:
+    """The review page of a change that needs no further answer. The pool's own guid means all of the pool."""
+    pool = pool_of(store.facts(), key)
+    if what not in ACTS:
+        raise Http404
+    back = reverse("pool", args=[key])
+    try:
+        return confirm.review(request, ACTS[what](pool.name, 0 if guid == pool.guid else guid), back=back)
+    except Refused as refusal:
+        return refused(request, refusal, back)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One way to add disks: how its page asks, and the operation that its answers mean."""
+
+    heading: str
+    lead: str
+    make: Callable[[str, int, tuple[str, ...], HttpRequest], Operation]
+    several: bool = True
+    layouts: bool = False
+    solid_state: bool = False
+
+
+KINDS = {
+    "copy": Kind(
+        "Add a copy",
+        "The new disk holds the same as the others of its group. The pool survives one failed disk more; the space stays as it is.",
+        lambda pool, vdev, disks, _request: AttachDisk(pool=pool, vdev=vdev, disk=disks[0]),
+        several=False,
+    ),
+    "expand": Kind(
+        "Expand the raidz by a disk",
+        "The new disk joins the raidz and adds space. What is there is spread over all disks, which takes as long as reading it all; files stay available.",
+        lambda pool, vdev, disks, _request: ExpandRaidz(pool=pool, vdev=vdev, disk=disks[0]),
+        several=False,
+    ),
+    "group": Kind(
+        "Add a group of disks",
+        "A second group beside the first adds its space at once. A pool is as safe as its weakest group: losing one group loses the pool.",
+        lambda pool, _vdev, disks, request: AddGroup(
+            pool=pool,
+            layout=chosen_layout(request),  # type: ignore[arg-type]  # narrowed by LAYOUT_NAMES
+            disks=disks,
+            less_protection=request.GET.get("less_protection") == "on",
+        ),
+        layouts=True,
+    ),
+    "spare": Kind(
+        "Add a spare",
+        "A spare waits, switched on but unused, and stands in by itself when a disk of this pool fails.",
+        lambda pool, _vdev, disks, _request: AddSpare(pool=pool, disks=disks),
+    ),
+    "log": Kind(
+        "Add a log",
+        "A log makes writes faster that must be safe before they are answered: NFS, databases, virtual machines. Choose two disks, which are mirrored. Windows and Mac shares hardly gain from it.",
+        lambda pool, _vdev, disks, _request: AddLog(pool=pool, disks=disks),
+        solid_state=True,
+    ),
+    "cache": Kind(
+        "Add a cache",
+        "A cache keeps what is read again and again and does not fit into memory. It costs memory for its index, and brings nothing for files that are read once.",
+        lambda pool, _vdev, disks, _request: AddCache(pool=pool, disks=disks),
+        solid_state=True,
+    ),
+}
+
+
+def chosen_layout(request: HttpRequest) -> str:
+    layout = request.GET.get("layout", "")
+    return layout if layout in LAYOUT_NAMES else "stripe"
+
+
+def number(text: str) -> int:
+    """A guid from an address; 0 where it is none."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 20 else 0
+
+
+@require_GET
+def add_disks(request: HttpRequest, key: str, kind: str) -> HttpResponse:
+    """Ask for the disks, then show the review. Answers travel in the address, so nothing happens before the review."""
+    facts = store.facts()
+    pool = pool_of(facts, key)
+    if kind not in KINDS:
+        raise Http404
+    how, vdev = KINDS[kind], number(request.GET.get("vdev", ""))
+    picked = tuple(dict.fromkeys(request.GET.getlist("disks")))
+    here = f"{request.path}?{without_answer(request)}"
+    reasons: tuple[Reason, ...] = ()
+    if "answered" in request.GET:
+        try:
+            if not picked:
+                raise Refused(Reason("Choose a disk.", "disks"))
+            return confirm.review(request, how.make(pool.name, vdev, picked, request), back=here)
+        except Refused as refusal:
+            reasons = refusal.reasons
+    bays = present.box().bays
+    usable = [bay for bay in bays if bay.disk.path and not bay.disk.blocked]
+    if how.solid_state:
+        usable.sort(key=lambda bay: bay.disk.rotational)
+    context = {
+        "how": how,
+        "kind": kind,
+        "pool": pool,
+        "key": key,
+        "vdev": vdev,
+        "usable": usable,
+        "unusable": [bay for bay in bays if bay not in usable],
+        "picked": picked,
+        "reasons": reasons,
+        "asks_agreement": any(reason.field == "less_protection" for reason in reasons) or request.GET.get("less_protection") == "on",
+        "agreed": request.GET.get("less_protection") == "on",
+        "layouts": layouts(pool) if how.layouts else (),
+        "layout": request.GET.get("layout") or usual_layout(pool),
+        "yields": told_yields(pool, vdev) if kind == "expand" else (),
+    }  # fmt: skip
+    return render(request, "pools/add.html", context, status=400 if reasons else 200)
+
+
+def without_answer(request: HttpRequest) -> str:
+    query = request.GET.copy()
+    query.pop("answered", None)
+    return query.urlencode()
+
+
+def usual_layout(pool: Pool) -> str:
+    return next((layout_of(group) for group in data_groups(pool) if layout_of(group) in LAYOUT_NAMES), "mirror")
+
+
+def layouts(pool: Pool) -> list[tuple[str, str]]:
+    """The pool's own layout first: it keeps the pool as safe as it is."""
+    own = usual_layout(pool)
+    words = {"stripe": "One disk alone, without protection", "mirror": "Mirror: each disk holds the same"}
+    rest = [layout for layout in ("mirror", "raidz1", "raidz2", "raidz3", "stripe") if layout != own]
+    return [(layout, words.get(layout, LAYOUT_NAMES[layout]) + (", as the pool has now" if layout == own else "")) for layout in (own, *rest)]  # fmt: skip
+
+
+def told_yields(pool: Pool, vdev: int) -> list[tuple[str, str]]:
+    """What an expansion brings, said before a disk is chosen."""
+    place = tree.find(pool, vdev)
+    if place is None or place.vdev.kind != "raidz":
+        return []
+    before, shown, afresh = yields(place.vdev)
+    return [
+        ("Space for files now", f"about {size_text(before)}"),
+        ("With one disk more", f"about {size_text(shown)}"),
+        ("For files written afterwards", f"as if it held {size_text(afresh)}, because they need less parity"),
+    ]

@@ -1,0 +1,67 @@
+"""Long work of the kernel as rows: how far it is and how long it will take, whoever started it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable
+
+from django.utils import timezone
+
+from appliance.facts import LongWork, Pool
+from appliance.zfs import activities
+from appliance.zfs.pace import Pace, Sample
+from web.inventory.models import Activity
+
+
+def follow(pools: Iterable[Pool]) -> bool:
+    """Make the rows say what the pools' statistics say; whether any row says something new."""
+    known = {row.key: row for row in Activity.objects.all()}
+    seen: set[str] = set()
+    changed = False
+    for pool in pools:
+        for work in pool.work:
+            key = activities.key(pool, work)
+            seen.add(key)
+            changed = record(key, pool, work, known.get(key)) or changed
+    gone = set(known) - seen
+    Activity.objects.filter(key__in=gone).delete()
+    return changed or bool(gone)
+
+
+def record(key: str, pool: Pool, work: LongWork, before: Activity | None) -> bool:
+    """Write one row; whether a person would see a difference."""
+    pace = pace_of(before).seen(Sample(time.monotonic(), work.done, work.looked), running=work.state == "running")
+    left = pace.left(work.done, work.total)
+    now = {
+        "pool": pool.name,
+        "state": work.state,
+        "percent": work.percent,
+        "started": began(work, before),
+        "ended": work.ended,
+        "rate": pace.rate,
+        "left": left,
+        "phrase": activities.phrase(work, left=left, standing=pace.standing) if work.under_way else "",
+        "subject": work.subject[:255],
+        "done": work.done,
+        "total": work.total,
+        "settled": bool(before and not work.under_way and (before.state, before.ended) == (work.state, work.ended)),
+    }
+    if before and not work.under_way and all(getattr(before, name) == value for name, value in now.items()):
+        return False
+    kept = json.dumps([[sample.at, sample.done, sample.looked] for sample in pace.samples])
+    fixed = {"pool_key": str(pool.guid), "kind": work.kind, "seen": timezone.now(), "samples": kept}
+    Activity.objects.update_or_create(key=key, defaults={**now, **fixed})
+    shown = ("pool", "state", "percent", "phrase", "ended", "subject")
+    return before is None or any(getattr(before, name) != now[name] for name in shown)
+
+
+def began(work: LongWork, before: Activity | None) -> object:
+    """When it began. Of what ends without a known beginning, or is held and goes on, what was seen is remembered."""
+    if work.kind in activities.KNOWN_BY_THEIR_END and before and before.under_way and before.started:
+        return before.started
+    return work.started or (before.started if before and before.ended == work.ended else None)
+
+
+def pace_of(before: Activity | None) -> Pace:
+    return Pace(tuple(Sample(*found) for found in json.loads(before.samples))) if before else Pace()

@@ -1,0 +1,87 @@
+"""Begin what is due: scrubs and trims by their schedules. What to do is decided by ``appliance/schedules.py``."""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from django.utils import timezone
+
+from appliance import schedules
+from appliance.errors import Refused
+from appliance.facts import Facts, Pool
+from appliance.operation import Operation
+from appliance.zfs import activities
+from appliance.zfs.scrubs import PauseScrub, StartScrub, work_of
+from appliance.zfs.trims import StartTrim
+from web.inventory import store
+from web.inventory.models import Source
+from web.jobs import confirm
+from web.jobs.models import Job
+from web.pools import care
+
+log = logging.getLogger(__name__)
+SECONDS_BETWEEN_LOOKS = 60.0
+# After a start the box's clock may still be wrong, and people want their files first.
+SECONDS_TO_SETTLE = 300.0
+BY = "the schedule"
+KINDS_OF_JOBS = ("StartScrub", "PauseScrub", "StartTrim")
+_last = [-SECONDS_BETWEEN_LOOKS]
+
+
+def due() -> bool:
+    """Whether it is time to look; the clock is the one that counts from the box's start."""
+    now = time.monotonic()
+    if now < SECONDS_TO_SETTLE or now - _last[0] < SECONDS_BETWEEN_LOOKS:
+        return False
+    _last[0] = now
+    return True
+
+
+def look() -> list[Job]:
+    """Do what is due now; the jobs that were begun."""
+    if not Source.objects.filter(name="pools", error="").exclude(checked=None).exists():
+        return []
+    if Job.objects.filter(state__in=Job.OPEN, kind__in=KINDS_OF_JOBS).exists():
+        return []
+    facts, now, zone = store.facts(), timezone.now(), schedules.box_zone()
+    begun = []
+    for kind in care.KINDS:
+        standing = {found.key: (pool, found) for pool, found, _row in care.cares(facts, kind, now)}
+        acts = schedules.decide(
+            [found for _pool, found in standing.values()], now, zone, busy=kind == "scrub" and rebuilding(facts)
+        )
+        for act in acts:
+            job = do(act, kind, standing[act.key][0], facts)
+            if job:
+                begun.append(job)
+    return begun
+
+
+def rebuilding(facts: Facts) -> bool:
+    """Whether some pool is being rebuilt: no time for the disks of this box to do more than they must."""
+    return any(work.kind == "resilver" and work.state == "running" for pool in facts.pools for work in pool.work)
+
+
+def do(act: schedules.Act, kind: str, pool: Pool, facts: Facts) -> Job | None:
+    """Make the job of one act, and remember in the schedule's row that it was the schedule."""
+    operation: Operation
+    work = work_of(pool, kind)
+    if kind == "trim":
+        if act.what != "start":
+            return None
+        operation = StartTrim.of(pool)
+    elif act.what == "pause":
+        operation = PauseScrub(pool=pool.name)
+    else:
+        operation = StartScrub.of(pool)
+    row = care.row_for(pool, kind, facts)
+    if act.what == "start":
+        row.tried = timezone.now()
+    row.held = activities.key(pool, work) if act.what == "pause" and work else ""
+    row.save()
+    try:
+        return confirm.start(operation, user=BY)
+    except Refused as refusal:
+        log.warning("the schedule could not %s the %s of %s: %s", act.what, kind, pool.name, refusal)
+        return None
