@@ -138,13 +138,14 @@ def command_step(
     undo: str = "",
     secret_on_stdin: str = "",
     timeout: float = 300,
+    run: Callable[..., command.Result] | None = None,
 ) -> Step:
     """A step that is one command. ``secret_on_stdin`` is a format such as ``{}\\n`` for the job's secret."""
     words = tuple(argv)
 
     def act(work: Work) -> None:
         given = secret_on_stdin.replace("{}", work.secret()) if secret_on_stdin else None
-        result = command.run(words, timeout=timeout, given=given)
+        result = (run or command.run)(words, timeout=timeout, given=given)
         for line in (result.stdout + result.stderr).splitlines():
             work.note(line)
 

@@ -8,7 +8,7 @@ from appliance.errors import Reason
 from appliance.facts import Facts, Pool, Vdev
 from appliance.operation import Plan, command_step
 from appliance.words import disk_label, size_text
-from appliance.zfs import tree
+from appliance.zfs import fresh, tree
 from appliance.zfs.change import PoolChange, ashift_option, sector_warning
 from appliance.zfs.grow import data_groups, usual_ashift
 
@@ -51,7 +51,7 @@ class AddSpare(ExtraDisks, frozen=True, kw_only=True, forbid_unknown_fields=True
         names = ", ".join(disk_label(disk) for disk in self.chosen(facts))
         return self.with_disks(
             facts,
-            command_step("add", f"Let {names} wait as a spare", ["zpool", "add", *ashift_option(usual_ashift(facts.pool(self.pool))), "--", self.pool, "spare", *self.disks], touches=self.disks),
+            command_step("add", f"Let {names} wait as a spare", ["zpool", "add", *ashift_option(usual_ashift(facts.pool(self.pool))), "--", self.pool, "spare", *self.disks], touches=self.disks, run=fresh.run),
             summary=f"{names} waits, switched on but unused, and stands in by itself when a disk of {self.pool} fails. It adds no space.",
             warnings=self.warnings(facts),
             undo="A spare that waits can be taken out at any time.",
@@ -93,7 +93,7 @@ class AddLog(ExtraDisks, frozen=True, kw_only=True, forbid_unknown_fields=True):
         mirror = ["mirror"] if len(self.disks) > 1 else []
         return self.with_disks(
             facts,
-            command_step("add", f"Add the log{', mirrored' if mirror else ''}", ["zpool", "add", *ashift_option(ashift), "--", self.pool, "log", *mirror, *self.disks], touches=self.disks),
+            command_step("add", f"Add the log{', mirrored' if mirror else ''}", ["zpool", "add", *ashift_option(ashift), "--", self.pool, "log", *mirror, *self.disks], touches=self.disks, run=fresh.run),
             summary=f"{self.pool} first writes to the log what a client wants to be safe at once (NFS, databases, virtual machines). Windows and Mac shares and plain copying hardly use it.",
             warnings=self.warnings(facts, ashift),
             undo="The log can be taken out at any time; nothing is lost by it.",
@@ -124,7 +124,7 @@ class AddCache(ExtraDisks, frozen=True, kw_only=True, forbid_unknown_fields=True
         names = ", ".join(disk_label(disk) for disk in disks)
         return self.with_disks(
             facts,
-            command_step("add", f"Add {names} as a cache", ["zpool", "add", "--", self.pool, "cache", *self.disks], touches=self.disks),
+            command_step("add", f"Add {names} as a cache", ["zpool", "add", "--", self.pool, "cache", *self.disks], touches=self.disks, run=fresh.run),
             summary=f"{self.pool} keeps on {names} what falls out of memory, to read it from there the next time. Nothing of it is needed: the cache can fail or be taken out at any time.",
             warnings=self.warnings(facts),
             undo="The cache can be taken out at any time; nothing is lost by it.",

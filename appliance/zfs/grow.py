@@ -10,7 +10,7 @@ from appliance.facts import Facts, Pool, Vdev
 from appliance.layout.geometry import LEAST_DISKS, parity_of, usable_bytes
 from appliance.operation import Plan, command_step
 from appliance.words import disk_label, size_text
-from appliance.zfs import tree
+from appliance.zfs import fresh, tree
 from appliance.zfs.beside import FUZZ
 from appliance.zfs.change import PoolChange, ashift_option, sector_warning
 from appliance.zfs.pools import LAYOUT_NAMES, MOST_DISKS, survival
@@ -110,7 +110,7 @@ class AddGroup(PoolChange, frozen=True, kw_only=True, forbid_unknown_fields=True
         )
         return self.with_disks(
             facts,
-            command_step("add", f"Add {named}", argv, touches=self.disks, timeout=600),
+            command_step("add", f"Add {named}", argv, touches=self.disks, run=fresh.run, timeout=600),
             summary=f"{self.pool} gets {named}, about {size_text(usable_bytes(self.layout, [sizes], ashift))} more for files.",
             warnings=self.warnings(facts, pool, ashift),
             undo=self.way_back(pool),
@@ -186,6 +186,7 @@ class ExpandRaidz(PoolChange, frozen=True, kw_only=True, forbid_unknown_fields=T
                 f"Add {into} to the {name}",
                 ["zpool", "attach", *ashift_option(group.ashift), "--", self.pool, group.name, self.disk],
                 touches=[self.disk],
+                run=fresh.run,
                 timeout=600,
             ),
             summary=f"The {name} of {width(group)} disks becomes one of {width(group) + 1}. It survives as many failed disks as before, and files stay available.",

@@ -17,7 +17,7 @@ from appliance.layout.choices import NOTABLY_UNEQUAL, SLACK, rest_of
 from appliance.layout.geometry import LEAST_DISKS, MIB, PARTITION_MARGIN, parity_of, usable_bytes
 from appliance.operation import Loss, Operation, Plan, Step, Work
 from appliance.words import disk_label, size_text
-from appliance.zfs import beside, status
+from appliance.zfs import beside, fresh, status
 from appliance.zfs.beside import FUZZ, MOST_LOGS
 
 Layout = Literal["stripe", "mirror", "raidz1", "raidz2", "raidz3"]
@@ -289,7 +289,7 @@ class CreatePool(Operation, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             given = f"{secret(work)}\n" if self.encrypted else None
             if self.key_file and given:
                 names.key_digits(given.removesuffix("\n"))
-            result = command.run(argv, timeout=600, given=given)
+            result = fresh.run(argv, timeout=600, given=given)
             for line in (result.stdout + result.stderr).splitlines():
                 work.note(line)
 

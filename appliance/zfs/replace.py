@@ -8,7 +8,7 @@ from appliance.errors import Reason
 from appliance.facts import Facts, Vdev
 from appliance.operation import Plan, command_step
 from appliance.words import disk_label
-from appliance.zfs import tree
+from appliance.zfs import fresh, tree
 from appliance.zfs.change import PoolChange, ashift_option, sector_warning
 from appliance.zfs.tree import Place
 
@@ -57,6 +57,7 @@ class ReplaceDisk(PoolChange, frozen=True, kw_only=True, forbid_unknown_fields=T
             f"Put {into} in the place of {old}",
             ["zpool", "replace", *ashift_option(place.group.ashift), "--", self.pool, str(self.vdev), self.disk],
             touches=[self.disk],
+            run=fresh.run,
             undo="Take the new disk out again while it is being rebuilt; the old one stays.",
         )
         return self.with_disks(
@@ -140,6 +141,7 @@ class AttachDisk(PoolChange, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             f"Make {into} a copy of {tree.label(place.vdev, facts)}",
             ["zpool", "attach", *ashift_option(place.group.ashift), "--", self.pool, str(place.vdev.guid), self.disk],
             touches=[self.disk],
+            run=fresh.run,
             undo="Take the copy out again.",
         )
         return self.with_disks(

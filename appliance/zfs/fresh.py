@@ -1,0 +1,28 @@
+"""Commands that take freshly erased disks into a pool.
+
+When the last writer closes a disk, udev has the kernel read its partition table again, and for that instant the
+partition that ``zpool`` has just made is away. ZFS waits a second for it (``zfs_vdev_open_timeout_ms``); a slow box needs
+longer. Such a failure comes from opening the disks, before anything was written to them (``spa_vdev_add``,
+``spa_create``: the vdevs are opened first), so trying again is safe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from appliance import command
+
+AWAY = "one or more devices is currently unavailable"
+TIMES = 3
+
+
+def run(argv: Sequence[str], *, timeout: float, given: str | bytes | None = None) -> command.Result:
+    """Run it, and again where a disk was away for a moment. Raises what ``command.run`` raises."""
+    for _again in range(TIMES - 1):
+        try:
+            return command.run(argv, timeout=timeout, given=given)
+        except command.CommandFailed as failed:
+            if AWAY not in failed.said:
+                raise
+            command.run(["udevadm", "settle", "--timeout=20"], timeout=30, accept=(0, 1))
+    return command.run(argv, timeout=timeout, given=given)
