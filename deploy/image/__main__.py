@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 import shutil
 import signal
@@ -12,11 +13,11 @@ import time
 from pathlib import Path
 
 from deploy.image import build, states
-from deploy.image.build import CACHE, say
-from deploy.image.machine import Machine
+from deploy.image.build import say
+from deploy.image.machine import RUN, Machine
 
 DEMO_PORTS = {"ssh": 8022, "http": 8080, "https": 8443, "smb": 8445, "nfs": 8049}
-DEMO = CACHE / "demo"
+DEMO = RUN / os.environ.get("LARDER_DEMO", "demo")
 
 
 def demo() -> None:
@@ -25,7 +26,7 @@ def demo() -> None:
     layer = build.system()
     refresh_root(layer)
     say("Starting the appliance. It needs about a minute.")
-    appliance = states.cold("demo", layer, folder=DEMO, ports=DEMO_PORTS)
+    appliance = states.cold(DEMO.name, layer, folder=DEMO, ports=DEMO_PORTS)
     # Ctrl-C goes to every process of the terminal; QEMU stands in a session of its own and is asked to power off.
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     try:
