@@ -129,3 +129,13 @@ def disk_paths(appliance: Machine, *bays: int) -> list[str]:
         f"/dev/disk/by-id/ata-{disk.model.replace(' ', '_')}_{disk.serial}"
         for disk in (appliance.disks[bay - 1] for bay in bays)
     ]
+
+
+def blank(appliance: Machine, *disks: str) -> None:
+    """Nothing is left on these disks, and the system has seen it: whoever still reads a partition is waited for."""
+    for disk in disks:
+        appliance.shell(f"for path in {disk}-part* {disk}; do [ ! -e $path ] || wipefs -aqf $path; done")
+        wait_for(
+            f"{disk} to be let go of", lambda disk=disk: not appliance.run("blockdev", "--rereadpt", disk), timeout=60
+        )
+    appliance.run("udevadm", "settle")

@@ -21,6 +21,7 @@ from typing import Literal
 import msgspec
 
 from appliance import command, names
+from appliance.disks.partitions import look_anew
 from appliance.disks.smart import section
 from appliance.errors import Bug, Failed, Reason
 from appliance.facts import Disk, Facts
@@ -130,7 +131,7 @@ class WipeDisk(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True)
             for start, end in ((0, min(ENDS, size)), (max(size - ENDS, 0), size)):
                 for _done in target.zero(start, end):
                     pass
-        settle(self.disk)
+        look_anew([self.disk])
         work.note("The tables at both ends are cleared")
 
     def zero(self, work: Work) -> None:
@@ -144,7 +145,7 @@ class WipeDisk(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True)
                     work.progress(done * 100 // target.size, said(done, target.size, now - began))
             for offset in target.bad:
                 work.note(f"The sector at byte {offset} could not be written")
-        settle(self.disk)
+        look_anew([self.disk])
         if target.bad:
             raise Failed(f"{len(target.bad)} sectors could not be written even once. Do not use this disk again")
         work.note("Every sector was written")
@@ -275,13 +276,6 @@ def device_size(handle: int) -> int:
         raise Bug("only a disk is erased")
     size: int = struct.unpack("Q", fcntl.ioctl(handle, BLKGETSIZE64, b"\0" * 8))[0]
     return size
-
-
-def settle(path: str) -> None:
-    """Have the system look at the disk anew."""
-    command.run(["blockdev", "--rereadpt", path], timeout=60, accept=range(256))
-    command.run(["udevadm", "trigger", "--action=change", path], timeout=30, accept=range(256))
-    command.run(["udevadm", "settle", "--timeout=20"], timeout=30, accept=(0, 1))
 
 
 def counts_said(path: str) -> str:

@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 
 from appliance import command, names, places
-from appliance.disks.partitions import Cut, partition_step, there
+from appliance.disks.partitions import Cut, look_anew, partition_step, there
 from appliance.errors import Failed, Reason
 from appliance.facts import Disk, Facts, Pool
 from appliance.layout.choices import NOTABLY_UNEQUAL, SLACK, rest_of
@@ -399,7 +399,7 @@ def erase_step(disks: Iterable[Disk]) -> Step:
             command.run(["zpool", "labelclear", "-f", path], timeout=60, accept=range(256))
             command.run(argv, timeout=60)
             work.note(f"Erased the signatures on {path}")
-        command.run(["udevadm", "settle", "--timeout=20"], timeout=30, accept=(0, 1))
+        look_anew(sorted({disk.path for disk, _path in targets}))
 
     shown = "\n".join(" ".join(argv) for argv in commands)
     return Step("erase", "Erase what the chosen disks hold", shown, act, tuple(path for _disk, path in targets))

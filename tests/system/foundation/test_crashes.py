@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tests.system.crash import no_lock_left, struck, watching
-from tests.visitor import Visitor, disk_paths
+from tests.visitor import Visitor, blank, disk_paths
 
 STEPS = ("erase", "create", "verify")
 POINTS = [
@@ -22,8 +22,7 @@ def old_data(appliance, visitor) -> list[str]:
     """Three disks, the first of which holds something; no pool."""
     appliance.run("zpool", "destroy", "-f", "tank", check=False)
     disks = disk_paths(appliance, 1, 2, 3)
-    for disk in disks:
-        appliance.run("wipefs", "-a", "-f", disk)
+    blank(appliance, *disks)
     visitor.wait_until("/disks/", "WD-WCAZA0000001", without=("old-photos", "tank"))
     appliance.run("mkswap", "-q", "-L", "old-photos", disks[0])
     appliance.run("udevadm", "settle")
