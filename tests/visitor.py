@@ -135,7 +135,9 @@ def blank(appliance: Machine, *disks: str) -> None:
     """Nothing is left on these disks, and the system has seen it: whoever still reads a partition is waited for."""
     for disk in disks:
         appliance.shell(f"for path in {disk}-part* {disk}; do [ ! -e $path ] || wipefs -aqf $path; done")
-        wait_for(
-            f"{disk} to be let go of", lambda disk=disk: not appliance.run("blockdev", "--rereadpt", disk), timeout=60
-        )
+
+    def let_go() -> bool:
+        return all(appliance.run("blockdev", "--rereadpt", disk) == "" for disk in disks)
+
+    wait_for("every old partition to be let go of", let_go, timeout=60)
     appliance.run("udevadm", "settle")

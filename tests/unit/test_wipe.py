@@ -211,7 +211,8 @@ def test_a_whole_wipe_tells_its_end_and_has_the_system_look_again(own_disk, comm
     work = Working()
     erase("full").zero(work)
     assert work.notes == ["Every sector was written"]
-    assert commands.tools == ["blockdev", "udevadm", "udevadm"]
+    assert "blockdev" in commands.tools
+    assert commands.tools[-1] == "udevadm"
 
 
 def test_sectors_that_never_took_a_write_fail_the_job(own_disk, commands, monkeypatch):
