@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from appliance import command
+from appliance.disks import udev
 from appliance.errors import Failed
 from appliance.facts import Disk
 from appliance.layout.geometry import MIB
@@ -80,7 +81,7 @@ def wait_for(cut: Cut) -> None:
     """
     seen = 0
     for _ in range(LOOKS):
-        command.run(["udevadm", "settle", "--timeout=20"], timeout=30, accept=(0, 1))
+        udev.settle()
         seen = seen + 1 if there(cut) else 0
         if seen == 2:
             return
