@@ -172,6 +172,9 @@ class DetachDisk(PoolChange, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         place = self.place(facts)
         if refused or place is None:
             return
+        if place.role == "spare" and place.vdev.state == "AVAIL":
+            yield Reason("That spare waits again already. Nothing is left to do.", "vdev")
+            return
         if not place.leaf or place.parent is None or place.parent.kind not in {"mirror", "replacing", "spare"}:
             yield Reason("Only a copy can be taken out: a disk of a mirror, or a spare that stands in. Replace this one instead.", "vdev")  # fmt: skip
             return

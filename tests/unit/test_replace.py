@@ -187,6 +187,11 @@ def test_a_spare_goes_back_or_stays_for_good():
     assert "ends with the other disk" in checked_plan(take_out(105), shapes.facts(shapes.replacing("ONLINE"))).summary
 
 
+def test_a_spare_that_went_back_meanwhile_is_not_taken_out_again():
+    waiting = shapes.pool(shapes.group("mirror-0", shapes.leaf(1), shapes.leaf(2)), shapes.leaf(5, "AVAIL", role="spare"))  # fmt: skip
+    assert "waits again already" in reasons(take_out(105), shapes.facts(waiting))
+
+
 def test_the_probe_of_taking_out():
     assert not take_out(105).happened("detach", shapes.facts(shapes.spared("ONLINE")))
     waiting = shapes.pool(shapes.group("mirror-0", shapes.leaf(1), shapes.leaf(2)), shapes.leaf(5, "AVAIL", role="spare"))  # fmt: skip
