@@ -10,7 +10,7 @@ from appliance.operations import decode_operation
 from appliance.zfs import status
 from appliance.zfs.replace import AttachDisk, DetachDisk, ReplaceDisk
 from tests.unit import shapes
-from tests.unit.made import OLD, disk, path_of
+from tests.unit.made import OLD, disk, path_of, recorded_pool
 from tests.unit.test_pools import Working
 
 
@@ -178,6 +178,21 @@ def test_the_disk_that_others_are_rebuilt_from_stays():
     pool = shapes.pool(shapes.group("mirror-0", shapes.leaf(1), shapes.leaf(2, processed=5)), scan=shapes.RESILVER)
     assert "still being rebuilt from it" in reasons(take_out(101), shapes.facts(pool))
     assert reasons(take_out(102), shapes.facts(pool)) == ""
+
+
+def test_a_replacement_that_failed_can_be_stopped_while_the_old_disk_is_gone():
+    assert reasons(take_out(105), shapes.facts(shapes.replacing("REMOVED", "FAULTED"))) == ""
+    alone = shapes.pool(shapes.group("replacing-0", shapes.leaf(1, "REMOVED"), shapes.leaf(5), guid=61))
+    assert "last good copy" in reasons(take_out(105), shapes.facts(alone))
+
+
+@pytest.mark.parametrize("name", ["spare-rebuilding", "spare-in-use"])
+def test_a_recorded_spare_can_go_back_while_its_disk_is_offline_because_another_copy_works(name):
+    pool = recorded_pool(f"zpool-status-{name}-2.3.9.json")
+    first, standing = pool.vdevs[0].children
+    facts = shapes.facts(pool)
+    assert reasons(DetachDisk(pool="full", vdev=standing.children[1].guid), facts) == ""
+    assert bool(reasons(DetachDisk(pool="full", vdev=first.guid), facts)) is pool.rebuilding
 
 
 def test_a_spare_goes_back_or_stays_for_good():
