@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from appliance import places
+from appliance import locks, places
 from appliance.names import job_id
 
 KEPT = 2000
@@ -89,14 +89,7 @@ def file_of(job: str) -> Path:
 
 def alive(job: str) -> bool:
     """Whether the process that writes the journal lives."""
-    handle = os.open(file_of(job), os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(handle)
-    return False
+    return locks.taken(file_of(job))
 
 
 def lines(job: str) -> Iterator[dict[str, Any]]:

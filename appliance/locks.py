@@ -8,6 +8,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 from appliance import places
 
@@ -38,12 +39,16 @@ def held(names: Iterable[str], waiting: Callable[[str], None]) -> Iterator[None]
 
 def any_held() -> bool:
     """Whether some job holds a lock now."""
-    for path in places.LOCKS.glob("*"):
-        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        finally:
-            os.close(handle)
+    return any(map(taken, places.LOCKS.glob("*")))
+
+
+def taken(path: Path) -> bool:
+    """Whether some process holds the lock on that file now. Raises OSError where it cannot be opened."""
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(handle)
     return False

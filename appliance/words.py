@@ -47,6 +47,19 @@ def duration(seconds: int) -> str:
     return f"{hours} h {minutes} min" if minutes else f"{hours} h"
 
 
+def rounded(seconds: int) -> int:
+    """A time left as exact as it can be meant: whole minutes, then 5 and 30 minutes, then hours; never too short."""
+    for below, step in ((3600, 60), (6 * 3600, 300), (48 * 3600, 1800)):
+        if seconds < below:
+            return -(-seconds // step) * step
+    return -(-seconds // 3600) * 3600
+
+
+def time_left(seconds: int) -> str:
+    """``about 3 h 10 min left``, as exact as it can be meant."""
+    return "less than a minute left" if seconds < 60 else f"about {duration(rounded(seconds))} left"
+
+
 def opening(text: str) -> str:
     """A text that begins a sentence: ``bay 3 (WDC …)`` is ``Bay 3 (WDC …)``; names within stay as they are."""
     return text[:1].upper() + text[1:]

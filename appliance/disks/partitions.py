@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from appliance import command
+from appliance.disks import udev
 from appliance.errors import Failed
 from appliance.facts import Disk
 from appliance.layout.geometry import MIB
@@ -73,27 +74,6 @@ def partition_step(cuts: Sequence[Cut], labels: Sequence[str]) -> Step:
     )
 
 
-def look_anew(disks: Sequence[str]) -> None:
-    """Have the system forget partitions and signatures that are no longer on these disks; by-id paths.
-
-    Whoever has an old partition open at that moment, udev itself most of all, keeps the kernel from letting go of it.
-    """
-    waiting = list(disks)
-    for _ in range(LOOKS):
-        command.run(["udevadm", "settle", "--timeout=20"], timeout=30, accept=(0, 1))
-        waiting = [
-            disk
-            for disk in waiting
-            if command.run(["blockdev", "--rereadpt", disk], timeout=60, accept=range(256)).status
-        ]
-        if not waiting:
-            break
-        time.sleep(SECONDS_BETWEEN_LOOKS)
-    for disk in disks:
-        command.run(["udevadm", "trigger", "--action=change", disk], timeout=30, accept=range(256))
-    command.run(["udevadm", "settle", "--timeout=20"], timeout=30, accept=(0, 1))
-
-
 def wait_for(cut: Cut) -> None:
     """Return when udev has the partitions under their names, and still has them once it is idle. Raises Failed.
 
@@ -101,7 +81,7 @@ def wait_for(cut: Cut) -> None:
     """
     seen = 0
     for _ in range(LOOKS):
-        command.run(["udevadm", "settle", "--timeout=20"], timeout=30, accept=(0, 1))
+        udev.settle()
         seen = seen + 1 if there(cut) else 0
         if seen == 2:
             return

@@ -21,13 +21,13 @@ from typing import Literal
 import msgspec
 
 from appliance import command, names
-from appliance.disks.partitions import look_anew
+from appliance.disks.erase import erase_step
 from appliance.disks.smart import section
+from appliance.disks.udev import look_anew
 from appliance.errors import Bug, Failed, Reason
 from appliance.facts import Disk, Facts
 from appliance.operation import Loss, Operation, Plan, Step, Work
-from appliance.words import disk_label, maker_size
-from appliance.zfs.pools import erase_step
+from appliance.words import disk_label, maker_size, time_left
 
 MIB = 2**20
 BLOCK = 4 * MIB  # one write; a multiple of every sector size
@@ -175,11 +175,7 @@ def said(done: int, size: int, seconds: float) -> str:
     words = f"{maker_size(done)} of {maker_size(size)} written"
     if seconds < 10 or done < 64 * MIB:
         return f"{words}, estimating the time left"
-    minutes = round((size - done) / (done / seconds) / 60)
-    if minutes < 1:
-        return f"{words}, less than a minute left"
-    hours, rest = divmod(minutes, 60)
-    return f"{words}, about {f'{hours} h ' if hours else ''}{rest} min left"
+    return f"{words}, {time_left(round((size - done) * seconds / done))}"
 
 
 class Target:

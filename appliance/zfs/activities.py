@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from appliance.facts import LongWork, Pool
-from appliance.words import duration, size_text
-from appliance.zfs.pace import STANDING, rounded
+from appliance.words import duration, size_text, time_left
+from appliance.zfs.pace import STANDING
 
 TITLES = {
     "scrub": "Checking {pool} (scrub)",
@@ -27,6 +27,8 @@ ENDED = {
 }
 # Where ZFS keeps no beginning of what has ended, the end tells one run from the next.
 KNOWN_BY_THEIR_END = {"trim", "initialize"}
+# How ZFS names what is damaged of its own, among the damaged files (zpool_obj_to_path).
+OWN_RECORDS = "<metadata>:"
 
 
 def title(kind: str, pool: str) -> str:
@@ -61,7 +63,7 @@ def phrase(work: LongWork, *, left: int | None, standing: int) -> str:
         return f"no progress for {duration(standing)}"
     if left is None:
         return "estimating the time left"
-    return "less than a minute left" if left < 60 else f"about {duration(rounded(left))} left"
+    return time_left(left)
 
 
 @dataclass(frozen=True)
@@ -152,9 +154,13 @@ class Report:
     def harm(self) -> str:
         if self.kind in KNOWN_BY_THEIR_END:
             return f"{many(self.errors, 'request')} failed."
-        if self.damaged:
-            return f"{many(self.damaged, 'file')} could not be repaired and should be restored from a snapshot or another copy."
-        return f"{many(self.errors, 'error')} could not be repaired."
+        own = sum(name.startswith(OWN_RECORDS) for name in self.files)
+        said = []
+        if self.damaged > own:
+            said.append(f"{many(self.damaged - own, 'file')} could not be repaired and should be restored from a snapshot or another copy.")  # fmt: skip
+        if own:
+            said.append(f"{many(own, 'record')} of the pool itself could not be repaired either. If the next check finds them again, copy everything to another pool and make this one anew.")  # fmt: skip
+        return " ".join(said) or f"{many(self.errors, 'error')} could not be repaired."
 
 
 def many(count: int, what: str) -> str:

@@ -35,14 +35,24 @@ def check_spare(disk: Disk, needed: int) -> Iterator[Reason]:
         )
 
 
+def log_warnings(disks: Sequence[Disk]) -> Iterator[str]:
+    """What speaks against these disks as a log."""
+    if len(disks) == 1:
+        yield "The log is on a single disk. If it dies in a power cut, the last seconds of what programs waited for are lost. Two disks as a mirror prevent that."
+    if any(disk.rotational for disk in disks):
+        yield "A hard disk as log is no faster than the pool itself. Choose a solid-state disk, or leave the log out."
+
+
+def cache_warnings(disks: Sequence[Disk]) -> Iterator[str]:
+    """What speaks against these disks as a cache."""
+    if any(disk.rotational for disk in disks):
+        yield "A hard disk as cache is no faster than the pool itself. Choose a solid-state disk, or leave the cache out."
+
+
 def warnings(logs: Sequence[Disk], cache: Sequence[Disk]) -> Iterator[str]:
     """What to know about them before they are there."""
-    if len(logs) == 1:
-        yield "The log is on a single disk. If it dies in a power cut, the last seconds of what programs waited for are lost. Two disks as a mirror prevent that."
-    if any(disk.rotational for disk in logs):
-        yield "A hard disk as log is no faster than the pool itself. Choose a solid-state disk, or leave the log out."
-    if any(disk.rotational for disk in cache):
-        yield "A hard disk as cache is no faster than the pool itself. Choose a solid-state disk, or leave the cache out."
+    yield from log_warnings(logs)
+    yield from cache_warnings(cache)
     if cache:
         size = sum(disk.size for disk in cache)
         yield f"The cache's index takes memory: about {size_text(index_memory(size))} when its {size_text(size)} are full of large files, and more with small ones. It may fail without loss."

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from appliance import names
+from appliance.disks.erase import erase_step
 from appliance.errors import Failed, Reason
 from appliance.facts import Disk, Facts, Pool
 from appliance.operation import Loss, Operation, Plan, Step, Work
 from appliance.words import disk_label, size_text
 from appliance.zfs import status, tree
-from appliance.zfs.pools import erase_step
 from appliance.zfs.tree import Place
 
 LARGEST_GUID = 2**64

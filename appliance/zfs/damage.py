@@ -13,7 +13,10 @@ LONGEST = 1000
 
 
 def from_json(found: Mapping[str, Any], pool: str) -> dict[str, object]:
-    """``count`` of damaged things, and the names of the first; hostile text."""
+    """``count`` of damaged things, and the names of the first; hostile text.
+
+    The pool's own records are named too, as ``<metadata>:<0x47>`` (zpool_obj_to_path); a file's name begins otherwise.
+    """
     raw = (found.get("pools") or {}).get(pool) or {}
     listed = raw.get("errlist") or []
     files = list(dict.fromkeys(str(name)[:LONGEST] for name in listed)) if isinstance(listed, list) else []

@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from appliance.errors import Reason
-from appliance.facts import Facts, Pool, Vdev
+from appliance.facts import Caching, Facts, Pool, Vdev
+from appliance.layout.extras import LOG_EVER_USED, cache_told, log_told
 from appliance.operation import Plan, command_step
 from appliance.words import disk_label, size_text
-from appliance.zfs import fresh, tree
+from appliance.zfs import beside, fresh, tree
 from appliance.zfs.change import PoolChange, ashift_option, sector_warning
 from appliance.zfs.grow import data_groups, usual_ashift
-
-L2ARC_HEADER = 96  # bytes of memory for each block on a cache device (HDR_L2ONLY_SIZE)
-LARGE_BLOCK, SMALL_BLOCK = 128 * 2**10, 8 * 2**10
-LOG_ENOUGH = 16 * 10**9  # more than five seconds of anything a home network can send
 
 
 class ExtraDisks(PoolChange, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -51,7 +48,7 @@ class AddSpare(ExtraDisks, frozen=True, kw_only=True, forbid_unknown_fields=True
         names = ", ".join(disk_label(disk) for disk in self.chosen(facts))
         return self.with_disks(
             facts,
-            command_step("add", f"Let {names} wait as a spare", ["zpool", "add", *ashift_option(usual_ashift(facts.pool(self.pool))), "--", self.pool, "spare", *self.disks], touches=self.disks, run=fresh.run),
+            command_step("add", f"Let {names} wait as a spare", ["zpool", "add", *ashift_option(usual_ashift(facts.pool(self.pool))), "--", self.pool, *beside.words_of((), (), self.disks)], touches=self.disks, run=fresh.run),
             summary=f"{names} waits, switched on but unused, and stands in by itself when a disk of {self.pool} fails. It adds no space.",
             warnings=self.warnings(facts),
             undo="A spare that waits can be taken out at any time.",
@@ -84,30 +81,26 @@ class AddLog(ExtraDisks, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     def check_more(self, facts: Facts) -> Iterator[Reason]:
         yield from super().check_more(facts)
-        if len(self.disks) > 3:
-            yield Reason("One or two disks are enough for a log.", "disks")
+        if len(self.disks) > beside.MOST_LOGS:
+            yield Reason(f"A log needs no more than {beside.MOST_LOGS} disks; two are a mirror.", "disks")
 
     def plan(self, facts: Facts) -> Plan:
-        disks = self.chosen(facts)
         ashift = usual_ashift(facts.pool(self.pool))
-        mirror = ["mirror"] if len(self.disks) > 1 else []
+        told = log_told(Caching())
         return self.with_disks(
             facts,
-            command_step("add", f"Add the log{', mirrored' if mirror else ''}", ["zpool", "add", *ashift_option(ashift), "--", self.pool, "log", *mirror, *self.disks], touches=self.disks, run=fresh.run),
+            command_step("add", f"Add the log{', mirrored' if len(self.disks) > 1 else ''}", ["zpool", "add", *ashift_option(ashift), "--", self.pool, *beside.words_of(self.disks, (), ())], touches=self.disks, run=fresh.run),
             summary=f"{self.pool} first writes to the log what a client wants to be safe at once (NFS, databases, virtual machines). Windows and Mac shares and plain copying hardly use it.",
             warnings=self.warnings(facts, ashift),
             undo="The log can be taken out at any time; nothing is lost by it.",
-            told={"It costs": f"{len(disks)} {'disk' if len(disks) == 1 else 'disks'}, of which some gigabytes are used, and steady writing to them", "It brings": "speed for such writes, where its disks answer faster than the pool's; no space"},
+            told={"It costs": told.costs, "It brings": told.brings},
         )  # fmt: skip
 
     def warnings(self, facts: Facts, ashift: int) -> Iterator[str]:
         disks = self.chosen(facts)
-        if len(disks) == 1:
-            yield "With one log disk, the last seconds of such writes are lost if it dies in the very moment of a power cut. Two disks, mirrored, do not have this weakness."
-        if any(disk.rotational for disk in disks):
-            yield "A hard disk as a log is no faster than the pool itself. It is meant for fast solid-state disks that survive a power cut."
-        if any(disk.size > 8 * LOG_ENOUGH for disk in disks):
-            yield f"A log never uses more than about {size_text(LOG_ENOUGH)}; the rest of the disk lies unused."
+        yield from beside.log_warnings(disks)
+        if any(disk.size > 8 * LOG_EVER_USED for disk in disks):
+            yield f"A log never uses more than about {size_text(LOG_EVER_USED)}; the rest of the disk lies unused."
         yield from sector_warning(disks, ashift)
 
 
@@ -120,23 +113,19 @@ class AddCache(ExtraDisks, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     def plan(self, facts: Facts) -> Plan:
         disks = self.chosen(facts)
-        size = sum(disk.size for disk in disks)
+        told = cache_told(Caching(), sum(disk.size for disk in disks))
         names = ", ".join(disk_label(disk) for disk in disks)
         return self.with_disks(
             facts,
-            command_step("add", f"Add {names} as a cache", ["zpool", "add", "--", self.pool, "cache", *self.disks], touches=self.disks, run=fresh.run),
+            command_step("add", f"Add {names} as a cache", ["zpool", "add", "--", self.pool, *beside.words_of((), self.disks, ())], touches=self.disks, run=fresh.run),
             summary=f"{self.pool} keeps on {names} what falls out of memory, to read it from there the next time. Nothing of it is needed: the cache can fail or be taken out at any time.",
             warnings=self.warnings(facts),
             undo="The cache can be taken out at any time; nothing is lost by it.",
-            told={
-                "It costs memory": f"about {size_text(size // LARGE_BLOCK * L2ARC_HEADER)} for its index when it is full of large files' blocks, up to {size_text(size // SMALL_BLOCK * L2ARC_HEADER)} with small ones. That much is missing from the cache in memory, which is faster.",
-                "It brings": "faster repeated reading of data larger than memory; nothing for films and backups read once",
-            },
+            told={"It costs": told.costs, "It brings": told.brings},
         )  # fmt: skip
 
     def warnings(self, facts: Facts) -> Iterator[str]:
-        if any(disk.rotational for disk in self.chosen(facts)):
-            yield "A hard disk as a cache makes reading slower rather than faster. It is meant for solid-state disks."
+        yield from beside.cache_warnings(self.chosen(facts))
 
 
 class RemoveVdev(PoolChange, frozen=True, kw_only=True, forbid_unknown_fields=True):

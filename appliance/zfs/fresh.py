@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from appliance import command
+from appliance.disks import udev
 
 AWAY = "one or more devices is currently unavailable"
 TIMES = 3
@@ -24,5 +25,5 @@ def run(argv: Sequence[str], *, timeout: float, given: str | bytes | None = None
         except command.CommandFailed as failed:
             if AWAY not in failed.said:
                 raise
-            command.run(["udevadm", "settle", "--timeout=20"], timeout=30, accept=(0, 1))
+            udev.settle()
     return command.run(argv, timeout=timeout, given=given)

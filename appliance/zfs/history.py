@@ -45,7 +45,9 @@ NOTED: dict[str, str] = {
     "checkpoint rewind": "The pool went back to its checkpoint.",
     "split": "The pool was split off from another.",
     "guid change": "The pool got a new identity.",
-    "pool version": "The pool was made, opened or brought to a newer version.",
+    "create pool version": "The pool was made.",
+    "open pool version": "The pool was opened, as at every start of the box.",
+    "import pool version": "The pool was imported.",
 }  # fmt: skip
 SCAN_KIND = {"func=1": "A check (scrub) began.", "func=2": "A rebuilding began."}
 OUTCOMES = {"activated": "began", "complete": "was done", "suspended": "was paused", "canceled": "was stopped"}
@@ -101,9 +103,14 @@ class Entry:
     by: str = ""
 
 
+def known_note(text: str) -> str:
+    """With which of NOTED a note begins, as whole words: ``set feature@device_rebuild=enabled`` rebuilds nothing."""
+    return next((begins for begins in NOTED if f"{text} ".startswith(f"{begins} ")), "")
+
+
 def interesting(text: str) -> bool:
     noted = INTERNAL.match(text)
-    return noted is None or any(noted[1].startswith(begins) or begins in noted[1][:40] for begins in NOTED)
+    return noted is None or bool(known_note(noted[1]))
 
 
 def kept_lines(lines: Iterable[str]) -> list[str]:
@@ -145,10 +152,8 @@ def entries(lines: Iterable[object]) -> Iterator[Entry]:
 def words(kind: str, text: str) -> str:
     """What an entry means, in a sentence."""
     if kind == "noted":
-        for begins, sentence in NOTED.items():
-            if text.startswith(begins) or begins in text[:40]:
-                return noted_words(begins, sentence, text)
-        return "ZFS noted something of its own."
+        begins = known_note(text)
+        return noted_words(begins, NOTED[begins], text) if begins else "ZFS noted something of its own."
     try:
         argv = shlex.split(text)
     except ValueError:

@@ -6,14 +6,19 @@ Field names are those of OpenZFS 2.3 (cmd/zpool/zpool_main.c: ``scan_status_nvli
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 from appliance.facts import LongWork
 
-GROUPS = ("vdevs", "logs", "special", "dedup", "l2cache")
+# ``zpool trim`` and ``zpool initialize`` of a pool leave its cache and spares alone (``zpool_collect_leaves``). A cache
+# that ZFS trims for itself, or that it stopped trimming, is nobody's work.
+GROUPS = ("vdevs", "logs", "special", "dedup")
 ENDS = {"FINISHED": "finished", "COMPLETE": "finished", "CANCELED": "stopped"}
+UNDER_WAY = {"running", "paused"}
+AWAY = {"OFFLINE", "REMOVED", "UNAVAIL", "FAULTED"}
 PER_DISK = {"trim": ("trim_state", "trimmed", "to_trim", "trim_time", "trim_errors"), "initialize": ("init_state", "initialized", "to_initialize", "init_time", "init_errors")}  # fmt: skip
 
 
@@ -44,7 +49,7 @@ def state_of(word: object, *, paused: bool = False) -> str:
 
 
 def leaves(node: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Every disk and file below, whatever part of the pool it belongs to."""
+    """Every disk and file below that holds data of the pool, or its log."""
     for group in GROUPS:
         for child in (node.get(group) or {}).values():
             yield from leaves(child) if child.get("vdevs") else iter((child,))
@@ -97,7 +102,7 @@ def expansion(raw: Mapping[str, Any] | None) -> LongWork | None:
         moment(raw.get("end_time")) if state in {"finished", "stopped"} else None,
         done=amount(raw.get("reflowed")),
         total=amount(raw.get("to_reflow")),
-        subject=str(raw.get("name") or ""),
+        subject=group_name(raw, "expanding_vdev"),
     )
 
 
@@ -111,22 +116,34 @@ def removal(raw: Mapping[str, Any] | None) -> LongWork | None:
         moment(raw.get("end_time")) if state in {"finished", "stopped"} else None,
         done=amount(raw.get("copied")),
         total=amount(raw.get("to_copy")),
-        subject=str(raw.get("name") or ""),
+        subject=group_name(raw, "removing_vdev"),
     )
+
+
+def group_name(raw: Mapping[str, Any], number_key: str) -> str:
+    """The group it is about as the tree names it: ``raidz1`` with vdev 0 is ``raidz1-0``.
+
+    A group that has been removed has lost its name (``indirect``). A single disk is told by its path.
+    """
+    name = str(raw.get("name") or "")
+    if name in {"indirect", "hole"}:
+        return ""
+    return f"{name}-{number(raw.get(number_key))}" if re.fullmatch(r"mirror|raidz\d?|draid[^-]*", name) else name
 
 
 def on_disks(kind: str, raw: Mapping[str, Any]) -> LongWork | None:
     """Work that each disk does for itself, told as one.
 
     A disk's time is when its state last changed (vdev_trim.c, ``vdev_trim_change_state``): while it runs the
-    beginning, afterwards the end. So an ended one has no known beginning.
+    beginning, afterwards the end. So an ended one has no known beginning. A disk that is away keeps the state that it
+    left with, also ACTIVE: nothing goes on there, and the others do not wait for it.
     """
     name, done, total, time, errors = PER_DISK[kind]
     known = [(state_of(leaf.get(name)), leaf) for leaf in leaves(raw)]
-    known = [(state, leaf) for state, leaf in known if state and number(leaf.get(time))]
+    known = [(state, leaf) for state, leaf in known if state and number(leaf.get(time)) and not (state in UNDER_WAY and leaf.get("state") in AWAY)]  # fmt: skip
     if not known:
         return None
-    active = [leaf for state, leaf in known if state in {"running", "paused"}]
+    active = [leaf for state, leaf in known if state in UNDER_WAY]
     if active:
         began = min(number(leaf.get(time)) for leaf in active)
         # Disks that were ready sooner belong to it as well.

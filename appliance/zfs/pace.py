@@ -89,11 +89,3 @@ class Pace:
             return None
         seconds = (total - done) / rate
         return int(seconds) if seconds < LONGEST_LEFT else None
-
-
-def rounded(seconds: int) -> int:
-    """A time left as exact as it can be meant: whole minutes, then 5 and 30 minutes, then hours; never too short."""
-    for below, step in ((3600, 60), (6 * 3600, 300), (48 * 3600, 1800)):
-        if seconds < below:
-            return -(-seconds // step) * step
-    return -(-seconds // 3600) * 3600

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
-from appliance import command, names, places
-from appliance.disks.partitions import Cut, look_anew, partition_step, there
+from appliance import names, places
+from appliance.disks.erase import erase_step
+from appliance.disks.partitions import Cut, partition_step, there
 from appliance.errors import Failed, Reason
 from appliance.facts import Disk, Facts, Pool
 from appliance.layout.choices import NOTABLY_UNEQUAL, SLACK, rest_of
@@ -129,7 +130,7 @@ class CreatePool(Operation, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             for use in disk.uses:
                 if use.kind == "exported" and use.pool == name and disk.path not in self.every:
                     yield Reason(
-                        f"The name {name} belongs to a pool on {disk_label(disk)} that is not in use at the moment. Choose another, so that both can be used.",
+                        f"The name {name} belongs to a pool on {disk_label(disk)} that is not in use at the moment. Choose another, so that both can be used, or erase that disk first.",
                         field,
                     )
                     return
@@ -378,28 +379,3 @@ def survival(disks: int) -> str:
     if disks == 0:
         return "no failed disk"
     return "one failed disk" if disks == 1 else f"{disks} failed disks"
-
-
-def partition_path(disk: Disk, kernel_name: str) -> str:
-    """The by-id path of a disk's partition from its kernel name (``sda1``, ``nvme0n1p1``)."""
-    part = kernel_name.removeprefix(disk.name).lstrip("p")
-    return f"{disk.path}-part{part}" if part else disk.path
-
-
-def erase_step(disks: Iterable[Disk]) -> Step:
-    """Remove what tells the system that these disks hold something; their other bytes stay until overwritten."""
-    targets = [(disk, partition_path(disk, name)) for disk in disks for name in (disk.content or (disk.name,))]
-    commands = [["wipefs", "--all", "--force", "--", path] for _disk, path in targets]
-
-    def act(work: Work) -> None:
-        for (disk, path), argv in zip(targets, commands, strict=True):
-            if not Path(path).exists():
-                raise Failed(f"{disk_label(disk)} vanished before it could be erased")
-            # Where there is no ZFS label this fails, which is no failure here; one that stays makes the next step refuse.
-            command.run(["zpool", "labelclear", "-f", path], timeout=60, accept=range(256))
-            command.run(argv, timeout=60)
-            work.note(f"Erased the signatures on {path}")
-        look_anew(sorted({disk.path for disk, _path in targets}))
-
-    shown = "\n".join(" ".join(argv) for argv in commands)
-    return Step("erase", "Erase what the chosen disks hold", shown, act, tuple(path for _disk, path in targets))

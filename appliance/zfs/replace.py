@@ -10,6 +10,7 @@ from appliance.operation import Plan, command_step
 from appliance.words import disk_label
 from appliance.zfs import fresh, tree
 from appliance.zfs.change import PoolChange, ashift_option, sector_warning
+from appliance.zfs.states import can_do_without
 from appliance.zfs.tree import Place
 
 REPLACEABLE = {"normal", "log", "special", "dedup"}
@@ -172,11 +173,15 @@ class DetachDisk(PoolChange, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         place = self.place(facts)
         if refused or place is None:
             return
+        if place.role == "spare" and place.vdev.state == "AVAIL":
+            yield Reason("That spare waits again already. Nothing is left to do.", "vdev")
+            return
         if not place.leaf or place.parent is None or place.parent.kind not in {"mirror", "replacing", "spare"}:
             yield Reason("Only a copy can be taken out: a disk of a mirror, or a spare that stands in. Replace this one instead.", "vdev")  # fmt: skip
             return
         others = [child for child in place.parent.children if child.guid != self.vdev]
-        if not any(self.good(child) for child in others):
+        if not any(self.good(child) for child in others) and not (len(place.above) > 1 and can_do_without(facts.pool(self.pool), place)):  # fmt: skip
+            # Within a group that is whole without it, even the only one that works of a replacement may go (vdev_dtl_required).
             yield Reason("It is the last good copy. Taking it out would lose the data.", "vdev")
         pool = facts.pool(self.pool)
         if pool and pool.rebuilding and place.vdev.state == "ONLINE" and any(child.processed for child in others) and not any(

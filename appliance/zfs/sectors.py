@@ -31,7 +31,8 @@ def read(name: str) -> dict[int, int]:
     """Guid and ashift of every vdev of a pool (vdevprops(7)); empty where ZFS does not answer."""
     argv = ["zpool", "get", "-H", "-p", "-o", "name,property,value", "guid,ashift", name, "all-vdevs"]
     try:
-        return parsed(command.run(argv, timeout=10).stdout)
+        # Status 1 where a spare or cache is among them, which has no such properties; what it printed is right.
+        return parsed(command.run(argv, timeout=10, accept=(0, 1)).stdout)
     except Failed:
         return {}
 

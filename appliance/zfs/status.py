@@ -45,14 +45,14 @@ def parse(text: str, what: str) -> dict[str, Any]:
 
 
 def vdev(raw: Mapping[str, Any], role: str = "normal") -> Vdev:
+    """A vdev and all below it. A spare that stands in calls itself one (``class``), but works as what its group is for."""
     children = raw.get("vdevs") or {}
-    own = str(raw.get("class") or role)
     return Vdev(
         name=str(raw.get("name", "")),
         kind=str(raw.get("vdev_type", "")),
         guid=number(raw.get("guid")),
         state=str(raw.get("state", "UNKNOWN")),
-        role=role if role != "normal" else {"l2cache": "cache"}.get(own, own),
+        role=role,
         path=str(raw.get("path", "")),
         read_errors=number(raw.get("read_errors")),
         write_errors=number(raw.get("write_errors")),
@@ -100,7 +100,8 @@ def pools_from(status: Mapping[str, Any]) -> Iterator[Pool]:
     """The pools of a ``zpool status -j --json-int`` object."""
     for raw in (status.get("pools") or {}).values():
         root: dict[str, Any] = next(iter((raw.get("vdevs") or {}).values()), {})
-        groups = [vdev(child) for child in (root.get("vdevs") or {}).values() if child.get("vdev_type") not in NOTHING]
+        tops = [child for child in (root.get("vdevs") or {}).values() if child.get("vdev_type") not in NOTHING]
+        groups = [vdev(child, str(child.get("class") or "normal")) for child in tops]
         for key, role in ROLES.items():
             groups += [vdev(child, role) for child in (raw.get(key) or {}).values()]
         size, used = number(root.get("total_space")), number(root.get("alloc_space"))

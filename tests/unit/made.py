@@ -24,6 +24,11 @@ def recorded(name: str) -> dict[str, Any]:
     return found
 
 
+def recorded_text(name: str) -> str:
+    """A recorded output that is no JSON."""
+    return (RECORDED / name).read_text()
+
+
 def recorded_pool(name: str = "zpool-status-raidz2-2.3.9.json") -> Pool:
     return next(status.pools_from(recorded(name)))
 

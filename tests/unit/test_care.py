@@ -15,7 +15,7 @@ from appliance.zfs import damage, properties
 from appliance.zfs.properties import KNOWN, SetPoolProperty
 from appliance.zfs.scrubs import PauseScrub, StartScrub, StopScrub
 from appliance.zfs.trims import StartTrim, StopTrim
-from tests.unit.made import box, recorded_pool
+from tests.unit.made import box, recorded_pool, recorded_text
 
 T = datetime(2026, 11, 1, tzinfo=UTC)
 FINISHED = LongWork("scrub", "finished", T, T, 10, 10)
@@ -186,12 +186,18 @@ def test_a_note_may_be_any_plain_text(value):
 
 
 def test_settings_are_read_and_a_dash_is_nothing(commands):
-    """Made up after the shape of the recorded zfs list: zpool get -j wraps its values alike."""
-    values = {"autotrim": {"value": "off"}, "comment": {"value": "-"}, "health": {"value": "ONLINE"}, "failmode": None}
-    commands.answers["zpool"] = json.dumps({"pools": {"tank": {"pool_guid": 5, "properties": values}}})
-    assert properties.read() == (PoolProperties("tank", 5, {"autotrim": "off", "comment": "", "failmode": ""}),)
+    commands.answers["zpool"] = recorded_text("zpool-get-2.3.9.json")
+    values = {"autotrim": "off", "autoexpand": "off", "autoreplace": "off", "failmode": "wait", "comment": ""}
+    assert properties.read() == (PoolProperties("full", 5121254786772367006, values),)
     assert commands.ran == [["zpool", "get", "-j", "--json-int", ",".join(properties.ASKED)]]
     assert set(properties.ASKED) == set(KNOWN)
+
+
+def test_settings_that_are_odd_or_were_not_asked_for_are_passed_over(commands):
+    """Derived from the shape of the recorded settings."""
+    values = {"autotrim": {"value": "off"}, "health": {"value": "ONLINE"}, "failmode": None}
+    commands.answers["zpool"] = json.dumps({"pools": {"tank": {"pool_guid": 5, "properties": values}}})
+    assert properties.read() == (PoolProperties("tank", 5, {"autotrim": "off", "failmode": ""}),)
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"pools": null}', '{"pools": {"tank": {}}}'])
@@ -201,6 +207,11 @@ def test_no_settings_are_no_error(commands, text):
 
 
 # --- damaged files --------------------------------------------------------------------------------------------
+def test_recorded_damage_names_the_file_and_the_pools_own_records(commands):
+    commands.answers["zpool"] = recorded_text("zpool-status-errlist-2.3.9.json")
+    assert damage.read("dam") == {"count": 3, "files": ["<metadata>:<0x47>", "<metadata>:<0x4c>", "/dam/photo.raw"]}
+
+
 def test_damaged_files_are_named_once_and_counted(commands):
     listed = ["/tank/a.jpg", "tank/photos@old:/b.jpg", "/tank/a.jpg", "<metadata>:<0x0>"]
     commands.answers["zpool"] = json.dumps({"pools": {"tank": {"errlist": listed}}})

@@ -62,6 +62,16 @@ def test_members_of_a_pool_that_is_not_imported_hold_something_but_do_not_block(
     assert disk.blocked is None
 
 
+def test_of_a_destroyed_pool_no_more_is_claimed_than_that_it_is_not_in_use_here():
+    """Recorded: lsblk tells no difference between a destroyed pool and one that another box will want back."""
+    listing = recorded("lsblk-destroyed-2.41.5.json")
+    for row in listing["blockdevices"]:
+        row |= {"type": "disk", "size": 2 * 10**12, "children": [part | {"type": "part"} for part in row["children"]]}
+    for disk in found(listing, pools=()).values():
+        assert [(use.kind, use.text) for use in disk.uses] == [("exported", "holds the pool imp, which is not in use here")]  # fmt: skip
+        assert disk.blocked is None
+
+
 def test_a_disk_that_its_pool_has_lost_still_belongs_to_that_pool():
     disk = found(pools=(recorded_pool("zpool-status-pulled-2.3.9.json"),))["sdb"]
     assert disk.blocked is not None

@@ -23,7 +23,7 @@ from appliance.zfs.checkpoints import DiscardCheckpoint, RewindCheckpoint, TakeC
 from appliance.zfs.ending import DestroyPool, ExportPool
 from appliance.zfs.upgrade import UpgradePool
 from tests.unit.importing import found
-from tests.unit.made import ANNA, RECORDED, box, dataset, recorded, recorded_pool, shared
+from tests.unit.made import ANNA, RECORDED, box, dataset, recorded, recorded_pool, recorded_text, shared
 from tests.unit.test_mounting import carried
 from tests.unit.test_pools import Working
 
@@ -127,6 +127,12 @@ def test_stopping_takes_only_this_pools_shares_out_and_disconnects(samba, comman
     assert work.notes == ["anna at mac had photos open and was disconnected"]
 
 
+def test_a_recorded_samba_without_visitors_has_nobody(commands):
+    commands.answers["smbstatus"] = recorded_text("smbstatus-4.22.11.json")
+    assert leaving.read_sessions() == ()
+    assert commands.ran == [["smbstatus", "--json"]]
+
+
 @pytest.mark.parametrize(
     "answer", ["", "[]", "null", '{"tcons": []}', '{"tcons": {"1": null}}', '{"tcons": {"1": {}}, "sessions": 3}']
 )
@@ -194,12 +200,11 @@ def test_very_many_folders_are_counted_and_not_listed():
 
 # --- checkpoint -----------------------------------------------------------------------------------------------
 def test_the_checkpoint_of_a_pool_is_read_with_its_moment_and_cost():
-    raw = recorded("zpool-status-raidz2-2.3.9.json")
-    raw["pools"]["tank"]["checkpoint_stats"] = {"state": "EXISTS", "start_time": 1795215093, "space": 4096}
+    raw = recorded("zpool-status-checkpoint-2.3.9.json")
     (pool,) = status.pools_from(raw)
-    assert pool.checkpoint == Checkpoint("exists", datetime.fromtimestamp(1795215093, UTC), 4096)
+    assert pool.checkpoint == Checkpoint("exists", datetime.fromtimestamp(1795254488, UTC), 135168)
     for odd in (None, {}, {"state": "NONE"}, {"state": 7}):
-        raw["pools"]["tank"]["checkpoint_stats"] = odd
+        raw["pools"]["full"]["checkpoint_stats"] = odd
         assert next(iter(status.pools_from(raw))).checkpoint is None
 
 
@@ -321,21 +326,18 @@ def test_a_pool_that_has_all_it_may_have_is_not_upgraded():
 
 
 def test_the_details_of_a_pool_are_read_from_its_properties(commands):
-    def prop(value: str) -> dict[str, Any]:
-        return {"value": value, "source": {"type": "LOCAL", "data": "-"}}
-
-    own = {
-        "compatibility": prop("off"),
-        "feature@draid": prop("disabled"),
-        "feature@lz4_compress": prop("active"),
-        "size": prop("1"),
-        "odd": None,
-    }
-    commands.answers["zpool"] = json.dumps({"pools": {"tank": {"properties": own}}})
-    commands.answers["zfs"] = "tank@a\ntank@b\n"
-    assert details.read(TANK) == PoolDetail(TANK.guid, 2, "off", ("draid",))
+    """Recorded of a pool that has all features. Derived: one of them off, and something that is no property."""
+    full, listing = recorded_pool("zpool-status-full-2.3.9.json"), recorded("zpool-get-all-2.3.9.json")
+    commands.answers["zpool"] = json.dumps(listing)
+    commands.answers["zfs"] = "full@a\nfull@b\n"
+    assert details.read(full) == PoolDetail(full.guid, 2, "off", ())
+    own = listing["pools"]["full"]["properties"]
+    own["feature@draid"]["value"] = "disabled"
+    own["odd"] = None
+    commands.answers["zpool"] = json.dumps(listing)
+    assert details.read(full).features_off == ("draid",)
     commands.answers["zpool"] = "{}"
-    assert details.read(TANK).features_off == ()
+    assert details.read(full).features_off == ()
 
 
 def test_a_compatibility_setting_limits_what_an_upgrade_switches_on(tmp_path):

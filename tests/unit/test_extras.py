@@ -6,12 +6,12 @@ import pytest
 
 from appliance.facts import Caching
 from appliance.layout import extras
-from appliance.layout.geometry import GIB
+from appliance.layout.geometry import GIB, MIB
 from appliance.zfs import beside as devices
 from appliance.zfs import kstat
-from tests.unit.made import disk, path_of
+from tests.unit.made import disk, path_of, recorded_text
 
-# Made up, in the form of /proc/spl/kstat: two lines of heading, then name, type, data.
+# Made up, in the form of the recorded ones: two lines of heading, then name, type, data.
 ARC = """9 1 0x01 147 39984 3310293126 2164513183478
 name                            type data
 hits                            4    900
@@ -36,6 +36,17 @@ zil_itx_metaslab_normal_bytes   4    35507144
 
 def objset(written: int) -> str:
     return f"29 1 0x01 21 5712 1 2\nname type data\ndataset_name 7 tank/photos\nwrites 4 5\nnwritten 4 {written}\n"
+
+
+def test_recorded_counters_of_a_box_that_has_done_little(tmp_path, monkeypatch):
+    monkeypatch.setattr(kstat, "KSTAT", tmp_path)
+    (tmp_path / "hexed").mkdir()
+    for name, place in (("arcstats", "arcstats"), ("zil", "zil"), ("objset", "hexed/objset-0x36")):
+        (tmp_path / place).write_text(recorded_text(f"kstat-{name}-2.3.9.txt"))
+    # 44787 of 44978 reads that somebody waited for were answered by memory.
+    assert kstat.read() == Caching(hit_percent=99, sync_percent=None, memory=3036520448 // MIB * MIB)
+    assert kstat.counters(recorded_text("kstat-zil-2.3.9.txt"))["zil_commit_count"] == 24
+    assert kstat.counters(recorded_text("kstat-objset-2.3.9.txt"))["nwritten"] == 0
 
 
 @pytest.fixture

@@ -102,14 +102,14 @@ def test_two_log_disks_are_mirrored_and_one_is_warned_about():
     assert shown(both, facts).endswith(f"-- tank log mirror {path_of(5)} {path_of(6)}")
     plan = checked_plan(AddLog(pool="tank", disks=(path_of(5),)), facts)
     assert plan.steps[0].shown.endswith(f"-- tank log {path_of(5)}")
-    assert "Two disks, mirrored" in plan.warnings[0]
-    assert any("hard disk as a log" in warning for warning in plan.warnings)
+    assert "Two disks as a mirror" in plan.warnings[0]
+    assert any("hard disk as log" in warning for warning in plan.warnings)
 
 
 def test_a_cache_says_what_it_costs_in_memory():
     plan = checked_plan(AddCache(pool="tank", disks=(path_of(5),)), shapes.facts(shapes.raidz2()))
     assert plan.steps[0].shown == f"zpool add -- tank cache {path_of(5)}"
-    assert plan.facts["It costs memory"].startswith("about 1.36 GiB")
+    assert "1.82 TiB of cache take about 1.36 GiB with large files" in plan.facts["It costs"]
 
 
 def test_what_can_be_taken_out_and_what_cannot():

@@ -1,4 +1,4 @@
-"""A pool's history and events in plain words. The lines are made up after print_history_records of OpenZFS 2.3."""
+"""A pool's history and events in plain words. The lines here are made up after the recorded ones."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from appliance.zfs import history, noticed
 from appliance.zfs.history import Entry, entries, kept_lines, words
+from tests.unit.made import recorded_text
 
 TEXT = """History for 'tank':
 2026-11-20.23:14:05 zpool create -o ashift=12 tank raidz2 /dev/disk/by-id/ata-A [user 0 (root) on larder:linux]
-2026-11-20.23:14:05 [txg:4] create version 5000 software version 5000/5; uts larder 6.12.0 [on larder]
+2026-11-20.23:14:05 [txg:4] create pool version 5000; software version zfs-2.3.9-0-g4c0eb72-dist; uts larder [on larder]
 2026-11-20.23:14:06 [txg:5] set tank (21) compression=15 [on larder]
 2026-11-20.23:15:00 ioctl snapshot
     input:
@@ -33,20 +34,32 @@ def read() -> list[Entry]:
 
 
 def test_commands_and_what_says_more_are_kept_and_book_keeping_is_not():
-    assert [entry.text.split(" ")[0] for entry in read()] == ["zpool", "zfs", "zpool", "scan", "scan", "vdev"]
+    assert [entry.text.split(" ")[0] for entry in read()] == ["zpool", "create", "zfs", "zpool", "scan", "scan", "vdev"]
+
+
+def test_of_a_recorded_new_pool_only_its_making_is_kept():
+    """The 45 lines between say which features were switched on: no rebuilding, no trimming, no expansion."""
+    found = list(entries(kept_lines(recorded_text("zpool-history-2.3.9.txt").splitlines())))
+    assert [(entry.kind, words(entry.kind, entry.text), entry.by) for entry in found] == [
+        ("noted", "The pool was made.", "larder"),
+        ("command", "The pool was made.", "root on larder"),
+    ]
+    assert found[0].at == datetime(2026, 11, 21, 9, 48, 6, tzinfo=UTC)
+    assert found[1].text.endswith(" spare /dev/disk/by-id/ata-WDC_WD30EZRS-11J99B1_WD-WCAWZ0000006")
 
 
 def test_an_entry_says_when_what_and_by_whom():
-    first, snapshot, *_rest = read()
+    first, _made, snapshot, *_rest = read()
     assert first.at == datetime(2026, 11, 20, 23, 14, 5, tzinfo=UTC)
     assert (first.kind, first.by) == ("command", "root on larder")
     assert first.text == "zpool create -o ashift=12 tank raidz2 /dev/disk/by-id/ata-A"
     assert (snapshot.text, snapshot.by) == ("zfs snapshot tank@a", "anna on larder")
-    assert (read()[3].kind, read()[3].by) == ("noted", "larder")
+    assert (read()[4].kind, read()[4].by) == ("noted", "larder")
 
 
 def test_each_says_what_it_means():
     assert [words(entry.kind, entry.text) for entry in read()] == [
+        "The pool was made.",
         "The pool was made.",
         "A snapshot was taken.",
         "A check (scrub) was asked for.",
@@ -68,6 +81,9 @@ def test_each_says_what_it_means():
         ("noted", "scan done errors=3", "3 errors were left"),
         ("noted", "trim vdev=/dev/disk/by-id/ata-A-part1 complete", "Trimming a disk was done"),
         ("noted", "raidz vdev expansion started tank vdev 0 new width 5", "Growing a raidz group"),
+        ("noted", "open pool version 5000; software version zfs-2.3.9", "The pool was opened"),
+        ("noted", "set feature@device_rebuild=enabled", "ZFS noted something"),
+        ("noted", "set autotrim=on", "ZFS noted something"),
         ("noted", "something of tomorrow", "ZFS noted something"),
     ],
 )
@@ -96,7 +112,7 @@ def test_any_text_is_shown_as_text_and_breaks_nothing(text):
 
 def test_it_reads_the_long_form_of_one_pool(commands):
     commands.answers["zpool"] = TEXT
-    assert len(history.read("tank")) == 6
+    assert len(history.read("tank")) == 7
     assert commands.ran == [["zpool", "history", "-i", "-l", "--", "tank"]]
 
 

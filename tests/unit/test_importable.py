@@ -50,6 +50,19 @@ def test_what_a_pool_is_made_of_keeps_its_order_depth_role_and_what_is_wrong():
     ]
 
 
+def test_a_recorded_pool_with_a_disk_taken_offline_is_weak_and_usable():
+    (pool,) = importable.pools_from(texts.DEGRADED)
+    assert (pool.name, pool.guid, pool.state, pool.usable, pool.other_host) == ("weak", 49, "DEGRADED", True, False)
+    assert pool.status == "One or more devices are offlined."
+    assert pool.action.endswith("fault tolerance of the pool may be compromised if imported.")
+    assert [(part.state, part.depth) for part in pool.parts] == [
+        ("DEGRADED", 0),
+        ("DEGRADED", 1),
+        ("ONLINE", 2),
+        ("OFFLINE", 2),
+    ]
+
+
 def test_a_destroyed_pool_is_told_apart():
     (pool,) = importable.pools_from(texts.DESTROYED)
     assert (pool.destroyed, pool.state, pool.usable) == (True, "ONLINE", True)

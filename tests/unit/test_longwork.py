@@ -61,25 +61,85 @@ def test_work_under_way_never_says_100_percent(issued):
     assert only(pool(scan_stats=scan), "scrub").percent == 99
 
 
-def test_a_raidz_group_that_grows():
-    """Derived: fields of raidz_expand_status_nvlist."""
-    stats = {"name": "raidz2-0", "state": "SCANNING", "expanding_vdev": 0, "start_time": T, "end_time": 0, "to_reflow": 1000, "reflowed": 250, "waiting_for_resilver": 0}  # fmt: skip
-    work = only(pool(raidz_expand_stats=stats), "expand")
-    assert (work.state, work.percent, work.subject) == ("running", 25, "raidz2-0")
-    assert only(pool(raidz_expand_stats=stats | {"waiting_for_resilver": 1}), "expand").state == "waiting"
-    done = only(pool(raidz_expand_stats=stats | {"state": "FINISHED", "end_time": T + 60}), "expand")
-    assert (done.state, done.ended) == ("finished", datetime.fromtimestamp(T + 60, UTC))
+def of(name: str) -> dict[str, Any]:
+    """The one pool of a recorded status."""
+    (raw,) = recorded(f"zpool-status-{name}-2.3.9.json")["pools"].values()
+    assert isinstance(raw, dict)
+    return raw
 
 
-def test_a_device_that_is_emptied():
-    """Derived: fields of removal_status_nvlist."""
-    stats = {"state": "SCANNING", "removing_vdev": 1, "start_time": T, "end_time": 0, "to_copy": 400, "copied": 100}
-    assert only(pool(removal_stats=stats), "remove").percent == 25
-    assert only(pool(removal_stats=stats | {"state": "CANCELED", "end_time": T + 5}), "remove").state == "stopped"
+def test_a_recorded_raidz_group_that_grows():
+    work = only(of("expand-running"), "expand")
+    assert (work.state, work.percent, work.subject, work.ended) == ("running", 14, "raidz1-0", None)
+    stats = of("expand-running")["raidz_expand_stats"] | {"waiting_for_resilver": 1}
+    assert only(pool(raidz_expand_stats=stats), "expand").state == "waiting"
+
+
+def test_a_recorded_raidz_group_that_has_grown_is_done_although_not_every_byte_was_moved():
+    grown, check = only(of("expand-done"), "expand"), only(of("expand-done"), "scrub")
+    assert (grown.state, grown.percent, grown.subject) == ("finished", 100, "raidz1-0")
+    assert grown.done < grown.total
+    # ZFS checks what it has moved, by itself, at once.
+    assert check.started == grown.ended == datetime.fromtimestamp(1795254559, UTC)
+
+
+def test_a_recorded_device_that_is_emptied_and_then_gone():
+    running, done = only(of("remove-running"), "remove"), only(of("remove-done"), "remove")
+    assert (running.state, running.percent, running.subject, running.ended) == ("running", 0, "mirror-1", None)
+    assert (done.state, done.percent, done.subject, done.done) == ("finished", 100, "", 155234816)
+    assert done.ended == datetime.fromtimestamp(1795254597, UTC)
+    stats = of("remove-running")["removal_stats"] | {"state": "CANCELED", "end_time": T + 5}
+    assert only(pool(removal_stats=stats), "remove").state == "stopped"
+
+
+def test_a_single_disk_that_is_emptied_is_told_by_its_path():
+    """Derived from the recorded removal: a disk instead of a mirror."""
+    stats = of("remove-running")["removal_stats"] | {"name": "/dev/disk/by-id/ata-A-part1"}
+    assert only(pool(removal_stats=stats), "remove").subject == "/dev/disk/by-id/ata-A-part1"
+
+
+def test_a_recorded_rebuilding_onto_a_spare():
+    work = only(of("spare-rebuilding"), "resilver")
+    assert (work.state, work.percent, work.repaired) == ("running", 1, 24576)
+    done = only(of("spare-in-use"), "resilver")
+    assert (done.state, done.percent, done.ended) == ("finished", 100, datetime.fromtimestamp(1795254503, UTC))
+
+
+def test_a_recorded_trim_of_data_and_log():
+    work = only(of("trim"), "trim")
+    assert (work.state, work.percent, work.subject) == ("running", 3, "")
+    assert work.started == datetime.fromtimestamp(1795254489, UTC)
+    assert [found.kind for found in longwork.of_pool(of("full"))] == []
+
+
+def test_a_recorded_initializing_that_is_held_while_a_trim_runs():
+    works = {work.kind: work for work in longwork.of_pool(of("initialize-suspended"))}
+    assert (works["initialize"].state, works["trim"].state) == ("paused", "running")
+    assert only(of("spare-rebuilding"), "initialize").state == "stopped"
+
+
+def test_a_disk_that_went_away_while_it_was_trimmed_is_not_waited_for():
+    """In the recording it still says ACTIVE. Derived: the others are done."""
+    raw = of("spare-in-use")
+    for leaf in disks(raw):
+        if leaf["state"] != "OFFLINE" and leaf["trim_state"] == "ACTIVE":
+            leaf["trim_state"] = "COMPLETE"
+    work = only(raw, "trim")
+    assert (work.state, work.total) == ("finished", 1992864333824 + 2 * 1992864825344)
+
+
+def test_a_cache_that_zfs_itself_stopped_trimming_does_not_make_the_trim_look_stopped():
+    """In the recording the cache says CANCELED, 0 of 0. Derived: the disks are done."""
+    raw = of("log-removed")
+    assert next(iter(raw["l2cache"].values()))["trim_state"] == "CANCELED"
+    for leaf in disks(raw):
+        if leaf["trim_state"] == "ACTIVE":
+            leaf["trim_state"] = "COMPLETE"
+    assert only(raw, "trim").state == "finished"
 
 
 def trimmed(*states: tuple[str, int, int]) -> dict[str, Any]:
-    """Derived: fields that -t adds, one (state, time, done of 100) a disk."""
+    """Derived: the fields that -t adds (see the recorded trim), one (state, time, done of 100) a disk."""
     raw = pool()
     for leaf, (state, at, done) in zip(disks(raw), states, strict=False):
         leaf.update(trim_state=state, trim_time=at, trimmed=done, to_trim=100, trim_errors=0, trim_notsup=0)
@@ -148,6 +208,14 @@ def test_whether_disks_can_be_trimmed_is_what_they_say(said, can):
     raw = pool()
     disks(raw)[0]["trim_notsup"] = said
     assert longwork.can_trim(raw) is can
+
+
+def test_the_disks_of_a_recorded_pool_can_be_trimmed_but_its_cache_does_not_count():
+    raw = of("full")
+    assert longwork.can_trim(raw)
+    for leaf in disks(raw):
+        leaf["trim_notsup"] = 1
+    assert not longwork.can_trim(raw)
 
 
 def test_a_disk_whose_trimming_has_a_state_can_be_trimmed():

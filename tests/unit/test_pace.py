@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from appliance.facts import LongWork
+from appliance.words import rounded
 from appliance.zfs import activities
-from appliance.zfs.pace import LONGEST_GAP, STANDING, WINDOW, Pace, Sample, rounded
+from appliance.zfs.pace import LONGEST_GAP, STANDING, WINDOW, Pace, Sample
 
 MB = 10**6
 TOTAL = 10**12

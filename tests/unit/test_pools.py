@@ -8,11 +8,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from appliance.disks.erase import partition_path
 from appliance.errors import Failed, Refused
 from appliance.facts import Pool, Use, Vdev
 from appliance.operation import checked_plan
 from appliance.operations import decode_operation
-from appliance.zfs.pools import CreatePool, partition_path
+from appliance.zfs.pools import CreatePool
 from tests.unit.made import BUSY, OLD, box, disk, path_of, recorded_pool
 
 CANARY = "canary passphrase"

@@ -10,7 +10,7 @@ from appliance.operations import decode_operation
 from appliance.zfs import status
 from appliance.zfs.replace import AttachDisk, DetachDisk, ReplaceDisk
 from tests.unit import shapes
-from tests.unit.made import OLD, disk, path_of
+from tests.unit.made import OLD, disk, path_of, recorded_pool
 from tests.unit.test_pools import Working
 
 
@@ -180,11 +180,31 @@ def test_the_disk_that_others_are_rebuilt_from_stays():
     assert reasons(take_out(102), shapes.facts(pool)) == ""
 
 
+def test_a_replacement_that_failed_can_be_stopped_while_the_old_disk_is_gone():
+    assert reasons(take_out(105), shapes.facts(shapes.replacing("REMOVED", "FAULTED"))) == ""
+    alone = shapes.pool(shapes.group("replacing-0", shapes.leaf(1, "REMOVED"), shapes.leaf(5), guid=61))
+    assert "last good copy" in reasons(take_out(105), shapes.facts(alone))
+
+
+@pytest.mark.parametrize("name", ["spare-rebuilding", "spare-in-use"])
+def test_a_recorded_spare_can_go_back_while_its_disk_is_offline_because_another_copy_works(name):
+    pool = recorded_pool(f"zpool-status-{name}-2.3.9.json")
+    first, standing = pool.vdevs[0].children
+    facts = shapes.facts(pool)
+    assert reasons(DetachDisk(pool="full", vdev=standing.children[1].guid), facts) == ""
+    assert bool(reasons(DetachDisk(pool="full", vdev=first.guid), facts)) is pool.rebuilding
+
+
 def test_a_spare_goes_back_or_stays_for_good():
     facts = shapes.facts(shapes.spared("ONLINE"))
     assert "goes back to waiting" in checked_plan(take_out(105), facts).summary
     assert "for good" in checked_plan(take_out(102), shapes.facts(shapes.spared())).summary
     assert "ends with the other disk" in checked_plan(take_out(105), shapes.facts(shapes.replacing("ONLINE"))).summary
+
+
+def test_a_spare_that_went_back_meanwhile_is_not_taken_out_again():
+    waiting = shapes.pool(shapes.group("mirror-0", shapes.leaf(1), shapes.leaf(2)), shapes.leaf(5, "AVAIL", role="spare"))  # fmt: skip
+    assert "waits again already" in reasons(take_out(105), shapes.facts(waiting))
 
 
 def test_the_probe_of_taking_out():

@@ -42,6 +42,17 @@ def test_what_could_not_be_repaired_is_never_called_clean(errors, damaged, words
     assert "nothing was wrong" not in found.sentence
 
 
+def test_damage_of_the_pools_own_records_is_told_apart_from_files():
+    """The names are those of the recorded damage."""
+    names = ("<metadata>:<0x47>", "<metadata>:<0x4c>", "/dam/photo.raw")
+    found = replace(CLEAN, errors=133, damaged=3, files=names).sentence
+    assert "1 file could not be repaired and should be restored" in found
+    assert "2 records of the pool itself" in found
+    only = replace(CLEAN, errors=2, damaged=1, files=names[:1]).sentence
+    assert "file could not" not in only
+    assert "1 record of the pool itself" in only
+
+
 def test_a_stopped_scrub_does_not_say_that_all_is_well():
     found = replace(CLEAN, outcome="stopped", repaired=2**20)
     assert (found.state, found.word) == ("empty", "stopped")

@@ -4,12 +4,13 @@ from dataclasses import replace
 
 import pytest
 
+from appliance import command
 from appliance.errors import Failed
 from appliance.operation import checked_plan
 from appliance.zfs import sectors, status, verdict
 from appliance.zfs.states import ClearErrors, OfflineDisk, OnlineDisk, meaning
 from tests.unit import shapes
-from tests.unit.made import path_of, recorded
+from tests.unit.made import path_of, recorded, recorded_pool, recorded_text
 from tests.unit.test_pools import Working
 from tests.unit.test_replace import reasons
 
@@ -134,6 +135,22 @@ def test_sector_sizes_are_read_by_guid_and_never_asked_of_a_stopped_pool(command
     assert sectors.filled([pool])[0].vdevs[0].ashift == 12
     assert sectors.filled([pool])[0].vdevs[0].ashift == 12
     assert commands.ran == [["zpool", "get", "-H", "-p", "-o", "name,property,value", "guid,ashift", "tank", "all-vdevs"]]  # fmt: skip
+
+
+def test_what_zpool_printed_of_sectors_is_taken_although_it_complained_of_a_spare_and_a_cache(monkeypatch):
+    """Recorded: it prints the others, and an error for each spare and cache; its status is then 1."""
+
+    def run(argv, **more):
+        result = command.Result(
+            tuple(argv), 1, recorded_text("zpool-get-vdevs-2.3.9.txt"), "cannot get vdev property", 0
+        )
+        assert result.status in more["accept"]
+        return result
+
+    monkeypatch.setattr(sectors, "_known", {})
+    monkeypatch.setattr(command, "run", run)
+    (pool,) = sectors.filled([recorded_pool("zpool-status-full-2.3.9.json")])
+    assert [(vdev.role, vdev.ashift) for vdev in pool.vdevs] == [("normal", 12), ("log", 12), ("cache", 0), ("spare", 0)]  # fmt: skip
 
 
 def test_a_pool_that_does_not_tell_its_sectors_is_read_all_the_same(monkeypatch):

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from appliance.errors import Failed
-from appliance.zfs import status
+from appliance.zfs import status, tree
 from tests.unit.made import recorded, recorded_pool
 
 
@@ -85,18 +85,56 @@ def test_no_pools_is_no_error(raw):
     assert list(status.pools_from(raw)) == []
 
 
-def test_logs_caches_and_spares_keep_their_role():
-    """Derived from the recorded raidz2: devices added under the keys that OpenZFS 2.3 uses."""
-    raw = copy.deepcopy(recorded("zpool-status-raidz2-2.3.9.json"))
-    leaf = {"vdev_type": "disk", "state": "ONLINE", "guid": 5}
-    raw["pools"]["tank"] |= {
-        "logs": {"l": leaf | {"name": "l"}},
-        "l2cache": {"c": leaf | {"name": "c"}},
-        "spares": {"s": leaf | {"name": "s", "state": "AVAIL"}},
-    }
-    pool = next(status.pools_from(raw))
-    assert [vdev.role for vdev in pool.vdevs] == ["normal", "log", "cache", "spare"]
-    assert pool.failures_left == 2
+def test_recorded_logs_caches_and_spares_have_their_role():
+    pool = recorded_pool("zpool-status-full-2.3.9.json")
+    assert [(vdev.role, vdev.name.split("-")[0]) for vdev in pool.vdevs] == [
+        ("normal", "mirror"),
+        ("log", "mirror"),
+        ("cache", "ata"),
+        ("spare", "ata"),
+    ]
+    assert [device.role for device in pool.devices()] == ["normal", "normal", "log", "log", "cache", "spare"]
+    assert (pool.vdevs[-1].state, pool.failures_left) == ("AVAIL", 1)
+    assert [vdev.role for vdev in recorded_pool("zpool-status-log-removed-2.3.9.json").vdevs] == ["normal", "cache", "spare"]  # fmt: skip
+
+
+def test_a_recorded_spare_that_stands_in_works_as_data_and_waits_in_name_only():
+    pool = recorded_pool("zpool-status-spare-in-use-2.3.9.json")
+    standing = pool.vdevs[0].children[1]
+    assert (standing.kind, standing.state) == ("spare", "DEGRADED")
+    assert [(device.state, device.role) for device in standing.children] == [("OFFLINE", "normal"), ("ONLINE", "normal")]  # fmt: skip
+    waiting = pool.vdevs[-1]
+    assert (waiting.role, waiting.state, waiting.guid) == ("spare", "INUSE", standing.children[1].guid)
+    assert pool.failures_left == 1
+    place = tree.find(pool, waiting.guid)
+    assert place
+    assert (place.role, place.parent) == ("normal", standing)
+
+
+def test_until_the_recorded_spare_is_filled_one_more_failure_is_too_many():
+    pool = recorded_pool("zpool-status-spare-rebuilding-2.3.9.json")
+    assert pool.rebuilding
+    assert pool.failures_left == 0
+
+
+def test_a_recorded_group_that_is_being_emptied_says_so_and_leaves_nothing_behind():
+    assert [vdev.removing for vdev in recorded_pool("zpool-status-remove-running-2.3.9.json").vdevs] == [False, True]
+    done = recorded_pool("zpool-status-remove-done-2.3.9.json")
+    assert [vdev.name for vdev in done.vdevs] == ["mirror-0"]
+    assert (done.size, done.failures_left) == (503316480, 1)
+
+
+def test_recorded_damage_is_counted():
+    pool = recorded_pool("zpool-status-errlist-2.3.9.json")
+    (device,) = pool.devices()
+    assert (pool.state, pool.errors, device.checksum_errors) == ("ONLINE", 129, 327)
+    assert pool.scan is not None
+    assert (pool.scan.errors, pool.scan.repaired) == (133, 48640)
+
+
+def test_a_recorded_pool_with_a_key_file_says_so():
+    (root,) = status.datasets_from(recorded("zfs-list-key-hex-2.3.9.json"))
+    assert (root.name, root.encryption, root.key_format, root.key_status) == ("hexed", "aes-256-gcm", "hex", "available")  # fmt: skip
 
 
 def test_one_unmirrored_special_device_is_a_pools_weakest_part():

@@ -227,7 +227,7 @@ def test_sectors_that_never_took_a_write_fail_the_job(own_disk, commands, monkey
     ("done", "seconds", "words"),
     [
         (MIB, 1, "estimating the time left"),
-        (10**12, 3600, "1 TB of 2 TB written, about 1 h 0 min left"),
+        (10**12, 3600, "1 TB of 2 TB written, about 1 h left"),
         (10**12, 600, "about 10 min left"),
         (2 * 10**12 - 1, 7200, "less than a minute left"),
     ],

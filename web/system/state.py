@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from django.http import HttpRequest
 from django.utils import timezone
 
-from appliance import places
+from appliance import locks, places
 from web.inventory.models import Source
 from web.jobs import queue
 
@@ -39,16 +37,9 @@ class State:
 def worker_runs() -> bool:
     """The worker holds a lock on a file as long as it lives."""
     try:
-        handle = os.open(WORKER_LOCK, os.O_RDONLY | os.O_CLOEXEC)
+        return locks.taken(WORKER_LOCK)
     except OSError:
         return False
-    try:
-        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(handle)
-    return False
 
 
 def troubles_of(sources: list[Source], checked: datetime | None) -> list[Trouble]:

@@ -55,7 +55,7 @@ def test_a_copy_is_taken_out_and_its_disk_is_free_again(appliance, visitor, pond
 
 def test_errors_are_explained_and_cleared(appliance, visitor, pond):
     disk = disk_paths(appliance, 2)[0].rsplit("/", 1)[-1]
-    appliance.run("zinject", "-d", disk, "-e", "checksum", "-T", "read", "-f", "30", "pond")
+    appliance.run("zinject", "-d", disk, "-e", "corrupt", "-T", "read", "-f", "10", "pond")
     try:
         appliance.run("zpool", "scrub", "-w", "pond")
     finally:
