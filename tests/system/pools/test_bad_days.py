@@ -26,6 +26,7 @@ def tank(appliance, visitor) -> str:
     return path
 
 
+@pytest.mark.soak
 def test_of_two_plans_confirmed_at_once_one_is_done(appliance, visitor, tank):
     other = Visitor(appliance)
     other.sign_in()
@@ -63,6 +64,7 @@ def test_the_agent_itself_refuses_a_disk_a_little_too_small_and_says_by_how_much
     assert status(appliance, "tank")["state"] == "ONLINE"
 
 
+@pytest.mark.soak
 def test_a_second_failure_while_rebuilding_is_told_and_survived(appliance, visitor, tank):
     appliance.run("sh", "-c", f"echo 1 > {SUSPEND_SCANS}")
     try:

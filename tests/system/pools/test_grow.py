@@ -60,6 +60,7 @@ def test_a_group_that_protects_less_needs_agreement(appliance, visitor, tank):
     visitor.wait_until(tank, "tank works", "One failed disk would lose everything", timeout=120)
 
 
+@pytest.mark.soak
 def test_a_log_and_a_cache_come_and_go(appliance, visitor, tank):
     serials = ("LARDER-LOG-1", "LARDER-LOG-2", "LARDER-CACHE-3")
     for number, serial in enumerate(serials, 1):

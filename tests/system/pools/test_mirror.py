@@ -77,6 +77,7 @@ def test_errors_are_explained_and_cleared(appliance, visitor, pair):
     visitor.wait_until(pair, without=("something other than was written",), timeout=120)
 
 
+@pytest.mark.soak
 def test_the_last_copy_is_not_taken_out(appliance, visitor, pair):
     done(visitor, f"{pair}vdev/{guid_of(appliance, 'pond', appliance.disks[1].serial)}/detach/")
     visitor.wait_until(pair, "stripe of 1", timeout=120)
