@@ -64,7 +64,6 @@ def test_the_agent_itself_refuses_a_disk_a_little_too_small_and_says_by_how_much
     assert status(appliance, "tank")["state"] == "ONLINE"
 
 
-@pytest.mark.soak
 def test_a_second_failure_while_rebuilding_is_told_and_survived(appliance, visitor, tank):
     appliance.run("sh", "-c", f"echo 1 > {SUSPEND_SCANS}")
     try:
@@ -85,6 +84,8 @@ def test_a_second_failure_while_rebuilding_is_told_and_survived(appliance, visit
     assert status(appliance, "tank")["error_count"] == 0
 
 
+# Open: seen to go as far as the pool working again, by hand beyond; the machine was too slow to see it end.
+@pytest.mark.soak
 def test_a_pool_that_stopped_says_what_to_do_and_starts_again(appliance, visitor, tank):
     appliance.run(
         "zpool", "create", "-f", "-o", "ashift=12", "-o", "failmode=wait", "pond", disk_paths(appliance, 6)[0]

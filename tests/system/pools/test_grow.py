@@ -64,6 +64,7 @@ def test_a_group_that_protects_less_needs_agreement(appliance, visitor, tank):
     visitor.wait_until(tank, "tank works", "One failed disk would lose everything", timeout=120)
 
 
+# Open: not run in an appliance yet.
 @pytest.mark.soak
 def test_a_log_and_a_cache_come_and_go(appliance, visitor, tank):
     serials = ("LARDER-LOG-1", "LARDER-LOG-2", "LARDER-CACHE-3")
@@ -90,6 +91,7 @@ def test_no_group_leaves_a_pool_with_a_raidz(appliance, visitor, tank):
     assert "has a raidz" in refused.words
 
 
+# Open: not run in an appliance yet.
 @pytest.mark.soak
 def test_a_mirror_is_emptied_and_leaves(appliance, visitor):
     appliance.run("zpool", "destroy", "tank", check=False)
@@ -105,6 +107,7 @@ def test_a_mirror_is_emptied_and_leaves(appliance, visitor):
     appliance.run("sha256sum", "-c", "/root/sum")
 
 
+# Open: not run in an appliance yet.
 @pytest.mark.soak
 def test_larger_disks_are_used_whole_once_both_are_larger(appliance, visitor):
     for name, size in (("little1", 8), ("little2", 8), ("large1", 64), ("large2", 64)):
