@@ -160,6 +160,16 @@ def test_a_new_disk_that_fails_as_well_can_be_stopped_and_another_put_in(web, ca
     assert "/pools/7/vdev/105/detach/" in hrefs
 
 
+def test_a_report_does_not_take_the_figures_of_another_disks_rebuilding(web, case):
+    pool = rebuilt()
+    assert pool.scan
+    put(replace(pool, scan=replace(pool.scan, issued=0), errors=3), 2, 6)
+    said = page(web, case).text
+    assert "Rebuilding took" not in said
+    assert "3 errors were left." in said
+    assert "Nothing was lost" not in said
+
+
 def rebuilt(**changes):
     ended = timezone.now() + timedelta(minutes=90)
     scan = Scan("resilver", "finished", ended - timedelta(minutes=30), ended, 10**9, 10**9, 10**9, 0)

@@ -145,8 +145,11 @@ def report_of(case: Replacement, pool: Pool, new: Vdev, label: str) -> str:
     said = [f"{opening(case.name)} was replaced by {label}."]
     if pool.scan and pool.scan.kind == "resilver" and pool.scan.ended and pool.scan.ended >= case.begun:
         minutes = max(round((pool.scan.ended - pool.scan.started).total_seconds() / 60), 1)
-        said.append(f"Rebuilding took {minutes} min and wrote {size_text(pool.scan.issued)}.")
-        said.append("Nothing was lost." if not pool.scan.errors else f"{pool.scan.errors} errors were left.")
+        # Where another disk was away meanwhile, the last rebuilding is that disk's, and may have found nothing to do.
+        if pool.scan.issued:
+            said.append(f"Rebuilding took {minutes} min and wrote {size_text(pool.scan.issued)}.")
+        left = max(pool.scan.errors, pool.errors)
+        said.append("Nothing was lost." if not left else f"{left} errors were left.")
     if states.counts(new):
         said.append(f"The new disk has errors already: {states.meaning(new)}")
     left = pool.failures_left

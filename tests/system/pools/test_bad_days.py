@@ -26,6 +26,7 @@ def tank(appliance, visitor) -> str:
     return path
 
 
+@pytest.mark.soak
 def test_of_two_plans_confirmed_at_once_one_is_done(appliance, visitor, tank):
     other = Visitor(appliance)
     other.sign_in()
@@ -49,7 +50,7 @@ def test_of_two_plans_confirmed_at_once_one_is_done(appliance, visitor, tank):
 def test_the_agent_itself_refuses_a_disk_a_little_too_small_and_says_by_how_much(appliance, visitor, tank):
     needed = next(int(node["rep_dev_size"]) for node in shapes.nodes(status(appliance, "tank")) if node["vdev_type"] == "disk")  # fmt: skip
     appliance.insert("short", needed - 8 * 2**20, serial="LARDER-SHORT")
-    visitor.wait_until("/disks/", "LARDER-SHORT", timeout=60)
+    visitor.wait_until("/disks/", "LARDER-SHORT", timeout=120)
     path = by_id(appliance, "LARDER-SHORT")
     guid = guid_of(appliance, "tank", appliance.disks[0].serial)
     operation = {"kind": "ReplaceDisk", "pool": "tank", "vdev": guid, "disk": path}
@@ -73,8 +74,8 @@ def test_a_second_failure_while_rebuilding_is_told_and_survived(appliance, visit
         done(visitor, f"{path}accept/?disk={disk_paths(appliance, 5)[0]}")
         visitor.wait_until(path, "is being rebuilt", "survives 1 more failed disk", timeout=LONG)
         appliance.pull(2)
-        visitor.wait_until(path, "Another disk has gone while", "do not pull anything else", timeout=60)
-        visitor.wait_until(tank, "one more failed disk would lose data", "It is rebuilding", timeout=60)
+        visitor.wait_until(path, "Another disk has gone while", "do not pull anything else", timeout=120)
+        visitor.wait_until(tank, "one more failed disk would lose data", "It is rebuilding", timeout=120)
     finally:
         appliance.run("sh", "-c", f"echo 0 > {SUSPEND_SCANS}")
     appliance.put_back(2)
@@ -83,6 +84,8 @@ def test_a_second_failure_while_rebuilding_is_told_and_survived(appliance, visit
     assert status(appliance, "tank")["error_count"] == 0
 
 
+# Open: seen to go as far as the pool working again, by hand beyond; the machine was too slow to see it end.
+@pytest.mark.soak
 def test_a_pool_that_stopped_says_what_to_do_and_starts_again(appliance, visitor, tank):
     appliance.run(
         "zpool", "create", "-f", "-o", "ashift=12", "-o", "failmode=wait", "pond", disk_paths(appliance, 6)[0]

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from deploy.image.machine import GIB
+from deploy.image.machine import GIB, wait_for
 from tests.system import shapes
 from tests.system.shapes import LONG, by_id, chosen, done, guid_of, names, page_of, status
 from tests.visitor import disk_paths
@@ -45,10 +45,14 @@ def test_a_raidz_is_expanded_and_yields_what_was_said(appliance, visitor, tank):
     said = shapes.change(visitor, review)
     assert said.startswith("Done."), said
     appliance.run("zpool", "wait", "-t", "raidz_expand", "tank", timeout=600)
-    grown = available(appliance, "tank")
-    assert abs(after - grown) < grown * 0.02, (after, grown)
+    # ZFS counts the new space some seconds after it says that it is done.
+    wait_for(
+        f"about {after:.0f} bytes of space",
+        lambda: abs(after - available(appliance, "tank")) < after * 0.02,
+        timeout=120,
+    )
     appliance.run("sha256sum", "-c", "/root/sum")
-    visitor.wait_until(tank, "raidz1 of 4", timeout=60)
+    visitor.wait_until(tank, "raidz1 of 4", timeout=120)
 
 
 def test_a_group_that_protects_less_needs_agreement(appliance, visitor, tank):
@@ -57,21 +61,23 @@ def test_a_group_that_protects_less_needs_agreement(appliance, visitor, tank):
     assert refused.status == 400
     assert "as safe as its weakest group" in refused.words
     done(visitor, chosen(f"{tank}add/group/", disk, layout="stripe", less_protection="on"))
-    visitor.wait_until(tank, "tank works", "One failed disk would lose everything", timeout=60)
+    visitor.wait_until(tank, "tank works", "One failed disk would lose everything", timeout=120)
 
 
+# Open: not run in an appliance yet.
+@pytest.mark.soak
 def test_a_log_and_a_cache_come_and_go(appliance, visitor, tank):
     serials = ("LARDER-LOG-1", "LARDER-LOG-2", "LARDER-CACHE-3")
     for number, serial in enumerate(serials, 1):
         appliance.insert(f"fast{number}", 16 * GIB, serial=serial)
-    visitor.wait_until("/disks/", *serials, timeout=60)
+    visitor.wait_until("/disks/", *serials, timeout=120)
     paths = [by_id(appliance, serial) for serial in serials]
     done(visitor, chosen(f"{tank}add/log/", *paths[:2]))
     done(visitor, chosen(f"{tank}add/cache/", paths[2]))
     found = status(appliance, "tank")
     assert [node["name"].split("-")[0] for node in found["logs"].values()] == ["mirror"]
     assert len(found["l2cache"]) == 1
-    visitor.wait_until(tank, "log · of 2", "cache · ", timeout=60)
+    visitor.wait_until(tank, "log · of 2", "cache · ", timeout=120)
     for node in (*found["logs"].values(), *found["l2cache"].values()):
         done(visitor, f"{tank}vdev/{node['guid']}/remove/")
     left = status(appliance, "tank")
@@ -85,8 +91,10 @@ def test_no_group_leaves_a_pool_with_a_raidz(appliance, visitor, tank):
     assert "has a raidz" in refused.words
 
 
-def test_a_mirror_is_emptied_and_leaves(appliance, visitor, tank):
-    appliance.run("zpool", "destroy", "tank")
+# Open: not run in an appliance yet.
+@pytest.mark.soak
+def test_a_mirror_is_emptied_and_leaves(appliance, visitor):
+    appliance.run("zpool", "destroy", "tank", check=False)
     paths = disk_paths(appliance, 1, 2, 3, 4)
     appliance.run("zpool", "create", "-f", "-o", "ashift=12", "pair", "mirror", *paths[:2], "mirror", *paths[2:])
     appliance.shell("dd if=/dev/urandom of=/pair/photo bs=1M count=64 status=none; sha256sum /pair/photo > /root/sum; zpool sync pair")  # fmt: skip
@@ -94,15 +102,17 @@ def test_a_mirror_is_emptied_and_leaves(appliance, visitor, tank):
     visitor.wait_until(path, "2 × mirror of 2", timeout=LONG)
     done(visitor, f"{path}vdev/{guid_of(appliance, 'pair', 'mirror-1')}/remove/")
     appliance.run("zpool", "wait", "-t", "remove", "pair", timeout=300)
-    visitor.wait_until(path, "mirror of 2", without=("2 × mirror", "being emptied", "indirect"), timeout=60)
+    visitor.wait_until(path, "mirror of 2", without=("2 × mirror", "being emptied", "indirect"), timeout=120)
     assert appliance.disks[3].serial not in names(appliance, "pair")
     appliance.run("sha256sum", "-c", "/root/sum")
 
 
+# Open: not run in an appliance yet.
+@pytest.mark.soak
 def test_larger_disks_are_used_whole_once_both_are_larger(appliance, visitor):
     for name, size in (("little1", 8), ("little2", 8), ("large1", 64), ("large2", 64)):
         appliance.insert(name, size * GIB, serial=f"LARDER-{name.upper()}")
-    visitor.wait_until("/disks/", "LARDER-LITTLE1", "LARDER-LARGE2", timeout=60)
+    visitor.wait_until("/disks/", "LARDER-LITTLE1", "LARDER-LARGE2", timeout=120)
     little1, little2, large1, large2 = (by_id(appliance, f"LARDER-{name}") for name in ("LITTLE1", "LITTLE2", "LARGE1", "LARGE2"))  # fmt: skip
     appliance.run("zpool", "create", "-o", "ashift=12", "grown", "mirror", little1, little2)
     path = page_of(appliance, "grown")
@@ -110,8 +120,8 @@ def test_larger_disks_are_used_whole_once_both_are_larger(appliance, visitor):
     visitor.wait_until(path, "grown works", without=("have become larger",), timeout=LONG)
     before = available(appliance, "grown")
     appliance.run("zpool", "replace", "-w", "grown", little2, large2)
-    visitor.wait_until(path, "have become larger", timeout=60)
+    visitor.wait_until(path, "have become larger", timeout=120)
     done(visitor, f"{path}vdev/{guid_of(appliance, 'grown', 'mirror-0')}/grow/")
     assert available(appliance, "grown") > 6 * before
-    visitor.wait_until(path, "grown works", without=("have become larger",), timeout=60)
+    visitor.wait_until(path, "grown works", without=("have become larger",), timeout=120)
     assert shapes.status(appliance, "grown")["state"] == "ONLINE"
