@@ -8,6 +8,9 @@ from deploy.image.machine import wait_for
 from tests.system.care import PARAMETERS, guid_of, held, reported, reports, scan_of
 from tests.visitor import Visitor, disk_paths
 
+# Open: written, and not yet seen to pass in the appliance.
+pytestmark = pytest.mark.soak
+
 
 @pytest.fixture(scope="module")
 def tank(appliance, visitor) -> str:
