@@ -100,7 +100,7 @@ def test_a_hostile_pool_mounts_nothing_where_it_should_not(visitor, appliance):
         assert "/evil" not in appliance.run("exportfs", "-s", check=False)
         assert "[evil]" not in appliance.run("cat", CONFIG)
 
-    moving.look(visitor, "evil")
+    moving.look(visitor, "Bring in evil")
     said = moving.bring_in(visitor, guid, name="evil")
     assert said.startswith("Done."), said
     nothing_hurt()
