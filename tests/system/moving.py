@@ -88,7 +88,7 @@ def hurt_latest_state(appliance: Machine, pool: str, partition: str) -> None:
     ``zdb -uuu`` tells where they are; the data area begins 4 MiB into the partition.
     """
     told = appliance.run("zdb", "-e", "-uuu", "-p", str(Path(partition).parent), pool, timeout=300)
-    line = next(line for line in told.splitlines() if "rootbp = " in line)
+    line = next(line for line in told.splitlines() if "bp = DVA" in line)
     copies = re.findall(r"DVA\[\d\]=<0:([0-9a-f]+):([0-9a-f]+)>", line)
     assert copies, line
     for offset, size in copies:

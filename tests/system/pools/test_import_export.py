@@ -46,7 +46,7 @@ def test_export_and_import_under_another_name(visitor, appliance, anna):
     assert "[photos]" not in appliance.run("cat", CONFIG)
 
     # In again under another name: its folder follows, its file is there, its share is offered and not on.
-    moving.look(visitor, "tank", "ready")
+    moving.look(visitor, "Bring in tank")
     assert moving.bring_in(visitor, guid, name="attic").startswith("Done.")
     assert moving.pools(appliance) == ["attic"]
     assert appliance.run("cat", "/attic/photos/holiday.txt") == "sun\n"
@@ -67,7 +67,7 @@ def test_export_and_import_under_another_name(visitor, appliance, anna):
     moving.done(visitor, moving.end_review(visitor, guid, "export"))
 
     # Read-only: nothing is written, and it is not brought in again at the next start.
-    moving.look(visitor, "attic", "ready")
+    moving.look(visitor, "Bring in attic")
     assert moving.bring_in(visitor, guid, name="cellar", read_only="on").startswith("Done.")
     assert appliance.run("zpool", "get", "-H", "-o", "value", "readonly", "cellar").strip() == "on"
     assert appliance.run("zpool", "get", "-H", "-o", "value", "cachefile", "cellar").strip() == "none"
@@ -175,7 +175,7 @@ def test_half_a_pool_is_listed_and_not_offered(visitor, appliance):
     moving.look(visitor, "half", "cannot be used", "Put in the missing disks")
     assert moving.review_import(visitor, guid, name="half").status == 400
     appliance.put_back(2)
-    moving.look(visitor, "half", "ready", timeout=240)
+    moving.look(visitor, "Bring in half", timeout=240)
     assert moving.bring_in(visitor, guid, name="half").startswith("Done.")
     moving.clear(appliance, *disks)
 
@@ -186,7 +186,7 @@ def test_killed_in_the_middle_nothing_is_mounted_and_the_way_on_works(visitor, a
     appliance.run("zpool", "create", "-o", "ashift=12", "cut", disk)
     guid = moving.guid_of(appliance, "cut")
     appliance.run("zpool", "export", "cut")
-    moving.look(visitor, "cut", "ready")
+    moving.look(visitor, "Bring in cut")
     with watching(appliance, entry="step done", step="import", victim="agent") as watcher:
         job = visitor.confirm(moving.review_import(visitor, guid, name="cut"))
         struck(watcher)
@@ -196,7 +196,7 @@ def test_killed_in_the_middle_nothing_is_mounted_and_the_way_on_works(visitor, a
     assert appliance.run("zpool", "get", "-H", "-o", "value", "cachefile", "cut").strip() == "none"
     no_lock_left(appliance)
     moving.done(visitor, moving.end_review(visitor, guid, "export"))
-    moving.look(visitor, "cut", "ready")
+    moving.look(visitor, "Bring in cut")
     assert moving.bring_in(visitor, guid, name="cut").startswith("Done.")
     assert moving.prop(appliance, "mounted", "cut") == "yes"
     moving.clear(appliance, disk)
