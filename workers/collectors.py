@@ -7,7 +7,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Iterable
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from django.utils import timezone
 
@@ -62,8 +62,8 @@ def collect_now() -> None:
     reading.now()
 
 
-def source(name: str, read: Callable[[], bool]) -> bool:
-    """Read one source and note how that went; whether it could be read.
+def source(name: str, read: Callable[[], bool], *, at: datetime | None = None) -> bool:
+    """Read one source and note how that went, as of now or of the time given; whether it could be read.
 
     A reading that hangs in the kernel is not started again meanwhile.
     """
@@ -83,7 +83,7 @@ def source(name: str, read: Callable[[], bool]) -> bool:
     except Exception as problem:  # also output of a shape that nobody expected
         error = explain(problem)
         log.warning("could not read %s: %s", name, error, exc_info=not isinstance(problem, LarderError))
-    store.checked(name, changed=changed, seconds=time.monotonic() - started, error=error)
+    store.checked(name, changed=changed, seconds=time.monotonic() - started, error=error, at=at)
     return not error
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 
 import msgspec
+from django.utils import timezone
 
 from appliance import client
 from appliance.facts import Importable, PoolDetail, Session
@@ -14,21 +15,31 @@ from web.inventory.models import DetailRow, ImportableRow, PoolRow, SessionRow
 from web.jobs.models import Job
 from workers.celery import app
 from workers.collectors import source
+from workers.turns import Turns
 
 # After these the list of pools that could be brought in is another.
 CHANGING = {"ImportPool", "ExportPool", "DestroyPool", "RewindCheckpoint", "WipeDisk", "CreatePool"}
 
 
-@app.task(name="workers.look_for_pools")
-def look_for_pools() -> None:
+def search() -> None:
     """Have the agent search all disks; it opens each of them, so it is never done by the clock."""
 
     def read() -> bool:
         answer = client.last({"verb": "look-for-pools"}, silence=900).get("facts", [])
-        found = msgspec.convert(answer, list[Importable])
-        return store.replace(ImportableRow, found, lambda pool: str(pool.guid))
+        store.replace(ImportableRow, msgspec.convert(answer, list[Importable]), lambda pool: str(pool.guid))
+        return True  # also where it found the same: a page that says "looking" has to hear that this is over
 
-    source("importable", read)
+    # As of its beginning: who asks while an earlier look is under way still waits for one that sees the disks of now.
+    source("importable", read, at=timezone.now())
+
+
+searching = Turns(search)
+
+
+@app.task(name="workers.look_for_pools")
+def look_for_pools() -> None:
+    """A search that begins after this call; many who ask at once get one."""
+    searching.soon()
 
 
 @app.task(name="workers.read_details")

@@ -159,8 +159,11 @@ def own_hostid() -> int:
 
 def with_host(pool: Importable, device: str, own: int) -> Importable:
     """The pool with what its label says of the system that used it last."""
-    result = command.run(["zdb", "-l", device], timeout=60, accept=range(256))
-    label = label_from(result.stdout)
+    try:
+        label = label_from(command.run(["zdb", "-l", device], timeout=60, accept=range(256)).stdout)
+    except Failed:
+        # It may crash on what a disk holds. ZFS itself still refuses a pool that another system has not let go of.
+        return pool
     if label.get("pool_guid") != str(pool.guid):
         return pool
     hostid = int(label["hostid"]) if label.get("hostid", "").isdigit() else 0

@@ -7,6 +7,7 @@ unknown is passed over.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -123,8 +124,13 @@ def pools_from(status: Mapping[str, Any]) -> Iterator[Pool]:
         )
 
 
+def whole(value: object) -> int:
+    """A number that is written as one, or as text; 0 for anything else."""
+    return int(value) if isinstance(value, str) and re.fullmatch(r"[0-9]{1,30}", value) else number(value)
+
+
 def datasets_from(listing: Mapping[str, Any]) -> Iterator[Dataset]:
-    """The datasets of a ``zfs list -j --json-int -p`` object with at least COLUMNS."""
+    """The datasets of a ``zfs list -j -p`` object with at least COLUMNS."""
     for name, raw in (listing.get("datasets") or {}).items():
         properties = raw.get("properties") or {}
 
@@ -132,17 +138,20 @@ def datasets_from(listing: Mapping[str, Any]) -> Iterator[Dataset]:
             found = (of.get(key) or {}).get("value", "")
             return "" if found == "-" else found
 
+        def count(key: str) -> int:
+            return whole(value(key))
+
         source = ((properties.get("larder:share") or {}).get("source") or {}).get("type", "NONE")
         encryption = str(value("encryption") or "off")
         yield Dataset(
             name=str(name),
-            guid=number(value("guid")),
+            guid=count("guid"),
             kind=str(raw.get("type", "")).lower(),
-            created=moment(value("creation")) or datetime.fromtimestamp(0, UTC),
-            used=number(value("used")),
-            available=number(value("available")),
-            referenced=number(value("referenced")),
-            used_by_snapshots=number(value("usedbysnapshots")),
+            created=moment(count("creation")) or datetime.fromtimestamp(0, UTC),
+            used=count("used"),
+            available=count("available"),
+            referenced=count("referenced"),
+            used_by_snapshots=count("usedbysnapshots"),
             mounted=value("mounted") == "yes",
             mountpoint=str(value("mountpoint")),
             canmount=str(value("canmount") or "on"),
@@ -165,6 +174,7 @@ def read_pools() -> tuple[Pool, ...]:
 
 def read_datasets() -> tuple[Dataset, ...]:
     """Every file system and volume, now, parents before children. Raises Failed."""
-    argv = ["zfs", "list", "-j", "--json-int", "-p", "-t", "filesystem,volume", "-o", f"name,{COLUMNS}"]
+    # Not --json-int: it cuts numbers at 2^63 - 1, and half of all guids are larger (2.3.9); two datasets would be one.
+    argv = ["zfs", "list", "-j", "-p", "-t", "filesystem,volume", "-o", f"name,{COLUMNS}"]
     result = command.run(argv, timeout=60)
     return tuple(datasets_from(parse(result.stdout, "zfs list"))) if result.stdout.strip() else ()

@@ -26,8 +26,9 @@ def agents():
 
 print("watching", flush=True)
 pids = []
+parent = os.getppid()  # another one: whoever waited for this has gone, and the next test's agent is none of its business
 until = time.monotonic() + 180
-while time.monotonic() < until:
+while time.monotonic() < until and os.getppid() == parent:
     for path in set(glob.glob(folder + "/*")) - known:
         if victim == "agent" and not pids:
             pids = list(agents())

@@ -7,7 +7,7 @@ import urllib.parse
 from pathlib import Path
 
 from deploy.image.machine import Machine, wait_for
-from tests.visitor import Answer, Visitor
+from tests.visitor import Answer, Visitor, blank
 
 BRING_IN = "/pools/bring-in/"
 
@@ -28,11 +28,7 @@ def clear(appliance: Machine, *disks: str) -> None:
     """No pool in use, and nothing left on these disks."""
     for pool in pools(appliance):
         appliance.run("zpool", "destroy", "-f", pool)
-    for disk in disks:
-        for path in (f"{disk}-part1", disk):
-            appliance.run("zpool", "labelclear", "-f", path, check=False)
-        appliance.run("wipefs", "-a", "-f", disk)
-    appliance.run("udevadm", "settle")
+    blank(appliance, *disks)
 
 
 def look(visitor: Visitor, *words: str, timeout: float = 240) -> Answer:
@@ -92,7 +88,7 @@ def hurt_latest_state(appliance: Machine, pool: str, partition: str) -> None:
     ``zdb -uuu`` tells where they are; the data area begins 4 MiB into the partition.
     """
     told = appliance.run("zdb", "-e", "-uuu", "-p", str(Path(partition).parent), pool, timeout=300)
-    line = next(line for line in told.splitlines() if "rootbp = " in line)
+    line = next(line for line in told.splitlines() if "bp = DVA" in line)
     copies = re.findall(r"DVA\[\d\]=<0:([0-9a-f]+):([0-9a-f]+)>", line)
     assert copies, line
     for offset, size in copies:

@@ -206,6 +206,16 @@ def test_a_pool_that_another_system_held_is_told_by_its_label(monkeypatch):
     assert (pool.other_host, pool.host) == (False, "dlpx")
 
 
+def test_a_reader_of_labels_that_crashes_hides_no_pool(monkeypatch):
+    listing = texts.HEALTHY.replace(str(GUID), "7180307423654184295")
+    System(
+        monkeypatch,
+        {"import -d": (0, listing, ""), "lsblk": (0, LSBLK, ""), "hostid": (0, "1\n", ""), "zdb": (-6, "", "ASSERT")},
+    )
+    (pool,) = importable.look()
+    assert pool.guid == 7180307423654184295
+
+
 @pytest.mark.parametrize("status", [0, 1])
 def test_no_pool_is_no_failure(monkeypatch, status):
     System(monkeypatch, {"zpool": (status, "", "no pools available to import\n")})

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from datetime import UTC, datetime
 
 import pytest
@@ -158,6 +159,15 @@ def test_it_reads_recorded_datasets():
     assert root.used == 1124928
     assert root.available == 3748834235840
     assert photos.pool == "tank"
+
+
+def test_guids_above_the_largest_signed_number_are_told_apart(commands):
+    """``--json-int`` cuts them all at 2^63 - 1, so numbers are asked for as text."""
+    commands.answers["zfs"] = json.dumps(recorded("zfs-list-text-2.3.9.json"))
+    root, photos = status.read_datasets()
+    assert "--json-int" not in commands.ran[0]
+    assert (root.guid, photos.guid) == (16732872757114812839, 17276080823079736530)
+    assert (root.used, root.created.year, root.mounted) == (736560, 2026, True)
 
 
 def test_a_creation_beyond_any_calendar_does_not_hide_the_datasets():

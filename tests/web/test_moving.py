@@ -316,6 +316,25 @@ def test_what_the_agent_found_becomes_rows(agent, calm):
     assert not ImportableRow.objects.exists()
 
 
+def test_a_page_that_waits_hears_of_the_end_of_its_own_look_and_of_no_earlier_one(web, agent, calm, monkeypatch):
+    agent["look-for-pools"] = []
+    last = client.last
+
+    def asked_meanwhile(*args: Any, **kwargs: Any) -> dict[str, Any]:
+        web.post(f"{BRING_IN}look/")
+        return last(*args, **kwargs)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(client, "last", asked_meanwhile)
+        moving.look_for_pools()
+    waiting = web.get(BRING_IN, {"part": "live"})
+    assert "Looking at all disks" in text_of(waiting)
+    moving.look_for_pools()
+    again = web.get(BRING_IN, {"part": "live"}, HTTP_IF_NONE_MATCH=waiting["ETag"])
+    assert again.status_code == 200, "nothing was found as before, and the page still has to change"
+    assert "Looking at all disks" not in text_of(again)
+
+
 @pytest.mark.parametrize("answer", [Failed("zpool did not answer"), [{"name": 3}], "nonsense", None])
 def test_a_look_that_went_wrong_is_said_and_keeps_what_was_known(web, agent, calm, answer):
     listed(found())

@@ -57,12 +57,12 @@ def replace(model: type[Row], found: Iterable[Any], key: Callable[[Any], str], *
     return bool(changed or gone)
 
 
-def checked(name: str, *, changed: bool, seconds: float = 0, error: str = "") -> None:
-    """Note that a source was read now. Its version moves when what it said, or its error, has changed."""
+def checked(name: str, *, changed: bool, seconds: float = 0, error: str = "", at: datetime | None = None) -> None:
+    """Note that a source was read now, or at the time given. Its version moves when what it said, or its error, has changed."""
     source, _made = Source.objects.get_or_create(name=name)
     moved = changed or source.error != error
     Source.objects.filter(name=name).update(
-        checked=timezone.now(), error=error, seconds=seconds, version=F("version") + (1 if moved else 0)
+        checked=at or timezone.now(), error=error, seconds=seconds, version=F("version") + (1 if moved else 0)
     )
 
 

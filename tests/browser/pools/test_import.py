@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from tests.browser import steps
 from tests.visitor import disk_paths
+
+# Open: this has not been run in a browser yet.
+pytestmark = pytest.mark.soak
 
 GRAVE = {"critical", "serious"}
 SHARE = '{"smb":true,"name":"photos","users":["anna"]}'
