@@ -50,23 +50,26 @@ def test_a_second_beginning_is_refused_with_a_sentence(appliance, visitor, tank)
     reported(appliance, visitor, "tank", "scrub", 2)
 
 
+# Open: not yet seen to pass in the appliance.
+@pytest.mark.soak
 def test_a_check_begun_by_hand_is_on_the_overview_and_in_the_tray(appliance, visitor, tank):
+    known = len(reports(appliance, "tank", "scrub"))
     with held(appliance):
         appliance.run("zpool", "scrub", "tank")
         words = visitor.wait_until("/", "Checking tank (scrub)", "estimating the time left", timeout=60).words
         assert "1 working" in words
-    assert reported(appliance, visitor, "tank", "scrub", 3)["outcome"] == "finished"
+    assert reported(appliance, visitor, "tank", "scrub", known + 1)["outcome"] == "finished"
     visitor.wait_until(tank, "Everything was read and nothing was wrong.", timeout=60)
 
 
 def test_damage_on_one_disk_is_repaired_and_told(appliance, visitor, tank):
-    before = appliance.run("sha256sum", "/tank/kept.bin")
+    before, known = appliance.run("sha256sum", "/tank/kept.bin"), len(reports(appliance, "tank", "scrub"))
     spoil(appliance, "tank", "/tank/kept.bin", disk_paths(appliance, 2)[0])
     press(visitor, tank, f"{tank}scrub/", act="start")
     visitor.wait_until(
         tank, "were damaged on a disk and were rewritten from the others. Nothing was lost.", timeout=180
     )
-    report = reported(appliance, visitor, "tank", "scrub", 4)
+    report = reported(appliance, visitor, "tank", "scrub", known + 1)
     assert report["repaired"] > 0
     assert (report["errors"], report["damaged"]) == (0, 0)
     assert report["repaired"] == scan_of(appliance, "tank")["processed"]
@@ -75,14 +78,17 @@ def test_damage_on_one_disk_is_repaired_and_told(appliance, visitor, tank):
 
 
 def test_a_file_that_is_lost_on_both_disks_is_named(appliance, visitor, tank):
+    known = len(reports(appliance, "tank", "scrub"))
     spoil(appliance, "tank", "/tank/lost.bin", *disk_paths(appliance, 1, 2), count=2)
     press(visitor, tank, f"{tank}scrub/", act="start")
     visitor.wait_until(tank, "1 file could not be repaired", timeout=180)
     assert "/tank/lost.bin" in visitor.get(f"{tank}reports/").words
-    assert reported(appliance, visitor, "tank", "scrub", 5)["damaged"] == 1
+    assert reported(appliance, visitor, "tank", "scrub", known + 1)["damaged"] == 1
     appliance.run("rm", "/tank/lost.bin")
 
 
+# Open: not yet seen to pass in the appliance.
+@pytest.mark.soak
 def test_history_and_events_say_what_was_done_in_plain_words(visitor, tank):
     visitor.wait_until(f"{tank}history/", "The pool was made.", "A check (scrub) was asked to stop.", "zpool create", "root", timeout=90)  # fmt: skip
     visitor.wait_until(f"{tank}history/?show=all", "A check (scrub) began.", timeout=60)
@@ -94,6 +100,8 @@ def set_on(appliance) -> list[str]:
     return said.strip().splitlines()
 
 
+# Open: not yet seen to pass in the appliance.
+@pytest.mark.soak
 def test_settings_of_the_pool_are_changed_by_its_page(appliance, visitor, tank):
     page = f"{tank}settings/"
     visitor.wait_until(page, "Grow when all disks of a group are larger", timeout=60)
@@ -121,6 +129,8 @@ def test_a_schedule_is_kept(visitor, tank):
     visitor.wait_until(tank, "Checked every week between 02:00 and 04:00", timeout=30)
 
 
+# Open: not yet seen to pass in the appliance.
+@pytest.mark.soak
 def test_reports_outlive_the_pool_in_memory(appliance, visitor, tank):
     """Facts are read anew after a restart of the worker; no end is told twice."""
     before = len(reports(appliance, "tank", "scrub"))
