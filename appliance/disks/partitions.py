@@ -9,6 +9,7 @@ from pathlib import Path
 
 from appliance import command
 from appliance.disks import udev
+from appliance.disks.udev import LOOKS, SECONDS_BETWEEN_LOOKS
 from appliance.errors import Failed
 from appliance.facts import Disk
 from appliance.layout.geometry import MIB
@@ -17,7 +18,6 @@ from appliance.words import disk_label
 
 BLOCK = Path("/sys/class/block")
 SECTOR = 512  # sysfs counts in these, whatever the disk's own sectors are
-LOOKS, SECONDS_BETWEEN_LOOKS = 20, 0.5
 ZFS_TYPE = "BF01"  # sgdisk(8): Solaris /usr and Mac ZFS, the type that zpool itself gives
 
 

@@ -26,10 +26,10 @@ from appliance.disks.smart import section
 from appliance.disks.udev import look_anew
 from appliance.errors import Bug, Failed, Reason
 from appliance.facts import Disk, Facts
+from appliance.layout.geometry import MIB
 from appliance.operation import Loss, Operation, Plan, Step, Work
 from appliance.words import disk_label, maker_size, time_left
 
-MIB = 2**20
 BLOCK = 4 * MIB  # one write; a multiple of every sector size
 ENDS = 16 * MIB  # partition tables, labels and superblocks lie within this of either end
 SMALL = 4096  # where a large write fails, the sector that cannot be written is found by these

@@ -19,7 +19,7 @@ LARGEST_GUID = 2**64
 
 
 class PoolChange(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A change of one pool. Subclasses name the vdev by its guid and new disks by their by-id paths."""
+    """A change of one pool. Subclasses name new disks by their by-id paths, and say what speaks against them."""
 
     pool: str
 
@@ -50,6 +50,17 @@ class PoolChange(Operation, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     def place(self, facts: Facts) -> Place | None:
         return tree.find(facts.pool(self.pool), self.target)
 
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        refused = list(self.check_pool(facts))
+        yield from refused
+        pool = facts.pool(self.pool)
+        if pool is not None and not refused:
+            yield from self.check_change(facts, pool)
+
+    def check_change(self, facts: Facts, pool: Pool) -> Iterator[Reason]:
+        """What speaks against this very change of a pool that is there and works."""
+        raise NotImplementedError
+
     def check_pool(self, facts: Facts) -> Iterator[Reason]:
         """Whether the pool is there and can be changed at all."""
         pool = facts.pool(self.pool)
@@ -59,8 +70,6 @@ class PoolChange(Operation, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             yield Reason(
                 f"{self.pool} has stopped and takes no change. Bring its disks back first, then start it again."
             )
-        elif "vdev" in self.__struct_fields__ and self.place(facts) is None:
-            yield Reason(f"That part of {self.pool} is no longer there. Look at the pool again.", "vdev")
 
     def check_new_disks(self, facts: Facts) -> Iterator[Reason]:
         """Whether the chosen disks are there, once each, and free to be taken."""
@@ -145,6 +154,41 @@ class PoolChange(Operation, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         if gone:
             return f"{self.pool} has not changed, and {', '.join(gone)} does not answer. Put the disk back or choose another, then start again."
         return f"{self.pool} has not changed. Look at its page, then start again."
+
+
+class VdevChange(PoolChange, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A change of one part of a pool, which is named by its guid: its disk may be long gone."""
+
+    vdev: int
+
+    @property
+    def target(self) -> int:
+        return self.vdev
+
+    def check_change(self, facts: Facts, pool: Pool) -> Iterator[Reason]:
+        place = self.place(facts)
+        if place is None:
+            yield gone_part(self.pool)
+        else:
+            yield from self.check_place(facts, pool, place)
+
+    def check_place(self, facts: Facts, pool: Pool, place: Place) -> Iterator[Reason]:
+        """What speaks against this very change of a part that is there."""
+        raise NotImplementedError
+
+
+def gone_part(pool: str) -> Reason:
+    return Reason(f"That part of {pool} is no longer there. Look at the pool again.", "vdev")
+
+
+def coarse(disks: Iterable[Disk], ashift: int, pool: str) -> Iterator[Reason]:
+    """Disks that cannot take writes as small as the pool's."""
+    for disk in disks:
+        if disk.logical_sector > 1 << ashift:
+            yield Reason(
+                f"{disk_label(disk)} only takes writes of {disk.logical_sector} bytes; {pool} was made for writes of {1 << ashift} bytes.",
+                "disks",
+            )
 
 
 def misfit(disk: Disk, place: Place) -> Iterator[Reason]:

@@ -10,7 +10,7 @@ from appliance.layout.extras import LOG_EVER_USED, cache_told, log_told
 from appliance.operation import Plan, command_step
 from appliance.words import disk_label, size_text
 from appliance.zfs import beside, fresh, tree
-from appliance.zfs.change import PoolChange, ashift_option, sector_warning
+from appliance.zfs.change import PoolChange, VdevChange, ashift_option, coarse, sector_warning
 from appliance.zfs.grow import data_groups, usual_ashift
 
 
@@ -23,18 +23,9 @@ class ExtraDisks(PoolChange, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     def new_disks(self) -> tuple[str, ...]:
         return self.disks
 
-    def check(self, facts: Facts) -> Iterator[Reason]:
-        refused = list(self.check_pool(facts))
-        yield from refused
-        if not refused:
-            yield from self.check_new_disks(facts)
-            yield from self.check_more(facts)
-
-    def check_more(self, facts: Facts) -> Iterator[Reason]:
-        ashift = usual_ashift(facts.pool(self.pool))
-        for disk in self.chosen(facts):
-            if disk.logical_sector > 1 << ashift:
-                yield Reason(f"{disk_label(disk)} only takes writes of {disk.logical_sector} bytes; {self.pool} was made for writes of {1 << ashift} bytes.", "disks")  # fmt: skip
+    def check_change(self, facts: Facts, pool: Pool) -> Iterator[Reason]:
+        yield from self.check_new_disks(facts)
+        yield from coarse(self.chosen(facts), usual_ashift(pool), self.pool)
 
 
 class AddSpare(ExtraDisks, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -79,8 +70,8 @@ class AddLog(ExtraDisks, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def title(self) -> str:
         return f"Add a log to {self.pool}"
 
-    def check_more(self, facts: Facts) -> Iterator[Reason]:
-        yield from super().check_more(facts)
+    def check_change(self, facts: Facts, pool: Pool) -> Iterator[Reason]:
+        yield from super().check_change(facts, pool)
         if len(self.disks) > beside.MOST_LOGS:
             yield Reason(f"A log needs no more than {beside.MOST_LOGS} disks; two are a mirror.", "disks")
 
@@ -128,25 +119,14 @@ class AddCache(ExtraDisks, frozen=True, kw_only=True, forbid_unknown_fields=True
         yield from beside.cache_warnings(self.chosen(facts))
 
 
-class RemoveVdev(PoolChange, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RemoveVdev(VdevChange, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Take a spare, a log, a cache, or a whole group of data without raidz, out of a pool."""
-
-    vdev: int
-
-    @property
-    def target(self) -> int:
-        return self.vdev
 
     @property
     def title(self) -> str:
         return f"Take a part out of {self.pool}"
 
-    def check(self, facts: Facts) -> Iterator[Reason]:
-        refused = list(self.check_pool(facts))
-        yield from refused
-        place, pool = self.place(facts), facts.pool(self.pool)
-        if refused or place is None or pool is None:
-            return
+    def check_place(self, facts: Facts, pool: Pool, place: tree.Place) -> Iterator[Reason]:
         if place.parent and place.parent.kind == "spare" and any(vdev.role == "spare" and vdev.guid == self.vdev for vdev in pool.vdevs):  # fmt: skip
             yield Reason("The spare stands in for another disk. Give it back first.", "vdev")
         elif place.above:

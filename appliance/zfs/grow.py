@@ -7,12 +7,12 @@ from typing import Literal
 
 from appliance.errors import Reason
 from appliance.facts import Facts, Pool, Vdev
-from appliance.layout.geometry import LEAST_DISKS, parity_of, usable_bytes
+from appliance.layout.geometry import LEAST_DISKS, MIB, parity_of, usable_bytes
 from appliance.operation import Plan, command_step
 from appliance.words import disk_label, size_text
 from appliance.zfs import fresh, tree
 from appliance.zfs.beside import FUZZ
-from appliance.zfs.change import PoolChange, ashift_option, sector_warning
+from appliance.zfs.change import PoolChange, VdevChange, ashift_option, coarse, sector_warning
 from appliance.zfs.pools import LAYOUT_NAMES, MOST_DISKS, survival
 from appliance.zfs.tree import Place
 
@@ -58,12 +58,7 @@ class AddGroup(PoolChange, frozen=True, kw_only=True, forbid_unknown_fields=True
     def title(self) -> str:
         return f"Add disks to {self.pool}"
 
-    def check(self, facts: Facts) -> Iterator[Reason]:
-        refused = list(self.check_pool(facts))
-        yield from refused
-        pool = facts.pool(self.pool)
-        if refused or pool is None:
-            return
+    def check_change(self, facts: Facts, pool: Pool) -> Iterator[Reason]:
         yield from self.check_new_disks(facts)
         least = LEAST_DISKS[self.layout]
         if self.layout == "stripe" and len(self.disks) > 1:
@@ -72,10 +67,7 @@ class AddGroup(PoolChange, frozen=True, kw_only=True, forbid_unknown_fields=True
             yield Reason(f"{LAYOUT_NAMES[self.layout]} needs at least {least} disks.", "layout")
         if len(self.disks) > MOST_DISKS:
             yield Reason(f"At most {MOST_DISKS} disks at once.", "disks")
-        ashift = usual_ashift(pool)
-        for disk in self.chosen(facts):
-            if disk.logical_sector > 1 << ashift:
-                yield Reason(f"{disk_label(disk)} only takes writes of {disk.logical_sector} bytes; {self.pool} was made for writes of {1 << ashift} bytes.", "disks")  # fmt: skip
+        yield from coarse(self.chosen(facts), usual_ashift(pool), self.pool)
         if any(vdev.removing for vdev in pool.vdevs):
             yield Reason("A part of the pool is being emptied. Wait until that has ended.")
         if self.lowers(pool) and not self.less_protection:
@@ -136,15 +128,10 @@ class AddGroup(PoolChange, frozen=True, kw_only=True, forbid_unknown_fields=True
         yield from sector_warning(self.chosen(facts), ashift)
 
 
-class ExpandRaidz(PoolChange, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ExpandRaidz(VdevChange, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One more disk in a raidz. ZFS spreads what is there over all disks, which takes as long as reading it all."""
 
-    vdev: int
     disk: str
-
-    @property
-    def target(self) -> int:
-        return self.vdev
 
     @property
     def new_disks(self) -> tuple[str, ...]:
@@ -154,19 +141,13 @@ class ExpandRaidz(PoolChange, frozen=True, kw_only=True, forbid_unknown_fields=T
     def title(self) -> str:
         return f"Expand {self.pool} by a disk"
 
-    def check(self, facts: Facts) -> Iterator[Reason]:
-        refused = list(self.check_pool(facts))
-        yield from refused
-        place = self.place(facts)
-        if refused or place is None:
-            return
+    def check_place(self, facts: Facts, pool: Pool, place: Place) -> Iterator[Reason]:
         if place.vdev.kind != "raidz":
             yield Reason("Only a raidz can be expanded by a disk. A mirror gets another copy, or the pool another group.", "vdev")  # fmt: skip
             return
         if any(child.state not in {"ONLINE", "DEGRADED"} or child.children for child in place.vdev.children):
             yield Reason("Every disk of the raidz has to work before it can be expanded. Replace the failed one first.", "vdev")  # fmt: skip
-        pool = facts.pool(self.pool)
-        if pool and pool.rebuilding:
+        if pool.rebuilding:
             yield Reason(f"{self.pool} is rebuilding. Wait until that has ended.", "vdev")
         if width(place.vdev) >= MOST_RAIDZ:
             yield Reason("This raidz has as many disks as it can have.", "vdev")
@@ -211,30 +192,19 @@ def yields(group: Vdev) -> tuple[int, int, int]:
     """
     layout, ashift, disks = layout_of(group), group.ashift or 12, width(group)
     smallest = min((child.size for child in group.children if child.size), default=0)
-    whole = smallest + 10 * tree.MIB  # a member's size is its partition's; the advisor counts from whole disks
+    whole = smallest + 10 * MIB  # a member's size is its partition's; the advisor counts from whole disks
     before = usable_bytes(layout, [[whole] * disks], ashift)
     return before, before * (disks + 1) // disks, usable_bytes(layout, [[whole] * (disks + 1)], ashift)
 
 
-class GrowGroup(PoolChange, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class GrowGroup(VdevChange, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Let a group use all of its disks after each of them has been replaced by a larger one."""
-
-    vdev: int
-
-    @property
-    def target(self) -> int:
-        return self.vdev
 
     @property
     def title(self) -> str:
         return f"Use the larger disks of {self.pool}"
 
-    def check(self, facts: Facts) -> Iterator[Reason]:
-        refused = list(self.check_pool(facts))
-        yield from refused
-        place = self.place(facts)
-        if refused or place is None:
-            return
+    def check_place(self, facts: Facts, pool: Pool, place: Place) -> Iterator[Reason]:
         if place.above or place.role != "normal":
             yield Reason("Choose a whole group of disks.", "vdev")
             return
@@ -278,4 +248,4 @@ def gain(group: Vdev) -> int:
     if group.expandable:
         return group.expandable
     spare = min((device.size - device.replace_size for device in group.devices() if device.replace_size), default=0)
-    return spare * max(len(group.children), 1) if spare > METASLAB + 64 * tree.MIB else 0
+    return spare * max(len(group.children), 1) if spare > METASLAB + 64 * MIB else 0

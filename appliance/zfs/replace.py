@@ -5,26 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from appliance.errors import Reason
-from appliance.facts import Facts, Vdev
+from appliance.facts import Facts, Pool, Vdev
 from appliance.operation import Plan, command_step
 from appliance.words import disk_label
 from appliance.zfs import fresh, tree
-from appliance.zfs.change import PoolChange, ashift_option, sector_warning
+from appliance.zfs.change import VdevChange, ashift_option, sector_warning
 from appliance.zfs.states import can_do_without
 from appliance.zfs.tree import Place
 
 REPLACEABLE = {"normal", "log", "special", "dedup"}
 
 
-class ReplaceDisk(PoolChange, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ReplaceDisk(VdevChange, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Put a disk in the place of another. The old one is named by its guid, so it may be long gone."""
 
-    vdev: int
     disk: str
-
-    @property
-    def target(self) -> int:
-        return self.vdev
 
     @property
     def new_disks(self) -> tuple[str, ...]:
@@ -34,12 +29,7 @@ class ReplaceDisk(PoolChange, frozen=True, kw_only=True, forbid_unknown_fields=T
     def title(self) -> str:
         return f"Replace a disk of {self.pool}"
 
-    def check(self, facts: Facts) -> Iterator[Reason]:
-        refused = list(self.check_pool(facts))
-        yield from refused
-        place = self.place(facts)
-        if refused or place is None:
-            return
+    def check_place(self, facts: Facts, pool: Pool, place: Place) -> Iterator[Reason]:
         if not place.leaf:
             yield Reason("Choose a single disk to be replaced.", "vdev")
         elif place.role not in REPLACEABLE:
@@ -82,15 +72,10 @@ class ReplaceDisk(PoolChange, frozen=True, kw_only=True, forbid_unknown_fields=T
             yield "A hot spare stands in for this disk. When the new disk is rebuilt, the spare goes back to waiting by itself."
 
 
-class AttachDisk(PoolChange, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class AttachDisk(VdevChange, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One more copy: make a single disk a mirror, or a mirror wider. ``vdev`` is a disk of it or the mirror itself."""
 
-    vdev: int
     disk: str
-
-    @property
-    def target(self) -> int:
-        return self.vdev
 
     @property
     def new_disks(self) -> tuple[str, ...]:
@@ -114,23 +99,19 @@ class AttachDisk(PoolChange, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             None,
         )
 
-    def check(self, facts: Facts) -> Iterator[Reason]:
-        refused = list(self.check_pool(facts))
-        yield from refused
-        if refused:
-            return
-        place = self.beside(facts)
-        if place is None:
+    def check_place(self, facts: Facts, pool: Pool, place: Place) -> Iterator[Reason]:
+        beside = self.beside(facts)
+        if beside is None:
             yield Reason("None of its disks works, so there is nothing to copy from.", "vdev")
             return
-        if place.role not in REPLACEABLE:
-            yield Reason(f"A {place.role} disk needs no copy.", "vdev")
-        elif place.group.kind not in {"disk", "file", "mirror"} or len(place.above) > 1:
+        if beside.role not in REPLACEABLE:
+            yield Reason(f"A {beside.role} disk needs no copy.", "vdev")
+        elif beside.group.kind not in {"disk", "file", "mirror"} or len(beside.above) > 1:
             yield Reason("Only a single disk or a mirror can have one more copy. A raidz is expanded instead.", "vdev")
-        elif place.vdev.state != "ONLINE":
+        elif beside.vdev.state != "ONLINE":
             yield Reason("That disk does not work, so there is nothing to copy from.", "vdev")
         yield from self.check_new_disks(facts)
-        yield from self.check_fit(facts, place)
+        yield from self.check_fit(facts, beside)
 
     def plan(self, facts: Facts) -> Plan:
         place = self.beside(facts) or Place(Vdev("", "disk", self.vdev, "UNKNOWN"))
@@ -154,25 +135,14 @@ class AttachDisk(PoolChange, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         )
 
 
-class DetachDisk(PoolChange, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class DetachDisk(VdevChange, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Take one copy out: of a mirror, of a replacement that is under way, or a spare that stands in."""
-
-    vdev: int
-
-    @property
-    def target(self) -> int:
-        return self.vdev
 
     @property
     def title(self) -> str:
         return f"Take a disk out of {self.pool}"
 
-    def check(self, facts: Facts) -> Iterator[Reason]:
-        refused = list(self.check_pool(facts))
-        yield from refused
-        place = self.place(facts)
-        if refused or place is None:
-            return
+    def check_place(self, facts: Facts, pool: Pool, place: Place) -> Iterator[Reason]:
         if place.role == "spare" and place.vdev.state == "AVAIL":
             yield Reason("That spare waits again already. Nothing is left to do.", "vdev")
             return
@@ -180,11 +150,10 @@ class DetachDisk(PoolChange, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             yield Reason("Only a copy can be taken out: a disk of a mirror, or a spare that stands in. Replace this one instead.", "vdev")  # fmt: skip
             return
         others = [child for child in place.parent.children if child.guid != self.vdev]
-        if not any(self.good(child) for child in others) and not (len(place.above) > 1 and can_do_without(facts.pool(self.pool), place)):  # fmt: skip
+        if not any(self.good(child) for child in others) and not (len(place.above) > 1 and can_do_without(pool, place)):  # fmt: skip
             # Within a group that is whole without it, even the only one that works of a replacement may go (vdev_dtl_required).
             yield Reason("It is the last good copy. Taking it out would lose the data.", "vdev")
-        pool = facts.pool(self.pool)
-        if pool and pool.rebuilding and place.vdev.state == "ONLINE" and any(child.processed for child in others) and not any(
+        if pool.rebuilding and place.vdev.state == "ONLINE" and any(child.processed for child in others) and not any(
             child.state == "ONLINE" and not child.processed for child in others
         ):  # fmt: skip
             yield Reason("The others are still being rebuilt from it. Wait until that has ended.", "vdev")

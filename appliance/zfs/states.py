@@ -8,37 +8,26 @@ from appliance.errors import Failed, Reason
 from appliance.facts import Facts, Pool, Vdev
 from appliance.operation import Plan, Step, Work, command_step
 from appliance.zfs import tree
-from appliance.zfs.change import PoolChange, read_back
+from appliance.zfs.change import PoolChange, VdevChange, gone_part, read_back
 from appliance.zfs.tree import Place
 
 WORKING = {"ONLINE", "DEGRADED"}
 AWAY = {"FAULTED", "UNAVAIL", "REMOVED", "OFFLINE"}
 
 
-class OfflineDisk(PoolChange, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class OfflineDisk(VdevChange, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Tell ZFS to use a disk no more, so that it can be pulled out without surprise. It stays so over a restart."""
-
-    vdev: int
-
-    @property
-    def target(self) -> int:
-        return self.vdev
 
     @property
     def title(self) -> str:
         return f"Take a disk of {self.pool} offline"
 
-    def check(self, facts: Facts) -> Iterator[Reason]:
-        refused = list(self.check_pool(facts))
-        yield from refused
-        place = self.place(facts)
-        if refused or place is None:
-            return
+    def check_place(self, facts: Facts, pool: Pool, place: Place) -> Iterator[Reason]:
         if not place.leaf or place.parent is None:
             yield Reason("Only a disk that has others beside it can be taken offline: without it the pool would stop.", "vdev")  # fmt: skip
         elif place.vdev.state == "OFFLINE":
             yield Reason("It is offline already.", "vdev")
-        elif not can_do_without(facts.pool(self.pool), place):
+        elif not can_do_without(pool, place):
             yield Reason("Its group survives no further failure at the moment. Taking this disk offline would stop the pool. Let a rebuilding end, or bring another disk back, first.", "vdev")  # fmt: skip
 
     def plan(self, facts: Facts) -> Plan:
@@ -94,25 +83,14 @@ def can_do_without(pool: Pool | None, place: Place) -> bool:
     return not pool.whole(member) or margin(pool, place.group) > 0
 
 
-class OnlineDisk(PoolChange, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class OnlineDisk(VdevChange, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Use a disk again that was offline, pulled out or gone; what changed meanwhile is copied onto it."""
-
-    vdev: int
-
-    @property
-    def target(self) -> int:
-        return self.vdev
 
     @property
     def title(self) -> str:
         return f"Bring a disk of {self.pool} online"
 
-    def check(self, facts: Facts) -> Iterator[Reason]:
-        refused = list(self.check_pool(facts))
-        yield from refused
-        place = self.place(facts)
-        if refused or place is None:
-            return
+    def check_place(self, facts: Facts, pool: Pool, place: Place) -> Iterator[Reason]:
         if not place.leaf:
             yield Reason("Choose a single disk.", "vdev")
         elif place.vdev.state not in AWAY:
@@ -184,7 +162,7 @@ class ClearErrors(PoolChange, frozen=True, kw_only=True, forbid_unknown_fields=T
             yield Reason(f"The pool {self.pool} is not there.")
             return
         if self.vdev and self.place(facts) is None:
-            yield Reason(f"That part of {self.pool} is no longer there. Look at the pool again.", "vdev")
+            yield gone_part(self.pool)
             return
         if pool.state == "SUSPENDED":
             away = [device for device in pool.devices() if device.role != "spare" and surely_gone(device, facts)]

@@ -9,7 +9,6 @@ from pathlib import Path
 from appliance.facts import Disk, Facts, Pool, Vdev
 from appliance.words import disk_label, maker_size
 
-MIB = 2**20
 LABEL_STEP = 256 * 2**10  # vdev_open() counts a device in whole labels
 # zpool_label_disk(): the start of the first partition, the small ninth one, and the step in which the first ends.
 START, RESERVED, END_STEP = 2048, 16384, 2048  # sectors

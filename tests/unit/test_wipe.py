@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from appliance.disks import wipe
-from appliance.disks.wipe import MIB, Target, WipeDisk
+from appliance.disks.wipe import Target, WipeDisk
 from appliance.errors import Bug, Cancelled, Failed, Refused
 from appliance.facts import Use
+from appliance.layout.geometry import MIB
 from appliance.operation import checked_plan
 from appliance.operations import decode_operation
 from tests.unit.made import BUSY, OLD, box, disk, path_of, recorded
