@@ -61,6 +61,9 @@ class WipeDisk(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True)
     def locks(self) -> tuple[str, ...]:
         return (self.disk,)
 
+    def lasts(self) -> bool:
+        return self.how == "full"
+
     def check(self, facts: Facts) -> Iterator[Reason]:
         disk = facts.disk(self.disk)
         if disk is None:

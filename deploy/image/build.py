@@ -110,6 +110,8 @@ ls "$1"/lib/modules/*/updates/dkms/zfs.ko* >/dev/null
 def base() -> Path:
     """Return the base layer: a folder with ``rootfs``, made first where it is not in the cache."""
     layer = CACHE / f"base-{digest_of(PACKAGE_LISTS, extra=HOOK_TRIM)}"
+    if (layer / "done").exists():
+        return layer
     with locked("base"):
         if (layer / "done").exists():
             return layer
