@@ -37,6 +37,8 @@ def disk_label(disk: Disk) -> str:
 def model_and_serial(link: str) -> tuple[str, str]:
     """What a by-id name tells of its disk: ``ata-WDC_WD20EARS_WD-1`` is ``WDC WD20EARS`` and ``WD-1``; else nothing."""
     kind, dash, rest = link.partition("-")
+    if kind == "scsi":
+        rest = rest.removeprefix("0")  # udev says by it that the serial number is of the vendor's own making
     model, _, serial = rest.rpartition("_")
     known = dash and kind in {"ata", "nvme", "scsi", "usb", "virtio"} and model
     return (model.replace("_", " "), serial) if known else ("", "")
