@@ -313,6 +313,13 @@ class Rewind:
 
     as_of: str
     lost: str = ""
+    # Where ZFS promises none of the last moments: the oldest one on the disks. ``as_of`` is then the best that can come.
+    at_worst: str = ""
+
+    @property
+    def last_resort(self) -> bool:
+        """Whether every earlier moment has to be tried, which reads the whole pool each time."""
+        return bool(self.at_worst)
 
 
 @dataclass(frozen=True)

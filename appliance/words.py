@@ -34,6 +34,22 @@ def disk_label(disk: Disk) -> str:
     return f"{model} (serial {disk.serial})" if disk.serial else f"{model} ({disk.name})"
 
 
+def model_and_serial(link: str) -> tuple[str, str]:
+    """What a by-id name tells of its disk: ``ata-WDC_WD20EARS_WD-1`` is ``WDC WD20EARS`` and ``WD-1``; else nothing."""
+    kind, dash, rest = link.partition("-")
+    if kind == "scsi":
+        rest = rest.removeprefix("0")  # udev says by it that the serial number is of the vendor's own making
+    model, _, serial = rest.rpartition("_")
+    known = dash and kind in {"ata", "nvme", "scsi", "usb", "virtio"} and model
+    return (model.replace("_", " "), serial) if known else ("", "")
+
+
+def link_label(link: str) -> str:
+    """``WDC WD20EARS (serial WD-1)`` from a by-id name, which is the answer itself where it tells nothing."""
+    model, serial = model_and_serial(link)
+    return f"{model} (serial {serial})" if model else link
+
+
 def duration(seconds: int) -> str:
     """Seconds as a person says them: ``3 h 10 min``."""
     if seconds < 90:

@@ -8,6 +8,7 @@ from typing import Literal
 
 from appliance.facts import Pool, Vdev
 from appliance.words import opening
+from appliance.zfs import tree
 
 Health = Literal["healthy", "working", "attention", "failed", "asleep", "empty", "unknown"]
 BROKEN = {"FAULTED", "UNAVAIL", "REMOVED", "OFFLINE"}
@@ -36,6 +37,15 @@ def survives_text(pool: Pool) -> str:
     return "it survives one more failed disk" if left == 1 else f"it survives {left} more failed disks"
 
 
+def being_replaced(pool: Pool) -> set[int]:
+    """The guids of the devices whose place a new disk is taking."""
+    return {
+        place.vdev.guid
+        for place in tree.places(pool)
+        if place.parent and place.parent.kind == "replacing" and place.parent.children[0].guid == place.vdev.guid
+    }
+
+
 def of_pool(pool: Pool, label: Callable[[Vdev], str]) -> Verdict:
     """The verdict on a pool. ``label`` gives a device's name as people know it."""
     broken = [device for device in pool.devices() if device.state in BROKEN]
@@ -49,7 +59,11 @@ def of_pool(pool: Pool, label: Callable[[Vdev], str]) -> Verdict:
             said = ". ".join(
                 filter(None, [said, f"It is rebuilding, {pool.scan.percent} % done; files stay available"])
             )
-        return Verdict("attention", f"{pool.name} works, but {survives_text(pool)}.", f"{said}." if said else pool.status, "Put the disk back or replace it soon.")  # fmt: skip
+        left = "it survives only one more failed disk" if pool.failures_left == 1 else survives_text(pool)
+        replaced = being_replaced(pool) if pool.rebuilding else set()
+        waiting = [device for device in broken if device.guid not in replaced]
+        advice = "Put the disk back or replace it soon." if waiting or not broken else ""
+        return Verdict("attention", f"{pool.name} works, but {left}.", f"{said}." if said else pool.status, advice)
     if pool.errors:
         return Verdict("failed", f"{pool.name} has damaged files.", f"{pool.errors} errors could not be repaired.", "Restore the damaged files from a snapshot or another copy.")  # fmt: skip
     worn = [device for device in pool.devices() if device.read_errors or device.write_errors or device.checksum_errors]

@@ -124,3 +124,4 @@ def found(**changes: Any) -> Importable:
 
 
 REWIND = Rewind("Sat 21 Nov 2026 08:00:00 AM UTC", "12 seconds")
+SEARCH = Rewind("Sat Nov 21 08:00:00 2026", at_worst="Fri Nov 20 21:00:00 2026")

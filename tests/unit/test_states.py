@@ -121,8 +121,13 @@ def test_what_a_stopped_pool_advises_is_to_bring_disks_back_and_not_to_switch_of
 
 def test_a_weak_pool_that_rebuilds_says_how_far_it_is():
     found = verdict.of_pool(shapes.replacing(), lambda device: device.name)
-    assert "it survives one more failed disk" in found.headline
+    assert "it survives only one more failed disk" in found.headline
     assert "It is rebuilding, 41 % done; files stay available." in found.meaning
+    assert found.advice == "", "what was pulled out is being replaced already"
+    other = verdict.of_pool(
+        replace(shapes.raidz2("REMOVED", "ONLINE"), scan=shapes.RESILVER), lambda device: device.name
+    )
+    assert "replace it soon" in other.advice
 
 
 # --- what zpool tells -------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from appliance import client
 from appliance.errors import Failed
 from appliance.facts import Checkpoint, Importable, PoolDetail, Share, Use
 from appliance.zfs import details
-from tests.unit.importing import GUID, REWIND, found
+from tests.unit.importing import GUID, REWIND, SEARCH, found
 from tests.unit.made import dataset, disk, recorded_pool, shared
 from tests.web import rows
 from tests.web.reading import Page, assert_nothing_inline, text_of
@@ -143,6 +143,21 @@ def test_a_damaged_pool_is_refused_until_going_back_is_chosen(web, calm):
     page = Page(import_page(web, name="attic", rewind="on"))
     assert "about 12 seconds" in page.text
     assert "To erase what is listed above" in page.text
+
+
+def test_the_last_resort_proposes_to_look_first_and_says_between_which_moments(web, calm):
+    listed(found(state="FAULTED", rewind=SEARCH))
+    page = Page(web.get(f"{BRING_IN}{GUID}/"))
+    assert f"at best it can be brought in as it was on {SEARCH.as_of}, at worst as on {SEARCH.at_worst}" in page.text
+    fields = {attributes.get("name"): attributes for tag, attributes in page.elements if tag == "input"}
+    assert "checked" in fields["read_only"]
+    assert "checked" not in fields["last_resort"]
+    assert "rewind" not in fields
+    assert Page(import_page(web, name="attic", read_only="on")).field_error("id_last_resort")
+    review = Page(import_page(web, name="attic", read_only="on", last_resort="on"))
+    assert "many hours" in review.text
+    assert "typed" not in review.form(CONFIRM).data
+    assert "To erase what is listed above" in text_of(import_page(web, name="attic", last_resort="on"))
 
 
 @pytest.mark.parametrize("name", ["", "etc", "a/b", "tank\n", "-f"])

@@ -21,7 +21,7 @@ from appliance.operation import Operation
 from appliance.shares.smb import ShareSetting, setting_of
 from appliance.zfs.checkpoints import DiscardCheckpoint, RewindCheckpoint, TakeCheckpoint
 from appliance.zfs.ending import DestroyPool, ExportPool, OfPool
-from appliance.zfs.importing import FORCE_MEANS, ImportPool
+from appliance.zfs.importing import FORCE_MEANS, SEARCH_MEANS, ImportPool
 from appliance.zfs.upgrade import UpgradePool
 from web import live
 from web.inventory import present, store
@@ -104,6 +104,15 @@ def candidate(found: Importable) -> Candidate:
             "Its log device is missing. Put it back, or give up the last seconds that only the log holds.",
             can=True,
         )
+    if found.rewind and found.rewind.last_resort:
+        return Candidate(
+            found,
+            "attention",
+            "damaged",
+            "Its latest state is damaged, and those right before it do not help. As a last resort all its earlier states can be searched for a whole one:"
+            f" at best it can be brought in as it was on {found.rewind.as_of}, at worst as on {found.rewind.at_worst}. Bring it in read-only first; that changes nothing.",
+            can=True,
+        )
     if found.rewind:
         lost = f" About {found.rewind.lost} of work would be lost." if found.rewind.lost else ""
         return Candidate(
@@ -180,6 +189,9 @@ class ImportForm(forms.Form):
         label="The other system is off, or has lost these disks for good", required=False, help_text=FORCE_MEANS
     )
     rewind = forms.BooleanField(label="Go back to its last whole state", required=False)
+    last_resort = forms.BooleanField(
+        label="Search all its earlier states for a whole one", required=False, help_text=SEARCH_MEANS
+    )
     without_log = forms.BooleanField(
         label="Go on without its log device",
         required=False,
@@ -187,10 +199,13 @@ class ImportForm(forms.Form):
     )
 
     def __init__(self, data: object, *, found: Importable) -> None:
-        super().__init__(data or None, initial={"name": found.name})  # type: ignore[arg-type]  # a QueryDict
+        searched = bool(found.rewind and found.rewind.last_resort)
+        super().__init__(data or None, initial={"name": found.name, "read_only": searched})  # type: ignore[arg-type]  # a QueryDict
         if not (found.other_host and not found.active_elsewhere):
             del self.fields["force"]
-        if found.usable or found.rewind is None:
+        if found.usable or found.rewind is None or not searched:
+            del self.fields["last_resort"]
+        if found.usable or found.rewind is None or searched:
             del self.fields["rewind"]
         else:
             lost = f", and lose about {found.rewind.lost} of work" if found.rewind.lost else ""
