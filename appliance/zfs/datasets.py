@@ -21,6 +21,7 @@ from appliance.zfs import mounting
 # Why these: field-notes; recordsize(7) in zfsprops. Large records suit files that are written once and read whole.
 KEY_FILES = {"hex", "raw"}  # zfsprops(7), keyformat: what nobody types
 RECORDSIZES = {"general": "128K", "media": "1M", "photos": "1M", "documents": "128K"}
+LEAST_ROOM = 2**20  # bytes; even an empty folder takes some, and ZFS says no more than "out of space"
 
 
 class CreateDataset(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -57,6 +58,10 @@ class CreateDataset(Operation, frozen=True, kw_only=True, forbid_unknown_fields=
             yield Reason(f"{self.parent} is locked. Unlock it first.", "parent")
         if parent.readonly:
             yield Reason(f"{self.parent} can only be read.", "parent")
+        if parent.available < LEAST_ROOM:
+            yield Reason(
+                f"{self.parent} is full. Delete what is not needed, also old snapshots that still hold it.", "parent"
+            )
         if not parent.mountpoint.startswith("/") or parent.mountpoint == "/":
             yield Reason(
                 f"{self.parent} has no place of its own among the folders of this box. Choose another.", "parent"

@@ -46,6 +46,7 @@ def test_the_folders_place_follows_the_parents():
         ((dataset("tank", kind="volume"),), "no longer there"),
         ((dataset("tank", key_status="unavailable"),), "locked"),
         ((dataset("tank", readonly=True),), "only be read"),
+        ((dataset("tank", available=2**19),), "tank is full. Delete"),
         ((dataset("tank", mountpoint="legacy"),), "no place of its own"),
         ((dataset("tank", mountpoint="none"),), "no place of its own"),
         ((dataset("tank", mountpoint=""),), "no place of its own"),

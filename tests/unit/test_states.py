@@ -130,6 +130,21 @@ def test_a_weak_pool_that_rebuilds_says_how_far_it_is():
     assert "replace it soon" in other.advice
 
 
+@pytest.mark.parametrize(
+    ("used", "said", "word"),
+    [(89, "tank works.", ""), (90, "tank is nearly full.", "nearly full"), (99, "tank is full.", "full")],
+)
+def test_a_pool_without_room_says_so_and_what_to_do(used, said, word):
+    found = verdict.of_pool(shapes.raidz2(), lambda device: device.name, used=used, total=100)
+    assert (found.headline, found.word) == (said, word)
+    assert ("Delete what is not needed" in found.advice) is bool(word)
+
+
+def test_a_full_pool_that_misses_a_disk_says_that_first():
+    weak = replace(shapes.raidz2("REMOVED"), state="DEGRADED")
+    assert "survives" in verdict.of_pool(weak, lambda device: device.name, used=100, total=100).headline
+
+
 # --- what zpool tells -------------------------------------------------------------------------------------------
 def test_sector_sizes_are_read_by_guid_and_never_asked_of_a_stopped_pool(commands, monkeypatch):
     monkeypatch.setattr(sectors, "_known", {})

@@ -299,9 +299,9 @@ def layout_of(pool: Pool) -> str:
 
 def pool_card(row: PoolRow, root: Dataset | None, known: dict[str, Bay], homes: Homes | None = None) -> PoolCard:
     pool: Pool = row.fact
-    found = verdict.of_pool(pool, lambda device: device_label(device, known, homes))
-    locked = bool(root and root.locked)
     used, total = (root.used, root.used + root.available) if root else (pool.allocated, pool.size)
+    found = verdict.of_pool(pool, lambda device: device_label(device, known, homes), used=used, total=total)
+    locked = bool(root and root.locked)
     return PoolCard(
         row.key,
         pool,
@@ -324,6 +324,8 @@ def in_a_word(pool: Pool, found: Verdict, *, locked: bool) -> tuple[str, str]:
     scanning = SCAN_WORDS.get(pool.scan.kind, "") if pool.scan and pool.scan.state == "scanning" else ""
     if found.state == "failed":
         return "failed", FAILED_WORDS.get(pool.state, "damaged files")
+    if found.word:
+        return found.state, found.word
     if found.state == "attention":
         weak = pool.state != "ONLINE" or any(device.state in verdict.BROKEN for device in pool.devices())
         return (
