@@ -184,12 +184,12 @@ def summary(operation: SetAccess, facts: Facts) -> str:
     for level, words in (("change", "read and change"), ("read", "only read")):
         who = [name for name, has in given if has == level]
         if who:
-            parts.append(f"{', '.join(who)} can {words} {operation.dataset}")
+            parts.append(f"{', '.join(who)} can {words} it")
     refused = [name for name, has in given[1:] if has == "none"]
     if refused:
         parts.append(f"{', '.join(refused)} can do neither")
-    text = "; ".join(parts) or f"nobody can use {operation.dataset} from another computer"
-    return f"{text[0].upper()}{text[1:]}. It holds for everything in it, over SMB, NFS and AFP. Folders of their own within it keep theirs."
+    text = "; ".join(parts) or "nobody can use it from another computer"
+    return f"{operation.dataset}: {text}. It holds for everything in it, over SMB, NFS and AFP. Folders within it that are datasets of their own keep their rules."
 
 
 def blocked_above(operation: SetAccess, facts: Facts) -> Iterator[str]:

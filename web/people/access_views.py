@@ -69,7 +69,8 @@ def asked(request: HttpRequest, dataset: Dataset, facts: Facts) -> SetAccess:
 def access(request: HttpRequest, key: str) -> HttpResponse:
     """Ask who may do what, then lead to the review page."""
     dataset: Dataset = get_object_or_404(DatasetRow, key=key).fact
-    facts, reasons = people_facts(), ()
+    facts = people_facts()
+    reasons: tuple[Reason, ...] = ()
     said = said_of(dataset)
     shown = said or AS_MADE
     if request.method == "POST":
