@@ -18,6 +18,7 @@ from appliance.facts import Facts
 from appliance.operation import Operation, Plan, Step, Work, command_step
 from appliance.shares import accounts, disconnect, homes
 from appliance.shares.accounts import PEOPLE
+from appliance.shares.smb import setting_of
 
 
 class PeopleOperation(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -81,6 +82,7 @@ class CreateAccount(PeopleOperation, frozen=True, kw_only=True, forbid_unknown_f
             + (f" It gets the folder {self.home}/{self.name}, which nobody else may enter." if self.home else ""),
             steps=tuple(steps),
             identity={"operation": msgspec.to_builtins(self), "home": homes.guid(self.home, facts)},
+            warnings=tuple(already_in(self.name, facts)),
             undo="It can be removed again.",
         )
 
@@ -217,6 +219,14 @@ class SwitchAccount(PeopleOperation, frozen=True, kw_only=True, forbid_unknown_f
 
     def way_on(self, step: str, facts: Facts) -> str:
         return f"{self.name} may still be half open. {'Enable' if self.enabled else 'Disable'} it again."
+
+
+def already_in(name: str, facts: Facts) -> Iterator[str]:
+    """Shares that name somebody who is not there: a new account of that name is let in at once."""
+    for dataset in facts.datasets:
+        setting = setting_of(dataset)
+        if setting and setting.smb and name in setting.users:
+            yield f"The share {setting.name} already names {name}, from an earlier account or another box. The new account can use it at once."
 
 
 def number(facts: Facts, name: str) -> int:

@@ -191,6 +191,11 @@ def test_a_home_that_cannot_be_made_is_refused_at_its_field(there):
     assert [reason.field for reason in reasons] == ["home"]
 
 
+def test_a_share_that_names_the_new_account_already_is_told():
+    facts = box(datasets=(shared("tank/photos"),))
+    assert "The share photos already names anna" in checked_plan(CreateAccount(name="anna"), facts).warnings[0]
+
+
 # Removal
 
 

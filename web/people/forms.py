@@ -20,12 +20,6 @@ def checked(grammar: Callable[[str], str], text: str) -> str:
         raise forms.ValidationError(str(refusal)) from refusal
 
 
-def add_reasons(form: forms.Form, refusal: Refused) -> None:
-    """What speaks against it, each at its field; what has none above the form."""
-    for reason in refusal.reasons:
-        form.add_error(reason.field if reason.field in form.fields else None, reason.text)
-
-
 def display_field() -> forms.CharField:
     return forms.CharField(
         label="What people call them",

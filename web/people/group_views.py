@@ -10,9 +10,10 @@ from django.views.decorators.http import require_GET, require_http_methods
 from appliance.errors import Refused
 from appliance.facts import Group
 from appliance.shares.groups import CreateGroup, RemoveGroup, SetMembers
+from web.datasets.views import add_reasons
 from web.inventory.models import GroupRow
 from web.jobs import confirm
-from web.people.forms import GroupForm, MembersForm, add_reasons
+from web.people.forms import GroupForm, MembersForm
 from web.people.views import accounts, reviewed
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -16,10 +15,11 @@ from appliance.shares.people import CreateAccount, RenameAccount, SetPassword, S
 from appliance.shares.permissions import said_of
 from appliance.shares.removal import RemoveAccount
 from web import live
+from web.datasets.views import add_reasons, filesystems
 from web.inventory.models import AccountRow, DatasetRow, GroupRow
 from web.jobs import confirm
 from web.jobs.models import Job
-from web.people.forms import DisplayForm, HeirForm, PersonForm, add_reasons
+from web.people.forms import DisplayForm, HeirForm, PersonForm
 
 MOST_PARENTS = 1000
 KINDS = ("SetPassword", "RenameAccount", "SwitchAccount", "RemoveAccount")
@@ -32,10 +32,6 @@ def accounts() -> list[Account]:
 def people_facts() -> Facts:
     """Accounts and groups, all that the rules of a folder need."""
     return Facts(accounts=tuple(accounts()), groups=tuple(row.fact for row in GroupRow.objects.order_by("name")))
-
-
-def filesystems() -> QuerySet[DatasetRow]:
-    return DatasetRow.objects.filter(facts__contains='"kind":"filesystem"').order_by("name")
 
 
 def refused(request: HttpRequest, refusal: Refused, back: str) -> HttpResponse:
