@@ -181,6 +181,8 @@ class Dataset:
     readonly: bool = False
     share: str = ""  # the text of larder:share, as found: hostile until parsed
     share_source: str = ""  # local, inherited, received, none
+    access: str = ""  # the text of larder:access, as found: hostile until parsed
+    access_source: str = ""  # as share_source
 
     @property
     def pool(self) -> str:
@@ -353,6 +355,21 @@ class Account:
 
     name: str
     uid: int
+    display: str = ""  # as people call them; free text, empty where none was given
+    disabled: bool = False
+
+    @property
+    def called(self) -> str:
+        return self.display or self.name
+
+
+@dataclass(frozen=True)
+class Group:
+    """People under one name, to be let into folders together."""
+
+    name: str
+    gid: int
+    members: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -363,6 +380,7 @@ class Facts:
     datasets: tuple[Dataset, ...] = ()
     disks: tuple[Disk, ...] = ()
     accounts: tuple[Account, ...] = ()
+    groups: tuple[Group, ...] = ()
     zfs: str = "present"  # present, missing
     shares: tuple[Share, ...] = ()
     importable: tuple[Importable, ...] = ()  # as of the last look; nobody looks unless asked
@@ -395,3 +413,6 @@ class Facts:
 
     def account(self, name: str) -> Account | None:
         return next((account for account in self.accounts if account.name == name), None)
+
+    def group(self, name: str) -> Group | None:
+        return next((group for group in self.groups if group.name == name), None)

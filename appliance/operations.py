@@ -7,7 +7,10 @@ import msgspec
 from appliance.disks.wipe import WipeDisk
 from appliance.errors import Refused
 from appliance.operation import Operation
-from appliance.shares.accounts import CreateAccount, SetPassword
+from appliance.shares.groups import CreateGroup, RemoveGroup, SetMembers
+from appliance.shares.people import CreateAccount, RenameAccount, SetPassword, SwitchAccount
+from appliance.shares.permissions import SetAccess
+from appliance.shares.removal import RemoveAccount
 from appliance.shares.smb import SetShare
 from appliance.zfs.checkpoints import DiscardCheckpoint, RewindCheckpoint, TakeCheckpoint
 from appliance.zfs.datasets import CreateDataset, UnlockDataset
@@ -38,9 +41,11 @@ Topology = (
     ReplaceDisk | AttachDisk | DetachDisk | AddGroup | ExpandRaidz | GrowGroup
     | AddSpare | AddLog | AddCache | RemoveVdev | OnlineDisk | OfflineDisk | ClearErrors
 )  # fmt: skip
-Registered = (
-    CreatePool | CreateDataset | UnlockDataset | CreateAccount | SetPassword | SetShare | Life | Moving | Topology
+People = (
+    CreateAccount | SetPassword | RenameAccount | SwitchAccount | RemoveAccount
+    | CreateGroup | SetMembers | RemoveGroup | SetAccess
 )  # fmt: skip
+Registered = CreatePool | CreateDataset | UnlockDataset | SetShare | Life | Moving | Topology | People
 
 
 def decode_operation(text: str | bytes) -> Operation:

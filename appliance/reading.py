@@ -22,13 +22,20 @@ def pool_properties() -> tuple[PoolProperties, ...]:
 def read_facts() -> Facts:
     """Everything, now. Raises Failed where a tool does not answer; a missing ZFS module is a fact, not an error."""
     if not status.loaded():
-        return Facts(disks=inventory.read(()), accounts=accounts.read(), zfs="missing", shares=smb.configured())
+        return Facts(
+            disks=inventory.read(()),
+            accounts=accounts.read(),
+            groups=accounts.read_groups(),
+            zfs="missing",
+            shares=smb.configured(),
+        )
     pools = status.read_pools()
     return Facts(
         pools,
         datasets(pools),
         inventory.read(pools),
         accounts.read(),
+        accounts.read_groups(),
         shares=smb.configured(),
         properties=pool_properties(),
     )

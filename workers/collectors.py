@@ -25,6 +25,7 @@ from web.inventory.models import (
     CachingRow,
     DatasetRow,
     DiskRow,
+    GroupRow,
     PoolRow,
     PropertiesRow,
     ServiceRow,
@@ -126,6 +127,7 @@ def read_all() -> None:
     source("services", lambda: store.replace(ServiceRow, services(), lambda service: service.unit))
     source("shares", lambda: store.replace(ShareRow, smb.configured(), lambda share: share.name.lower()))
     source("accounts", lambda: store.replace(AccountRow, accounts.read(), lambda account: account.name))
+    source("groups", lambda: store.replace(GroupRow, accounts.read_groups(), lambda group: group.name))
     source("addresses", addresses)
     if not stale:
         # Last: an agent that is slow to name damaged files keeps no facts waiting.

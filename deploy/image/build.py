@@ -37,6 +37,7 @@ SHIPPED = (
     "deploy/events",
     "deploy/nginx",
     "deploy/redis",
+    "deploy/ssh",
     "deploy/systemd",
     "manage.py",
     "requirements.lock",

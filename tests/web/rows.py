@@ -8,13 +8,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from appliance.disks.inventory import disks_from
-from appliance.facts import Account, Dataset, Disk, Importable, Pool, PoolDetail, Share, Use, Vdev
+from appliance.facts import Account, Dataset, Disk, Group, Importable, Pool, PoolDetail, Share, Use, Vdev
 from appliance.operation import Operation, as_json, checked_plan
 from appliance.zfs import status, tree
 from tests.unit.made import dataset, disk, recorded, recorded_pool
 from web.bays.models import Replacement
 from web.inventory import present, store
-from web.inventory.models import AccountRow, DatasetRow, DetailRow, DiskRow, ImportableRow, PoolRow, ShareRow
+from web.inventory.models import AccountRow, DatasetRow, DetailRow, DiskRow, GroupRow, ImportableRow, PoolRow, ShareRow
 from web.jobs import confirm
 from web.jobs.models import Job
 from web.pools import replacing
@@ -46,6 +46,7 @@ def put(
     datasets: Iterable[Dataset] | None = None,
     disks: Iterable[Disk] | None = None,
     accounts: Iterable[str] | None = None,
+    groups: Iterable[Group] | None = None,
     shares: Iterable[Share] | None = None,
     importable: Iterable[Importable] | None = None,
     details: Iterable[PoolDetail] | None = None,
@@ -70,6 +71,8 @@ def put(
         AccountRow, [Account(name, 1000 + at) for at, name in enumerate(accounts)], lambda account: account.name
     ):
         changed.add("accounts")
+    if groups is not None and store.replace(GroupRow, groups, lambda group: group.name):
+        changed.add("groups")
     for name in (*READ, "zfs"):
         store.checked(name, changed=name in changed)
 
@@ -82,6 +85,7 @@ def recorded_box() -> Pool:
         datasets=list(status.datasets_from(recorded("zfs-list-2.3.9.json"))),
         disks=recorded_disks([pool]),
         accounts=["anna"],
+        groups=[Group("family", 20000, ("anna",))],
         shares=[],
         importable=[Importable("attic", 42, "ONLINE")],
         details=[PoolDetail(pool.guid)],
@@ -127,7 +131,14 @@ def large_box(count: int) -> None:
             title=f"Create the folder f{number}",
             state=Job.State.FAILED if number % 2 else Job.State.DONE,
         )
-    put(pools=pools, disks=disks, datasets=datasets, accounts=[f"anna{number}" for number in range(count)], shares=[])
+    put(
+        pools=pools,
+        disks=disks,
+        datasets=datasets,
+        accounts=[f"anna{number}" for number in range(count)],
+        groups=[Group(f"group{number}", 20000 + number, ("anna0",)) for number in range(count)],
+        shares=[],
+    )
 
 
 def job(**changes: Any) -> Job:

@@ -13,6 +13,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from appliance.errors import Refused
 from appliance.facts import Dataset
+from appliance.shares.permissions import said_of
 from appliance.shares.smb import SetShare, ShareSetting, setting_of
 from appliance.zfs.datasets import CreateDataset
 from web import live
@@ -81,7 +82,8 @@ def folder(request: HttpRequest, key: str) -> HttpResponse:
         found = folders_of([row])[0]
         below = DatasetRow.objects.filter(name__startswith=f"{row.name}/").count()
         latest = Job.objects.filter(subject=row.name, kind="SetShare").defer("plan", "log").first()
-        return {"folder": found, "dataset": found.dataset, "below": below, "latest": latest}
+        access = said_of(found.dataset)
+        return {"folder": found, "dataset": found.dataset, "below": below, "latest": latest, "access": access}
 
     return live.respond(request, "datasets/folder.html", build)
 

@@ -81,6 +81,12 @@ class AccountRow(Row):
     kind = facts.Account
 
 
+class GroupRow(Row):
+    """``key`` is the group's name."""
+
+    kind = facts.Group
+
+
 class CachingRow(Row):
     """One row, ``key`` is "box": what ZFS has counted since the start."""
 
