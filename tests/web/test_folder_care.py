@@ -15,7 +15,7 @@ from tests.web.test_queries import queries
 from web.inventory.models import DatasetDetailRow, DatasetRow
 from web.jobs.models import Job
 
-TANK, PHOTOS = dataset("tank"), dataset("tank/photos", properties={"atime": Property("on", "local"), "compression": Property("lz4", "inherited", "tank")})  # fmt: skip
+TANK, PHOTOS = dataset("tank"), dataset("tank/photos", used_by_data=2**20, properties={"atime": Property("on", "local"), "compression": Property("lz4", "inherited", "tank")})  # fmt: skip
 VOLUME = dataset("tank/disk1", kind="volume", mounted=False, mountpoint="", volsize=2**30)
 VAULT = dataset("tank/vault", encryption="aes-256-gcm", key_status="available", key_format="passphrase", encryption_root="tank/vault")  # fmt: skip
 AT = f"/folders/{PHOTOS.guid}/"
