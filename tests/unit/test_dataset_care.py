@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -105,7 +105,7 @@ def test_only_a_value_of_its_own_is_given_up_for_the_one_above(commands):
 
 
 def test_every_setting_that_can_be_asked_for_has_words():
-    assert set(dataset_properties.KNOWN) == set(dataset_properties.Name.__args__)
+    assert set(dataset_properties.KNOWN) == set(get_args(dataset_properties.Name))
 
 
 # --- who takes up space -------------------------------------------------------------------------------------------
