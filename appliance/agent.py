@@ -27,7 +27,7 @@ from appliance.facts import Facts
 from appliance.operations import Registered
 from appliance.reading import read_facts
 from appliance.shares import leaving
-from appliance.zfs import damage, history, importable
+from appliance.zfs import damage, dataset_details, history, importable, status
 
 LONGEST_REQUEST = 256 * 1024
 MOST_DISKS = 128
@@ -100,6 +100,15 @@ class ReadHistory(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_f
         names.existing_pool(self.pool)
 
 
+class ReadDataset(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="verb", tag="read-dataset"):
+    """What would go with a dataset, and who takes up its space."""
+
+    dataset: str
+
+    def __post_init__(self) -> None:
+        names.existing_dataset(self.dataset)
+
+
 class Locate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="verb", tag="locate"):
     """Make the light of a disk's bay, or the disk's own, show where it is, for half a minute. Nothing is changed."""
 
@@ -109,7 +118,9 @@ class Locate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field=
         names.by_id(self.disk)
 
 
-Request = Run | Follow | Stop | ReadSmart | LookForPools | ReadSessions | ReadDamage | ReadHistory | Locate
+Request = (
+    Run | Follow | Stop | ReadSmart | LookForPools | ReadSessions | ReadDamage | ReadHistory | ReadDataset | Locate
+)
 
 
 def decode(line: bytes) -> Request:
@@ -163,6 +174,9 @@ def answer(line: bytes, send: Callable[[dict[str, Any]], None], facts: Callable[
                 send({"facts": msgspec.to_builtins(leaving.read_sessions())})
             case ReadDamage(pool):
                 send({"facts": damage.read(pool)})
+            case ReadDataset(dataset):
+                found = next((one for one in status.read_datasets() if one.name == dataset), None)
+                send({"facts": msgspec.to_builtins(dataset_details.read(found)) if found else None})
             case ReadHistory(pool):
                 send({"facts": {"lines": history.read(pool)}})
     except Refused as refusal:

@@ -6,7 +6,7 @@ Bytes are ``int``, times are aware datetimes, guids are ``int`` (ZFS's 64 bits).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 
@@ -162,6 +162,15 @@ class PoolProperties:
 
 
 @dataclass(frozen=True)
+class Property:
+    """One property of a dataset as ``zfs list -p`` spells it: sizes in bytes, and where its value comes from."""
+
+    value: str
+    source: str = "none"  # local, inherited, default, received, temporary, none
+    of: str = ""  # the dataset that it is inherited from
+
+
+@dataclass(frozen=True)
 class Dataset:
     name: str
     guid: int
@@ -183,6 +192,12 @@ class Dataset:
     share_source: str = ""  # local, inherited, received, none
     access: str = ""  # the text of larder:access, as found: hostile until parsed
     access_source: str = ""  # as share_source
+    used_by_data: int = 0
+    used_by_children: int = 0
+    used_by_reservation: int = 0  # kept free for it (refreservation)
+    origin: str = ""  # the snapshot that it is a clone of
+    volsize: int = 0
+    properties: dict[str, Property] = field(default_factory=dict)  # those of ``zfs/dataset_properties.py``
 
     @property
     def pool(self) -> str:
@@ -299,6 +314,29 @@ class PoolDetail:
 
 
 @dataclass(frozen=True)
+class SpaceUse:
+    """What one person or group takes up in a dataset, and may at most; ``quota`` 0: as much as there is."""
+
+    kind: str  # user, group
+    who: str
+    used: int
+    quota: int = 0
+
+
+@dataclass(frozen=True)
+class DatasetDetail:
+    """What is read of a dataset only when somebody looks closer: what would go with it, and who takes up its space."""
+
+    name: str
+    guid: int
+    snapshots: int = 0
+    named: tuple[str, ...] = ()  # the first of them
+    held: tuple[str, ...] = ()  # snapshots that something holds
+    clones: tuple[str, ...] = ()  # datasets outside of it that need its snapshots
+    uses: tuple[SpaceUse, ...] = ()
+
+
+@dataclass(frozen=True)
 class Part:
     """One line of an importable pool's make-up: its name and state as ``zpool import`` says them, not verified."""
 
@@ -387,6 +425,7 @@ class Facts:
     details: tuple[PoolDetail, ...] = ()
     sessions: tuple[Session, ...] = ()
     properties: tuple[PoolProperties, ...] = ()
+    dataset_details: tuple[DatasetDetail, ...] = ()
 
     def pool(self, name: str) -> Pool | None:
         return next((pool for pool in self.pools if pool.name == name), None)
@@ -407,6 +446,16 @@ class Facts:
 
     def dataset(self, name: str) -> Dataset | None:
         return next((dataset for dataset in self.datasets if dataset.name == name), None)
+
+    def dataset_of(self, guid: int) -> Dataset | None:
+        return next((dataset for dataset in self.datasets if dataset.guid == guid), None)
+
+    def below(self, name: str) -> tuple[Dataset, ...]:
+        """That dataset and all below it, parents first."""
+        return tuple(one for one in self.datasets if one.name == name or one.name.startswith(f"{name}/"))
+
+    def dataset_detail(self, guid: int) -> DatasetDetail | None:
+        return next((detail for detail in self.dataset_details if detail.guid == guid), None)
 
     def disk(self, path: str) -> Disk | None:
         return next((disk for disk in self.disks if disk.path == path), None)

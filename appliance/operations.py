@@ -13,18 +13,25 @@ from appliance.shares.permissions import SetAccess
 from appliance.shares.removal import RemoveAccount
 from appliance.shares.smb import SetShare
 from appliance.zfs.checkpoints import DiscardCheckpoint, RewindCheckpoint, TakeCheckpoint
-from appliance.zfs.datasets import CreateDataset, UnlockDataset
+from appliance.zfs.dataset_properties import InheritDatasetProperty, SetDatasetProperty
+from appliance.zfs.datasets import CreateDataset
+from appliance.zfs.destroying import DestroyDataset
 from appliance.zfs.ending import DestroyPool, ExportPool
 from appliance.zfs.extras import AddCache, AddLog, AddSpare, RemoveVdev
 from appliance.zfs.grow import AddGroup, ExpandRaidz, GrowGroup
 from appliance.zfs.importing import ImportPool
+from appliance.zfs.keys import ChangeKey, ForgetKey, KeepKey, LockDataset
+from appliance.zfs.placing import MountDataset, PromoteDataset, RenameDataset, UnmountDataset
 from appliance.zfs.pools import CreatePool
 from appliance.zfs.properties import SetPoolProperty
 from appliance.zfs.replace import AttachDisk, DetachDisk, ReplaceDisk
 from appliance.zfs.scrubs import PauseScrub, StartScrub, StopScrub
+from appliance.zfs.space_quotas import SetSpaceQuota
 from appliance.zfs.states import ClearErrors, OfflineDisk, OnlineDisk
 from appliance.zfs.trims import StartTrim, StopTrim
+from appliance.zfs.unlocking import UnlockAll, UnlockDataset
 from appliance.zfs.upgrade import UpgradePool
+from appliance.zfs.volumes import CreateVolume, GrowVolume
 
 Life = StartScrub | PauseScrub | StopScrub | StartTrim | StopTrim | SetPoolProperty
 Moving = (
@@ -45,7 +52,12 @@ People = (
     CreateAccount | SetPassword | RenameAccount | SwitchAccount | RemoveAccount
     | CreateGroup | SetMembers | RemoveGroup | SetAccess
 )  # fmt: skip
-Registered = CreatePool | CreateDataset | UnlockDataset | SetShare | Life | Moving | Topology | People
+Folders = (
+    CreateDataset | SetDatasetProperty | InheritDatasetProperty | SetSpaceQuota | RenameDataset | PromoteDataset
+    | MountDataset | UnmountDataset | DestroyDataset | UnlockDataset | UnlockAll | LockDataset | ChangeKey | KeepKey
+    | ForgetKey | CreateVolume | GrowVolume
+)  # fmt: skip
+Registered = CreatePool | Folders | People | SetShare | Life | Moving | Topology
 
 
 def decode_operation(text: str | bytes) -> Operation:

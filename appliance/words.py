@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from appliance.facts import Disk
 
 UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
@@ -26,6 +28,24 @@ def maker_size(size: int) -> str:
             value = size / factor
             return f"{value:.0f} {unit}" if abs(value - round(value)) < 0.05 or value >= 100 else f"{value:.1f} {unit}"
     return f"{size} B"
+
+
+def size_typed(size: int) -> str:
+    """Bytes as a person would type them, exactly: ``500 GiB``, or the plain number where no unit fits."""
+    for at in range(len(UNITS) - 1, 0, -1):
+        if size and size % 1024**at == 0:
+            return f"{size // 1024**at} {UNITS[at]}"
+    return str(size)
+
+
+def size_of(text: str) -> int:
+    """Whole bytes of what a person typed: ``500 GiB``, ``1.5T``, ``20 GB`` (powers of ten). Raises ValueError."""
+    found = re.fullmatch(r"([0-9]{1,15})(?:[.,]([0-9]{1,6}))?\s*(?:([KMGTP])(I?B?)|B?)", text.strip().upper(), re.ASCII)
+    if not found:
+        raise ValueError(text)
+    whole, part, unit, rest = found[1], found[2] or "", found[3], found[4]
+    factor = (1000 if rest == "B" else 1024) ** ("KMGTP".index(unit) + 1) if unit else 1
+    return int(whole) * factor + (int(part) * factor // 10 ** len(part) if part else 0)
 
 
 def disk_label(disk: Disk) -> str:

@@ -20,7 +20,7 @@ from appliance.operations import decode_operation
 from web.inventory import store
 from web.inventory.models import Progress
 from web.jobs.models import Job
-from workers import collectors, moving
+from workers import collectors, datasets, moving
 from workers.celery import TOKEN, app
 
 log = logging.getLogger(__name__)
@@ -87,6 +87,7 @@ def claim_and_run(job_id: str) -> None:
         else:
             collectors.collect_now()
             moving.after(job_id)
+            datasets.after(job_id)
         finish(job_id, outcome)
     except Exception as error:
         # Still running as far as anybody knows: the next tick asks again.

@@ -82,7 +82,10 @@ def recorded_box() -> Pool:
     pool = recorded_pool()
     put(
         pools=[pool],
-        datasets=list(status.datasets_from(recorded("zfs-list-2.3.9.json"))),
+        datasets=[
+            *status.datasets_from(recorded("zfs-list-2.3.9.json")),
+            dataset("tank/disk1", kind="volume", mounted=False, mountpoint="", volsize=2**30),
+        ],
         disks=recorded_disks([pool]),
         accounts=["anna"],
         groups=[Group("family", 20000, ("anna",))],

@@ -40,7 +40,9 @@ def test_a_folder_becomes_a_job(web, folders, calm):
     response = web.post(NEW, answers())
     job = Job.objects.get()
     assert response["Location"] == f"/jobs/{job.pk}/"
-    assert json.loads(job.operation) == {"kind": "CreateDataset", "parent": "tank", "name": "films", "preset": "media"}
+    assert json.loads(job.operation) == {
+        "kind": "CreateDataset", "parent": "tank", "name": "films", "preset": "media", "limit": 0, "key": ""
+    }  # fmt: skip
     assert ("workers.run_job", str(job.pk)) in calm
 
 

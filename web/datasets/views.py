@@ -16,7 +16,9 @@ from appliance.facts import Dataset
 from appliance.shares.permissions import said_of
 from appliance.shares.smb import SetShare, ShareSetting, setting_of
 from appliance.zfs.datasets import CreateDataset
+from appliance.zfs.presets import PRESETS
 from web import live
+from web.datasets import care
 from web.datasets.forms import FolderForm, ShareForm
 from web.inventory.models import AccountRow, DatasetRow, ShareRow
 from web.jobs import confirm
@@ -68,7 +70,13 @@ def folders(request: HttpRequest) -> HttpResponse:
 
     def build() -> dict[str, object]:
         page = Paginator(filesystems(), PAGE).get_page(request.GET.get("page"))
-        return {"page": page, "folders": folders_of(list(page)), "accounts": AccountRow.objects.exists()}
+        found = folders_of(list(page))
+        return {
+            "page": page,
+            "folders": found,
+            "accounts": AccountRow.objects.exists(),
+            "locked": any(one.dataset.locked for one in found),
+        }
 
     return live.respond(request, "datasets/list.html", build)
 
@@ -82,8 +90,8 @@ def folder(request: HttpRequest, key: str) -> HttpResponse:
         found = folders_of([row])[0]
         below = DatasetRow.objects.filter(name__startswith=f"{row.name}/").count()
         latest = Job.objects.filter(subject=row.name, kind="SetShare").defer("plan", "log").first()
-        access = said_of(found.dataset)
-        return {"folder": found, "dataset": found.dataset, "below": below, "latest": latest, "access": access}
+        shown = {"folder": found, "dataset": found.dataset, "below": below, "latest": latest}
+        return {**shown, "access": said_of(found.dataset), **care.context(row)}
 
     return live.respond(request, "datasets/folder.html", build)
 
@@ -95,22 +103,30 @@ def add_reasons(form: forms.Form, refusal: Refused) -> None:
 
 @require_http_methods(["GET", "POST"])
 def create(request: HttpRequest) -> HttpResponse:
-    """Make a folder; a small act, so without a review page."""
+    """Make a folder; a small act, so without a review page unless it gets a key of its own."""
     parents = [row.name for row in filesystems()[:1000]]
     form = FolderForm(
         request.POST or None,
         parents=parents,
-        initial={"parent": request.GET.get("parent", parents[0] if parents else "")},
+        initial={
+            "preset": request.GET.get("preset", "general"),
+            "parent": request.GET.get("parent", parents[0] if parents else ""),
+        },
     )
     if request.method == "POST" and form.is_valid():
         try:
             operation = CreateDataset(**form.cleaned_data)
+            if operation.key:
+                return confirm.review(request, operation, back=request.get_full_path())
             job = confirm.start(operation, user=request.user.get_username())
             return redirect("job", pk=job.pk)
         except Refused as refusal:
             add_reasons(form, refusal)
     return render(
-        request, "datasets/create.html", {"form": form, "parents": parents}, status=400 if form.is_bound else 200
+        request,
+        "datasets/create.html",
+        {"form": form, "parents": parents, "presets": PRESETS.values()},
+        status=400 if form.is_bound else 200,
     )
 
 

@@ -105,6 +105,12 @@ class DetailRow(Row):
     kind = facts.PoolDetail
 
 
+class DatasetDetailRow(Row):
+    """What is read of a dataset when somebody looks closer. ``key`` is its guid."""
+
+    kind = facts.DatasetDetail
+
+
 class SessionRow(Row):
     """Who has a share open. ``key`` is all of it."""
 

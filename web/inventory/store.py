@@ -14,6 +14,7 @@ from django.utils import timezone
 from appliance.facts import Facts
 from web.inventory.models import (
     AccountRow,
+    DatasetDetailRow,
     DatasetRow,
     DetailRow,
     DiskRow,
@@ -86,6 +87,11 @@ def history_source(pool_key: str) -> str:
     return f"history-{pool_key}"[:40]
 
 
+def dataset_source(key: str) -> str:
+    """The name under which reading a dataset's details is noted."""
+    return f"looking-dataset-{key}"[:40]
+
+
 def facts() -> Facts:
     """What the inventory says, for checking and planning in a page. A constant number of queries."""
     missing = Source.objects.filter(name="zfs").exclude(error="").exists()
@@ -101,4 +107,5 @@ def facts() -> Facts:
         details=tuple(row.fact for row in DetailRow.objects.all()),
         sessions=tuple(row.fact for row in SessionRow.objects.order_by("key")),
         properties=tuple(row.fact for row in PropertiesRow.objects.order_by("name")),
+        dataset_details=tuple(row.fact for row in DatasetDetailRow.objects.all()),
     )

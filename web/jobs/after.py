@@ -4,6 +4,7 @@ from __future__ import annotations
 
 POOL = ("pools", "See the pool")
 FOLDERS = ("folders", "See the folders")
+VOLUMES = ("volumes", "See the volumes")
 PEOPLE = ("people", "See the people")
 REPLACEMENT = ("replacements", "Go on with the replacement")
 
@@ -11,6 +12,21 @@ AFTER: dict[str, tuple[str, str]] = {
     "CreateDataset": FOLDERS,
     "SetShare": FOLDERS,
     "UnlockDataset": FOLDERS,
+    "SetDatasetProperty": FOLDERS,
+    "InheritDatasetProperty": FOLDERS,
+    "SetSpaceQuota": FOLDERS,
+    "RenameDataset": FOLDERS,
+    "PromoteDataset": FOLDERS,
+    "MountDataset": FOLDERS,
+    "UnmountDataset": FOLDERS,
+    "DestroyDataset": FOLDERS,
+    "UnlockAll": FOLDERS,
+    "LockDataset": FOLDERS,
+    "ChangeKey": FOLDERS,
+    "KeepKey": FOLDERS,
+    "ForgetKey": FOLDERS,
+    "CreateVolume": VOLUMES,
+    "GrowVolume": VOLUMES,
     "CreateAccount": PEOPLE,
     "SetPassword": PEOPLE,
     "RenameAccount": PEOPLE,
