@@ -28,6 +28,7 @@ def tank(appliance, visitor) -> str:
     return path
 
 
+# Open: since both confirm in the same moment, not yet seen to pass in the appliance.
 @pytest.mark.soak
 def test_of_two_plans_confirmed_at_once_one_is_done(appliance, visitor, tank):
     other = Visitor(appliance)
@@ -87,6 +88,7 @@ def test_a_second_failure_while_rebuilding_is_told_and_survived(appliance, visit
     assert status(appliance, "tank")["error_count"] == 0
 
 
+# Open: not run in an appliance yet.
 @pytest.mark.soak
 def test_a_new_disk_that_vanishes_while_it_is_being_rebuilt_loses_nothing_and_the_old_one_can_go_on(
     appliance, visitor, tank
@@ -137,6 +139,8 @@ def test_a_pool_that_stopped_says_what_to_do_and_starts_again(appliance, visitor
     assert status(appliance, "pond")["state"] == "ONLINE"
 
 
+# Open: not run in an appliance yet.
+@pytest.mark.soak
 def test_a_full_pool_says_so_refuses_with_a_sentence_and_has_room_again_after_a_disk_is_added(appliance, visitor):
     for name in ("drop", "more"):
         appliance.insert(name, 2**30, serial=f"LARDER-{name.upper()}")

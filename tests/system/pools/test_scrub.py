@@ -50,8 +50,6 @@ def test_a_second_beginning_is_refused_with_a_sentence(appliance, visitor, tank)
     reported(appliance, visitor, "tank", "scrub", 2)
 
 
-# Open: not yet seen to pass in the appliance.
-@pytest.mark.soak
 def test_a_check_begun_by_hand_is_on_the_overview_and_in_the_tray(appliance, visitor, tank):
     known = len(reports(appliance, "tank", "scrub"))
     with held(appliance):
@@ -113,6 +111,8 @@ def test_settings_of_the_pool_are_changed_by_its_page(appliance, visitor, tank):
     assert 'value="Anna&#x27;s films"' in visitor.wait_until(page, "Switch off", timeout=60).text
 
 
+# Open: since the page itself stops it, not yet seen to pass in the appliance.
+@pytest.mark.soak
 def test_trimming_is_begun_by_the_page_and_its_end_is_told_once(appliance, visitor, tank):
     assert "trim unsupported" not in appliance.run("zpool", "status", "-t", "tank")
     press(visitor, tank, f"{tank}trim/", act="start")
