@@ -78,8 +78,6 @@ def test_export_and_import_under_another_name(visitor, appliance, anna):
     moving.done(visitor, moving.end_review(visitor, guid, "export"))
 
 
-# Open: not seen to pass yet. Its last run was struck by a watcher that another test had left behind, which now ends by itself.
-@pytest.mark.soak
 def test_a_hostile_pool_mounts_nothing_where_it_should_not(visitor, appliance):
     (disk,) = disk_paths(appliance, 3)
     moving.clear(appliance, disk)
@@ -142,6 +140,8 @@ def test_a_pool_of_another_host_is_refused_then_forced_with_the_name_typed(visit
     moving.clear(appliance, disk)
 
 
+# Open: its damage and ZFS's promise have been seen in the appliance by hand; the whole of it has not run yet.
+@pytest.mark.soak
 def test_a_damaged_pool_is_brought_in_at_the_moment_before(visitor, appliance):
     """Written to until its box died, its newest state is gone: the moment just before it is promised, and kept."""
     (disk,) = disk_paths(appliance, 5)
@@ -150,8 +150,8 @@ def test_a_damaged_pool_is_brought_in_at_the_moment_before(visitor, appliance):
     appliance.put("/hurt/first.txt", "kept\n")
     # Something is written in each transaction group, so that the last two stand next to each other.
     appliance.shell(
-        "(for number in $(seq 400); do echo $number > /hurt/later; sleep 0.05; done) &"
-        " for time in 1 2 3 4 5 6; do zpool sync hurt; done; zpool freeze hurt; wait"
+        "(while :; do date > /hurt/later; done) & writer=$!;"
+        " for time in 1 2 3 4 5 6; do zpool sync hurt; done; zpool freeze hurt; kill $writer"
     )
     guid = moving.guid_of(appliance, "hurt")
     appliance.run("zpool", "export", "hurt")
@@ -168,6 +168,8 @@ def test_a_damaged_pool_is_brought_in_at_the_moment_before(visitor, appliance):
     moving.clear(appliance, disk)
 
 
+# Open: its damage and ZFS's answer have been seen in the appliance by hand; the whole of it has not run yet.
+@pytest.mark.soak
 def test_where_the_moments_before_do_not_help_all_are_searched_read_only_first(visitor, appliance):
     """Exported at rest, its newest state was overwritten: the one before it is older than plain ``-F`` goes."""
     (disk,) = disk_paths(appliance, 5)
