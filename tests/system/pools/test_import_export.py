@@ -140,8 +140,6 @@ def test_a_pool_of_another_host_is_refused_then_forced_with_the_name_typed(visit
     moving.clear(appliance, disk)
 
 
-# Open: its damage and ZFS's promise have been seen in the appliance by hand; the whole of it has not run yet.
-@pytest.mark.soak
 def test_a_damaged_pool_is_brought_in_at_the_moment_before(visitor, appliance):
     """Written to until its box died, its newest state is gone: the moment just before it is promised, and kept."""
     (disk,) = disk_paths(appliance, 5)
@@ -168,8 +166,6 @@ def test_a_damaged_pool_is_brought_in_at_the_moment_before(visitor, appliance):
     moving.clear(appliance, disk)
 
 
-# Open: its damage and ZFS's answer have been seen in the appliance by hand; the whole of it has not run yet.
-@pytest.mark.soak
 def test_where_the_moments_before_do_not_help_all_are_searched_read_only_first(visitor, appliance):
     """Exported at rest, its newest state was overwritten: the one before it is older than plain ``-F`` goes."""
     (disk,) = disk_paths(appliance, 5)
