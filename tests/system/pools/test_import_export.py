@@ -213,8 +213,6 @@ def test_half_a_pool_is_listed_and_not_offered(visitor, appliance):
     moving.clear(appliance, *disks)
 
 
-# Open: not seen to pass yet. It took the hint of a pool for the pool itself, and waits for the pool now.
-@pytest.mark.soak
 def test_killed_in_the_middle_nothing_is_mounted_and_the_way_on_works(visitor, appliance):
     (disk,) = disk_paths(appliance, 6)
     moving.clear(appliance, disk)
