@@ -140,8 +140,6 @@ def test_a_pool_of_another_host_is_refused_then_forced_with_the_name_typed(visit
     moving.clear(appliance, disk)
 
 
-# Open: its damage and ZFS's promise have been seen in the appliance by hand; the whole of it has not run yet.
-@pytest.mark.soak
 def test_a_damaged_pool_is_brought_in_at_the_moment_before(visitor, appliance):
     """Written to until its box died, its newest state is gone: the moment just before it is promised, and kept."""
     (disk,) = disk_paths(appliance, 5)
@@ -168,8 +166,6 @@ def test_a_damaged_pool_is_brought_in_at_the_moment_before(visitor, appliance):
     moving.clear(appliance, disk)
 
 
-# Open: its damage and ZFS's answer have been seen in the appliance by hand; the whole of it has not run yet.
-@pytest.mark.soak
 def test_where_the_moments_before_do_not_help_all_are_searched_read_only_first(visitor, appliance):
     """Exported at rest, its newest state was overwritten: the one before it is older than plain ``-F`` goes."""
     (disk,) = disk_paths(appliance, 5)
@@ -217,8 +213,6 @@ def test_half_a_pool_is_listed_and_not_offered(visitor, appliance):
     moving.clear(appliance, *disks)
 
 
-# Open: not seen to pass yet. It took the hint of a pool for the pool itself, and waits for the pool now.
-@pytest.mark.soak
 def test_killed_in_the_middle_nothing_is_mounted_and_the_way_on_works(visitor, appliance):
     (disk,) = disk_paths(appliance, 6)
     moving.clear(appliance, disk)
