@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import threading
 import time
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
@@ -176,11 +177,24 @@ def addresses() -> bool:
     return True
 
 
+_warmth = threading.Lock()
+
+
 @app.task(name="workers.temperatures")
 def temperatures() -> None:
-    """Ask the agent how warm each disk is; smartctl leaves sleeping ones alone. Before disks are known there is no asking."""
-    if not DiskRow.objects.exists():
+    """Ask the agent how warm each disk is. While one asking is under way, which can take minutes on a slow box, the next
+    is let go: two at once would only make both slower."""
+    if not _warmth.acquire(blocking=False):
         return
+    try:
+        if DiskRow.objects.exists():
+            ask_disks()
+    finally:
+        _warmth.release()
+
+
+def ask_disks() -> None:
+    """Temperatures and health, by smartctl, which leaves sleeping disks alone."""
 
     def read() -> bool:
         rows = {row.fact.path: row for row in DiskRow.objects.all()}

@@ -191,6 +191,21 @@ def test_the_agent_is_asked_for_disks_that_can_answer(one_disk, monkeypatch):
     assert errors() == {}
 
 
+def test_disks_are_not_asked_again_while_they_are_still_being_asked(one_disk, monkeypatch):
+    asked: list[dict[str, Any]] = []
+
+    def slow(request: dict[str, Any], **_more: object) -> dict[str, Any]:
+        asked.append(request)
+        collectors.temperatures()  # the clock's next beat comes before the answer
+        return {"facts": {}}
+
+    monkeypatch.setattr(client, "last", slow)
+    collectors.temperatures()
+    assert len(asked) == 1
+    collectors.temperatures()
+    assert len(asked) == 2
+
+
 def test_a_sleeping_disk_keeps_its_last_temperature(one_disk, monkeypatch):
     answer(one_disk, {"temperature": {"current": 31}}, monkeypatch)
     collectors.temperatures()

@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import re
 
-import pytest
-
 from deploy.image.machine import wait_for
 from tests.system import moving
 from tests.system.crash import no_lock_left, struck, watching
 from tests.visitor import Answer, Visitor, disk_paths
-
-# Open: these have not been run against real disks yet.
-pytestmark = pytest.mark.soak
 
 MIB = 2**20
 SCRAP, LONG = "SCRAP0001", "LONG0001"
