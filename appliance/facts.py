@@ -181,6 +181,7 @@ class Dataset:
     readonly: bool = False
     share: str = ""  # the text of larder:share, as found: hostile until parsed
     share_source: str = ""  # local, inherited, received, none
+    share_from: str = ""  # where it is inherited: the dataset that has it
 
     @property
     def pool(self) -> str:
@@ -258,10 +259,16 @@ class Service:
 
 @dataclass(frozen=True)
 class Share:
-    """A share that Samba's own file names, and the folder it serves."""
+    """A share that the file of its daemon names, and the folder it serves; an NFS export is called by its path."""
 
+    protocol: str  # smb, nfs, afp
     name: str
     path: str
+
+    @property
+    def key(self) -> str:
+        """Names differ by more than their case."""
+        return f"{self.protocol}:{self.name.lower()}"
 
 
 @dataclass(frozen=True)
@@ -349,6 +356,15 @@ class Account:
 
 
 @dataclass(frozen=True)
+class Group:
+    """People who are let in together; shares name it as ``@family``."""
+
+    name: str
+    gid: int
+    members: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Facts:
     """Everything that an operation may look at to check and plan."""
 
@@ -362,6 +378,7 @@ class Facts:
     details: tuple[PoolDetail, ...] = ()
     sessions: tuple[Session, ...] = ()
     properties: tuple[PoolProperties, ...] = ()
+    groups: tuple[Group, ...] = ()
 
     def pool(self, name: str) -> Pool | None:
         return next((pool for pool in self.pools if pool.name == name), None)
@@ -388,3 +405,9 @@ class Facts:
 
     def account(self, name: str) -> Account | None:
         return next((account for account in self.accounts if account.name == name), None)
+
+    def lets_in(self, who: str) -> bool:
+        """Whether a name in a share's setting, an account or ``@group``, is somebody on this box."""
+        if who.startswith("@"):
+            return any(group.name == who[1:] for group in self.groups)
+        return self.account(who) is not None

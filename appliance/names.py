@@ -128,6 +128,12 @@ def account(name: str, *, field: str = "account") -> str:
     return name
 
 
+def person_or_group(name: str, *, field: str = "write") -> str:
+    """Whom a share lets in: an account, or a group as ``@family``."""
+    account(name.removeprefix("@"), field=field)
+    return name
+
+
 def by_id(path: str, *, field: str = "disks") -> str:
     """A disk's stable path; the only kind of path that a pool is made of."""
     if not re.fullmatch(r"/dev/disk/by-id/[A-Za-z0-9][A-Za-z0-9_.:+=@-]{0,200}", path):

@@ -8,7 +8,7 @@ from appliance.disks.wipe import WipeDisk
 from appliance.errors import Refused
 from appliance.operation import Operation
 from appliance.shares.accounts import CreateAccount, SetPassword
-from appliance.shares.smb import SetShare
+from appliance.shares.share import SetShare
 from appliance.zfs.checkpoints import DiscardCheckpoint, RewindCheckpoint, TakeCheckpoint
 from appliance.zfs.datasets import CreateDataset, UnlockDataset
 from appliance.zfs.ending import DestroyPool, ExportPool

@@ -141,7 +141,8 @@ def datasets_from(listing: Mapping[str, Any]) -> Iterator[Dataset]:
         def count(key: str) -> int:
             return whole(value(key))
 
-        source = ((properties.get("larder:share") or {}).get("source") or {}).get("type", "NONE")
+        source = (properties.get("larder:share") or {}).get("source") or {}
+        share_source = str(source.get("type", "NONE")).lower()
         encryption = str(value("encryption") or "off")
         yield Dataset(
             name=str(name),
@@ -161,7 +162,8 @@ def datasets_from(listing: Mapping[str, Any]) -> Iterator[Dataset]:
             encryption_root=str(value("encryptionroot")),
             readonly=value("readonly") == "on",
             share=str(value("larder:share")),
-            share_source=str(source).lower(),
+            share_source=share_source,
+            share_from=str(source.get("data", "")) if share_source == "inherited" else "",
         )
 
 

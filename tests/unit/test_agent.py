@@ -35,7 +35,7 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     "StartTrim": {"pool": "tank"},
     "StopTrim": {"pool": "tank"},
     "SetPoolProperty": {"pool": "tank", "name": "autotrim", "value": "on"},
-    "SetShare": {"dataset": "tank/photos", "smb": True, "name": "photos", "users": ["anna"]},
+    "SetShare": {"dataset": "tank/photos", "protocol": "smb", "smb": {"name": "photos", "write": ["anna"]}},
     "ImportPool": {"guid": 4958685680270539150, "name": "attic"},
     "ExportPool": {"pool": "tank", "guid": 4958685680270539150},
     "DestroyPool": {"pool": "tank", "guid": 4958685680270539150},

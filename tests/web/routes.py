@@ -66,7 +66,7 @@ ROUTES = [
     Route("create_folder", "/folders/new/", BOTH),
     Route("folder", f"/folders/{PHOTOS}/", READ),
     Route("share_folder", f"/folders/{PHOTOS}/share/", BOTH),
-    Route("unshare_folder", f"/folders/{PHOTOS}/unshare/", CHANGE),
+    Route("switch_share", f"/folders/{PHOTOS}/switch/smb/on/", CHANGE),
     Route("people", "/people/", READ),
     Route("create_person", "/people/new/", BOTH),
     Route("person_password", "/people/anna/password/", READ),

@@ -6,7 +6,9 @@ from dataclasses import replace
 import pytest
 
 from appliance.facts import Dataset, Share
-from appliance.shares.smb import SetShare
+from appliance.operations import decode_operation
+from appliance.shares.setting import Smb
+from appliance.shares.share import SetShare
 from tests.unit.made import dataset, shared
 from tests.web import rows
 from tests.web.reading import Page, text_of
@@ -133,17 +135,16 @@ def test_volumes_are_no_folders(web, folders):
 
 # --- sharing --------------------------------------------------------------------------------------------------
 def test_switching_a_share_on_becomes_a_job(web, folders):
-    response = web.post(SHARE, {"name": "photos", "users": ["anna", "ben"]})
+    response = web.post(SHARE, {"name": "photos", "write": ["anna", "ben"]})
     job = Job.objects.get()
     assert response["Location"] == f"/jobs/{job.pk}/"
-    assert json.loads(job.operation) == {
-        "kind": "SetShare", "dataset": "tank/photos", "smb": True, "name": "photos", "users": ["anna", "ben"]
-    }  # fmt: skip
+    operation = decode_operation(job.operation)
+    assert operation == SetShare.of("tank/photos", "smb", Smb(name="photos", write=("anna", "ben")))
 
 
 def test_a_share_sent_twice_is_one_job(web, folders):
     for _ in range(2):
-        web.post(SHARE, {"name": "photos", "users": ["anna"]})
+        web.post(SHARE, {"name": "photos", "write": ["anna"]})
     assert Job.objects.count() == 1
 
 
@@ -163,18 +164,18 @@ def test_a_share_sent_twice_is_one_job(web, folders):
     ],
 )
 def test_a_wrong_share_name_gets_its_sentence(web, folders, name, sentence):
-    response = web.post(SHARE, {"name": name, "users": ["ben"]})
+    response = web.post(SHARE, {"name": name, "write": ["ben"]})
     assert_refused(response, "name", sentence)
     ticked = [
-        found["value"] for _tag, found in Page(response).elements if found.get("name") == "users" and "checked" in found
+        found["value"] for _tag, found in Page(response).elements if found.get("name") == "write" and "checked" in found
     ]
     assert ticked == ["ben"]
 
 
 def test_a_share_name_in_use_elsewhere_is_refused(web, folders):
-    rows.put(datasets=[TANK, PHOTOS, shared("tank/old", share='{"smb":true,"name":"Photos","users":["anna"]}')])
+    rows.put(datasets=[TANK, PHOTOS, shared("tank/old", share='{"smb":{"name":"Photos","write":["anna"]}}')])
     assert_refused(
-        web.post(SHARE, {"name": "photos", "users": ["anna"]}), "name", "The share name photos is used for tank/old."
+        web.post(SHARE, {"name": "photos", "write": ["anna"]}), "name", "The share name photos is used for tank/old."
     )
 
 
@@ -183,7 +184,7 @@ def test_a_share_name_in_use_elsewhere_is_refused(web, folders):
     [([], "Choose at least one account"), (["eve"], "There is no account eve any more."), (["root"], "no account root"), (["anna\n"], "no account")],
 )  # fmt: skip
 def test_who_may_use_it_has_to_be_people_of_this_box(web, folders, users, sentence):
-    assert_refused(web.post(SHARE, {"name": "photos", "users": users}), "users", sentence)
+    assert_refused(web.post(SHARE, {"name": "photos", "write": users}), "write", sentence)
 
 
 @pytest.mark.parametrize(
@@ -195,7 +196,7 @@ def test_who_may_use_it_has_to_be_people_of_this_box(web, folders, users, senten
 )
 def test_a_folder_that_is_not_there_cannot_be_shared(web, folders, changes, sentence):
     rows.put(datasets=[TANK, replace(PHOTOS, **changes)])
-    assert_refused(web.post(SHARE, {"name": "photos", "users": ["anna"]}), "", sentence)
+    assert_refused(web.post(SHARE, {"name": "photos", "write": ["anna"]}), "", sentence)
 
 
 def test_without_people_there_is_a_way_to_them(web, folders):
@@ -205,14 +206,14 @@ def test_without_people_there_is_a_way_to_them(web, folders):
 
 def test_a_folder_that_is_gone_is_not_found(web, folders):
     rows.put(datasets=[TANK])
-    for response in (web.get(SHARE), web.post(SHARE, {}), web.post(f"/folders/{PHOTOS.guid}/unshare/")):
+    for response in (web.get(SHARE), web.post(SHARE, {}), web.post(f"/folders/{PHOTOS.guid}/switch/smb/off/")):
         assert response.status_code == 404
 
 
 @pytest.fixture
 def served(folders) -> Dataset:
     found = replace(PHOTOS, share=shared().share, share_source="local")
-    rows.put(datasets=[TANK, found], shares=[Share("photos", "/tank/photos")])
+    rows.put(datasets=[TANK, found], shares=[Share("smb", "photos", "/tank/photos")])
     return found
 
 
@@ -229,27 +230,27 @@ def test_a_share_that_samba_does_not_serve_is_not_on(web, served):
 
 def test_switching_off_twice_is_one_job(web, served):
     for _ in range(2):
-        assert web.post(f"/folders/{PHOTOS.guid}/unshare/")["Location"] == f"/folders/{PHOTOS.guid}/"
-    assert json.loads(Job.objects.get().operation)["smb"] is False
+        assert web.post(f"/folders/{PHOTOS.guid}/switch/smb/off/")["Location"] == f"/folders/{PHOTOS.guid}/"
+    assert decode_operation(Job.objects.get().operation) == SetShare.of("tank/photos", "smb", None)
 
 
 def test_switching_off_what_is_off_begins_nothing(web, folders):
-    assert web.post(f"/folders/{PHOTOS.guid}/unshare/").status_code == 302
+    assert web.post(f"/folders/{PHOTOS.guid}/switch/smb/off/").status_code == 302
     assert not Job.objects.exists()
 
 
 def test_the_switch_shows_what_is_under_way(web, served):
-    rows.planned(SetShare(dataset="tank/photos", smb=False))
+    rows.planned(SetShare.of("tank/photos", "smb", None))
     assert "turning off" in text_of(web.get("/folders/"))
 
 
 def test_the_switch_works_without_scripts(web, served):
     page = Page(web.get("/folders/"))
-    assert page.form(f"/folders/{PHOTOS.guid}/unshare/").method == "post"
+    assert page.form(f"/folders/{PHOTOS.guid}/switch/smb/off/").method == "post"
 
 
 def test_what_went_wrong_with_a_share_is_said_on_its_folder(web, served):
-    rows.planned(SetShare(dataset="tank/photos", smb=False), state=Job.State.FAILED, text="Samba did not answer.")
+    rows.planned(SetShare.of("tank/photos", "smb", None), state=Job.State.FAILED, text="Samba did not answer.")
     assert "Samba did not answer." in text_of(web.get(f"/folders/{PHOTOS.guid}/"))
 
 
@@ -258,14 +259,15 @@ def test_what_went_wrong_with_a_share_is_said_on_its_folder(web, served):
     [
         "{",
         "[]",
-        '{"smb":true,"name":"x\\nroot preexec = reboot","users":[]}',
-        '{"smb":true,"name":"<script>","users":["anna"]}',
+        '{"smb":{"name":"x\\nroot preexec = reboot"}}',
+        '{"smb":{"name":"<script>","write":["anna"]}}',
         "\x01",
     ],
 )
 def test_a_setting_that_larder_could_not_have_written_counts_for_nothing(web, folders, share):
     rows.put(
-        datasets=[TANK, replace(PHOTOS, share=share, share_source="local")], shares=[Share("photos", "/tank/photos")]
+        datasets=[TANK, replace(PHOTOS, share=share, share_source="local")],
+        shares=[Share("smb", "photos", "/tank/photos")],
     )
     text = text_of(web.get(f"/folders/{PHOTOS.guid}/"))
     assert "smb://" not in text

@@ -10,6 +10,4 @@ urlpatterns = [
     path("", views.folders, name="folders"),
     path("new/", views.create, name="create_folder"),
     path("<str:key>/", views.folder, name="folder"),
-    path("<str:key>/share/", views.share, name="share_folder"),
-    path("<str:key>/unshare/", views.unshare, name="unshare_folder"),
 ]

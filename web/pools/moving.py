@@ -18,7 +18,7 @@ from appliance.disks.wipe import WipeDisk
 from appliance.errors import Reason, Refused
 from appliance.facts import Dataset, Importable, Pool, PoolDetail
 from appliance.operation import Operation
-from appliance.shares.smb import ShareSetting, setting_of
+from appliance.shares.setting import ShareSetting, setting_of
 from appliance.zfs.checkpoints import DiscardCheckpoint, RewindCheckpoint, TakeCheckpoint
 from appliance.zfs.ending import DestroyPool, ExportPool, OfPool
 from appliance.zfs.importing import FORCE_MEANS, ImportPool
@@ -231,16 +231,28 @@ class Offer:
     dataset: Dataset
     setting: ShareSetting
 
+    @property
+    def name(self) -> str:
+        named = self.setting.smb or self.setting.afp
+        return named.name if named else self.dataset.mountpoint
+
+    @property
+    def people(self) -> str:
+        named = self.setting.smb or self.setting.afp
+        return ", ".join((*named.write, *named.read)) if named else ""
+
 
 def offers(pool: Pool) -> list[Offer]:
     """What the folders of a pool ask to be shared as, and are not; two queries."""
     served = {row.fact.path for row in ShareRow.objects.all()}
-    asking = DatasetRow.objects.filter(pool=pool.name, facts__contains='"share_source":"local"').order_by("name")[:50]
+    asking = DatasetRow.objects.filter(pool=pool.name, facts__regex='"share_source":"(local|received)"').order_by(
+        "name"
+    )[:50]
     found = [(row.fact, setting_of(row.fact)) for row in asking]
     return [
         Offer(dataset, setting)
         for dataset, setting in found
-        if setting and setting.smb and dataset.mounted and dataset.mountpoint not in served
+        if setting and setting.anything and dataset.mounted and dataset.mountpoint not in served
     ]
 
 
