@@ -111,18 +111,27 @@ class SetShare(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True)
         for other, taken in wishes(facts, self.protocol):
             if name and other.name != self.dataset and getattr(taken, "name", "").lower() == name.lower():
                 yield Reason(f"The share name {name} is used for {other.name}. Choose another.", "name")
+        limit = getattr(part, "time_machine", 0)
+        if limit and dataset.referenced > limit:
+            yield Reason(f"{self.dataset} holds more than that already. Choose a larger limit.", "time_machine")
         yield from serving.SERVING[self.protocol].against(dataset, part, facts)
 
     def plan(self, facts: Facts) -> Plan:
         dataset, one = facts.dataset(self.dataset), serving.SERVING[self.protocol]
-        keep = ["zfs", "set", f"{PROPERTY}={self.setting(dataset).text()}", self.dataset]
+        keep = ["zfs", "set", *self.set_too(dataset), f"{PROPERTY}={self.setting(dataset).text()}", self.dataset]
         name = getattr(self.part, "name", "")
         return Plan(
             summary=f"{self.dataset} can be reached over {self.spoken}{f' as {name}' if name else ''}."
             if self.part
             else f"{self.dataset} is no longer reachable over {self.spoken}. Its files stay.",
             steps=(
-                Step("property", "Keep the setting with the folder", shlex.join(keep), self.keep, (self.dataset,)),
+                Step(
+                    "property",
+                    "Keep the setting with the folder",
+                    shlex.join(keep),
+                    lambda work: self.keep(work, dataset),
+                    (self.dataset,),
+                ),
                 Step(
                     "serve",
                     f"Have {self.spoken} served as it says, and ask whether it is",
@@ -142,7 +151,7 @@ class SetShare(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True)
                 return dataset
         raise Refused(f"The folder {self.dataset} is no longer there.")
 
-    def keep(self, work: Work) -> None:
+    def keep(self, work: Work, before: Dataset | None) -> None:
         one = serving.SERVING[self.protocol]
         one.owned.refuse_drift()
         dataset = self.now()
@@ -150,7 +159,17 @@ class SetShare(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True)
         if dataset.share_source == "received" and dataset.guid not in agreed.read():
             # What came with the disks and nobody here agreed to does not come on along with this.
             setting = ShareSetting().with_part(self.protocol, self.part)
-        command.run(["zfs", "set", f"{PROPERTY}={setting.text()}", self.dataset], timeout=60)
+        command.run(["zfs", "set", *self.set_too(before), f"{PROPERTY}={setting.text()}", self.dataset], timeout=60)
+
+    def set_too(self, before: Dataset | None) -> list[str]:
+        """The limit of Time Machine is also the file system's, since a Mac that miscounts must not fill the pool; without
+        Time Machine it goes again, where it was set with it."""
+        limit = getattr(self.part, "time_machine", 0)
+        now = setting_of(before) if before else None
+        last = getattr(now.part(self.protocol), "time_machine", 0) if now else 0
+        if limit:
+            return [f"refquota={limit}"]
+        return ["refquota=none"] if last and before and before.share_source != "inherited" else []
 
     def serve(self, work: Work, before: Dataset | None) -> None:
         dataset, was_agreed = self.now(), agreed.read()
@@ -166,11 +185,18 @@ class SetShare(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True)
     def put_back(self, before: Dataset | None) -> None:
         """The property as it was before."""
         if before and before.share_source == "local":
-            argv = ["zfs", "set", f"{PROPERTY}={before.share}", self.dataset]
+            argv = ["zfs", "set", *self.limit_before(before), f"{PROPERTY}={before.share}", self.dataset]
         else:
             argv = ["zfs", "inherit", *(["-S"] if before and before.share_source == "received" else []), PROPERTY]
             argv.append(self.dataset)
         command.run(argv, timeout=60, accept=range(256))
+        if getattr(self.part, "time_machine", 0) and not (before and before.share_source == "local"):
+            command.run(["zfs", "set", "refquota=none", self.dataset], timeout=60, accept=range(256))
+
+    def limit_before(self, before: Dataset) -> list[str]:
+        found = setting_of(before)
+        limit = getattr(found.part(self.protocol), "time_machine", 0) if found else 0
+        return [f"refquota={limit or 'none'}"] if limit or getattr(self.part, "time_machine", 0) else []
 
     def happened(self, step: str, facts: Facts) -> bool:
         dataset = facts.dataset(self.dataset)

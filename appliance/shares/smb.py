@@ -28,10 +28,14 @@ TEMPLATE = jinja2.Environment(
     """\
 [global]
    server min protocol = SMB2_10
-   map to guest = {{ "Bad User" if guests else "Never" }}
+{% if guests %}
+   map to guest = Bad User
+{% endif %}
    vfs objects = {{ stack | join(" ") }}
+{% if mac %}
    fruit:metadata = stream
    fruit:model = RackMac
+{% endif %}
    unix password sync = no
 {% for share in shares %}
 
@@ -64,8 +68,8 @@ TEMPLATE = jinja2.Environment(
    shadow:sort = desc
    shadow:snapdirseverywhere = yes
    shadow:crossmountpoints = yes
-   shadow:format = -%Y-%m-%d-%H%M
-   shadow:snapprefix = .*
+   shadow:format = -%Y.%m.%d-%H.%M.%S
+   shadow:snapprefix = ^larder-[a-z]*$
    shadow:delimiter = -20
 {% endif %}
 {% if share.part.recycle %}
@@ -87,11 +91,18 @@ TEMPLATE = jinja2.Environment(
 )
 
 
-def modules(part: Smb) -> tuple[str, ...]:
-    """The stack of one share, from the outside in: a bin sees names as clients do, and Macs' modules are above the disk."""
+def for_macs(part: Smb) -> bool:
+    return part.mac or bool(part.time_machine)
+
+
+def modules(part: Smb, *, mac: bool) -> tuple[str, ...]:
+    """The stack of one share, from the outside in: a bin sees names as clients do, and Macs' modules are above the disk.
+
+    ``mac``: whether any share is for Macs. vfs_fruit(8): all shares have to have it then, or a Mac that mounts two of them
+    misunderstands one; testparm warns of that.
+    """
     outer = (*(("shadow_copy2",) if part.previous else ()), *(("recycle",) if part.recycle else ()))
-    stack = STACK if part.mac or part.time_machine else tuple(one for one in STACK if one != "fruit")
-    return (*outer, *stack)
+    return (*outer, *(STACK if mac else tuple(one for one in STACK if one != "fruit")))
 
 
 def asked(facts: Facts) -> Iterator[tuple[Dataset, Smb]]:
@@ -103,6 +114,8 @@ def asked(facts: Facts) -> Iterator[tuple[Dataset, Smb]]:
 def render(facts: Facts) -> str:
     """The text of Samba's include file for these datasets and the people who exist."""
     shares = []
+    every = [part for _dataset, part in asked(facts)]
+    mac = any(for_macs(part) for part in every)
     for dataset, part in asked(facts):
         write = [one for one in part.write if facts.lets_in(one)]
         read = [one for one in part.read if facts.lets_in(one)]
@@ -114,11 +127,13 @@ def render(facts: Facts) -> str:
                 "write": write,
                 "read": read,
                 "let_in": [*write, *read] or [NOBODY],
-                "modules": modules(part),
+                "modules": modules(part, mac=mac),
             }
         )
-    guests = any(part.guest != "no" for _dataset, part in asked(facts))
-    return TEMPLATE.render(shares=shares, people=PEOPLE, stack=STACK, guests=guests)
+    stack = STACK if mac or not every else tuple(one for one in STACK if one != "fruit")
+    return TEMPLATE.render(
+        shares=shares, people=PEOPLE, stack=stack, mac="fruit" in stack, guests=any(one.guest != "no" for one in every)
+    )
 
 
 def check_with_samba(path: Path) -> None:
@@ -167,10 +182,11 @@ class SmbServing:
         command.run(["smbcontrol", "all", "reload-config"], timeout=60, accept=range(256))
 
     def served(self) -> frozenset[tuple[str, str]]:
-        """What the running daemon lists or lets be asked for; the paths are those of all of Samba's settings together."""
+        """What the running daemon lists or knows when asked for it (hidden shares; where smb.conf lets nobody list without a
+        name, all); the paths are those of all of Samba's settings together."""
         if not running(self.units[0]):
             return frozenset()
-        result = command.run(["smbclient", "-g", "-N", "-L", "localhost"], timeout=60)
+        result = command.run(["smbclient", "-g", "-N", "-L", "localhost"], timeout=60, accept=range(256))
         listed = {line.split("|")[1] for line in result.stdout.splitlines() if line.startswith("Disk|")}
         own = {share.name for share in self.configured()}
         return frozenset(

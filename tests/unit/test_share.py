@@ -184,3 +184,16 @@ def test_its_probe_sees_a_hand_edit(samba):
 
 def test_it_locks_the_pool_and_all_shares():
     assert set(on().locks()) == {"tank", "shares"}
+
+
+def test_the_limit_of_time_machine_is_the_file_systems_too_and_goes_with_it(samba, commands):
+    limited = on(time_machine=5 * 10**9)
+    run(limited)
+    assert next(argv for argv in commands.ran if argv[:2] == ["zfs", "set"])[2] == "refquota=5000000000"
+    found = dataset(share=limited.setting(None).text(), share_source="local")
+    assert OFF.set_too(found) == ["refquota=none"]
+    assert OFF.set_too(dataset()) == on().set_too(dataset()) == []
+
+
+def test_a_limit_below_what_is_there_is_refused():
+    assert "[time_machine]" in reasons(on(time_machine=10**9), dataset(referenced=2 * 10**9))

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from appliance.facts import Account, Dataset
+from appliance.facts import Account, Dataset, Group
 from appliance.shares import smb
+from appliance.shares.setting import ShareSetting, Smb
 from appliance.zfs import status
 from tests.unit.made import box, dataset, recorded, shared
 
@@ -38,7 +39,6 @@ KEYS = {
 }
 GLOBAL_KEYS = {
     "server min protocol",
-    "map to guest",
     "vfs objects",
     "fruit:metadata",
     "fruit:model",
@@ -230,3 +230,62 @@ def test_whatever_disks_say_the_file_holds_only_what_the_template_has(name, user
 @given(share=st.text(max_size=200) | st.binary(max_size=100).map(lambda raw: raw.decode(errors="replace")))
 def test_no_property_whatever_breaks_the_file(share):
     assert "photos" in sections(render([shared("tank/x", share=share), shared()], ["anna"]))
+
+
+def part_of(**fields: Any) -> dict[str, str]:
+    """The section of one share with these settings."""
+    share = ShareSetting(smb=Smb(**{"name": "photos", "write": ("anna",), **fields})).text()
+    return sections(render([shared(share=share)], ["anna", "ben"]))["photos"]
+
+
+def test_who_only_reads_is_let_in_and_may_not_write():
+    found = part_of(read=("ben",))
+    assert (found["read only"], found["write list"], found["read list"]) == ("yes", "anna", "ben")
+    assert found["valid users"] == "anna ben"
+
+
+def test_a_group_of_this_box_is_let_in():
+    share = ShareSetting(smb=Smb(name="photos", write=("@family",))).text()
+    text = smb.render(box(datasets=(shared(share=share),), groups=(Group("family", 1100, ("anna",)),)))
+    assert sections(text)["photos"]["valid users"] == "@family"
+
+
+@pytest.mark.parametrize(
+    ("guest", "read_only", "ok"), [("no", "yes", "no"), ("read", "yes", "yes"), ("write", "no", "yes")]
+)
+def test_guests_come_in_only_where_they_are_allowed(guest, read_only, ok):
+    found = part_of(guest=guest)
+    assert (found["read only"], found["guest ok"]) == (read_only, ok)
+    assert ("valid users" in found) == (guest == "no")
+
+
+def test_an_unknown_name_becomes_a_guest_only_where_some_share_takes_guests():
+    """Else the setting of the admin's own smb.conf holds, for the admin's own shares."""
+    share = ShareSetting(smb=Smb(name="photos", guest="read")).text()
+    assert sections(render([shared(share=share)], []))["global"]["map to guest"] == "Bad User"
+    assert "map to guest" not in sections(render([shared()], ["anna"]))["global"]
+
+
+def test_each_wish_is_in_the_file_in_sambas_words():
+    found = part_of(hidden=True, encrypt=True, exact_case=True, recycle=True, time_machine=5 * 10**9)
+    assert (found["browseable"], found["smb encrypt"], found["case sensitive"]) == ("no", "required", "yes")
+    assert found["vfs objects"] == "shadow_copy2 recycle catia fruit streams_xattr"
+    assert (found["fruit:time machine"], found["fruit:time machine max size"]) == ("yes", "4768M")
+
+
+def test_what_macs_need_is_in_all_shares_or_in_none():
+    plain, mac = (ShareSetting(smb=Smb(name=name, guest="read", mac=name == "mac")).text() for name in ("plain", "mac"))
+    both = sections(render([shared(share=plain), shared("tank/mac", share=mac)], []))
+    assert all("fruit" in section["vfs objects"] for section in both.values())
+    alone = sections(render([shared(share=plain)], []))
+    assert not any("fruit" in section["vfs objects"] for section in alone.values())
+
+
+def test_an_inherited_share_has_a_name_of_its_own_is_hidden_and_takes_no_name_away():
+    setting = ShareSetting(smb=Smb(name="photos", write=("anna",), time_machine=10**9)).text()
+    child = shared("tank/photos/2024", share=setting, share_source="inherited", share_from="tank/photos")
+    other = shared("tank/z", share=ShareSetting(smb=Smb(name="photos-2024", write=("anna",))).text())
+    found = sections(render([shared(share=setting), child], ["anna"]))
+    assert found["photos-2024"]["browseable"] == "no"
+    assert "fruit:time machine" not in found["photos-2024"]
+    assert sections(render([child, other], ["anna"]))["photos-2024"]["path"] == "/tank/z"

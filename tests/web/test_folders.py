@@ -7,7 +7,7 @@ import pytest
 
 from appliance.facts import Dataset, Share
 from appliance.operations import decode_operation
-from appliance.shares.setting import Smb
+from appliance.shares.setting import ShareSetting, Smb
 from appliance.shares.share import SetShare
 from tests.unit.made import dataset, shared
 from tests.web import rows
@@ -139,7 +139,9 @@ def test_switching_a_share_on_becomes_a_job(web, folders):
     job = Job.objects.get()
     assert response["Location"] == f"/jobs/{job.pk}/"
     operation = decode_operation(job.operation)
-    assert operation == SetShare.of("tank/photos", "smb", Smb(name="photos", write=("anna", "ben")))
+    assert operation == SetShare.of(
+        "tank/photos", "smb", Smb(name="photos", write=("anna", "ben"), mac=False, previous=False)
+    )
 
 
 def test_a_share_sent_twice_is_one_job(web, folders):
@@ -277,3 +279,76 @@ def test_a_setting_that_larder_could_not_have_written_counts_for_nothing(web, fo
 def test_a_setting_that_came_with_the_disks_is_not_served_by_itself(web, folders):
     rows.put(datasets=[TANK, shared(share_source="received")], shares=[])
     assert "smb://" not in text_of(web.get("/folders/"))
+
+
+def test_every_wish_about_a_share_reaches_the_operation(web, folders):
+    wishes = {
+        "name": "backups", "write": ["anna"], "read": ["ben"], "guest": "read", "recycle": "on", "hidden": "on", "mac": "on",
+        "time_machine": "500", "exact_case": "on", "encrypt": "on", "previous": "on",
+    }  # fmt: skip
+    assert web.post(SHARE, wishes).status_code == 302
+    assert decode_operation(Job.objects.get().operation) == SetShare.of(
+        "tank/photos",
+        "smb",
+        Smb(
+            name="backups",
+            write=("anna",),
+            read=("ben",),
+            guest="read",
+            hidden=True,
+            recycle=True,
+            exact_case=True,
+            mac=True,
+            time_machine=500 * 10**9,
+            previous=True,
+            encrypt=True,
+        ),
+    )
+
+
+def test_the_form_shows_what_is_set(web, folders):
+    part = Smb(name="photos", write=("anna",), read=("ben",), recycle=True, time_machine=7 * 10**9)
+    found = replace(PHOTOS, share=ShareSetting(smb=part).text(), share_source="local")
+    rows.put(datasets=[TANK, found], shares=[Share("smb", "photos", "/tank/photos")])
+    kept = Page(web.get(SHARE)).form(of="name").data
+    assert (kept["time_machine"], kept["recycle"], kept["name"]) == ("7", "on", "photos")
+    assert "hidden" not in kept
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "sentence"),
+    [
+        ({"write": ["anna"], "read": ["anna"]}, "read", "anna is named both"),
+        ({"time_machine": "0"}, "time_machine", "at least 1 GB"),
+        ({"time_machine": "-1"}, "time_machine", "at least 1 GB"),
+        ({"time_machine": "9" * 30}, "time_machine", ""),
+        ({"guest": "perhaps"}, "guest", ""),
+        ({"read": ["@wheel"]}, "read", "no account @wheel any more"),
+    ],
+)
+def test_wishes_that_cannot_be_are_said_at_their_field(web, folders, changes, field, sentence):
+    assert_refused(web.post(SHARE, {"name": "photos", "write": ["anna"], **changes}), field, sentence)
+
+
+def test_one_click_turns_a_share_on_for_everybody_with_an_account(web, folders):
+    turn_on = f"/folders/{PHOTOS.guid}/switch/smb/on/"
+    assert Page(web.get("/folders/")).form(turn_on).method == "post"
+    assert web.post(turn_on, {"from": "list"})["Location"] == "/folders/"
+    (job,) = Job.objects.all()
+    assert decode_operation(job.operation) == SetShare.of(
+        "tank/photos", "smb", Smb(name="photos", write=("anna", "ben"))
+    )
+    assert "turning on" in text_of(web.get("/folders/"))
+
+
+def test_one_click_without_people_leads_to_the_page_that_says_what_is_missing(web, folders):
+    rows.put(accounts=[])
+    response = web.post(f"/folders/{PHOTOS.guid}/switch/smb/on/")
+    assert response.status_code == 409
+    assert "Choose at least one account" in text_of(response)
+    assert not Job.objects.exists()
+
+
+@pytest.mark.parametrize("way", ["smb/sideways", "ftp/on", "global/off"])
+def test_a_switch_that_is_none_is_not_found(web, folders, way):
+    assert web.post(f"/folders/{PHOTOS.guid}/switch/{way}/").status_code == 404

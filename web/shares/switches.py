@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
 from dataclasses import dataclass
 
 from django.urls import reverse
 
-from appliance.facts import Dataset
+from appliance import names
+from appliance.errors import Refused
+from appliance.facts import Dataset, Facts
 from appliance.shares.serving import SERVING
-from appliance.shares.setting import Part, Protocol, ShareSetting, Smb, setting_of
+from appliance.shares.setting import MOST_PEOPLE, Part, Protocol, ShareSetting, Smb, setting_of
 from web.inventory.models import ShareRow
 from web.jobs.models import Job
 
+NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_. -]")
 # The page behind each switch.
 DETAILS: dict[Protocol, str] = {"smb": "share_folder"}
 WORDS: dict[Protocol, str] = {"smb": "Windows and Mac (SMB)", "nfs": "Linux (NFS)", "afp": "Older Macs (AFP)"}
@@ -80,7 +83,16 @@ def says(job: Job, protocol: Protocol) -> bool:
     return f'"protocol":"{protocol}"' in job.operation
 
 
-def usual(protocol: Protocol, dataset: Dataset, accounts: Iterable[str]) -> Part:
+def proposed(dataset: Dataset, facts: Facts) -> Smb:
+    """SMB as a folder is usually shared: under its own name, for everybody who has an account."""
+    name = NOT_IN_A_NAME.sub("-", dataset.name.rsplit("/", 1)[-1]).strip(" .-_")[:60]
+    try:
+        names.share(name)
+    except Refused:
+        name = "folder"
+    return Smb(name=name, write=tuple(account.name for account in facts.accounts)[:MOST_PEOPLE])
+
+
+def usual(protocol: Protocol, dataset: Dataset, facts: Facts) -> Part:
     """What a switch turns on at one click where the folder does not say otherwise. Raises Refused where there is no such."""
-    name = dataset.name.rsplit("/", 1)[-1]
-    return {"smb": lambda: Smb(name=name, write=tuple(accounts))}[protocol]()
+    return {"smb": proposed}[protocol](dataset, facts)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import msgspec
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -11,9 +10,10 @@ from django.views.decorators.http import require_http_methods, require_POST
 from appliance.errors import Refused
 from appliance.facts import Dataset
 from appliance.shares.serving import SERVING
-from appliance.shares.setting import ShareSetting, Smb, setting_of
+from appliance.shares.setting import ShareSetting, setting_of
 from appliance.shares.share import SetShare
-from web.inventory.models import AccountRow, DatasetRow
+from web.inventory import store
+from web.inventory.models import DatasetRow
 from web.jobs import confirm
 from web.shares import switches
 from web.shares.forms import SmbForm
@@ -24,18 +24,13 @@ def smb(request: HttpRequest, key: str) -> HttpResponse:
     """Share a folder over SMB, or change how: under which name, for whom."""
     row = get_object_or_404(DatasetRow, key=key)
     dataset: Dataset = row.fact
-    accounts = [account.name for account in AccountRow.objects.order_by("name")]
+    facts = store.facts()
     now = (setting_of(dataset) or ShareSetting()).smb
-    initial: dict[str, object] = {
-        "name": now.name if now else dataset.name.rsplit("/", 1)[-1],
-        "write": list(now.write) if now else accounts[:1],
-    }
-    form = SmbForm(request.POST or None, accounts=accounts, initial=initial)
+    initial = now or switches.proposed(dataset, facts)
+    form = SmbForm(request.POST or None, facts=facts, initial=initial)
     if request.method == "POST" and form.is_valid():
-        answers = {"name": form.cleaned_data["name"], "write": tuple(form.cleaned_data["write"])}
         try:
-            part = msgspec.structs.replace(now, **answers) if now else Smb(**answers)
-            job = confirm.start(SetShare.of(dataset.name, "smb", part), user=request.user.get_username())
+            job = confirm.start(SetShare.of(dataset.name, "smb", form.part()), user=request.user.get_username())
             return redirect("job", pk=job.pk)
         except Refused as refusal:
             for reason in refusal.reasons:
@@ -43,7 +38,7 @@ def smb(request: HttpRequest, key: str) -> HttpResponse:
     return render(
         request,
         "shares/smb.html",
-        {"form": form, "dataset": dataset, "key": key, "accounts": accounts, "shared": now is not None},
+        {"form": form, "dataset": dataset, "key": key, "accounts": facts.accounts, "shared": now is not None},
         status=400 if form.is_bound else 200,
     )
 
@@ -62,8 +57,7 @@ def switch(request: HttpRequest, key: str, protocol: str, to: str) -> HttpRespon
         return redirect(back)
     try:
         if to == "on" and part is None:
-            accounts = AccountRow.objects.order_by("name").values_list("name", flat=True)
-            part = switches.usual(kind, dataset, accounts)
+            part = switches.usual(kind, dataset, store.facts())
         operation = SetShare.of(dataset.name, kind, part if to == "on" else None)
         confirm.start(operation, user=request.user.get_username())
     except Refused as refusal:
