@@ -7,6 +7,7 @@ import msgspec
 from appliance.disks.wipe import WipeDisk
 from appliance.errors import Refused
 from appliance.operation import Operation
+from appliance.shares.accepting import AcceptShares
 from appliance.shares.accounts import CreateAccount, SetPassword
 from appliance.shares.share import SetShare
 from appliance.zfs.checkpoints import DiscardCheckpoint, RewindCheckpoint, TakeCheckpoint
@@ -39,7 +40,7 @@ Topology = (
     | AddSpare | AddLog | AddCache | RemoveVdev | OnlineDisk | OfflineDisk | ClearErrors
 )  # fmt: skip
 Registered = (
-    CreatePool | CreateDataset | UnlockDataset | CreateAccount | SetPassword | SetShare | Life | Moving | Topology
+    CreatePool | CreateDataset | UnlockDataset | CreateAccount | SetPassword | SetShare | AcceptShares | Life | Moving | Topology
 )  # fmt: skip
 
 

@@ -35,6 +35,7 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     "StartTrim": {"pool": "tank"},
     "StopTrim": {"pool": "tank"},
     "SetPoolProperty": {"pool": "tank", "name": "autotrim", "value": "on"},
+    "AcceptShares": {"pool": "tank", "guid": 1443772876214735903},
     "SetShare": {"dataset": "tank/photos", "protocol": "smb", "smb": {"name": "photos", "write": ["anna"]}},
     "ImportPool": {"guid": 4958685680270539150, "name": "attic"},
     "ExportPool": {"pool": "tank", "guid": 4958685680270539150},

@@ -102,6 +102,7 @@ def samba(tmp_path, monkeypatch, commands):
     """A box with one dataset whose property follows ``zfs set``, and a Samba that serves what its file says."""
     found = {"share": "", "source": "none"}
     config = tmp_path / "larder.conf"
+    monkeypatch.setattr(agreed, "FILE", tmp_path / "agreed")
     monkeypatch.setitem(SERVING, "smb", replace(smb.SERVING, owned=OwnedFile(config, smb.check_with_samba)))
     monkeypatch.setattr(status, "read_datasets", lambda: (dataset(share=found["share"], share_source=found["source"]),))
     monkeypatch.setattr("appliance.shares.accounts.read", lambda: (Account("anna", 1001),))

@@ -18,9 +18,10 @@ from appliance.disks.wipe import WipeDisk
 from appliance.errors import Reason, Refused
 from appliance.facts import Dataset, Importable, Pool, PoolDetail
 from appliance.operation import Operation
+from appliance.shares.accepting import AcceptShares
 from appliance.shares.setting import ShareSetting, setting_of
 from appliance.zfs.checkpoints import DiscardCheckpoint, RewindCheckpoint, TakeCheckpoint
-from appliance.zfs.ending import DestroyPool, ExportPool, OfPool
+from appliance.zfs.ending import DestroyPool, ExportPool
 from appliance.zfs.importing import FORCE_MEANS, ImportPool
 from appliance.zfs.upgrade import UpgradePool
 from web import live
@@ -32,13 +33,14 @@ from web.jobs import confirm, queue
 LOOK_AGAIN = timedelta(seconds=5)
 LONGEST_LOOK = timedelta(minutes=15)
 DETAILS_FRESH = timedelta(seconds=20)
-ACTS: dict[str, Callable[[str, int], OfPool]] = {
+ACTS: dict[str, Callable[[str, int], Operation]] = {
     "export": lambda pool, guid: ExportPool(pool=pool, guid=guid),
     "destroy": lambda pool, guid: DestroyPool(pool=pool, guid=guid),
     "checkpoint": lambda pool, guid: TakeCheckpoint(pool=pool, guid=guid),
     "discard": lambda pool, guid: DiscardCheckpoint(pool=pool, guid=guid),
     "rewind": lambda pool, guid: RewindCheckpoint(pool=pool, guid=guid),
     "upgrade": lambda pool, guid: UpgradePool(pool=pool, guid=guid),
+    "accept": lambda pool, guid: AcceptShares(pool=pool, guid=guid),
 }
 
 
@@ -279,7 +281,7 @@ def refused(request: HttpRequest, reasons: tuple[Reason, ...], back: str) -> Htt
 
 @require_GET
 def end(request: HttpRequest, key: str, act: str) -> HttpResponse:
-    """The review of exporting, destroying, upgrading a pool, or of an act on its checkpoint."""
+    """The review of exporting, destroying, upgrading a pool, of an act on its checkpoint, or of its shares."""
     row = PoolRow.objects.filter(key=key).first()
     if row is None or act not in ACTS:
         raise Http404
