@@ -198,6 +198,7 @@ class Dataset:
     origin: str = ""  # the snapshot that it is a clone of
     volsize: int = 0
     properties: dict[str, Property] = field(default_factory=dict)  # those of ``zfs/dataset_properties.py``
+    share_from: str = ""  # where it is inherited: the dataset that has it
 
     @property
     def pool(self) -> str:
@@ -275,10 +276,16 @@ class Service:
 
 @dataclass(frozen=True)
 class Share:
-    """A share that Samba's own file names, and the folder it serves."""
+    """A share that the file of its daemon names, and the folder it serves; an NFS export is called by its path."""
 
+    protocol: str  # smb, nfs, afp
     name: str
     path: str
+
+    @property
+    def key(self) -> str:
+        """Names differ by more than their case."""
+        return f"{self.protocol}:{self.name.lower()}"
 
 
 @dataclass(frozen=True)
@@ -465,3 +472,9 @@ class Facts:
 
     def group(self, name: str) -> Group | None:
         return next((group for group in self.groups if group.name == name), None)
+
+    def lets_in(self, who: str) -> bool:
+        """Whether a name in a share's setting, an account or ``@group``, is somebody on this box."""
+        if who.startswith("@"):
+            return any(group.name == who[1:] for group in self.groups)
+        return self.account(who) is not None

@@ -156,6 +156,15 @@ def group(name: str, *, field: str = "group") -> str:
     return name
 
 
+def person_or_group(name: str, *, field: str = "write") -> str:
+    """Whom a share lets in: an account, or a group as ``@family``."""
+    if name.startswith("@"):
+        group(name[1:], field=field)
+    else:
+        account(name, field=field)
+    return name
+
+
 def display(text: str, *, field: str = "display") -> str:
     """What people call somebody: one line of the user's comment field, whose own marks are ``:`` and ``,`` (passwd(5))."""
     printable(text, field)

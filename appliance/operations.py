@@ -7,11 +7,12 @@ import msgspec
 from appliance.disks.wipe import WipeDisk
 from appliance.errors import Refused
 from appliance.operation import Operation
+from appliance.shares.accepting import AcceptShares
 from appliance.shares.groups import CreateGroup, RemoveGroup, SetMembers
 from appliance.shares.people import CreateAccount, RenameAccount, SetPassword, SwitchAccount
 from appliance.shares.permissions import SetAccess
 from appliance.shares.removal import RemoveAccount
-from appliance.shares.smb import SetShare
+from appliance.shares.share import SetShare
 from appliance.zfs.checkpoints import DiscardCheckpoint, RewindCheckpoint, TakeCheckpoint
 from appliance.zfs.dataset_properties import InheritDatasetProperty, SetDatasetProperty
 from appliance.zfs.datasets import CreateDataset
@@ -57,7 +58,7 @@ Folders = (
     | MountDataset | UnmountDataset | DestroyDataset | UnlockDataset | UnlockAll | LockDataset | ChangeKey | KeepKey
     | ForgetKey | CreateVolume | GrowVolume
 )  # fmt: skip
-Registered = CreatePool | Folders | People | SetShare | Life | Moving | Topology
+Registered = CreatePool | Folders | People | SetShare | AcceptShares | Life | Moving | Topology
 
 
 def decode_operation(text: str | bytes) -> Operation:

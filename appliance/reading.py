@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from appliance.disks import inventory
 from appliance.errors import Failed
 from appliance.facts import Dataset, Facts, Pool, PoolProperties
-from appliance.shares import accounts, smb
+from appliance.shares import accounts, serving
 from appliance.zfs import properties, status
 
 
@@ -27,7 +27,7 @@ def read_facts() -> Facts:
             accounts=accounts.read(),
             groups=accounts.read_groups(),
             zfs="missing",
-            shares=smb.configured(),
+            shares=serving.configured(),
         )
     pools = status.read_pools()
     return Facts(
@@ -35,8 +35,8 @@ def read_facts() -> Facts:
         datasets(pools),
         inventory.read(pools),
         accounts.read(),
-        accounts.read_groups(),
-        shares=smb.configured(),
+        groups=accounts.read_groups(),
+        shares=serving.configured(),
         properties=pool_properties(),
     )
 

@@ -17,7 +17,7 @@ from appliance.disks import inventory as disk_inventory
 from appliance.disks import smart
 from appliance.errors import LarderError, explain
 from appliance.facts import Disk, Pool, Service
-from appliance.shares import accounts, smb
+from appliance.shares import accounts, serving
 from appliance.zfs import kstat, properties, status
 from web.bays import ports
 from web.inventory import store
@@ -126,7 +126,7 @@ def read_all() -> None:
     source("disks", lambda: store.replace(DiskRow, disk_inventory.read(found), disk_key))
     source("bays", lambda: ports.remember(row.fact for row in DiskRow.objects.all()))
     source("services", lambda: store.replace(ServiceRow, services(), lambda service: service.unit))
-    source("shares", lambda: store.replace(ShareRow, smb.configured(), lambda share: share.name.lower()))
+    source("shares", lambda: store.replace(ShareRow, serving.configured(), lambda share: share.key))
     source("accounts", lambda: store.replace(AccountRow, accounts.read(), lambda account: account.name))
     source("groups", lambda: store.replace(GroupRow, accounts.read_groups(), lambda group: group.name))
     source("addresses", addresses)

@@ -40,12 +40,26 @@ class OwnedFile:
             return any(line.strip() and not line.lstrip().startswith("#") for line in text.splitlines())
         return first != MARK + digest(rest)
 
-    def write(self, body: str) -> None:
-        """Put new content in place, durably. Raises Refused on drift, Failed where the daemon would not take it."""
+    def refuse_drift(self) -> None:
+        """Raises Refused where the file was changed by hand."""
         if self.drifted():
             raise Refused(
                 f"{self.path} was changed by hand. Larder does not write over it; see the difference on the page of shares."
             )
+
+    def says(self, body: str) -> bool:
+        """Whether the file holds this and nothing else."""
+        try:
+            return (
+                self.path.read_text(encoding="utf-8", errors="replace").partition("\n")[2] == body
+                and not self.drifted()
+            )
+        except FileNotFoundError:
+            return False
+
+    def write(self, body: str) -> None:
+        """Put new content in place, durably. Raises Refused on drift, Failed where the daemon would not take it."""
+        self.refuse_drift()
         beside = self.path.with_name(f".{self.path.name}.new")
         try:
             with beside.open("w", encoding="utf-8", newline="") as new:

@@ -19,7 +19,7 @@ from appliance.shares import accounts, permissions, walk
 from appliance.shares.acl import ORDER
 from appliance.shares.people import PeopleOperation, end_step, number, samba_step
 from appliance.shares.permissions import Said
-from appliance.shares.smb import setting_of
+from appliance.shares.setting import setting_of
 
 
 class RemoveAccount(PeopleOperation, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -132,5 +132,5 @@ def left_alone(name: str, facts: Facts) -> Iterator[str]:
     """Shares that nobody could use any more."""
     for dataset in facts.datasets:
         setting = setting_of(dataset)
-        if setting and setting.smb and set(setting.users) == {name}:
-            yield f"{name} is the only one who may use the share {setting.name}. Nobody can use it then, until you let somebody in."
+        if setting and setting.people == {name}:
+            yield f"{name} is the only one who may use the share of {dataset.name}. Nobody can use it then, until you let somebody in."

@@ -120,7 +120,7 @@ class RewindCheckpoint(OfPool, frozen=True, kw_only=True, forbid_unknown_fields=
         return f"Put {self.pool} back to its checkpoint"
 
     def locks(self) -> tuple[str, ...]:
-        return (self.pool, str(self.guid), "samba")
+        return (self.pool, str(self.guid), "shares")
 
     def read_more(self, facts: Facts) -> Facts:
         # Interrupted between letting go and bringing in, it goes on from there.

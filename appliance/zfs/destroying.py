@@ -25,7 +25,7 @@ class DestroyDataset(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields
         return f"Destroy {self.dataset}"
 
     def locks(self) -> tuple[str, ...]:
-        return (*super().locks(), "samba")
+        return (*super().locks(), "shares")
 
     def read_more(self, facts: Facts) -> Facts:
         return dataset_details.with_details(facts, self.there(facts))

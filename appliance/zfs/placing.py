@@ -35,7 +35,7 @@ class RenameDataset(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=
         return f"Rename {self.dataset} to {self.target}"
 
     def locks(self) -> tuple[str, ...]:
-        return (*super().locks(), "samba")
+        return (*super().locks(), "shares")
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from super().check(facts)

@@ -160,6 +160,11 @@ def datasets_from(listing: Mapping[str, Any]) -> Iterator[Dataset]:
         def source(key: str, of: Mapping[str, Any] = properties) -> str:
             return str(((of.get(key) or {}).get("source") or {}).get("type", "NONE")).lower()
 
+        def source_above(key: str, of: Mapping[str, Any] = properties) -> str:
+            """The dataset that an inherited property comes from."""
+            origin = (of.get(key) or {}).get("source") or {}
+            return str(origin.get("data", "")) if str(origin.get("type")).lower() == "inherited" else ""
+
         encryption = str(value("encryption") or "off")
         yield Dataset(
             name=str(name),
@@ -180,6 +185,7 @@ def datasets_from(listing: Mapping[str, Any]) -> Iterator[Dataset]:
             readonly=value("readonly") == "on",
             share=str(value("larder:share")),
             share_source=source("larder:share"),
+            share_from=source_above("larder:share"),
             access=str(value("larder:access")),
             access_source=source("larder:access"),
             used_by_data=count("usedbydataset"),

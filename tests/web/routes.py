@@ -67,7 +67,7 @@ ROUTES = [
     Route("create_folder", "/folders/new/", BOTH),
     Route("folder", f"/folders/{PHOTOS}/", READ),
     Route("share_folder", f"/folders/{PHOTOS}/share/", BOTH),
-    Route("unshare_folder", f"/folders/{PHOTOS}/unshare/", CHANGE),
+    Route("switch_share", f"/folders/{PHOTOS}/switch/smb/on/", CHANGE),
     Route("unlock_all", "/folders/unlock-all/", READ),
     Route("volumes", "/folders/volumes/", READ),
     Route("create_volume", "/folders/volumes/new/", BOTH),

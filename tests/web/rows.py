@@ -61,7 +61,7 @@ def put(
         changed.add("datasets")
     if disks is not None and store.replace(DiskRow, disks, disk_key):
         changed.add("disks")
-    if shares is not None and store.replace(ShareRow, shares, lambda share: share.name.lower()):
+    if shares is not None and store.replace(ShareRow, shares, lambda share: share.key):
         changed.add("shares")
     if importable is not None and store.replace(ImportableRow, importable, lambda found: str(found.guid)):
         changed.add("importable")

@@ -35,7 +35,7 @@ def tank(calm) -> list[tuple[str, ...]]:
         datasets=[dataset("tank"), shared()],
         disks=rows.recorded_disks([TANK]),
         accounts=["anna"],
-        shares=[Share("photos", "/tank/photos")],
+        shares=[Share("smb", "photos", "/tank/photos")],
         importable=[],
         details=[PoolDetail(TANK.guid, 214, "off", ("draid", "zstd_compress"))],
     )

@@ -31,37 +31,6 @@ class SizeField(forms.Field):
         return words.size_typed(value) if isinstance(value, int) and value else value or ""
 
 
-class ShareForm(forms.Form):
-    """Who may use a folder over SMB, and under which name."""
-
-    name = forms.CharField(
-        label="Name of the share",
-        max_length=120,
-        strip=False,
-        error_messages={"required": "Give the share a name, for example photos."},
-        help_text="Other computers see it under this name.",
-        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
-    )
-    users = forms.MultipleChoiceField(
-        label="Who may read and change it",
-        widget=forms.CheckboxSelectMultiple,
-        error_messages={
-            "required": "Choose at least one account that may use the folder.",
-            "invalid_choice": "There is no account %(value)s any more.",
-        },
-    )
-
-    def __init__(self, data: object = None, *, accounts: list[str], initial: dict[str, object] | None = None) -> None:
-        super().__init__(data, initial=initial)  # type: ignore[arg-type]  # Django takes a QueryDict here
-        self.fields["users"].choices = [(name, name) for name in accounts]  # type: ignore[attr-defined]
-
-    def clean_name(self) -> str:
-        try:
-            return names.share(self.cleaned_data["name"])
-        except Refused as refusal:
-            raise forms.ValidationError(str(refusal)) from refusal
-
-
 def name_field(example: str, what: str = "it") -> forms.CharField:
     return forms.CharField(
         label="Name",

@@ -14,6 +14,4 @@ urlpatterns = [
     path("volumes/new/", volume_views.create, name="create_volume"),
     path("<str:key>/", views.folder, name="folder"),
     path("<str:key>/", include("web.datasets.care_urls")),
-    path("<str:key>/share/", views.share, name="share_folder"),
-    path("<str:key>/unshare/", views.unshare, name="unshare_folder"),
 ]

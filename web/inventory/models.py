@@ -70,7 +70,7 @@ class ServiceRow(Row):
 
 
 class ShareRow(Row):
-    """``key`` is the share's name in small letters."""
+    """``key`` is protocol and name, in small letters."""
 
     kind = facts.Share
 

@@ -80,7 +80,7 @@ def attention(box: present.Box, troubles: list[state.Trouble], waiting: list[Job
 def shared() -> list[Folder]:
     """The folders that people reach from other computers, or that are on the way there."""
     rows = DatasetRow.objects.filter(facts__contains='"share_source":"local"').order_by("name")[:100]
-    return [folder for folder in folders_of(list(rows)) if folder.job or (folder.share and folder.share.smb)][:SHOWN]
+    return [folder for folder in folders_of(list(rows)) if folder.shared][:SHOWN]
 
 
 @require_GET

@@ -11,6 +11,7 @@ REPLACEMENT = ("replacements", "Go on with the replacement")
 AFTER: dict[str, tuple[str, str]] = {
     "CreateDataset": FOLDERS,
     "SetShare": FOLDERS,
+    "AcceptShares": FOLDERS,
     "UnlockDataset": FOLDERS,
     "SetDatasetProperty": FOLDERS,
     "InheritDatasetProperty": FOLDERS,

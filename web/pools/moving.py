@@ -18,9 +18,10 @@ from appliance.disks.wipe import WipeDisk
 from appliance.errors import Reason, Refused
 from appliance.facts import Dataset, Importable, Pool, PoolDetail
 from appliance.operation import Operation
-from appliance.shares.smb import ShareSetting, setting_of
+from appliance.shares.accepting import AcceptShares
+from appliance.shares.setting import ShareSetting, setting_of
 from appliance.zfs.checkpoints import DiscardCheckpoint, RewindCheckpoint, TakeCheckpoint
-from appliance.zfs.ending import DestroyPool, ExportPool, OfPool
+from appliance.zfs.ending import DestroyPool, ExportPool
 from appliance.zfs.importing import FORCE_MEANS, SEARCH_MEANS, ImportPool
 from appliance.zfs.upgrade import UpgradePool
 from web import live
@@ -32,13 +33,14 @@ from web.jobs import confirm, queue
 LOOK_AGAIN = timedelta(seconds=5)
 LONGEST_LOOK = timedelta(minutes=15)
 DETAILS_FRESH = timedelta(seconds=20)
-ACTS: dict[str, Callable[[str, int], OfPool]] = {
+ACTS: dict[str, Callable[[str, int], Operation]] = {
     "export": lambda pool, guid: ExportPool(pool=pool, guid=guid),
     "destroy": lambda pool, guid: DestroyPool(pool=pool, guid=guid),
     "checkpoint": lambda pool, guid: TakeCheckpoint(pool=pool, guid=guid),
     "discard": lambda pool, guid: DiscardCheckpoint(pool=pool, guid=guid),
     "rewind": lambda pool, guid: RewindCheckpoint(pool=pool, guid=guid),
     "upgrade": lambda pool, guid: UpgradePool(pool=pool, guid=guid),
+    "accept": lambda pool, guid: AcceptShares(pool=pool, guid=guid),
 }
 
 
@@ -246,16 +248,28 @@ class Offer:
     dataset: Dataset
     setting: ShareSetting
 
+    @property
+    def name(self) -> str:
+        named = self.setting.smb or self.setting.afp
+        return named.name if named else self.dataset.mountpoint
+
+    @property
+    def people(self) -> str:
+        named = self.setting.smb or self.setting.afp
+        return ", ".join((*named.write, *named.read)) if named else ""
+
 
 def offers(pool: Pool) -> list[Offer]:
     """What the folders of a pool ask to be shared as, and are not; two queries."""
     served = {row.fact.path for row in ShareRow.objects.all()}
-    asking = DatasetRow.objects.filter(pool=pool.name, facts__contains='"share_source":"local"').order_by("name")[:50]
+    asking = DatasetRow.objects.filter(pool=pool.name, facts__regex='"share_source":"(local|received)"').order_by(
+        "name"
+    )[:50]
     found = [(row.fact, setting_of(row.fact)) for row in asking]
     return [
         Offer(dataset, setting)
         for dataset, setting in found
-        if setting and setting.smb and dataset.mounted and dataset.mountpoint not in served
+        if setting and setting.anything and dataset.mounted and dataset.mountpoint not in served
     ]
 
 
@@ -282,7 +296,7 @@ def refused(request: HttpRequest, reasons: tuple[Reason, ...], back: str) -> Htt
 
 @require_GET
 def end(request: HttpRequest, key: str, act: str) -> HttpResponse:
-    """The review of exporting, destroying, upgrading a pool, or of an act on its checkpoint."""
+    """The review of exporting, destroying, upgrading a pool, of an act on its checkpoint, or of its shares."""
     row = PoolRow.objects.filter(key=key).first()
     if row is None or act not in ACTS:
         raise Http404

@@ -15,7 +15,7 @@ from tests.visitor import disk_paths
 pytestmark = pytest.mark.soak
 
 GRAVE = {"critical", "serious"}
-SHARE = '{"smb":true,"name":"photos","users":["anna"]}'
+SHARE = '{"smb":{"name":"photos","write":["anna"]}}'
 
 
 def assert_readable(page: Page) -> None:

@@ -31,7 +31,7 @@ def test_export_and_import_under_another_name(visitor, appliance, anna):
     appliance.put("/tank/photos/holiday.txt", "sun\n")
     guid, photos = moving.guid_of(appliance, "tank"), moving.prop(appliance, "guid", "tank/photos")
     page = visitor.wait_until(f"/folders/{photos}/share/", "anna", timeout=60)
-    answer = visitor.send(f"/folders/{photos}/share/", {**page.hidden(), "name": "photos", "users": "anna"})
+    answer = visitor.send(f"/folders/{photos}/share/", {**page.hidden(), "name": "photos", "write": "anna"})
     said = visitor.ended(answer.url.rstrip("/").rsplit("/", 1)[-1])
     assert said.startswith("Done."), said
 
@@ -89,7 +89,7 @@ def test_a_hostile_pool_mounts_nothing_where_it_should_not(visitor, appliance):
     for name in ("evil/etc", "evil/a"):
         appliance.run("zfs", "set", "-u", "canmount=on", name)
     appliance.run("zfs", "set", "-u", "sharenfs=rw", "evil")
-    appliance.run("zfs", "set", 'larder:share={"smb":true,"name":"evil","users":["anna"]}', "evil/good")
+    appliance.run("zfs", "set", 'larder:share={"smb":{"name":"evil","write":["anna"]}}', "evil/good")
     guid = moving.guid_of(appliance, "evil")
     appliance.run("zpool", "export", "evil")
 

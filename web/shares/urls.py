@@ -1,0 +1,12 @@
+"""Addresses of shares; each belongs to a folder."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from web.shares import views
+
+urlpatterns = [
+    path("<str:key>/share/", views.smb, name="share_folder"),
+    path("<str:key>/switch/<str:protocol>/<str:to>/", views.switch, name="switch_share"),
+]
