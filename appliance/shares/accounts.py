@@ -12,7 +12,7 @@ import msgspec
 from appliance import command, names
 from appliance.errors import Reason
 from appliance.facts import Account, Facts
-from appliance.operation import Operation, Plan, Step, Work, command_step
+from appliance.operation import Operation, Plan, Step, Work
 
 PEOPLE = "larder-people"
 
@@ -136,14 +136,20 @@ class SetPassword(Operation, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 def password_step(name: str) -> Step:
-    """Samba asks for a new password twice; both come by standard input."""
-    return command_step(
-        "password",
-        "Set the password for Samba",
-        ["smbpasswd", "-s", "-a", name],
-        secret_on_stdin="{}\n{}\n",
-        timeout=60,
-    )
+    """One password for every protocol: Samba keeps its own, AFP asks the system's (netatalk's DHX2 goes through PAM).
+
+    Samba asks for a new password twice; ``chpasswd`` reads ``name:password``. Both come by standard input.
+    """
+    samba = ["smbpasswd", "-s", "-a", name]
+
+    def act(work: Work) -> None:
+        secret = work.secret()
+        for argv, given in ((samba, f"{secret}\n{secret}\n"), (["chpasswd"], f"{name}:{secret}\n")):
+            result = command.run(argv, timeout=60, given=given)
+            for line in (result.stdout + result.stderr).splitlines():
+                work.note(line)
+
+    return Step("password", "Set the password for SMB and AFP", f"{shlex.join(samba)}\nchpasswd", act)
 
 
 def known_to_samba(name: str) -> bool:

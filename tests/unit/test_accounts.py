@@ -24,16 +24,16 @@ def users(monkeypatch):
     return found
 
 
-def test_it_makes_a_user_without_a_shell_and_gives_samba_the_password(commands, users):
+def test_it_makes_a_user_without_a_shell_and_gives_samba_and_the_system_the_password(commands, users):
     plan = checked_plan(NEW, box(accounts=(ANNA,)))
     for step in plan.steps:
         step.act(Working())
-    assert commands.tools == ["useradd", "smbpasswd"]
-    useradd, smbpasswd = commands.ran
+    assert commands.tools == ["useradd", "smbpasswd", "chpasswd"]
+    useradd, smbpasswd, _chpasswd = commands.ran
     assert useradd[-2:] == ["--", "berta"]
     assert "/usr/sbin/nologin" in useradd
     assert smbpasswd[-1] == "berta"
-    assert commands.given == [None, f"{CANARY}\n{CANARY}\n"]
+    assert commands.given == [None, f"{CANARY}\n{CANARY}\n", f"berta:{CANARY}\n"]
 
 
 def test_the_password_stands_in_no_argument_plan_or_note(commands, users):
