@@ -8,6 +8,7 @@ from appliance.disks.wipe import WipeDisk
 from appliance.errors import Refused
 from appliance.operation import Operation
 from appliance.shares.accounts import CreateAccount, SetPassword
+from appliance.shares.again import LetIn, ServeAgain
 from appliance.shares.smb import SetShare
 from appliance.zfs.checkpoints import DiscardCheckpoint, RewindCheckpoint, TakeCheckpoint
 from appliance.zfs.datasets import CreateDataset, UnlockDataset
@@ -39,7 +40,8 @@ Topology = (
     | AddSpare | AddLog | AddCache | RemoveVdev | OnlineDisk | OfflineDisk | ClearErrors
 )  # fmt: skip
 Registered = (
-    CreatePool | CreateDataset | UnlockDataset | CreateAccount | SetPassword | SetShare | Life | Moving | Topology
+    CreatePool | CreateDataset | UnlockDataset | CreateAccount | SetPassword | SetShare
+    | ServeAgain | LetIn | Life | Moving | Topology
 )  # fmt: skip
 
 
