@@ -11,7 +11,7 @@ from appliance.errors import Failed, Refused
 from appliance.facts import Facts
 from appliance.operation import checked_plan
 from appliance.operations import decode_operation
-from appliance.shares import again, discovery
+from appliance.shares import again, agreed, discovery
 from appliance.shares.again import LetIn, ServeAgain
 from appliance.shares.serving import SERVING
 from tests.unit.made import box, dataset
@@ -74,8 +74,8 @@ def test_only_what_was_agreed_to_is_served_and_announced(monkeypatch):
     said: list[list[str]] = []
     monkeypatch.setattr(again, "read_facts", facts)
     monkeypatch.setattr(discovery, "announce", lambda every: said.append([one.name for one in every]))
-    for agreed, expected in (({dataset().guid}, ["tank/photos"]), (set(), [])):
-        monkeypatch.setattr(again.agreed, "read", lambda known=frozenset(agreed): known)
+    for guids, expected in (({dataset().guid}, ["tank/photos"]), (set(), [])):
+        monkeypatch.setattr(agreed, "read", lambda known=frozenset(guids): known)
         SERVE.announce(Working())
         assert said[-1] == expected
 

@@ -35,6 +35,12 @@ def announced(*datasets: Dataset, file: str = discovery.BOX) -> dict[str, list[s
 SMB = {"name": "photos", "write": ["anna"]}
 
 
+def offering(protocol: str, name: str) -> Dataset:
+    """Made up: a folder for Time Machine over one protocol."""
+    setting = {protocol: {"name": name, "time_machine": GIB}}
+    return dataset(share=json.dumps(setting), share_source="local")
+
+
 def test_a_box_that_shares_nothing_announces_its_page_only():
     assert set(announced(dataset())) == {"_http._tcp", "_https._tcp"}
 
@@ -56,7 +62,7 @@ def test_time_machine_is_told_how_to_reach_its_folder():
 
 @pytest.mark.parametrize(("protocol", "how"), [("smb", "0x82"), ("afp", "0xa1")])
 def test_time_machine_over_one_protocol_says_which(protocol, how):
-    (_, disk) = announced(shared(**{protocol: {"name": "backups", "time_machine": GIB}}))["_adisk._tcp"]
+    (_, disk) = announced(offering(protocol, "backups"))["_adisk._tcp"]
     assert f"adVF={how}," in disk
 
 

@@ -10,6 +10,8 @@ import pytest
 from django.db import connections
 from django.test.utils import CaptureQueriesContext
 
+from appliance import client
+from appliance.errors import Failed
 from appliance.shares import why
 from tests.unit.made import dataset
 from tests.web import rows
@@ -18,6 +20,7 @@ from web.inventory import store
 from web.inventory.models import SeenRow
 from web.jobs.models import Job
 from web.shares import reach
+from workers import reach as reaching
 
 PHOTOS = dataset(
     share=json.dumps({"smb": {"name": "photos", "write": ["anna"]}, "nfs": {"hosts": ["192.168.1.0/24"]}}),
@@ -32,7 +35,7 @@ def shared(calm) -> list[tuple[str, ...]]:
     return calm
 
 
-def seen(protocol: str = "nfs", person: str = "", **changes: Any) -> None:
+def seen(protocol: why.Protocol = "nfs", person: str = "", **changes: Any) -> None:
     """Made up: what the agent found at the last look."""
     good = {"unit": "active", "port": True, "served": True, "announced": True, "there": True, "mounted": True}
     found = why.Seen(dataset=PHOTOS.name, protocol=protocol, person=person, **{**good, **changes})
@@ -121,3 +124,27 @@ def test_the_page_costs_the_same_for_many_people_and_shares(web, shared):
     few = queries()
     rows.put(accounts=[f"anna{number}" for number in range(60)], datasets=[dataset("tank"), PHOTOS, *(dataset(f"tank/{n}") for n in range(60))])  # fmt: skip
     assert queries() == few
+
+
+def test_the_worker_asks_the_agent_and_keeps_what_it_found(shared, monkeypatch):
+    asked: list[dict[str, Any]] = []
+
+    def last(request: dict[str, Any], **_more: Any) -> dict[str, Any]:
+        asked.append(request)
+        found = why.Seen(dataset="tank/photos", protocol="nfs", unit="active", port=True, mounted=True)
+        return {"facts": msgspec.to_builtins(found)}
+
+    monkeypatch.setattr(client, "last", last)
+    reaching.look_at_share(str(PHOTOS.guid), "nfs", "")
+    assert asked == [{"verb": "look-at-share", "dataset": "tank/photos", "protocol": "nfs", "person": ""}]
+    assert SeenRow.objects.get().fact.unit == "active"
+
+
+def test_an_agent_out_of_reach_is_told_on_the_page(web, shared, monkeypatch):
+    def last(_request: dict[str, Any], **_more: Any) -> dict[str, Any]:
+        raise Failed("Larder's agent does not answer")
+
+    monkeypatch.setattr(client, "last", last)
+    web.post(f"{HERE}/look/", {"person": ""})
+    reaching.look_at_share(str(PHOTOS.guid), "nfs", "")
+    assert "The last look went wrong" in text_of(web.get(f"{HERE}/why/"))
