@@ -10,6 +10,7 @@ from appliance.operation import Operation
 from appliance.shares.accounts import CreateAccount, SetPassword
 from appliance.shares.again import LetIn, ServeAgain
 from appliance.shares.smb import SetShare
+from appliance.shares.switch import SwitchShare
 from appliance.zfs.checkpoints import DiscardCheckpoint, RewindCheckpoint, TakeCheckpoint
 from appliance.zfs.datasets import CreateDataset, UnlockDataset
 from appliance.zfs.ending import DestroyPool, ExportPool
@@ -41,7 +42,7 @@ Topology = (
 )  # fmt: skip
 Registered = (
     CreatePool | CreateDataset | UnlockDataset | CreateAccount | SetPassword | SetShare
-    | ServeAgain | LetIn | Life | Moving | Topology
+    | SwitchShare | ServeAgain | LetIn | Life | Moving | Topology
 )  # fmt: skip
 
 

@@ -58,7 +58,7 @@ def ways(request: HttpRequest, key: str, protocol: str) -> HttpResponse:
 
 def mend_of(check: why.Check, key: str, seen: why.Seen) -> Mend | None:
     """The button beside a check."""
-    address = reverse("why", args=[key, seen.protocol])
+    edit = reverse({"nfs": "share_nfs", "afp": "share_afp"}.get(seen.protocol, "share_folder"), args=[key])
     match check.mend:
         case "serve" | "mount":
             return Mend("Serve it again", reverse("mend_share", args=[key, seen.protocol, "serve"]), post=True)
@@ -69,7 +69,7 @@ def mend_of(check: why.Check, key: str, seen: why.Seen) -> Mend | None:
         case "password":
             return Mend("Set a password", reverse("person_password", args=[seen.person]))
         case "edit":
-            return Mend("Change the share", f"{reverse('folder', args=[key])}?{urlencode({'from': address})}")
+            return Mend("Change the share", edit)
         case _:
             return None
 
