@@ -26,7 +26,8 @@ from appliance.errors import Failed, LarderError, Refused, explain
 from appliance.facts import Facts
 from appliance.operations import Registered
 from appliance.reading import read_facts
-from appliance.shares import leaving
+from appliance.shares import leaving, why
+from appliance.shares.setting import Protocol
 from appliance.zfs import damage, dataset_details, history, importable, status
 
 LONGEST_REQUEST = 256 * 1024
@@ -82,6 +83,19 @@ class ReadSessions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_
     """Who has which share open."""
 
 
+class LookAtShare(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="verb", tag="look-at-share"):
+    """What lies between a person and a share: somebody asked why it cannot be seen."""
+
+    dataset: str
+    protocol: Protocol
+    person: str = ""
+
+    def __post_init__(self) -> None:
+        names.existing_dataset(self.dataset)
+        if self.person:
+            names.account(self.person)
+
+
 class ReadDamage(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="verb", tag="read-damage"):
     """Which files of a pool could not be repaired."""
 
@@ -119,7 +133,17 @@ class Locate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field=
 
 
 Request = (
-    Run | Follow | Stop | ReadSmart | LookForPools | ReadSessions | ReadDamage | ReadHistory | ReadDataset | Locate
+    Run
+    | Follow
+    | Stop
+    | ReadSmart
+    | LookForPools
+    | LookAtShare
+    | ReadSessions
+    | ReadDamage
+    | ReadHistory
+    | ReadDataset
+    | Locate
 )
 
 
@@ -170,6 +194,8 @@ def answer(line: bytes, send: Callable[[dict[str, Any]], None], facts: Callable[
                 send({"facts": {path: smart_of(path) for path in disks}})
             case LookForPools():
                 send({"facts": msgspec.to_builtins(importable.look())})
+            case LookAtShare(dataset, protocol, person):
+                send({"facts": msgspec.to_builtins(why.look(dataset, protocol, person))})
             case ReadSessions():
                 send({"facts": msgspec.to_builtins(leaving.read_sessions())})
             case ReadDamage(pool):

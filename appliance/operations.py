@@ -8,6 +8,7 @@ from appliance.disks.wipe import WipeDisk
 from appliance.errors import Refused
 from appliance.operation import Operation
 from appliance.shares.accepting import AcceptShares
+from appliance.shares.again import LetIn, ServeAgain
 from appliance.shares.groups import CreateGroup, RemoveGroup, SetMembers
 from appliance.shares.people import CreateAccount, RenameAccount, SetPassword, SwitchAccount
 from appliance.shares.permissions import SetAccess
@@ -58,7 +59,8 @@ Folders = (
     | MountDataset | UnmountDataset | DestroyDataset | UnlockDataset | UnlockAll | LockDataset | ChangeKey | KeepKey
     | ForgetKey | CreateVolume | GrowVolume
 )  # fmt: skip
-Registered = CreatePool | Folders | People | SetShare | AcceptShares | Life | Moving | Topology
+Shares = SetShare | AcceptShares | ServeAgain | LetIn
+Registered = CreatePool | Folders | People | Shares | Life | Moving | Topology
 
 
 def decode_operation(text: str | bytes) -> Operation:

@@ -20,6 +20,7 @@ urlpatterns = [
     path("pools/", include("web.pools.urls")),
     path("folders/", include("web.datasets.urls")),
     path("folders/", include("web.shares.urls")),
+    path("shares/", include("web.shares.reach_urls")),
     path("", include("web.people.urls")),
     path("jobs/", include("web.jobs.urls")),
 ]

@@ -62,6 +62,7 @@ app.conf.update(
         "workers.datasets",
         "workers.history",
         "workers.moving",
+        "workers.reach",
         "workers.tick",
     ],
     beat_schedule={

@@ -139,7 +139,7 @@ class AcceptShares(Operation, frozen=True, kw_only=True, forbid_unknown_fields=T
         try:
             for dataset, _setting in offers:
                 agreed.say(dataset.guid, share=True)
-            serving.publish(serving.agreed_facts(), protocols)
+            serving.publish(serving.agreed_facts(), protocols, note=work.note)
         except LarderError:
             for dataset, _setting in offers:
                 agreed.say(dataset.guid, share=dataset.guid in before)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 
 from appliance import command
 from appliance.errors import Failed
 from appliance.facts import Dataset, Facts, Share
 from appliance.operation import Step, Work
-from appliance.shares import agreed, leaving
+from appliance.shares import agreed, leaving, serving
+from appliance.shares.setting import SPOKEN
 from appliance.zfs import status
 
 BUSY = ("busy", "could not unmount", "cannot unmount")
@@ -29,9 +31,14 @@ def told(facts: Facts, shares: Collection[Share]) -> dict[str, str]:
     return {key: value for key, value in found.items() if value}
 
 
-def close(names: Iterable[str]) -> None:
-    for name in names:
-        command.run(["smbcontrol", "smbd", "close-share", name], timeout=60, accept=range(256))
+def close(shares: Collection[Share]) -> None:
+    """End what clients have open of these shares. Raises Failed."""
+    for protocol, one in serving.SERVING.items():
+        one.close([share for share in shares if share.protocol == protocol])
+
+
+def shown(shares: Collection[Share]) -> str:
+    return "\n".join(f"close {share.name} ({SPOKEN[share.protocol]})" for share in shares)
 
 
 def close_step(shares: Collection[Share]) -> list[Step]:
@@ -39,34 +46,42 @@ def close_step(shares: Collection[Share]) -> list[Step]:
     names = sorted({share.name for share in shares})
 
     def act(work: Work) -> None:
-        close(names)
+        close(shares)
         work.note(f"Whoever had {', '.join(names)} open was disconnected")
 
-    shown = "\n".join(f"smbcontrol smbd close-share {name}" for name in names)
-    return [Step("close", "End what clients have open", shown, act, tuple(names))] if names else []
+    return [Step("close", "End what clients have open", shown(shares), act, tuple(names))] if names else []
 
 
 def stop_step(shares: Collection[Share], guids: frozenset[int]) -> list[Step]:
     """Stop serving these datasets for good, where there is a share."""
     names = sorted({share.name for share in shares})
 
-    def act(_work: Work) -> None:
-        leaving.serve(one for one in status.read_datasets() if one.guid not in guids)
-        close(names)
+    def act(work: Work) -> None:
+        leaving.serve((one for one in status.read_datasets() if one.guid not in guids), work.note)
+        close(shares)
         for guid in guids & agreed.read():
             agreed.say(guid, share=False)
 
-    shown = "\n".join(["smbcontrol all reload-config", *(f"smbcontrol smbd close-share {name}" for name in names)])
-    return [Step("shares", f"Stop the shares {', '.join(names)}", shown, act, tuple(names))] if names else []
+    return [Step("shares", f"Stop the shares {', '.join(names)}", shown(shares), act, tuple(names))] if names else []
 
 
 def serve_step(shares: Collection[Share]) -> list[Step]:
     """Serve the folders where they are now, where there was a share."""
 
-    def act(_work: Work) -> None:
-        leaving.serve(status.read_datasets())
+    def act(work: Work) -> None:
+        leaving.serve(status.read_datasets(), work.note)
 
-    return [Step("serve", "Share it from its new place", "smbcontrol all reload-config", act)] if shares else []
+    files = "\n".join(f"write {one.owned.path}, reload {' '.join(one.units)}" for one in serving.SERVING.values())
+    return [Step("serve", "Share it from its new place", files, act)] if shares else []
+
+
+def all_served(facts: Facts, datasets: Iterable[Dataset]) -> bool:
+    """Whether each of these datasets that somebody agreed to share has its shares at its place."""
+    here = {(share.protocol, share.path) for share in facts.shares}
+    wanted = serving.only_agreed(replace(facts, datasets=tuple(datasets)), agreed.read())
+    return all(
+        (protocol, share.path) in here for protocol, one in serving.SERVING.items() for share in one.shares(wanted)
+    )
 
 
 def let_go(argv: list[str], name: str, folders: Iterable[str]) -> None:
@@ -77,6 +92,8 @@ def let_go(argv: list[str], name: str, folders: Iterable[str]) -> None:
     except command.CommandFailed as failed:
         if not any(word in failed.said for word in BUSY):
             raise
+        # What was ended before is served again, since the folder stays where it is.
+        leaving.serve(status.read_datasets(), lambda _text: None)
         users = leaving.who_uses(places)
         who = f"Still using it: {'; '.join(users[:5])}." if users else "Another computer or a backup may be using it."
         raise Failed(f"{name} is still in use. {who} Stop that, then try again", failed.said) from failed

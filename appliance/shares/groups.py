@@ -12,7 +12,7 @@ from appliance import command, names
 from appliance.errors import Reason
 from appliance.facts import Facts
 from appliance.operation import Operation, Plan, Step, Work, command_step
-from appliance.shares import accounts, permissions
+from appliance.shares import accounts, named, permissions
 
 MOST = 200
 
@@ -137,12 +137,17 @@ class RemoveGroup(GroupOperation, frozen=True, kw_only=True, forbid_unknown_fiel
     def title(self) -> str:
         return f"Remove the group {self.name}"
 
+    def locks(self) -> tuple[str, ...]:
+        return (*super().locks(), "shares")
+
     def plan(self, facts: Facts) -> Plan:
         used = [one.name for one in facts.datasets if (said := permissions.said_of(one)) and self.name in said.groups]
+        used += [name for name in named.names(f"@{self.name}", facts) if name not in used]
         return Plan(
             f"The group {self.name} is gone; the people in it keep their accounts. What it let them do ends with it.",
             (
                 Step("forget", "Take it out of the rules of folders", f"zfs set {permissions.PROPERTY}=… of each", lambda work: self.forget(facts, work)),
+                named.forget_step(f"@{self.name}", "", facts),
                 command_step("group", f"Remove {self.name}", ["groupdel", "--", self.name]),
             ),
             {"operation": msgspec.to_builtins(self), "gid": group.gid if (group := facts.group(self.name)) else 0},

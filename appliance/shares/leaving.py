@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -61,10 +61,10 @@ def said(sessions: Iterable[Session], shares: Iterable[Share]) -> str:
     return ", ".join(people[:MOST_NAMED]) + more
 
 
-def serve(datasets: Iterable[Dataset]) -> None:
+def serve(datasets: Iterable[Dataset], note: Callable[[str], None]) -> None:
     """Have every daemon serve what these datasets ask for and the owner agreed to. Raises Failed, Refused on a hand edit."""
     facts = Facts(datasets=tuple(datasets), accounts=accounts.read(), groups=accounts.read_groups())
-    serving.publish(serving.only_agreed(facts, agreed.read()))
+    serving.publish(serving.only_agreed(facts, agreed.read()), insist=False, note=note)
 
 
 def stop_step(pool: str, shares: Iterable[Share], *, forget: bool) -> Step:
@@ -79,7 +79,7 @@ def stop_step(pool: str, shares: Iterable[Share], *, forget: bool) -> Step:
         for session in read_sessions():
             if session.share.lower() in {name.lower() for name in closing}:
                 work.note(f"{session.user} at {session.machine} had {session.share} open and was disconnected")
-        serve(one for one in every if one.pool != pool)
+        serve((one for one in every if one.pool != pool), work.note)
         if forget:
             known = agreed.read()
             for one in every:

@@ -22,6 +22,11 @@ class OwnedFile:
 
     path: Path
     check: Callable[[Path], None]
+    xml: bool = False  # its first line is a comment of XML
+
+    def first_line(self, body: str) -> str:
+        mark = MARK + digest(body)
+        return f"<!-- {mark.removeprefix('# ')} -->" if self.xml else mark
 
     @property
     def previous(self) -> Path:
@@ -35,10 +40,10 @@ class OwnedFile:
         except FileNotFoundError:
             return False
         first, _, rest = text.partition("\n")
-        if not first.startswith(MARK):
+        if MARK.removeprefix("# ") not in first:
             # As installed: one comment and nothing else.
             return any(line.strip() and not line.lstrip().startswith("#") for line in text.splitlines())
-        return first != MARK + digest(rest)
+        return first != self.first_line(rest)
 
     def refuse_drift(self) -> None:
         """Raises Refused where the file was changed by hand."""
@@ -63,7 +68,7 @@ class OwnedFile:
         beside = self.path.with_name(f".{self.path.name}.new")
         try:
             with beside.open("w", encoding="utf-8", newline="") as new:
-                new.write(f"{MARK}{digest(body)}\n{body}")
+                new.write(f"{self.first_line(body)}\n{body}")
                 new.flush()
                 os.fsync(new.fileno())
             beside.chmod(0o644)

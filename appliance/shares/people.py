@@ -16,9 +16,8 @@ from appliance import command, names
 from appliance.errors import Reason
 from appliance.facts import Facts
 from appliance.operation import Operation, Plan, Step, Work, command_step
-from appliance.shares import accounts, disconnect, homes
+from appliance.shares import accounts, disconnect, homes, named
 from appliance.shares.accounts import PEOPLE
-from appliance.shares.setting import setting_of
 
 
 class PeopleOperation(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -223,10 +222,8 @@ class SwitchAccount(PeopleOperation, frozen=True, kw_only=True, forbid_unknown_f
 
 def already_in(name: str, facts: Facts) -> Iterator[str]:
     """Shares that name somebody who is not there: a new account of that name is let in at once."""
-    for dataset in facts.datasets:
-        setting = setting_of(dataset)
-        if setting and name in setting.people:
-            yield f"The share of {dataset.name} already names {name}, from an earlier account or another box. The new account can use it at once."
+    for dataset in named.names(name, facts):
+        yield f"The share of {dataset} already names {name}, from an earlier account or another box. The new account can use it at once."
 
 
 def number(facts: Facts, name: str) -> int:

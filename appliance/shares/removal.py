@@ -15,7 +15,7 @@ from appliance import names
 from appliance.errors import Failed, Reason
 from appliance.facts import Dataset, Facts
 from appliance.operation import Plan, Step, Work, command_step
-from appliance.shares import accounts, permissions, walk
+from appliance.shares import accounts, named, permissions, walk
 from appliance.shares.acl import ORDER
 from appliance.shares.people import PeopleOperation, end_step, number, samba_step
 from appliance.shares.permissions import Said
@@ -35,6 +35,9 @@ class RemoveAccount(PeopleOperation, frozen=True, kw_only=True, forbid_unknown_f
     @property
     def title(self) -> str:
         return f"Remove {self.name}"
+
+    def locks(self) -> tuple[str, ...]:
+        return (*super().locks(), "shares")
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from super().check(facts)
@@ -58,6 +61,7 @@ class RemoveAccount(PeopleOperation, frozen=True, kw_only=True, forbid_unknown_f
             end_step(facts, self.name),
             *([hand] if heir else []),
             Step("forget", "Take it out of the rules of folders", f"zfs set {permissions.PROPERTY}=… of each", lambda work: self.forget(facts, work)),
+            named.forget_step(self.name, self.heir, facts),
             samba_step("samba", "Remove it from Samba", ["smbpasswd", "-x", self.name], self.name),
             command_step("user", f"Remove {self.name}", ["userdel", "--", self.name]),
         ]  # fmt: skip
@@ -100,7 +104,7 @@ class RemoveAccount(PeopleOperation, frozen=True, kw_only=True, forbid_unknown_f
 
     def happened(self, step: str, facts: Facts) -> bool:
         gone = facts.account(self.name) is None
-        if step in {"user", "close", "sessions", "forget", "files"}:
+        if step in {"user", "close", "sessions", "forget", "unlist", "files"}:
             # The account goes last: without it, everything before has been done.
             return gone
         return gone and not accounts.known_to_samba(self.name)

@@ -12,16 +12,15 @@ is also seen as a folder in the share above. Time Machine is not inherited: its 
 
 from __future__ import annotations
 
-import ipaddress
-import re
 from collections.abc import Iterator
-from typing import Literal
+from typing import Literal, TypeVar
 
 import msgspec
 
 from appliance import names
 from appliance.errors import Refused
 from appliance.facts import Dataset, Facts
+from appliance.shares import clients
 
 PROPERTY = "larder:share"
 Protocol = Literal["smb", "nfs", "afp"]
@@ -45,23 +44,6 @@ def people(write: tuple[str, ...], read: tuple[str, ...]) -> None:
 def time_machine_limit(size: int) -> None:
     if size and not LEAST_TIME_MACHINE <= size < 2**62:
         raise names.refuse("The limit for Time Machine is at least 1 GB.", "time_machine")
-
-
-def host(text: str) -> None:
-    """Refuse what is neither an address, a network (``192.168.1.0/24``), a host's name nor ``*.domain``."""
-    try:
-        ipaddress.ip_network(text, strict=False)
-    except ValueError:
-        label = r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
-        if (
-            len(text) > 253
-            or not re.fullmatch(rf"(\*\.)?{label}(\.{label})*", text, re.ASCII)
-            or re.fullmatch(r"[0-9.]+", text)
-        ):
-            raise names.refuse(
-                f"{text[:60]!r} is neither an address, a network such as 192.168.1.0/24, nor a computer's name.",
-                "hosts",
-            ) from None
 
 
 class Smb(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -88,14 +70,13 @@ class Smb(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Nfs(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An export for these networks and hosts. ``root``: their root is root here too (no_root_squash)."""
 
-    hosts: tuple[str, ...] = ()
+    hosts: tuple[str, ...]
     write: bool = True
     root: bool = False
     sync: bool = True
 
     def __post_init__(self) -> None:
-        for one in self.hosts:
-            host(one)
+        clients.clients(self.hosts)
 
 
 class Afp(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -139,9 +120,30 @@ class ShareSetting(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
         """Whom it names, over any protocol: accounts, and groups as ``@group``."""
         return frozenset(who for one in (self.smb, self.afp) if one for who in (*one.write, *one.read))
 
+    @property
+    def limit(self) -> int:
+        """Bytes that Time Machine may fill, over whichever protocol; 0: it is not for Time Machine."""
+        return max((one.time_machine for one in (self.smb, self.afp) if one), default=0)
+
+    def without(self, who: str, heir: str = "") -> ShareSetting:
+        """The setting without somebody (an account or ``@group``), whose place an heir may take."""
+        return ShareSetting(smb=replaced(self.smb, who, heir), nfs=self.nfs, afp=replaced(self.afp, who, heir))
+
     def text(self) -> str:
         """As the property keeps it."""
         return msgspec.json.encode(self).decode()
+
+
+Listed = TypeVar("Listed", Smb, Afp)
+
+
+def replaced(part: Listed | None, who: str, heir: str) -> Listed | None:
+    """A part with an heir in the place of somebody; who may change is not also listed as one who reads."""
+    if part is None:
+        return None
+    write = tuple(dict.fromkeys(one for name in part.write if (one := heir if name == who else name)))
+    read = tuple(dict.fromkeys(one for name in part.read if (one := heir if name == who else name)))
+    return msgspec.structs.replace(part, write=write, read=tuple(one for one in read if one not in write))
 
 
 def setting_of(dataset: Dataset) -> ShareSetting | None:

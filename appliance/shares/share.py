@@ -141,8 +141,22 @@ class SetShare(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True)
                 ),
             ),
             identity={"operation": msgspec.to_builtins(self), "dataset": dataset.guid if dataset else 0},
+            warnings=tuple(self.warnings(dataset)),
             undo="Switch it back at any time.",
         )
+
+    def warnings(self, dataset: Dataset | None) -> Iterator[str]:
+        if self.part:
+            yield from serving.SERVING[self.protocol].warnings(self.part)
+        setting = self.setting(dataset)
+        if self.protocol in {"smb", "afp"} and self.part and setting.smb and setting.afp:
+            yield "What Macs attach to files (tags, colours) is kept in another way while a folder is shared over both SMB and AFP. What was attached before over SMB alone is not seen meanwhile; the files themselves are."
+
+    def served_with(self, dataset: Dataset) -> list[Protocol]:
+        """The protocols whose files this changes: Samba has to keep what Macs attach where netatalk looks for it."""
+        setting = setting_of(dataset)
+        also: list[Protocol] = ["smb"] if self.protocol == "afp" and setting and setting.smb else []
+        return [*also, self.protocol]
 
     def now(self) -> Dataset:
         """The dataset as it is at this moment. Raises Refused where it is gone."""
@@ -164,18 +178,16 @@ class SetShare(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True)
     def set_too(self, before: Dataset | None) -> list[str]:
         """The limit of Time Machine is also the file system's, since a Mac that miscounts must not fill the pool; without
         Time Machine it goes again, where it was set with it."""
-        limit = getattr(self.part, "time_machine", 0)
         now = setting_of(before) if before else None
-        last = getattr(now.part(self.protocol), "time_machine", 0) if now else 0
-        if limit:
+        if limit := self.setting(before).limit:
             return [f"refquota={limit}"]
-        return ["refquota=none"] if last and before and before.share_source != "inherited" else []
+        return ["refquota=none"] if now and now.limit and before and before.share_source != "inherited" else []
 
     def serve(self, work: Work, before: Dataset | None) -> None:
         dataset, was_agreed = self.now(), agreed.read()
         agreed.say(dataset.guid, share=bool((found := setting_of(dataset)) and found.anything))
         try:
-            serving.publish(serving.agreed_facts(), [self.protocol])
+            serving.publish(serving.agreed_facts(), self.served_with(dataset), note=work.note)
         except LarderError:
             agreed.say(dataset.guid, share=dataset.guid in was_agreed)
             self.put_back(before)
@@ -195,7 +207,7 @@ class SetShare(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
     def limit_before(self, before: Dataset) -> list[str]:
         found = setting_of(before)
-        limit = getattr(found.part(self.protocol), "time_machine", 0) if found else 0
+        limit = found.limit if found else 0
         return [f"refquota={limit or 'none'}"] if limit or getattr(self.part, "time_machine", 0) else []
 
     def happened(self, step: str, facts: Facts) -> bool:

@@ -14,9 +14,10 @@ from appliance.errors import Failed, Reason
 from appliance.facts import Dataset, Facts, Share
 from appliance.shares.accounts import PEOPLE
 from appliance.shares.owned_file import OwnedFile
-from appliance.shares.setting import Part, Protocol, Smb, wishes
+from appliance.shares.setting import Part, Protocol, Smb, setting_of, wishes
 
 CONFIG = Path("/etc/samba/larder.conf")
+NMBD = "nmbd.service"  # answers for the box's name where nothing else does
 NOBODY = "larder-nobody"  # in the place of people who are all gone: an empty list would let everybody in
 # What Debian's smb.conf has and nobody has asked for; anything else in it is somebody's own share.
 DEBIANS_OWN = {"global", "homes", "printers", "print$"}
@@ -37,6 +38,8 @@ TEMPLATE = jinja2.Environment(
    fruit:model = RackMac
 {% endif %}
    unix password sync = no
+   # Larder announces what is shared (discovery.py); twice would be two boxes.
+   multicast dns register = no
 {% for share in shares %}
 
 [{{ share.name }}]
@@ -56,6 +59,8 @@ TEMPLATE = jinja2.Environment(
    force group = {{ people }}
    create mask = 0660
    directory mask = 2770
+   # Who may use a folder is an ACL that new files take from their folder; without this the masks above would cut it.
+   inherit acls = yes
 {% if share.part.exact_case %}
    case sensitive = yes
 {% endif %}
@@ -83,6 +88,15 @@ TEMPLATE = jinja2.Environment(
    fruit:time machine = yes
    fruit:time machine max size = {{ share.part.time_machine // 1048576 }}M
 {% endif %}
+{% if share.over_afp %}
+   # netatalk serves this folder too: what Macs attach to files has to lie where it looks for it (vfs_fruit(8), afp.conf(5)).
+   fruit:metadata = netatalk
+   fruit:resource = file
+   fruit:locking = netatalk
+   fruit:encoding = native
+   streams_xattr:prefix = user.
+   streams_xattr:store_stream_type = no
+{% endif %}
    # Without its file system there is only an empty folder of the system disk here: then refuse.
    preexec = /usr/bin/mountpoint -q "{{ share.path }}"
    preexec close = yes
@@ -91,8 +105,14 @@ TEMPLATE = jinja2.Environment(
 )
 
 
-def for_macs(part: Smb) -> bool:
-    return part.mac or bool(part.time_machine)
+def over_afp(dataset: Dataset) -> bool:
+    """Whether the same folder is asked for over AFP too."""
+    setting = setting_of(dataset)
+    return bool(setting and setting.afp)
+
+
+def for_macs(dataset: Dataset, part: Smb) -> bool:
+    return part.mac or bool(part.time_machine) or over_afp(dataset)
 
 
 def modules(part: Smb, *, mac: bool) -> tuple[str, ...]:
@@ -115,7 +135,7 @@ def render(facts: Facts) -> str:
     """The text of Samba's include file for these datasets and the people who exist."""
     shares = []
     every = [part for _dataset, part in asked(facts)]
-    mac = any(for_macs(part) for part in every)
+    mac = any(for_macs(dataset, part) for dataset, part in asked(facts))
     for dataset, part in asked(facts):
         write = [one for one in part.write if facts.lets_in(one)]
         read = [one for one in part.read if facts.lets_in(one)]
@@ -128,6 +148,7 @@ def render(facts: Facts) -> str:
                 "read": read,
                 "let_in": [*write, *read] or [NOBODY],
                 "modules": modules(part, mac=mac),
+                "over_afp": over_afp(dataset),
             }
         )
     stack = STACK if mac or not every else tuple(one for one in STACK if one != "fruit")
@@ -161,7 +182,7 @@ class SmbServing:
 
     owned: OwnedFile
     name: Protocol = "smb"
-    units: tuple[str, ...] = ("smbd.service",)
+    units: tuple[str, ...] = ("smbd.service", NMBD)
 
     def shares(self, facts: Facts) -> tuple[Share, ...]:
         return tuple(Share("smb", part.name, dataset.mountpoint) for dataset, part in asked(facts))
@@ -173,12 +194,22 @@ class SmbServing:
         if isinstance(part, Smb) and part.guest == "no" and not (*part.write, *part.read):
             yield Reason("Choose at least one account that may use the folder.", "write")
 
+    def warnings(self, part: Part) -> Iterator[str]:
+        if isinstance(part, Smb) and part.guest != "no":
+            yield f"Everybody in your network may {'read' if part.guest == 'read' else 'change and delete'} it, without a password."
+
+    def why_not(self) -> str:
+        return ""
+
     def take_up(self, shares: tuple[Share, ...]) -> None:
         # Where somebody has made shares in smb.conf itself, Samba is not Larder's to stop.
         if not shares and not set(effective()) - DEBIANS_OWN:
             command.run(["systemctl", "disable", "--now", *self.units], timeout=120)
         elif shares and not running(self.units[0]):
-            command.run(["systemctl", "enable", "--now", *self.units], timeout=120)
+            command.run(["systemctl", "enable", "--now", self.units[0]], timeout=120)
+        if shares and not running(NMBD):
+            # Without a network it waits for one, and no share needs it.
+            command.run(["systemctl", "enable", "--now", "--no-block", NMBD], timeout=60, accept=range(256))
         command.run(["smbcontrol", "all", "reload-config"], timeout=60, accept=range(256))
 
     def served(self) -> frozenset[tuple[str, str]]:

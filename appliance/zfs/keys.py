@@ -22,6 +22,9 @@ KEPT_MEANS = "This box then unlocks it by itself after each start. Whoever carri
 class LockDataset(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Unmount what a key opens and unload the key."""
 
+    def locks(self) -> tuple[str, ...]:
+        return (*super().locks(), "shares")
+
     @property
     def title(self) -> str:
         return f"Lock {self.dataset}"

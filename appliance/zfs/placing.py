@@ -8,7 +8,7 @@ from appliance import command, names
 from appliance.errors import Failed, Reason
 from appliance.facts import Dataset, Facts
 from appliance.operation import Plan, Step, Work
-from appliance.shares import below
+from appliance.shares import below, serving
 from appliance.zfs import mounting
 from appliance.zfs.dataset import OfDataset
 
@@ -111,7 +111,9 @@ class RenameDataset(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=
 
     def happened(self, step: str, facts: Facts) -> bool:
         now = facts.dataset_of(self.guid)
-        return now is not None and now.name == self.target
+        if now is None or now.name != self.target:
+            return False
+        return step != "serve" or below.all_served(facts, facts.below(self.target))
 
     def way_on(self, step: str, facts: Facts) -> str:
         now = facts.dataset_of(self.guid)
@@ -165,6 +167,9 @@ class MountDataset(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=T
     def title(self) -> str:
         return f"Mount {self.dataset}"
 
+    def locks(self) -> tuple[str, ...]:
+        return (*super().locks(), "shares")
+
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from super().check(facts)
         dataset = self.there(facts)
@@ -191,6 +196,7 @@ class MountDataset(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=T
                 raise Failed(f"The way to {place} leads over a symbolic link, so it was left alone")
             command.run(argv, timeout=120)
             work.note(f"Mounted at {place}")
+            serving.again(work)
 
         return Plan(
             summary=f"The files of {self.dataset} can be reached at {place}.",
@@ -213,6 +219,9 @@ class UnmountDataset(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields
     @property
     def title(self) -> str:
         return f"Unmount {self.dataset}"
+
+    def locks(self) -> tuple[str, ...]:
+        return (*super().locks(), "shares")
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from super().check(facts)

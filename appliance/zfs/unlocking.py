@@ -11,6 +11,7 @@ from appliance import command, names
 from appliance.errors import Failed, LarderError, Reason
 from appliance.facts import Dataset, Facts
 from appliance.operation import Operation, Plan, Step, Work
+from appliance.shares import serving
 from appliance.zfs import kept_keys, mounting
 
 KEY_FILES = {"hex", "raw"}  # zfsprops(7), keyformat: what nobody types
@@ -72,6 +73,9 @@ class UnlockDataset(Operation, frozen=True, kw_only=True, forbid_unknown_fields=
     def wants_secret(self) -> bool:
         return True
 
+    def locks(self) -> tuple[str, ...]:
+        return (self.dataset.split("/", 1)[0], "shares")
+
     def check(self, facts: Facts) -> Iterator[Reason]:
         dataset = facts.dataset(self.dataset)
         if dataset is None:
@@ -89,6 +93,7 @@ class UnlockDataset(Operation, frozen=True, kw_only=True, forbid_unknown_fields=
 
         def mount_waiting(work: Work) -> None:
             mount(waiting, work)
+            serving.again(work)
 
         return Plan(
             summary=f"{self.dataset} and {max(len(waiting) - 1, 0)} folders below it become usable until the box is switched off.",
@@ -141,7 +146,7 @@ class UnlockAll(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True
         return True
 
     def locks(self) -> tuple[str, ...]:
-        return tuple(sorted({name.split("/", 1)[0] for name in self.datasets}))
+        return (*sorted({name.split("/", 1)[0] for name in self.datasets}), "shares")
 
     def locked(self, facts: Facts) -> list[Dataset]:
         return [
@@ -167,6 +172,7 @@ class UnlockAll(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True
                     continue
                 work.note(f"{one.name} is unlocked")
                 mount(waiting[one.name], work)
+            serving.again(work)
             if still:
                 raise Failed(
                     f"Still locked: {', '.join(still)}. Another passphrase or a key file opens these: unlock them one by one"

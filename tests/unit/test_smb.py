@@ -98,7 +98,7 @@ def test_a_share_for_nobody_does_not_become_a_share_for_everybody():
 
 
 def test_a_group_of_the_system_is_nobody_of_this_box():
-    setting = json.dumps({"smb": {"name": "photos", "write": ["@wheel"]}})
+    setting = json.dumps({"smb": {"name": "photos", "write": ["@strangers"]}})
     assert sections(render([shared(share=setting)], ["anna"]))["photos"]["valid users"] == "larder-nobody"
 
 

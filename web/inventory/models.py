@@ -11,6 +11,7 @@ import msgspec
 from django.db import models
 
 from appliance import facts
+from appliance.shares import why
 from appliance.zfs import activities
 
 
@@ -115,6 +116,12 @@ class SessionRow(Row):
     """Who has a share open. ``key`` is all of it."""
 
     kind = facts.Session
+
+
+class SeenRow(Row):
+    """What was found of a share when somebody asked why it cannot be seen. ``key``: dataset's guid, protocol, person."""
+
+    kind = why.Seen
 
 
 class Source(models.Model):

@@ -11,13 +11,13 @@ from appliance import names
 from appliance.errors import Refused
 from appliance.facts import Dataset, Facts
 from appliance.shares.serving import SERVING
-from appliance.shares.setting import MOST_PEOPLE, Part, Protocol, ShareSetting, Smb, setting_of
+from appliance.shares.setting import MOST_PEOPLE, Afp, Part, Protocol, ShareSetting, Smb, setting_of
 from web.inventory.models import ShareRow
 from web.jobs.models import Job
 
 NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_. -]")
 # The page behind each switch.
-DETAILS: dict[Protocol, str] = {"smb": "share_folder"}
+DETAILS: dict[Protocol, str] = {"smb": "share_folder", "nfs": "share_nfs", "afp": "share_afp"}
 WORDS: dict[Protocol, str] = {"smb": "Windows and Mac (SMB)", "nfs": "Linux (NFS)", "afp": "Older Macs (AFP)"}
 
 
@@ -39,6 +39,11 @@ class Switch:
     @property
     def details(self) -> str:
         return reverse(DETAILS[self.protocol], args=[self.key])
+
+    @property
+    def asks_first(self) -> bool:
+        """Whether it cannot be turned on before something was answered: NFS has no people, so its clients are asked for."""
+        return self.protocol == "nfs" and self.part is None
 
     @property
     def turning(self) -> str:
@@ -83,16 +88,37 @@ def says(job: Job, protocol: Protocol) -> bool:
     return f'"protocol":"{protocol}"' in job.operation
 
 
-def proposed(dataset: Dataset, facts: Facts) -> Smb:
-    """SMB as a folder is usually shared: under its own name, for everybody who has an account."""
+def own_name(dataset: Dataset) -> str:
+    """A name for a share out of that of its folder."""
     name = NOT_IN_A_NAME.sub("-", dataset.name.rsplit("/", 1)[-1]).strip(" .-_")[:60]
     try:
         names.share(name)
     except Refused:
         name = "folder"
-    return Smb(name=name, write=tuple(account.name for account in facts.accounts)[:MOST_PEOPLE])
+    return name
+
+
+def everybody(facts: Facts) -> tuple[str, ...]:
+    return tuple(account.name for account in facts.accounts)[:MOST_PEOPLE]
+
+
+def proposed(dataset: Dataset, facts: Facts) -> Smb:
+    """SMB as a folder is usually shared: under its own name, for everybody who has an account."""
+    return Smb(name=own_name(dataset), write=everybody(facts))
+
+
+def proposed_afp(dataset: Dataset, facts: Facts) -> Afp:
+    """AFP likewise; where SMB has said who, the same people."""
+    smb = (setting_of(dataset) or ShareSetting()).smb
+    return (
+        Afp(name=smb.name, write=smb.write, read=smb.read)
+        if smb
+        else Afp(name=own_name(dataset), write=everybody(facts))
+    )
 
 
 def usual(protocol: Protocol, dataset: Dataset, facts: Facts) -> Part:
     """What a switch turns on at one click where the folder does not say otherwise. Raises Refused where there is no such."""
-    return {"smb": proposed}[protocol](dataset, facts)
+    if protocol == "nfs":
+        raise Refused("Which networks and computers may mount it has to be said first.")
+    return proposed(dataset, facts) if protocol == "smb" else proposed_afp(dataset, facts)
