@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from deploy.image.machine import wait_for
 from tests.system import moving
 from tests.system.crash import no_lock_left, struck, watching
