@@ -105,7 +105,6 @@ def test_a_paused_scrub_stays_paused_through_a_power_cut(appliance, visitor, tan
     assert reported(appliance, visitor, "tank", "scrub", before + 1, timeout=240)["outcome"] == "finished"
 
 
-# Open: not yet seen to pass in the appliance.
 def test_a_rebuilding_survives_a_power_cut_and_has_one_true_report(appliance, visitor, tank):
     before = len(reports(appliance, "tank", "resilver"))
     used = appliance.run("zpool", "status", "-P", "tank")
@@ -120,7 +119,6 @@ def test_a_rebuilding_survives_a_power_cut_and_has_one_true_report(appliance, vi
     assert "replacing" not in appliance.run("zpool", "status", "tank")
 
 
-# Open: not yet seen to pass in the appliance.
 def test_a_growing_raidz_survives_a_power_cut_and_has_one_true_report(appliance, visitor, tank):
     appliance.run("zpool", "destroy", "tank")
     *three, fourth = disk_paths(appliance, 3, 4, 5, 6)

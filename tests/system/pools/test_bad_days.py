@@ -28,7 +28,6 @@ def tank(appliance, visitor) -> str:
     return path
 
 
-# Open: since both confirm in the same moment, not yet seen to pass in the appliance.
 @pytest.mark.soak
 def test_of_two_plans_confirmed_at_once_one_is_done(appliance, visitor, tank):
     other = Visitor(appliance)
@@ -88,7 +87,7 @@ def test_a_second_failure_while_rebuilding_is_told_and_survived(appliance, visit
     assert status(appliance, "tank")["error_count"] == 0
 
 
-# Open: not run in an appliance yet.
+# Open: failed in its only run, on a machine with much else to do; the cause has not been looked at.
 @pytest.mark.soak
 def test_a_new_disk_that_vanishes_while_it_is_being_rebuilt_loses_nothing_and_the_old_one_can_go_on(
     appliance, visitor, tank

@@ -78,6 +78,7 @@ def test_export_and_import_under_another_name(visitor, appliance, anna):
     moving.done(visitor, moving.end_review(visitor, guid, "export"))
 
 
+@pytest.mark.soak
 def test_a_hostile_pool_mounts_nothing_where_it_should_not(visitor, appliance):
     (disk,) = disk_paths(appliance, 3)
     moving.clear(appliance, disk)
@@ -140,6 +141,7 @@ def test_a_pool_of_another_host_is_refused_then_forced_with_the_name_typed(visit
     moving.clear(appliance, disk)
 
 
+@pytest.mark.soak
 def test_a_damaged_pool_is_brought_in_at_the_moment_before(visitor, appliance):
     """Written to until its box died, its newest state is gone: the moment just before it is promised, and kept."""
     (disk,) = disk_paths(appliance, 5)
@@ -166,6 +168,7 @@ def test_a_damaged_pool_is_brought_in_at_the_moment_before(visitor, appliance):
     moving.clear(appliance, disk)
 
 
+@pytest.mark.soak
 def test_where_the_moments_before_do_not_help_all_are_searched_read_only_first(visitor, appliance):
     """Exported at rest, its newest state was overwritten: the one before it is older than plain ``-F`` goes."""
     (disk,) = disk_paths(appliance, 5)
@@ -213,6 +216,7 @@ def test_half_a_pool_is_listed_and_not_offered(visitor, appliance):
     moving.clear(appliance, *disks)
 
 
+@pytest.mark.soak
 def test_killed_in_the_middle_nothing_is_mounted_and_the_way_on_works(visitor, appliance):
     (disk,) = disk_paths(appliance, 6)
     moving.clear(appliance, disk)
