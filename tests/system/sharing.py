@@ -24,9 +24,9 @@ def make_pool(appliance: Machine, name: str, *folders: str, bays: tuple[int, int
         appliance.run("chmod", "2770", f"/{name}/{folder}")
 
 
-def make_person(visitor: Visitor, name: str) -> None:
+def make_person(visitor: Visitor, name: str, password: str = PASSWORD) -> None:
     review = visitor.send("/people/new/", {**visitor.get("/people/new/").hidden(), "name": name})
-    said = visitor.ended(visitor.confirm(review, secret=PASSWORD, again=PASSWORD))
+    said = visitor.ended(visitor.confirm(review, secret=password, again=password))
     assert said.startswith("Done."), said
 
 

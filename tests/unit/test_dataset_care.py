@@ -10,7 +10,7 @@ import pytest
 from appliance.errors import Failed, Refused
 from appliance.facts import DatasetDetail, Facts, Property, Share, SpaceUse
 from appliance.operation import Operation, checked_plan
-from appliance.shares import leaving
+from appliance.shares import agreed, leaving
 from appliance.zfs import dataset_details, dataset_properties
 from appliance.zfs.dataset_properties import InheritDatasetProperty, SetDatasetProperty
 from appliance.zfs.destroying import DestroyDataset
@@ -138,11 +138,24 @@ def test_a_rename_takes_along_what_is_below(commands):
     assert not operation.happened("rename", facts())
 
 
+def test_a_renamed_folder_is_done_only_when_it_is_served_from_its_new_place(monkeypatch):
+    operation = of(RenameDataset, parent="tank", name="pictures")
+    setting = '{"smb":{"name":"photos","write":["anna"]}}'
+    moved = replace(PHOTOS, name="tank/pictures", mountpoint="/tank/pictures", share=setting, share_source="local")
+    monkeypatch.setattr(agreed, "read", lambda: frozenset({moved.guid}))
+    before, after = (
+        facts(TANK, moved, shares=(Share("smb", "photos", place),)) for place in ("/tank/photos", "/tank/pictures")
+    )
+    assert operation.happened("rename", before)
+    assert not operation.happened("serve", before)
+    assert operation.happened("serve", after)
+
+
 def test_whoever_has_a_share_open_is_disconnected_before_a_rename_and_served_after(commands, monkeypatch):
     served: list[object] = []
-    monkeypatch.setattr(leaving, "serve", served.append)
+    monkeypatch.setattr(leaving, "serve", lambda datasets, _note: served.append(datasets))
     monkeypatch.setattr("appliance.zfs.status.read_datasets", lambda: ALL)
-    run(of(RenameDataset, parent="tank", name="pictures"), facts(shares=(Share("photos", "/tank/photos"),)))
+    run(of(RenameDataset, parent="tank", name="pictures"), facts(shares=(Share("smb", "photos", "/tank/photos"),)))
     assert [argv[0] for argv in commands.ran] == ["smbcontrol", "zfs"]
     assert served == [ALL]
 
@@ -255,10 +268,10 @@ def test_a_folder_that_came_since_the_page_was_looked_at_changes_the_digest():
 
 def test_its_shares_stop_first_and_are_told(commands, monkeypatch):
     left: list[list[str]] = []
-    monkeypatch.setattr(leaving, "serve", lambda datasets: left.append([one.name for one in datasets]))
+    monkeypatch.setattr(leaving, "serve", lambda datasets, _note: left.append([one.name for one in datasets]))
     monkeypatch.setattr("appliance.zfs.status.read_datasets", lambda: ALL)
     found = facts(
-        shares=(Share("deep", "/tank/photos/deep"), Share("other", "/tank/photosque")), dataset_details=detail()
+        shares=(Share("smb", "deep", "/tank/photos/deep"), Share("smb", "other", "/tank/photosque")), dataset_details=detail()
     )
     plan = checked_plan(of(DestroyDataset), found)
     assert plan.facts["Shares"] == "deep"

@@ -113,7 +113,7 @@ def samba(folders, commands, monkeypatch):
         commands.answers["smbclient"] = "".join(f"Disk|{name}|\n" for name in smb.sections(text))
 
     commands.on_run = on_run
-    leaving.serve(here)
+    leaving.serve(here, lambda text: pytest.fail(text))
     assert "[photos]" in config.read_text()
     return config
 

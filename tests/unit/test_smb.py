@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from appliance.facts import Account, Dataset, Group
 from appliance.shares import smb
-from appliance.shares.setting import ShareSetting, Smb
+from appliance.shares.setting import Afp, ShareSetting, Smb
 from appliance.zfs import status
 from tests.unit.made import box, dataset, recorded, shared
 
@@ -36,6 +36,7 @@ KEYS = {
     "directory mask",
     "preexec",
     "preexec close",
+    "inherit acls",
 }
 GLOBAL_KEYS = {
     "server min protocol",
@@ -43,6 +44,7 @@ GLOBAL_KEYS = {
     "fruit:metadata",
     "fruit:model",
     "unix password sync",
+    "multicast dns register",
 }
 
 
@@ -97,7 +99,7 @@ def test_a_share_for_nobody_does_not_become_a_share_for_everybody():
     assert sections(render([shared(share=setting)], ["anna"]))["photos"]["valid users"] == "larder-nobody"
 
 
-def test_a_group_of_the_system_is_nobody_of_this_box():
+def test_a_group_that_is_not_here_is_nobody_of_this_box():
     setting = json.dumps({"smb": {"name": "photos", "write": ["@strangers"]}})
     assert sections(render([shared(share=setting)], ["anna"]))["photos"]["valid users"] == "larder-nobody"
 
@@ -271,6 +273,28 @@ def test_each_wish_is_in_the_file_in_sambas_words():
     assert (found["browseable"], found["smb encrypt"], found["case sensitive"]) == ("no", "required", "yes")
     assert found["vfs objects"] == "shadow_copy2 recycle catia fruit streams_xattr"
     assert (found["fruit:time machine"], found["fruit:time machine max size"]) == ("yes", "4768M")
+
+
+def test_a_folder_that_netatalk_serves_too_keeps_what_macs_attach_where_netatalk_looks():
+    """vfs_fruit(8) and afp.conf(5) ("ea = samba")."""
+    both = ShareSetting(smb=Smb(name="both", write=("anna",), mac=False), afp=Afp(name="both", write=("anna",))).text()
+    found = sections(render([shared(share=both), shared("tank/music")], ["anna"]))
+    assert {key: value for key, value in found["both"].items() if key.startswith(("fruit:", "streams_xattr:"))} == {
+        "fruit:metadata": "netatalk",
+        "fruit:resource": "file",
+        "fruit:locking": "netatalk",
+        "fruit:encoding": "native",
+        "streams_xattr:prefix": "user.",
+        "streams_xattr:store_stream_type": "no",
+    }
+    assert "fruit" in found["both"]["vfs objects"]
+    assert not any(key.startswith("streams_xattr:") for key in found["music"])
+
+
+def test_larder_alone_announces_and_new_files_take_the_rules_of_their_folder():
+    found = sections(render([shared()], ["anna"]))
+    assert found["global"]["multicast dns register"] == "no"
+    assert found["photos"]["inherit acls"] == "yes"
 
 
 def test_what_macs_need_is_in_all_shares_or_in_none():

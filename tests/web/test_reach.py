@@ -13,6 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from appliance import client
 from appliance.errors import Failed
 from appliance.shares import why
+from appliance.shares.setting import Protocol
 from tests.unit.made import dataset
 from tests.web import rows
 from tests.web.reading import Page, text_of
@@ -35,7 +36,7 @@ def shared(calm) -> list[tuple[str, ...]]:
     return calm
 
 
-def seen(protocol: why.Protocol = "nfs", person: str = "", **changes: Any) -> None:
+def seen(protocol: Protocol = "nfs", person: str = "", **changes: Any) -> None:
     """Made up: what the agent found at the last look."""
     good = {"unit": "active", "port": True, "served": True, "announced": True, "there": True, "mounted": True}
     found = why.Seen(dataset=PHOTOS.name, protocol=protocol, person=person, **{**good, **changes})

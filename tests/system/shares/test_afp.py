@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from deploy.image.machine import wait_for
-from tests.system import afp, sharing
-from tests.system.sharing import MIB
+from tests.system import afp, protocols, sharing
+from tests.system.protocols import MIB
 
 PASSWORD, SHORT = "annas own words", "words8ch"  # netatalk's tools know the ways in of old, with eight letters
 GIB = 2**30
@@ -18,14 +18,14 @@ FINDER = b"TEXTttxt" + bytes(24)
 @pytest.fixture(scope="module")
 def shared(appliance, visitor) -> dict[str, str]:
     """Two folders over AFP: photos for anna (ben may read), backups for Time Machine; their guids."""
-    sharing.pool(appliance, "photos", "backups")
+    sharing.make_pool(appliance, "tank", "photos", "backups")
     for name, password in (("anna", PASSWORD), ("ben", PASSWORD), ("carl", PASSWORD), ("dora", SHORT)):
-        sharing.account(visitor, name, password)
+        sharing.make_person(visitor, name, password)
     photos = {"name": "photos", "write": ["anna", "dora"], "read": ["ben"]}
     backups = {"name": "backups", "write": ["anna"], "time_machine": 2 * GIB}
     return {
-        "photos": sharing.share(appliance, visitor, "tank/photos", afp=photos),
-        "backups": sharing.share(appliance, visitor, "tank/backups", afp=backups),
+        "photos": protocols.share(appliance, visitor, "tank/photos", afp=photos),
+        "backups": protocols.share(appliance, visitor, "tank/backups", afp=backups),
     }
 
 
@@ -41,14 +41,14 @@ def test_only_the_sealed_way_in_is_offered(port):
 
 
 def test_a_person_without_a_shell_logs_in_and_a_file_goes_there_and_back(port):
-    data = sharing.content(64 * MIB)
+    data = protocols.content(64 * MIB)
     with afp.Client("127.0.0.1", port) as client:
         client.log_in("anna", PASSWORD)
         assert set(client.volumes()) == {"photos", "backups"}
         volume = client.open("photos")
         client.create(volume, "holiday.raw")
         client.write(volume, "holiday.raw", data)
-        assert sharing.digest(client.read(volume, "holiday.raw")) == sharing.digest(data)
+        assert protocols.digest(client.read(volume, "holiday.raw")) == protocols.digest(data)
 
 
 @pytest.mark.parametrize(("name", "password"), [("anna", "wrong words"), ("root", PASSWORD), ("nobody", "")])
@@ -122,10 +122,10 @@ def stream(appliance, credentials: Path, name: str, which: str, target: Path) ->
 
 def test_resource_fork_and_finder_info_are_the_same_over_smb_and_afp(appliance, visitor, shared, port, tmp_path):
     setting = {"name": "photos", "write": ["anna", "dora"], "read": ["ben"]}
-    sharing.share(appliance, visitor, "tank/photos", smb=setting, afp=setting)
+    protocols.share(appliance, visitor, "tank/photos", smb=setting, afp=setting)
     credentials = tmp_path / "anna"
     credentials.write_text(f"username = anna\npassword = {PASSWORD}\n")
-    fork = sharing.content(300_000)
+    fork = protocols.content(300_000)
 
     with afp.Client("127.0.0.1", port) as client:
         client.log_in("anna", PASSWORD)

@@ -8,18 +8,16 @@ from pathlib import Path
 import pytest
 
 from deploy.image.machine import wait_for
-from tests.system import sharing
-from tests.system.sharing import MIB, NETWORKS
-
-PASSWORD = "annas own words"
+from tests.system import protocols, sharing
+from tests.system.protocols import MIB, NETWORKS
 
 
 @pytest.fixture(scope="module")
 def photos(appliance, visitor) -> str:
     """The folder tank/photos, exported to the emulator's network and to the box itself; its guid."""
-    sharing.pool(appliance, "photos", "private")
-    sharing.account(visitor, "anna", PASSWORD)
-    return sharing.share(appliance, visitor, "tank/photos", nfs={"hosts": list(NETWORKS)})
+    sharing.make_pool(appliance, "tank", "photos", "private")
+    sharing.make_person(visitor, "anna")
+    return protocols.share(appliance, visitor, "tank/photos", nfs={"hosts": list(NETWORKS)})
 
 
 def url(appliance, path: str) -> str:
@@ -34,14 +32,14 @@ def outside(*argv: str, timeout: float = 300) -> subprocess.CompletedProcess[str
 
 def test_a_file_goes_there_and_back_from_outside(appliance, photos, tmp_path: Path):
     sent, received = tmp_path / "sent", tmp_path / "received"
-    sent.write_bytes(sharing.content(256 * MIB))
+    sent.write_bytes(protocols.content(256 * MIB))
     # The server lets nobody open a file in its first moments: it waits for clients of before.
     wait_for("the first file", lambda: not outside("nfs-cp", str(sent), url(appliance, "/tank/photos/holiday.raw")).returncode, timeout=240)  # fmt: skip
     assert "holiday.raw" in outside("nfs-ls", url(appliance, "/tank/photos")).stdout
     done = outside("nfs-cp", url(appliance, "/tank/photos/holiday.raw"), str(received))
     assert done.returncode == 0, done.stdout + done.stderr
-    assert sharing.digest(received.read_bytes()) == sharing.digest(sent.read_bytes())
-    assert appliance.run("sha256sum", "/tank/photos/holiday.raw", timeout=300).split()[0] == sharing.digest(sent.read_bytes())  # fmt: skip
+    assert protocols.digest(received.read_bytes()) == protocols.digest(sent.read_bytes())
+    assert appliance.run("sha256sum", "/tank/photos/holiday.raw", timeout=300).split()[0] == protocols.digest(sent.read_bytes())  # fmt: skip
 
 
 @pytest.mark.parametrize("version", ["3", "4.2"])
@@ -93,7 +91,7 @@ def test_why_finds_a_stopped_server_and_mends_it(appliance, visitor, photos):
     appliance.run("systemctl", "stop", "nfs-server")
     visitor.send(f"/shares/{photos}/nfs/look/", {**visitor.get(f"/shares/{photos}/nfs/why/").hidden(), "person": ""})
     visitor.wait_until(f"/shares/{photos}/nfs/why/", "The NFS server does not run", "Serve it again", timeout=120)
-    said = sharing.serve(visitor, photos, "nfs")
+    said = protocols.serve(visitor, photos, "nfs")
     assert said.startswith("Done"), said
     assert "/tank/photos" in appliance.run("exportfs", "-s")
     visitor.send(f"/shares/{photos}/nfs/look/", {**visitor.get(f"/shares/{photos}/nfs/why/").hidden(), "person": ""})
@@ -105,7 +103,7 @@ def test_why_finds_an_unmounted_folder_and_mends_it(appliance, visitor, photos):
     visitor.wait_until(f"/folders/{photos}/", "not mounted", timeout=120)
     visitor.send(f"/shares/{photos}/nfs/look/", {**visitor.get(f"/shares/{photos}/nfs/why/").hidden(), "person": ""})
     visitor.wait_until(f"/shares/{photos}/nfs/why/", "The folder is not mounted", timeout=120)
-    said = sharing.serve(visitor, photos, "nfs")
+    said = protocols.serve(visitor, photos, "nfs")
     assert said.startswith("Done"), said
     assert appliance.run("zfs", "get", "-H", "-o", "value", "mounted", "tank/photos").strip() == "yes"
 
