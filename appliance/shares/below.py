@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from dataclasses import replace
 
 from appliance import command
-from appliance.errors import Failed
+from appliance.errors import Failed, LarderError
 from appliance.facts import Dataset, Facts, Share
 from appliance.operation import Step, Work
 from appliance.shares import agreed, leaving, serving
@@ -92,8 +93,9 @@ def let_go(argv: list[str], name: str, folders: Iterable[str]) -> None:
     except command.CommandFailed as failed:
         if not any(word in failed.said for word in BUSY):
             raise
-        # What was ended before is served again, since the folder stays where it is.
-        leaving.serve(status.read_datasets(), lambda _text: None)
         users = leaving.who_uses(places)
+        # What was ended before is served again, since the folder stays where it is; what is told is who holds it.
+        with suppress(LarderError):
+            leaving.serve(status.read_datasets(), lambda _text: None)
         who = f"Still using it: {'; '.join(users[:5])}." if users else "Another computer or a backup may be using it."
         raise Failed(f"{name} is still in use. {who} Stop that, then try again", failed.said) from failed

@@ -16,7 +16,7 @@ def forget(who: str, heir: str, facts: Facts, work: Work) -> None:
     Shares that nobody here agreed to are left as they came. What cannot be written is told in a note: whoever goes is
     gone all the same.
     """
-    wanted = agreed.read()
+    wanted, changed = agreed.read(), False
     for dataset in facts.datasets:
         setting = setting_of(dataset)
         if (
@@ -29,9 +29,11 @@ def forget(who: str, heir: str, facts: Facts, work: Work) -> None:
         try:
             text = setting.without(who, heir).text()
             command.run(["zfs", "set", f"{PROPERTY}={text}", dataset.name], timeout=60)
+            changed = True
         except LarderError as error:
             work.note(f"{dataset.name} could not be changed and still names {who}: {explain(error)}")
-    serving.again(work)
+    if changed:
+        serving.again(work)
 
 
 def forget_step(who: str, heir: str, facts: Facts) -> Step:

@@ -28,7 +28,9 @@ def published(monkeypatch, folders):
     monkeypatch.setattr(agreed, "FILE", folders / "agreed")
     monkeypatch.setattr(status, "read_datasets", lambda: THREE)
     monkeypatch.setattr("appliance.shares.accounts.read", lambda: (ANNA,))
-    monkeypatch.setattr(serving, "publish", lambda found, _protocols: seen.append([one.name for one in found.datasets]))
+    monkeypatch.setattr(
+        serving, "publish", lambda found, _protocols, **_more: seen.append([one.name for one in found.datasets])
+    )
     return seen
 
 
@@ -83,7 +85,7 @@ def test_a_setting_that_changed_after_it_was_shown_is_another_plan_and_not_serve
 
 
 def test_where_serving_fails_nothing_stays_agreed_to(published, monkeypatch):
-    def fail(_facts, _protocols):
+    def fail(_facts, _protocols, **_more):
         raise Failed("Samba does not answer")
 
     monkeypatch.setattr(serving, "publish", fail)

@@ -13,7 +13,7 @@ from appliance.errors import Failed, Refused
 from appliance.facts import Account, Group
 from appliance.operation import checked_plan
 from appliance.operations import decode_operation
-from appliance.shares import accounts, disconnect
+from appliance.shares import accounts, agreed, disconnect, named, serving
 from appliance.shares.groups import CreateGroup, RemoveGroup, SetMembers
 from appliance.shares.people import CreateAccount, RenameAccount, SetPassword, SwitchAccount
 from appliance.shares.permissions import Said, noted
@@ -193,7 +193,7 @@ def test_a_home_that_cannot_be_made_is_refused_at_its_field(there):
 
 def test_a_share_that_names_the_new_account_already_is_told():
     facts = box(datasets=(shared("tank/photos"),))
-    assert "The share photos already names anna" in checked_plan(CreateAccount(name="anna"), facts).warnings[0]
+    assert "The share of tank/photos already names anna" in checked_plan(CreateAccount(name="anna"), facts).warnings[0]
 
 
 # Removal
@@ -204,6 +204,19 @@ def test_removing_closes_first_and_the_account_goes_last(commands, users):
     run(RemoveAccount(name="anna"), box(accounts=(ANNA, BEN)))
     changing = [argv for argv in commands.ran if argv[0] not in {"pdbedit", "smbstatus"}]
     assert changing == [["smbpasswd", "-d", "anna"], ["smbpasswd", "-x", "anna"], ["userdel", "--", "anna"]]
+
+
+@pytest.mark.parametrize(("heir", "left"), [("", '{"smb":{"name":"photos","read":["ben"]}}'), ("ben", '{"smb":{"name":"photos","write":["ben"]}}')])  # fmt: skip
+def test_who_is_removed_is_named_by_no_share_that_is_served_here(commands, users, monkeypatch, heir, left):
+    setting = {"smb": {"name": "photos", "write": ["anna"], "read": ["ben"]}}
+    mine, foreign = (dataset(name, share=json.dumps(setting), share_source="local") for name in ("tank/a", "tank/b"))
+    monkeypatch.setattr(agreed, "read", lambda: frozenset({mine.guid}))
+    again: list[object] = []
+    monkeypatch.setattr(serving, "again", again.append)
+    work = Working()
+    named.forget("anna", heir, box(datasets=(mine, foreign)), work)
+    assert [argv for argv in commands.ran if argv[0] == "zfs"] == [["zfs", "set", f"larder:share={left}", "tank/a"]]
+    assert again == [work]
 
 
 def test_an_account_that_samba_never_knew_can_be_removed(commands, users):
@@ -242,7 +255,10 @@ def test_files_in_a_locked_folder_cannot_be_given_away():
 
 def test_the_last_one_of_a_share_is_told():
     facts = box(accounts=(ANNA, BEN), datasets=(shared("tank/photos"),))
-    assert "the only one who may use the share photos" in checked_plan(RemoveAccount(name="anna"), facts).warnings[0]
+    assert (
+        "the only one who may use the share of tank/photos"
+        in checked_plan(RemoveAccount(name="anna"), facts).warnings[0]
+    )
 
 
 def test_an_account_removed_behind_its_back_is_said_to_be_gone():

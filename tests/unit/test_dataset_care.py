@@ -271,7 +271,8 @@ def test_its_shares_stop_first_and_are_told(commands, monkeypatch):
     monkeypatch.setattr(leaving, "serve", lambda datasets, _note: left.append([one.name for one in datasets]))
     monkeypatch.setattr("appliance.zfs.status.read_datasets", lambda: ALL)
     found = facts(
-        shares=(Share("smb", "deep", "/tank/photos/deep"), Share("smb", "other", "/tank/photosque")), dataset_details=detail()
+        shares=(Share("smb", "deep", "/tank/photos/deep"), Share("smb", "other", "/tank/photosque")),
+        dataset_details=detail(),
     )
     plan = checked_plan(of(DestroyDataset), found)
     assert plan.facts["Shares"] == "deep"

@@ -114,17 +114,15 @@ def test_netatalks_own_tools_log_in_and_transfer(appliance, shared):
         appliance.shell("systemctl stop afp-tools; rm -rf /tank/photos/LanTest-*")
 
 
-def stream(appliance, credentials: Path, name: str, which: str, target: Path) -> bytes:
-    done = sharing.smb(appliance, "photos", f'get "{name}:{which}" "{target}"', credentials)
-    assert done.returncode == 0, done.stdout + done.stderr
+def stream(client: sharing.Client, name: str, which: str, target: Path) -> bytes:
+    client.done("photos", f'get "{name}:{which}" "{target}"')
     return target.read_bytes()
 
 
 def test_resource_fork_and_finder_info_are_the_same_over_smb_and_afp(appliance, visitor, shared, port, tmp_path):
     setting = {"name": "photos", "write": ["anna", "dora"], "read": ["ben"]}
     protocols.share(appliance, visitor, "tank/photos", smb=setting, afp=setting)
-    credentials = tmp_path / "anna"
-    credentials.write_text(f"username = anna\npassword = {PASSWORD}\n")
+    over_smb = sharing.Client(appliance, tmp_path, "anna", PASSWORD)
     fork = protocols.content(300_000)
 
     with afp.Client("127.0.0.1", port) as client:
@@ -135,8 +133,8 @@ def test_resource_fork_and_finder_info_are_the_same_over_smb_and_afp(appliance, 
         client.write(volume, "from-mac", fork, afp.RESOURCE)
         client.set_finder_info(volume, "from-mac", FINDER)
 
-    assert stream(appliance, credentials, "from-mac", "AFP_Resource", tmp_path / "fork") == fork
-    info = stream(appliance, credentials, "from-mac", "AFP_AfpInfo", tmp_path / "info")
+    assert stream(over_smb, "from-mac", "AFP_Resource", tmp_path / "fork") == fork
+    info = stream(over_smb, "from-mac", "AFP_AfpInfo", tmp_path / "info")
     assert info[16:48] == FINDER
 
     (tmp_path / "plain").write_bytes(b"written over SMB")
@@ -146,8 +144,7 @@ def test_resource_fork_and_finder_info_are_the_same_over_smb_and_afp(appliance, 
         f'put "{tmp_path}/fork" "from-pc:AFP_Resource"',
         f'put "{tmp_path}/new-info" "from-pc:AFP_AfpInfo"',
     ):
-        done = sharing.smb(appliance, "photos", command, credentials)
-        assert done.returncode == 0, done.stdout + done.stderr
+        over_smb.done("photos", command)
     with afp.Client("127.0.0.1", port) as client:
         client.log_in("anna", PASSWORD)
         volume = client.open("photos")
