@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from appliance.facts import Group
 from tests.unit.made import dataset
 from tests.web import rows
 from tests.web.reading import text_of
@@ -17,7 +18,14 @@ HERE = f"/shares/{PHOTOS.guid}"
 
 @pytest.fixture
 def box_with_people(calm) -> None:
-    rows.put(pools=[], datasets=[dataset("tank"), PHOTOS], accounts=["anna", "ben"], disks=[], shares=[])
+    rows.put(
+        pools=[],
+        datasets=[dataset("tank"), PHOTOS],
+        accounts=["anna", "ben"],
+        groups=[Group("family", 20000, ("anna",))],
+        disks=[],
+        shares=[],
+    )
 
 
 def made() -> dict[str, object]:
