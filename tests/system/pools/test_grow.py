@@ -90,7 +90,6 @@ def test_no_group_leaves_a_pool_with_a_raidz(appliance, visitor, tank):
     assert "has a raidz" in refused.words
 
 
-# Open: not run in an appliance yet.
 @pytest.mark.soak
 def test_a_mirror_is_emptied_and_leaves(appliance, visitor):
     appliance.run("zpool", "destroy", "tank", check=False)
