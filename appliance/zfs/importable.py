@@ -17,8 +17,8 @@ from typing import Any
 
 from appliance import command, locks
 from appliance.disks.inventory import nodes
+from appliance.dormant import Importable, Part, Rewind
 from appliance.errors import Cancelled, Failed
-from appliance.facts import Importable, Part, Rewind
 
 BY_ID = "/dev/disk/by-id"
 SPL_HOSTID = Path("/sys/module/spl/parameters/spl_hostid")

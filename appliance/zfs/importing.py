@@ -8,8 +8,9 @@ from dataclasses import replace
 import msgspec
 
 from appliance import command, names
+from appliance.dormant import Importable
 from appliance.errors import Failed, Reason, Refused
-from appliance.facts import Facts, Importable, Pool
+from appliance.facts import Facts, Pool
 from appliance.operation import Loss, Operation, Plan, Step, Work
 from appliance.shares import agreed
 from appliance.zfs import importable, mounting, status

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from appliance import command, locks
+from appliance.dormant import Part
 from appliance.errors import Failed
-from appliance.facts import Part
 from appliance.zfs import importable
 from tests.unit import importing as texts
 from tests.unit.importing import GUID, found

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from appliance import command
+from appliance.dormant import Importable
 from appliance.errors import Failed, Refused
-from appliance.facts import Facts, Importable
+from appliance.facts import Facts
 from appliance.operation import as_json, checked_plan
 from appliance.operations import decode_operation
 from appliance.shares import agreed

@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from appliance.disks.inventory import disks_from
-from appliance.facts import Account, Dataset, Disk, Group, Importable, Pool, PoolDetail, Share, Use, Vdev
+from appliance.dormant import Importable
+from appliance.facts import Account, Dataset, Disk, Group, Pool, PoolDetail, Share, Use, Vdev
 from appliance.operation import Operation, as_json, checked_plan
 from appliance.zfs import status, tree
 from tests.unit.made import dataset, disk, recorded, recorded_pool

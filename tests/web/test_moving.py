@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from appliance import client
+from appliance.dormant import Importable
 from appliance.errors import Failed
-from appliance.facts import Checkpoint, Importable, PoolDetail, Share, Use
+from appliance.facts import Checkpoint, PoolDetail, Share, Use
 from appliance.zfs import details
 from tests.unit.importing import GUID, REWIND, SEARCH, found
 from tests.unit.made import dataset, disk, recorded_pool, shared

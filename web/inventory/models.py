@@ -11,6 +11,7 @@ import msgspec
 from django.db import models
 
 from appliance import facts
+from appliance.dormant import Importable
 from appliance.shares import why
 from appliance.zfs import activities
 
@@ -97,7 +98,7 @@ class CachingRow(Row):
 class ImportableRow(Row):
     """A pool that could be brought in, as of the last look. ``key`` is its guid."""
 
-    kind = facts.Importable
+    kind = Importable
 
 
 class DetailRow(Row):
