@@ -186,10 +186,10 @@ def answer(line: bytes, send: Callable[[dict[str, Any]], None], facts: Callable[
             case Locate(disk):
                 with locate.lit(disk) as way:
                     send({"facts": {"way": way, "seconds": locate.SECONDS}})
-                    if way == "blink":
-                        locate.blink(disk)
-                    else:
+                    if way == "light":
                         time.sleep(locate.SECONDS)
+                    else:
+                        locate.blink(disk)
             case ReadSmart(disks):
                 send({"facts": {path: smart_of(path) for path in disks}})
             case LookForPools():
