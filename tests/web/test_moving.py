@@ -176,7 +176,7 @@ def test_a_pool_that_is_not_listed_has_no_page(web, calm):
 
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
 def test_whatever_the_labels_say_is_text(web, calm, text):
-    from appliance.facts import Part, Rewind
+    from appliance.dormant import Part, Rewind
 
     hostile = found(
         name=text,
