@@ -9,6 +9,7 @@ from appliance.errors import Refused
 from appliance.operation import Operation
 from appliance.shares.accepting import AcceptShares
 from appliance.shares.again import LetIn, ServeAgain
+from appliance.shares.deciding import AdoptDrift, OverwriteDrift
 from appliance.shares.groups import CreateGroup, RemoveGroup, SetMembers
 from appliance.shares.people import CreateAccount, RenameAccount, SetPassword, SwitchAccount
 from appliance.shares.permissions import SetAccess
@@ -59,7 +60,7 @@ Folders = (
     | MountDataset | UnmountDataset | DestroyDataset | UnlockDataset | UnlockAll | LockDataset | ChangeKey | KeepKey
     | ForgetKey | CreateVolume | GrowVolume
 )  # fmt: skip
-Shares = SetShare | AcceptShares | ServeAgain | LetIn
+Shares = SetShare | AcceptShares | ServeAgain | LetIn | AdoptDrift | OverwriteDrift
 Registered = CreatePool | Folders | People | Shares | Life | Moving | Topology
 
 

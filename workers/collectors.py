@@ -33,7 +33,7 @@ from web.inventory.models import (
     ShareRow,
     Source,
 )
-from workers import activities, reports
+from workers import activities, edits, reports
 from workers.celery import app
 from workers.turns import Turns
 
@@ -129,6 +129,7 @@ def read_all() -> None:
     source("shares", lambda: store.replace(ShareRow, serving.configured(), lambda share: share.key))
     source("accounts", lambda: store.replace(AccountRow, accounts.read(), lambda account: account.name))
     source("groups", lambda: store.replace(GroupRow, accounts.read_groups(), lambda group: group.name))
+    source("edits", edits.keep)
     source("addresses", addresses)
     if not stale:
         # Last: an agent that is slow to name damaged files keeps no facts waiting.

@@ -87,6 +87,8 @@ ROUTES = [
     Route("why", f"/shares/{PHOTOS}/nfs/why/", READ),
     Route("look_at_share", f"/shares/{PHOTOS}/nfs/look/", CHANGE),
     Route("mend_share", f"/shares/{PHOTOS}/nfs/mend/serve/", BOTH),
+    Route("edits", "/shares/by-hand/", READ),
+    Route("decide_edit", "/shares/by-hand/smb/overwrite/", READ),
     Route("people", "/people/", READ),
     Route("create_person", "/people/new/", BOTH),
     Route("person_password", "/people/anna/password/", READ),

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from django.urls import path
 
-from web.shares import protocols, reach
+from web.shares import by_hand, protocols, reach
 
 urlpatterns = [
+    path("by-hand/", by_hand.edits, name="edits"),
+    path("by-hand/<str:key>/<str:what>/", by_hand.decide, name="decide_edit"),
     path("<str:key>/nfs/", protocols.over_nfs, name="share_nfs"),
     path("<str:key>/afp/", protocols.over_afp, name="share_afp"),
     path("<str:key>/<str:protocol>/ways/", reach.ways, name="ways"),
