@@ -15,7 +15,7 @@ from appliance.errors import Bug, LarderError, Reason, Refused
 from appliance.facts import Dataset, Facts
 from appliance.operation import Operation, Plan, Step, Work
 from appliance.shares import adopting, agreed, discovery, drift, serving
-from appliance.shares.owned_file import OwnedFile
+from appliance.shares.owned_file import OwnedFile, fingerprint
 from appliance.shares.setting import PROPERTY, PROTOCOLS, setting_of
 from appliance.shares.share import SetShare
 from appliance.zfs import status
@@ -60,14 +60,16 @@ class Decision(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True)
     def keep(self, work: Work) -> None:
         """A durable copy beside the file, of just what was looked at. Raises Refused where that is gone."""
         path, copy = self.owned.path, drift.copy_of(self.owned, self.seen)
-        if self.owned.fingerprint() != self.seen:
+        self.refuse_another()
+        content, mode = path.read_bytes(), path.stat().st_mode & 0o777
+        if fingerprint(content) != self.seen:
             raise Refused(CHANGED_SINCE)
         beside = copy.with_name(f".{copy.name}.new")
         beside.unlink(missing_ok=True)
         handle = os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         with os.fdopen(handle, "wb") as new:
-            new.write(path.read_bytes())
-            os.fchmod(new.fileno(), path.stat().st_mode & 0o777)
+            new.write(content)
+            os.fchmod(new.fileno(), mode)
             new.flush()
             os.fsync(new.fileno())
         beside.replace(copy)

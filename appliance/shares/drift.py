@@ -14,7 +14,7 @@ from pathlib import Path
 
 from appliance.facts import Facts
 from appliance.shares import adopting, discovery, serving
-from appliance.shares.owned_file import MARK, OwnedFile
+from appliance.shares.owned_file import MARK, OwnedFile, fingerprint
 from appliance.shares.share import SetShare
 from appliance.zfs import status
 
@@ -133,7 +133,7 @@ def edit_of(found: OnDisk, facts: Facts) -> Edit:
     return Edit(
         found.key,
         found.path,
-        owned.fingerprint(),
+        fingerprint(there),
         tuple(shown(line[:LONGEST_LINE]) for line in lines[:MOST_LINES]),
         max(len(lines) - MOST_LINES, 0),
         () if against else changes,

@@ -65,7 +65,7 @@ class OwnedFile:
     def fingerprint(self) -> str:
         """What tells this very content from any other, hand edit or not; empty where there is no file."""
         try:
-            return hashlib.sha256(self.path.read_bytes()).hexdigest()
+            return fingerprint(self.path.read_bytes())
         except FileNotFoundError:
             return ""
 
@@ -106,6 +106,10 @@ class OwnedFile:
             os.fsync(folder)
         finally:
             os.close(folder)
+
+
+def fingerprint(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 def digest(body: str) -> str:

@@ -13,7 +13,7 @@ from typing import Protocol as Interface
 from appliance.errors import Failed, LarderError, Reason, explain
 from appliance.facts import Dataset, Facts, Share
 from appliance.operation import Work
-from appliance.shares import accounts, afp, agreed, discovery, nfs, smb
+from appliance.shares import accounts, afp, agreed, discovery, nfs, policy, smb
 from appliance.shares.owned_file import OwnedFile
 from appliance.shares.setting import PROTOCOLS, Part, Protocol
 from appliance.zfs import status
@@ -77,7 +77,12 @@ def agreed_facts() -> Facts:
     """What files are rendered from: the accounts, and of the datasets those that somebody here agreed to share. One that
     inherits its setting goes with the dataset that has it. Raises Failed."""
     return only_agreed(
-        Facts(datasets=status.read_datasets(), accounts=accounts.read(), groups=accounts.read_groups()),
+        Facts(
+            datasets=status.read_datasets(),
+            accounts=accounts.read(),
+            groups=accounts.read_groups(),
+            smb_policy=policy.read(),
+        ),
         agreed.read(),
     )
 

@@ -38,6 +38,8 @@ AFTER: dict[str, tuple[str, str]] = {
     "SetMembers": PEOPLE,
     "RemoveGroup": PEOPLE,
     "SetAccess": FOLDERS,
+    "EndConnection": ("connected", "See who is connected"),
+    "SetSmbPolicy": ("protection", "See how SMB is protected"),
     "AdoptDrift": EDITS,
     "OverwriteDrift": EDITS,
     "WipeDisk": ("disks", "See the disks"),
