@@ -21,7 +21,11 @@ def read() -> bool:
     return store.replace(ConnectionRow, msgspec.convert(answer, list[Connection]), lambda one: one.key) or first
 
 
-reading = Turns(lambda: source(SOURCE, read))
+def look() -> None:
+    source(SOURCE, read)
+
+
+reading = Turns(look)
 
 
 @app.task(name="workers.read_connections")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from appliance.errors import Failed, Refused
-from appliance.facts import Facts
+from appliance.facts import Facts, Share
 from appliance.operation import checked_plan
 from appliance.shares import afp, connections, ending_connection
 from appliance.shares.connections import Connection
@@ -96,7 +96,7 @@ def test_a_client_of_netatalk_is_told_by_its_process(tmp_path, monkeypatch):
     (process / "status").write_text("Name:\tafpd\nUid:\t1001\t1001\t1001\t1001\n")
     (process / "cwd").symlink_to("/tank/photos")
     (process / "fd" / "5").symlink_to("/tank/photos/a.raw")
-    monkeypatch.setattr(afp.AfpServing, "configured", lambda _self: (afp.Share("afp", "photos", "/tank/photos"),))
+    monkeypatch.setattr(afp.AfpServing, "configured", lambda _self: (Share("afp", "photos", "/tank/photos"),))
     said = 'ESTAB 0 0 192.168.1.10:548 192.168.1.20:51000 users:(("afpd",pid=811,fd=5),("afpd",pid=700,fd=5))\n'
     (one,) = connections.afp_connections(said, {1001: "anna"}, tmp_path)
     assert one == Connection("afp", "811", "anna", "192.168.1.20", ("photos",), ("/tank/photos/a.raw",))

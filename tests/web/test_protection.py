@@ -43,7 +43,7 @@ def test_a_choice_is_reviewed_before_it_is_made(web, one):
     [
         ({"signing": "asked", "encryption": "required"}, "can be reached without a password"),
         ({"signing": "never", "encryption": "asked"}, "never is not one of the available choices"),
-        ({"signing": "asked"}, "required"),
+        ({"signing": "asked"}, "Choose who has to encrypt."),
     ],
 )
 def test_what_does_not_work_is_said_at_the_field(web, one, answers, words):

@@ -21,6 +21,7 @@ class ProtectionForm(forms.Form):
     encryption = forms.ChoiceField(
         label="Encryption: nobody in the network can read along",
         widget=forms.RadioSelect,
+        error_messages={"required": "Choose who has to encrypt."},
         choices=[
             ("asked", "Where a folder or the other computer asks for it. As usual at home."),
             ("desired", "For every computer that can. Slower on a small box; nobody is turned away."),
@@ -30,6 +31,7 @@ class ProtectionForm(forms.Form):
     signing = forms.ChoiceField(
         label="Signing: nobody in the network can change what is on its way",
         widget=forms.RadioSelect,
+        error_messages={"required": "Choose who has to sign."},
         choices=[
             ("asked", "Where the other computer asks for it. Windows 11 and newer Macs do."),
             ("required", "For everybody with a password. Some old scanners and players can no longer connect."),

@@ -40,6 +40,14 @@ def link(machine, disk: str) -> str:
     return f"/dev/disk/by-id/{wait_for(f'{disk} to be there', look, timeout=60)}"
 
 
+def unplug(machine, disk: str) -> None:
+    """Take a disk out live. Its image is closed, and so whole, once its drive is gone; QEMU takes that along where it can."""
+    machine.qmp("device_del", id=disk)
+    wait_for(f"{disk} to be out", lambda: f"drive-{disk}" not in machine.monitor("info qtree"), timeout=60)
+    machine.monitor(f"drive_del drive-{disk}")
+    wait_for(f"{disk} to be closed", lambda: f"drive-{disk}" not in machine.monitor("info block"), timeout=60)
+
+
 @pytest.fixture(scope="module")
 def moved(visitor, appliance, fresh):
     """Made, shared and filled on one box by its pages; its disks are then in the other."""
@@ -59,15 +67,7 @@ def moved(visitor, appliance, fresh):
     guid = moving.guid_of(appliance, "tank")
     moving.done(visitor, moving.end_review(visitor, guid, "export"))
     for disk in DISKS:
-        appliance.qmp("device_del", id=disk)
-        wait_for(
-            f"{disk} to be out", lambda disk=disk: f"drive-{disk}" not in appliance.monitor("info qtree"), timeout=60
-        )
-        # The image is closed, and so whole, once its drive is gone; QEMU takes it along with the device where it can.
-        appliance.monitor(f"drive_del drive-{disk}")
-        wait_for(
-            f"{disk} to be closed", lambda disk=disk: f"drive-{disk}" not in appliance.monitor("info block"), timeout=60
-        )
+        unplug(appliance, disk)
         shutil.copy(appliance.folder / f"{disk}.qcow2", fresh.folder / f"{disk}.qcow2")
         fresh.insert(disk, 4 * GIB, serial=serial(disk))
         link(fresh, disk)
