@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Literal
 
 from appliance.dormant import Importable
 
@@ -369,6 +370,14 @@ class Group:
 
 
 @dataclass(frozen=True)
+class SmbPolicy:
+    """How connections over SMB are protected, for all folders: where the client asks, where it can, or always."""
+
+    signing: Literal["asked", "required"] = "asked"
+    encryption: Literal["asked", "desired", "required"] = "asked"
+
+
+@dataclass(frozen=True)
 class Facts:
     """Everything that an operation may look at to check and plan."""
 
@@ -384,6 +393,7 @@ class Facts:
     sessions: tuple[Session, ...] = ()
     properties: tuple[PoolProperties, ...] = ()
     dataset_details: tuple[DatasetDetail, ...] = ()
+    smb_policy: SmbPolicy = SmbPolicy()
 
     def pool(self, name: str) -> Pool | None:
         return next((pool for pool in self.pools if pool.name == name), None)

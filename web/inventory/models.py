@@ -12,7 +12,7 @@ from django.db import models
 
 from appliance import facts
 from appliance.dormant import Importable
-from appliance.shares import why
+from appliance.shares import connections, drift, why
 from appliance.zfs import activities
 
 
@@ -123,6 +123,24 @@ class SeenRow(Row):
     """What was found of a share when somebody asked why it cannot be seen. ``key``: dataset's guid, protocol, person."""
 
     kind = why.Seen
+
+
+class PolicyRow(Row):
+    """One row, ``key`` is "smb": how SMB is protected."""
+
+    kind = facts.SmbPolicy
+
+
+class ConnectionRow(Row):
+    """A client that was connected at the last look. ``key`` is protocol and number."""
+
+    kind = connections.Connection
+
+
+class EditRow(Row):
+    """A file of Larder's that was changed by hand, or of which earlier versions are kept. ``key`` names the file."""
+
+    kind = drift.Edit
 
 
 class Source(models.Model):

@@ -11,7 +11,7 @@ from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
-from appliance.facts import Facts
+from appliance.facts import Facts, SmbPolicy
 from web.inventory.models import (
     AccountRow,
     DatasetDetailRow,
@@ -20,6 +20,7 @@ from web.inventory.models import (
     DiskRow,
     GroupRow,
     ImportableRow,
+    PolicyRow,
     PoolRow,
     PropertiesRow,
     Row,
@@ -108,4 +109,5 @@ def facts() -> Facts:
         sessions=tuple(row.fact for row in SessionRow.objects.order_by("key")),
         properties=tuple(row.fact for row in PropertiesRow.objects.order_by("name")),
         dataset_details=tuple(row.fact for row in DatasetDetailRow.objects.all()),
+        smb_policy=next((row.fact for row in PolicyRow.objects.all()), SmbPolicy()),
     )

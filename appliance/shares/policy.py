@@ -1,0 +1,38 @@
+"""Signing and encryption of SMB for the whole server: a small file beside Samba's, which anybody may read. Pages show it, and
+every rendering of Samba's settings takes it in.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+
+from appliance.facts import SmbPolicy
+
+FILE = Path("/etc/samba/larder-policy.json")
+
+
+def read() -> SmbPolicy:
+    """The choice; the usual one where nobody has chosen, or the file holds none."""
+    try:
+        return msgspec.json.decode(FILE.read_bytes(), type=SmbPolicy)
+    except (OSError, msgspec.MsgspecError, RecursionError):
+        return SmbPolicy()
+
+
+def keep(policy: SmbPolicy) -> None:
+    """Write the choice, durably."""
+    beside = FILE.with_name(f".{FILE.name}.new")
+    with beside.open("wb") as new:
+        new.write(msgspec.json.encode(policy) + b"\n")
+        new.flush()
+        os.fsync(new.fileno())
+    beside.chmod(0o644)
+    beside.replace(FILE)
+    folder = os.open(FILE.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
