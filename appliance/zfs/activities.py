@@ -58,7 +58,7 @@ def phrase(work: LongWork, *, left: int | None, standing: int) -> str:
     if work.state == "paused":
         return "paused"
     if work.state == "waiting":
-        return "waiting until the rebuilding is done"
+        return "waiting until every disk of the group is back and rebuilt"
     if standing >= STANDING:
         return f"no progress for {duration(standing)}"
     if left is None:
