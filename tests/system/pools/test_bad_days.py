@@ -138,7 +138,7 @@ def test_a_pool_that_stopped_says_what_to_do_and_starts_again(appliance, visitor
     assert status(appliance, "pond")["state"] == "ONLINE"
 
 
-# Open: not run in an appliance yet.
+# Two and a half minutes.
 @pytest.mark.soak
 def test_a_full_pool_says_so_refuses_with_a_sentence_and_has_room_again_after_a_disk_is_added(appliance, visitor):
     for name in ("drop", "more"):
