@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from deploy.image.machine import wait_for
-from tests.system import moving
+from tests.system import moving, shapes
 from tests.system.care import PARAMETERS, reported
 from tests.system.shapes import LONG, chosen, done, guid_of, names, page_of, status
 from tests.visitor import blank, disk_paths
@@ -54,6 +54,11 @@ def test_a_disk_that_vanishes_from_a_mirror_that_is_emptied_stops_nothing(applia
     assert reported(appliance, visitor, "pair", "remove", 1)["outcome"] == "finished"
     assert appliance.disks[2].serial not in names(appliance, "pair")
     appliance.run("sha256sum", "-c", "/root/sum")
+    # ZFS still counts the disk that was away when its group left, until it looks at all disks again.
+    if status(appliance, "pair")["state"] != "ONLINE":
+        visitor.wait_until(page, "pair works, and nothing is missing.", timeout=LONG)
+        shapes.press(visitor, visitor.get(page), f"{page}scrub/", act="start")
+    visitor.wait_until(page, "pair works. It survives one more failed disk.", timeout=LONG)
     assert status(appliance, "pair")["state"] == "ONLINE"
     appliance.put_back(4)
     visitor.wait_until("/disks/", appliance.disks[3].serial, timeout=LONG)
@@ -67,7 +72,7 @@ def test_a_disk_that_vanishes_while_it_is_erased_is_told_as_gone(appliance, visi
     found = re.search(r'class="to-type">([^<]*)<', review.text)
     assert found, review.words
     job = visitor.confirm(review, typed=found[1])
-    visitor.wait_until(f"/jobs/{job}/", "written", timeout=LONG)
+    visitor.wait_until(f"/jobs/{job}/", "TB written, estimating the time left", timeout=LONG)
     appliance.pull(6)
     said = visitor.ended(job, timeout=LONG)
     assert "it was taken out, or its cable or its power failed" in said, said
