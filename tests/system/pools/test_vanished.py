@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from deploy.image.machine import wait_for
 from tests.system import moving, shapes
 from tests.system.care import PARAMETERS, reported
@@ -13,6 +15,8 @@ from tests.visitor import blank, disk_paths
 MIB = 2**20
 
 
+# Two minutes.
+@pytest.mark.soak
 def test_a_disk_that_vanishes_while_a_raidz_grows_holds_it_up_until_it_is_back(appliance, visitor):
     *three, fourth = disk_paths(appliance, 1, 2, 3, 4)
     appliance.run("zpool", "create", "-O", "compression=off", "-o", "ashift=12", "tank", "raidz1", *three)
@@ -38,6 +42,8 @@ def test_a_disk_that_vanishes_while_a_raidz_grows_holds_it_up_until_it_is_back(a
     blank(appliance, *three, fourth)
 
 
+# Two minutes.
+@pytest.mark.soak
 def test_a_disk_that_vanishes_from_a_mirror_that_is_emptied_stops_nothing(appliance, visitor):
     paths = disk_paths(appliance, 1, 2, 3, 4)
     appliance.run("zpool", "create", "-f", "-o", "ashift=12", "pair", "mirror", *paths[:2], "mirror", *paths[2:])
