@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from deploy.image.machine import wait_for
 from tests.system import moving, shapes
 from tests.system.shapes import LONG, by_id, chosen, done, guid_of, page_of, status
 from tests.visitor import Visitor, disk_paths
@@ -115,6 +116,8 @@ def test_a_new_disk_that_vanishes_while_it_is_being_rebuilt_loses_nothing_and_th
     appliance.run("sha256sum", "-c", "/root/sum")
     assert status(appliance, "tank")["state"] == "ONLINE"
     appliance.put_back(new)
+    wait_for("the disk", lambda: appliance.device_of(appliance.disks[new - 1].serial), timeout=60)
+    appliance.run("udevadm", "settle")
 
 
 # About three minutes.
