@@ -135,7 +135,8 @@ class Pool:
 
     @property
     def rebuilding(self) -> bool:
-        return self.scan is not None and self.scan.kind == "resilver" and self.scan.state == "scanning"
+        scanning = self.scan is not None and self.scan.kind == "resilver" and self.scan.state == "scanning"
+        return scanning or any(work.kind == "resilver" and work.under_way for work in self.work)
 
     def whole(self, child: Vdev) -> bool:
         """Whether a member of a group holds all its data: a disk that is still being rebuilt does not."""

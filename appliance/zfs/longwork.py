@@ -65,7 +65,12 @@ def can_trim(raw: Mapping[str, Any]) -> bool:
 
 def of_pool(raw: Mapping[str, Any]) -> tuple[LongWork, ...]:
     """All of it, under way or ended, as one pool's part of the JSON tells."""
-    found = [scan(raw.get("scan_stats")), expansion(raw.get("raidz_expand_stats")), removal(raw.get("removal_stats"))]
+    found = [
+        scan(raw.get("scan_stats")),
+        *rebuilds(raw.get("scan_stats")),
+        expansion(raw.get("raidz_expand_stats")),
+        removal(raw.get("removal_stats")),
+    ]
     found += [on_disks(kind, raw) for kind in PER_DISK]
     return tuple(work for work in found if work)
 
@@ -89,6 +94,24 @@ def scan(raw: Mapping[str, Any] | None) -> LongWork | None:
         errors=amount(raw.get("errors")),
         repaired=amount(raw.get("processed")),
     )
+
+
+def rebuilds(raw: Mapping[str, Any] | None) -> Iterator[LongWork]:
+    """Sequential rebuilds of mirrors (``zpool replace -s``, ``attach -s``), which only somebody at the shell begins."""
+    for name, one in ((raw or {}).get("rebuild_stats") or {}).items():
+        if state := state_of(one.get("state")):
+            yield LongWork(
+                "resilver",
+                state,
+                moment(one.get("start_time")),
+                moment(one.get("end_time")) if state in {"finished", "stopped"} else None,
+                done=amount(one.get("issued")),
+                total=amount(one.get("to_scan")),
+                looked=amount(one.get("scanned")),
+                errors=amount(one.get("errors")),
+                repaired=amount(one.get("rebuilt")),
+                subject=str(name),
+            )
 
 
 def expansion(raw: Mapping[str, Any] | None) -> LongWork | None:

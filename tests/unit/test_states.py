@@ -202,3 +202,13 @@ def test_a_stopped_pool_whose_datasets_cannot_be_listed_can_still_be_started(mon
     assert reading.datasets([replace(shapes.single(), state="SUSPENDED")]) == ()
     with pytest.raises(Failed):
         reading.datasets([shapes.single()])
+
+
+def test_a_disk_that_was_away_when_its_group_left_is_not_told_as_missing():
+    """As seen with 2.3.9: the pool is called DEGRADED although all that is left of it works."""
+    left = replace(recorded_pool("zpool-status-remove-done-2.3.9.json"), state="DEGRADED")
+    found = verdict.of_pool(left, lambda vdev: vdev.name)
+    assert found.headline == f"{left.name} works, and nothing is missing."
+    assert "Check the pool once" in found.advice
+    weak = replace(left, vdevs=(replace(left.vdevs[0], state="DEGRADED"),))
+    assert "survives" in verdict.of_pool(weak, lambda vdev: vdev.name).headline
