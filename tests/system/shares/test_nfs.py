@@ -34,6 +34,8 @@ def outside(*argv: str, timeout: float = 300) -> subprocess.CompletedProcess[str
     return subprocess.run(argv, capture_output=True, text=True, timeout=timeout, check=False)
 
 
+# Open: small files went; of a MiB at once the server took nothing (its limit was 512 KiB). With 1 MiB it has not been run.
+@pytest.mark.soak
 def test_a_file_goes_there_and_back_from_outside(appliance, photos, tmp_path: Path):
     sent, received = tmp_path / "sent", tmp_path / "received"
     sent.write_bytes(protocols.content(256 * MIB))
