@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
 from appliance import command
 from appliance.errors import Failed
+from appliance.facts import LongWork
 from appliance.operation import checked_plan
 from appliance.zfs import sectors, status, verdict
 from appliance.zfs.states import ClearErrors, OfflineDisk, OnlineDisk, meaning
@@ -212,3 +214,14 @@ def test_a_disk_that_was_away_when_its_group_left_is_not_told_as_missing():
     assert "Check the pool once" in found.advice
     weak = replace(left, vdevs=(replace(left.vdevs[0], state="DEGRADED"),))
     assert "survives" in verdict.of_pool(weak, lambda vdev: vdev.name).headline
+
+
+def test_growing_that_stands_still_with_all_disks_back_is_let_go_on():
+    stands = (LongWork("expand", "waiting", datetime(2026, 11, 21, tzinfo=UTC), None, 99, 100),)
+    back = shapes.facts(replace(shapes.raidz2(), work=stands))
+    plan = checked_plan(clear(), back)
+    assert plan.steps[0].shown == "zpool clear -- tank"
+    assert "goes on growing" in plan.summary
+    assert not clear().happened("clear", back)
+    away = shapes.facts(replace(shapes.raidz2("ONLINE", "REMOVED", "ONLINE", "ONLINE"), work=stands))
+    assert "nothing to clear" in reasons(clear(), away)

@@ -197,6 +197,8 @@ def advice(pool: Pool, box: Box) -> list[Advice]:
     for place in tree.places(pool):
         if place.leaf and place.role in REPLACEABLE and str(place.vdev.guid) not in open_cases:
             found += for_device(pool, place, facts, name)
+    if states.growing_waits(pool):
+        found.append(Advice("attention", f"Growing {pool.name} waits, although all its disks are back.", "It stopped when a disk did not answer. Nothing is lost; let it go on.", act(pool, pool.guid, "clear"), "Go on growing"))  # fmt: skip
     for group in data_groups(pool):
         if more := gain(group):
             found.append(Advice("healthy", f"The disks of {tree.group_label(group)} have become larger.", f"{size_text(more)} of them lie unused, before parity.", act(pool, group.guid, "grow"), "Use them whole"))  # fmt: skip
