@@ -10,6 +10,9 @@ from deploy.image.machine import wait_for
 from tests.system import moving, protocols, sharing
 from tests.system.sharing import Client
 
+# Open: not yet seen to pass in an appliance, so none of it stands in the normal run.
+pytestmark = pytest.mark.soak
+
 MIB = 2**20
 LIMIT = 10**9
 
