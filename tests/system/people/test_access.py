@@ -10,9 +10,6 @@ from deploy.image.machine import wait_for
 from tests.system.persons import done, make
 from tests.visitor import disk_paths
 
-# Open: not yet seen to pass in an appliance, so none of it stands in the normal run.
-pytestmark = pytest.mark.soak
-
 PASSWORD = "words of a person"
 
 
