@@ -5,12 +5,11 @@ Both name the very content that the person looked at by its fingerprint, so an e
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 import msgspec
 
-from appliance import command
+from appliance import command, durable
 from appliance.errors import Bug, LarderError, Reason, Refused
 from appliance.facts import Dataset, Facts
 from appliance.operation import Operation, Plan, Step, Work
@@ -64,16 +63,7 @@ class Decision(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True)
         content, mode = path.read_bytes(), path.stat().st_mode & 0o777
         if fingerprint(content) != self.seen:
             raise Refused(CHANGED_SINCE)
-        beside = copy.with_name(f".{copy.name}.new")
-        beside.unlink(missing_ok=True)
-        handle = os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        with os.fdopen(handle, "wb") as new:
-            new.write(content)
-            os.fchmod(new.fileno(), mode)
-            new.flush()
-            os.fsync(new.fileno())
-        beside.replace(copy)
-        self.owned.sync_folder()
+        durable.write(copy, content, mode=mode)
         work.note(f"Your version is kept as {copy}")
 
     def kept(self) -> bool:
@@ -133,7 +123,7 @@ class OverwriteDrift(Decision, frozen=True, kw_only=True, forbid_unknown_fields=
         body = discovery.files(facts.datasets).get(self.file)
         if body is None:
             self.owned.path.unlink()
-            self.owned.sync_folder()
+            durable.sync_folder(self.owned.path.parent)
         else:
             self.owned.write(body, over=self.seen)
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from appliance import durable
 from appliance.errors import Refused
 
 MARK = "# Written by Larder. Change it in Larder: a change made here is shown there and stops Larder from writing. "
@@ -90,7 +91,7 @@ class OwnedFile:
             beside.replace(self.path)
         finally:
             beside.unlink(missing_ok=True)
-        self.sync_folder()
+        durable.sync_folder(self.path.parent)
 
     def roll_back(self) -> None:
         """Put the previous version back."""
@@ -98,14 +99,7 @@ class OwnedFile:
             self.previous.replace(self.path)
         else:
             self.path.write_text("")
-        self.sync_folder()
-
-    def sync_folder(self) -> None:
-        folder = os.open(self.path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        durable.sync_folder(self.path.parent)
 
 
 def fingerprint(content: bytes) -> str:

@@ -4,11 +4,11 @@ every rendering of Samba's settings takes it in.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import msgspec
 
+from appliance import durable
 from appliance.facts import SmbPolicy
 
 FILE = Path("/etc/samba/larder-policy.json")
@@ -24,15 +24,4 @@ def read() -> SmbPolicy:
 
 def keep(policy: SmbPolicy) -> None:
     """Write the choice, durably."""
-    beside = FILE.with_name(f".{FILE.name}.new")
-    with beside.open("wb") as new:
-        new.write(msgspec.json.encode(policy) + b"\n")
-        new.flush()
-        os.fsync(new.fileno())
-    beside.chmod(0o644)
-    beside.replace(FILE)
-    folder = os.open(FILE.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    durable.write(FILE, msgspec.json.encode(policy) + b"\n", mode=0o644)
