@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from typing import Any
 from appliance import command
 from appliance.errors import Failed
 from appliance.shares import accounts, afp
-from appliance.shares.setting import Protocol
+from appliance.shares.setting import PROTOCOLS, Protocol
 
 NFS_CLIENTS = Path("/proc/fs/nfsd/clients")
 MOST_FILES = 20  # of one connection
@@ -152,15 +152,23 @@ def afp_connections(said: str, people: dict[int, str], proc: Path = Path("/proc"
         )
 
 
-def read() -> tuple[Connection, ...]:
-    """Everybody, now. Only root may ask. A server that does not run has nobody."""
+def of_smb() -> Iterator[Connection]:
     try:
         answer = json.loads(command.run(["smbstatus", "--json"], timeout=30, accept=range(256)).stdout)
     except (Failed, ValueError):
-        answer = None
+        return
+    yield from smb_connections(answer)
+
+
+def of_afp() -> Iterator[Connection]:
     try:
         said = command.run(["ss", "-Htnp", "state", "established", f"( sport = :{afp.PORT} )"], timeout=30).stdout
     except Failed:
         said = ""
-    people = {account.uid: account.name for account in accounts.read()}
-    return (*smb_connections(answer), *nfs_connections(), *afp_connections(said, people))[:MOST]
+    yield from afp_connections(said, {account.uid: account.name for account in accounts.read()})
+
+
+def read(protocols: Iterable[Protocol] = PROTOCOLS) -> tuple[Connection, ...]:
+    """Everybody, now. Only root may ask. A server that does not run has nobody."""
+    ways = {"smb": of_smb, "nfs": lambda: nfs_connections(), "afp": of_afp}
+    return tuple(one for protocol in protocols for one in ways[protocol]())[:MOST]

@@ -116,10 +116,9 @@ class OverwriteDrift(Decision, frozen=True, kw_only=True, forbid_unknown_fields=
     def write(self, work: Work) -> None:
         self.refuse_another()
         facts = serving.agreed_facts()
-        for protocol in PROTOCOLS:
-            if protocol == self.file:
-                serving.publish(facts, [protocol], over=self.seen, note=work.note)
-                return
+        if one := serving.of(self.file):
+            serving.publish(facts, [one.name], over=self.seen, note=work.note)
+            return
         body = discovery.files(facts.datasets).get(self.file)
         if body is None:
             self.owned.path.unlink()

@@ -59,9 +59,8 @@ class Edit:
 
 def owned_of(key: str) -> OwnedFile | None:
     """The file of that key; None where it is no file of Larder's."""
-    for protocol, one in serving.SERVING.items():
-        if protocol == key:
-            return one.owned
+    if one := serving.of(key):
+        return one.owned
     return discovery.owned(key) if ANNOUNCEMENT.fullmatch(key) else None
 
 
@@ -97,9 +96,8 @@ def on_disk() -> dict[str, OnDisk]:
 
 def wanted(key: str, facts: Facts) -> str | None:
     """What Larder would write into that file; None where it would have no such file."""
-    for protocol, one in serving.SERVING.items():
-        if protocol == key:
-            return one.render(facts)
+    if one := serving.of(key):
+        return one.render(facts)
     return discovery.files(facts.datasets).get(key)
 
 

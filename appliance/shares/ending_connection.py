@@ -62,7 +62,7 @@ class EndConnection(Operation, frozen=True, kw_only=True, forbid_unknown_fields=
 
     def found(self) -> Connection | None:
         """The very connection that was looked at; None where it has ended, or its number is another's now."""
-        for one in connections.read():
+        for one in connections.read([self.protocol]):
             if (one.protocol, one.id, one.user, one.machine) == (self.protocol, self.id, self.who, self.machine):
                 return one
         return None

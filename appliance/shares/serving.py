@@ -73,18 +73,23 @@ def configured() -> tuple[Share, ...]:
     return tuple(share for one in SERVING.values() for share in one.configured())
 
 
-def agreed_facts() -> Facts:
-    """What files are rendered from: the accounts, and of the datasets those that somebody here agreed to share. One that
-    inherits its setting goes with the dataset that has it. Raises Failed."""
+def agreed_facts(datasets: Iterable[Dataset] | None = None) -> Facts:
+    """What files are rendered from: the accounts, and of the datasets (all there are, if none are given) those that
+    somebody here agreed to share. One that inherits its setting goes with the dataset that has it. Raises Failed."""
     return only_agreed(
         Facts(
-            datasets=status.read_datasets(),
+            datasets=status.read_datasets() if datasets is None else tuple(datasets),
             accounts=accounts.read(),
             groups=accounts.read_groups(),
             smb_policy=policy.read(),
         ),
         agreed.read(),
     )
+
+
+def of(key: str) -> Serving | None:
+    """The protocol of that name; None where there is none."""
+    return next((one for one in SERVING.values() if one.name == key), None)
 
 
 def only_agreed(facts: Facts, wanted: frozenset[int]) -> Facts:

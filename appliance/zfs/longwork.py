@@ -48,6 +48,11 @@ def state_of(word: object, *, paused: bool = False) -> str:
     return "paused" if word == "SUSPENDED" else ENDS.get(str(word), "")
 
 
+def end(raw: Mapping[str, Any], state: str) -> datetime | None:
+    """When it ended; None while it is under way, whatever an earlier run has left there."""
+    return moment(raw.get("end_time")) if state in {"finished", "stopped"} else None
+
+
 def leaves(node: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """Every disk and file below that holds data of the pool, or its log."""
     for group in GROUPS:
@@ -86,7 +91,7 @@ def scan(raw: Mapping[str, Any] | None) -> LongWork | None:
         kind,
         state,
         started,
-        moment(raw.get("end_time")) if state in {"finished", "stopped"} else None,
+        end(raw, state),
         done=amount(raw.get("issued")),
         # What was freed since it began is counted as skipped (print_scan_scrub_resilver_status).
         total=max(amount(raw.get("to_examine")) - amount(raw.get("skipped")), 0),
@@ -104,7 +109,7 @@ def rebuilds(raw: Mapping[str, Any] | None) -> Iterator[LongWork]:
                 "resilver",
                 state,
                 moment(one.get("start_time")),
-                moment(one.get("end_time")) if state in {"finished", "stopped"} else None,
+                end(one, state),
                 done=amount(one.get("issued")),
                 total=amount(one.get("to_scan")),
                 looked=amount(one.get("scanned")),
@@ -122,7 +127,7 @@ def expansion(raw: Mapping[str, Any] | None) -> LongWork | None:
         "expand",
         "waiting" if waiting else state,
         moment(raw.get("start_time")),
-        moment(raw.get("end_time")) if state in {"finished", "stopped"} else None,
+        end(raw, state),
         done=amount(raw.get("reflowed")),
         total=amount(raw.get("to_reflow")),
         subject=group_name(raw, "expanding_vdev"),
@@ -136,7 +141,7 @@ def removal(raw: Mapping[str, Any] | None) -> LongWork | None:
         "remove",
         state,
         moment(raw.get("start_time")),
-        moment(raw.get("end_time")) if state in {"finished", "stopped"} else None,
+        end(raw, state),
         done=amount(raw.get("copied")),
         total=amount(raw.get("to_copy")),
         subject=group_name(raw, "removing_vdev"),

@@ -181,8 +181,12 @@ class ClearErrors(PoolChange, frozen=True, kw_only=True, forbid_unknown_fields=T
             if short:
                 missing = "; ".join(tree.label(device, facts) for device in away[:4])
                 yield Reason(f"Too many disks are still away: {missing}. Put them back first, then {self.pool} can go on. Nothing is lost meanwhile: what was being written waits.", "vdev")  # fmt: skip
-        elif not self.devices(pool) and not growing_waits(pool):
+        elif not self.called_for(pool):
             yield Reason("There is nothing to clear.", "vdev")
+
+    def called_for(self, pool: Pool) -> bool:
+        """Whether there is something that clearing mends."""
+        return pool.state == "SUSPENDED" or bool(self.devices(pool)) or growing_waits(pool)
 
     def devices(self, pool: Pool) -> list[Vdev]:
         place = tree.find(pool, self.vdev)
@@ -192,19 +196,20 @@ class ClearErrors(PoolChange, frozen=True, kw_only=True, forbid_unknown_fields=T
     def plan(self, facts: Facts) -> Plan:
         pool = facts.pool(self.pool)
         stopped = pool is not None and pool.state == "SUSPENDED"
-        waits = pool is not None and growing_waits(pool)
         argv = ["zpool", "clear", "--", self.pool, *([str(self.vdev)] if self.vdev else [])]
+        step = "Let the pool go on"
+        if stopped:
+            summary = (
+                f"{self.pool} starts again: ZFS opens its disks anew and goes on with what was waiting to be written."
+            )
+        elif pool is not None and growing_waits(pool):
+            summary = f"{self.pool} goes on growing by its new disk, from where it stopped."
+        else:
+            summary = "The counts go back to nothing, so that new errors can be told from old ones. What they were stands below. No data is changed by it."
+            step = "Clear the counts"
         return Plan(
-            summary=f"{self.pool} starts again: ZFS opens its disks anew and goes on with what was waiting to be written."
-            if stopped
-            else f"{self.pool} goes on growing by its new disk, from where it stopped."
-            if waits
-            else "The counts go back to nothing, so that new errors can be told from old ones. What they were stands below. No data is changed by it.",
-            steps=(
-                command_step(
-                    "clear", "Let the pool go on" if stopped or waits else "Clear the counts", argv, timeout=120
-                ),
-            ),
+            summary=summary,
+            steps=(command_step("clear", step, argv, timeout=120),),
             identity=self.identity(facts),
             warnings=tuple(self.warnings(pool, stopped)),
             undo="It cannot be undone, and harms nothing.",
@@ -221,7 +226,7 @@ class ClearErrors(PoolChange, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     def happened(self, step: str, facts: Facts) -> bool:
         pool = facts.pool(self.pool)
-        return pool is not None and pool.state != "SUSPENDED" and not self.devices(pool) and not growing_waits(pool)
+        return pool is not None and not self.called_for(pool)
 
     def way_on(self, step: str, facts: Facts) -> str:
         pool = facts.pool(self.pool)

@@ -76,10 +76,7 @@ def moved(visitor, appliance, fresh):
 
 @pytest.fixture(scope="module")
 def other(fresh) -> Visitor:
-    found = Visitor(fresh)
-    found.set_up()
-    found.wait_until("/disks/", *(disk.serial for disk in fresh.disks))
-    return found
+    return Visitor.of_new(fresh)
 
 
 def test_the_other_box_offers_all_three_and_serves_none_until_somebody_agrees(moved, other, fresh, tmp_path):
