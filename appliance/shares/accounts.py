@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 from appliance import command, durable, places
 from appliance.errors import Failed
-from appliance.facts import Account, Group
+from appliance.household import Account, Group
 
 PEOPLE = "larder-people"
 DISABLED = "disabled"  # in the last field of the comment

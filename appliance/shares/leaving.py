@@ -9,7 +9,8 @@ from typing import Any
 
 from appliance import command
 from appliance.errors import Failed
-from appliance.facts import Dataset, Facts, Session, Share
+from appliance.facts import Dataset, Facts
+from appliance.household import Session, Share
 from appliance.operation import Step, Work
 from appliance.shares import agreed, serving
 from appliance.zfs import status

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from appliance import durable
-from appliance.facts import SmbPolicy
+from appliance.household import SmbPolicy
 
 FILE = Path("/etc/samba/larder-policy.json")
 

@@ -13,7 +13,8 @@ from typing import Literal
 import msgspec
 
 from appliance.errors import LarderError, Reason
-from appliance.facts import Facts, SmbPolicy
+from appliance.facts import Facts
+from appliance.household import SmbPolicy
 from appliance.operation import Operation, Plan, Step, Work
 from appliance.shares import policy, serving
 from appliance.shares.setting import Smb, wishes

@@ -11,7 +11,8 @@ from dataclasses import replace
 from typing import Protocol as Interface
 
 from appliance.errors import Failed, LarderError, Reason, explain
-from appliance.facts import Dataset, Facts, Share
+from appliance.facts import Dataset, Facts
+from appliance.household import Share
 from appliance.operation import Work
 from appliance.shares import accounts, afp, agreed, discovery, nfs, policy, smb
 from appliance.shares.owned_file import OwnedFile

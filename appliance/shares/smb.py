@@ -11,7 +11,8 @@ import jinja2
 
 from appliance import command
 from appliance.errors import Failed, Reason
-from appliance.facts import Dataset, Facts, Share
+from appliance.facts import Dataset, Facts
+from appliance.household import Share
 from appliance.shares.accounts import PEOPLE
 from appliance.shares.owned_file import OwnedFile
 from appliance.shares.setting import Part, Protocol, Smb, setting_of, wishes

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from appliance.errors import Failed, Refused
-from appliance.facts import Facts, Share
+from appliance.facts import Facts
+from appliance.household import Share
 from appliance.operation import checked_plan
 from appliance.shares import afp, connections, ending_connection
 from appliance.shares.connections import Connection

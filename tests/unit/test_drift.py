@@ -12,7 +12,8 @@ import pytest
 
 from appliance import operations
 from appliance.errors import Failed, Refused
-from appliance.facts import Account, Facts, Group
+from appliance.facts import Facts
+from appliance.household import Account, Group
 from appliance.operation import Operation, as_json, checked_plan
 from appliance.shares import adopting, afp, agreed, discovery, drift, nfs, serving, smb
 from appliance.shares.deciding import AdoptDrift, OverwriteDrift

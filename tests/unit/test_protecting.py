@@ -10,7 +10,8 @@ from dataclasses import replace
 import pytest
 
 from appliance.errors import Failed, Refused
-from appliance.facts import Facts, SmbPolicy
+from appliance.facts import Facts
+from appliance.household import SmbPolicy
 from appliance.operation import checked_plan
 from appliance.operations import decode_operation
 from appliance.shares import adopting, agreed, policy, serving, smb

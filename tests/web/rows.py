@@ -9,7 +9,8 @@ from typing import Any
 
 from appliance.disks.inventory import disks_from
 from appliance.dormant import Importable
-from appliance.facts import Account, Dataset, Disk, Group, Pool, PoolDetail, Share, Use, Vdev
+from appliance.facts import Dataset, Disk, Pool, PoolDetail, Use, Vdev
+from appliance.household import Account, Group, Share
 from appliance.operation import Operation, as_json, checked_plan
 from appliance.shares import drift
 from appliance.shares.connections import Connection

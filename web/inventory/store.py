@@ -11,7 +11,8 @@ from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
-from appliance.facts import Facts, SmbPolicy
+from appliance.facts import Facts
+from appliance.household import SmbPolicy
 from web.inventory.models import (
     AccountRow,
     DatasetDetailRow,
