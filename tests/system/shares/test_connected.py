@@ -39,7 +39,7 @@ def test_a_client_of_smb_is_shown_with_its_open_file_and_ended(visitor, box, tmp
     note = tmp_path / "note"
     note.write_text("hello\n")
     anna = Client(box, tmp_path, "anna")
-    held = anna.begun("photos", f"put {note} holiday.txt; open holiday.txt; !sleep 600; ls")
+    held = anna.held("photos", f"put {note} holiday.txt", "open holiday.txt")
     try:
         wait_for("the file to be open", lambda: "holiday.txt" in box.run("smbstatus", "--json"), timeout=90)
         page = visitor.wait_until(PAGE, "anna", "over SMB", "photos", "holiday.txt", timeout=120)
