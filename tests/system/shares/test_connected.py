@@ -9,9 +9,6 @@ from tests.system import protocols, sharing
 from tests.system.sharing import Client
 from tests.visitor import Answer, Visitor
 
-# Open: not yet seen to pass in an appliance, so none of it stands in the normal run.
-pytestmark = pytest.mark.soak
-
 PAGE = "/shares/connected/"
 
 
