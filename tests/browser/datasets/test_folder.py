@@ -30,10 +30,10 @@ def test_a_folder_is_made_edited_and_destroyed(page, appliance):
     expect(page.get_by_role("img", name="Where the space goes")).to_be_visible()
 
     page.get_by_role("link", name="Settings", exact=True).click()
-    page.get_by_role("link", name="Change: Compression").click()
+    page.get_by_role("link", name="Change Compression").click()
     page.get_by_label("Compression").select_option("zstd")
     page.get_by_role("button", name="Keep this").click()
-    expect(page.get_by_role("button", name="Take from above: Compression")).to_be_visible(timeout=60_000)
+    expect(page.get_by_role("button", name="Take from above for Compression")).to_be_visible(timeout=60_000)
 
     page.get_by_role("link", name="Back").click()
     page.get_by_role("link", name="Destroy").click()
