@@ -29,7 +29,7 @@ from appliance.reading import read_facts
 from appliance.shares import leaving
 from appliance.zfs import damage, history, importable
 
-LONGEST_REQUEST = 256 * 1024
+LONGEST_REQUEST = 1024 * 1024  # thousands of snapshots by name and guid
 MOST_DISKS = 128
 
 

@@ -181,6 +181,11 @@ class Dataset:
     readonly: bool = False
     share: str = ""  # the text of larder:share, as found: hostile until parsed
     share_source: str = ""  # local, inherited, received, none
+    policy: str = ""  # the text of larder:policy, as found: hostile until parsed
+    policy_source: str = ""
+    written: int = 0  # bytes written since its latest snapshot
+    snapshots_changed: int = 0  # when a snapshot was last made or destroyed, in seconds since 1970; 0 where not told
+    origin: str = ""  # the snapshot that it is a clone of
 
     @property
     def pool(self) -> str:
@@ -194,6 +199,31 @@ class Dataset:
     @property
     def locked(self) -> bool:
         return self.key_status == "unavailable"
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A snapshot as ``zfs list`` tells it. ``used`` is what it alone holds, in bytes: what destroying only it frees."""
+
+    name: str  # dataset@short
+    guid: int
+    txg: int  # in which transaction group it was made: the order within a pool, whatever the clock said
+    created: datetime
+    used: int = 0
+    referenced: int = 0
+    written: int = 0  # bytes written since the snapshot before it
+    holds: int = 0
+    clones: tuple[str, ...] = ()
+    run: str = ""  # the policy's run that made it (larder:run)
+    note: str = ""  # hostile text
+
+    @property
+    def dataset(self) -> str:
+        return self.name.partition("@")[0]
+
+    @property
+    def short(self) -> str:
+        return self.name.partition("@")[2]
 
 
 @dataclass(frozen=True)
@@ -362,6 +392,12 @@ class Facts:
     details: tuple[PoolDetail, ...] = ()
     sessions: tuple[Session, ...] = ()
     properties: tuple[PoolProperties, ...] = ()
+    snapshots: tuple[Snapshot, ...] = ()  # of the datasets that an operation is about, oldest first
+
+    def snapshots_of(self, dataset: str) -> tuple[Snapshot, ...]:
+        """Oldest first."""
+        found = (snapshot for snapshot in self.snapshots if snapshot.dataset == dataset)
+        return tuple(sorted(found, key=lambda snapshot: snapshot.txg))
 
     def pool(self, name: str) -> Pool | None:
         return next((pool for pool in self.pools if pool.name == name), None)

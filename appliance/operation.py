@@ -102,6 +102,10 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         """Whether a passphrase or password goes with this very operation."""
         return False
 
+    def about_snapshots(self) -> tuple[str, ...]:
+        """The datasets whose snapshots it looks at, to be read with the other facts."""
+        return ()
+
     def read_more(self, facts: Facts) -> Facts:
         """The facts with what only this operation asks about the system; called where it runs, before it is planned."""
         return facts

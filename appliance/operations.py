@@ -10,16 +10,20 @@ from appliance.operation import Operation
 from appliance.shares.accounts import CreateAccount, SetPassword
 from appliance.shares.smb import SetShare
 from appliance.zfs.checkpoints import DiscardCheckpoint, RewindCheckpoint, TakeCheckpoint
+from appliance.zfs.clearing import DestroySnapshots, PruneSnapshots
 from appliance.zfs.datasets import CreateDataset, UnlockDataset
 from appliance.zfs.ending import DestroyPool, ExportPool
 from appliance.zfs.extras import AddCache, AddLog, AddSpare, RemoveVdev
 from appliance.zfs.grow import AddGroup, ExpandRaidz, GrowGroup
 from appliance.zfs.importing import ImportPool
+from appliance.zfs.keeping import CloneSnapshot, HoldSnapshot, ReleaseSnapshot, RenameSnapshot
+from appliance.zfs.policing import SetPolicy
 from appliance.zfs.pools import CreatePool
 from appliance.zfs.properties import SetPoolProperty
 from appliance.zfs.replace import AttachDisk, DetachDisk, ReplaceDisk
 from appliance.zfs.scrubs import PauseScrub, StartScrub, StopScrub
 from appliance.zfs.states import ClearErrors, OfflineDisk, OnlineDisk
+from appliance.zfs.taking import RunPolicies, TakeSnapshot
 from appliance.zfs.trims import StartTrim, StopTrim
 from appliance.zfs.upgrade import UpgradePool
 
@@ -38,8 +42,10 @@ Topology = (
     ReplaceDisk | AttachDisk | DetachDisk | AddGroup | ExpandRaidz | GrowGroup
     | AddSpare | AddLog | AddCache | RemoveVdev | OnlineDisk | OfflineDisk | ClearErrors
 )  # fmt: skip
+Snapshots = TakeSnapshot | RunPolicies | DestroySnapshots | PruneSnapshots | SetPolicy
+Keeping = HoldSnapshot | ReleaseSnapshot | RenameSnapshot | CloneSnapshot
 Registered = (
-    CreatePool | CreateDataset | UnlockDataset | CreateAccount | SetPassword | SetShare | Life | Moving | Topology
+    CreatePool | CreateDataset | UnlockDataset | CreateAccount | SetPassword | SetShare | Life | Moving | Topology | Snapshots | Keeping
 )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from appliance import client, command, places
 from appliance.disks import inventory as disk_inventory
 from appliance.disks import smart
 from appliance.errors import LarderError, explain
-from appliance.facts import Disk, Pool, Service
+from appliance.facts import Dataset, Disk, Pool, Service
 from appliance.shares import accounts, smb
 from appliance.zfs import kstat, properties, status
 from web.bays import ports
@@ -31,7 +31,7 @@ from web.inventory.models import (
     ShareRow,
     Source,
 )
-from workers import activities, reports
+from workers import activities, reports, snapshots
 from workers.celery import app
 from workers.turns import Turns
 
@@ -98,6 +98,7 @@ def alive(pid: int) -> bool:
 def read_all() -> None:
     """Pools first: what a disk is used for depends on them."""
     found: list[Pool] = []
+    known: list[Dataset] = []
 
     def pools() -> bool:
         loaded = status.loaded()
@@ -112,6 +113,7 @@ def read_all() -> None:
 
     def datasets() -> bool:
         now = status.read_datasets() if status.loaded() else ()
+        known.extend(now)
         return store.replace(DatasetRow, now, lambda dataset: str(dataset.guid), pool=lambda dataset: dataset.pool)
 
     stale = False
@@ -120,7 +122,8 @@ def read_all() -> None:
         found[:] = [row.fact for row in PoolRow.objects.all()]
         stale = True
     source("properties", pool_properties)
-    source("datasets", datasets)
+    if source("datasets", datasets):
+        source("snapshots", lambda: snapshots.follow(known))
     source("disks", lambda: store.replace(DiskRow, disk_inventory.read(found), disk_key))
     source("bays", lambda: ports.remember(row.fact for row in DiskRow.objects.all()))
     source("services", lambda: store.replace(ServiceRow, services(), lambda service: service.unit))

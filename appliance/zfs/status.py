@@ -23,7 +23,8 @@ ROLES = {"logs": "log", "l2cache": "cache", "spares": "spare", "special": "speci
 NOTHING = {"hole", "indirect", "missing"}
 COLUMNS = (
     "type,guid,creation,used,available,referenced,usedbysnapshots,mounted,mountpoint,canmount,"
-    "encryption,keystatus,keyformat,encryptionroot,readonly,larder:share"
+    "encryption,keystatus,keyformat,encryptionroot,readonly,larder:share,larder:policy,"
+    "written,snapshots_changed,origin"
 )
 
 
@@ -141,7 +142,9 @@ def datasets_from(listing: Mapping[str, Any]) -> Iterator[Dataset]:
         def count(key: str) -> int:
             return whole(value(key))
 
-        source = ((properties.get("larder:share") or {}).get("source") or {}).get("type", "NONE")
+        def source(key: str, of: Mapping[str, Any] = properties) -> str:
+            return str(((of.get(key) or {}).get("source") or {}).get("type", "NONE")).lower()
+
         encryption = str(value("encryption") or "off")
         yield Dataset(
             name=str(name),
@@ -161,7 +164,12 @@ def datasets_from(listing: Mapping[str, Any]) -> Iterator[Dataset]:
             encryption_root=str(value("encryptionroot")),
             readonly=value("readonly") == "on",
             share=str(value("larder:share")),
-            share_source=str(source).lower(),
+            share_source=source("larder:share"),
+            policy=str(value("larder:policy")),
+            policy_source=source("larder:policy"),
+            written=count("written"),
+            snapshots_changed=count("snapshots_changed"),
+            origin=str(value("origin")),
         )
 
 

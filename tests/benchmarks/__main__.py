@@ -157,6 +157,35 @@ def in_process() -> list[Result]:
         )
         results.append(result(f"queries of {page}", many, "queries"))
         results.append(result(f"time of {page}: 10 pools and 1,000 folders against 1 and 10", slow / fast, "times"))
+    return results + snapshot_pages(client.get)
+
+
+def snapshot_pages(get: Callable[[str], object]) -> list[Result]:
+    """Pages of snapshots with a hundred thousand on a thousand folders, against ten on one."""
+    from tests.benchmarks.rows import fill, fill_snapshots
+    from web.inventory.models import SnapshotRow
+
+    fast: dict[str, float] = {}
+    results = []
+    for count, datasets in ((10, 1), (100_000, 1000)):
+        fill(pools=1, datasets=datasets)
+        fill_snapshots(count, datasets)
+        key = SnapshotRow.objects.values_list("dataset_key", flat=True)[0]
+        pages = {
+            "of a folder": f"/snapshots/of/{key}/",
+            "of all": "/snapshots/",
+            "made by policies": "/snapshots/?kind=policy",
+            "held": "/snapshots/?kind=held",
+            "the largest": "/snapshots/?order=size",
+            "by name": "/snapshots/?begins=larder-h",
+        }
+        for words, page in pages.items():
+            taken = seconds(partial(get, page), 15)
+            if words in fast:
+                results.append(
+                    result(f"time of the snapshots {words}: 100,000 against 10", taken / fast[words], "times", 2)
+                )
+            fast[words] = taken
     return results
 
 

@@ -8,17 +8,27 @@ from datetime import UTC, datetime
 from typing import Any
 
 from appliance.disks.inventory import disks_from
-from appliance.facts import Account, Dataset, Disk, Importable, Pool, PoolDetail, Share, Use, Vdev
+from appliance.facts import Account, Dataset, Disk, Importable, Pool, PoolDetail, Share, Snapshot, Use, Vdev
 from appliance.operation import Operation, as_json, checked_plan
 from appliance.zfs import status, tree
 from tests.unit.made import dataset, disk, recorded, recorded_pool
 from web.bays.models import Replacement
 from web.inventory import present, store
-from web.inventory.models import AccountRow, DatasetRow, DetailRow, DiskRow, ImportableRow, PoolRow, ShareRow
+from web.inventory.models import (
+    AccountRow,
+    DatasetRow,
+    DetailRow,
+    DiskRow,
+    ImportableRow,
+    PoolRow,
+    ShareRow,
+    SnapshotRow,
+)
 from web.jobs import confirm
 from web.jobs.models import Job
 from web.pools import replacing
 from web.system.state import READ
+from workers import snapshots
 from workers.collectors import disk_key
 
 SYSTEM_DISK = disk(
@@ -87,6 +97,15 @@ def recorded_box() -> Pool:
         details=[PoolDetail(pool.guid)],
     )
     return pool
+
+
+def snapshot_of(key: str) -> SnapshotRow:
+    """Made up: a snapshot of the dataset of that guid."""
+    dataset = DatasetRow.objects.get(key=key).name
+    made = Snapshot(f"{dataset}@before", 2**63 + 1, 7, LONG_AGO, used=2**20, referenced=2**30)
+    row = snapshots.row_of(key, made)
+    row.save()
+    return row
 
 
 def empty_box(count: int = 4, *more: Disk) -> list[Disk]:

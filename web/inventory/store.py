@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace as changed_copy
 from datetime import datetime
 from typing import Any
 
@@ -12,6 +13,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from appliance.facts import Facts
+from appliance.operation import Operation
 from web.inventory.models import (
     AccountRow,
     DatasetRow,
@@ -23,6 +25,7 @@ from web.inventory.models import (
     Row,
     SessionRow,
     ShareRow,
+    SnapshotRow,
     Source,
 )
 
@@ -100,3 +103,13 @@ def facts() -> Facts:
         sessions=tuple(row.fact for row in SessionRow.objects.order_by("key")),
         properties=tuple(row.fact for row in PropertiesRow.objects.order_by("name")),
     )
+
+
+def facts_for(operation: Operation) -> Facts:
+    """The same, with the snapshots of the datasets that the operation is about. One query more where it is about any."""
+    found = facts()
+    datasets = operation.about_snapshots()
+    if not datasets:
+        return found
+    rows = SnapshotRow.objects.filter(dataset__in=datasets).order_by("dataset", "txg")
+    return changed_copy(found, snapshots=tuple(row.fact for row in rows))

@@ -5,6 +5,7 @@ from __future__ import annotations
 POOL = ("pools", "See the pool")
 FOLDERS = ("folders", "See the folders")
 PEOPLE = ("people", "See the people")
+SNAPSHOTS = ("snapshots", "See the snapshots")
 REPLACEMENT = ("replacements", "Go on with the replacement")
 
 AFTER: dict[str, tuple[str, str]] = {
@@ -13,6 +14,15 @@ AFTER: dict[str, tuple[str, str]] = {
     "UnlockDataset": FOLDERS,
     "CreateAccount": PEOPLE,
     "SetPassword": PEOPLE,
+    "TakeSnapshot": SNAPSHOTS,
+    "DestroySnapshots": SNAPSHOTS,
+    "PruneSnapshots": SNAPSHOTS,
+    "RunPolicies": SNAPSHOTS,
+    "SetPolicy": SNAPSHOTS,
+    "HoldSnapshot": SNAPSHOTS,
+    "ReleaseSnapshot": SNAPSHOTS,
+    "RenameSnapshot": SNAPSHOTS,
+    "CloneSnapshot": FOLDERS,
     "WipeDisk": ("disks", "See the disks"),
     "DestroyPool": ("bring_in", "Bring it back"),
     "ExportPool": ("bring_in", "Bring in a pool"),

@@ -90,7 +90,7 @@ def review(
     status: int = 200,
 ) -> HttpResponse:
     """The page that shows the plan and asks for confirmation. Raises Refused where something speaks against it."""
-    plan = checked_plan(operation, store.facts())
+    plan = checked_plan(operation, store.facts_for(operation))
     context = {
         "operation": operation,
         "operation_json": as_json(operation),
@@ -157,7 +157,7 @@ def start(operation: Operation, *, user: str) -> Job:
 
     Its form carries no job's id, so the same act sent twice is known by a job of the same operation that is still open.
     """
-    row = row_of(operation, checked_plan(operation, store.facts()), uuid.uuid4(), user)
+    row = row_of(operation, checked_plan(operation, store.facts_for(operation)), uuid.uuid4(), user)
     with transaction.atomic():
         same = Job.objects.filter(state__in=Job.OPEN, subject=row.subject, operation=row.operation).first()
         if same:
