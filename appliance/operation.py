@@ -106,6 +106,10 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         """The datasets whose snapshots it looks at, to be read with the other facts."""
         return ()
 
+    def lasts(self) -> bool:
+        """Whether it can go on for hours: such jobs leave room for others."""
+        return False
+
     def read_more(self, facts: Facts) -> Facts:
         """The facts with what only this operation asks about the system; called where it runs, before it is planned."""
         return facts

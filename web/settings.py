@@ -39,6 +39,7 @@ INSTALLED_APPS = [
     "web.pools",
     "web.snapshots",
     "web.datasets",
+    "web.people",
     "web.shares",
     "web.system",
 ]

@@ -20,7 +20,9 @@ urlpatterns = [
     path("pools/", include("web.pools.urls")),
     path("folders/", include("web.datasets.urls")),
     path("snapshots/", include("web.snapshots.urls")),
-    path("people/", include("web.shares.urls")),
+    path("folders/", include("web.shares.urls")),
+    path("shares/", include("web.shares.reach_urls")),
+    path("", include("web.people.urls")),
     path("jobs/", include("web.jobs.urls")),
 ]
 if settings.DEBUG:

@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from appliance.disks.inventory import disks_from
-from appliance.facts import Account, Dataset, Disk, Importable, Pool, PoolDetail, Share, Snapshot, Use, Vdev
+from appliance.dormant import Importable
+from appliance.facts import Account, Dataset, Disk, Group, Pool, PoolDetail, Share, Snapshot, Use, Vdev
 from appliance.operation import Operation, as_json, checked_plan
 from appliance.zfs import status, tree
 from tests.unit.made import dataset, disk, recorded, recorded_pool
@@ -19,6 +20,7 @@ from web.inventory.models import (
     DatasetRow,
     DetailRow,
     DiskRow,
+    GroupRow,
     ImportableRow,
     PoolRow,
     ShareRow,
@@ -56,6 +58,7 @@ def put(
     datasets: Iterable[Dataset] | None = None,
     disks: Iterable[Disk] | None = None,
     accounts: Iterable[str] | None = None,
+    groups: Iterable[Group] | None = None,
     shares: Iterable[Share] | None = None,
     importable: Iterable[Importable] | None = None,
     details: Iterable[PoolDetail] | None = None,
@@ -70,7 +73,7 @@ def put(
         changed.add("datasets")
     if disks is not None and store.replace(DiskRow, disks, disk_key):
         changed.add("disks")
-    if shares is not None and store.replace(ShareRow, shares, lambda share: share.name.lower()):
+    if shares is not None and store.replace(ShareRow, shares, lambda share: share.key):
         changed.add("shares")
     if importable is not None and store.replace(ImportableRow, importable, lambda found: str(found.guid)):
         changed.add("importable")
@@ -80,6 +83,8 @@ def put(
         AccountRow, [Account(name, 1000 + at) for at, name in enumerate(accounts)], lambda account: account.name
     ):
         changed.add("accounts")
+    if groups is not None and store.replace(GroupRow, groups, lambda group: group.name):
+        changed.add("groups")
     for name in (*READ, "zfs"):
         store.checked(name, changed=name in changed)
 
@@ -89,9 +94,13 @@ def recorded_box() -> Pool:
     pool = recorded_pool()
     put(
         pools=[pool],
-        datasets=list(status.datasets_from(recorded("zfs-list-2.3.9.json"))),
+        datasets=[
+            *status.datasets_from(recorded("zfs-list-2.3.9.json")),
+            dataset("tank/disk1", kind="volume", mounted=False, mountpoint="", volsize=2**30),
+        ],
         disks=recorded_disks([pool]),
         accounts=["anna"],
+        groups=[Group("family", 20000, ("anna",))],
         shares=[],
         importable=[Importable("attic", 42, "ONLINE")],
         details=[PoolDetail(pool.guid)],
@@ -146,7 +155,14 @@ def large_box(count: int) -> None:
             title=f"Create the folder f{number}",
             state=Job.State.FAILED if number % 2 else Job.State.DONE,
         )
-    put(pools=pools, disks=disks, datasets=datasets, accounts=[f"anna{number}" for number in range(count)], shares=[])
+    put(
+        pools=pools,
+        disks=disks,
+        datasets=datasets,
+        accounts=[f"anna{number}" for number in range(count)],
+        groups=[Group(f"group{number}", 20000 + number, ("anna0",)) for number in range(count)],
+        shares=[],
+    )
 
 
 def job(**changes: Any) -> Job:

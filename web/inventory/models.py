@@ -11,6 +11,8 @@ import msgspec
 from django.db import models
 
 from appliance import facts
+from appliance.dormant import Importable
+from appliance.shares import why
 from appliance.zfs import activities
 
 
@@ -70,7 +72,7 @@ class ServiceRow(Row):
 
 
 class ShareRow(Row):
-    """``key`` is the share's name in small letters."""
+    """``key`` is protocol and name, in small letters."""
 
     kind = facts.Share
 
@@ -79,6 +81,12 @@ class AccountRow(Row):
     """``key`` is the account's name."""
 
     kind = facts.Account
+
+
+class GroupRow(Row):
+    """``key`` is the group's name."""
+
+    kind = facts.Group
 
 
 class CachingRow(Row):
@@ -90,13 +98,19 @@ class CachingRow(Row):
 class ImportableRow(Row):
     """A pool that could be brought in, as of the last look. ``key`` is its guid."""
 
-    kind = facts.Importable
+    kind = Importable
 
 
 class DetailRow(Row):
     """What is read of a pool before it ends. ``key`` is the pool's guid."""
 
     kind = facts.PoolDetail
+
+
+class DatasetDetailRow(Row):
+    """What is read of a dataset when somebody looks closer. ``key`` is its guid."""
+
+    kind = facts.DatasetDetail
 
 
 class SessionRow(Row):
@@ -174,6 +188,12 @@ class SnapshotReading(models.Model):
 
     def __str__(self) -> str:
         return self.dataset
+
+
+class SeenRow(Row):
+    """What was found of a share when somebody asked why it cannot be seen. ``key``: dataset's guid, protocol, person."""
+
+    kind = why.Seen
 
 
 class Source(models.Model):

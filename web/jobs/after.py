@@ -4,6 +4,7 @@ from __future__ import annotations
 
 POOL = ("pools", "See the pool")
 FOLDERS = ("folders", "See the folders")
+VOLUMES = ("volumes", "See the volumes")
 PEOPLE = ("people", "See the people")
 SNAPSHOTS = ("snapshots", "See the snapshots")
 REPLACEMENT = ("replacements", "Go on with the replacement")
@@ -11,7 +12,23 @@ REPLACEMENT = ("replacements", "Go on with the replacement")
 AFTER: dict[str, tuple[str, str]] = {
     "CreateDataset": FOLDERS,
     "SetShare": FOLDERS,
+    "AcceptShares": FOLDERS,
     "UnlockDataset": FOLDERS,
+    "SetDatasetProperty": FOLDERS,
+    "InheritDatasetProperty": FOLDERS,
+    "SetSpaceQuota": FOLDERS,
+    "RenameDataset": FOLDERS,
+    "PromoteDataset": FOLDERS,
+    "MountDataset": FOLDERS,
+    "UnmountDataset": FOLDERS,
+    "DestroyDataset": FOLDERS,
+    "UnlockAll": FOLDERS,
+    "LockDataset": FOLDERS,
+    "ChangeKey": FOLDERS,
+    "KeepKey": FOLDERS,
+    "ForgetKey": FOLDERS,
+    "CreateVolume": VOLUMES,
+    "GrowVolume": VOLUMES,
     "CreateAccount": PEOPLE,
     "SetPassword": PEOPLE,
     "TakeSnapshot": SNAPSHOTS,
@@ -23,6 +40,13 @@ AFTER: dict[str, tuple[str, str]] = {
     "ReleaseSnapshot": SNAPSHOTS,
     "RenameSnapshot": SNAPSHOTS,
     "CloneSnapshot": FOLDERS,
+    "RenameAccount": PEOPLE,
+    "SwitchAccount": PEOPLE,
+    "RemoveAccount": PEOPLE,
+    "CreateGroup": PEOPLE,
+    "SetMembers": PEOPLE,
+    "RemoveGroup": PEOPLE,
+    "SetAccess": FOLDERS,
     "WipeDisk": ("disks", "See the disks"),
     "DestroyPool": ("bring_in", "Bring it back"),
     "ExportPool": ("bring_in", "Bring in a pool"),
