@@ -45,14 +45,14 @@ def run_job(job_id: str) -> None:
         if job_id in _mine:
             return
         _mine.add(job_id)
-    lasting = lasts(job_id)
     try:
-        if not lasting or _long.acquire(blocking=False):
+        if not lasts(job_id):
+            claim_and_run(job_id)
+        elif _long.acquire(blocking=False):
             try:
                 claim_and_run(job_id)
             finally:
-                if lasting:
-                    _long.release()
+                _long.release()
     finally:
         with _mine_lock:
             _mine.discard(job_id)

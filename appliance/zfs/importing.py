@@ -58,6 +58,9 @@ class ImportPool(Operation, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     def locks(self) -> tuple[str, ...]:
         return (self.name, str(self.guid))
 
+    def lasts(self) -> bool:
+        return self.last_resort
+
     @property
     def goes_back(self) -> bool:
         return self.rewind or self.last_resort

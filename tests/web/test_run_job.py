@@ -272,6 +272,18 @@ def test_work_of_many_hours_leaves_room_for_what_somebody_waits_for(monkeypatch,
     assert run(waiting).state == State.DONE
 
 
+def test_a_job_that_could_not_be_looked_up_is_not_taken_for_one_under_way(monkeypatch, agent, job):
+    def fail(_job_id: str) -> bool:
+        raise OSError("database is locked")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(run_job, "lasts", fail)
+        with pytest.raises(OSError, match="locked"):
+            run_job.run_job(str(job.pk))
+    agent.answers = [[DONE]]
+    assert run(job).state == State.DONE
+
+
 def test_what_became_of_it_is_on_its_page(web, calm, job, agent):
     agent.answers = [
         [{"outcome": {"state": "failed", "text": "No space left.", "done": ["create"], "notes": ["out of space"]}}]
