@@ -23,13 +23,15 @@ from appliance.zfs.ending import DestroyPool, ExportPool
 from appliance.zfs.extras import AddCache, AddLog, AddSpare, RemoveVdev
 from appliance.zfs.grow import AddGroup, ExpandRaidz, GrowGroup
 from appliance.zfs.importing import ImportPool
-from appliance.zfs.keeping import CloneSnapshot, HoldSnapshot, ReleaseSnapshot, RenameSnapshot
+from appliance.zfs.keeping import BookmarkSnapshot, CloneSnapshot, HoldSnapshot, ReleaseSnapshot, RenameSnapshot
 from appliance.zfs.keys import ChangeKey, ForgetKey, KeepKey, LockDataset
 from appliance.zfs.placing import MountDataset, PromoteDataset, RenameDataset, UnmountDataset
 from appliance.zfs.policing import SetPolicy
 from appliance.zfs.pools import CreatePool
 from appliance.zfs.properties import SetPoolProperty
 from appliance.zfs.replace import AttachDisk, DetachDisk, ReplaceDisk
+from appliance.zfs.restoring import RestoreFromSnapshot
+from appliance.zfs.rolling_back import RollBack
 from appliance.zfs.scrubs import PauseScrub, StartScrub, StopScrub
 from appliance.zfs.space_quotas import SetSpaceQuota
 from appliance.zfs.states import ClearErrors, OfflineDisk, OnlineDisk
@@ -55,7 +57,9 @@ Topology = (
     | AddSpare | AddLog | AddCache | RemoveVdev | OnlineDisk | OfflineDisk | ClearErrors
 )  # fmt: skip
 Snapshots = TakeSnapshot | RunPolicies | DestroySnapshots | PruneSnapshots | SetPolicy
-Keeping = HoldSnapshot | ReleaseSnapshot | RenameSnapshot | CloneSnapshot
+Keeping = (
+    HoldSnapshot | ReleaseSnapshot | RenameSnapshot | CloneSnapshot | BookmarkSnapshot | RollBack | RestoreFromSnapshot
+)
 People = (
     CreateAccount | SetPassword | RenameAccount | SwitchAccount | RemoveAccount
     | CreateGroup | SetMembers | RemoveGroup | SetAccess

@@ -26,7 +26,7 @@ SAID = {
     "ReadOnlyPool": "The pool can only be read.",
     "SnapshotExists": "A snapshot of this name is there already.",
     "SnapshotNotFound": "The snapshot is not there.",
-    "SnapshotIsHeld": "It is held. Release it first.",
+    "SnapshotIsHeld": "It is held, or somebody is reading from it. Release it first.",
     "SnapshotIsCloned": "A clone is made from it.",
     "FilesystemNotFound": "The folder is not there.",
     "DuplicateSnapshots": "The same folder was named twice.",
@@ -195,6 +195,17 @@ def holds(name: str) -> dict[str, int]:
 def bookmark(name: str, snapshot_name: str) -> None:
     """Remember the snapshot's moment as ``dataset#name`` for incremental sending; it keeps no data."""
     call("lzc_bookmark", f"{name} was not made", {name.encode(): snapshot_name.encode()})
+
+
+def newer_bookmarks(dataset: str, txg: int) -> list[str]:
+    """The bookmarks of a dataset that were made of a later moment: a rollback fails while they are there."""
+    found = call("lzc_get_bookmarks", "The bookmarks could not be read", dataset.encode(), [b"createtxg"])
+    return sorted(f"{dataset}#{name.decode()}" for name, props in found.items() if props[b"createtxg"][b"value"] > txg)
+
+
+def destroy_bookmark(name: str) -> None:
+    """Let a bookmark go; one that has gone is fine. Raises Failed."""
+    call("lzc_destroy_bookmarks", f"The bookmark {name} was not destroyed", [name.encode()])
 
 
 def range_space(first: str, last: str) -> int:

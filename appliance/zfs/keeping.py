@@ -181,6 +181,42 @@ class RenameSnapshot(OneSnapshot, frozen=True, kw_only=True, forbid_unknown_fiel
         return "It has its old name. Rename it again."
 
 
+class BookmarkSnapshot(OneSnapshot, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Remember a snapshot's moment without its data, so that a backup can go on from it after the snapshot has gone."""
+
+    name: str
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        names.snapshot(self.name)
+
+    @property
+    def target(self) -> str:
+        return f"{self.dataset}#{self.name}"
+
+    @property
+    def title(self) -> str:
+        return f"Bookmark the snapshot {self.snapshot}"
+
+    def plan(self, facts: Facts) -> Plan:
+        shown = shlex.join(["zfs", "bookmark", self.snapshot, self.target])
+        act = Step(
+            "bookmark", "Make it", shown, lambda _work: core.bookmark(self.target, self.snapshot), (self.target,)
+        )
+        return Plan(
+            summary=f"{self.target} remembers the moment of {self.snapshot}. It keeps no files: a backup that was made up to that moment can go on from it.",
+            steps=(act,),
+            identity=self.identity(),
+            undo="It takes next to no space, and can be destroyed.",
+        )
+
+    def happened(self, step: str, facts: Facts) -> bool:
+        return self.target in core.newer_bookmarks(self.dataset, 0)
+
+    def way_on(self, step: str, facts: Facts) -> str:
+        return "It was not made. Make it again."
+
+
 class CloneSnapshot(OneSnapshot, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Make a folder of its own that begins as the snapshot is, and can be written to."""
 

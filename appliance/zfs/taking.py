@@ -28,7 +28,7 @@ class AboutSnapshots(Operation, frozen=True, kw_only=True, forbid_unknown_fields
 
     def stopped(self, facts: Facts) -> Iterator[Reason]:
         """A pool that does not answer, or that can only be read, takes no change."""
-        name = self.locks()[0]
+        name = self.subject.split("/", 1)[0]
         pool = facts.pool(name)
         if pool is None:
             yield Reason(f"The pool {name} is no longer there.")
