@@ -28,7 +28,7 @@ from appliance.operations import Registered
 from appliance.reading import read_facts
 from appliance.shares import leaving, why
 from appliance.shares.setting import Protocol
-from appliance.zfs import damage, dataset_details, difference, history, importable, status, time_travel
+from appliance.zfs import damage, dataset_details, difference, history, importable, space, status, time_travel
 
 LONGEST_REQUEST = 1024 * 1024  # thousands of snapshots by name and guid
 MOST_DISKS = 128
@@ -171,6 +171,20 @@ class ReadDifference(msgspec.Struct, frozen=True, forbid_unknown_fields=True, ta
             names.existing_snapshot(self.until)
 
 
+class ReadSpace(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="verb", tag="read-space"):
+    """What rows of neighbouring snapshots of a dataset hold, and who holds which. Short names."""
+
+    dataset: str
+    ranges: tuple[tuple[str, str], ...] = ()
+    held: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if len(self.ranges) > space.MOST_RANGES or len(self.held) > space.MOST_HELD:
+            raise Refused("That is more than can be asked for at once.")
+        for name in (*(one for pair in self.ranges for one in pair), *self.held):
+            names.existing_snapshot(f"{self.dataset}@{name}")
+
+
 class Locate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="verb", tag="locate"):
     """Make the light of a disk's bay, or the disk's own, show where it is, for half a minute. Nothing is changed."""
 
@@ -195,6 +209,7 @@ Request = (
     | OpenFile
     | ReadVersions
     | ReadDifference
+    | ReadSpace
     | Locate
 )
 
@@ -276,6 +291,8 @@ def answer(
                 send({"facts": msgspec.to_builtins(time_travel.versions_of(dataset, path))})
             case ReadDifference(snapshot, until):
                 send({"facts": msgspec.to_builtins(difference.read(snapshot, until))})
+            case ReadSpace(dataset, ranges, held):
+                send({"facts": msgspec.to_builtins(space.measure(dataset, ranges, held))})
             case ReadHistory(pool):
                 send({"facts": {"lines": history.read(pool)}})
     except Refused as refusal:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any, Literal
 
 import pytest
 
@@ -227,7 +228,7 @@ def test_only_the_first_lines_of_a_long_answer_are_kept():
 
 
 # --- restoring ------------------------------------------------------------------------------------------------
-def restore(facts: Facts, path: str, place: str = "beside") -> Working:
+def restore(facts: Facts, path: str, place: Literal["beside", "back"] = "beside") -> Working:
     work = Working()
     operation = RestoreFromSnapshot(snapshot=SNAP.name, guid=SNAP.guid, path=path, place=place)
     (step,) = checked_plan(operation, facts).steps
@@ -325,6 +326,10 @@ def test_a_name_is_never_made_too_long():
 
 
 # --- the agent ------------------------------------------------------------------------------------------------
+def pass_on(connection: socket.socket, message: dict[str, Any], handle: int) -> None:
+    socket.send_fds(connection, [json.dumps(message).encode() + b"\n"], [handle])
+
+
 def test_an_open_file_travels_to_whoever_asked(roots, tmp_path, monkeypatch):
     place = tmp_path / "agent.sock"
     monkeypatch.setattr("appliance.places.AGENT_SOCKET", place)
@@ -338,9 +343,7 @@ def test_an_open_file_travels_to_whoever_asked(roots, tmp_path, monkeypatch):
             agent.answer(
                 asked,
                 lambda message: connection.sendall(json.dumps(message).encode() + b"\n"),
-                hand_over=lambda message, handle: (
-                    socket.send_fds(connection, [json.dumps(message).encode() + b"\n"], [handle]) and None
-                ),
+                hand_over=lambda message, handle: pass_on(connection, message, handle),
             )
             os._exit(0)
         facts, handle = client.open_file({"verb": "open-file", "snapshot": SNAP.name, "path": "a.txt"})
@@ -365,6 +368,6 @@ def test_an_open_file_travels_to_whoever_asked(roots, tmp_path, monkeypatch):
     ids=str,
 )
 def test_the_agent_refuses_what_leads_elsewhere(roots, request_):
-    said: list[dict] = []
+    said: list[dict[str, Any]] = []
     agent.answer(json.dumps(request_).encode(), said.append)
     assert list(said[-1]) == ["refused"], said

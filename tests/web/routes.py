@@ -73,6 +73,8 @@ ROUTES = [
     Route("take_snapshot", f"/snapshots/of/{PHOTOS}/take/", BOTH),
     Route("snapshot_policy", f"/snapshots/of/{PHOTOS}/policy/", BOTH),
     Route("follow_policy", f"/snapshots/of/{PHOTOS}/policy/follow/", CHANGE),
+    Route("snapshot_policies", "/snapshots/policies/", READ),
+    Route("snapshot_space", f"/snapshots/of/{PHOTOS}/space/", READ),
     Route("file_versions", f"/snapshots/of/{PHOTOS}/versions/?path=a.txt", READ),
     Route("snapshot_files", f"/snapshots/of/{PHOTOS}/9223372036854775809/files/", READ),
     Route("snapshot_file", f"/snapshots/of/{PHOTOS}/9223372036854775809/file/?path=a.txt", READ),

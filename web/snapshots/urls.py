@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from web.snapshots import content_views, one_views, views
+from web.snapshots import content_views, one_views, space_views, views
 
 urlpatterns = [
     path("", views.everything, name="snapshots"),
@@ -13,6 +13,8 @@ urlpatterns = [
     path("of/<str:key>/take/", views.take, name="take_snapshot"),
     path("of/<str:key>/policy/", views.policy, name="snapshot_policy"),
     path("of/<str:key>/policy/follow/", views.follow, name="follow_policy"),
+    path("policies/", space_views.by_themselves, name="snapshot_policies"),
+    path("of/<str:key>/space/", space_views.of_dataset, name="snapshot_space"),
     path("of/<str:key>/versions/", content_views.versions, name="file_versions"),
     path("of/<str:key>/<str:guid>/files/", content_views.files, name="snapshot_files"),
     path("of/<str:key>/<str:guid>/file/", content_views.file, name="snapshot_file"),

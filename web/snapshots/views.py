@@ -76,6 +76,7 @@ def of_dataset(request: HttpRequest, key: str) -> HttpResponse:
             "key": key,
             "count": reading.count if reading else 0,
             "used": dataset.used_by_snapshots,
+            "newest": newest_of(dataset, key),
             "policy": policy,
             "from_above": dataset.policy_source == "inherited",
             "offered": policies.parse(dataset.policy) if dataset.policy_source == "received" else None,
@@ -84,6 +85,12 @@ def of_dataset(request: HttpRequest, key: str) -> HttpResponse:
         }
 
     return live.respond(request, "snapshots/list.html", build)
+
+
+def newest_of(dataset: Dataset, key: str) -> str:
+    """The guid of the latest snapshot in which a lost file may be looked for; empty where there is none."""
+    newest = SnapshotRow.objects.filter(dataset_key=key).order_by("-created", "-id").values_list("guid", flat=True)
+    return (newest.first() or "") if dataset.kind == "filesystem" else ""
 
 
 def around(asked: listing.Asked) -> dict[str, object]:
