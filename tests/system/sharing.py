@@ -89,6 +89,13 @@ class Client:
         assert status == 0, said
         return said
 
+    def held(self, share: str) -> subprocess.Popen[str]:
+        """A client that has a share open and waits for its person's commands, until its input is closed."""
+        argv = self.argv(share, "")[:-2]
+        return subprocess.Popen(
+            argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+
     def begun(self, share: str, command: str) -> subprocess.Popen[str]:
         """A client that is still at work."""
         return subprocess.Popen(self.argv(share, command), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
