@@ -17,6 +17,7 @@ from pathlib import Path
 
 from deploy.image import build, machine, states
 from deploy.image.machine import Machine
+from tests.benchmarks import snapshots
 from tests.visitor import Visitor
 
 UNITS = ("larder-web.service", "larder-worker.service", "redis-server@larder.service")
@@ -194,6 +195,7 @@ def main() -> None:
     layer = build.system()
     with states.borrowed("bench", layer) as appliance:
         results += in_appliance(appliance)
+        results += [result(name, ratio, "times", most) for name, ratio, most in snapshots.figures(appliance)]
     file = Path("build/bench.json")
     file.parent.mkdir(exist_ok=True)
     file.write_text(json.dumps({"results": [asdict(item) for item in results]}, indent=1))

@@ -160,6 +160,18 @@ def test_chosen_snapshots_are_shown_before_they_go(web, calm):
     assert web.post("/snapshots/destroy/", {"snapshot": ["x", "9" * 30]}).status_code == 409
 
 
+def test_all_that_a_list_shows_can_go_at_once_and_nothing_else(web, calm):
+    (dataset,) = fill(300)
+    assert "Destroy all 300" in web.get(f"/snapshots/of/{dataset.guid}/").content.decode()
+    page = web.post("/snapshots/destroy/", {"of": dataset.guid, "every": "", "begins": "s00"})
+    assert "100 snapshots will go" in page.content.decode()
+    assert (
+        "300 snapshots will go" in web.post("/snapshots/destroy/", {"of": dataset.guid, "every": ""}).content.decode()
+    )
+    assert web.post("/snapshots/destroy/", {"every": ""}).status_code == 409
+    assert Job.objects.count() == 0
+
+
 def test_a_snapshot_is_taken_with_a_note(web, calm):
     (dataset,) = fill(0)
     assert web.post(f"/snapshots/of/{dataset.guid}/take/", {"note": "tidy up", "name": "", "below": "on"}).status_code == 302  # fmt: skip

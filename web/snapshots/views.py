@@ -16,7 +16,7 @@ from appliance.errors import Refused
 from appliance.facts import Dataset
 from appliance.operation import Operation
 from appliance.zfs import naming, policies
-from appliance.zfs.clearing import DestroySnapshots
+from appliance.zfs.clearing import MOST, DestroySnapshots
 from appliance.zfs.policies import USUAL, Policy
 from appliance.zfs.policing import SetPolicy
 from appliance.zfs.taking import TakeSnapshot
@@ -124,6 +124,9 @@ def destroy(request: HttpRequest) -> HttpResponse:
     for start in range(0, len(chosen), 500):
         rows += SnapshotRow.objects.filter(pk__in=chosen[start : start + 500])
     key = request.POST.get("of", "")
+    if "every" in request.POST and key.isdecimal():
+        # All that the list shows, not only this page of it; the oldest where they are more than go at once.
+        rows = list(listing.rows_for(listing.Asked.of(request.POST, key)).order_by("txg")[:MOST])
     back = reverse("snapshots_of", args=[key]) if key.isdecimal() else reverse("snapshots")
     return reviewed(request, lambda: DestroySnapshots.of((row.name, int(row.guid)) for row in rows), back)
 
