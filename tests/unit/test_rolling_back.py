@@ -10,7 +10,7 @@ from appliance.errors import Failed, Refused
 from appliance.facts import Checkpoint, Facts, Share
 from appliance.operation import checked_plan
 from appliance.shares import below, leaving
-from appliance.zfs import core, rolling_back, snapshots, status
+from appliance.zfs import core, snapshots, status
 from appliance.zfs.keeping import BookmarkSnapshot
 from appliance.zfs.rolling_back import RollBack
 from appliance.zfs.space import measure
@@ -20,9 +20,9 @@ from tests.unit.test_snapshots import facts, snap
 SHARE = Share("smb", "photos", "/tank/photos")
 
 
-def roll(number: int = 1, **more: object) -> RollBack:
+def roll(number: int = 1, *, way_back: bool = True) -> RollBack:
     one = snap(number)
-    return RollBack(snapshot=one.name, guid=one.guid, **more)
+    return RollBack(snapshot=one.name, guid=one.guid, way_back=way_back)
 
 
 def shared(*numbers: int) -> Facts:
@@ -57,7 +57,7 @@ def test_newer_ones_that_cannot_go_are_named_first(changes, said):
 
 def test_without_a_way_back_it_is_refused_unless_that_is_what_was_asked_for():
     found = shared(1, 2)
-    found = replace(found, pools=(replace(found.pools[0], checkpoint=Checkpoint("exists", 0, None)),))
+    found = replace(found, pools=(replace(found.pools[0], checkpoint=Checkpoint("exists", None)),))
     with pytest.raises(Refused, match="There can be no way back"):
         checked_plan(roll(), found)
     checked_plan(roll(way_back=False), found)
@@ -109,7 +109,7 @@ def test_whatever_fails_the_shares_are_on_again(done, monkeypatch, breaks):
 
 
 def test_it_has_happened_when_nothing_newer_and_nothing_written_is_there(monkeypatch):
-    monkeypatch.setattr(rolling_back.below, "all_served", lambda _facts, _datasets: True)
+    monkeypatch.setattr(below, "all_served", lambda _facts, _datasets: True)
     found = shared(1)
     assert roll().happened("rollback", found)
     written = replace(found, datasets=tuple(replace(one, written=5) for one in found.datasets))
