@@ -48,10 +48,10 @@ def job_in(answer: Answer) -> str:
     return found[1]
 
 
-def click(visitor: Visitor, appliance: Machine, dataset: str, to: str) -> Answer:
-    """One click on the switch of SMB in the list of folders."""
+def click(visitor: Visitor, appliance: Machine, dataset: str, to: str, protocol: str = "smb") -> Answer:
+    """One click on a switch in the list of folders."""
     token = visitor.get("/folders/").hidden()["csrfmiddlewaretoken"]
-    path = f"/folders/{key_of(appliance, dataset)}/switch/smb/{to}/"
+    path = f"/folders/{key_of(appliance, dataset)}/switch/{protocol}/{to}/"
     return visitor.send(path, {"csrfmiddlewaretoken": token, "from": "folder"})
 
 

@@ -186,5 +186,27 @@ def test_an_unmounted_folder_is_not_served_after_a_start(appliance, shared):
         appliance.run("systemctl", "restart", "netatalk", timeout=120)
 
 
+def test_a_volume_that_is_switched_off_is_really_closed(appliance, visitor, shared, port):
+    with afp.Client("127.0.0.1", port) as client:
+        client.log_in("anna", PASSWORD)
+        volume = client.open("photos")
+        client.create(volume, "open.txt")
+        client.write(volume, "open.txt", b"still open")
+        client.fork(volume, "open.txt", afp.DATA, 0x01)
+
+        def closed() -> bool:
+            try:
+                return client.read(volume, "open.txt") != b"still open"
+            except (afp.AfpError, OSError):
+                return True
+
+        assert not closed()
+        sharing.click(visitor, appliance, "tank/photos", "off", protocol="afp")
+        wait_for("the volume to be closed", closed, timeout=180)
+    with afp.Client("127.0.0.1", port) as client:
+        client.log_in("anna", PASSWORD)
+        assert client.volumes() == ["backups"]
+
+
 def test_the_packages_own_file_is_as_it_came(appliance, shared):
     assert "/etc/netatalk/afp.conf" not in appliance.run("dpkg", "--verify", "netatalk", check=False)
