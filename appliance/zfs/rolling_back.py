@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from appliance.errors import Failed, Reason
-from appliance.facts import Facts, Share, Snapshot
+from appliance.facts import Facts, Snapshot
+from appliance.household import Share
 from appliance.operation import Loss, Plan, Step, Work
 from appliance.shares import below, leaving
 from appliance.words import size_text

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from appliance.errors import Failed, Refused
-from appliance.facts import Checkpoint, Facts, Share
+from appliance.facts import Checkpoint, Facts
+from appliance.household import Share
 from appliance.operation import checked_plan
 from appliance.shares import below, leaving
 from appliance.zfs import core, snapshots, status

@@ -96,7 +96,7 @@ def test_trouble_is_a_sentence_on_the_page(web, agent, url, trouble):
         answer = web.get(f"{url}{page}")
         assert answer.status_code == 200
         assert str(trouble).replace("'", "&#x27;") in answer.content.decode()
-    assert web.get(f"{url}content/?path=a").status_code == 503
+    assert web.get(f"{url}content/?path=a").status_code == 409
 
 
 def test_a_pool_that_has_stopped_is_not_asked(web, agent, url):
@@ -142,7 +142,7 @@ def test_a_download_runs_nowhere_and_keeps_its_name(web, agent, url):
 def test_downloads_never_take_all_the_threads(web, agent, url):
     held = [web.get(f"{url}content/?path=a") for _ in range(2)]
     assert [one.status_code for one in held] == [200, 200]
-    assert web.get(f"{url}content/?path=a").status_code == 503
+    assert web.get(f"{url}content/?path=a").status_code == 409
     for one in held:
         one.close()
         one.close()
@@ -151,7 +151,7 @@ def test_downloads_never_take_all_the_threads(web, agent, url):
     again.close()
     agent.says = Failed("x")
     for _ in range(3):
-        assert web.get(f"{url}content/?path=a").status_code == 503
+        assert web.get(f"{url}content/?path=a").status_code == 409
     assert content_views.DOWNLOADS._value == 2
 
 

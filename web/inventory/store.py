@@ -13,6 +13,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from appliance.facts import Facts
+from appliance.household import SmbPolicy
 from appliance.operation import Operation
 from web.inventory.models import (
     AccountRow,
@@ -22,6 +23,7 @@ from web.inventory.models import (
     DiskRow,
     GroupRow,
     ImportableRow,
+    PolicyRow,
     PoolRow,
     PropertiesRow,
     Row,
@@ -111,6 +113,7 @@ def facts() -> Facts:
         sessions=tuple(row.fact for row in SessionRow.objects.order_by("key")),
         properties=tuple(row.fact for row in PropertiesRow.objects.order_by("name")),
         dataset_details=tuple(row.fact for row in DatasetDetailRow.objects.all()),
+        smb_policy=next((row.fact for row in PolicyRow.objects.all()), SmbPolicy()),
     )
 
 

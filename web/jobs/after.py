@@ -7,6 +7,7 @@ FOLDERS = ("folders", "See the folders")
 VOLUMES = ("volumes", "See the volumes")
 PEOPLE = ("people", "See the people")
 SNAPSHOTS = ("snapshots", "See the snapshots")
+EDITS = ("edits", "See what was changed by hand")
 REPLACEMENT = ("replacements", "Go on with the replacement")
 
 AFTER: dict[str, tuple[str, str]] = {
@@ -50,6 +51,10 @@ AFTER: dict[str, tuple[str, str]] = {
     "SetMembers": PEOPLE,
     "RemoveGroup": PEOPLE,
     "SetAccess": FOLDERS,
+    "EndConnection": ("connected", "See who is connected"),
+    "SetSmbPolicy": ("protection", "See how SMB is protected"),
+    "AdoptDrift": EDITS,
+    "OverwriteDrift": EDITS,
     "WipeDisk": ("disks", "See the disks"),
     "DestroyPool": ("bring_in", "Bring it back"),
     "ExportPool": ("bring_in", "Bring in a pool"),

@@ -129,7 +129,7 @@ class Fetched:
 
 def trouble_page(request: HttpRequest, row: SnapshotRow, way: Way, trouble: str) -> HttpResponse:
     context = {"row": row, "key": row.dataset_key, "way": way, "trouble": trouble, **neighbours(row)}
-    return render(request, "snapshots/file.html", context, status=503)
+    return render(request, "snapshots/file.html", context, status=409)
 
 
 @require_GET
