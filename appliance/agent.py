@@ -182,9 +182,8 @@ class ReadDifference(msgspec.Struct, frozen=True, forbid_unknown_fields=True, ta
 
 
 class ReadSpace(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="verb", tag="read-space"):
-    """What rows of neighbouring snapshots of a dataset hold, and who holds which. Short names."""
+    """What rows of neighbouring snapshots hold, each of one dataset, and who holds which. Full names."""
 
-    dataset: str
     ranges: tuple[tuple[str, str], ...] = ()
     held: tuple[str, ...] = ()
 
@@ -192,7 +191,7 @@ class ReadSpace(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fie
         if len(self.ranges) > space.MOST_RANGES or len(self.held) > space.MOST_HELD:
             raise Refused("That is more than can be asked for at once.")
         for name in (*(one for pair in self.ranges for one in pair), *self.held):
-            names.existing_snapshot(f"{self.dataset}@{name}")
+            names.existing_snapshot(name)
 
 
 class Locate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="verb", tag="locate"):
@@ -307,8 +306,8 @@ def answer(
                 send({"facts": msgspec.to_builtins(time_travel.versions_of(dataset, path))})
             case ReadDifference(snapshot, until):
                 send({"facts": msgspec.to_builtins(difference.read(snapshot, until))})
-            case ReadSpace(dataset, ranges, held):
-                send({"facts": msgspec.to_builtins(space.measure(dataset, ranges, held))})
+            case ReadSpace(ranges, held):
+                send({"facts": msgspec.to_builtins(space.measure(ranges, held))})
             case ReadHistory(pool):
                 send({"facts": {"lines": history.read(pool)}})
     except Refused as refusal:

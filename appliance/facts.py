@@ -196,7 +196,8 @@ class Dataset:
     share: str = ""  # the text of larder:share, as found: hostile until parsed
     share_source: str = ""  # local, inherited, received, none
     policy: str = ""  # the text of larder:policy, as found: hostile until parsed
-    policy_source: str = ""
+    policy_source: str = ""  # as share_source; waiting: inherited from one that was received
+    policy_from: str = ""  # as share_from
     written: int = 0  # bytes written since its latest snapshot
     snapshots_changed: int = 0  # when a snapshot was last made or destroyed, in seconds since 1970; 0 where not told
     access: str = ""  # the text of larder:access, as found: hostile until parsed
@@ -246,6 +247,15 @@ class Snapshot:
     @property
     def short(self) -> str:
         return self.name.partition("@")[2]
+
+
+@dataclass(frozen=True)
+class Span:
+    """What comes back, in bytes, when every snapshot of a dataset from ``first`` to ``last`` goes, both included."""
+
+    first: str
+    last: str
+    size: int
 
 
 @dataclass(frozen=True)
@@ -370,6 +380,7 @@ class Facts:
     sessions: tuple[Session, ...] = ()
     properties: tuple[PoolProperties, ...] = ()
     snapshots: tuple[Snapshot, ...] = ()  # of the datasets that an operation is about, oldest first
+    spans: tuple[Span, ...] = ()  # what was measured of them
 
     def snapshots_of(self, dataset: str) -> tuple[Snapshot, ...]:
         """Oldest first."""

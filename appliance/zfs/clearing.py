@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import Self
 
@@ -12,8 +13,7 @@ from appliance import names
 from appliance.errors import Failed, Reason
 from appliance.facts import Facts, Snapshot
 from appliance.operation import Loss, Plan, Step, Work
-from appliance.words import size_text
-from appliance.zfs import core
+from appliance.zfs import core, space
 from appliance.zfs.taking import AboutSnapshots
 
 MOST = 5000
@@ -73,6 +73,19 @@ class DestroySnapshots(AboutSnapshots, frozen=True, kw_only=True, forbid_unknown
     def free_to_go(self, facts: Facts) -> list[Snapshot]:
         return [one for one in self.there(facts) if not one.holds and not one.clones]
 
+    def runs(self, facts: Facts) -> list[list[Snapshot]]:
+        """Those that go, by their runs without a gap."""
+        return space.neighbours(self.free_to_go(facts), facts.snapshots)
+
+    def read_more(self, facts: Facts) -> Facts:
+        found = super().read_more(facts)
+        pairs = space.ends(self.runs(found))
+        return replace(found, spans=space.spans(pairs, space.measure(pairs).ranges))
+
+    def freed(self, facts: Facts) -> space.Freed:
+        """What comes back, as far as it was measured."""
+        return space.freed(self.runs(facts), facts.spans)
+
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from self.stopped(facts)
         there = self.there(facts)
@@ -85,7 +98,7 @@ class DestroySnapshots(AboutSnapshots, frozen=True, kw_only=True, forbid_unknown
         there = self.there(facts)
         stay = blocked(there)
         going = self.free_to_go(facts)
-        alone = sum(one.used for one in going)
+        freed = self.freed(facts)
         return Plan(
             summary=f"{counted(going)} will go. The files in your folders stay as they are now.",
             steps=(
@@ -93,7 +106,7 @@ class DestroySnapshots(AboutSnapshots, frozen=True, kw_only=True, forbid_unknown
                     "destroy",
                     f"Destroy {counted(going)}",
                     "\n".join(f"zfs destroy -- '{one.name}'" for one in going[:NAMED]) + ("\n…" if len(going) > NAMED else ""),
-                    lambda work: self.act(work, going, facts.snapshots),
+                    lambda work: self.act(work, going, freed),
                     self.datasets,
                 ),
             ),
@@ -102,7 +115,7 @@ class DestroySnapshots(AboutSnapshots, frozen=True, kw_only=True, forbid_unknown
             warnings=tuple(f"It stays: {text}" for text in stay[:NAMED])
             + ((f"{len(stay) - NAMED} more stay, held or cloned.",) if len(stay) > NAMED else ()),
             undo="What only these snapshots hold cannot be had back.",
-            facts={"Space that comes back": f"at least {size_text(alone)}; what several of them share comes on top"},
+            facts={"Space that comes back": freed.text},
         )  # fmt: skip
 
     def losses(self) -> tuple[Loss, ...]:
@@ -112,10 +125,7 @@ class DestroySnapshots(AboutSnapshots, frozen=True, kw_only=True, forbid_unknown
             Loss(f"{dataset}: {told([name.partition('@')[2] for name in found])}") for dataset, found in by_dataset
         )
 
-    def act(self, work: Work, going: Sequence[Snapshot], every: Sequence[Snapshot]) -> None:
-        runs = list(neighbours(going, every))
-        size = sum(core.range_space(first.name, last.name) for first, last in runs)
-        exact = len(runs) == len(self.datasets)  # what two runs share comes back only with both
+    def act(self, work: Work, going: Sequence[Snapshot], freed: space.Freed) -> None:
         total = len(going)
 
         def before(done: int) -> None:
@@ -127,9 +137,7 @@ class DestroySnapshots(AboutSnapshots, frozen=True, kw_only=True, forbid_unknown
             work.note(f"{one.name} stays: {one.why}")
         work.note(f"{total - len(left)} of {total} are gone.")
         if not left:
-            work.note(
-                f"That frees {'' if exact else 'at least '}{size_text(size)}; ZFS gives it back in the background."
-            )
+            work.note(f"What comes back: {freed.text}. ZFS gives it back in the background.")
         if len(left) == total:
             raise Failed("None of the snapshots was destroyed", f"{left[0].name}: {left[0].why}")
 
@@ -166,17 +174,6 @@ class PruneSnapshots(DestroySnapshots, frozen=True, kw_only=True, forbid_unknown
             if (known := facts.snapshots_of(dataset)) and all(one.guid in going for one in known)
         }
         return [one for one in found if one.guid not in last]
-
-
-def neighbours(going: Sequence[Snapshot], every: Iterable[Snapshot]) -> Iterator[tuple[Snapshot, Snapshot]]:
-    """The runs without a gap among those that go, by their first and last: for each, what comes back is exact."""
-    leaving = {one.guid for one in going}
-    for dataset in sorted({one.dataset for one in going}):
-        row = sorted((one for one in every if one.dataset == dataset), key=lambda one: one.txg)
-        for goes, found in groupby(row, lambda one: one.guid in leaving):
-            members = list(found)
-            if goes:
-                yield members[0], members[-1]
 
 
 def blocked(found: Iterable[Snapshot]) -> list[str]:

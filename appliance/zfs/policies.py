@@ -7,7 +7,7 @@ kept is counted, not aged, and in the order of transaction groups: a box that wa
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 
@@ -19,6 +19,7 @@ from appliance.facts import Dataset
 from appliance.zfs.naming import GRAINS
 
 MOST_KEPT = 500
+OWN = frozenset({"local", "received"})  # the sources of a policy that stands on the dataset itself
 # A snapshot dated later than this from now was taken while the clock was wrong: it says nothing about what is due.
 AHEAD = timedelta(hours=2)
 WORDS = {
@@ -103,6 +104,35 @@ def of(dataset: Dataset) -> Policy | None:
     if found and dataset.policy_source == "inherited" and not found.below:
         return None
     return found
+
+
+def offered(dataset: Dataset) -> Policy | None:
+    """The policy that came along with the data, on it or above it, and waits until somebody sets it here."""
+    return parse(dataset.policy) if dataset.policy_source in {"received", "waiting"} else None
+
+
+def followers(dataset: Dataset, datasets: Iterable[Dataset]) -> list[Dataset]:
+    """The datasets below that inherit what is set on this one: nothing of their own on them, nor in between."""
+    below = [one for one in datasets if one.name.startswith(f"{dataset.name}/")]
+    own = tuple(f"{one.name}/" for one in below if one.policy_source in OWN)
+    return [one for one in below if not f"{one.name}/".startswith(own)]
+
+
+def above(parent: Dataset | None) -> Policy | None:
+    """What a folder follows that lies in this one and has no policy of its own."""
+    found = of(parent) if parent else None
+    return found if found and found.below else None
+
+
+def on_moving(dataset: Dataset, parent: Dataset | None) -> Iterator[str]:
+    """What moving a dataset into another folder changes about its snapshots, in words; nothing where nothing does."""
+    now, then = of(dataset), above(parent)
+    if dataset.policy_source in OWN or now == then:
+        return
+    if then is None:
+        yield "No snapshots are taken of it by themselves there. Those that it has stay."
+    else:
+        yield f"It follows the snapshot policy of its new place: {then.sentence} are kept. What was taken by itself and is more than that is destroyed."
 
 
 def slot(grain: str, at: datetime, zone: tzinfo) -> int:

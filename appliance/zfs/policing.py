@@ -45,7 +45,7 @@ class SetPolicy(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True
             yield Reason(f"The folder {self.dataset} is no longer there.")
         elif dataset.readonly and (pool := facts.pool(dataset.pool)) and pool.state == "SUSPENDED":
             yield Reason(f"The pool {dataset.pool} has stopped.")
-        elif self.policy is None and dataset.policy_source not in {"local", "received"}:
+        elif self.policy is None and dataset.policy_source not in policies.OWN:
             yield Reason(f"{self.dataset} has no policy of its own.")
 
     def plan(self, facts: Facts) -> Plan:
@@ -68,7 +68,7 @@ class SetPolicy(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True
         if dataset is None:
             return False
         if self.policy is None:
-            return dataset.policy_source not in {"local", "received"}
+            return dataset.policy_source not in policies.OWN
         return dataset.policy_source == "local" and policies.parse(dataset.policy) == self.policy
 
     def way_on(self, step: str, facts: Facts) -> str:

@@ -147,7 +147,8 @@ def kept(properties: Mapping[str, Any]) -> Iterator[tuple[str, Property]]:
 
 
 def datasets_from(listing: Mapping[str, Any]) -> Iterator[Dataset]:
-    """The datasets of a ``zfs list -j -p`` object with at least COLUMNS."""
+    """The datasets of a ``zfs list -j -p`` object with at least COLUMNS, in its order: parents before children."""
+    received: set[str] = set()  # those with a policy that nobody set here
     for name, raw in (listing.get("datasets") or {}).items():
         properties = raw.get("properties") or {}
 
@@ -167,6 +168,11 @@ def datasets_from(listing: Mapping[str, Any]) -> Iterator[Dataset]:
             return str(origin.get("data", "")) if str(origin.get("type")).lower() == "inherited" else ""
 
         encryption = str(value("encryption") or "off")
+        policy_source = source("larder:policy")
+        if policy_source == "received":
+            received.add(str(name))
+        elif source_above("larder:policy") in received:
+            policy_source = "waiting"
         yield Dataset(
             name=str(name),
             guid=count("guid"),
@@ -187,7 +193,8 @@ def datasets_from(listing: Mapping[str, Any]) -> Iterator[Dataset]:
             share=str(value("larder:share")),
             share_source=source("larder:share"),
             policy=str(value("larder:policy")),
-            policy_source=source("larder:policy"),
+            policy_source=policy_source,
+            policy_from=source_above("larder:policy"),
             written=count("written"),
             snapshots_changed=count("snapshots_changed"),
             share_from=source_above("larder:share"),

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from appliance.errors import Refused
-from appliance.zfs import naming, policies
+from appliance.zfs import naming, policies, status
 from appliance.zfs.policies import Policy, Taken, due, expired, slot
 from tests.unit.made import dataset
 
@@ -138,6 +138,35 @@ def test_a_policy_from_elsewhere_waits_and_a_broken_one_is_none():
         assert policies.of(dataset(policy=broken, policy_source="local")) is None
     with pytest.raises(Refused):
         Policy(hourly=-1)
+
+
+def test_a_move_says_what_it_changes_about_snapshots():
+    text = '{"daily":3}'
+    plain, ruled = dataset("tank/a"), dataset("tank/b", policy=text, policy_source="local")
+    alone = dataset("tank/c", policy='{"daily":3,"below":false}', policy_source="local")
+    follows = dataset("tank/b/x", policy=text, policy_source="inherited", policy_from="tank/b")
+    assert "3 daily are kept" in next(policies.on_moving(plain, ruled))
+    assert "No snapshots are taken" in next(policies.on_moving(follows, plain))
+    assert "No snapshots are taken" in next(policies.on_moving(follows, alone))
+    for dataset_, parent in ((plain, alone), (plain, None), (follows, ruled), (ruled, plain)):
+        assert list(policies.on_moving(dataset_, parent)) == []
+
+
+def test_what_lies_below_a_policy_from_elsewhere_waits_too():
+    def listed(name: str, kind: str, data: str) -> dict[str, object]:
+        found = {"value": '{"daily":3}', "source": {"type": kind, "data": data}}
+        return {"type": "FILESYSTEM", "properties": {"guid": {"value": "1"}, "larder:policy": found}}
+
+    there = {
+        "tank/got": listed("tank/got", "RECEIVED", "-"),
+        "tank/got/below": listed("tank/got/below", "INHERITED", "tank/got"),
+        "tank/own": listed("tank/own", "LOCAL", "-"),
+        "tank/own/below": listed("tank/own/below", "INHERITED", "tank/own"),
+    }
+    found = {one.name: one for one in status.datasets_from({"datasets": there})}
+    assert [name for name, one in found.items() if policies.of(one)] == ["tank/own", "tank/own/below"]
+    assert policies.offered(found["tank/got/below"]) == Policy(daily=3)
+    assert found["tank/own/below"].policy_from == "tank/own"
 
 
 def test_names_are_in_utc_and_tell_their_moment():

@@ -137,5 +137,5 @@ def test_what_has_gone_meanwhile_is_not_measured(monkeypatch):
 
     monkeypatch.setattr(core, "range_space", size)
     monkeypatch.setattr(core, "holds", lambda _name: {"tag": 5})
-    found = measure("tank/a", [("x", "y"), ("gone", "y")], ["x"])
-    assert (found.ranges, found.holds) == ((7, None), {"x": {"tag": 5}})
+    found = measure([("tank/a@x", "tank/a@y"), ("tank/a@gone", "tank/a@y")], ["tank/a@x"])
+    assert (found.ranges, found.holds) == ((7, None), {"tank/a@x": {"tag": 5}})

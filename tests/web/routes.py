@@ -72,7 +72,7 @@ ROUTES = [
     Route("snapshots_of", f"/snapshots/of/{PHOTOS}/", READ),
     Route("take_snapshot", f"/snapshots/of/{PHOTOS}/take/", BOTH),
     Route("snapshot_policy", f"/snapshots/of/{PHOTOS}/policy/", BOTH),
-    Route("follow_policy", f"/snapshots/of/{PHOTOS}/policy/follow/", CHANGE),
+    Route("follow_policy", f"/snapshots/of/{PHOTOS}/policy/follow/", BOTH),
     Route("snapshot_policies", "/snapshots/policies/", READ),
     Route("snapshot_space", f"/snapshots/of/{PHOTOS}/space/", READ),
     Route("file_versions", f"/snapshots/of/{PHOTOS}/versions/", READ),

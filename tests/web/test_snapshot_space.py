@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from datetime import timedelta
 
@@ -14,9 +15,10 @@ from appliance.zfs.policing import SetPolicy
 from tests.web import rows
 from tests.web.test_queries import queries
 from tests.web.test_snapshots import fill, settled, snap
-from web.inventory.models import SnapshotRow
-from web.snapshots import space
+from web.inventory.models import SnapshotReading, SnapshotRow
+from web.snapshots import recorded, space
 from web.snapshots.models import MadeSnapshot
+from web.snapshots.recorded import Cost
 from workers import snapshots
 
 RULE = SetPolicy(dataset="x", policy=Policy(hourly=2)).text
@@ -36,8 +38,8 @@ def made(key: str, *ages: int) -> list[SnapshotRow]:
 
 def test_neighbours_are_asked_for_as_one_row():
     every = made("1", 9, 8, 7, 6)
-    pairs = list(space.runs(every, [every[0].guid, every[1].guid, every[3].guid]))
-    assert pairs == [("s0000", "s0001"), ("s0003", "s0003")]
+    pairs = space.pairs_of(every, {every[0].guid, every[1].guid, every[3].guid})
+    assert pairs == [("tank/a@s0000", "tank/a@s0001"), ("tank/a@s0003", "tank/a@s0003")]
 
 
 def test_groups_are_measured_exactly_where_they_are_neighbours_and_at_least_otherwise():
@@ -47,9 +49,10 @@ def test_groups_are_measured_exactly_where_they_are_neighbours_and_at_least_othe
     MadeSnapshot.objects.create(dataset_key="1", guid=every[2].guid, grains="hourly,daily")
     asked, _held = space.question(every, "1", timezone.now())
     told = {words: (count, pairs) for words, count, pairs in asked}
-    assert told["All snapshots"] == (5, [("s0000", "s0004")])
-    assert told["All older than a month"] == (3, [("s0000", "s0002")])
-    assert told["Those that the policy takes every hour"] == (2, [("s0001", "s0001"), ("s0003", "s0003")])
+    assert told["All snapshots"] == (5, [("tank/a@s0000", "tank/a@s0004")])
+    assert told["All older than a month"] == (3, [("tank/a@s0000", "tank/a@s0002")])
+    assert told["All that the policy made"] == (3, [("tank/a@s0001", "tank/a@s0003")])
+    assert told["Those that the policy takes every hour"] == (2, [("tank/a@s0001", "tank/a@s0001"), ("tank/a@s0003", "tank/a@s0003")])  # fmt: skip
     assert told["Those that no policy of this box made"][0] == 2
     sizes = [10] * sum(len(pairs) for _words, _count, pairs in asked)
     lines = {line.words: line for line in space.lines(asked, sizes)}
@@ -70,12 +73,12 @@ def test_the_page_names_who_holds_what_and_what_may_be_forgotten(web, calm, monk
     def last(request, *, silence):
         asked.append(request)
         old, new = 1_600_000_000, int(timezone.now().timestamp())
-        holds = {"s0001": {"larder:anna:for <the> tax office": old, "zrepl": new}}
+        holds = {"tank/d0@s0001": {"larder:anna:for <the> tax office": old, "zrepl": new}}
         return {"facts": {"ranges": [2**20 for _pair in request["ranges"]], "holds": holds}}
 
     monkeypatch.setattr("appliance.client.last", last)
     text = web.get(f"/snapshots/of/{dataset.guid}/space/").content.decode()
-    assert asked[0]["held"] == ["s0001"]
+    assert asked[0]["held"] == ["tank/d0@s0001"]
     assert "for &lt;the&gt; tax office (anna)" in text
     assert "zrepl (set by another tool)" in text
     assert text.count("Perhaps forgotten") == 1
@@ -93,20 +96,44 @@ def test_without_snapshots_or_without_an_answer_the_page_is_there(web, calm, cou
 def test_rules_are_shown_with_where_they_come_from(web, calm):
     datasets = [
         settled("tank/a", policy=RULE, policy_source="local"),
-        settled("tank/a/b", policy=RULE, policy_source="inherited"),
+        settled("tank/a/b", policy=RULE, policy_source="inherited", policy_from="tank/a"),
         settled("tank/c", policy=ALONE, policy_source="local"),
-        settled("tank/c/d", policy=ALONE, policy_source="inherited"),
+        settled("tank/c/d", policy=ALONE, policy_source="inherited", policy_from="tank/c"),
         settled("tank/e", policy=RULE, policy_source="received"),
+        settled("tank/e/g", policy=RULE, policy_source="waiting", policy_from="tank/e"),
         settled("tank/f"),
     ]
     rows.put(pools=[rows.pool_of("tank", 1000)], datasets=datasets)
     text = web.get("/snapshots/policies/").content.decode()
     assert "that of tank/a" in text
     assert "not for folders below tank/c" in text
-    assert "from elsewhere (2 hourly); it waits until you set it" in text
+    assert text.count("from elsewhere (2 hourly); it waits until you set it") == 2
     few = len(queries(web, "/snapshots/policies/"))
     rows.put(datasets=[replace(datasets[0], name=f"tank/x{at:03d}", guid=5000 + at) for at in range(250)])
     assert len(queries(web, "/snapshots/policies/")) == few
     page = web.get("/snapshots/policies/")
     assert page.context["next"] == "tank/x099"
     assert "tank/x100" in web.get("/snapshots/policies/?after=tank/x099").content.decode()
+
+
+def test_what_policies_cost_is_told_as_closely_as_is_known(web, calm):
+    made = settled("tank/a", policy=RULE, policy_source="local", used_by_snapshots=90 * 2**20)
+    mixed = settled("tank/a/b", policy=RULE, policy_source="inherited", used_by_snapshots=50 * 2**20)
+    none = settled("tank/a/c", policy=RULE, policy_source="inherited", used_by_snapshots=7 * 2**20)
+    rows.put(pools=[rows.pool_of("tank", 1000)], datasets=[made, mixed, none])
+    for dataset, run, number in ((made, "r", 1), (made, "r", 2), (mixed, "r", 3), (mixed, "", 4), (none, "", 5)):
+        SnapshotRow.objects.bulk_create(
+            [snapshots.row_of(str(dataset.guid), snap(dataset.name, number, run=run, used=10 * 2**20))]
+        )
+    for dataset, count in ((made, 2), (mixed, 2), (none, 1)):
+        SnapshotReading.objects.create(
+            dataset_key=str(dataset.guid), dataset=dataset.name, at=timezone.now(), count=count
+        )
+    found = recorded.costs([made, mixed, none])
+    assert found[str(made.guid)] == Cost(2, 90 * 2**20, 90 * 2**20)
+    assert found[str(mixed.guid)] == Cost(1, 10 * 2**20, 50 * 2**20)
+    assert str(none.guid) not in found
+    words = " ".join(re.sub(r"<[^>]+>", " ", web.get(f"/snapshots/of/{made.guid}/policy/").content.decode()).split())
+    assert "3 that were taken by themselves are there now, in 2 folders, and hold 100 MiB to 140 MiB" in words
+    listed = " ".join(re.sub(r"<[^>]+>", " ", web.get("/snapshots/policies/").content.decode()).split())
+    assert "10 MiB to 50 MiB" in listed

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from appliance.errors import Failed
 from appliance.facts import Dataset, Snapshot
 from appliance.zfs.policies import Policy
 from appliance.zfs.policing import SetPolicy
@@ -160,16 +161,64 @@ def test_chosen_snapshots_are_shown_before_they_go(web, calm):
     assert web.post("/snapshots/destroy/", {"snapshot": ["x", "9" * 30]}).status_code == 409
 
 
-def test_all_that_a_list_shows_can_go_at_once_and_nothing_else(web, calm):
-    (dataset,) = fill(300)
-    assert 'name="every"' in web.get(f"/snapshots/of/{dataset.guid}/").content.decode()
-    page = web.post("/snapshots/destroy/", {"of": dataset.guid, "every": "", "begins": "s00"})
-    assert "100 snapshots will go" in page.content.decode()
-    assert (
-        "300 snapshots will go" in web.post("/snapshots/destroy/", {"of": dataset.guid, "every": ""}).content.decode()
-    )
+class Agent:
+    """Stands in for the agent: every row of neighbours holds a MiB, unless it does not answer."""
+
+    def __init__(self) -> None:
+        self.asked: list[dict[str, Any]] = []
+        self.silent = False
+
+    def last(self, request, *, silence):
+        self.asked.append(request)
+        if self.silent:
+            raise Failed("Larder's agent does not answer")
+        return {"facts": {"ranges": [2**20 for _pair in request["ranges"]], "holds": {}}}
+
+
+@pytest.fixture
+def agent(monkeypatch):
+    stand_in = Agent()
+    monkeypatch.setattr("appliance.client.last", stand_in.last)
+    return stand_in
+
+
+def destroyed_by(page: Any) -> set[str]:
+    """The names in the operation that a review page is about."""
+    return {one[0] for one in json.loads(page.context["operation_json"])["snapshots"]}
+
+
+def test_all_that_a_list_shows_can_go_at_once_and_nothing_else(web, calm, agent):
+    one, other = fill(600, 2)
+    assert 'name="every"' in web.get(f"/snapshots/of/{one.guid}/").content.decode()
+    page = web.post("/snapshots/destroy/", {"of": one.guid, "every": "", "begins": "s00"})
+    assert "50 snapshots will go" in page.content.decode()
+    assert destroyed_by(page) == {f"tank/d0@s{number:04d}" for number in range(0, 100, 2)}
+    page = web.post("/snapshots/destroy/", {"of": one.guid, "every": ""})
+    assert "300 snapshots will go" in page.content.decode()
+    assert destroyed_by(page) == {f"tank/d0@s{number:04d}" for number in range(0, 600, 2)}
+    SnapshotRow.objects.filter(dataset=other.name, short="s0007").update(holds=1)
+    page = web.post("/snapshots/destroy/", {"of": other.guid, "every": "", "kind": "held"})
+    assert page.status_code == 409  # held ones stay
     assert web.post("/snapshots/destroy/", {"every": ""}).status_code == 409
     assert Job.objects.count() == 0
+
+
+def test_what_comes_back_is_exact_for_neighbours_and_the_least_otherwise(web, calm, agent):
+    (dataset,) = fill(30)
+    page = web.post("/snapshots/destroy/", {"of": dataset.guid, "every": ""})
+    assert agent.asked[-1]["ranges"] == [("tank/d0@s0000", "tank/d0@s0029")]
+    assert page.context["plan"].facts == {"Space that comes back": "1 MiB"}
+    digest = page.context["digest"]
+    # One in between that is held makes two rows of them, and what these share is not told.
+    SnapshotRow.objects.filter(short="s0010").update(holds=1)
+    page = web.post("/snapshots/destroy/", {"of": dataset.guid, "every": ""})
+    assert len(agent.asked[-1]["ranges"]) == 2
+    assert page.context["plan"].facts["Space that comes back"].startswith("at least 2 MiB")
+    agent.silent = True
+    page = web.post("/snapshots/destroy/", {"of": dataset.guid, "every": ""})
+    assert page.status_code == 200
+    assert page.context["plan"].facts["Space that comes back"].startswith("at least 425 B")
+    assert page.context["digest"] == digest
 
 
 def test_a_snapshot_is_taken_with_a_note(web, calm):
@@ -190,7 +239,7 @@ def run_for(dataset: Dataset, *found: Snapshot) -> list[Snapshot]:
     return made
 
 
-def test_a_change_of_policy_shows_what_it_destroys_before(web, calm, zfs):
+def test_a_change_of_policy_shows_what_it_destroys_before(web, calm, zfs, agent):
     dataset = settled("tank/a", policy=TEXT, policy_source="local")
     rows.put(pools=[rows.pool_of("tank", 1000)], datasets=[dataset])
     zfs.there["tank/a"] = run_for(dataset, *(snap("tank/a", number) for number in range(4)))
@@ -199,6 +248,8 @@ def test_a_change_of_policy_shows_what_it_destroys_before(web, calm, zfs):
     numbers = {"frequent": 0, "hourly": 1, "daily": 0, "weekly": 0, "monthly": 0, "first": 0, "last": 0}
     page = web.post(url, {**numbers, "look": ""})
     assert "3 snapshots will be destroyed" in page.content.decode()
+    assert "What comes back: 1 MiB." in page.content.decode()
+    assert agent.asked[-1]["ranges"] == [("tank/a@s0000", "tank/a@s0002")]
     assert Job.objects.count() == 0
     # Other numbers than those that were shown are shown first.
     assert web.post(url, {**numbers, "set": "", "shown": "{}"}).status_code == 200
@@ -206,6 +257,29 @@ def test_a_change_of_policy_shows_what_it_destroys_before(web, calm, zfs):
     assert web.post(url, {**numbers, "set": "", "shown": page.context["wanted"].sentence_in_full}).status_code == 302
     assert Job.objects.get().kind == "SetPolicy"
     assert web.post(url, {**numbers, "hourly": -1}).status_code == 400
+
+
+def test_following_the_folder_above_shows_what_that_destroys_before(web, calm, zfs, agent):
+    one = SetPolicy(dataset="x", policy=Policy(hourly=1)).text
+    above = settled("tank/a", policy=one, policy_source="local")
+    own = settled("tank/a/b", policy=TEXT, policy_source="local")
+    below = settled("tank/a/b/c", policy=TEXT, policy_source="inherited", policy_from="tank/a/b")
+    rows.put(pools=[rows.pool_of("tank", 1000)], datasets=[above, own, below])
+    for dataset in (own, below):
+        zfs.there[dataset.name] = run_for(dataset, *(snap(dataset.name, number) for number in range(2)))
+    snapshots.follow([above, own, below])
+    url = f"/snapshots/of/{own.guid}/policy/follow/"
+    page = web.get(url)
+    assert "It then follows tank/a: 1 hourly are kept." in page.content.decode()
+    assert [row.name for row in page.context["going"]] == ["tank/a/b@s0000", "tank/a/b/c@s0000"]
+    # Something else than what was shown is shown first.
+    assert web.post(url, {"shown": ""}).status_code == 200
+    assert Job.objects.count() == 0
+    assert web.post(url, {"shown": page.context["told"]}).status_code == 302
+    assert json.loads(Job.objects.get().operation)["dataset"] == "tank/a/b"
+    page = web.get(f"/snapshots/of/{above.guid}/policy/follow/")
+    assert "none are taken by themselves any more" in page.content.decode()
+    assert "Nothing is destroyed by this" in page.content.decode()
 
 
 # --- the clock ------------------------------------------------------------------------------------------------

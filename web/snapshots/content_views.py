@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
 from typing import IO, Any
 
 from django import forms
@@ -14,30 +13,18 @@ from django.utils.http import content_disposition_header
 from django.views.decorators.http import require_GET, require_http_methods
 
 from appliance import client
-from appliance.errors import Failed, Refused, explain
 from appliance.zfs.restoring import RestoreFromSnapshot
-from web.inventory.models import PoolRow, SnapshotRow
+from web.inventory.models import SnapshotRow
 from web.snapshots import preview
+from web.snapshots.asking import SECONDS, told
 from web.snapshots.one_views import begun, row_of
 from web.snapshots.views import dataset_of
 from web.snapshots.ways import Way, moment, readable, way_of
 
-SECONDS = 60
 BLOCK = 256 * 1024
 # A download holds one of the few threads that serve pages, for as long as the other side takes.
 DOWNLOADS = threading.BoundedSemaphore(2)
 OWN_POLICY = "default-src 'none'; sandbox"  # whatever a file holds, it runs nowhere and loads nothing
-
-
-def told(dataset: str, ask: Callable[[], Any]) -> tuple[Any, str]:
-    """What the agent says, and what kept it from saying it."""
-    pool = PoolRow.objects.filter(name=dataset.split("/", 1)[0]).first()
-    if pool and pool.fact.state == "SUSPENDED":
-        return None, f"{pool.name} has stopped because its disks do not answer. Bring them back first."
-    try:
-        return ask(), ""
-    except (Refused, Failed) as error:
-        return None, explain(error)
 
 
 def neighbours(row: SnapshotRow) -> dict[str, SnapshotRow | None]:

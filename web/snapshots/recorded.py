@@ -5,11 +5,14 @@ from __future__ import annotations
 import uuid
 from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import dataclass
+
+from django.db.models import Count, Sum
 
 from appliance.facts import Dataset
 from appliance.zfs import policies
 from appliance.zfs.policies import Policy, Taken
-from web.inventory.models import SnapshotRow
+from web.inventory.models import SnapshotReading, SnapshotRow
 from web.snapshots.models import MadeSnapshot, PolicyRun
 
 
@@ -50,6 +53,33 @@ def taken_of(keys: Iterable[str] | None = None) -> dict[str, list[tuple[Taken, S
     for row in rows:
         if known := grains.get((row.dataset_key, row.guid)):
             found[row.dataset_key].append((Taken(int(row.guid), row.txg, row.created, known), row))
+    return found
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What snapshots that policies made hold, in bytes: between what each holds alone and all that their folders' hold."""
+
+    count: int = 0
+    least: int = 0
+    most: int = 0
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(self.count + other.count, self.least + other.least, self.most + other.most)
+
+
+def costs(datasets: Iterable[Dataset]) -> dict[str, Cost]:
+    """By the dataset's key. ZFS's own figure of a folder counts all of its snapshots: exact where policies made them all."""
+    wanted = {str(dataset.guid): dataset for dataset in datasets}
+    found = {}
+    every = list(wanted)
+    for start in range(0, len(every), 500):
+        keys = every[start : start + 500]
+        counts = dict(SnapshotReading.objects.filter(pk__in=keys).values_list("dataset_key", "count"))
+        rows = SnapshotRow.objects.filter(dataset_key__in=keys).exclude(run="").order_by()
+        for key, count, alone in rows.values_list("dataset_key").annotate(Count("id"), Sum("used")):
+            most = max(wanted[key].used_by_snapshots, alone)
+            found[key] = Cost(count, most if count == counts.get(key) else alone, most)
     return found
 
 

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from itertools import groupby
 from typing import Any
 
 from appliance.zfs import space
 from appliance.zfs.keeping import said
 from appliance.zfs.naming import GRAINS
 from appliance.zfs.policies import WORDS
+from appliance.zfs.space import Pair
 from web.inventory.models import SnapshotRow
 from web.snapshots.models import MadeSnapshot
 
 AGES = ((365, "a year"), (90, "three months"), (30, "a month"), (7, "a week"))
 STALE = timedelta(days=60)
-Pair = tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -38,15 +37,6 @@ class Hold:
     stale: bool
 
 
-def runs(every: Sequence[SnapshotRow], chosen: Iterable[str]) -> Iterator[Pair]:
-    """The rows without a gap among those chosen by guid, by the short names of their first and last, oldest first."""
-    wanted = set(chosen)
-    for goes, found in groupby(every, lambda row: row.guid in wanted):
-        members = list(found)
-        if goes:
-            yield members[0].short, members[-1].short
-
-
 def groups(every: Sequence[SnapshotRow], key: str, now: datetime) -> Iterator[tuple[str, list[SnapshotRow]]]:
     """The groups of snapshots that somebody may think of destroying together."""
     yield "All snapshots", list(every)
@@ -54,6 +44,8 @@ def groups(every: Sequence[SnapshotRow], key: str, now: datetime) -> Iterator[tu
         if older := [row for row in every if row.created < now - timedelta(days=days)]:
             yield f"All older than {words}", older
     made = {one.guid: one.grains.split(",") for one in MadeSnapshot.objects.filter(dataset_key=key)}
+    if own := [row for row in every if row.guid in made]:
+        yield "All that the policy made", own
     for grain in GRAINS:
         # What serves several grains stays for the others.
         if only := [row for row in every if made.get(row.guid) == [grain]]:
@@ -62,17 +54,22 @@ def groups(every: Sequence[SnapshotRow], key: str, now: datetime) -> Iterator[tu
         yield "Those that no policy of this box made", by_hand
 
 
+def pairs_of(every: Sequence[SnapshotRow], wanted: Collection[str]) -> list[Pair]:
+    """The first and the last of each run of neighbours among those wanted by guid."""
+    return [(run[0].name, run[-1].name) for run in space.runs(every, lambda row: row.guid in wanted)]
+
+
 def question(
     every: Sequence[SnapshotRow], key: str, now: datetime
 ) -> tuple[list[tuple[str, int, list[Pair]]], list[str]]:
     """The groups with the rows of neighbours in each, as many as may be asked for at once, and the held ones."""
     found, left = [], space.MOST_RANGES
     for words, members in groups(every, key, now):
-        pairs = list(runs(every, (row.guid for row in members)))
+        pairs = pairs_of(every, {row.guid for row in members})
         if len(pairs) <= left:
             left -= len(pairs)
             found.append((words, len(members), pairs))
-    return found, [row.short for row in every if row.holds][: space.MOST_HELD]
+    return found, [row.name for row in every if row.holds][: space.MOST_HELD]
 
 
 def lines(asked: Iterable[tuple[str, int, list[Pair]]], sizes: Iterable[int | None]) -> Iterator[Line]:
@@ -90,6 +87,6 @@ def holds(every: Iterable[SnapshotRow], found: dict[str, dict[str, Any]], now: d
     told = [
         Hold(row, said(tag), at := datetime.fromtimestamp(int(since), UTC), now - at > STALE)
         for row in every
-        for tag, since in found.get(row.short, {}).items()
+        for tag, since in found.get(row.name, {}).items()
     ]
     yield from sorted(told, key=lambda one: one.since)

@@ -11,8 +11,8 @@ from appliance import client
 from appliance.facts import Dataset
 from appliance.zfs import policies
 from web.inventory.models import DatasetRow, SnapshotReading, SnapshotRow
-from web.snapshots import space
-from web.snapshots.content_views import SECONDS, told
+from web.snapshots import recorded, space
+from web.snapshots.asking import SECONDS, told
 from web.snapshots.views import dataset_of
 
 PAGE = 100
@@ -26,7 +26,7 @@ def of_dataset(request: HttpRequest, key: str) -> HttpResponse:
     every = list(SnapshotRow.objects.filter(dataset_key=key).order_by("txg"))
     asked, held = space.question(every, key, now)
     ranges = [pair for _words, _count, pairs in asked for pair in pairs]
-    request_ = {"verb": "read-space", "dataset": dataset.name, "held": held, "ranges": ranges}
+    request_ = {"verb": "read-space", "held": held, "ranges": ranges}
     found, trouble = (
         told(dataset.name, lambda: client.last(request_, silence=SECONDS)["facts"]) if every else (None, "")
     )
@@ -46,33 +46,24 @@ def of_dataset(request: HttpRequest, key: str) -> HttpResponse:
 
 @require_GET
 def by_themselves(request: HttpRequest) -> HttpResponse:
-    """Every folder and the policy that is in force for it: its own, or one from above. Three queries."""
+    """Every folder and the policy that is in force for it: its own, or one from above. A page of them."""
     after = request.GET.get("after", "")[:255]
-    every: list[tuple[str, Dataset]] = [(row.key, row.fact) for row in DatasetRow.objects.order_by("name")]
-    own = {dataset.name for _key, dataset in every if dataset.policy_source == "local"}
-    counts = dict(SnapshotReading.objects.values_list("dataset_key", "count"))
-    page = [one for one in every if one[1].name > after][: PAGE + 1]
+    rows = list(DatasetRow.objects.filter(name__gt=after).order_by("name")[: PAGE + 1])
+    page: list[Dataset] = [row.fact for row in rows[:PAGE]]
+    keys = [row.key for row in rows[:PAGE]]
+    counts = dict(SnapshotReading.objects.filter(pk__in=keys).values_list("dataset_key", "count"))
+    costs = recorded.costs(page)
     lines = [
         {
             "key": key,
             "dataset": dataset,
-            "depth": dataset.name.count("/"),
             "policy": policies.of(dataset),
-            "above": source_of(dataset, own) if dataset.policy_source == "inherited" else "",
-            "offered": policies.parse(dataset.policy) if dataset.policy_source == "received" else None,
+            "above": dataset.policy_from,
+            "offered": policies.offered(dataset),
             "count": counts.get(key, 0),
+            "cost": costs.get(key, recorded.Cost()),
         }
-        for key, dataset in page[:PAGE]
+        for key, dataset in zip(keys, page, strict=True)
     ]
-    last = page[PAGE - 1][1].name if len(page) > PAGE else ""
+    last = page[-1].name if len(rows) > PAGE else ""
     return render(request, "snapshots/policies.html", {"lines": lines, "after": after, "next": last})
-
-
-def source_of(dataset: Dataset, own: set[str]) -> str:
-    """The folder above whose policy it follows."""
-    name = dataset.name
-    while "/" in name:
-        name = name.rpartition("/")[0]
-        if name in own:
-            return name
-    return ""

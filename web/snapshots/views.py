@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from django.db.models import Sum
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -25,7 +23,7 @@ from web.datasets.views import add_reasons
 from web.inventory.models import DatasetRow, SnapshotReading, SnapshotRow
 from web.jobs import confirm
 from web.jobs.models import Job
-from web.snapshots import listing, recorded
+from web.snapshots import asking, listing, recorded
 from web.snapshots.forms import PolicyForm, TakeForm
 
 OWN = ("TakeSnapshot", "DestroySnapshots", "SetPolicy")
@@ -36,12 +34,9 @@ def dataset_of(key: str) -> Dataset:
     return dataset
 
 
-def reviewed(request: HttpRequest, operation: Callable[[], Operation], back: str) -> HttpResponse:
-    """The review page, or the reasons against it."""
-    try:
-        return confirm.review(request, operation(), back=back)
-    except Refused as refusal:
-        return render(request, "jobs/refused.html", {"reasons": refusal.reasons, "back": back}, status=409)
+def refused(request: HttpRequest, refusal: Refused, back: str) -> HttpResponse:
+    """The reasons against it."""
+    return render(request, "jobs/refused.html", {"reasons": refusal.reasons, "back": back}, status=409)
 
 
 @require_GET
@@ -79,7 +74,7 @@ def of_dataset(request: HttpRequest, key: str) -> HttpResponse:
             "newest": newest_of(dataset, key),
             "policy": policy,
             "from_above": dataset.policy_source == "inherited",
-            "offered": policies.parse(dataset.policy) if dataset.policy_source == "received" else None,
+            "offered": policies.offered(dataset),
             "latest": Job.objects.filter(subject=dataset.name, kind__in=OWN).defer("plan", "log").first(),
             **around(asked),
         }
@@ -128,7 +123,11 @@ def destroy(request: HttpRequest) -> HttpResponse:
         # All that the list shows, not only this page of it; the oldest where they are more than go at once.
         rows = list(listing.rows_for(listing.Asked.of(request.POST, key)).order_by("txg")[:MOST])
     back = reverse("snapshots_of", args=[key]) if key.isdecimal() else reverse("snapshots")
-    return reviewed(request, lambda: DestroySnapshots.of((row.name, int(row.guid)) for row in rows), back)
+    try:
+        operation = DestroySnapshots.of((row.name, int(row.guid)) for row in rows)
+        return confirm.review(request, operation, back=back, facts=asking.measured(operation))
+    except Refused as refusal:
+        return refused(request, refusal, back)
 
 
 # --- policies -------------------------------------------------------------------------------------------------
@@ -136,29 +135,38 @@ def destroy(request: HttpRequest) -> HttpResponse:
 def policy(request: HttpRequest, key: str) -> HttpResponse:
     """The policy of a folder: first the numbers, then what they will destroy, then the change."""
     dataset = dataset_of(key)
-    now = policies.of(dataset) or policies.parse(dataset.policy) or USUAL
+    now = policies.of(dataset) or policies.offered(dataset) or USUAL
     form = PolicyForm(request.POST or None, initial=now)
     context: dict[str, object] = {
         "form": form,
         "dataset": dataset,
         "key": key,
-        "own": dataset.policy_source in {"local", "received"},
+        "own": dataset.policy_source in policies.OWN,
+        **cost_of(dataset),
         "from_above": dataset.policy_source == "inherited" and policies.of(dataset),
         "hours": f"{timezone.now().astimezone(schedules.box_zone()):%H:%M (%Z)}",
     }
     if request.method == "POST" and form.is_valid():
         wanted = form.policy
-        context |= {"wanted": wanted, **shown(dataset, wanted)}
         # Numbers changed after they were looked at are shown first.
         if "set" in request.POST and request.POST.get("shown") == wanted.sentence_in_full:
             return begun(request, SetPolicy(dataset=dataset.name, policy=wanted), key)
+        context |= {"wanted": wanted, **shown(dataset, wanted)}
     return render(request, "snapshots/policy.html", context, status=400 if form.is_bound and form.errors else 200)
 
 
-@require_POST
+@require_http_methods(["GET", "POST"])
 def follow(request: HttpRequest, key: str) -> HttpResponse:
-    """Take a folder's own policy away."""
-    return begun(request, SetPolicy(dataset=dataset_of(key).name), key)
+    """Take a folder's own policy away: first what following the one above means, then the change."""
+    dataset = dataset_of(key)
+    row = DatasetRow.objects.filter(name=dataset.name.rpartition("/")[0]).first()
+    parent: Dataset | None = row.fact if row else None
+    wanted = policies.above(parent)
+    told = wanted.sentence_in_full if wanted else ""
+    if request.method == "POST" and request.POST.get("shown") == told:
+        return begun(request, SetPolicy(dataset=dataset.name), key)
+    context = {"dataset": dataset, "key": key, "parent": parent, "wanted": wanted, "told": told}
+    return render(request, "snapshots/follow.html", {**context, **shown(dataset, wanted)})
 
 
 def begun(request: HttpRequest, operation: Operation, key: str) -> HttpResponse:
@@ -166,28 +174,33 @@ def begun(request: HttpRequest, operation: Operation, key: str) -> HttpResponse:
     try:
         job = confirm.start(operation, user=request.user.get_username())
     except Refused as refusal:
-        return render(request, "jobs/refused.html", {"reasons": refusal.reasons, "back": back}, status=409)
+        return refused(request, refusal, back)
     return redirect("job", pk=job.pk)
 
 
-def shown(dataset: Dataset, wanted: Policy) -> dict[str, object]:
-    """What the policy will keep in the long run, and what it destroys at once, in every folder that it will hold for."""
-    concerned = [(dataset, wanted)]
-    if wanted.below:
-        concerned += [(below, wanted) for below in followers(dataset)]
+def shown(dataset: Dataset, wanted: Policy | None) -> dict[str, object]:
+    """What a policy will keep in the long run, and what it destroys at once, in every folder that it will hold for."""
+    concerned = [dataset]
+    if wanted is None or wanted.below:
+        concerned += policies.followers(dataset, tree_of(dataset))
     counts = dict(SnapshotReading.objects.values_list("dataset_key", "count"))
-    going = recorded.expired(concerned, counts)
+    going = recorded.expired([(one, wanted) for one in concerned], counts)
     return {
         "going": going[: listing.PAGE],
         "going_count": len(going),
+        "freed": asking.freed_by_pruning(going) if going else None,
         "folders": len(concerned),
-        "will_be": policies.picture(wanted, timezone.now(), schedules.box_zone()),
+        "will_be": policies.picture(wanted, timezone.now(), schedules.box_zone()) if wanted else [],
     }
 
 
-def followers(dataset: Dataset) -> list[Dataset]:
-    """The datasets below that will inherit what is set on this one: nothing of their own on them, nor in between."""
-    rows = DatasetRow.objects.filter(name__startswith=f"{dataset.name}/", pool=dataset.pool).order_by("name")
-    below: list[Dataset] = [row.fact for row in rows]
-    own = tuple(f"{one.name}/" for one in below if one.policy_source in {"local", "received"})
-    return [one for one in below if not f"{one.name}/".startswith(own)]
+def cost_of(dataset: Dataset) -> dict[str, object]:
+    """What was taken by itself of a folder and of those that follow it, and what that holds now."""
+    concerned = [dataset, *policies.followers(dataset, tree_of(dataset))]
+    found = recorded.costs(concerned)
+    return {"cost": sum(found.values(), recorded.Cost()), "cost_folders": len(found)}
+
+
+def tree_of(dataset: Dataset) -> list[Dataset]:
+    """All datasets of its pool. One query."""
+    return [row.fact for row in DatasetRow.objects.filter(pool=dataset.pool).order_by("name")]
