@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
+
 from appliance.errors import Failed, Reason
 from appliance.facts import Facts, Snapshot
 from appliance.household import Share
 from appliance.operation import Loss, Plan, Step, Work
 from appliance.shares import below, leaving
+from appliance.shares.permissions import note_anew, said_of
 from appliance.words import size_text
 from appliance.zfs import core, snapshots, status
 from appliance.zfs.checkpoints import COSTS, TakeCheckpoint
@@ -77,7 +80,7 @@ class RollBack(OneSnapshot, frozen=True, kw_only=True, forbid_unknown_fields=Tru
                 "dataset": dataset.guid if dataset else 0,
             },
             losses=tuple(self.losses(newer, moment)),
-            warnings=tuple(self.warnings(shares)),
+            warnings=tuple(self.warnings(facts, shares)),
             undo="The pool keeps a checkpoint of the moment before. Going back to it puts the whole pool back."
             if self.way_back
             else "It cannot be undone.",
@@ -94,9 +97,12 @@ class RollBack(OneSnapshot, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         if newer:
             yield Loss(f"{self.dataset}: {told([one.short for one in newer])}")
 
-    def warnings(self, shares: list[Share]) -> Iterator[str]:
+    def warnings(self, facts: Facts, shares: list[Share]) -> Iterator[str]:
         if shares:
             yield "Its shares pause meanwhile. Whoever has a file of it open is disconnected, and should save elsewhere first."
+        dataset = facts.dataset(self.dataset)
+        if dataset and said_of(dataset):
+            yield "Who may use its files is also as it was then. Look at that afterwards, and set it again where it has changed since."
         if self.way_back:
             yield f"A checkpoint of the whole pool is taken first. {COSTS} Discard it on the pool's page when all is well."
         yield "To have back only some files, look into the snapshot and restore those. To keep both, make a folder from the snapshot."
@@ -146,6 +152,10 @@ class RollBack(OneSnapshot, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             core.destroy_bookmark(name)
             work.note(f"The bookmark {name} was newer and is gone")
         core.rollback_to(self.dataset, self.snapshot)
+        dataset = next((one for one in status.read_datasets() if one.name == self.dataset), None)
+        if dataset and (said := said_of(dataset)):
+            # The files may have the rights of before it was said, and only the note would tell otherwise.
+            note_anew(dataset, msgspec.structs.replace(said, done=False), work)
         work.note(f"{self.dataset} is as {self.snapshot} is")
 
     def happened(self, step: str, facts: Facts) -> bool:

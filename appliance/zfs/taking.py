@@ -46,14 +46,9 @@ class TakeSnapshot(AboutSnapshots, frozen=True, kw_only=True, forbid_unknown_fie
 
     def __post_init__(self) -> None:
         names.existing_dataset(self.dataset)
-        if not self.by_hand():
+        if not naming.is_for(naming.BY_HAND, self.name):  # the name that Larder proposes
             names.snapshot(self.name)
         names.note(self.note)
-
-    def by_hand(self) -> bool:
-        """Whether the name is the one that Larder proposes."""
-        found = naming.PATTERN.fullmatch(self.name)
-        return found is not None and found["grain"] == naming.BY_HAND
 
     @property
     def title(self) -> str:
@@ -111,6 +106,19 @@ class TakeSnapshot(AboutSnapshots, frozen=True, kw_only=True, forbid_unknown_fie
 
     def way_on(self, step: str, facts: Facts) -> str:
         return "There is no such snapshot. Take it again; if the pool is full, destroy old snapshots first."
+
+
+def before_step(dataset: str, name: str, note: str) -> Step:
+    """The first step of a change that nothing takes back: keep the folder as it is now, under a name of ``naming.BEFORE``."""
+    wanted = f"{dataset}@{name}"
+    return Step(
+        "before",
+        "Keep it as it is now",
+        f"zfs snapshot -- '{wanted}'",
+        lambda _work: core.snapshot([wanted], {"larder:note": note}),
+        (wanted,),
+        "Destroy the snapshot",
+    )
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -11,6 +11,7 @@ from appliance.facts import Checkpoint, Facts
 from appliance.household import Share
 from appliance.operation import checked_plan
 from appliance.shares import below, leaving
+from appliance.shares.permissions import Said, noted
 from appliance.zfs import core, snapshots, status
 from appliance.zfs.keeping import BookmarkSnapshot
 from appliance.zfs.rolling_back import RollBack
@@ -94,6 +95,21 @@ def test_shares_pause_before_the_checkpoint_and_are_on_again_at_the_end(done):
         "rollback tank/photos tank/photos@s1",
         "serve tank tank/photos tank/photos/old",
     ]
+
+
+def test_who_may_use_it_is_noted_as_not_carried_through_afterwards(done, monkeypatch):
+    text = noted(Said(guid=5, everybody="read", done=True))
+    found = shared(1, 2)
+    said = tuple(replace(one, guid=5, access=text, access_source="local") if one.name == "tank/photos" else one for one in found.datasets)  # fmt: skip
+    monkeypatch.setattr(status, "read_datasets", lambda: said)
+    ran: list[list[str]] = []
+    monkeypatch.setattr("appliance.command.run", lambda argv, **_options: ran.append(argv))
+    plan = checked_plan(roll(), replace(found, datasets=said))
+    assert any("Who may use its files" in text for text in plan.warnings)
+    assert not any("Who may use" in text for text in checked_plan(roll(), found).warnings)
+    plan.steps[0].act(Working())
+    assert done[-2].startswith("rollback")
+    assert [(argv[:2], '"done":false' in argv[2]) for argv in ran] == [(["zfs", "set"], True)]
 
 
 @pytest.mark.parametrize("breaks", ["take_checkpoint", "rollback_to"])
