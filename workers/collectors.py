@@ -237,6 +237,6 @@ def unasked() -> bool:
 
 
 def due(name: str, every: timedelta) -> bool:
-    """Whether a source has not been read for so long."""
+    """Whether a source has not been read for so long, or only by a clock that was ahead."""
     last = Source.objects.filter(name=name).values_list("checked", flat=True).first()
-    return last is None or timezone.now() - last > every
+    return last is None or abs(timezone.now() - last) > every

@@ -49,12 +49,14 @@ def look() -> list[Job]:
     wanted = with_policies()
     if not wanted:
         return []
-    # A job that failed is not tried again at every beat.
-    resting = timezone.now() - TRY_AGAIN_AFTER
+    # A job that failed is not tried again at every tick. One of a clock that was ahead does not count.
+    resting = (now - TRY_AGAIN_AFTER, now)
     mine = Job.objects.filter(kind__in=KINDS_OF_JOBS)
     busy = set(mine.filter(state__in=Job.OPEN).values_list("subject", flat=True))
     failed = set(
-        mine.filter(created__gt=resting).exclude(state__in=[*Job.OPEN, Job.State.DONE]).values_list("kind", "subject")
+        mine.filter(created__range=resting)
+        .exclude(state__in=[*Job.OPEN, Job.State.DONE])
+        .values_list("kind", "subject")
     )
     stopped = {row.name for row in PoolRow.objects.all() if row.fact.state == "SUSPENDED"}
     begun = []

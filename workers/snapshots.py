@@ -48,7 +48,7 @@ def changed_of(keys: dict[str, Dataset], known: dict[str, SnapshotReading]) -> l
         reading = known.get(key)
         if reading is None or reading.stamp != stamp_of(dataset) or reading.dataset != dataset.name:
             changed.append(dataset)
-        elif timezone.now() - reading.at > ANYWAY_AFTER:
+        elif abs(timezone.now() - reading.at) > ANYWAY_AFTER:
             rest.append((reading.at, dataset.name, dataset))
     return changed + [dataset for _at, _name, dataset in sorted(rest, key=lambda one: one[:2])[:ANYWAY_AT_ONCE]]
 

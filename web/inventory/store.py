@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace as changed_copy
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, Q
 from django.utils import timezone
 
 from appliance.facts import Facts
@@ -80,11 +80,15 @@ def touch(name: str) -> None:
 
 
 def claim_refresh(name: str, *, not_since: datetime) -> bool:
-    """Whether this caller is the one to ask for a new reading: true once per interval, whoever looks."""
+    """Whether this caller is the one to ask for a new reading: true once per interval, whoever looks.
+
+    What was asked for by a clock that was ahead does not count.
+    """
     Source.objects.get_or_create(name=name)
     table = Source.objects.filter(name=name)
-    stale = table.filter(requested__isnull=True) | table.filter(requested__lt=not_since)
-    return bool(stale.update(requested=timezone.now()))
+    now = timezone.now()
+    fresh = Q(requested__gte=not_since, requested__lte=now + timedelta(minutes=1))
+    return bool(table.filter(Q(requested=None) | ~fresh).update(requested=now))
 
 
 def history_source(pool_key: str) -> str:
