@@ -10,9 +10,8 @@ import pytest
 from deploy.image.machine import Machine, wait_for
 from tests.system import crash
 from tests.system.care import press
+from tests.system.policy import job_of, made, set_policy, there
 from tests.visitor import Visitor, disk_paths
-
-NUMBERS = {"frequent": 0, "hourly": 2, "daily": 0, "weekly": 0, "monthly": 0, "first": 0, "last": 0, "below": "on"}
 
 
 @pytest.fixture(scope="module")
@@ -24,21 +23,6 @@ def photos(appliance: Machine, visitor: Visitor) -> str:
     guid = appliance.run("zfs", "get", "-H", "-o", "value", "guid", "tank/photos").strip()
     visitor.wait_until(f"/folders/{guid}/", "tank/photos", timeout=60)
     return f"/snapshots/of/{guid}/"
-
-
-def there(appliance: Machine, dataset: str = "tank/photos") -> list[str]:
-    said = appliance.run("zfs", "list", "-H", "-t", "snapshot", "-d", "1", "-o", "name", "-s", "createtxg", dataset)
-    return [line.partition("@")[2] for line in said.splitlines()]
-
-
-def job_of(visitor: Visitor, path: str, **fields: object) -> str:
-    """Send a page's form; the job that it begins, ended."""
-    answer = visitor.post(path, **fields)
-    found = re.search(r"/jobs/([0-9a-f-]{36})/", answer.url)
-    assert found, answer.words[:1500]
-    said = visitor.ended(found[1])
-    assert said.startswith("Done."), said
-    return found[1]
 
 
 def chosen(page: str, *names: str) -> list[str]:
@@ -89,18 +73,6 @@ def test_a_hold_is_set_with_its_reason_and_released(visitor, appliance, photos):
     visitor.wait_until(f"{photos}{guid}/", "Release", timeout=90)
     job_of(visitor, f"{photos}{guid}/release/")
     assert appliance.run("zfs", "holds", "-H", "tank/photos@b") == ""
-
-
-def set_policy(visitor: Visitor, photos: str, **numbers: object) -> str:
-    """Look at what the numbers do, then set them; what the page said before."""
-    shown = visitor.post(f"{photos}policy/", **{**NUMBERS, **numbers}, look="")
-    assert shown.status == 200, shown.words[:1500]
-    job_of(visitor, f"{photos}policy/", **{**NUMBERS, **numbers}, set="", shown=shown.hidden()["shown"])
-    return shown.words
-
-
-def made(appliance: Machine, dataset: str = "tank/photos") -> list[str]:
-    return [name for name in there(appliance, dataset) if name.startswith("larder-")]
 
 
 def newer(appliance: Machine, known: set[str]) -> set[str]:

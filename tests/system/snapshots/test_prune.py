@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from appliance.words import size_text
 from deploy.image.machine import Machine
 from tests.system import crash
 from tests.visitor import Answer, Visitor, disk_paths
@@ -58,6 +59,32 @@ def test_hundreds_go_and_the_offenders_are_named(visitor, appliance, many):
     for name in ("a0300", "a0500"):
         appliance.run("zfs", "release", "backup", f"tank/many@{name}")
     appliance.run("zfs", "destroy", "tank/copy")
+
+
+def test_what_comes_back_is_said_to_the_byte_where_neighbours_go(visitor, appliance, many):
+    appliance.shell("dd if=/dev/urandom of=/tank/many/big bs=1M count=9 status=none; sync")
+    for name in ("n0000", "n0001", "n0002"):
+        appliance.run("zfs", "snapshot", f"tank/many@{name}")
+    appliance.shell("rm /tank/many/big; sync; zpool sync tank")
+    appliance.run("zfs", "snapshot", "tank/many@after")
+    visitor.wait_until(f"/snapshots/of/{many}/", "after", timeout=120)
+
+    def reviewed(fields: dict[str, object]) -> Answer:
+        token = visitor.get(f"/snapshots/of/{many}/").hidden()["csrfmiddlewaretoken"]
+        return visitor.send("/snapshots/destroy/", {"csrfmiddlewaretoken": token, "of": many, **fields})
+
+    # Each alone holds next to nothing: the file is in all three.
+    said = appliance.run("zfs", "destroy", "-nvp", "tank/many@n0000%n0002")
+    reclaimed = next(line.split()[1] for line in said.splitlines() if line.startswith("reclaim"))
+    page = reviewed({"every": "", "begins": "n00"})
+    assert f"Space that comes back {size_text(int(reclaimed))}" in page.words
+    assert int(reclaimed) > 9 * 2**20
+    # Without the one in the middle it is the least that can be told.
+    listed = visitor.get(f"/snapshots/of/{many}/?begins=n00").text
+    outer = [re.search(rf'value="(\d+)" aria-label="Choose [^"]*@{name}"', listed) for name in ("n0000", "n0002")]
+    assert all(outer)
+    assert "Space that comes back at least" in reviewed({"snapshot": [one[1] for one in outer if one]}).words
+    assert visitor.ended(visitor.confirm(page)).startswith("Done.")
 
 
 @pytest.mark.parametrize("victim", ["agent", "worker"])
