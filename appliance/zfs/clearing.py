@@ -16,7 +16,7 @@ from appliance.operation import Loss, Plan, Step, Work
 from appliance.zfs import core, space
 from appliance.zfs.taking import AboutSnapshots
 
-MOST = 5000
+MOST = 3000  # with names of the longest, what fits into a request to the agent
 NAMED = 20
 
 
@@ -115,6 +115,7 @@ class DestroySnapshots(AboutSnapshots, frozen=True, kw_only=True, forbid_unknown
             warnings=tuple(f"It stays: {text}" for text in stay[:NAMED])
             + ((f"{len(stay) - NAMED} more stay, held or cloned.",) if len(stay) > NAMED else ()),
             undo="What only these snapshots hold cannot be had back.",
+            type_to_confirm=self.subject if len(going) > NAMED else "",
             facts={"Space that comes back": freed.text},
         )  # fmt: skip
 

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta, tzinfo
 
 import msgspec
 
-from appliance import names
+from appliance import names, schedules
 from appliance.errors import Refused
 from appliance.facts import Dataset
 from appliance.zfs.naming import GRAINS
@@ -70,11 +70,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return msgspec.json.encode(self).decode()
 
     def open_at(self, hour: int) -> bool:
-        if self.first == self.last:
-            return True
-        if self.first < self.last:
-            return self.first <= hour < self.last
-        return hour >= self.first or hour < self.last
+        return schedules.within(hour, self.first, self.last)
 
 
 USUAL = Policy(hourly=24, daily=14, weekly=8, monthly=6, skip_unchanged=True)

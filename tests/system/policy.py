@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
-
 from deploy.image.machine import Machine
+from tests.system import sharing
 from tests.visitor import Visitor
 
 NUMBERS = {"frequent": 0, "hourly": 2, "daily": 0, "weekly": 0, "monthly": 0, "first": 0, "last": 0, "below": "on"}
@@ -18,12 +17,10 @@ def there(appliance: Machine, dataset: str = "tank/photos") -> list[str]:
 
 def job_of(visitor: Visitor, path: str, **fields: object) -> str:
     """Send a page's form; the job that it begins, ended."""
-    answer = visitor.post(path, **fields)
-    found = re.search(r"/jobs/([0-9a-f-]{36})/", answer.url)
-    assert found, answer.words[:1500]
-    said = visitor.ended(found[1])
+    job = sharing.job_in(visitor.post(path, **fields))
+    said = visitor.ended(job)
     assert said.startswith("Done."), said
-    return found[1]
+    return job
 
 
 def set_policy(visitor: Visitor, photos: str, **numbers: object) -> str:

@@ -165,6 +165,13 @@ def test_destroying_names_what_stays_and_why(library):
     assert not chosen.happened("destroy", facts(*found))
 
 
+def test_destroying_many_wants_the_folder_s_name_typed():
+    found = [replace(snap(1), name=f"tank/photos@s{at}", guid=at, txg=at) for at in range(30)]
+    many = DestroySnapshots.of((one.name, one.guid) for one in found)
+    assert checked_plan(many, facts(*found)).type_to_confirm == "tank/photos"
+    assert checked_plan(many, facts(*found[:5])).type_to_confirm == ""
+
+
 def test_what_went_by_itself_is_no_reason_to_refuse_the_rest():
     chosen = DestroySnapshots.of((one.name, one.guid) for one in (snap(1), snap(2)))
     assert chosen.plan(facts(snap(1), snap(2))).digest() == chosen.plan(facts(snap(2))).digest()

@@ -137,3 +137,17 @@ def test_what_policies_cost_is_told_as_closely_as_is_known(web, calm):
     assert "3 that were taken by themselves are there now, in 2 folders, and hold 100 MiB to 140 MiB" in words
     listed = " ".join(re.sub(r"<[^>]+>", " ", web.get("/snapshots/policies/").content.decode()).split())
     assert "10 MiB to 50 MiB" in listed
+
+
+def test_a_pool_with_little_space_says_what_its_snapshots_hold(web, calm):
+    def page(used: int) -> str:
+        top = settled("tank", used=used, available=100 - used)
+        rows.put(pools=[rows.pool_of("tank", 1000)], datasets=[replace(top, guid=7)])
+        return web.get("/pools/1000/").content.decode()
+
+    SnapshotReading.objects.create(dataset_key="7", dataset="tank/a", at=timezone.now(), used=3 * 2**30)
+    SnapshotReading.objects.create(dataset_key="8", dataset="tanks/a", at=timezone.now(), used=2**30)
+    assert "Old snapshots hold" not in page(50)
+    assert "Old snapshots hold 3 GiB of tank." in page(95)
+    SnapshotReading.objects.update(used=0)
+    assert "Old snapshots hold" not in page(95)

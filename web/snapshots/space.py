@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from django.db.models import Q, Sum
+
 from appliance.zfs import space
 from appliance.zfs.keeping import said
 from appliance.zfs.naming import GRAINS
 from appliance.zfs.policies import WORDS
 from appliance.zfs.space import Pair
-from web.inventory.models import SnapshotRow
+from web.inventory.models import SnapshotReading, SnapshotRow
 from web.snapshots.models import MadeSnapshot
 
 AGES = ((365, "a year"), (90, "three months"), (30, "a month"), (7, "a week"))
@@ -52,6 +54,12 @@ def groups(every: Sequence[SnapshotRow], key: str, now: datetime) -> Iterator[tu
             yield f"Those that the policy takes {WORDS[grain]}", only
     if by_hand := [row for row in every if row.guid not in made]:
         yield "Those that no policy of this box made", by_hand
+
+
+def held_in(pool: str) -> int:
+    """Bytes that the snapshots of a pool hold and its folders do not. One query."""
+    readings = SnapshotReading.objects.filter(Q(dataset=pool) | Q(dataset__startswith=f"{pool}/"))
+    return readings.aggregate(held=Sum("used"))["held"] or 0
 
 
 def pairs_of(every: Sequence[SnapshotRow], wanted: Collection[str]) -> list[Pair]:

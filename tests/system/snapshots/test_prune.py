@@ -52,7 +52,7 @@ def test_hundreds_go_and_the_offenders_are_named(visitor, appliance, many):
     # Held, and gone, after the plan was shown.
     appliance.run("zfs", "hold", "backup", "tank/many@a0500")
     appliance.run("zfs", "destroy", "tank/many@a0600")
-    job = visitor.confirm(page)
+    job = visitor.confirm(page, typed="tank/many")
     said = visitor.ended(job, timeout=300)
     assert said.startswith("Done."), said
     assert sorted(left(appliance)) == ["a0300", "a0400", "a0500", "other"]
@@ -93,13 +93,15 @@ def test_killed_on_the_way_the_next_try_ends_it_and_takes_nothing_else(visitor, 
     before = {name for name in left(appliance) if not name.startswith(victim)}
     page = review(visitor, many, victim)
     with crash.watching(appliance, entry="step begun", step="destroy", victim=victim) as watcher:
-        job = visitor.confirm(page)
+        job = visitor.confirm(page, typed="tank/many")
         crash.struck(watcher)
     said = visitor.ended(job, timeout=300)
     assert re.match("Done|Interrupted", said), said
     crash.no_lock_left(appliance)
     if not said.startswith("Done"):
-        assert visitor.ended(visitor.confirm(review(visitor, many, victim)), timeout=300).startswith("Done.")
+        assert visitor.ended(visitor.confirm(review(visitor, many, victim), typed="tank/many"), timeout=300).startswith(
+            "Done."
+        )
     assert set(left(appliance)) == before
 
 
@@ -109,7 +111,7 @@ def test_a_power_cut_on_the_way_takes_nothing_else(visitor, appliance, many):
     before = {name for name in left(appliance) if not name.startswith("cut")}
     page = review(visitor, many, "cut")
     with crash.watching(appliance, entry="step begun", step="destroy", victim="nobody") as watcher:
-        job = visitor.confirm(page)
+        job = visitor.confirm(page, typed="tank/many")
         crash.struck(watcher)
         appliance.cut_power()
     appliance.power_on()

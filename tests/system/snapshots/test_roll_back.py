@@ -8,6 +8,7 @@ import pytest
 
 from deploy.image.machine import Machine
 from tests.system import crash, sharing
+from tests.system.policy import job_of
 from tests.visitor import Answer, Visitor
 
 
@@ -54,10 +55,7 @@ def test_a_newer_snapshot_that_is_held_or_cloned_keeps_it_from_happening(visitor
     assert "tank/photos@two: it is held" in page.words
     assert "tank/copy is a clone of it" in page.words
     appliance.run("zfs", "destroy", "tank/copy")
-    answer = visitor.post(f"{photos}{guid_of(appliance, 'two')}/release/")
-    found = re.search(r"/jobs/([0-9a-f-]{36})/", answer.url)
-    assert found, answer.words[:1000]
-    assert visitor.ended(found[1]).startswith("Done.")
+    job_of(visitor, f"{photos}{guid_of(appliance, 'two')}/release/")
     visitor.wait_until(photos, "three", without=("tank/copy",), timeout=90)
 
 
@@ -104,10 +102,7 @@ def test_killed_on_the_way_it_is_told_truthfully_and_can_be_done_again(visitor, 
 def test_a_clone_is_made_independent_and_a_bookmark_outlives_its_snapshot(visitor, appliance, photos):
     guid = guid_of(appliance, "one")
     for act, field in (("clone", {"name": "copy"}), ("bookmark", {"name": "mark"})):
-        answer = visitor.post(f"{photos}{guid}/{act}/", **field)
-        found = re.search(r"/jobs/([0-9a-f-]{36})/", answer.url)
-        assert found, answer.words[:1000]
-        assert visitor.ended(found[1]).startswith("Done.")
+        job_of(visitor, f"{photos}{guid}/{act}/", **field)
     assert "tank/photos#mark" in appliance.run("zfs", "list", "-H", "-t", "bookmark", "-o", "name", "tank/photos")
     key = sharing.key_of(appliance, "tank/copy")
     visitor.wait_until(f"/folders/{key}/", "tank/photos@one", timeout=90)
