@@ -207,7 +207,7 @@ class BookmarkSnapshot(OneSnapshot, frozen=True, kw_only=True, forbid_unknown_fi
             summary=f"{self.target} remembers the moment of {self.snapshot}. It keeps no files: a backup that was made up to that moment can go on from it.",
             steps=(act,),
             identity=self.identity(),
-            undo="It takes next to no space, and can be destroyed.",
+            undo=f"It takes next to no space. To be rid of it: zfs destroy {shlex.quote(self.target)}",
         )
 
     def happened(self, step: str, facts: Facts) -> bool:

@@ -8,7 +8,6 @@ from functools import partial
 import pytest
 
 from deploy.image.machine import Machine, wait_for
-from tests.system import crash
 from tests.system.care import press
 from tests.system.policy import job_of, made, set_policy, there
 from tests.visitor import Visitor, disk_paths
@@ -98,18 +97,3 @@ def test_a_policy_takes_what_is_due_in_the_whole_tree_and_leaves_the_others_alon
     assert "larder-hourly-2020.01.01-00.00.00" in left
     assert len(left) == 3, left
     assert {"before", "b", "c"} <= set(there(appliance))
-
-
-def test_killing_the_agent_while_it_takes_leaves_all_or_none_and_the_next_run_goes_on(visitor, appliance, photos):
-    before = set(made(appliance))
-    with crash.watching(appliance, entry="step begun", step="take", victim="agent") as watcher:
-        appliance.run("date", "-s", "+1 hour")
-        crash.struck(watcher)
-    crash.no_lock_left(appliance)
-    # An interrupted run rests for ten minutes of the clock before it is tried again.
-    appliance.run("date", "-s", "+15 minutes")
-    wait_for("the next of the policy", lambda: set(made(appliance)) - before, timeout=300)
-    for dataset in ("tank/photos", "tank/photos/old times"):
-        assert there(appliance, dataset)
-    wait_for("no more than are kept, and the stranger", lambda: len(made(appliance)) <= 3, timeout=300)
-    assert {"before", "b", "c", "larder-hourly-2020.01.01-00.00.00"} <= set(there(appliance))
