@@ -97,3 +97,13 @@ def test_a_policy_takes_what_is_due_in_the_whole_tree_and_leaves_the_others_alon
     assert "larder-hourly-2020.01.01-00.00.00" in left
     assert len(left) == 3, left
     assert {"before", "b", "c"} <= set(there(appliance))
+
+
+def test_a_clock_set_back_stops_neither_the_pages_nor_the_policy(visitor, appliance, photos):
+    before = made(appliance)
+    appliance.run("date", "-s", "-5 hours")
+    appliance.run("zfs", "snapshot", "tank/photos@while-behind")
+    visitor.wait_until(photos, "while-behind", timeout=120)
+    wait_for("another of the policy", partial(newer, appliance, set(before)), timeout=240)
+    assert before[-1] in made(appliance)
+    assert {"before", "b", "c", "larder-hourly-2020.01.01-00.00.00"} <= set(there(appliance))
