@@ -8,6 +8,7 @@ import uuid
 from collections import defaultdict
 from datetime import UTC, datetime, timedelta
 
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from appliance import schedules
@@ -29,6 +30,7 @@ BY = "the snapshot policy"
 KINDS_OF_JOBS = ("RunPolicies", "PruneSnapshots")
 RUNS_KEPT = timedelta(days=30)
 TRY_AGAIN_AFTER = timedelta(minutes=10)
+MOST_DOUBLED = 5  # more than five hours
 _last = [-SECONDS_BETWEEN_LOOKS]
 
 
@@ -49,15 +51,9 @@ def look() -> list[Job]:
     wanted = with_policies()
     if not wanted:
         return []
-    # A job that failed is not tried again at every tick. One of a clock that was ahead does not count.
-    resting = (now - TRY_AGAIN_AFTER, now)
     mine = Job.objects.filter(kind__in=KINDS_OF_JOBS)
     busy = set(mine.filter(state__in=Job.OPEN).values_list("subject", flat=True))
-    failed = set(
-        mine.filter(created__range=resting)
-        .exclude(state__in=[*Job.OPEN, Job.State.DONE])
-        .values_list("kind", "subject")
-    )
+    failed = resting(mine, now)
     stopped = {row.name for row in PoolRow.objects.all() if row.fact.state == "SUSPENDED"}
     begun = []
     for pool, datasets in wanted.items():
@@ -72,6 +68,25 @@ def look() -> list[Job]:
             begun.append(job)
     PolicyRun.objects.filter(asked__lt=now - RUNS_KEPT).delete()
     return begun
+
+
+def resting(mine: QuerySet[Job], now: datetime) -> set[tuple[str, str]]:
+    """What failed and is not tried again yet, by kind and pool: ten minutes, and after each further time twice as long.
+
+    Jobs of a clock that was ahead do not count.
+    """
+    failed: dict[tuple[str, str], list[datetime]] = defaultdict(list)
+    known = mine.filter(created__range=(now - timedelta(days=1), now)).exclude(state__in=Job.OPEN).order_by("created")
+    for kind, pool, state, created in known.values_list("kind", "subject", "state", "created"):
+        if state == Job.State.DONE:
+            failed.pop((kind, pool), None)
+        else:
+            failed[kind, pool].append(created)
+    return {
+        one
+        for one, times in failed.items()
+        if now < times[-1] + TRY_AGAIN_AFTER * 2 ** min(len(times) - 1, MOST_DOUBLED)
+    }
 
 
 def with_policies() -> dict[str, list[tuple[Dataset, Policy]]]:

@@ -341,6 +341,21 @@ def test_a_run_that_failed_rests_before_it_is_tried_again(calm, zfs):
         assert policies.look() == []
 
 
+def test_what_fails_again_and_again_is_tried_ever_less_often(calm, zfs):
+    ready(settled("tank/a", policy=TEXT, policy_source="local"))
+    now = timezone.now()
+    for minutes in (200, 150, 100):
+        (job,) = policies.look()
+        Job.objects.filter(pk=job.pk).update(state=Job.State.FAILED, created=now - timedelta(minutes=minutes))
+    mine = Job.objects.all()
+    assert policies.resting(mine, now - timedelta(minutes=61)) == {("RunPolicies", "tank")}
+    assert policies.resting(mine, now - timedelta(minutes=59)) == set()
+    # One that went well begins the count anew.
+    (job,) = policies.look()
+    Job.objects.filter(pk=job.pk).update(state=Job.State.DONE, created=now - timedelta(minutes=95))
+    assert policies.resting(mine, now - timedelta(minutes=90)) == set()
+
+
 def test_before_the_snapshots_were_read_nothing_is_taken(calm, zfs):
     rows.put(pools=[rows.pool_of("tank", 1000)], datasets=[settled("tank/a", policy=TEXT, policy_source="local")])
     assert policies.look() == []
