@@ -55,14 +55,13 @@ def click(visitor: Visitor, appliance: Machine, dataset: str, to: str, protocol:
     return visitor.send(path, {"csrfmiddlewaretoken": token, "from": "folder"})
 
 
+SMB_CARD = re.compile(r'<h2>Windows and Mac \(SMB\)</h2>.*?class="switch switch-[a-z]+"[^>]*>([^<]*)<', re.DOTALL)
+
+
 def wait_for_switch(visitor: Visitor, appliance: Machine, dataset: str, word: str) -> None:
     """Until the folder's page says that its switch of SMB is so: ``on`` or ``off``."""
-
-    def so() -> bool:
-        text = visitor.get(f"/folders/{key_of(appliance, dataset)}/").text
-        return f'class="switch switch-{word}"' in text
-
-    wait_for(f"the switch of {dataset} to be {word}", so, timeout=90, every=0.2)
+    page = f"/folders/{key_of(appliance, dataset)}/"
+    wait_for(f"the switch of {dataset} to be {word}", lambda: SMB_CARD.findall(visitor.get(page).text) == [word], timeout=90, every=0.2)  # fmt: skip
 
 
 class Client:
@@ -89,12 +88,17 @@ class Client:
         assert status == 0, said
         return said
 
-    def held(self, share: str) -> subprocess.Popen[str]:
-        """A client that has a share open and waits for its person's commands, until its input is closed."""
+    def held(self, share: str, command: str = "") -> subprocess.Popen[str]:
+        """A client that has a share open, does this one command and waits for more, until its input is closed: it looks
+        for a second line only when more comes."""
         argv = self.argv(share, "")[:-2]
-        return subprocess.Popen(
+        client = subprocess.Popen(
             argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
+        assert client.stdin
+        client.stdin.write(f"{command}\n")
+        client.stdin.flush()
+        return client
 
     def begun(self, share: str, command: str) -> subprocess.Popen[str]:
         """A client that is still at work."""
