@@ -195,6 +195,11 @@ class Dataset:
     readonly: bool = False
     share: str = ""  # the text of larder:share, as found: hostile until parsed
     share_source: str = ""  # local, inherited, received, none
+    policy: str = ""  # the text of larder:policy, as found: hostile until parsed
+    policy_source: str = ""  # as share_source; waiting: inherited from one that was received
+    policy_from: str = ""  # as share_from
+    written: int = 0  # bytes written since its latest snapshot
+    snapshots_changed: int = 0  # when a snapshot was last made or destroyed, in seconds since 1970; 0 where not told
     access: str = ""  # the text of larder:access, as found: hostile until parsed
     access_source: str = ""  # as share_source
     used_by_data: int = 0
@@ -217,6 +222,40 @@ class Dataset:
     @property
     def locked(self) -> bool:
         return self.key_status == "unavailable"
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A snapshot as ``zfs list`` tells it. ``used`` is what it alone holds, in bytes: what destroying only it frees."""
+
+    name: str  # dataset@short
+    guid: int
+    txg: int  # in which transaction group it was made: the order within a pool, whatever the clock said
+    created: datetime
+    used: int = 0
+    referenced: int = 0
+    written: int = 0  # bytes written since the snapshot before it
+    holds: int = 0
+    clones: tuple[str, ...] = ()
+    run: str = ""  # the policy's run that made it (larder:run)
+    note: str = ""  # hostile text
+
+    @property
+    def dataset(self) -> str:
+        return self.name.partition("@")[0]
+
+    @property
+    def short(self) -> str:
+        return self.name.partition("@")[2]
+
+
+@dataclass(frozen=True)
+class Span:
+    """What comes back, in bytes, when every snapshot of a dataset from ``first`` to ``last`` goes, both included."""
+
+    first: str
+    last: str
+    size: int
 
 
 @dataclass(frozen=True)
@@ -340,6 +379,14 @@ class Facts:
     details: tuple[PoolDetail, ...] = ()
     sessions: tuple[Session, ...] = ()
     properties: tuple[PoolProperties, ...] = ()
+    snapshots: tuple[Snapshot, ...] = ()  # of the datasets that an operation is about, oldest first
+    spans: tuple[Span, ...] = ()  # what was measured of them
+
+    def snapshots_of(self, dataset: str) -> tuple[Snapshot, ...]:
+        """Oldest first."""
+        found = (snapshot for snapshot in self.snapshots if snapshot.dataset == dataset)
+        return tuple(sorted(found, key=lambda snapshot: snapshot.txg))
+
     dataset_details: tuple[DatasetDetail, ...] = ()
     smb_policy: SmbPolicy = field(default_factory=SmbPolicy)
 

@@ -37,6 +37,7 @@ INSTALLED_APPS = [
     "web.bays",
     "web.jobs",
     "web.pools",
+    "web.snapshots",
     "web.datasets",
     "web.people",
     "web.shares",

@@ -19,6 +19,7 @@ urlpatterns = [
     path("disks/<str:key>/wipe/", moving.wipe, name="wipe_disk"),
     path("pools/", include("web.pools.urls")),
     path("folders/", include("web.datasets.urls")),
+    path("snapshots/", include("web.snapshots.urls")),
     path("folders/", include("web.shares.urls")),
     path("shares/", include("web.shares.reach_urls")),
     path("", include("web.people.urls")),

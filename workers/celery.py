@@ -1,47 +1,56 @@
-"""The Celery application: one worker process with threads, and its beat as one of them."""
+"""The Celery application: one worker process with threads, and its clock as one of them."""
 
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
+import threading
 import time
 import uuid
 from typing import Any
 
 import django
 from celery import Celery, bootsteps, signals
-from celery.beat import EmbeddedService
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "web.settings")
 django.setup()
 
 from django.conf import settings  # noqa: E402  # Django has to be set up before its models are imported
 
-from appliance import places  # noqa: E402
 from web.system.state import WORKER_LOCK  # noqa: E402
 
 # Who holds a running job: this very process. A job held by another token has lost its worker.
 TOKEN = str(uuid.uuid4())
 SECONDS_BETWEEN_TICKS = 5.0
+log = logging.getLogger(__name__)
 
 
-class Beat(bootsteps.StartStopStep):
-    """The clock as a thread: ``-B`` would fork a second process with all its memory."""
+class Clock(bootsteps.StartStopStep):
+    """Asks for a tick every few seconds of the clock that nobody sets.
+
+    Celery's own beat reckons by the wall: set back by a year, for example at the start of a box whose battery is flat, it
+    asks for nothing for a year.
+    """
 
     requires = ("celery.worker.components:Pool",)
 
     def __init__(self, parent: Any, **options: Any) -> None:
         super().__init__(parent, **options)
-        self.service: Any = None
+        self.ended = threading.Event()
 
     def start(self, parent: Any) -> None:
-        schedule = str(places.RUN / "inventory" / "beat")
-        self.service = EmbeddedService(parent.app, thread=True, schedule_filename=schedule)
-        self.service.start()
+        threading.Thread(target=self.run, name="clock", daemon=True).start()
+
+    def run(self) -> None:
+        while not self.ended.wait(SECONDS_BETWEEN_TICKS):
+            try:
+                app.send_task("workers.tick", expires=SECONDS_BETWEEN_TICKS)
+            except Exception as error:  # whatever kombu raises while Redis is away, the next tick tries again
+                log.debug("no tick: %s", error)
 
     def stop(self, parent: Any) -> None:
-        if self.service:
-            self.service.stop()
+        self.ended.set()
 
 
 app = Celery("larder", broker=settings.BROKER_URL)
@@ -66,15 +75,8 @@ app.conf.update(
         "workers.reach",
         "workers.tick",
     ],
-    beat_schedule={
-        "tick": {
-            "task": "workers.tick",
-            "schedule": SECONDS_BETWEEN_TICKS,
-            "options": {"expires": SECONDS_BETWEEN_TICKS},
-        }
-    },
 )
-app.steps["worker"].add(Beat)
+app.steps["worker"].add(Clock)
 _lock: list[int] = []
 
 

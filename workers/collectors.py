@@ -16,7 +16,7 @@ from appliance import client, command, places
 from appliance.disks import inventory as disk_inventory
 from appliance.disks import smart
 from appliance.errors import LarderError, explain
-from appliance.facts import Disk, Pool, Service
+from appliance.facts import Dataset, Disk, Pool, Service
 from appliance.shares import accounts, policy, serving
 from appliance.zfs import kstat, properties, status
 from web.bays import ports
@@ -34,7 +34,7 @@ from web.inventory.models import (
     ShareRow,
     Source,
 )
-from workers import activities, edits, reports
+from workers import activities, edits, reports, snapshots
 from workers.celery import app
 from workers.turns import Turns
 
@@ -101,6 +101,7 @@ def alive(pid: int) -> bool:
 def read_all() -> None:
     """Pools first: what a disk is used for depends on them."""
     found: list[Pool] = []
+    known: list[Dataset] = []
 
     def pools() -> bool:
         loaded = status.loaded()
@@ -115,6 +116,7 @@ def read_all() -> None:
 
     def datasets() -> bool:
         now = status.read_datasets() if status.loaded() else ()
+        known.extend(now)
         return store.replace(DatasetRow, now, lambda dataset: str(dataset.guid), pool=lambda dataset: dataset.pool)
 
     stale = False
@@ -123,7 +125,8 @@ def read_all() -> None:
         found[:] = [row.fact for row in PoolRow.objects.all()]
         stale = True
     source("properties", pool_properties)
-    source("datasets", datasets)
+    if source("datasets", datasets):
+        source("snapshots", lambda: snapshots.follow(known))
     source("disks", lambda: store.replace(DiskRow, disk_inventory.read(found), disk_key))
     source("bays", lambda: ports.remember(row.fact for row in DiskRow.objects.all()))
     source("services", lambda: store.replace(ServiceRow, services(), lambda service: service.unit))
@@ -234,6 +237,6 @@ def unasked() -> bool:
 
 
 def due(name: str, every: timedelta) -> bool:
-    """Whether a source has not been read for so long."""
+    """Whether a source has not been read for so long, or only by a clock that was ahead."""
     last = Source.objects.filter(name=name).values_list("checked", flat=True).first()
-    return last is None or timezone.now() - last > every
+    return last is None or abs(timezone.now() - last) > every

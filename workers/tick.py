@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from workers import collectors, schedules, spool
+from workers import collectors, policies, schedules, spool
 from workers.celery import app
 from workers.run_job import send_waiting
 
@@ -27,5 +27,7 @@ def tick() -> None:
             collectors.temperatures.delay()
         if schedules.due():
             schedules.look()
+        if policies.due():
+            policies.look()
     finally:
         _ticking.release()

@@ -16,7 +16,7 @@ from django.test import Client
 
 from appliance import places
 from tests.web import rows
-from tests.web.routes import JOB
+from tests.web.routes import JOB, PHOTOS
 from web.accounts import first_run
 from web.jobs import queue
 from web.jobs.models import Job
@@ -129,5 +129,6 @@ def box(calm: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
     """The recorded box, with one job that failed and a replacement that has begun; what is sent to the queue."""
     rows.recorded_box()
     rows.replacement()
+    rows.snapshot_of(PHOTOS)
     rows.job(id=uuid.UUID(JOB), state=Job.State.FAILED, text="The disk vanished.")
     return calm

@@ -9,7 +9,7 @@ from typing import Any
 
 from appliance.disks.inventory import disks_from
 from appliance.dormant import Importable
-from appliance.facts import Dataset, Disk, Pool, PoolDetail, Use, Vdev
+from appliance.facts import Dataset, Disk, Pool, PoolDetail, Snapshot, Use, Vdev
 from appliance.household import Account, Group, Share
 from appliance.operation import Operation, as_json, checked_plan
 from appliance.shares import drift
@@ -29,11 +29,13 @@ from web.inventory.models import (
     ImportableRow,
     PoolRow,
     ShareRow,
+    SnapshotRow,
 )
 from web.jobs import confirm
 from web.jobs.models import Job
 from web.pools import replacing
 from web.system.state import READ
+from workers import snapshots
 from workers.collectors import disk_key
 
 SYSTEM_DISK = disk(
@@ -111,6 +113,15 @@ def recorded_box() -> Pool:
     store.replace(EditRow, [drift.Edit("smb", "/etc/samba/larder.conf", "ab" * 32)], lambda edit: edit.key)
     store.replace(ConnectionRow, [Connection("smb", "1", "anna", "192.168.1.20")], lambda found: found.key)
     return pool
+
+
+def snapshot_of(key: str) -> SnapshotRow:
+    """Made up: a snapshot of the dataset of that guid."""
+    dataset = DatasetRow.objects.get(key=key).name
+    made = Snapshot(f"{dataset}@before", 2**63 + 1, 7, LONG_AGO, used=2**20, referenced=2**30)
+    row = snapshots.row_of(key, made)
+    row.save()
+    return row
 
 
 def empty_box(count: int = 4, *more: Disk) -> list[Disk]:

@@ -119,6 +119,77 @@ class SessionRow(Row):
     kind = household.Session
 
 
+class SnapshotRow(models.Model):
+    """A snapshot. Not a ``Row``: there are a hundred thousand of them, so each column stands once and pages read an index.
+
+    A snapshot keeps its guid when it is sent, so two datasets may have the same one.
+    """
+
+    dataset_key = models.CharField(max_length=20)
+    dataset = models.CharField(max_length=255)
+    short = models.CharField(max_length=255)
+    guid = models.CharField(max_length=20)
+    txg = models.PositiveBigIntegerField()
+    created = models.DateTimeField()
+    used = models.PositiveBigIntegerField(default=0)
+    referenced = models.PositiveBigIntegerField(default=0)
+    written = models.PositiveBigIntegerField(default=0)
+    holds = models.PositiveIntegerField(default=0)
+    clones = models.TextField(default="")
+    run = models.CharField(max_length=36, default="")
+    note = models.CharField(max_length=1000, default="")
+
+    class Meta:
+        constraints = (models.UniqueConstraint(fields=["dataset_key", "guid"], name="snapshot_once"),)
+        indexes = (
+            models.Index(fields=["dataset_key", "created", "id"], name="snapshots_of_dataset"),
+            models.Index(fields=["created", "id"], name="snapshots_of_all"),
+            models.Index(fields=["dataset"], name="snapshots_by_name"),
+            models.Index(fields=["short", "id"], name="snapshots_by_short"),
+            models.Index(fields=["used", "id"], name="snapshots_by_size"),
+            models.Index(fields=["created", "id"], condition=~models.Q(run=""), name="snapshots_of_policies"),
+            models.Index(fields=["created", "id"], condition=models.Q(run=""), name="snapshots_by_hand"),
+            models.Index(fields=["created", "id"], condition=models.Q(holds__gt=0), name="snapshots_held"),
+        )
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def name(self) -> str:
+        return f"{self.dataset}@{self.short}"
+
+    @property
+    def fact(self) -> facts.Snapshot:
+        return facts.Snapshot(
+            name=self.name,
+            guid=int(self.guid),
+            txg=self.txg,
+            created=self.created,
+            used=self.used,
+            referenced=self.referenced,
+            written=self.written,
+            holds=self.holds,
+            clones=tuple(filter(None, self.clones.split(","))),
+            run=self.run,
+            note=self.note,
+        )
+
+
+class SnapshotReading(models.Model):
+    """How a dataset's snapshots stood when they were last read. ``stamp`` is what moves when they change."""
+
+    dataset_key = models.CharField(max_length=20, primary_key=True)
+    dataset = models.CharField(max_length=255)
+    stamp = models.CharField(max_length=80, default="")
+    at = models.DateTimeField(db_index=True)
+    count = models.PositiveIntegerField(default=0)
+    used = models.PositiveBigIntegerField(default=0)
+
+    def __str__(self) -> str:
+        return self.dataset
+
+
 class SeenRow(Row):
     """What was found of a share when somebody asked why it cannot be seen. ``key``: dataset's guid, protocol, person."""
 

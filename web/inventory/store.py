@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from datetime import datetime
+from dataclasses import replace as changed_copy
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, Q
 from django.utils import timezone
 
 from appliance.facts import Facts
 from appliance.household import SmbPolicy
+from appliance.operation import Operation
 from web.inventory.models import (
     AccountRow,
     DatasetDetailRow,
@@ -27,6 +29,7 @@ from web.inventory.models import (
     Row,
     SessionRow,
     ShareRow,
+    SnapshotRow,
     Source,
 )
 
@@ -77,11 +80,15 @@ def touch(name: str) -> None:
 
 
 def claim_refresh(name: str, *, not_since: datetime) -> bool:
-    """Whether this caller is the one to ask for a new reading: true once per interval, whoever looks."""
+    """Whether this caller is the one to ask for a new reading: true once per interval, whoever looks.
+
+    What was asked for by a clock that was ahead does not count.
+    """
     Source.objects.get_or_create(name=name)
     table = Source.objects.filter(name=name)
-    stale = table.filter(requested__isnull=True) | table.filter(requested__lt=not_since)
-    return bool(stale.update(requested=timezone.now()))
+    now = timezone.now()
+    fresh = Q(requested__gte=not_since, requested__lte=now + timedelta(minutes=1))
+    return bool(table.filter(Q(requested=None) | ~fresh).update(requested=now))
 
 
 def history_source(pool_key: str) -> str:
@@ -112,3 +119,13 @@ def facts() -> Facts:
         dataset_details=tuple(row.fact for row in DatasetDetailRow.objects.all()),
         smb_policy=next((row.fact for row in PolicyRow.objects.all()), SmbPolicy()),
     )
+
+
+def facts_for(operation: Operation) -> Facts:
+    """The same, with the snapshots of the datasets that the operation is about. One query more where it is about any."""
+    found = facts()
+    datasets = operation.about_snapshots()
+    if not datasets:
+        return found
+    rows = SnapshotRow.objects.filter(dataset__in=datasets).order_by("dataset", "txg")
+    return changed_copy(found, snapshots=tuple(row.fact for row in rows))

@@ -61,6 +61,17 @@ def test_each_may_do_what_was_said_and_new_files_follow(appliance, visitor, fold
     visitor.wait_until(folder.replace("access/", ""), "Who may use it", "anna", "read and change")
 
 
+def test_a_snapshot_of_before_keeps_the_rights_that_files_had(appliance, visitor, folder):
+    sea, before = "2026/may/sea.jpg", appliance.run("getfacl", "--omit-header", "/tank/photos/2026/may/sea.jpg")
+    done(visitor, say(visitor, folder, everybody="none", person_anna="change", group_family="change", before="on"))
+    names = appliance.run("zfs", "list", "-H", "-t", "snapshot", "-o", "name", "tank/photos").split()
+    (name,) = [one.partition("@")[2] for one in names if "@larder-before-" in one]
+    assert appliance.run("getfacl", "--omit-header", f"/tank/photos/.zfs/snapshot/{name}/{sea}") == before
+    assert may(appliance, "ben", "touch", f"/tank/photos/{sea}")
+    done(visitor, say(visitor, folder, everybody="none", person_anna="change", group_family="read"))
+    assert not may(appliance, "ben", "touch", f"/tank/photos/{sea}")
+
+
 def test_links_other_file_systems_and_snapshots_were_left_alone(appliance, folder):
     assert appliance.run("stat", "-c", "%a %U %G", "/outside").split() == ["700", "root", "root"]
     assert "user:" not in appliance.run("getfacl", "--omit-header", "/outside/secret").replace("user::", "")
