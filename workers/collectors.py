@@ -18,6 +18,7 @@ from appliance.errors import LarderError, explain
 from appliance.facts import Disk, Pool, Service
 from appliance.shares import accounts, smb
 from appliance.zfs import kstat, properties, status
+from web.alerts import disks
 from web.bays import ports
 from web.inventory import store
 from web.inventory.models import (
@@ -184,23 +185,7 @@ def temperatures() -> None:
         rows = {row.fact.path: row for row in DiskRow.objects.all()}
         asked = [path for path in rows if path and rows[path].fact.bus != "virtio"]
         answers = client.last({"verb": "read-smart", "disks": asked}, silence=180).get("facts", {}) if asked else {}
-        changed = False
-        for path, answer in answers.items():
-            if path not in rows:
-                continue
-            said = smart.health(answer)
-            now = {
-                "temperature": smart.temperature(answer),
-                "asleep": smart.asleep(answer),
-                "smart_passed": said.passed,
-                "smart_text": said.text[:500],
-            }
-            row = rows[path]
-            if now["asleep"]:
-                now |= {"temperature": row.temperature, "smart_passed": row.smart_passed, "smart_text": row.smart_text}
-            if any(getattr(row, column) != value for column, value in now.items()):
-                changed = bool(DiskRow.objects.filter(pk=row.pk).update(**now)) or changed
-        return changed
+        return disks.note({rows[path]: smart.read(answer) for path, answer in answers.items() if path in rows})
 
     source("temperatures", read)
     # Counters in memory: no disk wakes, and shares in per cent seldom change.

@@ -61,6 +61,13 @@ class DiskRow(Row):
     asleep = models.BooleanField(default=False)
     smart_passed = models.BooleanField(null=True)
     smart_text = models.CharField(max_length=500, default="")  # empty: not asked yet
+    verdict = models.CharField(
+        max_length=10, default=""
+    )  # healthy, watch, failing, unknown; the last known while it sleeps
+    reasons = models.JSONField(default=list)  # [state, text, count, value] of each
+    reading = models.JSONField(
+        default=dict
+    )  # what the last answer counted: {"counts", "hours", "errors", "tests", "left"}
 
 
 class ServiceRow(Row):

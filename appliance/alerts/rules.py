@@ -1,0 +1,229 @@
+"""What is wrong, from what is so. Pure functions: facts in, faults out; one rule that breaks never silences another."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from appliance.alerts.kinds import KINDS, Kind
+from appliance.disks.health import Reason, State
+from appliance.facts import Pool, Service, Vdev
+from appliance.words import size_text
+from appliance.zfs.verdict import BROKEN
+
+log = logging.getLogger(__name__)
+SUMS = ("read", "write", "checksum")
+LATE_AFTER = {"temperatures": timedelta(minutes=30)}
+LATE = timedelta(minutes=10)
+FULL = ((96, "pool.full96"), (90, "pool.full90"), (80, "pool.full80"))
+HYSTERESIS = 2  # per cent that a pool has to empty below the mark before its alert clears
+
+
+@dataclass(frozen=True)
+class DiskSeen:
+    """A disk as the rules see it. ``label`` is ``bay 3 (WD20EARS …1234)``."""
+
+    key: str
+    label: str
+    state: State
+    reasons: tuple[Reason, ...] = ()
+    pool: str = ""
+    slow: str = ""  # how slow, in words, where it is the outlier among its siblings
+
+
+@dataclass(frozen=True)
+class Space:
+    """How full a pool is, in per cent, and in how many days it is 90 % full at the pace of the last weeks."""
+
+    guid: int
+    pool: str
+    percent: int
+    free: int
+    days: int | None = None
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Everything the rules look at. ``late`` are sources with when they were last read; ``open`` are open alerts."""
+
+    now: datetime
+    pools: tuple[Pool, ...] = ()
+    disks: tuple[DiskSeen, ...] = ()
+    services: tuple[Service, ...] = ()
+    spaces: tuple[Space, ...] = ()
+    checked: tuple[tuple[str, datetime, str], ...] = ()  # source, last reading, its error
+    overdue: tuple[tuple[int, str, str], ...] = ()  # pool guid, name, what should have been done by when
+    missing: tuple[tuple[str, str], ...] = ()  # guid and name of pools that were there
+    hook: bool = True
+    mail_fails: str = ""  # the server's last answer
+    open: frozenset[tuple[str, str]] = frozenset()  # kind and subject
+    names: Callable[[Vdev], str] = lambda device: device.name
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One thing wrong. ``subject`` is its identity; ``mark`` moves when it gets worse, and wakes what was acknowledged."""
+
+    kind: str
+    subject: str
+    summary: str
+    detail: str = ""
+    link: str = ""
+    mark: int = 0
+
+    @property
+    def of(self) -> Kind:
+        return KINDS[self.kind]
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.kind, self.subject
+
+
+def of_disks(seen: Seen) -> Iterator[Fault]:
+    for disk in seen.disks:
+        warm = [reason for reason in disk.reasons if reason.count == "temperature"]
+        others = [reason for reason in disk.reasons if reason.count != "temperature"]
+        grave = [reason for reason in others if reason.state == "failing"]
+        looks = [reason for reason in others if reason.state == "watch"]
+        where = f"Disk in {disk.label}"
+        link, mark = f"/disks/{disk.key}/", sum(reason.value for reason in others)
+        texts = " ".join(reason.text for reason in others)
+        if disk.pool:
+            texts += f" It belongs to the pool {disk.pool}."
+        if grave:
+            yield Fault("disk.failing", disk.key, f"{where} is failing: {small(grave[0].text)}", texts, link, mark)
+        elif looks:
+            yield Fault("disk.watch", disk.key, f"{where} deserves a look: {small(looks[0].text)}", texts, link, mark)
+        for reason in warm:
+            yield Fault("disk.warm", disk.key, f"{where} is too warm.", reason.text, link)
+        if disk.slow:
+            yield Fault("disk.slow", disk.key, f"{where} is slow.", disk.slow, link)
+
+
+def of_pools(seen: Seen) -> Iterator[Fault]:
+    for pool in seen.pools:
+        guid, link = str(pool.guid), f"/pools/{pool.guid}/"
+        broken = [one for one in pool.devices() if one.state in BROKEN and one.role not in {"spare", "cache"}]
+        away = "; ".join(f"{seen.names(one)} {AWAY.get(one.state, 'does not work')}" for one in broken[:6])
+        if pool.state in {"SUSPENDED", "FAULTED", "UNAVAIL"}:
+            yield Fault("pool.stopped", guid, f"{pool.name} has stopped.", away, link)
+        elif broken and pool.failures_left == 0:
+            yield Fault(
+                "pool.bare", guid, f"{pool.name} works, but survives no further failure.", away, link, len(broken)
+            )
+        elif broken:
+            yield Fault("pool.weakened", guid, f"{pool.name} works, but misses a disk.", away, link, len(broken))
+        if pool.errors:
+            count = f"{pool.errors} {'place' if pool.errors == 1 else 'places'}"
+            yield Fault(
+                "pool.damaged", guid, f"{pool.name} has damaged files: {count}.", "", f"{link}reports/", pool.errors
+            )
+
+
+AWAY = {
+    "REMOVED": "was pulled out",
+    "UNAVAIL": "does not answer",
+    "FAULTED": "was given up by ZFS",
+    "OFFLINE": "is offline",
+}
+
+
+def of_errors(seen: Seen) -> Iterator[Fault]:
+    """One alert for each device that counts errors."""
+    for pool in seen.pools:
+        for device in pool.devices():
+            counts = (device.read_errors, device.write_errors, device.checksum_errors)
+            if any(counts):
+                told = ", ".join(f"{count} {what}" for count, what in zip(counts, SUMS, strict=True) if count)
+                yield Fault("pool.errors", f"{pool.guid}/{device.guid}", f"{pool.name}: {seen.names(device)} made errors.", f"Counted: {told}.", f"/pools/{pool.guid}/", sum(counts))  # fmt: skip
+
+
+def of_scrubs(seen: Seen) -> Iterator[Fault]:
+    """What the last check repaired, as long as ZFS tells of that check and it is not old."""
+    for pool in seen.pools:
+        scan = pool.scan
+        if scan and scan.kind == "scrub" and scan.state == "finished" and scan.repaired and scan.ended and seen.now - scan.ended < timedelta(days=2):  # fmt: skip
+            yield Fault("pool.repaired", f"{pool.guid}/{scan.ended:%Y%m%d%H%M%S}", f"{pool.name} repaired itself.", f"The check rewrote {size_text(scan.repaired)}; {scan.errors} errors are left.", f"/pools/{pool.guid}/reports/")  # fmt: skip
+    for guid, name, text in seen.overdue:
+        yield Fault("scrub.overdue", str(guid), f"{name} was not checked in time.", text, f"/pools/{guid}/")
+
+
+def of_space(seen: Seen) -> Iterator[Fault]:
+    for space in seen.spaces:
+        subject = str(space.guid)
+        for mark, kind in FULL:
+            if space.percent >= mark or ((kind, subject) in seen.open and space.percent >= mark - HYSTERESIS):
+                when = f" At the pace of the last weeks it is 90 % full in about {space.days} days." if space.days and space.percent < 90 else ""  # fmt: skip
+                yield Fault(kind, subject, f"{space.pool} is {space.percent} % full.", f"{size_text(space.free)} are free.{when}", f"/pools/{space.guid}/")  # fmt: skip
+                break
+
+
+def of_silence(seen: Seen) -> Iterator[Fault]:
+    """What does not run, or has not been heard of for too long."""
+    units = {"smartmontools.service": "service.smartd", "zfs-zed.service": "service.zed"}
+    for service in seen.services:
+        if (kind := units.get(service.unit)) and service.present and service.active not in {"active", "activating"}:
+            yield Fault(
+                kind, service.unit, f"{KINDS[kind].name}.", f"{service.unit} is {service.active or 'not known'}."
+            )
+    if not seen.hook:
+        yield Fault("hook.missing", "zed", "Larder's hook for events is missing.")
+    for name, last, error in seen.checked:
+        if seen.now - last > LATE_AFTER.get(name, LATE) or error:
+            yield Fault("source.stopped", name, f"The {name} cannot be read." if error else f"The {name} were not read lately.", error)  # fmt: skip
+    if seen.mail_fails:
+        yield Fault("mail.failing", "mail", "Mail does not go out.", seen.mail_fails, "/alerts/mail/")
+
+
+def of_missing(seen: Seen) -> Iterator[Fault]:
+    for guid, name in seen.missing:
+        yield Fault("pool.missing", guid, f"{name} is not there.", "", "/pools/bring-in/")
+
+
+RULES: tuple[Callable[[Seen], Iterator[Fault]], ...] = (of_disks, of_pools, of_errors, of_scrubs, of_space, of_silence, of_missing)  # fmt: skip
+
+
+def faults(seen: Seen, rules: Iterable[Callable[[Seen], Iterable[Fault]]] = RULES) -> tuple[list[Fault], bool]:
+    """Everything wrong, each once and of a group only the worst; and whether every rule could be asked."""
+    found: dict[tuple[str, str], Fault] = {}
+    complete = True
+    for rule in rules:
+        try:
+            for fault in rule(seen):
+                found.setdefault(fault.key, fault)
+        except Exception:
+            log.exception("an alert rule broke")
+            complete = False
+    worst: dict[tuple[str, str], int] = {}
+    for fault in found.values():
+        if fault.of.group:
+            place = (fault.of.group, fault.subject)
+            worst[place] = max(worst.get(place, 0), fault.of.rank)
+    kept = [one for one in found.values() if not one.of.group or one.of.rank == worst[one.of.group, one.subject]]
+    return kept, complete
+
+
+def small(text: str) -> str:
+    """A sentence as the end of another: ``It is …`` becomes ``it is …``."""
+    return text[:1].lower() + text[1:]
+
+
+def days_until(samples: list[tuple[datetime, int]], total: int, percent: int) -> int | None:
+    """Days until so many per cent of ``total`` bytes are used, by a straight line through the samples (least squares);
+    None where it does not grow, or where less than a week is known."""
+    if len(samples) < 4 or total <= 0 or samples[-1][0] - samples[0][0] < timedelta(days=7):
+        return None
+    first = samples[0][0]
+    times = [(at - first).total_seconds() / 86400 for at, _used in samples]
+    used = [amount for _at, amount in samples]
+    middle, level = sum(times) / len(times), sum(used) / len(used)
+    spread = sum((time - middle) ** 2 for time in times)
+    slope = sum((time - middle) * (amount - level) for time, amount in zip(times, used, strict=True)) / spread if spread else 0  # fmt: skip
+    wanted = total * percent / 100
+    if slope <= 0 or used[-1] >= wanted:
+        return None
+    days = (wanted - used[-1]) / slope
+    return int(days) if days < 3650 else None

@@ -1,0 +1,106 @@
+"""Faults become alerts: one row from a fault's beginning to its end, one message for each, whatever happens between."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from django.db import transaction
+
+from appliance.alerts.kinds import KINDS
+from appliance.alerts.rules import Fault
+from web.alerts import outbox
+from web.alerts.models import Alert, AlertNote, KindSeverity, MailSettings
+
+KEPT = timedelta(days=366)
+
+
+def open_keys() -> frozenset[tuple[str, str]]:
+    """Kind and subject of what is not cleared."""
+    return frozenset(Alert.objects.exclude(state=Alert.State.CLEARED).values_list("kind", "subject"))
+
+
+def reconcile(found: Iterable[Fault], now: datetime, *, unread: Iterable[str] = (), complete: bool = True) -> bool:
+    """Make the rows say what was found; whether anything changed.
+
+    Nothing clears whose source could not be read (``unread``), nor where a rule broke (not ``complete``): not to see a
+    fault is not its end. Rows and messages change together or not at all, so a crash loses none and doubles none.
+    """
+    wanted = {fault.key: fault for fault in found}
+    unread, changed = set(unread), False
+    with transaction.atomic():
+        known = {(row.kind, row.subject): row for row in Alert.objects.exclude(state=Alert.State.CLEARED)}
+        severities = dict(KindSeverity.objects.values_list("kind", "severity"))
+        mail = MailSettings.now()
+        for key, fault in wanted.items():
+            row = known.get(key)
+            changed = (follow(row, fault, now, mail) if row else begin(fault, now, severities, mail)) or changed
+        for key, row in known.items():
+            if key in wanted:
+                continue
+            kind = KINDS.get(row.kind)
+            replaced = kind is not None and any(
+                fault.of.group == kind.group and fault.subject == row.subject for fault in wanted.values() if kind.group
+            )
+            if replaced:
+                end(row, now, "Another alert about the same took its place.")
+                changed = True
+            elif complete and not (kind and kind.source in unread):
+                changed = fade(row, now, kind.settle if kind else 0, mail) or changed
+    return changed
+
+
+def begin(fault: Fault, now: datetime, severities: dict[str, str], mail: MailSettings) -> bool:
+    row = Alert.objects.create(
+        kind=fault.kind,
+        subject=fault.subject[:300],
+        severity=severities.get(fault.kind, fault.of.severity),
+        summary=fault.summary[:400],
+        detail=fault.detail,
+        link=fault.link,
+        mark=fault.mark,
+        first_seen=now,
+    )
+    tell(row, fault.summary, now)
+    outbox.put(row, "raised", now, mail)
+    return True
+
+
+def follow(row: Alert, fault: Fault, now: datetime, mail: MailSettings) -> bool:
+    """The fault is still there. Words follow it; worse than when it was acknowledged, it opens again and is told again."""
+    before = (row.summary, row.detail, row.gone, row.mark)
+    worse = row.state == Alert.State.ACKNOWLEDGED and fault.mark > row.mark_seen
+    if fault.summary[:400] != row.summary:
+        tell(row, fault.summary, now)
+    row.summary, row.detail, row.gone, row.mark = fault.summary[:400], fault.detail, None, fault.mark
+    if worse:
+        row.state = Alert.State.OPEN
+        tell(row, "It became worse, so it is open again.", now)
+        outbox.put(row, "raised", now, mail, again=str(fault.mark))
+    if worse or (row.summary, row.detail, row.gone, row.mark) != before:
+        row.save()
+        return True
+    return False
+
+
+def fade(row: Alert, now: datetime, settle: int, mail: MailSettings) -> bool:
+    """The fault is not seen any more: its end is believed when that has lasted. A clock set back begins the wait anew."""
+    if row.gone is None or row.gone > now:
+        row.gone = now
+        row.save(update_fields=["gone"])
+    if (now - row.gone).total_seconds() < settle:
+        return False
+    end(row, now, "It is over.")
+    outbox.put(row, "cleared", now, mail)
+    return True
+
+
+def end(row: Alert, now: datetime, why: str) -> None:
+    row.state, row.cleared = Alert.State.CLEARED, now
+    row.save()
+    tell(row, why, now)
+    Alert.objects.filter(state=Alert.State.CLEARED, cleared__lt=now - KEPT).delete()
+
+
+def tell(row: Alert, text: str, now: datetime, by: str = "") -> None:
+    AlertNote.objects.create(alert=row, at=now, text=text[:500], by=by)
