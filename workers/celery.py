@@ -56,7 +56,14 @@ app.conf.update(
     broker_connection_max_retries=None,
     broker_transport_options={"health_check_interval": 30, "socket_connect_timeout": 5},
     enable_utc=True,
-    imports=["workers.run_job", "workers.collectors", "workers.history", "workers.moving", "workers.tick"],
+    imports=[
+        "workers.run_job",
+        "workers.collectors",
+        "workers.history",
+        "workers.mail",
+        "workers.moving",
+        "workers.tick",
+    ],
     beat_schedule={
         "tick": {
             "task": "workers.tick",

@@ -32,7 +32,7 @@ from web.inventory.models import (
     ShareRow,
     Source,
 )
-from workers import activities, reports
+from workers import activities, alerts, reports
 from workers.celery import app
 from workers.turns import Turns
 
@@ -131,6 +131,7 @@ def read_all() -> None:
     if not stale:
         # Last: an agent that is slow to name damaged files keeps no facts waiting.
         source("reports", lambda: reports.keep(found))
+    source("alerts", alerts.look)
 
 
 reading = Turns(read_all)

@@ -13,7 +13,7 @@ MINUTE, HOUR = 60, 3600
 @dataclass(frozen=True)
 class Kind:
     """``source`` is what has to be readable before an alert of it may clear. ``settle``: seconds that a fault has to be
-    gone first, so that what flaps is one alert. Of one ``group`` and subject only the highest ``rank`` is open."""
+    gone first, so that what flaps is one alert; ``wait``: how long it has to last before it is one. Of one ``group`` and subject only the highest ``rank`` is open."""
 
     code: str
     severity: Severity
@@ -25,6 +25,7 @@ class Kind:
     group: str = ""
     rank: int = 0
     settle: int = MINUTE
+    wait: int = 0
 
 
 KINDS = {
@@ -45,7 +46,7 @@ KINDS = {
         Kind("disk.slow", "warning", "latency", "A disk is much slower than those beside it",
              "A pool is as fast as its slowest disk, and a disk often becomes slow before it fails.",
              "Look at its figures and at its cable. If it stays slow, replace it.",
-             "See the disk", settle=30 * MINUTE),
+             "See the disk", settle=30 * MINUTE, wait=10 * MINUTE),
         Kind("pool.stopped", "critical", "pools", "A pool has stopped",
              "Too many of its disks do not answer, so its files cannot be reached. What is on the disks is not lost by this.",
              "Look at cables and power first. Put missing disks back; the pool's page then offers to go on.",
@@ -73,7 +74,7 @@ KINDS = {
         Kind("pool.missing", "critical", "pools", "A pool is not there",
              "It was there before and was neither exported nor destroyed here.",
              "See that all its disks are in the box, then look for it under “Bring in a pool”.",
-             "Look for it"),
+             "Look for it", wait=2 * MINUTE),
         Kind("pool.full96", "critical", "datasets", "A pool is full",
              "A pool this full becomes very slow, and programs that write to it fail.",
              "Free space now: delete what is not needed, or old snapshots, or add disks.",
@@ -93,11 +94,11 @@ KINDS = {
         Kind("service.smartd", "warning", "services", "The disks are not watched",
              "The service that watches the disks (smartd) does not run. Larder still asks them itself, less often.",
              "Restart the box. If it stays, the system's journal says why: journalctl -u smartmontools",
-             "See the alert", settle=2 * MINUTE),
+             "See the alert", settle=2 * MINUTE, wait=MINUTE),
         Kind("service.zed", "warning", "services", "Events of ZFS are not heard",
              "The service that tells of ZFS's events (ZED) does not run. Spares do not step in by themselves, and Larder hears of faults up to a minute later.",
              "Restart the box. If it stays, the system's journal says why: journalctl -u zfs-zed",
-             "See the alert", settle=2 * MINUTE),
+             "See the alert", settle=2 * MINUTE, wait=MINUTE),
         Kind("hook.missing", "warning", "hook", "Larder's hook for events is missing",
              "ZED runs, but does not tell Larder. Faults are then seen up to a minute later.",
              "Install Larder again: sudo make install",
@@ -105,7 +106,7 @@ KINDS = {
         Kind("source.stopped", "warning", "", "Something is not read any more",
              "What pages say of it is old, and a fault in it would not be seen.",
              "If a disk hangs, replace it. Otherwise restart the box.",
-             "See the alert", settle=2 * MINUTE),
+             "See the alert", settle=2 * MINUTE, wait=5 * MINUTE),
         Kind("mail.failing", "warning", "", "Mail does not go out",
              "Alerts wait and are tried again for three days. Until it works, this page is the only place that tells you.",
              "Look at the mail settings and send a test.",

@@ -11,6 +11,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 
 from tests.web import rows
 from tests.web.routes import ALL_METHODS, ROUTES, TANK, changing, closed, pages
+from web.alerts.models import Accepted, Alert, MailSettings, Message
 from web.bays.models import BayRow, Replacement
 from web.inventory.models import AccountRow, DatasetRow, DiskRow, PoolRow
 from web.jobs.models import Job
@@ -27,7 +28,22 @@ def walk(resolver: URLResolver) -> Iterator[str]:
 
 def everything() -> list[object]:
     """All rows that a person's action could change."""
-    tables = (Job, PoolRow, DatasetRow, DiskRow, AccountRow, Session, CareSchedule, WorkReport, BayRow, Replacement)
+    tables = (
+        Job,
+        PoolRow,
+        DatasetRow,
+        DiskRow,
+        AccountRow,
+        Session,
+        CareSchedule,
+        WorkReport,
+        BayRow,
+        Replacement,
+        Alert,
+        Accepted,
+        MailSettings,
+        Message,
+    )
     return [list(table.objects.order_by("pk").values()) for table in tables]
 
 

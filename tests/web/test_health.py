@@ -1,0 +1,191 @@
+"""The pages of health: what is open, one alert, who is told, what a disk said."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from appliance.alerts.rules import Fault
+from appliance.disks.smart import Reading
+from tests.unit.made import recorded
+from tests.web import rows
+from web.alerts import disks, watch
+from web.alerts.models import Accepted, Alert, DiskDay, KindSeverity, MailSettings, Message
+from web.inventory.models import DiskRow, Source
+from workers import alerts
+
+DISK = "ata-WDC_WD20EARS-00MVWB0_WD-WCAZA0000001"
+PENDING = Reading(answered=True, passed=True, temperature=31, counts={"pending": 312, "reallocated": 4}, hours=40000)
+
+
+@pytest.fixture
+def failing(calm) -> Alert:
+    rows.recorded_box()
+    disks.note({DiskRow.objects.get(key=DISK): PENDING})
+    alerts.look()
+    return Alert.objects.get(kind="disk.failing")
+
+
+def test_a_failing_disk_is_the_first_thing_on_the_overview(web, failing):
+    page = web.get("/").content.decode()
+    assert "is failing: 312 sectors cannot be read." in page
+    assert f"/alerts/{failing.pk}/" in page
+    assert 'class="nav-count">1<' in page
+
+
+def test_the_alert_names_bay_model_and_pool_and_the_way_to_healthy(web, failing):
+    page = web.get(f"/alerts/{failing.pk}/").content.decode()
+    for words in (
+        "bay 1 (WDC WD20EARS-00MVWB0 …0001)",
+        "pool tank",
+        "Take it offline to test it",
+        "survives 2 more failed disks",
+    ):
+        assert words in page, words
+
+
+def test_acknowledging_twice_is_acknowledging_once(web, failing):
+    for _ in range(2):
+        assert web.post(f"/alerts/{failing.pk}/act/", {"act": "acknowledge"}).status_code == 302
+    failing.refresh_from_db()
+    assert failing.state == "acknowledged"
+    assert failing.mark_seen == failing.mark
+    assert failing.notes.filter(text__startswith="Acknowledged").count() == 1
+    assert "Nothing is wrong" in web.get("/alerts/").content.decode()
+
+
+def test_a_silence_has_an_end_and_a_reason(web, failing):
+    web.post(f"/alerts/{failing.pk}/act/", {"act": "silence", "for": "week", "reason": "a new one is ordered"})
+    failing.refresh_from_db()
+    assert timedelta(days=6) < failing.quiet_until - timezone.now() <= timedelta(days=7)
+    assert "a new one is ordered" in web.get(f"/alerts/{failing.pk}/").content.decode()
+
+
+def test_the_severity_of_a_kind_is_its_owners(web, failing):
+    web.post(f"/alerts/{failing.pk}/act/", {"act": "severity", "severity": "notice"})
+    assert KindSeverity.objects.get().severity == "notice"
+
+
+@pytest.mark.parametrize("act", ["", "delete", "silence", "severity"])
+def test_nothing_else_can_be_done_with_an_alert(web, failing, act):
+    assert web.post(f"/alerts/{failing.pk}/act/", {"act": act, "for": "ever", "severity": "none"}).status_code == 400
+
+
+def test_accepted_figures_stay_quiet_until_they_grow(web, failing):
+    web.post(f"/disks/{DISK}/health/accept/")
+    assert dict(Accepted.objects.values_list("count", "value")) == {"pending": 312, "reallocated": 4}
+    row = DiskRow.objects.get(key=DISK)
+    disks.note({row: PENDING})
+    assert DiskRow.objects.get(key=DISK).verdict == "healthy"
+    more = Reading(answered=True, passed=True, counts={"pending": 313, "reallocated": 4})
+    disks.note({DiskRow.objects.get(key=DISK): more})
+    assert DiskRow.objects.get(key=DISK).verdict == "failing"
+
+
+def test_the_page_of_a_disk_draws_what_it_said(web, failing):
+    page = web.get(f"/disks/{DISK}/health/").content.decode()
+    assert "312 sectors cannot be read." in page
+    assert "<polyline" in page
+    assert "Accept these figures" in page
+
+
+def test_the_report_for_the_warranty_is_plain_text(web, failing):
+    reply = web.get(f"/disks/{DISK}/health/?report=1")
+    assert reply["Content-Type"].startswith("text/plain")
+    for words in ("WD-WCAZA0000001", "Sectors that cannot be read (197): 312", "Hours of use: 40000"):
+        assert words in reply.content.decode()
+
+
+def test_a_day_is_one_row_with_its_least_most_and_last(failing):
+    disks.keep(DISK, Reading(answered=True, temperature=40, counts={"pending": 10}))
+    values = DiskDay.objects.get(disk=DISK).values
+    assert values["pending"] == [10, 312, 10]
+    assert values["temperature"] == [31, 40, 40]
+
+
+def test_a_temperature_that_wanders_costs_no_writing(failing):
+    for degrees in (30, 31, 30, 31):
+        disks.keep(DISK, Reading(answered=True, temperature=degrees, counts=PENDING.counts))
+    before = DiskDay.objects.get(disk=DISK).written
+    disks.keep(DISK, Reading(answered=True, temperature=30, counts=PENDING.counts))
+    assert DiskDay.objects.get(disk=DISK).written == before
+
+
+def test_a_sleeping_disk_keeps_its_verdict_and_its_alert(failing):
+    disks.note({DiskRow.objects.get(key=DISK): Reading(asleep=True)})
+    alerts.look(timezone.now() + timedelta(hours=3))
+    row = DiskRow.objects.get(key=DISK)
+    assert (row.asleep, row.verdict) == (True, "failing")
+    assert Alert.objects.get(kind="disk.failing").state == "open"
+
+
+def test_a_disk_that_recovers_clears_its_alert(failing):
+    good = Reading(answered=True, passed=True, counts={"pending": 0, "reallocated": 0})
+    disks.note({DiskRow.objects.get(key=DISK): good})
+    Source.objects.update_or_create(name="temperatures", defaults={"checked": timezone.now(), "error": ""})
+    now = timezone.now()
+    for minutes in (1, 12):
+        alerts.look(now + timedelta(minutes=minutes))
+    assert Alert.objects.get(kind="disk.failing").state == "cleared"
+
+
+def test_hostile_names_stay_text(web, calm):
+    watch.reconcile([Fault("disk.watch", "x", "Disk <script>alert(1)</script>", "<b>x</b>")], timezone.now())
+    for url in ("/alerts/", f"/alerts/{Alert.objects.get().pk}/", "/"):
+        assert "<script>alert(1)" not in web.get(url).content.decode()
+
+
+FORM = {
+    "preset": "own", "host": "mail.example", "port": 587, "security": "starttls", "user": "box@example.org", "sender": "",
+    "critical": "anna@example.org", "warning": "", "notice": "", "quiet_from": 22, "quiet_to": 7, "digest_hour": 8,
+    "address": "https://larder.local", "webhook": "", "password": "a canary of a password",
+}  # fmt: skip
+
+
+def test_mail_settings_are_kept_and_the_password_is_shown_nowhere(web, calm):
+    assert web.post("/alerts/mail/", FORM).status_code == 302
+    assert MailSettings.now().recipients("critical") == ["anna@example.org"]
+    assert "a canary" not in web.get("/alerts/mail/").content.decode()
+
+
+def test_a_provider_fills_in_its_server(web, calm):
+    web.post("/alerts/mail/", {**FORM, "preset": "fastmail", "host": ""})
+    kept = MailSettings.now()
+    assert (kept.host, kept.port, kept.security) == ("smtp.fastmail.com", 465, "tls")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("critical", "anna@example.org\nnot an address"),
+        ("host", "mail.example; rm -rf /"),
+        ("host", "mail\r\nexample"),
+        ("port", 0),
+        ("security", "none"),
+        ("sender", "x\ny@example.org"),
+        ("webhook", "file:///etc/shadow"),
+        ("quiet_from", 24),
+    ],
+)
+def test_what_cannot_be_is_said_at_its_field(web, calm, field, value):
+    response = web.post("/alerts/mail/", {**FORM, field: value})
+    assert response.status_code == 400
+    assert not MailSettings.objects.exists()
+
+
+def test_a_test_is_sent_by_the_worker(web, calm):
+    web.post("/alerts/mail/test/", {"way": "mail"})
+    web.post("/alerts/mail/test/", {"way": "mail"})
+    assert Message.objects.get().state == "waiting"
+    assert ("workers.deliver",) in calm
+
+
+def test_the_recorded_disk_is_healthy_and_no_alert(calm):
+    from appliance.disks import smart
+
+    rows.recorded_box()
+    disks.note({DiskRow.objects.get(key=DISK): smart.read(recorded("smartctl-qemu-ata-7.4.json"))})
+    alerts.look()
+    assert not Alert.objects.filter(kind__startswith="disk.").exists()

@@ -1,0 +1,143 @@
+"""What one disk said of itself, now and over time; and its values accepted by its owner."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, timedelta
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.utils import timezone
+from django.views.decorators.http import require_GET, require_POST
+
+from web import live
+from web.alerts import disks
+from web.alerts.models import Accepted, Alert, DiskDay
+from web.inventory import present, store
+from web.inventory.models import DiskRow
+
+NAMES = {
+    "temperature": "Temperature, °C",
+    "pending": "Sectors that cannot be read (197)",
+    "uncorrectable": "Sectors that could not be read in a test (198)",
+    "reallocated": "Sectors replaced by spare ones (5)",
+    "reported": "Errors that could not be corrected (187)",
+    "timeouts": "Commands not answered in time (188)",
+    "crc": "Transfers damaged on the way (199)",
+    "media_errors": "Errors of its memory",
+    "spare": "Spare memory left, %",
+    "used": "Of its promised life used, %",
+    "grown_defects": "Sectors that went bad since it was made",
+    "uncorrected": "Errors that could not be corrected",
+}
+STATES = {"healthy": "healthy", "watch": "attention", "failing": "failed", "unknown": "unknown", "asleep": "asleep", "": "unknown"}  # fmt: skip
+STATE_WORDS = {"watch": "deserves a look", "failing": "failing", "": "not asked yet"}
+WIDTH, HEIGHT = 320, 72
+SHOWN = timedelta(days=366)
+
+
+@dataclass(frozen=True)
+class Graph:
+    """One value over a year. ``points`` of an SVG polyline for each day's highest, in a box of WIDTH by HEIGHT."""
+
+    name: str
+    title: str
+    now: int
+    least: int
+    most: int
+    points: str
+    accepted: int | None = None
+    first: date | None = None
+
+
+def graphs(rows: list[DiskDay], accepted: dict[str, int]) -> list[Graph]:
+    found = []
+    for name, title in NAMES.items():
+        told = [(row.day, row.values[name]) for row in rows if name in row.values]
+        if told:
+            days, values = [day for day, _value in told], [value for _day, value in told]
+            least, most = min(value[0] for value in values), max(value[1] for value in values)
+            found.append(Graph(name, title, values[-1][2], least, most, line(days, [value[1] for value in values], least, most), accepted.get(name), days[0]))  # fmt: skip
+    return found
+
+
+def line(days: list[date], values: list[int], least: int, most: int) -> str:
+    """Points from left to right in true distances of days; a single day is drawn as a level line."""
+    long, high = max((days[-1] - days[0]).days, 1), max(most - least, 1)
+    points = [
+        ((day - days[0]).days * WIDTH / long, HEIGHT - 4 - (value - least) * (HEIGHT - 8) / high)
+        for day, value in zip(days, values, strict=True)
+    ]
+    if len(points) == 1:
+        points.append((WIDTH, points[0][1]))
+    return " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+
+
+@require_GET
+def health(request: HttpRequest, key: str) -> HttpResponse:
+    """Verdict, reasons, figures, graphs, self-tests; with ``?report=1`` as plain text to attach to a warranty claim."""
+    bay = present.names_of(present.box().bays).get(key)
+    row = DiskRow.objects.filter(key=key).first()
+    if bay is None or row is None:
+        raise Http404
+    if request.GET.get("report"):
+        reply = HttpResponse(report(bay, row), content_type="text/plain; charset=utf-8")
+        reply["Content-Disposition"] = 'attachment; filename="disk-report.txt"'
+        return reply
+
+    def build() -> dict[str, object]:
+        accepted = {found.count: found for found in Accepted.objects.filter(disk=key)}
+        days = list(DiskDay.objects.filter(disk=key, day__gte=timezone.now().date() - SHOWN))
+        return {
+            "bay": bay,
+            "row": row,
+            "state": "asleep" if row.asleep else STATES.get(row.verdict, "unknown"),
+            "word": "asleep" if row.asleep else STATE_WORDS.get(row.verdict, row.verdict),
+            "reasons": row.reasons,
+            "can_accept": any(
+                count and value and not count.startswith("warning") for _s, _t, count, value in row.reasons
+            ),
+            "graphs": graphs(days, {name: found.value for name, found in accepted.items()}),
+            "box_size": f"0 0 {WIDTH} {HEIGHT}",
+            "tests": row.reading.get("tests", []),
+            "left": row.reading.get("left"),
+            "hours": row.reading.get("hours"),
+            "alerts": list(Alert.objects.filter(subject=key, kind__startswith="disk.")[:10]),
+        }
+
+    return live.respond(request, "alerts/disk.html", build)
+
+
+def report(bay: present.Bay, row: DiskRow) -> str:
+    """What a maker asks for: which disk, how old, what it counts, its tests."""
+    lines = [
+        f"Disk: {bay.disk.model}",
+        f"Serial number: {bay.disk.serial}",
+        f"Size: {bay.disk.size} bytes",
+        f"Hours of use: {row.reading.get('hours') or 'not told'}",
+        f"Overall status: {'failed' if row.smart_passed is False else 'passed' if row.smart_passed else 'not told'}",
+        "",
+        "What it counts:",
+        *(f"  {NAMES.get(name, name)}: {value}" for name, value in row.reading.get("counts", {}).items()),
+        "",
+        "Findings:",
+        *(f"  {text}" for _state, text, _count, _value in row.reasons),
+        "",
+        "Self-tests, the newest first:",
+        *(
+            f"  {test['kind']}: {test['text']} (at {test['hours']} hours of use)"
+            for test in row.reading.get("tests", [])
+        ),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+@require_POST
+def accept(request: HttpRequest, key: str) -> HttpResponse:
+    """What it counts now stays quiet until it grows."""
+    row = get_object_or_404(DiskRow, key=key)
+    if disks.accept(row, request.user.get_username()):
+        messages.success(request, "Accepted. You hear of it again when a figure grows. The verdict follows within a few minutes.")  # fmt: skip
+    store.touch("disks")
+    return redirect("disk_health", key=key)

@@ -1,0 +1,17 @@
+"""Addresses of health: alerts, how they are told, what disks said."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from web.alerts import disk_views, mail_views, views
+
+urlpatterns = [
+    path("alerts/", views.alerts, name="alerts"),
+    path("alerts/mail/", mail_views.settings, name="mail_settings"),
+    path("alerts/mail/test/", mail_views.test, name="mail_test"),
+    path("alerts/<int:pk>/", views.alert, name="alert"),
+    path("alerts/<int:pk>/act/", views.act, name="alert_act"),
+    path("disks/<str:key>/health/", disk_views.health, name="disk_health"),
+    path("disks/<str:key>/health/accept/", disk_views.accept, name="accept_values"),
+]

@@ -1,0 +1,152 @@
+"""Bring together what is so, ask the rules, make the alerts say it. Rows are read, nothing of the system is asked."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from django.utils import timezone
+
+from appliance import schedules
+from appliance.alerts import rules
+from appliance.alerts.rules import DiskSeen, Fault, Seen, Space
+from appliance.disks.health import WORST_FIRST, Reason, State
+from appliance.facts import Facts, Pool
+from web.alerts import watch
+from web.alerts.models import PoolDay
+from web.inventory import present, store
+from web.inventory.models import DatasetRow, DiskRow, Event, ServiceRow, Source
+from web.jobs.models import Job
+from web.pools import care
+from workers import mail
+
+HOOK = Path("/etc/zfs/zed.d/all-larder.sh")
+READ = ("pools", "datasets", "disks", "services", "temperatures", "properties")
+OVERDUE = timedelta(days=14)  # beyond when it should have begun: a large pool takes its days
+ENDED = ("ExportPool", "DestroyPool")
+WEEKS = timedelta(days=42)
+UP_SINCE = time.monotonic()
+_since: dict[tuple[str, str], float] = {}
+
+
+def look(now: datetime | None = None) -> bool:
+    """Alerts as of now; whether any changed."""
+    now = now or timezone.now()
+    sources = {source.name: source for source in Source.objects.filter(name__in=[*READ, "zfs"])}
+    pools_read = (last := sources.get("pools")) is not None and last.checked is not None and not last.error
+    seen = gather(now, sources)
+    if pools_read and "zfs" in sources and not sources["zfs"].error:
+        remember(seen.pools, now)
+        seen = replace(seen, missing=tuple(missing(seen.pools)))
+    found, complete = rules.faults(seen)
+    faults = patient(found, seen.open)
+    unread = [name for name in READ if name not in sources or sources[name].error or sources[name].checked is None]
+    if "zfs" in sources and sources["zfs"].error:
+        unread += ["pools", "datasets"]
+    changed = watch.reconcile(faults, now, unread=unread, complete=complete)
+    if changed:
+        store.touch("alerts")
+    return changed
+
+
+def patient(found: list[Fault], known: frozenset[tuple[str, str]]) -> list[Fault]:
+    """Without what may pass by itself (a service that restarts) as long as it has not lasted for its kind's ``wait``."""
+    for gone in set(_since) - {fault.key for fault in found}:
+        del _since[gone]
+    now = time.monotonic()
+    return [fault for fault in found if fault.key in known or now - _since.setdefault(fault.key, now) >= fault.of.wait]
+
+
+def gather(now: datetime, sources: dict[str, Source]) -> Seen:
+    facts = store.facts()
+    box = present.box()
+    known = present.names_of(box.bays)
+    homes = present.homes()
+    rows = {row.key: row for row in DiskRow.objects.all()}
+    return Seen(
+        now=now,
+        pools=facts.pools,
+        disks=tuple(disk_seen(bay, rows[bay.key]) for bay in box.bays if bay.key in rows),
+        services=tuple(row.fact for row in ServiceRow.objects.all()),
+        spaces=tuple(spaces(facts.pools, now)),
+        checked=tuple(
+            (name, found.checked, found.error)
+            for name, found in sources.items()
+            if name in READ
+            and found.checked
+            and time.monotonic() - UP_SINCE > rules.LATE_AFTER.get(name, rules.LATE).total_seconds()
+        ),
+        overdue=tuple(overdue(facts, now)),
+        hook=not HOOK.parent.exists() or os.access(HOOK, os.X_OK),
+        mail_fails=mail.failing(now),
+        open=watch.open_keys(),
+        names=lambda device: present.device_label(device, known, homes),
+    )
+
+
+def disk_seen(bay: present.Bay, row: DiskRow) -> DiskSeen:
+    model = bay.disk.model or bay.disk.name
+    label = f"{bay.label} ({model}{f' …{bay.disk.serial[-4:]}' if bay.disk.serial else ''})"
+    return DiskSeen(row.key, label, state_of(row), tuple(Reason(*found) for found in row.reasons), bay.pool)
+
+
+def state_of(row: DiskRow) -> State:
+    return next((state for state in WORST_FIRST if state == row.verdict), "unknown")
+
+
+def spaces(pools: Iterable[Pool], now: datetime) -> Iterable[Space]:
+    """How full each pool is, by its top dataset (what can be written), and where that leads."""
+    pools = list(pools)
+    roots = {row.name: row.fact for row in DatasetRow.objects.filter(name__in=[pool.name for pool in pools])}
+    history: dict[str, list[tuple[datetime, int]]] = {}
+    for row in PoolDay.objects.filter(guid__in=[str(pool.guid) for pool in pools], day__gt=(now - WEEKS).date()):
+        history.setdefault(row.guid, []).append((datetime.combine(row.day, datetime.min.time(), now.tzinfo), row.used))
+    for pool in pools:
+        if (root := roots.get(pool.name)) and (total := root.used + root.available):
+            days = rules.days_until(history.get(str(pool.guid), []), total, 90)
+            yield Space(pool.guid, pool.name, root.used * 100 // total, root.available, days)
+
+
+def overdue(facts: Facts, now: datetime) -> Iterable[tuple[int, str, str]]:
+    """Pools whose check should have been done by now and neither was nor is under way."""
+    for pool, found, _row in care.cares(facts, "scrub", now):
+        if not found.usable or found.state:
+            continue
+        due = schedules.due_on(found, now, schedules.box_zone())
+        if due and due < (now - OVERDUE).date():
+            last = f"The last one ended on {found.ended:%d %B %Y}." if found.ended else "It has never been checked."
+            yield pool.guid, pool.name, last
+
+
+def remember(pools: Iterable[Pool], now: datetime) -> None:
+    """One row a pool and day, written when the day begins and when it has grown by a hundredth."""
+    roots = {row.name: row.fact for row in DatasetRow.objects.filter(name__in=[pool.name for pool in pools])}
+    rows = {row.guid: row for row in PoolDay.objects.filter(day=now.date())}
+    for pool in pools:
+        root = roots.get(pool.name)
+        if root is None:
+            continue
+        row, total = rows.get(str(pool.guid)), root.used + root.available
+        if row is None or row.ended or abs(row.used - root.used) * 100 > total or row.name != pool.name:
+            PoolDay.objects.update_or_create(
+                guid=str(pool.guid), day=now.date(), defaults={"name": pool.name, "used": root.used, "total": total, "ended": False}
+            )  # fmt: skip
+            PoolDay.objects.filter(guid=str(pool.guid)).exclude(day=now.date()).update(ended=False)
+
+
+def missing(pools: Iterable[Pool]) -> Iterable[tuple[str, str]]:
+    """Pools that were here and are not, without having been exported or destroyed by anyone."""
+    here = {str(pool.guid) for pool in pools}
+    last = {row.guid: row for row in PoolDay.objects.filter(ended=False).exclude(guid__in=here)}
+    for guid, row in last.items():
+        begin = datetime.combine(row.day, datetime.min.time(), timezone.now().tzinfo)
+        told = Event.objects.filter(kind__in=["sysevent.fs.zfs.pool_export", "sysevent.fs.zfs.pool_destroy"], subject=row.name, received__gte=begin)  # fmt: skip
+        done = Job.objects.filter(kind__in=ENDED, subject=row.name, state=Job.State.DONE, created__gte=begin)
+        if told.exists() or done.exists():
+            PoolDay.objects.filter(guid=guid).update(ended=True)
+        else:
+            yield guid, row.name
