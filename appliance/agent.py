@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 
 from appliance import command, execution, journal, names, places
-from appliance.disks import locate
+from appliance.disks import locate, smart
 from appliance.errors import Failed, LarderError, Refused, explain
 from appliance.facts import Facts
 from appliance.operations import Registered
@@ -130,8 +130,8 @@ def smart_of(path: str) -> object:
     """
     try:
         result = command.run(["smartctl", "--json", "-n", "standby", "-a", path], timeout=30, accept=range(256))
-        return json.loads(result.stdout)
-    except (Failed, ValueError):
+        return smart.parsed(result.stdout)
+    except Failed:
         return None
 
 

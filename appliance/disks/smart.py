@@ -6,6 +6,7 @@ must neither raise an alarm nor clear one.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -52,6 +53,14 @@ class Reading:
     hours: int | None = None
     errors: int | None = None  # entries that the drive's error log has counted
     message: str = ""  # why it did not answer, in smartctl's words
+
+
+def parsed(text: str) -> object:
+    """smartctl's JSON; None where it is none or only half of it came."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
 
 
 def section(answer: object, name: str) -> dict[str, Any]:

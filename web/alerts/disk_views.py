@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date, timedelta
+from typing import Literal
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_POST
 
+from appliance.disks.selftest import StartSelfTest
+from appliance.errors import Refused
 from web import live
 from web.alerts import disks
 from web.alerts.models import Accepted, Alert, DiskDay
 from web.inventory import present, store
 from web.inventory.models import DiskRow
+from web.jobs import confirm
+from web.jobs.models import Job
 
 NAMES = {
     "temperature": "Temperature, °C",
@@ -103,6 +109,7 @@ def health(request: HttpRequest, key: str) -> HttpResponse:
             "tests": row.reading.get("tests", []),
             "left": row.reading.get("left"),
             "hours": row.reading.get("hours"),
+            "busy": Job.objects.filter(state__in=Job.OPEN, kind="StartSelfTest", subject=bay.disk.path).exists(),
             "alerts": list(Alert.objects.filter(subject=key, kind__startswith="disk.")[:10]),
         }
 
@@ -131,6 +138,19 @@ def report(bay: present.Bay, row: DiskRow) -> str:
         ),
     ]
     return "\n".join(lines) + "\n"
+
+
+@require_POST
+def self_test(request: HttpRequest, key: str) -> HttpResponse:
+    """Let the disk test itself, as a job."""
+    disk = get_object_or_404(DiskRow, key=key).fact
+    back = reverse("disk_health", args=[key])
+    kind: Literal["short", "long"] = "long" if request.POST.get("test") == "long" else "short"
+    try:
+        confirm.start(StartSelfTest(disk=disk.path, test=kind), user=request.user.get_username())
+    except Refused as refusal:
+        return render(request, "jobs/refused.html", {"reasons": refusal.reasons, "back": back}, status=409)
+    return redirect(back)
 
 
 @require_POST

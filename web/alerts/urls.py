@@ -13,5 +13,6 @@ urlpatterns = [
     path("alerts/<int:pk>/", views.alert, name="alert"),
     path("alerts/<int:pk>/act/", views.act, name="alert_act"),
     path("disks/<str:key>/health/", disk_views.health, name="disk_health"),
+    path("disks/<str:key>/health/test/", disk_views.self_test, name="self_test"),
     path("disks/<str:key>/health/accept/", disk_views.accept, name="accept_values"),
 ]

@@ -13,6 +13,7 @@ AFTER: dict[str, tuple[str, str]] = {
     "UnlockDataset": FOLDERS,
     "CreateAccount": PEOPLE,
     "SetPassword": PEOPLE,
+    "StartSelfTest": ("disks", "See the disks"),
     "WipeDisk": ("disks", "See the disks"),
     "DestroyPool": ("bring_in", "Bring it back"),
     "ExportPool": ("bring_in", "Bring in a pool"),

@@ -34,7 +34,7 @@ def test_the_mail_leads_from_failing_to_healthy(page, appliance):
         appliance.nvme_warning("nvme5", 4)
         alerting.raised(appliance, visitor, "disk.failing", disks=True)
         wait_for("the mail", lambda: post.about("is failing"), timeout=180)
-        text = post.about("is failing")[0].get_body(("plain",)).get_content()
+        text = post.about("is failing")[0].as_string()
         link = re.search(r"https://\S+/alerts/\d+/", text)
         assert link, text
         page.goto(link[0])
