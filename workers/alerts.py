@@ -14,6 +14,7 @@ from django.utils import timezone
 from appliance import schedules
 from appliance.alerts import rules
 from appliance.alerts.rules import DiskSeen, Fault, Seen, Space
+from appliance.disks import latency
 from appliance.disks.health import WORST_FIRST, Reason, State
 from appliance.facts import Facts, Pool
 from web.alerts import watch
@@ -67,10 +68,11 @@ def gather(now: datetime, sources: dict[str, Source]) -> Seen:
     known = present.names_of(box.bays)
     homes = present.homes()
     rows = {row.key: row for row in DiskRow.objects.all()}
+    slow = slow_ones(facts.pools, rows)
     return Seen(
         now=now,
         pools=facts.pools,
-        disks=tuple(disk_seen(bay, rows[bay.key]) for bay in box.bays if bay.key in rows),
+        disks=tuple(disk_seen(bay, rows[bay.key], slow.get(bay.key, "")) for bay in box.bays if bay.key in rows),
         services=tuple(row.fact for row in ServiceRow.objects.all()),
         spaces=tuple(spaces(facts.pools, now)),
         checked=tuple(
@@ -88,10 +90,22 @@ def gather(now: datetime, sources: dict[str, Source]) -> Seen:
     )
 
 
-def disk_seen(bay: present.Bay, row: DiskRow) -> DiskSeen:
+def slow_ones(pools: Iterable[Pool], rows: dict[str, DiskRow]) -> dict[str, str]:
+    """The disks that are far slower than those beside them in the same group, in words."""
+    found = {}
+    for pool in pools:
+        for group in pool.vdevs:
+            took = {key: rows[key].latency for one in group.devices() if (key := present.link_of(one)) in rows}
+            for key, own in took.items():
+                others = [value for other, value in took.items() if other != key and value is not None]
+                found[key] = latency.outlier(own, others)
+    return found
+
+
+def disk_seen(bay: present.Bay, row: DiskRow, slow: str) -> DiskSeen:
     model = bay.disk.model or bay.disk.name
     label = f"{bay.label} ({model}{f' …{bay.disk.serial[-4:]}' if bay.disk.serial else ''})"
-    return DiskSeen(row.key, label, state_of(row), tuple(Reason(*found) for found in row.reasons), bay.pool)
+    return DiskSeen(row.key, label, state_of(row), tuple(Reason(*found) for found in row.reasons), bay.pool, slow)
 
 
 def state_of(row: DiskRow) -> State:

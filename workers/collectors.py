@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from appliance import client, command, places
 from appliance.disks import inventory as disk_inventory
-from appliance.disks import smart
+from appliance.disks import latency, smart
 from appliance.errors import LarderError, explain
 from appliance.facts import Disk, Pool, Service
 from appliance.shares import accounts, smb
@@ -50,6 +50,7 @@ WHEN_NOBODY_LOOKS = timedelta(seconds=60)
 TEMPERATURES_EVERY = timedelta(minutes=5)
 NEW_DISK_WITHIN = timedelta(seconds=20)
 _stuck: dict[str, int] = {}
+_counters: dict[str, latency.Counters] = {}
 
 
 @app.task(name="workers.collect")
@@ -189,8 +190,18 @@ def temperatures() -> None:
         return disks.note({rows[path]: smart.read(answer) for path, answer in answers.items() if path in rows})
 
     source("temperatures", read)
+    source("latency", latencies)
     # Counters in memory: no disk wakes, and shares in per cent seldom change.
     source("caching", lambda: store.replace(CachingRow, [kstat.read()], lambda found: found.key))
+
+
+def latencies() -> bool:
+    """How long each disk took for a request since the last look. Counters in memory: no disk wakes."""
+    now = latency.read()
+    took = latency.between(_counters, now)
+    _counters.clear()
+    _counters.update(now)
+    return disks.note_latency(took)
 
 
 def unasked() -> bool:

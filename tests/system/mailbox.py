@@ -38,6 +38,13 @@ class Mailbox(socketserver.ThreadingTCPServer):
         return [mail for mail in self.mails if words in str(mail["Subject"])]
 
 
+def text_of(mail: EmailMessage) -> str:
+    """What it says, as plain text."""
+    part = mail.get_body(("plain",))
+    assert part is not None
+    return str(part.get_content())
+
+
 class Conversation(socketserver.StreamRequestHandler):
     """As much of RFC 5321 as smtplib speaks."""
 

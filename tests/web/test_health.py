@@ -13,6 +13,7 @@ from tests.unit.made import recorded
 from tests.web import rows
 from web.alerts import disks, watch
 from web.alerts.models import Accepted, Alert, DiskDay, KindSeverity, MailSettings, Message
+from web.inventory import present
 from web.inventory.models import DiskRow, Source
 from workers import alerts
 
@@ -129,6 +130,21 @@ def test_a_disk_that_recovers_clears_its_alert(failing):
     for minutes in (1, 12):
         alerts.look(now + timedelta(minutes=minutes))
     assert Alert.objects.get(kind="disk.failing").state == "cleared"
+
+
+def test_a_slow_disk_among_quick_ones_is_told_once_it_has_lasted(calm, monkeypatch):
+    pool = rows.recorded_box()
+    names = {row.key: row.fact.name for row in DiskRow.objects.all()}
+    members = [name for key, name in names.items() if any(present.link_of(one) == key for one in pool.devices())]
+    assert len(members) == 4
+    disks.note_latency({name: 26.0 if names[DISK] == name else 1.2 for name in members})
+    alerts.look()
+    assert not Alert.objects.filter(kind="disk.slow").exists()
+    monkeypatch.setattr(alerts, "_since", dict.fromkeys(alerts._since, -10_000.0))
+    alerts.look()
+    slow = Alert.objects.get(kind="disk.slow")
+    assert slow.detail == "It takes 26 ms for a request where the disks beside it take 1.2 ms."
+    assert slow.subject == DISK
 
 
 def test_hostile_names_stay_text(web, calm):

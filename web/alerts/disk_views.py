@@ -25,6 +25,7 @@ from web.jobs.models import Job
 
 NAMES = {
     "temperature": "Temperature, °C",
+    "latency": "Time for a request, ms",
     "pending": "Sectors that cannot be read (197)",
     "uncorrectable": "Sectors that could not be read in a test (198)",
     "reallocated": "Sectors replaced by spare ones (5)",

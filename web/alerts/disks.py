@@ -15,6 +15,7 @@ from web.inventory.models import DiskRow
 
 WRITTEN_EVERY = timedelta(hours=1)  # a temperature that wanders within the day's range is not worth a write
 KEPT = timedelta(days=3 * 366)
+WANDERING = ("temperature", "latency")
 
 
 def note(answers: Mapping[DiskRow, Reading]) -> bool:
@@ -31,6 +32,18 @@ def note(answers: Mapping[DiskRow, Reading]) -> bool:
             keep(row.key, reading)
         if any(getattr(row, column) != value for column, value in now.items()):
             changed = bool(DiskRow.objects.filter(pk=row.pk).update(**now)) or changed
+    return changed
+
+
+def note_latency(took: Mapping[str, float]) -> bool:
+    """Keep how long requests took, by kernel name; a disk that had too few keeps nothing, for its last figure is old."""
+    changed = False
+    for row in DiskRow.objects.all():
+        own = took.get(row.fact.name)
+        if own is not None:
+            keep(row.key, Reading(counts={"latency": round(own)}))
+        if row.latency != own:
+            changed = bool(DiskRow.objects.filter(pk=row.pk).update(latency=own)) or changed
     return changed
 
 
@@ -95,7 +108,7 @@ def keep(key: str, reading: Reading, now: datetime | None = None) -> None:
         least, most, last = merged.get(name, (value, value, value))
         merged[name] = [min(least, value), max(most, value), value]
         moved = moved or name not in row.values or [least, most] != merged[name][:2]
-        moved = moved or (name != "temperature" and last != value)
+        moved = moved or (name not in WANDERING and last != value)
     if moved or now - row.written > WRITTEN_EVERY:
         row.values, row.written = merged, now
         row.save()

@@ -65,9 +65,8 @@ class DiskRow(Row):
         max_length=10, default=""
     )  # healthy, watch, failing, unknown; the last known while it sleeps
     reasons = models.JSONField(default=list)  # [state, text, count, value] of each
-    reading = models.JSONField(
-        default=dict
-    )  # what the last answer counted: {"counts", "hours", "errors", "tests", "left"}
+    latency = models.FloatField(null=True)  # ms for a request between the last two looks; null: too few to tell
+    reading = models.JSONField(default=dict)  # of the last answer: {"counts", "hours", "errors", "tests", "left"}
 
 
 class ServiceRow(Row):

@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 from tests.browser import steps
 from tests.system import alerting
-from tests.system.mailbox import mailbox
+from tests.system.mailbox import mailbox, text_of
 from tests.visitor import Visitor, disk_paths
 
 from deploy.image.machine import wait_for  # isort: skip
@@ -34,7 +34,7 @@ def test_the_mail_leads_from_failing_to_healthy(page, appliance):
         appliance.nvme_warning("nvme5", 4)
         alerting.raised(appliance, visitor, "disk.failing", disks=True)
         wait_for("the mail", lambda: post.about("is failing"), timeout=180)
-        text = post.about("is failing")[0].as_string()
+        text = text_of(post.about("is failing")[0])
         link = re.search(r"https://\S+/alerts/\d+/", text)
         assert link, text
         page.goto(link[0])

@@ -8,7 +8,7 @@ import pytest
 
 from deploy.image.machine import Machine, wait_for
 from tests.system import alerting
-from tests.system.mailbox import Mailbox, mailbox
+from tests.system.mailbox import Mailbox, mailbox, text_of
 from tests.visitor import Visitor, disk_paths
 
 # Open: not run in an appliance yet.
@@ -73,7 +73,7 @@ def test_a_warning_of_an_nvme_disk_is_one_mail_and_its_end_another(appliance, vi
     summary = alerting.raised(appliance, visitor, kind, disks=True)
     assert words.lower() in summary.lower()
     arrived(post, summary.split(":")[0])
-    text = post.mails[0].get_body(("plain",)).get_content()
+    text = text_of(post.mails[0])
     assert "What to do" in text
     assert f"{appliance.address}/alerts/" in text
     appliance.nvme_warning("nvme5", 0)

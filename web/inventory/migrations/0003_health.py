@@ -11,8 +11,13 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.AddField(
-            model_name='diskrow',
-            name='reading',
+            model_name="diskrow",
+            name="latency",
+            field=models.FloatField(null=True),
+        ),
+        migrations.AddField(
+            model_name="diskrow",
+            name="reading",
             field=models.JSONField(default=dict),
         ),
         migrations.AddField(
