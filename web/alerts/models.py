@@ -114,7 +114,6 @@ class MailSettings(models.Model):
     quiet_from = models.PositiveSmallIntegerField(default=0)
     quiet_to = models.PositiveSmallIntegerField(default=0)
     digest_hour = models.PositiveSmallIntegerField(default=8)
-    weekly = models.BooleanField(default=False)
     address = models.CharField(max_length=255, default="", blank=True)  # of this box, for links
     webhook = models.CharField(max_length=500, default="", blank=True)
     webhook_private = models.BooleanField(default=False)

@@ -34,7 +34,6 @@ class Migration(migrations.Migration):
                 ('quiet_from', models.PositiveSmallIntegerField(default=0)),
                 ('quiet_to', models.PositiveSmallIntegerField(default=0)),
                 ('digest_hour', models.PositiveSmallIntegerField(default=8)),
-                ('weekly', models.BooleanField(default=False)),
                 ('address', models.CharField(blank=True, default='', max_length=255)),
                 ('webhook', models.CharField(blank=True, default='', max_length=500)),
                 ('webhook_private', models.BooleanField(default=False)),
