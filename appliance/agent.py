@@ -26,8 +26,9 @@ from appliance.errors import Failed, LarderError, Refused, explain
 from appliance.facts import Facts
 from appliance.operations import Registered
 from appliance.reading import read_facts
-from appliance.shares import leaving
-from appliance.zfs import damage, history, importable
+from appliance.shares import leaving, why
+from appliance.shares.setting import Protocol
+from appliance.zfs import damage, dataset_details, history, importable, status
 
 LONGEST_REQUEST = 256 * 1024
 MOST_DISKS = 128
@@ -82,6 +83,19 @@ class ReadSessions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_
     """Who has which share open."""
 
 
+class LookAtShare(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="verb", tag="look-at-share"):
+    """What lies between a person and a share: somebody asked why it cannot be seen."""
+
+    dataset: str
+    protocol: Protocol
+    person: str = ""
+
+    def __post_init__(self) -> None:
+        names.existing_dataset(self.dataset)
+        if self.person:
+            names.account(self.person)
+
+
 class ReadDamage(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="verb", tag="read-damage"):
     """Which files of a pool could not be repaired."""
 
@@ -100,6 +114,15 @@ class ReadHistory(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_f
         names.existing_pool(self.pool)
 
 
+class ReadDataset(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="verb", tag="read-dataset"):
+    """What would go with a dataset, and who takes up its space."""
+
+    dataset: str
+
+    def __post_init__(self) -> None:
+        names.existing_dataset(self.dataset)
+
+
 class Locate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="verb", tag="locate"):
     """Make the light of a disk's bay, or the disk's own, show where it is, for half a minute. Nothing is changed."""
 
@@ -109,7 +132,19 @@ class Locate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field=
         names.by_id(self.disk)
 
 
-Request = Run | Follow | Stop | ReadSmart | LookForPools | ReadSessions | ReadDamage | ReadHistory | Locate
+Request = (
+    Run
+    | Follow
+    | Stop
+    | ReadSmart
+    | LookForPools
+    | LookAtShare
+    | ReadSessions
+    | ReadDamage
+    | ReadHistory
+    | ReadDataset
+    | Locate
+)
 
 
 def decode(line: bytes) -> Request:
@@ -151,18 +186,23 @@ def answer(line: bytes, send: Callable[[dict[str, Any]], None], facts: Callable[
             case Locate(disk):
                 with locate.lit(disk) as way:
                     send({"facts": {"way": way, "seconds": locate.SECONDS}})
-                    if way == "blink":
-                        locate.blink(disk)
-                    else:
+                    if way == "light":
                         time.sleep(locate.SECONDS)
+                    else:
+                        locate.blink(disk)
             case ReadSmart(disks):
                 send({"facts": {path: smart_of(path) for path in disks}})
             case LookForPools():
                 send({"facts": msgspec.to_builtins(importable.look())})
+            case LookAtShare(dataset, protocol, person):
+                send({"facts": msgspec.to_builtins(why.look(dataset, protocol, person))})
             case ReadSessions():
                 send({"facts": msgspec.to_builtins(leaving.read_sessions())})
             case ReadDamage(pool):
                 send({"facts": damage.read(pool)})
+            case ReadDataset(dataset):
+                found = next((one for one in status.read_datasets() if one.name == dataset), None)
+                send({"facts": msgspec.to_builtins(dataset_details.read(found)) if found else None})
             case ReadHistory(pool):
                 send({"facts": {"lines": history.read(pool)}})
     except Refused as refusal:

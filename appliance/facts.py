@@ -6,8 +6,10 @@ Bytes are ``int``, times are aware datetimes, guids are ``int`` (ZFS's 64 bits).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
+
+from appliance.dormant import Importable
 
 
 @dataclass(frozen=True)
@@ -162,6 +164,15 @@ class PoolProperties:
 
 
 @dataclass(frozen=True)
+class Property:
+    """One property of a dataset as ``zfs list -p`` spells it: sizes in bytes, and where its value comes from."""
+
+    value: str
+    source: str = "none"  # local, inherited, default, received, temporary, none
+    of: str = ""  # the dataset that it is inherited from
+
+
+@dataclass(frozen=True)
 class Dataset:
     name: str
     guid: int
@@ -181,6 +192,15 @@ class Dataset:
     readonly: bool = False
     share: str = ""  # the text of larder:share, as found: hostile until parsed
     share_source: str = ""  # local, inherited, received, none
+    access: str = ""  # the text of larder:access, as found: hostile until parsed
+    access_source: str = ""  # as share_source
+    used_by_data: int = 0
+    used_by_children: int = 0
+    used_by_reservation: int = 0  # kept free for it (refreservation)
+    origin: str = ""  # the snapshot that it is a clone of
+    volsize: int = 0
+    properties: dict[str, Property] = field(default_factory=dict)  # those of ``zfs/dataset_properties.py``
+    share_from: str = ""  # where it is inherited: the dataset that has it
 
     @property
     def pool(self) -> str:
@@ -258,10 +278,16 @@ class Service:
 
 @dataclass(frozen=True)
 class Share:
-    """A share that Samba's own file names, and the folder it serves."""
+    """A share that the file of its daemon names, and the folder it serves; an NFS export is called by its path."""
 
+    protocol: str  # smb, nfs, afp
     name: str
     path: str
+
+    @property
+    def key(self) -> str:
+        """Names differ by more than their case."""
+        return f"{self.protocol}:{self.name.lower()}"
 
 
 @dataclass(frozen=True)
@@ -297,47 +323,26 @@ class PoolDetail:
 
 
 @dataclass(frozen=True)
-class Part:
-    """One line of an importable pool's make-up: its name and state as ``zpool import`` says them, not verified."""
+class SpaceUse:
+    """What one person or group takes up in a dataset, and may at most; ``quota`` 0: as much as there is."""
 
-    name: str
-    state: str
-    note: str = ""
-    depth: int = 0
-    role: str = "normal"
-
-
-@dataclass(frozen=True)
-class Rewind:
-    """How a damaged pool could be used again: its state of an earlier moment, in ZFS's own words."""
-
-    as_of: str
-    lost: str = ""
+    kind: str  # user, group
+    who: str
+    used: int
+    quota: int = 0
 
 
 @dataclass(frozen=True)
-class Importable:
-    """A pool on disks of this box that is not in use here. Every text comes with the disks: hostile."""
+class DatasetDetail:
+    """What is read of a dataset only when somebody looks closer: what would go with it, and who takes up its space."""
 
     name: str
     guid: int
-    state: str  # ONLINE, DEGRADED, FAULTED, UNAVAIL
-    destroyed: bool = False
-    status: str = ""
-    action: str = ""
-    comment: str = ""
-    parts: tuple[Part, ...] = ()
-    other_host: bool = False  # its labels say that another system was the last to use it, and did not let go of it
-    active_elsewhere: bool = False  # another system writes to it at this moment (multihost)
-    host: str = ""  # the name that the other system gave itself
-    read_only_only: bool = False  # it uses a feature that this system can only read
-    log_missing: bool = False
-    rewind: Rewind | None = None
-
-    @property
-    def usable(self) -> bool:
-        """Whether ZFS would take it as it is."""
-        return self.state in {"ONLINE", "DEGRADED"}
+    snapshots: int = 0
+    named: tuple[str, ...] = ()  # the first of them
+    held: tuple[str, ...] = ()  # snapshots that something holds
+    clones: tuple[str, ...] = ()  # datasets outside of it that need its snapshots
+    uses: tuple[SpaceUse, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -346,6 +351,21 @@ class Account:
 
     name: str
     uid: int
+    display: str = ""  # as people call them; free text, empty where none was given
+    disabled: bool = False
+
+    @property
+    def called(self) -> str:
+        return self.display or self.name
+
+
+@dataclass(frozen=True)
+class Group:
+    """People under one name, to be let into folders together."""
+
+    name: str
+    gid: int
+    members: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -356,12 +376,14 @@ class Facts:
     datasets: tuple[Dataset, ...] = ()
     disks: tuple[Disk, ...] = ()
     accounts: tuple[Account, ...] = ()
+    groups: tuple[Group, ...] = ()
     zfs: str = "present"  # present, missing
     shares: tuple[Share, ...] = ()
     importable: tuple[Importable, ...] = ()  # as of the last look; nobody looks unless asked
     details: tuple[PoolDetail, ...] = ()
     sessions: tuple[Session, ...] = ()
     properties: tuple[PoolProperties, ...] = ()
+    dataset_details: tuple[DatasetDetail, ...] = ()
 
     def pool(self, name: str) -> Pool | None:
         return next((pool for pool in self.pools if pool.name == name), None)
@@ -383,8 +405,27 @@ class Facts:
     def dataset(self, name: str) -> Dataset | None:
         return next((dataset for dataset in self.datasets if dataset.name == name), None)
 
+    def dataset_of(self, guid: int) -> Dataset | None:
+        return next((dataset for dataset in self.datasets if dataset.guid == guid), None)
+
+    def below(self, name: str) -> tuple[Dataset, ...]:
+        """That dataset and all below it, parents first."""
+        return tuple(one for one in self.datasets if one.name == name or one.name.startswith(f"{name}/"))
+
+    def dataset_detail(self, guid: int) -> DatasetDetail | None:
+        return next((detail for detail in self.dataset_details if detail.guid == guid), None)
+
     def disk(self, path: str) -> Disk | None:
         return next((disk for disk in self.disks if disk.path == path), None)
 
     def account(self, name: str) -> Account | None:
         return next((account for account in self.accounts if account.name == name), None)
+
+    def group(self, name: str) -> Group | None:
+        return next((group for group in self.groups if group.name == name), None)
+
+    def lets_in(self, who: str) -> bool:
+        """Whether a name in a share's setting, an account or ``@group``, is somebody on this box."""
+        if who.startswith("@"):
+            return any(group.name == who[1:] for group in self.groups)
+        return self.account(who) is not None

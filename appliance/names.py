@@ -19,6 +19,21 @@ SHORTEST_PASSPHRASE, LONGEST_PASSPHRASE = 8, 512  # bytes; zfs-load-key(8)
 LONGEST_DATASET = 200  # of ZFS's 255 bytes, leaving room for a snapshot's name
 SYSTEM_FOLDERS = {"bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "proc", "root", "run", "sbin", "sys", "tmp", "usr", "var"}  # fmt: skip
 SYSTEM_ACCOUNTS = {"root", "larder", "nobody", "admin", "daemon", "bin", "sys", "www-data", "redis", "backup", "mail"}
+SYSTEM_GROUPS = {
+    "nogroup",
+    "shadow",
+    "sudo",
+    "adm",
+    "disk",
+    "tty",
+    "users",
+    "wheel",
+    "staff",
+    "kmem",
+    "docker",
+    "sambashare",
+}
+LONGEST_DISPLAY = 60
 
 
 def refuse(text: str, field: str) -> Refused:
@@ -126,6 +141,41 @@ def account(name: str, *, field: str = "account") -> str:
     if name in SYSTEM_ACCOUNTS or name.startswith("larder-"):
         raise refuse(f"The system itself uses the name {name}. Choose another.", field)
     return name
+
+
+def group(name: str, *, field: str = "group") -> str:
+    """A name for people who are let into folders together; Samba wants it to be nobody's own name."""
+    printable(name, field)
+    if not re.fullmatch(r"[a-z][a-z0-9_-]{0,30}", name):
+        raise refuse(
+            "A group's name begins with a small letter and holds only small letters, digits, hyphen and underscore, at most 31.",
+            field,
+        )
+    if name in SYSTEM_ACCOUNTS | SYSTEM_GROUPS or name.startswith("larder-"):
+        raise refuse(f"The system itself uses the name {name}. Choose another.", field)
+    return name
+
+
+def person_or_group(name: str, *, field: str = "write") -> str:
+    """Whom a share lets in: an account, or a group as ``@family``."""
+    if name.startswith("@"):
+        group(name[1:], field=field)
+    else:
+        account(name, field=field)
+    return name
+
+
+def display(text: str, *, field: str = "display") -> str:
+    """What people call somebody: one line of the user's comment field, whose own marks are ``:`` and ``,`` (passwd(5))."""
+    printable(text, field)
+    if any(letter in ':,=\\"' or not letter.isprintable() for letter in text) or text != text.strip():
+        raise refuse(
+            "This name holds a colon, comma, equals sign, backslash, quotes or an invisible character. Leave that out.",
+            field,
+        )
+    if len(text) > LONGEST_DISPLAY or len(text.encode()) > 2 * LONGEST_DISPLAY:
+        raise refuse(f"That name is longer than {LONGEST_DISPLAY} characters. Choose a shorter one.", field)
+    return text
 
 
 def by_id(path: str, *, field: str = "disks") -> str:

@@ -102,6 +102,10 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         """Whether a passphrase or password goes with this very operation."""
         return False
 
+    def lasts(self) -> bool:
+        """Whether it can go on for hours: such jobs leave room for others."""
+        return False
+
     def read_more(self, facts: Facts) -> Facts:
         """The facts with what only this operation asks about the system; called where it runs, before it is planned."""
         return facts

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from appliance.disks import inventory
 from appliance.errors import Failed
 from appliance.facts import Dataset, Facts, Pool, PoolProperties
-from appliance.shares import accounts, smb
+from appliance.shares import accounts, serving
 from appliance.zfs import properties, status
 
 
@@ -22,14 +22,21 @@ def pool_properties() -> tuple[PoolProperties, ...]:
 def read_facts() -> Facts:
     """Everything, now. Raises Failed where a tool does not answer; a missing ZFS module is a fact, not an error."""
     if not status.loaded():
-        return Facts(disks=inventory.read(()), accounts=accounts.read(), zfs="missing", shares=smb.configured())
+        return Facts(
+            disks=inventory.read(()),
+            accounts=accounts.read(),
+            groups=accounts.read_groups(),
+            zfs="missing",
+            shares=serving.configured(),
+        )
     pools = status.read_pools()
     return Facts(
         pools,
         datasets(pools),
         inventory.read(pools),
         accounts.read(),
-        shares=smb.configured(),
+        groups=accounts.read_groups(),
+        shares=serving.configured(),
         properties=pool_properties(),
     )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from appliance.facts import Disk
 
 UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
@@ -28,10 +30,44 @@ def maker_size(size: int) -> str:
     return f"{size} B"
 
 
+def size_typed(size: int) -> str:
+    """Bytes as a person would type them, exactly: ``500 GiB``, or the plain number where no unit fits."""
+    for at in range(len(UNITS) - 1, 0, -1):
+        if size and size % 1024**at == 0:
+            return f"{size // 1024**at} {UNITS[at]}"
+    return str(size)
+
+
+def size_of(text: str) -> int:
+    """Whole bytes of what a person typed: ``500 GiB``, ``1.5T``, ``20 GB`` (powers of ten). Raises ValueError."""
+    found = re.fullmatch(r"([0-9]{1,15})(?:[.,]([0-9]{1,6}))?\s*(?:([KMGTP])(I?B?)|B?)", text.strip().upper(), re.ASCII)
+    if not found:
+        raise ValueError(text)
+    whole, part, unit, rest = found[1], found[2] or "", found[3], found[4]
+    factor = (1000 if rest == "B" else 1024) ** ("KMGTP".index(unit) + 1) if unit else 1
+    return int(whole) * factor + (int(part) * factor // 10 ** len(part) if part else 0)
+
+
 def disk_label(disk: Disk) -> str:
     """A disk as its owner can find it: model and serial number."""
     model = disk.model or "A disk"
     return f"{model} (serial {disk.serial})" if disk.serial else f"{model} ({disk.name})"
+
+
+def model_and_serial(link: str) -> tuple[str, str]:
+    """What a by-id name tells of its disk: ``ata-WDC_WD20EARS_WD-1`` is ``WDC WD20EARS`` and ``WD-1``; else nothing."""
+    kind, dash, rest = link.partition("-")
+    if kind == "scsi":
+        rest = rest.removeprefix("0")  # udev says by it that the serial number is of the vendor's own making
+    model, _, serial = rest.rpartition("_")
+    known = dash and kind in {"ata", "nvme", "scsi", "usb", "virtio"} and model
+    return (model.replace("_", " "), serial) if known else ("", "")
+
+
+def link_label(link: str) -> str:
+    """``WDC WD20EARS (serial WD-1)`` from a by-id name, which is the answer itself where it tells nothing."""
+    model, serial = model_and_serial(link)
+    return f"{model} (serial {serial})" if model else link
 
 
 def duration(seconds: int) -> str:

@@ -39,6 +39,7 @@ INSTALLED_APPS = [
     "web.jobs",
     "web.pools",
     "web.datasets",
+    "web.people",
     "web.shares",
     "web.system",
 ]

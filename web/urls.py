@@ -20,7 +20,9 @@ urlpatterns = [
     path("disks/<str:key>/wipe/", moving.wipe, name="wipe_disk"),
     path("pools/", include("web.pools.urls")),
     path("folders/", include("web.datasets.urls")),
-    path("people/", include("web.shares.urls")),
+    path("folders/", include("web.shares.urls")),
+    path("shares/", include("web.shares.reach_urls")),
+    path("", include("web.people.urls")),
     path("jobs/", include("web.jobs.urls")),
 ]
 if settings.DEBUG:

@@ -59,9 +59,11 @@ app.conf.update(
     imports=[
         "workers.run_job",
         "workers.collectors",
+        "workers.datasets",
         "workers.history",
         "workers.mail",
         "workers.moving",
+        "workers.reach",
         "workers.tick",
     ],
     beat_schedule={

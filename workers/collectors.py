@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import threading
 import time
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
@@ -16,7 +17,7 @@ from appliance.disks import inventory as disk_inventory
 from appliance.disks import latency, smart
 from appliance.errors import LarderError, explain
 from appliance.facts import Disk, Pool, Service
-from appliance.shares import accounts, smb
+from appliance.shares import accounts, serving
 from appliance.zfs import kstat, properties, status
 from web.alerts import disks
 from web.bays import ports
@@ -26,6 +27,7 @@ from web.inventory.models import (
     CachingRow,
     DatasetRow,
     DiskRow,
+    GroupRow,
     PoolRow,
     PropertiesRow,
     ServiceRow,
@@ -126,8 +128,9 @@ def read_all() -> None:
     source("disks", lambda: store.replace(DiskRow, disk_inventory.read(found), disk_key))
     source("bays", lambda: ports.remember(row.fact for row in DiskRow.objects.all()))
     source("services", lambda: store.replace(ServiceRow, services(), lambda service: service.unit))
-    source("shares", lambda: store.replace(ShareRow, smb.configured(), lambda share: share.name.lower()))
+    source("shares", lambda: store.replace(ShareRow, serving.configured(), lambda share: share.key))
     source("accounts", lambda: store.replace(AccountRow, accounts.read(), lambda account: account.name))
+    source("groups", lambda: store.replace(GroupRow, accounts.read_groups(), lambda group: group.name))
     source("addresses", addresses)
     if not stale:
         # Last: an agent that is slow to name damaged files keeps no facts waiting.
@@ -177,11 +180,24 @@ def addresses() -> bool:
     return True
 
 
+_warmth = threading.Lock()
+
+
 @app.task(name="workers.temperatures")
 def temperatures() -> None:
-    """Ask the agent how warm each disk is; smartctl leaves sleeping ones alone. Before disks are known there is no asking."""
-    if not DiskRow.objects.exists():
+    """Ask the agent how warm each disk is. While one asking is under way, which can take minutes on a slow box, the next
+    is let go: two at once would only make both slower."""
+    if not _warmth.acquire(blocking=False):
         return
+    try:
+        if DiskRow.objects.exists():
+            ask_disks()
+    finally:
+        _warmth.release()
+
+
+def ask_disks() -> None:
+    """Temperatures and health, by smartctl, which leaves sleeping disks alone."""
 
     def read() -> bool:
         rows = {row.fact.path: row for row in DiskRow.objects.all()}

@@ -8,7 +8,8 @@ import msgspec
 from django.utils import timezone
 
 from appliance import client
-from appliance.facts import Importable, PoolDetail, Session
+from appliance.dormant import Importable
+from appliance.facts import PoolDetail, Session
 from appliance.zfs import details
 from web.inventory import store
 from web.inventory.models import DetailRow, ImportableRow, PoolRow, SessionRow

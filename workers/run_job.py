@@ -9,16 +9,18 @@ from __future__ import annotations
 import json
 import logging
 import threading
+import time
 from typing import Any
 
 from django.utils import timezone
 
 from appliance import client
 from appliance.errors import Failed, Refused, explain
+from appliance.operations import decode_operation
 from web.inventory import store
 from web.inventory.models import Progress
 from web.jobs.models import Job
-from workers import collectors, moving
+from workers import collectors, datasets, moving
 from workers.celery import TOKEN, app
 
 log = logging.getLogger(__name__)
@@ -27,22 +29,42 @@ ENDS = {
     for state in (Job.State.DONE, Job.State.FAILED, Job.State.REFUSED, Job.State.CANCELLED, Job.State.INTERRUPTED)
 }
 NEVER_BEGUN = "It was interrupted before it began. Nothing was changed."
+SECONDS_BEFORE_SENDING_AGAIN = 20
 _mine: set[str] = set()
 _mine_lock = threading.Lock()
+# What goes on for hours leaves most of the worker's eight threads to what a person waits for.
+_long = threading.BoundedSemaphore(4)
+_sent: dict[str, float] = {}
 
 
 @app.task(name="workers.run_job")
 def run_job(job_id: str) -> None:
     """Run or recover one job; harmless to call twice."""
     with _mine_lock:
+        _sent.pop(job_id, None)
         if job_id in _mine:
             return
         _mine.add(job_id)
     try:
-        claim_and_run(job_id)
+        if not lasts(job_id):
+            claim_and_run(job_id)
+        elif _long.acquire(blocking=False):
+            try:
+                claim_and_run(job_id)
+            finally:
+                _long.release()
     finally:
         with _mine_lock:
             _mine.discard(job_id)
+
+
+def lasts(job_id: str) -> bool:
+    """Whether the job is one of those that can go on for hours; no where it is gone or of another version."""
+    operation = Job.objects.filter(pk=job_id).values_list("operation", flat=True).first()
+    try:
+        return operation is not None and decode_operation(operation).lasts()
+    except Refused:
+        return False
 
 
 def claim_and_run(job_id: str) -> None:
@@ -65,6 +87,7 @@ def claim_and_run(job_id: str) -> None:
         else:
             collectors.collect_now()
             moving.after(job_id)
+            datasets.after(job_id)
         finish(job_id, outcome)
     except Exception as error:
         # Still running as far as anybody knows: the next tick asks again.
@@ -106,8 +129,14 @@ def finish(job_id: str, outcome: dict[str, Any]) -> None:
 
 
 def send_waiting() -> None:
-    """Put into the queue what should be there: jobs that wait, and running ones that lost their worker."""
-    for job_id in Job.objects.filter(state=Job.State.QUEUED).values_list("pk", flat=True):
-        run_job.delay(str(job_id))
-    for job_id in Job.objects.filter(state=Job.State.RUNNING).exclude(worker=TOKEN).values_list("pk", flat=True):
-        run_job.delay(str(job_id))
+    """Put into the queue what should be there: jobs that wait, and running ones that lost their worker.
+
+    What was sent a moment ago is still on its way, unless Redis lost it.
+    """
+    waiting = Job.objects.filter(state=Job.State.QUEUED).values_list("pk", flat=True)
+    left = Job.objects.filter(state=Job.State.RUNNING).exclude(worker=TOKEN).values_list("pk", flat=True)
+    now = time.monotonic()
+    for job_id in map(str, [*waiting, *left]):
+        if now - _sent.get(job_id, float("-inf")) > SECONDS_BEFORE_SENDING_AGAIN:
+            run_job.delay(job_id)
+            _sent[job_id] = now

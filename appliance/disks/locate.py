@@ -37,7 +37,11 @@ def light_of(name: str) -> Path | None:
 
 @contextmanager
 def lit(path: str) -> Iterator[str]:
-    """Switch a light on for the time of the body; yields which way was found: ``light`` or ``blink``."""
+    """Switch a light on for the time of the body; yields which way was found.
+
+    ``light``: an enclosure's switch. ``perhaps``: ledctl did not complain, which it does not either where an AHCI port
+    has no lamp behind it, so the disk has to blink as well. ``blink``: there is nothing but the disk's own light.
+    """
     name = kernel_name(path)
     if switch := light_of(name):
         switch.write_text("1")
@@ -53,7 +57,7 @@ def lit(path: str) -> Iterator[str]:
         yield "blink"
         return
     try:
-        yield "light"
+        yield "perhaps"
     finally:
         command.run(["ledctl", f"locate_off=/dev/{name}"], timeout=10, accept=range(256))
 

@@ -28,7 +28,7 @@ from appliance.errors import Bug, Failed, Reason
 from appliance.facts import Disk, Facts
 from appliance.layout.geometry import MIB
 from appliance.operation import Loss, Operation, Plan, Step, Work
-from appliance.words import disk_label, maker_size, time_left
+from appliance.words import disk_label, link_label, maker_size, time_left
 
 BLOCK = 4 * MIB  # one write; a multiple of every sector size
 ENDS = 16 * MIB  # partition tables, labels and superblocks lie within this of either end
@@ -51,8 +51,8 @@ class WipeDisk(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
     @property
     def title(self) -> str:
-        link = self.disk.rsplit("/", 1)[-1]
-        return f"Erase all of {link}" if self.how == "full" else f"Erase {link}"
+        name = link_label(self.disk.rsplit("/", 1)[-1])
+        return f"Erase all of {name}" if self.how == "full" else f"Erase {name}"
 
     @property
     def subject(self) -> str:
@@ -60,6 +60,9 @@ class WipeDisk(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
     def locks(self) -> tuple[str, ...]:
         return (self.disk,)
+
+    def lasts(self) -> bool:
+        return self.how == "full"
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         disk = facts.disk(self.disk)

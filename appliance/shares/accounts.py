@@ -1,151 +1,97 @@
-"""People with a name and a password for shares: system users without a shell, known to Samba."""
+"""The accounts and groups that Larder keeps, as the system has them: users without a shell, known to Samba.
+
+An account is whoever has the group of people as the first group. Its comment field (passwd(5)) says what people call it
+and whether it is disabled, since only root may ask Samba or the shadow file. A group is one whose number lies in Larder's
+range. Numbers are never given twice: files of somebody who is gone must not become those of somebody new.
+"""
 
 from __future__ import annotations
 
 import grp
+import os
 import pwd
-import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable
 
-import msgspec
-
-from appliance import command, names
-from appliance.errors import Reason
-from appliance.facts import Account, Facts
-from appliance.operation import Operation, Plan, Step, Work, command_step
+from appliance import command, places
+from appliance.errors import Failed
+from appliance.facts import Account, Group
 
 PEOPLE = "larder-people"
+DISABLED = "disabled"  # in the last field of the comment
+UIDS, GIDS = range(10000, 20000), range(20000, 30000)
+GIVEN = "given-number-{}"
 
 
 def read() -> tuple[Account, ...]:
-    """The accounts that Larder keeps: whoever has the group of people as the first group."""
+    """Everybody who has an account, by name."""
     try:
-        group = grp.getgrnam(PEOPLE)
-    except KeyError:
+        first = group_number()
+    except Failed:
         return ()
-    return tuple(Account(user.pw_name, user.pw_uid) for user in sorted(pwd.getpwall()) if user.pw_gid == group.gr_gid)
+    return tuple(account_of(user) for user in sorted(pwd.getpwall()) if user.pw_gid == first)
 
 
-class CreateAccount(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Make an account for shares; its password is the job's secret."""
-
-    name: str
-
-    def __post_init__(self) -> None:
-        names.account(self.name, field="name")
-
-    @property
-    def title(self) -> str:
-        return f"Create the account {self.name}"
-
-    @property
-    def subject(self) -> str:
-        return self.name
-
-    def wants_secret(self) -> bool:
-        return True
-
-    def locks(self) -> tuple[str, ...]:
-        return ("accounts",)
-
-    def check(self, facts: Facts) -> Iterator[Reason]:
-        if facts.account(self.name):
-            yield Reason(f"There is already an account {self.name}. Choose another name.", "name")
-
-    def plan(self, facts: Facts) -> Plan:
-        return Plan(
-            summary=f"The account {self.name} can be let into shares. It cannot log in to the box itself.",
-            steps=(
-                Step("user", f"Create {self.name}", shlex.join(self.useradd), self.make_user),
-                password_step(self.name),
-            ),
-            identity={"operation": msgspec.to_builtins(self)},
-            undo="It can be removed again.",
-        )
-
-    @property
-    def useradd(self) -> list[str]:
-        return [
-            "useradd",
-            "--no-create-home",
-            "--shell",
-            "/usr/sbin/nologin",
-            "--gid",
-            PEOPLE,
-            "--comment",
-            "Larder",
-            "--",
-            self.name,
-        ]
-
-    def make_user(self, work: Work) -> None:
-        try:
-            pwd.getpwnam(self.name)
-        except KeyError:
-            command.run(self.useradd, timeout=30)
-            return
-        raise names.refuse(f"The system itself uses the name {self.name}. Choose another.", "name")
-
-    def happened(self, step: str, facts: Facts) -> bool:
-        if step == "user":
-            return facts.account(self.name) is not None
-        return facts.account(self.name) is not None and known_to_samba(self.name)
-
-    def way_on(self, step: str, facts: Facts) -> str:
-        if facts.account(self.name):
-            return f"{self.name} is there but has no password. Set one on the page of people."
-        return f"There is no account {self.name} yet. Create it again."
+def account_of(user: pwd.struct_passwd) -> Account:
+    fields = user.pw_gecos.split(",")
+    return Account(user.pw_name, user.pw_uid, fields[0], len(fields) > 1 and fields[-1] == DISABLED)
 
 
-class SetPassword(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Give an account a new password."""
-
-    name: str
-
-    def __post_init__(self) -> None:
-        names.account(self.name, field="name")
-
-    @property
-    def title(self) -> str:
-        return f"Set a new password for {self.name}"
-
-    @property
-    def subject(self) -> str:
-        return self.name
-
-    def wants_secret(self) -> bool:
-        return True
-
-    def locks(self) -> tuple[str, ...]:
-        return ("accounts",)
-
-    def check(self, facts: Facts) -> Iterator[Reason]:
-        if not facts.account(self.name):
-            yield Reason(f"There is no account {self.name}.", "name")
-
-    def plan(self, facts: Facts) -> Plan:
-        summary = f"{self.name} gets a new password; the old one stops working."
-        return Plan(summary, (password_step(self.name),), {"operation": msgspec.to_builtins(self)})
-
-    def happened(self, step: str, facts: Facts) -> bool:
-        # Whether a password was set cannot be seen from outside: say so rather than guess.
-        return False
-
-    def way_on(self, step: str, facts: Facts) -> str:
-        return "Whether the new password was taken is not certain. Set it again."
+def comment(display: str, *, disabled: bool = False) -> str:
+    """The comment field of an account."""
+    return f"{display},,,,{DISABLED}" if disabled else display
 
 
-def password_step(name: str) -> Step:
-    """Samba asks for a new password twice; both come by standard input."""
-    return command_step(
-        "password",
-        "Set the password for Samba",
-        ["smbpasswd", "-s", "-a", name],
-        secret_on_stdin="{}\n{}\n",
-        timeout=60,
+def read_groups() -> tuple[Group, ...]:
+    """The groups that were made in Larder, by name."""
+    return tuple(
+        Group(found.gr_name, found.gr_gid, tuple(sorted(found.gr_mem)))
+        for found in sorted(grp.getgrall())
+        if found.gr_gid in GIDS
     )
+
+
+def group_number() -> int:
+    """The number of the group of all people. Raises Failed where it was never made."""
+    try:
+        return grp.getgrnam(PEOPLE).gr_gid
+    except KeyError as error:
+        raise Failed(f"The group {PEOPLE} is missing from this system; installing Larder makes it") from error
+
+
+def next_number(kind: str, of: range, taken: Iterable[int]) -> int:
+    """A number that was never given before, remembered durably before it is used. Raises Failed where none is left."""
+    file = places.AGENT_STATE / GIVEN.format(kind)
+    try:
+        last = int(file.read_text())
+    except (OSError, ValueError):
+        last = of.start - 1
+    number = max([last, *(one for one in taken if one in of)]) + 1
+    if number not in of:
+        raise Failed(f"All numbers for a new {kind} have been given")
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    beside = file.with_suffix(".new")
+    with beside.open("w") as new:
+        new.write(f"{number}\n")
+        new.flush()
+        os.fsync(new.fileno())
+    beside.replace(file)
+    return number
+
+
+def new_uid() -> int:
+    return next_number("account", UIDS, (user.pw_uid for user in pwd.getpwall()))
+
+
+def new_gid() -> int:
+    return next_number("group", GIDS, (group.gr_gid for group in grp.getgrall()))
 
 
 def known_to_samba(name: str) -> bool:
     result = command.run(["pdbedit", "--list"], timeout=30, accept=range(256))
     return any(line.split(":", 1)[0] == name for line in result.stdout.splitlines())
+
+
+def has_password(name: str) -> bool:
+    """Whether the system itself has a password for the account, which AFP asks for (passwd(1): ``-S`` says P)."""
+    result = command.run(["passwd", "--status", name], timeout=30, accept=range(256))
+    return result.stdout.split()[1:2] == ["P"]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from appliance import places
+from appliance import locks, places
 
 FILE = places.AGENT_STATE / "agreed-shares"
 
@@ -22,11 +22,13 @@ def read() -> frozenset[int]:
 
 def say(guid: int, *, share: bool) -> None:
     """Remember or forget the agreement for one dataset, durably."""
-    now = read() | {guid} if share else read() - {guid}
     FILE.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     beside = FILE.with_suffix(".new")
-    with beside.open("w") as new:
-        new.write("".join(f"{known}\n" for known in sorted(now)))
-        new.flush()
-        os.fsync(new.fileno())
-    beside.replace(FILE)
+    # Held for a moment only, and nothing else is waited for meanwhile, so whoever holds a pool may take it.
+    with locks.held([str(FILE)], lambda _name: None):
+        now = read() | {guid} if share else read() - {guid}
+        with beside.open("w") as new:
+            new.write("".join(f"{known}\n" for known in sorted(now)))
+            new.flush()
+            os.fsync(new.fileno())
+        beside.replace(FILE)

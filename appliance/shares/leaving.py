@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +11,14 @@ from appliance import command
 from appliance.errors import Failed
 from appliance.facts import Dataset, Facts, Session, Share
 from appliance.operation import Step, Work
-from appliance.shares import accounts, agreed, smb
+from appliance.shares import accounts, agreed, serving
 from appliance.zfs import status
 
 MOST_NAMED = 10
 
 
 def shares_of(facts: Facts, pool: str) -> list[Share]:
-    """The shares in Samba's own file that serve a folder of the pool."""
+    """The shares that serve a folder of the pool."""
     places = {dataset.mountpoint for dataset in facts.datasets if dataset.pool == pool and dataset.mountpoint != "/"}
     return [
         share
@@ -61,12 +61,10 @@ def said(sessions: Iterable[Session], shares: Iterable[Share]) -> str:
     return ", ".join(people[:MOST_NAMED]) + more
 
 
-def serve(datasets: Iterable[Dataset]) -> None:
-    """Have Samba serve what these datasets ask for and the owner agreed to. Raises Failed, Refused on a hand edit."""
-    wanted = agreed.read()
-    people = [account.name for account in accounts.read()]
-    smb.OWNED.write(smb.render([one for one in datasets if one.guid in wanted], people))
-    command.run(["smbcontrol", "all", "reload-config"], timeout=60, accept=range(256))
+def serve(datasets: Iterable[Dataset], note: Callable[[str], None]) -> None:
+    """Have every daemon serve what these datasets ask for and the owner agreed to. Raises Failed, Refused on a hand edit."""
+    facts = Facts(datasets=tuple(datasets), accounts=accounts.read(), groups=accounts.read_groups())
+    serving.publish(serving.only_agreed(facts, agreed.read()), insist=False, note=note)
 
 
 def stop_step(pool: str, shares: Iterable[Share], *, forget: bool) -> Step:
@@ -81,9 +79,7 @@ def stop_step(pool: str, shares: Iterable[Share], *, forget: bool) -> Step:
         for session in read_sessions():
             if session.share.lower() in {name.lower() for name in closing}:
                 work.note(f"{session.user} at {session.machine} had {session.share} open and was disconnected")
-        serve(one for one in every if one.pool != pool)
-        for name in closing:
-            command.run(["smbcontrol", "smbd", "close-share", name], timeout=60, accept=range(256))
+        serve((one for one in every if one.pool != pool), work.note)
         if forget:
             known = agreed.read()
             for one in every:
@@ -91,8 +87,8 @@ def stop_step(pool: str, shares: Iterable[Share], *, forget: bool) -> Step:
                     agreed.say(one.guid, share=False)
 
     shown = "\n".join(
-        [f"write {smb.CONFIG}, checked with testparm", "smbcontrol all reload-config"]
-        + [f"smbcontrol smbd close-share {name}" for name in closing]
+        [f"write {one.owned.path}, reload {' '.join(one.units)}" for one in serving.SERVING.values()]
+        + [f"close {name}" for name in closing]
     )
     return Step("shares", "Stop its shares and disconnect who uses them", shown, act, tuple(closing))
 

@@ -22,6 +22,11 @@ class OwnedFile:
 
     path: Path
     check: Callable[[Path], None]
+    xml: bool = False  # its first line is a comment of XML
+
+    def first_line(self, body: str) -> str:
+        mark = MARK + digest(body)
+        return f"<!-- {mark.removeprefix('# ')} -->" if self.xml else mark
 
     @property
     def previous(self) -> Path:
@@ -35,21 +40,35 @@ class OwnedFile:
         except FileNotFoundError:
             return False
         first, _, rest = text.partition("\n")
-        if not first.startswith(MARK):
+        if MARK.removeprefix("# ") not in first:
             # As installed: one comment and nothing else.
             return any(line.strip() and not line.lstrip().startswith("#") for line in text.splitlines())
-        return first != MARK + digest(rest)
+        return first != self.first_line(rest)
 
-    def write(self, body: str) -> None:
-        """Put new content in place, durably. Raises Refused on drift, Failed where the daemon would not take it."""
+    def refuse_drift(self) -> None:
+        """Raises Refused where the file was changed by hand."""
         if self.drifted():
             raise Refused(
                 f"{self.path} was changed by hand. Larder does not write over it; see the difference on the page of shares."
             )
+
+    def says(self, body: str) -> bool:
+        """Whether the file holds this and nothing else."""
+        try:
+            return (
+                self.path.read_text(encoding="utf-8", errors="replace").partition("\n")[2] == body
+                and not self.drifted()
+            )
+        except FileNotFoundError:
+            return False
+
+    def write(self, body: str) -> None:
+        """Put new content in place, durably. Raises Refused on drift, Failed where the daemon would not take it."""
+        self.refuse_drift()
         beside = self.path.with_name(f".{self.path.name}.new")
         try:
             with beside.open("w", encoding="utf-8", newline="") as new:
-                new.write(f"{MARK}{digest(body)}\n{body}")
+                new.write(f"{self.first_line(body)}\n{body}")
                 new.flush()
                 os.fsync(new.fileno())
             beside.chmod(0o644)

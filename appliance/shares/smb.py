@@ -1,54 +1,102 @@
-"""SMB shares through Samba: what a dataset asks for in ``larder:share``, written to Samba's own include file.
-
-The setting belongs to the dataset and travels with it; the file is rendered from all datasets each time. A share is
-on when Samba has been asked and lists it.
-"""
+"""SMB through Samba: its own include file, rendered from all datasets that are to be served, each time."""
 
 from __future__ import annotations
 
 import configparser
-import json
-import time
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import jinja2
-import msgspec
 
-from appliance import command, names
-from appliance.errors import Failed, Reason, Refused
+from appliance import command
+from appliance.errors import Failed, Reason
 from appliance.facts import Dataset, Facts, Share
-from appliance.operation import Operation, Plan, Step, Work, command_step
-from appliance.shares import agreed
 from appliance.shares.accounts import PEOPLE
 from appliance.shares.owned_file import OwnedFile
-from appliance.zfs import status
+from appliance.shares.setting import Part, Protocol, Smb, setting_of, wishes
 
 CONFIG = Path("/etc/samba/larder.conf")
-PROPERTY = "larder:share"
-SECONDS_TO_TAKE_UP = 30
+NMBD = "nmbd.service"  # answers for the box's name where nothing else does
+NOBODY = "larder-nobody"  # in the place of people who are all gone: an empty list would let everybody in
+# What Debian's smb.conf has and nobody has asked for; anything else in it is somebody's own share.
+DEBIANS_OWN = {"global", "homes", "printers", "print$"}
 # The module stack is loaded globally and repeated wherever a share names modules: a share's list replaces the global.
+STACK = ("catia", "fruit", "streams_xattr")
 TEMPLATE = jinja2.Environment(
     undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False
 ).from_string(  # not HTML; every value is of a strict grammar
     """\
 [global]
    server min protocol = SMB2_10
-   vfs objects = catia fruit streams_xattr
+{% if guests %}
+   map to guest = Bad User
+{% endif %}
+   vfs objects = {{ stack | join(" ") }}
+{% if mac %}
    fruit:metadata = stream
    fruit:model = RackMac
+{% endif %}
    unix password sync = no
+   # Larder announces what is shared (discovery.py); twice would be two boxes.
+   multicast dns register = no
 {% for share in shares %}
 
 [{{ share.name }}]
    path = {{ share.path }}
-   read only = no
-   browseable = yes
-   guest ok = no
-   valid users = {{ share.users | join(" ") }}
+   read only = {{ "no" if share.part.guest == "write" else "yes" }}
+   browseable = {{ "no" if share.part.hidden else "yes" }}
+   guest ok = {{ "no" if share.part.guest == "no" else "yes" }}
+{% if share.part.guest == "no" %}
+   valid users = {{ share.let_in | join(" ") }}
+{% endif %}
+{% if share.write %}
+   write list = {{ share.write | join(" ") }}
+{% endif %}
+{% if share.read %}
+   read list = {{ share.read | join(" ") }}
+{% endif %}
    force group = {{ people }}
    create mask = 0660
    directory mask = 2770
+   # Who may use a folder is an ACL that new files take from their folder; without this the masks above would cut it.
+   inherit acls = yes
+{% if share.part.exact_case %}
+   case sensitive = yes
+{% endif %}
+{% if share.part.encrypt %}
+   smb encrypt = required
+{% endif %}
+   vfs objects = {{ share.modules | join(" ") }}
+{% if share.part.previous %}
+   shadow:snapdir = .zfs/snapshot
+   shadow:sort = desc
+   shadow:snapdirseverywhere = yes
+   shadow:crossmountpoints = yes
+   shadow:format = -%Y.%m.%d-%H.%M.%S
+   shadow:snapprefix = ^larder-[a-z]*$
+   shadow:delimiter = -20
+{% endif %}
+{% if share.part.recycle %}
+   recycle:repository = .recycle
+   recycle:keeptree = yes
+   recycle:versions = yes
+   recycle:touch = yes
+   recycle:directory_mode = 0770
+{% endif %}
+{% if share.part.time_machine %}
+   fruit:time machine = yes
+   fruit:time machine max size = {{ share.part.time_machine // 1048576 }}M
+{% endif %}
+{% if share.over_afp %}
+   # netatalk serves this folder too: what Macs attach to files has to lie where it looks for it (vfs_fruit(8), afp.conf(5)).
+   fruit:metadata = netatalk
+   fruit:resource = file
+   fruit:locking = netatalk
+   fruit:encoding = native
+   streams_xattr:prefix = user.
+   streams_xattr:store_stream_type = no
+{% endif %}
    # Without its file system there is only an empty folder of the system disk here: then refuse.
    preexec = /usr/bin/mountpoint -q "{{ share.path }}"
    preexec close = yes
@@ -57,61 +105,56 @@ TEMPLATE = jinja2.Environment(
 )
 
 
-class ShareSetting(msgspec.Struct, frozen=True, kw_only=True):
-    """What ``larder:share`` says. It comes with disks from anywhere, so decoding validates it."""
-
-    smb: bool = False
-    name: str = ""
-    users: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        if self.smb:
-            names.share(self.name)
-            for user in self.users:
-                names.account(user, field="users")
+def over_afp(dataset: Dataset) -> bool:
+    """Whether the same folder is asked for over AFP too."""
+    setting = setting_of(dataset)
+    return bool(setting and setting.afp)
 
 
-def setting_of(dataset: Dataset) -> ShareSetting | None:
-    """The dataset's own setting; None where it has none or where it is not one that Larder could have written."""
-    if not dataset.share or dataset.share_source != "local":
-        return None
-    try:
-        return msgspec.json.decode(dataset.share, type=ShareSetting)
-    except (msgspec.MsgspecError, Refused):
-        return None
+def for_macs(dataset: Dataset, part: Smb) -> bool:
+    return part.mac or bool(part.time_machine) or over_afp(dataset)
 
 
-def servable(dataset: Dataset) -> bool:
-    """Whether it is mounted where Samba's file can name the place: a mountpoint comes with disks from anywhere."""
-    try:
-        names.served_path(dataset.mountpoint)
-    except Refused:
-        return False
-    return dataset.can_mount
+def modules(part: Smb, *, mac: bool) -> tuple[str, ...]:
+    """The stack of one share, from the outside in: a bin sees names as clients do, and Macs' modules are above the disk.
+
+    ``mac``: whether any share is for Macs. vfs_fruit(8): all shares have to have it then, or a Mac that mounts two of them
+    misunderstands one; testparm warns of that.
+    """
+    outer = (*(("shadow_copy2",) if part.previous else ()), *(("recycle",) if part.recycle else ()))
+    return (*outer, *(STACK if mac else tuple(one for one in STACK if one != "fruit")))
 
 
-def shared(datasets: Iterable[Dataset]) -> Iterator[tuple[Dataset, ShareSetting]]:
-    """The datasets that are to be served over SMB, with their settings; the first of a name wins."""
-    taken: set[str] = set()
-    for dataset in datasets:
-        setting = setting_of(dataset)
-        if setting and setting.smb and servable(dataset) and setting.name.lower() not in taken:
-            taken.add(setting.name.lower())
-            yield dataset, setting
+def asked(facts: Facts) -> Iterator[tuple[Dataset, Smb]]:
+    for dataset, part in wishes(facts, "smb"):
+        if isinstance(part, Smb):
+            yield dataset, part
 
 
-def render(datasets: Iterable[Dataset], accounts: Iterable[str]) -> str:
-    """The text of Samba's include file for these datasets and the accounts that exist."""
-    known = set(accounts)
-    shares = [
-        {
-            "name": setting.name,
-            "path": dataset.mountpoint,
-            "users": [user for user in setting.users if user in known] or ["larder-nobody"],
-        }
-        for dataset, setting in shared(datasets)
-    ]
-    return TEMPLATE.render(shares=shares, people=PEOPLE)
+def render(facts: Facts) -> str:
+    """The text of Samba's include file for these datasets and the people who exist."""
+    shares = []
+    every = [part for _dataset, part in asked(facts)]
+    mac = any(for_macs(dataset, part) for dataset, part in asked(facts))
+    for dataset, part in asked(facts):
+        write = [one for one in part.write if facts.lets_in(one)]
+        read = [one for one in part.read if facts.lets_in(one)]
+        shares.append(
+            {
+                "name": part.name,
+                "path": dataset.mountpoint,
+                "part": part,
+                "write": write,
+                "read": read,
+                "let_in": [*write, *read] or [NOBODY],
+                "modules": modules(part, mac=mac),
+                "over_afp": over_afp(dataset),
+            }
+        )
+    stack = STACK if mac or not every else tuple(one for one in STACK if one != "fruit")
+    return TEMPLATE.render(
+        shares=shares, people=PEOPLE, stack=stack, mac="fruit" in stack, guests=any(one.guest != "no" for one in every)
+    )
 
 
 def check_with_samba(path: Path) -> None:
@@ -121,163 +164,91 @@ def check_with_samba(path: Path) -> None:
         raise Failed("Samba does not accept the new settings", result.stderr)
 
 
-OWNED = OwnedFile(CONFIG, check_with_samba)
-
-
-def served() -> set[str]:
-    """The names of shares that the running Samba lists to a client on this box. Raises Failed."""
-    result = command.run(["smbclient", "-g", "-N", "-L", "localhost"], timeout=60)
-    return {line.split("|")[1] for line in result.stdout.splitlines() if line.startswith("Disk|")}
-
-
-def listed_in_time(name: str) -> bool:
-    """Whether Samba lists the share; it takes a moment to take up new settings."""
-    until = time.monotonic() + SECONDS_TO_TAKE_UP
-    while name not in served():
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.5)
-    return True
-
-
-def configured() -> tuple[Share, ...]:
-    """The shares of Larder's own file as it stands, for the inventory; none where there is no file."""
-    parser = configparser.ConfigParser(interpolation=None, delimiters=("=",), strict=False)
+def sections(text: str) -> dict[str, str]:
+    """The paths of the shares in a text of Samba's form, by name; ``global`` is none. Empty where it is no such text."""
+    parser = configparser.ConfigParser(
+        interpolation=None, delimiters=("=",), strict=False, default_section="none at all"
+    )
     try:
-        parser.read_string(CONFIG.read_text())
-    except (OSError, UnicodeDecodeError, configparser.Error):
-        return ()
-    return tuple(Share(name, parser.get(name, "path", fallback="")) for name in parser.sections() if name != "global")
+        parser.read_string("\n".join(line.strip() for line in text.splitlines()))
+    except configparser.Error:
+        return {}
+    return {name: parser.get(name, "path", fallback="") for name in parser.sections() if name != "global"}
 
 
-class SetShare(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Switch SMB on or off for one dataset, and say who may use it."""
+@dataclass(frozen=True)
+class SmbServing:
+    """Samba as ``serving.py`` wants it."""
 
-    dataset: str
-    smb: bool
-    name: str = ""
-    users: tuple[str, ...] = ()
+    owned: OwnedFile
+    name: Protocol = "smb"
+    units: tuple[str, ...] = ("smbd.service", NMBD)
 
-    def __post_init__(self) -> None:
-        names.existing_dataset(self.dataset)
-        if self.smb or self.name:
-            names.share(self.name, field="name")
-        for user in self.users:
-            names.account(user, field="users")
+    def shares(self, facts: Facts) -> tuple[Share, ...]:
+        return tuple(Share("smb", part.name, dataset.mountpoint) for dataset, part in asked(facts))
 
-    @property
-    def title(self) -> str:
-        return f"Share {self.dataset} over SMB" if self.smb else f"Stop sharing {self.dataset} over SMB"
+    def render(self, facts: Facts) -> str:
+        return render(facts)
 
-    @property
-    def subject(self) -> str:
-        return self.dataset
+    def against(self, dataset: Dataset, part: Part, facts: Facts) -> Iterator[Reason]:
+        if isinstance(part, Smb) and part.guest == "no" and not (*part.write, *part.read):
+            yield Reason("Choose at least one account that may use the folder.", "write")
 
-    def locks(self) -> tuple[str, ...]:
-        return (self.dataset.split("/", 1)[0], "samba")
+    def warnings(self, part: Part) -> Iterator[str]:
+        if isinstance(part, Smb) and part.guest != "no":
+            yield f"Everybody in your network may {'read' if part.guest == 'read' else 'change and delete'} it, without a password."
 
-    @property
-    def setting(self) -> str:
-        return json.dumps({"smb": True, "name": self.name, "users": list(self.users)} if self.smb else {"smb": False})
+    def why_not(self) -> str:
+        return ""
 
-    def check(self, facts: Facts) -> Iterator[Reason]:
-        dataset = facts.dataset(self.dataset)
-        if dataset is None:
-            yield Reason(f"The folder {self.dataset} is no longer there.")
-            return
-        if not self.smb:
-            return
-        if not dataset.can_mount:
-            yield Reason(f"{self.dataset} is not a folder that can be shared.")
-        elif not servable(dataset):
-            yield Reason(
-                f"Samba cannot serve the place where {self.dataset} is mounted. Give it one such as /tank/photos."
-            )
-        if dataset.locked or not dataset.mounted:
-            yield Reason(
-                f"{self.dataset} is {'locked' if dataset.locked else 'not mounted'}. Make it available first, then share it."
-            )
-        if not self.users:
-            yield Reason("Choose at least one account that may use the folder.", "users")
-        for user in self.users:
-            if not facts.account(user):
-                yield Reason(f"There is no account {user}.", "users")
-        for other, setting in shared(facts.datasets):
-            if other.name != self.dataset and setting.name.lower() == self.name.lower():
-                yield Reason(f"The share name {self.name} is used for {other.name}. Choose another.", "name")
+    def take_up(self, shares: tuple[Share, ...]) -> None:
+        # Where somebody has made shares in smb.conf itself, Samba is not Larder's to stop.
+        if not shares and not set(effective()) - DEBIANS_OWN:
+            command.run(["systemctl", "disable", "--now", *self.units], timeout=120)
+        elif shares and not running(self.units[0]):
+            command.run(["systemctl", "enable", "--now", self.units[0]], timeout=120)
+        if shares and not running(NMBD):
+            # Without a network it waits for one, and no share needs it.
+            command.run(["systemctl", "enable", "--now", "--no-block", NMBD], timeout=60, accept=range(256))
+        command.run(["smbcontrol", "all", "reload-config"], timeout=60, accept=range(256))
 
-    def plan(self, facts: Facts) -> Plan:
-        dataset = facts.dataset(self.dataset)
-        return Plan(
-            summary=f"{', '.join(self.users)} can read and change {self.dataset} as \\\\larder\\{self.name}."
-            if self.smb
-            else f"{self.dataset} is no longer reachable over SMB. Its files stay.",
-            steps=(
-                command_step(
-                    "property",
-                    "Keep the setting with the folder",
-                    ["zfs", "set", f"{PROPERTY}={self.setting}", self.dataset],
-                ),
-                Step(
-                    "config", "Tell Samba", f"write {CONFIG}, checked with testparm", self.write_config, (str(CONFIG),)
-                ),
-                Step(
-                    "serve",
-                    "See that Samba serves it",
-                    "smbcontrol all reload-config; smbclient -L localhost",
-                    self.serve,
-                ),
-            ),
-            identity={"operation": msgspec.to_builtins(self), "dataset": dataset.guid if dataset else 0},
-            undo="Switch it back at any time.",
+    def served(self) -> frozenset[tuple[str, str]]:
+        """What the running daemon lists or knows when asked for it (hidden shares; where smb.conf lets nobody list without a
+        name, all); the paths are those of all of Samba's settings together."""
+        if not running(self.units[0]):
+            return frozenset()
+        result = command.run(["smbclient", "-g", "-N", "-L", "localhost"], timeout=60, accept=range(256))
+        listed = {line.split("|")[1] for line in result.stdout.splitlines() if line.startswith("Disk|")}
+        own = {share.name for share in self.configured()}
+        return frozenset(
+            (name, path) for name, path in effective().items() if name in listed or (name in own and answers(name))
         )
 
-    @staticmethod
-    def current() -> str:
-        from appliance.shares import accounts
+    def close(self, gone: Iterable[Share]) -> None:
+        for share in gone:
+            command.run(["smbcontrol", "smbd", "close-share", share.name], timeout=60, accept=range(256))
 
-        wanted = agreed.read()
-        datasets = [dataset for dataset in status.read_datasets() if dataset.guid in wanted]
-        return render(datasets, [account.name for account in accounts.read()])
-
-    def write_config(self, work: Work) -> None:
-        dataset = next(dataset for dataset in status.read_datasets() if dataset.name == self.dataset)
-        agreed.say(dataset.guid, share=self.smb)
-        OWNED.write(self.current())
-
-    def serve(self, work: Work) -> None:
-        if command.run(["systemctl", "is-active", "smbd.service"], accept=range(256)).stdout.strip() != "active":
-            command.run(["systemctl", "enable", "--now", "smbd.service"], timeout=120)
-        command.run(["smbcontrol", "all", "reload-config"], timeout=60)
-        if self.smb and not listed_in_time(self.name):
-            OWNED.roll_back()
-            command.run(["zfs", "inherit", PROPERTY, self.dataset], timeout=60)
-            command.run(["smbcontrol", "all", "reload-config"], timeout=60)
-            raise Failed(f"Samba took the settings but does not list {self.name}; they were taken back")
-        for gone in self.closed():
-            command.run(["smbcontrol", "smbd", "close-share", gone], timeout=60)
-        work.note(f"Samba {'lists' if self.smb else 'no longer lists'} the share")
-
-    def closed(self) -> list[str]:
-        """Names of shares that clients may still hold open though the file no longer has them."""
-        result = command.run(["smbstatus", "--shares", "--json"], timeout=60, accept=range(256))
+    def configured(self) -> tuple[Share, ...]:
         try:
-            connections = json.loads(result.stdout).get("tcons", {})
-        except ValueError:
-            return []
-        return sorted({entry["service"] for entry in connections.values()} - served() - {"IPC$"})
+            text = self.owned.path.read_text()
+        except (OSError, UnicodeDecodeError):
+            return ()
+        return tuple(Share("smb", name, path) for name, path in sections(text).items())
 
-    def happened(self, step: str, facts: Facts) -> bool:
-        dataset = facts.dataset(self.dataset)
-        kept = dataset is not None and dataset.share == self.setting
-        if step == "property":
-            return kept
-        return (
-            kept
-            and not OWNED.drifted()
-            and OWNED.path.exists()
-            and OWNED.path.read_text().partition("\n")[2] == self.current()
-        )
 
-    def way_on(self, step: str, facts: Facts) -> str:
-        return "The switch shows what is really served. Move it again if it is not as you want it."
+SERVING = SmbServing(OwnedFile(CONFIG, check_with_samba))
+
+
+def running(unit: str) -> bool:
+    return command.run(["systemctl", "is-active", unit], accept=range(256)).stdout.strip() == "active"
+
+
+def effective() -> dict[str, str]:
+    """The paths of all of Samba's shares, also those that are not Larder's, as Samba itself reads its settings."""
+    return sections(command.run(["testparm", "-s", "--suppress-prompt"], timeout=60).stdout)
+
+
+def answers(name: str) -> bool:
+    """Whether a share that is not listed is there: to one who gives no name Samba refuses it, rather than not knowing it."""
+    result = command.run(["smbclient", f"//localhost/{name}", "-N", "-c", "exit"], timeout=60, accept=range(256))
+    return not result.status or "NT_STATUS_ACCESS_DENIED" in result.stdout + result.stderr

@@ -120,7 +120,7 @@ class RewindCheckpoint(OfPool, frozen=True, kw_only=True, forbid_unknown_fields=
         return f"Put {self.pool} back to its checkpoint"
 
     def locks(self) -> tuple[str, ...]:
-        return (self.pool, str(self.guid), "samba")
+        return (self.pool, str(self.guid), "shares")
 
     def read_more(self, facts: Facts) -> Facts:
         # Interrupted between letting go and bringing in, it goes on from there.
@@ -190,7 +190,7 @@ class RewindCheckpoint(OfPool, frozen=True, kw_only=True, forbid_unknown_fields=
         command.run(["zpool", "set", f"cachefile={CACHE}", self.pool], timeout=120)
 
     def serve(self, work: Work) -> None:
-        leaving.serve(status.read_datasets())
+        leaving.serve(status.read_datasets(), work.note)
 
     def happened(self, step: str, facts: Facts) -> bool:
         pool = facts.pool_of(self.guid)

@@ -12,7 +12,7 @@ from appliance.errors import Failed, Reason
 from appliance.facts import Facts, Pool
 from appliance.operation import Loss, Operation, Plan, Step, Work
 from appliance.shares import leaving
-from appliance.shares.smb import setting_of
+from appliance.shares.setting import setting_of
 from appliance.words import size_text
 from appliance.zfs import details, status
 from appliance.zfs.importing import pool_guid
@@ -59,7 +59,7 @@ class OfPool(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
 def shares_step(pool: str, facts: Facts, *, forget: bool) -> list[Step]:
     """The step that stops a pool's shares, where it has any."""
     shares = leaving.shares_of(facts, pool)
-    asked = any((setting := setting_of(one)) and setting.smb for one in facts.datasets if one.pool == pool)
+    asked = any((setting := setting_of(one)) and setting.anything for one in facts.datasets if one.pool == pool)
     return [leaving.stop_step(pool, shares, forget=forget)] if shares or asked else []
 
 
@@ -106,7 +106,7 @@ class ExportPool(OfPool, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return f"Export {self.pool}"
 
     def locks(self) -> tuple[str, ...]:
-        return (self.pool, str(self.guid), "samba")
+        return (self.pool, str(self.guid), "shares")
 
     def plan(self, facts: Facts) -> Plan:
         folders = sum(one.pool == self.pool for one in facts.datasets)
@@ -144,7 +144,7 @@ class DestroyPool(OfPool, frozen=True, kw_only=True, forbid_unknown_fields=True)
         return f"Destroy {self.pool}"
 
     def locks(self) -> tuple[str, ...]:
-        return (self.pool, str(self.guid), "samba")
+        return (self.pool, str(self.guid), "shares")
 
     def read_more(self, facts: Facts) -> Facts:
         pool = self.there(facts)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from appliance.errors import Reason
 from appliance.facts import Caching, Facts, Pool, Vdev
 from appliance.layout.extras import LOG_EVER_USED, cache_told, log_told
+from appliance.layout.geometry import slop
 from appliance.operation import Plan, command_step
 from appliance.words import disk_label, size_text
 from appliance.zfs import beside, fresh, tree
@@ -137,7 +138,10 @@ class RemoveVdev(VdevChange, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             yield from self.check_data(pool, place.vdev)
 
     def check_data(self, pool: Pool, group: Vdev) -> Iterator[Reason]:
-        """zpool-remove(8): no raidz in the pool, one sector size, and room elsewhere for what is on it."""
+        """zpool-remove(8): no raidz in the pool, one sector size, and room elsewhere for what is on it.
+
+        Room that leaves ZFS's own reserve free twice (``vdev_removal.c``, ``spa_vdev_remove_top_check``).
+        """
         groups = data_groups(pool)
         others = [one for one in groups if one.guid != group.guid]
         if any(one.kind in {"raidz", "draid"} for one in groups):
@@ -148,7 +152,9 @@ class RemoveVdev(VdevChange, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             yield Reason("The groups of this pool have different sector sizes, so none can be taken out.", "vdev")
         elif any(device.state != "ONLINE" for one in groups for device in one.devices()):
             yield Reason("Every disk of the pool has to work while a group is emptied.", "vdev")
-        elif group.used > sum(max(one.space - one.used, 0) for one in others):
+        elif group.used + 2 * slop(sum(one.space for one in groups)) > sum(
+            max(one.space - one.used, 0) for one in others
+        ):
             yield Reason(f"The other groups have no room for what is on it ({size_text(group.used)}). Delete something first.", "vdev")  # fmt: skip
         elif pool.rebuilding:
             yield Reason(f"{pool.name} is rebuilding. Wait until that has ended.", "vdev")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -16,8 +17,8 @@ from typing import Any
 
 from appliance import command, locks
 from appliance.disks.inventory import nodes
+from appliance.dormant import Importable, Part, Rewind
 from appliance.errors import Cancelled, Failed
-from appliance.facts import Importable, Part, Rewind
 
 BY_ID = "/dev/disk/by-id"
 SPL_HOSTID = Path("/sys/module/spl/parameters/spl_hostid")
@@ -131,6 +132,30 @@ def try_rewind(pool: Importable) -> Rewind | None:
     return rewind_from(result.stdout)
 
 
+def moments_from(text: str) -> list[int]:
+    """The seconds of the states (uberblocks) that ``zdb -lu`` found on a device, oldest first."""
+    found = re.findall(r"^\ttxg = (\d{1,20})\n\tguid_sum = \d{1,20}\n\ttimestamp = (\d{1,12}) ", text, re.MULTILINE)
+    return [at for _txg, at in sorted({(int(txg), int(at)) for txg, at in found})]
+
+
+def last_resort(pool: Importable, device: str) -> Rewind | None:
+    """Between which moments a search of all earlier states (``zpool import -F -X``) ends; which, only the search knows.
+
+    It reads the whole pool for each state that it tries (``spa_load_verify``), so it is not tried by looking.
+    """
+    groups = [part for part in pool.parts if part.depth == 1]
+    if not device or any(part.state not in {"ONLINE", "DEGRADED"} for part in groups):
+        return None
+    try:
+        said = command.run(["zdb", "-lu", device], timeout=60, accept=range(256)).stdout
+    except Failed:
+        return None
+    if label_from(said).get("pool_guid") != str(pool.guid):
+        return None
+    earlier = moments_from(said)[:-1]
+    return Rewind(time.ctime(earlier[-1]), at_worst=time.ctime(earlier[0])) if earlier else None
+
+
 def label_from(text: str) -> dict[str, str]:
     """The outermost values of the first label that ``zdb -l`` prints."""
     first = text.partition("LABEL 1")[0]
@@ -185,20 +210,22 @@ def look(only: int = 0) -> tuple[Importable, ...]:
         listing = {}
     devices, own = devices_of(listing), own_hostid()
     seen = [with_host(pool, devices[pool.guid], own) if pool.guid in devices else pool for pool in found]
-    return tuple(with_rewind(pool, only) if damaged(pool) else pool for pool in seen)
+    return tuple(with_rewind(pool, devices.get(pool.guid, ""), only) if damaged(pool) else pool for pool in seen)
 
 
-def with_rewind(pool: Importable, only: int) -> Importable:
+def with_rewind(pool: Importable, device: str, only: int) -> Importable:
     """The damaged pool with the way back that it has; without, where it is another's turn."""
+    if only and pool.guid != only:
+        return pool
     if only:
-        return replace(pool, rewind=try_rewind(pool)) if pool.guid == only else pool
+        return replace(pool, rewind=try_rewind(pool) or last_resort(pool, device))
 
     def busy(_name: str) -> None:
         raise Cancelled
 
     try:
         with locks.held([str(pool.guid)], busy):
-            return replace(pool, rewind=try_rewind(pool))
+            return replace(pool, rewind=try_rewind(pool) or last_resort(pool, device))
     except Cancelled:
         return pool
 

@@ -8,8 +8,9 @@ from dataclasses import replace
 import msgspec
 
 from appliance import command, names
+from appliance.dormant import Importable
 from appliance.errors import Failed, Reason, Refused
-from appliance.facts import Facts, Importable, Pool
+from appliance.facts import Facts, Pool
 from appliance.operation import Loss, Operation, Plan, Step, Work
 from appliance.shares import agreed
 from appliance.zfs import importable, mounting, status
@@ -21,6 +22,12 @@ FORCE_MEANS = (
     "The last system that used this pool did not let go of it. If that system still runs and can reach these disks, both would write"
     " to the pool and destroy it beyond repair. Bring it in only when the other system is off or has lost these disks for good."
 )
+LONGEST_SEARCH = 14 * 24 * 3600
+SEARCH_MEANS = "Each earlier state that is tried has everything in the pool read. Of a large pool that takes many hours, and it cannot be stopped."
+READ_FIRST = (
+    "Bring it in read-only first: that changes nothing on its disks, shows what is left, and lets you copy it."
+    " Without read-only everything newer is given up for good."
+)
 
 
 class ImportPool(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -31,6 +38,7 @@ class ImportPool(Operation, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     read_only: bool = False
     force: bool = False  # though another system has not let go of it
     rewind: bool = False  # to an earlier moment, where the latest is damaged
+    last_resort: bool = False  # to whichever earlier moment is whole, where none of the last ones is
     destroyed: bool = False  # bring back what was destroyed
     without_log: bool = False
     move_folders: bool = False  # bring mountpoints outside the pool's own folder below it
@@ -48,7 +56,14 @@ class ImportPool(Operation, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         return self.name
 
     def locks(self) -> tuple[str, ...]:
-        return (self.name, str(self.guid), "samba")
+        return (self.name, str(self.guid))
+
+    def lasts(self) -> bool:
+        return self.last_resort
+
+    @property
+    def goes_back(self) -> bool:
+        return self.rewind or self.last_resort
 
     def read_more(self, facts: Facts) -> Facts:
         if facts.zfs == "missing" or facts.pool_of(self.guid):
@@ -94,7 +109,7 @@ class ImportPool(Operation, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             yield Reason("Another system is using this pool at this very moment. Export it there first.")
         elif found.other_host and not self.force:
             yield Reason(FORCE_MEANS, "force")
-        if self.rewind and found.usable:
+        if self.goes_back and found.usable:
             yield Reason("This pool is whole. There is no need to go back to an earlier moment.", "rewind")
         if found.usable or found.active_elsewhere:
             return
@@ -109,12 +124,20 @@ class ImportPool(Operation, frozen=True, kw_only=True, forbid_unknown_fields=Tru
                 yield Reason(
                     "Its log device is missing. Put it back, or agree to lose what only the log holds.", "without_log"
                 )
+        elif found.rewind and found.rewind.last_resort:
+            if not self.last_resort:
+                yield Reason(
+                    "The pool's latest state is damaged, and those right before it do not help. As a last resort, have all its earlier states searched for a whole one.",
+                    "last_resort",
+                )
         elif found.rewind:
             if not self.rewind:
                 yield Reason(
                     f"The pool's latest state is damaged. It can be brought in as it was on {found.rewind.as_of}.",
                     "rewind",
                 )
+            elif self.last_resort:
+                yield Reason("An earlier moment is known to be whole. The last resort is not needed.", "last_resort")
         else:
             yield Reason(
                 "Too few of its disks are here, or what they hold does not fit together. Put in the missing disks and look again."
@@ -122,7 +145,11 @@ class ImportPool(Operation, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     def argv(self) -> list[str]:
         flags = ["-N", *(["-D"] if self.destroyed else []), *(["-f"] if self.force or self.destroyed else [])]
-        flags += [*(["-F"] if self.rewind else []), *(["-m"] if self.without_log else [])]
+        flags += [
+            *(["-F"] if self.goes_back else []),
+            *(["-X"] if self.last_resort else []),
+            *(["-m"] if self.without_log else []),
+        ]
         settings = ["-o", "cachefile=none"]
         if self.read_only:
             # Below a root of its own nothing that it wants to mount can reach a folder of the system.
@@ -171,14 +198,16 @@ class ImportPool(Operation, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             identity={
                 "operation": msgspec.to_builtins(self),
                 "found": [found.name, found.guid, found.state, found.destroyed, found.other_host],
-                "rewind": found.rewind.as_of if self.rewind and found.rewind else "",
+                "rewind": [found.rewind.as_of, found.rewind.at_worst] if self.goes_back and found.rewind else [],
             },
             losses=tuple(self.losses(found)),
             warnings=tuple(self.warnings(found)),
             undo="What is given up by going back cannot be had again."
-            if self.rewind and not self.read_only
+            if self.goes_back and not self.read_only
             else f"Export {self.name} again at any time.",
-            type_to_confirm=self.name if self.force or (self.rewind and not self.read_only) or self.without_log else "",
+            type_to_confirm=self.name
+            if self.force or (self.goes_back and not self.read_only) or self.without_log
+            else "",
             facts={
                 key: value
                 for key, value in {
@@ -190,7 +219,11 @@ class ImportPool(Operation, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         )
 
     def losses(self, found: Importable) -> Iterator[Loss]:
-        if self.rewind and found.rewind and not self.read_only:
+        if self.last_resort and found.rewind and not self.read_only:
+            yield Loss(
+                f"everything written to the pool after the newest moment that is whole: at best {found.rewind.as_of}, at worst {found.rewind.at_worst}"
+            )
+        elif self.rewind and found.rewind and not self.read_only:
             lost = f", about {found.rewind.lost}" if found.rewind.lost else ""
             yield Loss(f"everything written to the pool after {found.rewind.as_of}{lost}")
         if self.without_log:
@@ -199,6 +232,8 @@ class ImportPool(Operation, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     def warnings(self, found: Importable) -> Iterator[str]:
         if self.force:
             yield FORCE_MEANS
+        if self.last_resort:
+            yield SEARCH_MEANS if self.read_only else f"{SEARCH_MEANS} {READ_FIRST}"
         if found.state == "DEGRADED":
             yield "Some of its disks are missing or damaged. It can be used, but it may survive no further failure."
         if self.read_only:
@@ -211,7 +246,7 @@ class ImportPool(Operation, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     def bring_in(self, work: Work) -> None:
         try:
-            result = command.run(self.argv(), timeout=900)
+            result = command.run(self.argv(), timeout=LONGEST_SEARCH if self.last_resort else 900)
         except command.CommandFailed as failed:
             said = failed.said
             if "previously in use from another system" in said or "may be in use" in said:

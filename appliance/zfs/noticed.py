@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from appliance.words import link_label
+
 # The last part of the event's class, what it means, and the state that its mark shows.
 WORDS: dict[str, tuple[str, str]] = {
     "checksum": ("{disk} gave back something other than what was written.", "attention"),
@@ -80,7 +82,7 @@ class Noticed:
 
 def disk_name(fields: Mapping[str, str]) -> str:
     path = fields.get("ZEVENT_VDEV_PATH", "")
-    return Path(path).name.rsplit("-part", 1)[0] if path else "A disk"
+    return link_label(Path(path).name.rsplit("-part", 1)[0]) if path else "A disk"
 
 
 def words(kind: str, fields: Mapping[str, str]) -> Noticed:

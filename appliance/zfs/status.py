@@ -14,7 +14,7 @@ from typing import Any
 
 from appliance import command
 from appliance.errors import Failed
-from appliance.facts import Checkpoint, Dataset, Pool, Scan, Vdev
+from appliance.facts import Checkpoint, Dataset, Pool, Property, Scan, Vdev
 from appliance.zfs import longwork, sectors
 from appliance.zfs.longwork import moment, number
 
@@ -23,8 +23,14 @@ ROLES = {"logs": "log", "l2cache": "cache", "spares": "spare", "special": "speci
 NOTHING = {"hole", "indirect", "missing"}
 COLUMNS = (
     "type,guid,creation,used,available,referenced,usedbysnapshots,mounted,mountpoint,canmount,"
-    "encryption,keystatus,keyformat,encryptionroot,readonly,larder:share"
+    "encryption,keystatus,keyformat,encryptionroot,readonly,larder:share,larder:access,"
+    "usedbydataset,usedbychildren,usedbyrefreservation,origin,volsize"
 )
+# Kept with their source: ``dataset_properties.py`` says what each means.
+KEPT = (
+    "recordsize", "volblocksize", "compression", "atime", "sync", "snapdir", "copies", "dedup", "logbias", "primarycache",
+    "quota", "refquota", "reservation", "refreservation", "casesensitivity", "larder:preset", "larder:unlock",
+)  # fmt: skip
 
 
 def loaded() -> bool:
@@ -129,6 +135,16 @@ def whole(value: object) -> int:
     return int(value) if isinstance(value, str) and re.fullmatch(r"[0-9]{1,30}", value) else number(value)
 
 
+def kept(properties: Mapping[str, Any]) -> Iterator[tuple[str, Property]]:
+    """The properties of KEPT that a dataset has."""
+    for key in (*KEPT, "readonly"):
+        raw = properties.get(key) or {}
+        value, source = str(raw.get("value", "-")), raw.get("source") or {}
+        if value != "-":
+            of = str(source.get("data", "-"))
+            yield key, Property(value, str(source.get("type", "NONE")).lower(), "" if of == "-" else of)
+
+
 def datasets_from(listing: Mapping[str, Any]) -> Iterator[Dataset]:
     """The datasets of a ``zfs list -j -p`` object with at least COLUMNS."""
     for name, raw in (listing.get("datasets") or {}).items():
@@ -141,7 +157,14 @@ def datasets_from(listing: Mapping[str, Any]) -> Iterator[Dataset]:
         def count(key: str) -> int:
             return whole(value(key))
 
-        source = ((properties.get("larder:share") or {}).get("source") or {}).get("type", "NONE")
+        def source(key: str, of: Mapping[str, Any] = properties) -> str:
+            return str(((of.get(key) or {}).get("source") or {}).get("type", "NONE")).lower()
+
+        def source_above(key: str, of: Mapping[str, Any] = properties) -> str:
+            """The dataset that an inherited property comes from."""
+            origin = (of.get(key) or {}).get("source") or {}
+            return str(origin.get("data", "")) if str(origin.get("type")).lower() == "inherited" else ""
+
         encryption = str(value("encryption") or "off")
         yield Dataset(
             name=str(name),
@@ -161,7 +184,16 @@ def datasets_from(listing: Mapping[str, Any]) -> Iterator[Dataset]:
             encryption_root=str(value("encryptionroot")),
             readonly=value("readonly") == "on",
             share=str(value("larder:share")),
-            share_source=str(source).lower(),
+            share_source=source("larder:share"),
+            share_from=source_above("larder:share"),
+            access=str(value("larder:access")),
+            access_source=source("larder:access"),
+            used_by_data=count("usedbydataset"),
+            used_by_children=count("usedbychildren"),
+            used_by_reservation=count("usedbyrefreservation"),
+            origin=str(value("origin")),
+            volsize=count("volsize"),
+            properties=dict(kept(properties)),
         )
 
 
@@ -175,6 +207,6 @@ def read_pools() -> tuple[Pool, ...]:
 def read_datasets() -> tuple[Dataset, ...]:
     """Every file system and volume, now, parents before children. Raises Failed."""
     # Not --json-int: it cuts numbers at 2^63 - 1, and half of all guids are larger (2.3.9); two datasets would be one.
-    argv = ["zfs", "list", "-j", "-p", "-t", "filesystem,volume", "-o", f"name,{COLUMNS}"]
+    argv = ["zfs", "list", "-j", "-p", "-t", "filesystem,volume", "-o", f"name,{COLUMNS},{','.join(KEPT)}"]
     result = command.run(argv, timeout=60)
     return tuple(datasets_from(parse(result.stdout, "zfs list"))) if result.stdout.strip() else ()

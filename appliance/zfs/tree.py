@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from appliance.facts import Disk, Facts, Pool, Vdev
-from appliance.words import disk_label, maker_size
+from appliance.words import disk_label, link_label, maker_size
 
 LABEL_STEP = 256 * 2**10  # vdev_open() counts a device in whole labels
 # zpool_label_disk(): the start of the first partition, the small ninth one, and the step in which the first ends.
@@ -96,13 +96,7 @@ def operand(device: Vdev) -> str:
 def label(device: Vdev, facts: Facts) -> str:
     """A device as its owner can find it, also when its disk is gone: ``WDC WD20EARS (serial WD-1)``."""
     disk = disk_of(device, facts)
-    if disk:
-        return disk_label(disk)
-    kind, dash, rest = link_of(device).partition("-")
-    model, _, serial = rest.rpartition("_")
-    if dash and kind in {"ata", "nvme", "scsi", "usb", "virtio"} and model:
-        return f"{model.replace('_', ' ')} (serial {serial})"
-    return link_of(device)
+    return disk_label(disk) if disk else link_label(link_of(device))
 
 
 def group_label(group: Vdev) -> str:
@@ -110,6 +104,14 @@ def group_label(group: Vdev) -> str:
     if not group.children:
         return "the single disk"
     return f"the {group.name.rsplit('-', 1)[0]} of {len(group.children)} disks"
+
+
+def filling(pool: Pool) -> set[int]:
+    """The guids of the devices that a running rebuilding fills: those it wrote to, and the new disk of a replacement."""
+    if not pool.rebuilding:
+        return set()
+    new = {place.vdev.children[-1].guid for place in places(pool) if place.vdev.kind == "replacing"}
+    return new | {device.guid for device in pool.devices() if device.processed}
 
 
 # --- how large ----------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from typing import Literal
 
 from appliance.facts import Pool, Vdev
 from appliance.words import opening
+from appliance.zfs import tree
 
 Health = Literal["healthy", "working", "attention", "failed", "asleep", "empty", "unknown"]
 BROKEN = {"FAULTED", "UNAVAIL", "REMOVED", "OFFLINE"}
@@ -27,6 +28,23 @@ class Verdict:
     headline: str
     meaning: str = ""
     advice: str = ""
+    word: str = ""  # for its card, where the state alone would not say it
+
+
+# Per cent of what files can take. With little free, ZFS searches long for room; it refuses writes before its own reserve
+# (spa_slop_shift, 1/32) is touched, so that deleting stays possible.
+NEARLY_FULL, FULL = 90, 99
+
+
+def of_space(name: str, used: int, total: int) -> Verdict | None:
+    """What is to be said of the space for files, in bytes; None as long as there is enough of it."""
+    percent = used * 100 // total if total else 0
+    advice = "Delete what is not needed, also old snapshots that still hold it, or add disks."
+    if percent >= FULL:
+        return Verdict("attention", f"{name} is full.", "What is in it is safe, but nothing more can be written.", advice, "full")  # fmt: skip
+    if percent >= NEARLY_FULL:
+        return Verdict("attention", f"{name} is nearly full.", f"{percent} % of its space is used. Writing becomes slow, and stops when it is full.", advice, "nearly full")  # fmt: skip
+    return None
 
 
 def survives_text(pool: Pool) -> str:
@@ -36,8 +54,18 @@ def survives_text(pool: Pool) -> str:
     return "it survives one more failed disk" if left == 1 else f"it survives {left} more failed disks"
 
 
-def of_pool(pool: Pool, label: Callable[[Vdev], str]) -> Verdict:
-    """The verdict on a pool. ``label`` gives a device's name as people know it."""
+def being_replaced(pool: Pool) -> set[int]:
+    """The guids of the devices whose place a new disk is taking."""
+    return {
+        place.vdev.guid
+        for place in tree.places(pool)
+        if place.parent and place.parent.kind == "replacing" and place.parent.children[0].guid == place.vdev.guid
+    }
+
+
+def of_pool(pool: Pool, label: Callable[[Vdev], str], *, used: int = 0, total: int = 0) -> Verdict:
+    """The verdict on a pool. ``label`` gives a device's name as people know it; ``used`` and ``total`` are the bytes
+    that files take and could take."""
     broken = [device for device in pool.devices() if device.state in BROKEN]
     said = opening("; ".join(f"{label(device)} {DEVICE_WORDS[device.state]}" for device in broken[:3]))
     if pool.state == "SUSPENDED":
@@ -49,13 +77,22 @@ def of_pool(pool: Pool, label: Callable[[Vdev], str]) -> Verdict:
             said = ". ".join(
                 filter(None, [said, f"It is rebuilding, {pool.scan.percent} % done; files stay available"])
             )
-        return Verdict("attention", f"{pool.name} works, but {survives_text(pool)}.", f"{said}." if said else pool.status, "Put the disk back or replace it soon.")  # fmt: skip
+        left = "it survives only one more failed disk" if pool.failures_left == 1 else survives_text(pool)
+        replaced = being_replaced(pool) if pool.rebuilding else set()
+        waiting = [device for device in broken if device.guid not in replaced]
+        advice = "Put the disk back or replace it soon." if waiting or not broken else ""
+        return Verdict("attention", f"{pool.name} works, but {left}.", f"{said}." if said else pool.status, advice)
     if pool.errors:
         return Verdict("failed", f"{pool.name} has damaged files.", f"{pool.errors} errors could not be repaired.", "Restore the damaged files from a snapshot or another copy.")  # fmt: skip
+    space = of_space(pool.name, used, total)
+    if space and space.word == "full":
+        return space
     worn = [device for device in pool.devices() if device.read_errors or device.write_errors or device.checksum_errors]
     if worn:
-        total = sum(device.read_errors + device.write_errors + device.checksum_errors for device in worn)
-        return Verdict("attention", f"{pool.name} repaired itself.", f"{total} errors on {', '.join(label(device) for device in worn[:3])} were put right from the other disks. Nothing was lost.", "If it happens again, that disk is wearing out.")  # fmt: skip
+        errors = sum(device.read_errors + device.write_errors + device.checksum_errors for device in worn)
+        return Verdict("attention", f"{pool.name} repaired itself.", f"{errors} errors on {', '.join(label(device) for device in worn[:3])} were put right from the other disks. Nothing was lost.", "If it happens again, that disk is wearing out.")  # fmt: skip
+    if space:
+        return space
     if pool.scan and pool.scan.state == "scanning":
         what = "is rebuilding" if pool.scan.kind == "resilver" else "is being checked"
         return Verdict("working", f"{pool.name} {what}.", "Files stay available.")

@@ -37,6 +37,7 @@ SHIPPED = (
     "deploy/events",
     "deploy/nginx",
     "deploy/redis",
+    "deploy/ssh",
     "deploy/systemd",
     "manage.py",
     "requirements.lock",
@@ -110,6 +111,8 @@ ls "$1"/lib/modules/*/updates/dkms/zfs.ko* >/dev/null
 def base() -> Path:
     """Return the base layer: a folder with ``rootfs``, made first where it is not in the cache."""
     layer = CACHE / f"base-{digest_of(PACKAGE_LISTS, extra=HOOK_TRIM)}"
+    if (layer / "done").exists():
+        return layer
     with locked("base"):
         if (layer / "done").exists():
             return layer

@@ -245,7 +245,7 @@ class Machine:
         self.run("sh", "-ceu", "rm -rf /tmp/larder; mkdir /tmp/larder; tar -xz -C /tmp/larder", given=packed)
         self.run("/tmp/larder/deploy/install", "code", timeout=600)
 
-    def wait_ready(self, *, timeout: float = 240) -> None:
+    def wait_ready(self, *, timeout: float = 600) -> None:
         """Until ssh answers and every Larder unit is up and serves its first page."""
         wait_for("ssh", lambda: self.run("true", timeout=25) == "", timeout=timeout, every=1)
         wait_for("the web page", self.serves, timeout=timeout, every=1)

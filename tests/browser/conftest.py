@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 CHROMIUM = "/usr/bin/chromium"
 QUIET = [
@@ -19,6 +19,7 @@ QUIET = [
 ]
 # An emulated appliance answers its first requests slowly; a condition is waited for, this is only the end of patience.
 PATIENCE = 120_000
+expect.set_options(timeout=PATIENCE)
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,7 @@ PARAMETERS = "/sys/module/zfs/parameters"
 KEPT = """
 import json, sqlite3
 rows = sqlite3.connect("/var/lib/larder/settings.sqlite3").execute(
-    "select kind, outcome, repaired, errors, damaged, started, pool from larder_pools_workreport order by written")
+    "select kind, outcome, repaired, errors, damaged, started, pool_key from larder_pools_workreport order by written")
 print(json.dumps(rows.fetchall()))
 """
 CHECKED = """
@@ -65,9 +65,10 @@ def held(appliance: Machine) -> Iterator[None]:
 
 def reports(appliance: Machine, pool: str, kind: str) -> list[dict[str, Any]]:
     """What was kept of this pool's ended work of one kind, the oldest first."""
-    names = ("kind", "outcome", "repaired", "errors", "damaged", "started", "pool")
+    names = ("kind", "outcome", "repaired", "errors", "damaged", "started", "pool_key")
     rows = [dict(zip(names, row, strict=True)) for row in json.loads(appliance.run("python3", "-c", KEPT))]
-    return [row for row in rows if (row["pool"], row["kind"]) == (pool, kind)]
+    key = guid_of(appliance, pool)  # another pool may have had the same name
+    return [row for row in rows if (row["pool_key"], row["kind"]) == (key, kind)]
 
 
 def reported(

@@ -66,9 +66,9 @@ def end_review(visitor: Visitor, guid: str, act: str, *words: str) -> Answer:
     return wait_for(f"the review of {act} to say {words}", ready, timeout=120, every=1)
 
 
-def done(visitor: Visitor, review: Answer, typed: str = "") -> str:
+def done(visitor: Visitor, review: Answer, **typed: object) -> str:
     """Confirm, and see that the job ended well; the words of its page."""
-    job = visitor.confirm(review, typed=typed)
+    job = visitor.confirm(review, **typed)
     said = visitor.ended(job, timeout=300)
     assert said.startswith("Done."), said
     return visitor.get(f"/jobs/{job}/").words

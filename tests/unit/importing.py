@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from appliance.facts import Importable, Part, Rewind
+from appliance.dormant import Importable, Part, Rewind
 from tests.unit.made import recorded_text
 
 GUID = 4958685680270539150
@@ -124,3 +124,4 @@ def found(**changes: Any) -> Importable:
 
 
 REWIND = Rewind("Sat 21 Nov 2026 08:00:00 AM UTC", "12 seconds")
+SEARCH = Rewind("Sat Nov 21 08:00:00 2026", at_worst="Fri Nov 20 21:00:00 2026")

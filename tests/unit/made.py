@@ -71,7 +71,7 @@ def dataset(name: str = "tank/photos", **changes: Any) -> Dataset:
 
 def shared(name: str = "tank/photos", **changes: Any) -> Dataset:
     """Made up: a dataset that asks to be served as ``photos`` to anna."""
-    setting = {"smb": True, "name": name.rsplit("/", 1)[-1], "users": ["anna"]}
+    setting = {"smb": {"name": name.rsplit("/", 1)[-1], "write": ["anna"]}}
     return dataset(name, **{"share": json.dumps(setting), "share_source": "local", **changes})
 
 

@@ -6,10 +6,13 @@ from typing import Any
 
 import pytest
 
-from appliance.errors import Refused
+from appliance.errors import Failed, Refused
+from appliance.facts import Property
 from appliance.operation import checked_plan
-from appliance.zfs.datasets import CreateDataset, UnlockDataset
-from tests.unit.made import box, dataset
+from appliance.zfs import kept_keys, presets, status
+from appliance.zfs.datasets import CreateDataset
+from appliance.zfs.unlocking import UnlockAll, UnlockDataset
+from tests.unit.made import box, dataset, recorded
 from tests.unit.test_pools import CANARY, Working
 
 TANK = dataset("tank")
@@ -28,7 +31,22 @@ def test_it_makes_a_folder_for_people_below_its_parent(commands):
     for step in plan.steps:
         step.act(Working())
     assert commands.ran == [
-        ["zfs", "create", "-o", "recordsize=1M", "--", "tank/photos"],
+        [
+            "zfs",
+            "create",
+            "-o",
+            "recordsize=1M",
+            "-o",
+            "compression=lz4",
+            "-o",
+            "atime=off",
+            "-o",
+            "sync=standard",
+            "-o",
+            "larder:preset=media",
+            "--",
+            "tank/photos",
+        ],
         ["chgrp", "--", "larder-people", "/tank/photos"],
         ["chmod", "2770", "--", "/tank/photos"],
     ]
@@ -46,6 +64,7 @@ def test_the_folders_place_follows_the_parents():
         ((dataset("tank", kind="volume"),), "no longer there"),
         ((dataset("tank", key_status="unavailable"),), "locked"),
         ((dataset("tank", readonly=True),), "only be read"),
+        ((dataset("tank", available=2**19),), "tank is full. Delete"),
         ((dataset("tank", mountpoint="legacy"),), "no place of its own"),
         ((dataset("tank", mountpoint="none"),), "no place of its own"),
         ((dataset("tank", mountpoint=""),), "no place of its own"),
@@ -185,3 +204,76 @@ def test_a_passphrase_is_no_key(commands):
 
 def test_unlocking_by_passphrase_asks_for_no_file():
     assert not checked_plan(UNLOCK, secret_box(key_format="passphrase")).key_file
+
+
+# --- presets, limits, a key of its own ------------------------------------------------------------------------
+@pytest.mark.parametrize("preset", presets.PRESETS)
+def test_every_preset_says_why_and_leaves_its_mark(preset):
+    plan = create(preset=preset).plan(box(datasets=(TANK,)))
+    assert f"larder:preset={preset}" in plan.steps[0].shown
+    assert "recordsize=" in plan.steps[0].shown
+    assert plan.facts["Why so"].count(".") >= 4
+
+
+def test_a_limit_is_set_when_the_folder_is_made():
+    plan = create(limit=5 * 2**30).plan(box(datasets=(TANK,)))
+    assert "quota=5368709120" in plan.steps[0].shown
+    assert "5 GiB" in plan.summary
+
+
+@pytest.mark.parametrize("limit", [-1, 1, 2**62])
+def test_a_limit_that_is_none_is_refused(limit):
+    with pytest.raises(Refused):
+        create(limit=limit)
+
+
+@pytest.mark.parametrize(
+    ("key", "secret", "kind"), [("passphrase", CANARY, "passphrase"), ("key file", "ab" * 32, "hex")]
+)
+def test_a_key_of_its_own_goes_by_standard_input(commands, key, secret, kind):
+    work = Working()
+    work.secret = lambda: secret  # type: ignore[method-assign]
+    operation = create(key=key)
+    assert operation.wants_secret()
+    plan = checked_plan(operation, box(datasets=(TANK,)))
+    plan.steps[0].act(work)
+    assert plan.key_file is (key == "key file")
+    assert f"keyformat={kind}" in commands.ran[0]
+    assert commands.given == [f"{secret}\n"]
+    assert secret not in repr(commands.ran) + repr([step.shown for step in plan.steps])
+
+
+# --- what was read ------------------------------------------------------------------------------------------
+def test_properties_are_read_with_where_they_come_from():
+    found = {one.name: one for one in status.datasets_from(recorded("zfs-list-properties-2.3.9.json"))}
+    films, old, copy = found["datasetsp/films"], found["datasetsp/films/old"], found["datasetsp/copy"]
+    assert films.properties["recordsize"] == Property("1048576", "local")
+    assert old.properties["recordsize"] == Property("1048576", "inherited", "datasetsp/films")
+    assert films.properties["compression"].source == "default"
+    assert films.properties["larder:preset"].value == "media"
+    assert "volblocksize" not in films.properties
+    assert copy.origin == "datasetsp/films/old@monday"
+    assert (found["datasetsp/thick"].volsize, found["datasetsp/thick"].used_by_reservation > 0) == (20 * 2**20, True)
+    assert found["datasetsp/thin"].used_by_reservation == 0
+    assert films.used_by_data > 3 * 2**20
+
+
+# --- everything after a start -------------------------------------------------------------------------------
+def test_one_passphrase_is_tried_on_all_that_is_locked_and_what_stays_locked_is_named(commands, monkeypatch, folders):
+    monkeypatch.setattr(kept_keys, "FOLDER", folders / "keys")
+    common = {"encryption": "aes-256-gcm", "key_status": "unavailable", "key_format": "passphrase", "mounted": False}
+    one = dataset("tank/one", encryption_root="tank/one", **common)
+    two = dataset("tank/two", encryption_root="tank/two", **common | {"key_format": "hex"})
+    operation = UnlockAll(datasets=("tank/one", "tank/two"))
+    plan = checked_plan(operation, box(datasets=(TANK, one, two)))
+    with pytest.raises(Failed, match="tank/two"):
+        plan.steps[0].act(Working())
+    assert [argv[-1] for argv in commands.ran] == ["tank/one", "tank/one"]
+    kept_keys.keep(two.guid, KEY)
+    plan.steps[0].act(Working())
+    assert f"{KEY}\n" in commands.given
+    assert operation.locks() == ("tank",)
+
+
+def test_nothing_locked_is_nothing_to_unlock():
+    assert "Nothing is locked" in " ".join(reason.text for reason in UnlockAll(datasets=()).check(box()))

@@ -18,6 +18,7 @@ from appliance.facts import Checkpoint, Facts, PoolDetail, Session, Share
 from appliance.operation import Operation, checked_plan
 from appliance.shares import accounts, agreed, leaving, smb
 from appliance.shares.owned_file import OwnedFile
+from appliance.shares.serving import SERVING
 from appliance.zfs import core, details, importable, mounting, status
 from appliance.zfs.checkpoints import DiscardCheckpoint, RewindCheckpoint, TakeCheckpoint
 from appliance.zfs.ending import DestroyPool, ExportPool
@@ -41,7 +42,7 @@ def facts(**changes: Any) -> Facts:
     made: dict[str, Any] = {
         "pools": (TANK,),
         "datasets": (dataset("tank"), shared(), dataset("other/photos")),
-        "shares": (Share("photos", "/tank/photos"), Share("elsewhere", "/other/photos")),
+        "shares": (Share("smb", "photos", "/tank/photos"), Share("smb", "elsewhere", "/other/photos")),
         "details": (DETAIL,),
         "sessions": (Session("anna", "192.168.1.20", "photos"), Session("berta", "192.168.1.21", "elsewhere")),
     }
@@ -76,7 +77,7 @@ def test_exporting_stops_the_shares_first_and_says_who_is_connected():
     plan = checked_plan(of(ExportPool), facts())
     assert [step.name for step in plan.steps] == ["shares", "export"]
     assert plan.facts == {"Shares that stop": "photos", "Connected now": "anna from 192.168.1.20 (photos)"}
-    assert "smbcontrol smbd close-share photos" in plan.steps[0].shown
+    assert "close photos" in plan.steps[0].shown
     assert "elsewhere" not in plan.steps[0].shown
     assert plan.type_to_confirm == ""
 
@@ -87,7 +88,9 @@ def test_a_pool_without_shares_is_just_exported():
 
 def test_who_comes_and_goes_meanwhile_makes_no_other_plan_and_another_share_does():
     one, same = checked_plan(of(ExportPool), facts()), checked_plan(of(ExportPool), facts(sessions=()))
-    other = checked_plan(of(ExportPool), facts(shares=(Share("photos", "/tank/photos"), Share("b", "/tank"))))
+    other = checked_plan(
+        of(ExportPool), facts(shares=(Share("smb", "photos", "/tank/photos"), Share("smb", "b", "/tank")))
+    )
     assert one.digest() == same.digest() != other.digest()
 
 
@@ -95,14 +98,22 @@ def test_who_comes_and_goes_meanwhile_makes_no_other_plan_and_another_share_does
 def samba(folders, commands, monkeypatch):
     """Samba's file and the agreements in a folder of this test's own."""
     config = folders / "larder.conf"
-    monkeypatch.setattr(smb, "OWNED", OwnedFile(config, lambda _path: None))
+    monkeypatch.setitem(SERVING, "smb", replace(smb.SERVING, owned=OwnedFile(config, lambda _path: None)))
     monkeypatch.setattr(agreed, "FILE", folders / "agreed")
     monkeypatch.setattr(accounts, "read", lambda: (ANNA,))
     here = (shared(guid=7), shared("other/films", guid=8))
     monkeypatch.setattr(status, "read_datasets", lambda: here)
     for one in here:
         agreed.say(one.guid, share=True)
-    leaving.serve(here)
+    commands.answers["systemctl"] = "active\n"
+
+    def on_run(_argv: list[str]) -> None:
+        text = config.read_text() if config.exists() else ""
+        commands.answers["testparm"] = text
+        commands.answers["smbclient"] = "".join(f"Disk|{name}|\n" for name in smb.sections(text))
+
+    commands.on_run = on_run
+    leaving.serve(here, lambda text: pytest.fail(text))
     assert "[photos]" in config.read_text()
     return config
 
@@ -118,7 +129,7 @@ def test_stopping_takes_only_this_pools_shares_out_and_disconnects(samba, comman
     }
     commands.answers["smbstatus"] = json.dumps(answer)
     work = Working()
-    leaving.stop_step("tank", [Share("photos", "/tank/photos")], forget=forget).act(work)
+    leaving.stop_step("tank", [Share("smb", "photos", "/tank/photos")], forget=forget).act(work)
     text = samba.read_text()
     assert "[films]" in text
     assert "[photos]" not in text

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from appliance import command, locks
+from appliance.dormant import Part
 from appliance.errors import Failed
 from appliance.zfs import importable
 from tests.unit import importing as texts
@@ -16,6 +19,9 @@ from tests.unit.made import RECORDED
 
 pytestmark = pytest.mark.usefixtures("folders")
 LABEL = (RECORDED / "zdb-label-2.3.9.txt").read_text()
+CORRUPT = (RECORDED / "zpool-import-corrupt-2.3.9.txt").read_text()
+UBERBLOCKS = (RECORDED / "zdb-uberblocks-2.3.9.txt").read_text()
+NO_POOLS = "no pools available to import\n"
 
 
 def test_every_pool_of_a_listing_is_found_with_its_health():
@@ -118,6 +124,37 @@ def test_a_dry_run_says_to_when_and_what_is_lost(text, as_of, lost):
 def test_a_dry_run_that_promises_nothing_is_no_way_back():
     assert importable.rewind_from("") is None
     assert importable.rewind_from("cannot import 'tank': I/O error\n") is None
+
+
+def test_the_recorded_states_of_a_pool_are_told_oldest_first():
+    moments = importable.moments_from(UBERBLOCKS)
+    assert moments == sorted(moments)
+    assert len(moments) == UBERBLOCKS.count("Uberblock[") > 3
+    assert importable.moments_from("") == []
+
+
+def test_where_a_dry_run_promises_nothing_the_bounds_of_a_search_are_told(monkeypatch):
+    """Recorded of a pool whose newest state was overwritten: the one before it is too old for plain ``-F``."""
+    (pool,) = importable.pools_from(CORRUPT)
+    guid = str(pool.guid)
+    listing = LSBLK.replace("7180307423654184295", guid)
+    System(monkeypatch, {"import -d": (0, CORRUPT, ""), "import -D": (1, "", NO_POOLS), " -F ": (1, "", ""), "lsblk": (0, listing, ""), "hostid": (0, "00c9f8f9\n", ""), "zdb": (0, UBERBLOCKS, "")})  # fmt: skip
+    (seen,) = importable.look()
+    moments = importable.moments_from(UBERBLOCKS)
+    assert seen.rewind
+    assert seen.rewind.last_resort
+    assert seen.rewind.as_of == time.ctime(moments[-2])
+    assert seen.rewind.at_worst == time.ctime(moments[0])
+
+
+def test_no_search_is_offered_without_its_disks_or_by_the_label_of_another_pool(monkeypatch):
+    (pool,) = importable.pools_from(CORRUPT)
+    System(monkeypatch, {"zdb": (0, UBERBLOCKS, "")})
+    assert importable.last_resort(pool, "/dev/sdb1")
+    assert importable.last_resort(pool, "") is None
+    assert importable.last_resort(replace(pool, guid=7), "/dev/sdb1") is None
+    gone = replace(pool, parts=(*pool.parts, Part("sdc", "UNAVAIL", depth=1)))
+    assert importable.last_resort(gone, "/dev/sdb1") is None
 
 
 def test_the_recorded_label_tells_who_used_the_pool_last():

@@ -7,14 +7,15 @@ from typing import Any
 import pytest
 
 from appliance import command
+from appliance.dormant import Importable
 from appliance.errors import Failed, Refused
-from appliance.facts import Facts, Importable
+from appliance.facts import Facts
 from appliance.operation import as_json, checked_plan
 from appliance.operations import decode_operation
 from appliance.shares import agreed
 from appliance.zfs import importable, mounting, status
 from appliance.zfs.importing import ImportPool
-from tests.unit.importing import GUID, REWIND, found
+from tests.unit.importing import GUID, REWIND, SEARCH, found
 from tests.unit.made import box, dataset, recorded_pool
 from tests.unit.test_mounting import carried
 from tests.unit.test_pools import Working
@@ -125,6 +126,44 @@ def test_a_damaged_pool_is_brought_in_at_an_earlier_moment_with_what_that_loses(
     assert "-F" in bring_in(rewind=True).argv()
     looked = checked_plan(bring_in(rewind=True, read_only=True), known)
     assert (looked.losses, looked.type_to_confirm) == ((), "")
+
+
+def test_where_no_recent_moment_helps_the_last_resort_is_asked_for_by_itself():
+    known = facts(found(state="FAULTED", rewind=SEARCH))
+    for asked in (bring_in(), bring_in(rewind=True)):
+        assert "[last_resort] The pool's latest state is damaged" in reasons(asked, known)
+    assert (bring_in(last_resort=True).lasts(), bring_in(rewind=True).lasts()) == (True, False)
+    plan = checked_plan(bring_in(last_resort=True), known)
+    (loss,) = plan.losses
+    assert loss.what.endswith(f"at best {SEARCH.as_of}, at worst {SEARCH.at_worst}")
+    assert any("many hours" in warning and "read-only first" in warning for warning in plan.warnings)
+    assert plan.type_to_confirm == "attic"
+    assert " -F -X " in plan.steps[0].shown
+    looked = checked_plan(bring_in(last_resort=True, read_only=True), known)
+    assert (looked.losses, looked.type_to_confirm) == ((), "")
+    assert any("many hours" in warning for warning in looked.warnings)
+
+
+def test_the_last_resort_is_refused_where_less_will_do():
+    assert "[last_resort] An earlier moment is known to be whole" in reasons(bring_in(rewind=True, last_resort=True), facts(found(state="FAULTED", rewind=REWIND)))  # fmt: skip
+    assert "[rewind] The pool's latest state is damaged" in reasons(bring_in(last_resort=True), facts(found(state="FAULTED", rewind=REWIND)))  # fmt: skip
+    assert "[rewind] This pool is whole" in reasons(bring_in(last_resort=True), facts())
+
+
+def test_a_search_for_hours_holds_no_lock_that_others_need_and_is_not_given_up(monkeypatch):
+    waits = []
+
+    def run(argv: list[str], *, timeout: float, **_more: Any) -> command.Result:
+        waits.append(timeout)
+        return command.Result(tuple(argv), 0, "", "", 0.0)
+
+    monkeypatch.setattr(command, "run", run)
+    monkeypatch.setattr(status, "read_datasets", lambda: ())
+    for operation in (bring_in(), bring_in(last_resort=True)):
+        assert set(operation.locks()) == {"attic", str(GUID)}
+        operation.bring_in(Working())
+    assert waits[0] < 3600
+    assert waits[1] > 7 * 24 * 3600
 
 
 def test_a_whole_pool_is_not_taken_back():

@@ -34,7 +34,7 @@ def test_the_bays_own_light_goes_on_and_off_again(bay, tmp_path, commands):
 
 def test_a_light_that_the_hardware_hides_is_asked_of_ledctl(bay, tmp_path, commands):
     with pytest.raises(RuntimeError), locate.lit(str(tmp_path / "ata-X")) as way:
-        assert way == "light"
+        assert way == "perhaps"
         raise RuntimeError
     assert commands.ran == [["ledctl", "locate=/dev/sdz"], ["ledctl", "locate_off=/dev/sdz"]]
 
@@ -59,19 +59,20 @@ def test_what_is_no_disk_is_refused(bay, tmp_path):
         locate.blink(str(tmp_path / "gone"), seconds=0)
 
 
-def test_the_agent_tells_the_way_at_once_and_then_does_it(monkeypatch):
+@pytest.mark.parametrize("way", ["blink", "perhaps"])
+def test_the_agent_tells_the_way_at_once_and_then_does_it(monkeypatch, way):
     from contextlib import contextmanager
 
     happened: list[object] = []
 
     @contextmanager
     def lit(path):
-        yield "blink"
+        yield way
 
     monkeypatch.setattr(locate, "lit", lit)
     monkeypatch.setattr(locate, "blink", lambda path: happened.append(path))
     agent.answer(json.dumps({"verb": "locate", "disk": path_of(1)}).encode(), happened.append)
-    assert happened == [{"facts": {"way": "blink", "seconds": 30}}, path_of(1)]
+    assert happened == [{"facts": {"way": way, "seconds": 30}}, path_of(1)]
 
 
 @pytest.mark.parametrize("disk", ["/dev/sda", "../x", "/dev/disk/by-id/-rf", 5])

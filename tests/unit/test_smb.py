@@ -2,36 +2,50 @@ from __future__ import annotations
 
 import configparser
 import json
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from appliance import command
-from appliance.errors import Failed, Refused
-from appliance.facts import Account
-from appliance.operation import checked_plan
+from appliance.facts import Account, Dataset, Group
 from appliance.shares import smb
-from appliance.shares.owned_file import OwnedFile
-from appliance.shares.smb import SetShare, render
+from appliance.shares.setting import Afp, ShareSetting, Smb
 from appliance.zfs import status
-from tests.unit.made import ANNA, box, dataset, recorded, shared
-from tests.unit.test_pools import Working
+from tests.unit.made import box, dataset, recorded, shared
 
+# What a plain share has; the others only where somebody wants them.
 KEYS = {
     "path",
     "read only",
     "browseable",
     "guest ok",
     "valid users",
+    "write list",
     "force group",
+    "vfs objects",
+    "shadow:snapdir",
+    "shadow:sort",
+    "shadow:snapdirseverywhere",
+    "shadow:crossmountpoints",
+    "shadow:format",
+    "shadow:snapprefix",
+    "shadow:delimiter",
     "create mask",
     "directory mask",
     "preexec",
     "preexec close",
+    "inherit acls",
 }
-GLOBAL_KEYS = {"server min protocol", "vfs objects", "fruit:metadata", "fruit:model", "unix password sync"}
+GLOBAL_KEYS = {
+    "server min protocol",
+    "vfs objects",
+    "fruit:metadata",
+    "fruit:model",
+    "unix password sync",
+    "multicast dns register",
+}
 
 
 def sections(text: str) -> dict[str, dict[str, str]]:
@@ -42,6 +56,16 @@ def sections(text: str) -> dict[str, dict[str, str]]:
     parser.read_string("\n".join(line.strip() for line in text.splitlines()))
     assert not any(line.rstrip().endswith("\\") for line in text.splitlines())
     return {name: dict(parser[name]) for name in parser.sections()}
+
+
+def render(datasets: Iterable[Dataset], people: Iterable[str]) -> str:
+    """The file for these datasets, with accounts of these names."""
+    return smb.render(box(datasets=tuple(datasets), accounts=tuple(Account(name, 1001) for name in sorted(people))))
+
+
+def smb_part(**fields: Any) -> str:
+    """A property as it may come along with disks."""
+    return json.dumps({"smb": fields})
 
 
 def test_it_renders_a_share_that_only_its_accounts_may_use():
@@ -71,17 +95,22 @@ def test_a_share_whose_accounts_are_all_gone_lets_nobody_in():
 
 
 def test_a_share_for_nobody_does_not_become_a_share_for_everybody():
-    setting = json.dumps({"smb": True, "name": "photos", "users": []})
+    setting = json.dumps({"smb": {"name": "photos", "write": []}})
+    assert sections(render([shared(share=setting)], ["anna"]))["photos"]["valid users"] == "larder-nobody"
+
+
+def test_a_group_that_is_not_here_is_nobody_of_this_box():
+    setting = json.dumps({"smb": {"name": "photos", "write": ["@strangers"]}})
     assert sections(render([shared(share=setting)], ["anna"]))["photos"]["valid users"] == "larder-nobody"
 
 
 def test_no_person_can_have_the_account_that_stands_for_nobody():
-    setting = json.dumps({"smb": True, "name": "photos", "users": ["larder-nobody"]})
+    setting = json.dumps({"smb": {"name": "photos", "write": ["larder-nobody"]}})
     assert set(sections(render([shared(share=setting)], ["larder-nobody"]))) == {"global"}
 
 
 def test_the_first_of_two_shares_of_one_name_wins():
-    second = shared("pond/photos", share=json.dumps({"smb": True, "name": "PHOTOS", "users": ["anna"]}))
+    second = shared("pond/photos", share=json.dumps({"smb": {"name": "PHOTOS", "write": ["anna"]}}))
     assert list(sections(render([shared(), second], ["anna"]))) == ["global", "photos"]
 
 
@@ -114,16 +143,16 @@ HOSTILE_TEXT = [
 
 @pytest.mark.parametrize("text", HOSTILE_TEXT)
 def test_a_hostile_share_name_on_foreign_disks_is_not_served(text):
-    setting = json.dumps({"smb": True, "name": text, "users": ["anna"]})
+    setting = json.dumps({"smb": {"name": text, "write": ["anna"]}})
     assert render([shared(share=setting)], ["anna"]) == render([], ["anna"])
 
 
 @pytest.mark.parametrize(
     "text",
-    [text for text in HOSTILE_TEXT if text not in {"global", "homes"}] + ["root", "@wheel", "+wheel", "anna, root"],
+    [text for text in HOSTILE_TEXT if text not in {"global", "homes"}] + ["root", "+wheel", "anna, root", "@", "@root"],
 )
 def test_a_hostile_user_on_foreign_disks_is_not_let_in(text):
-    setting = json.dumps({"smb": True, "name": "photos", "users": [text]})
+    setting = json.dumps({"smb": {"name": "photos", "write": [text]}})
     assert render([shared(share=setting)], ["anna", text]) == render([], ["anna"])
 
 
@@ -161,13 +190,17 @@ def test_a_hostile_place_on_foreign_disks_is_not_served(mountpoint):
         '{"smb":"yes"}',
         '{"smb":1}',
         '{"smb":true}',
-        '{"smb":true,"name":7}',
-        '{"smb":true,"name":"a","users":"anna"}',
-        '{"smb":true,"name":null}',
-        '{"smb":true,"name":["a"]}',
+        '{"smb":{}}',
+        '{"smb":{"name":7}}',
+        '{"smb":{"name":"a","write":"anna"}}',
+        '{"smb":{"name":null}}',
+        '{"smb":{"name":["a"]}}',
+        '{"smb":{"name":"a","guest":"perhaps"}}',
+        '{"smb":{"name":"a","time_machine":-1}}',
+        '{"smb":{"name":"a","time_machine":1e30}}',
+        '{"smb":{"name":"a","write":["anna"],"read":["anna"]}}',
         "[" * 5000,
         "�",
-        '{"smb":false,"name":"photos","users":["anna"]}',
         "on",
         "-",
     ],
@@ -176,8 +209,8 @@ def test_a_setting_that_is_none_is_passed_over_and_silences_no_other(share):
     assert list(sections(render([shared("tank/x", share=share), shared()], ["anna"]))) == ["global", "photos"]
 
 
-@pytest.mark.parametrize("source", ["inherited", "received", "none", "default", "temporary"])
-def test_a_setting_that_is_not_the_datasets_own_is_not_served(source):
+@pytest.mark.parametrize("source", ["none", "default", "temporary"])
+def test_a_setting_that_is_neither_the_datasets_own_nor_came_to_it_is_not_served(source):
     assert render([shared(share_source=source)], ["anna"]) == render([], ["anna"])
 
 
@@ -188,11 +221,11 @@ def test_what_is_not_meant_to_be_mounted_is_not_served(changes):
 
 @given(name=st.text(max_size=80), user=st.text(max_size=40), place=st.text(max_size=80))
 def test_whatever_disks_say_the_file_holds_only_what_the_template_has(name, user, place):
-    setting = json.dumps({"smb": True, "name": name, "users": ["anna", user]})
+    setting = json.dumps({"smb": {"name": name, "write": ["anna", user]}})
     text = render([shared(share=setting, mountpoint=f"/{place}"), shared("tank/music")], ["anna", user])
     for section, body in sections(text).items():
         assert set(body) == (GLOBAL_KEYS if section == "global" else KEYS)
-        assert not any("%" in value for value in body.values())
+        assert not any("%" in value for key, value in body.items() if key != "shadow:format")
     assert "music" in sections(text) or name.lower() == "music"
 
 
@@ -201,141 +234,82 @@ def test_no_property_whatever_breaks_the_file(share):
     assert "photos" in sections(render([shared("tank/x", share=share), shared()], ["anna"]))
 
 
-def on(**changes: Any) -> SetShare:
-    return SetShare(**{"dataset": "tank/photos", "smb": True, "name": "photos", "users": ("anna",), **changes})
+def part_of(**fields: Any) -> dict[str, str]:
+    """The section of one share with these settings."""
+    share = ShareSetting(smb=Smb(**{"name": "photos", "write": ("anna",), **fields})).text()
+    return sections(render([shared(share=share)], ["anna", "ben"]))["photos"]
 
 
-OFF = SetShare(dataset="tank/photos", smb=False)
+def test_who_only_reads_is_let_in_and_may_not_write():
+    found = part_of(read=("ben",))
+    assert (found["read only"], found["write list"], found["read list"]) == ("yes", "anna", "ben")
+    assert found["valid users"] == "anna ben"
 
 
-def reasons(operation: SetShare, *datasets: Any) -> str:
-    return " ".join(
-        f"[{reason.field}] {reason.text}" for reason in operation.check(box(datasets=datasets, accounts=(ANNA,)))
-    )
-
-
-def test_nothing_speaks_against_sharing_a_mounted_folder_with_a_person():
-    assert reasons(on(), dataset()) == ""
-    assert reasons(OFF, dataset()) == ""
+def test_a_group_of_this_box_is_let_in():
+    share = ShareSetting(smb=Smb(name="photos", write=("@family",))).text()
+    text = smb.render(box(datasets=(shared(share=share),), groups=(Group("family", 1100, ("anna",)),)))
+    assert sections(text)["photos"]["valid users"] == "@family"
 
 
 @pytest.mark.parametrize(
-    ("operation", "found", "said"),
-    [
-        (on(), [], "no longer there"),
-        (OFF, [], "no longer there"),
-        (on(), [dataset(canmount="off")], "not a folder that can be shared"),
-        (on(), [dataset(mounted=False)], "not mounted"),
-        (on(), [dataset(key_status="unavailable", mounted=False)], "locked"),
-        (on(), [dataset(mountpoint="/tank/a%U")], "cannot serve the place"),
-        (on(users=()), [dataset()], "[users] Choose at least one"),
-        (on(users=("berta",)), [dataset()], "[users] There is no account berta"),
-        (on(), [dataset(), shared("pond/photos")], "[name] The share name photos is used for pond/photos"),
-    ],
+    ("guest", "read_only", "ok"), [("no", "yes", "no"), ("read", "yes", "yes"), ("write", "no", "yes")]
 )
-def test_it_refuses_what_could_not_be_served(operation, found, said):
-    assert said in reasons(operation, *found)
+def test_guests_come_in_only_where_they_are_allowed(guest, read_only, ok):
+    found = part_of(guest=guest)
+    assert (found["read only"], found["guest ok"]) == (read_only, ok)
+    assert ("valid users" in found) == (guest == "no")
 
 
-def test_a_folder_may_be_shared_again_under_its_own_name():
-    assert reasons(on(), shared()) == ""
+def test_an_unknown_name_becomes_a_guest_only_where_some_share_takes_guests():
+    """Else the setting of the admin's own smb.conf holds, for the admin's own shares."""
+    share = ShareSetting(smb=Smb(name="photos", guest="read")).text()
+    assert sections(render([shared(share=share)], []))["global"]["map to guest"] == "Bad User"
+    assert "map to guest" not in sections(render([shared()], ["anna"]))["global"]
 
 
-@pytest.mark.parametrize("text", HOSTILE_TEXT)
-@pytest.mark.parametrize("smb_on", [True, False])
-def test_it_refuses_hostile_text_in_every_field(text, smb_on):
-    for changes in ({"name": text}, {"users": (text,)}, {"dataset": text}):
-        # Names that are only reserved for shares are plain names of datasets and people; off needs no name.
-        if (text == "" and not smb_on and "name" in changes) or (text in {"global", "homes"} and "name" not in changes):
-            continue
-        if "dataset" in changes and text in {" ", "x\x85y"}:
-            continue
-        with pytest.raises(Refused):
-            on(**changes | {"smb": smb_on})
+def test_each_wish_is_in_the_file_in_sambas_words():
+    found = part_of(hidden=True, encrypt=True, exact_case=True, recycle=True, time_machine=5 * 10**9)
+    assert (found["browseable"], found["smb encrypt"], found["case sensitive"]) == ("no", "required", "yes")
+    assert found["vfs objects"] == "shadow_copy2 recycle catia fruit streams_xattr"
+    assert (found["fruit:time machine"], found["fruit:time machine max size"]) == ("yes", "4768M")
 
 
-def test_the_setting_it_keeps_is_one_that_it_reads_back():
-    kept = dataset(share=on().setting, share_source="local")
-    setting = smb.setting_of(kept)
-    assert setting is not None
-    assert (setting.name, setting.users) == ("photos", ("anna",))
-    assert on().happened("property", box(datasets=(kept,)))
-    assert not OFF.happened("property", box(datasets=(kept,)))
+def test_a_folder_that_netatalk_serves_too_keeps_what_macs_attach_where_netatalk_looks():
+    """vfs_fruit(8) and afp.conf(5) ("ea = samba")."""
+    both = ShareSetting(smb=Smb(name="both", write=("anna",), mac=False), afp=Afp(name="both", write=("anna",))).text()
+    found = sections(render([shared(share=both), shared("tank/music")], ["anna"]))
+    assert {key: value for key, value in found["both"].items() if key.startswith(("fruit:", "streams_xattr:"))} == {
+        "fruit:metadata": "netatalk",
+        "fruit:resource": "file",
+        "fruit:locking": "netatalk",
+        "fruit:encoding": "native",
+        "streams_xattr:prefix": "user.",
+        "streams_xattr:store_stream_type": "no",
+    }
+    assert "fruit" in found["both"]["vfs objects"]
+    assert not any(key.startswith("streams_xattr:") for key in found["music"])
 
 
-@pytest.fixture
-def samba(tmp_path, monkeypatch, commands):
-    """A box with one dataset whose property follows ``zfs set``, and a Samba that lists what its file says."""
-    found = {"share": ""}
-    config = tmp_path / "larder.conf"
-    monkeypatch.setattr(smb, "OWNED", OwnedFile(config, smb.check_with_samba))
-    monkeypatch.setattr(status, "read_datasets", lambda: (dataset(share=found["share"], share_source="local"),))
-    monkeypatch.setattr("appliance.shares.accounts.read", lambda: (Account("anna", 1001),))
-
-    def on_run(argv: list[str]) -> None:
-        if argv[:2] == ["zfs", "set"]:
-            found["share"] = argv[2].partition("=")[2]
-        names = [name for name in sections(config.read_text()) if name != "global"] if config.exists() else []
-        commands.answers["smbclient"] = "".join(f"Disk|{name}|\n" for name in [*names, "IPC$"])
-
-    commands.on_run = on_run
-    commands.answers["smbstatus"] = json.dumps({"tcons": {"1": {"service": "photos"}, "2": {"service": "IPC$"}}})
-    return config
+def test_larder_alone_announces_and_new_files_take_the_rules_of_their_folder():
+    found = sections(render([shared()], ["anna"]))
+    assert found["global"]["multicast dns register"] == "no"
+    assert found["photos"]["inherit acls"] == "yes"
 
 
-def run(operation: SetShare) -> Working:
-    work = Working()
-    for step in checked_plan(operation, box(datasets=(dataset(),), accounts=(ANNA,))).steps:
-        step.act(work)
-    return work
+def test_what_macs_need_is_in_all_shares_or_in_none():
+    plain, mac = (ShareSetting(smb=Smb(name=name, guest="read", mac=name == "mac")).text() for name in ("plain", "mac"))
+    both = sections(render([shared(share=plain), shared("tank/mac", share=mac)], []))
+    assert all("fruit" in section["vfs objects"] for section in both.values())
+    alone = sections(render([shared(share=plain)], []))
+    assert not any("fruit" in section["vfs objects"] for section in alone.values())
 
 
-def test_switching_on_writes_a_checked_file_and_sees_the_share_listed(samba, commands):
-    work = run(on())
-    assert "photos" in sections(samba.read_text())
-    assert work.notes == ["Samba lists the share"]
-    assert commands.tools.index("testparm") < commands.tools.index("smbcontrol") < commands.tools.index("smbclient")
-    facts = box(datasets=(dataset(share=on().setting, share_source="local"),))
-    assert all(on().happened(step, facts) for step in ("property", "config", "serve"))
-
-
-def test_switching_off_throws_out_who_still_has_it_open(samba, commands):
-    run(on())
-    run(OFF)
-    assert set(sections(samba.read_text())) == {"global"}
-    assert ["smbcontrol", "smbd", "close-share", "photos"] in commands.ran
-
-
-def test_a_share_that_samba_does_not_list_is_taken_back(samba, commands, monkeypatch):
-    monkeypatch.setattr(smb, "SECONDS_TO_TAKE_UP", 0)
-    run(on())
-    before = samba.read_text()
-    commands.on_run = lambda argv: commands.answers.update(smbclient="Disk|IPC$|\n")
-    with pytest.raises(Failed, match="does not list"):
-        run(on(users=("anna", "anna")))
-    assert samba.read_text() == before
-    assert commands.ran[-1] == ["smbcontrol", "all", "reload-config"]
-
-
-@pytest.mark.parametrize("said", ['Unknown parameter encountered: "rot"', "Ignoring badly formed line"])
-def test_a_file_that_samba_grumbles_at_never_goes_live(samba, commands, monkeypatch, said):
-    def grumble(argv, **more):
-        result = commands.run(argv, **more)
-        return command.Result(result.argv, 0, "", said if argv[0] == "testparm" else "", 0.0)
-
-    monkeypatch.setattr(command, "run", grumble)
-    with pytest.raises(Failed, match="does not accept"):
-        run(on())
-    assert not samba.exists()
-
-
-def test_its_probe_sees_a_hand_edit(samba):
-    run(on())
-    facts = box(datasets=(dataset(share=on().setting, share_source="local"),))
-    samba.write_text(samba.read_text() + "   guest ok = yes\n")
-    assert on().happened("property", facts)
-    assert not on().happened("config", facts)
-
-
-def test_it_locks_the_pool_and_samba():
-    assert set(on().locks()) == {"tank", "samba"}
+def test_an_inherited_share_has_a_name_of_its_own_is_hidden_and_takes_no_name_away():
+    setting = ShareSetting(smb=Smb(name="photos", write=("anna",), time_machine=10**9)).text()
+    child = shared("tank/photos/2024", share=setting, share_source="inherited", share_from="tank/photos")
+    other = shared("tank/z", share=ShareSetting(smb=Smb(name="photos-2024", write=("anna",))).text())
+    found = sections(render([shared(share=setting), child], ["anna"]))
+    assert found["photos-2024"]["browseable"] == "no"
+    assert "fruit:time machine" not in found["photos-2024"]
+    assert sections(render([child, other], ["anna"]))["photos-2024"]["path"] == "/tank/z"

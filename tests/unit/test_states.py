@@ -121,8 +121,28 @@ def test_what_a_stopped_pool_advises_is_to_bring_disks_back_and_not_to_switch_of
 
 def test_a_weak_pool_that_rebuilds_says_how_far_it_is():
     found = verdict.of_pool(shapes.replacing(), lambda device: device.name)
-    assert "it survives one more failed disk" in found.headline
+    assert "it survives only one more failed disk" in found.headline
     assert "It is rebuilding, 41 % done; files stay available." in found.meaning
+    assert found.advice == "", "what was pulled out is being replaced already"
+    other = verdict.of_pool(
+        replace(shapes.raidz2("REMOVED", "ONLINE"), scan=shapes.RESILVER), lambda device: device.name
+    )
+    assert "replace it soon" in other.advice
+
+
+@pytest.mark.parametrize(
+    ("used", "said", "word"),
+    [(89, "tank works.", ""), (90, "tank is nearly full.", "nearly full"), (99, "tank is full.", "full")],
+)
+def test_a_pool_without_room_says_so_and_what_to_do(used, said, word):
+    found = verdict.of_pool(shapes.raidz2(), lambda device: device.name, used=used, total=100)
+    assert (found.headline, found.word) == (said, word)
+    assert ("Delete what is not needed" in found.advice) is bool(word)
+
+
+def test_a_full_pool_that_misses_a_disk_says_that_first():
+    weak = replace(shapes.raidz2("REMOVED"), state="DEGRADED")
+    assert "survives" in verdict.of_pool(weak, lambda device: device.name, used=100, total=100).headline
 
 
 # --- what zpool tells -------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from appliance.words import disk_label, maker_size, opening, size_text
+from appliance.words import disk_label, link_label, maker_size, opening, size_text
 from tests.unit.made import disk
 
 
@@ -65,3 +65,10 @@ def test_it_names_a_disk_without_serial_by_todays_name():
 def test_a_sentence_begins_large_and_keeps_its_names():
     assert opening("bay 3 (WDC WD20EARS)") == "Bay 3 (WDC WD20EARS)"
     assert opening("") == ""
+
+
+def test_a_disk_that_is_away_is_called_by_what_its_by_id_name_tells():
+    assert link_label("ata-WDC_WD20EARS_WD-1") == "WDC WD20EARS (serial WD-1)"
+    assert link_label("scsi-0LARDER_new7_NEW-7") == "LARDER new7 (serial NEW-7)"
+    assert link_label("wwn-0x50014ee2") == "wwn-0x50014ee2"
+    assert link_label("sda1") == "sda1"

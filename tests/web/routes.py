@@ -9,6 +9,7 @@ import pytest
 JOB = "6b1f6a5e-3f0c-4c2e-9a53-0d5b8f9f6a11"
 FIRST_DISK = "1813748233032539623"
 TANK, PHOTOS = "1443772876214735903", "6683942667665662560"
+VAULT, VOLUME = "3709792077802637061", "1189529693"  # the recorded pool is encrypted; the volume is made up
 READ, CHANGE, BOTH = ("GET",), ("POST",), ("GET", "POST")
 
 
@@ -74,10 +75,37 @@ ROUTES = [
     Route("create_folder", "/folders/new/", BOTH),
     Route("folder", f"/folders/{PHOTOS}/", READ),
     Route("share_folder", f"/folders/{PHOTOS}/share/", BOTH),
-    Route("unshare_folder", f"/folders/{PHOTOS}/unshare/", CHANGE),
+    Route("switch_share", f"/folders/{PHOTOS}/switch/smb/on/", CHANGE),
+    Route("unlock_all", "/folders/unlock-all/", READ),
+    Route("volumes", "/folders/volumes/", READ),
+    Route("create_volume", "/folders/volumes/new/", BOTH),
+    Route("folder_settings", f"/folders/{PHOTOS}/settings/", READ),
+    Route("folder_setting", f"/folders/{PHOTOS}/settings/compression/", BOTH),
+    Route("inherit_setting", f"/folders/{PHOTOS}/settings/compression/inherit/", CHANGE),
+    Route("rename_folder", f"/folders/{PHOTOS}/rename/", READ),
+    Route("folder_act", f"/folders/{PHOTOS}/do/unmount/", READ),
+    Route("destroy_folder", f"/folders/{PHOTOS}/destroy/", READ),
+    Route("folder_people", f"/folders/{PHOTOS}/space/", BOTH),
+    Route("folder_key", f"/folders/{VAULT}/key/", READ),
+    Route("folder_key_act", f"/folders/{VAULT}/key/lock/", READ),
+    Route("grow_volume", f"/folders/{VOLUME}/grow/", BOTH),
+    Route("share_nfs", f"/shares/{PHOTOS}/nfs/", BOTH),
+    Route("share_afp", f"/shares/{PHOTOS}/afp/", BOTH),
+    Route("ways", f"/shares/{PHOTOS}/nfs/ways/", READ),
+    Route("why", f"/shares/{PHOTOS}/nfs/why/", READ),
+    Route("look_at_share", f"/shares/{PHOTOS}/nfs/look/", CHANGE),
+    Route("mend_share", f"/shares/{PHOTOS}/nfs/mend/serve/", BOTH),
     Route("people", "/people/", READ),
     Route("create_person", "/people/new/", BOTH),
     Route("person_password", "/people/anna/password/", READ),
+    Route("person", "/people/anna/account/", READ),
+    Route("rename_person", "/people/anna/name/", CHANGE),
+    Route("switch_person", "/people/anna/switch/", CHANGE),
+    Route("remove_person", "/people/anna/remove/", READ),
+    Route("create_group", "/groups/new/", BOTH),
+    Route("group", "/groups/family/members/", BOTH),
+    Route("remove_group", "/groups/family/remove/", READ),
+    Route("folder_access", f"/folders/{PHOTOS}/access/", BOTH),
     Route("jobs", "/jobs/", READ),
     Route("confirm", "/jobs/confirm/", CHANGE),
     Route("job", f"/jobs/{JOB}/", READ),

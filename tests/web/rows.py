@@ -8,14 +8,15 @@ from datetime import UTC, datetime
 from typing import Any
 
 from appliance.disks.inventory import disks_from
-from appliance.facts import Account, Dataset, Disk, Importable, Pool, PoolDetail, Share, Use, Vdev
+from appliance.dormant import Importable
+from appliance.facts import Account, Dataset, Disk, Group, Pool, PoolDetail, Share, Use, Vdev
 from appliance.operation import Operation, as_json, checked_plan
 from appliance.zfs import status, tree
 from tests.unit.made import dataset, disk, recorded, recorded_pool
 from web.alerts.models import Alert
 from web.bays.models import Replacement
 from web.inventory import present, store
-from web.inventory.models import AccountRow, DatasetRow, DetailRow, DiskRow, ImportableRow, PoolRow, ShareRow
+from web.inventory.models import AccountRow, DatasetRow, DetailRow, DiskRow, GroupRow, ImportableRow, PoolRow, ShareRow
 from web.jobs import confirm
 from web.jobs.models import Job
 from web.pools import replacing
@@ -47,6 +48,7 @@ def put(
     datasets: Iterable[Dataset] | None = None,
     disks: Iterable[Disk] | None = None,
     accounts: Iterable[str] | None = None,
+    groups: Iterable[Group] | None = None,
     shares: Iterable[Share] | None = None,
     importable: Iterable[Importable] | None = None,
     details: Iterable[PoolDetail] | None = None,
@@ -61,7 +63,7 @@ def put(
         changed.add("datasets")
     if disks is not None and store.replace(DiskRow, disks, disk_key):
         changed.add("disks")
-    if shares is not None and store.replace(ShareRow, shares, lambda share: share.name.lower()):
+    if shares is not None and store.replace(ShareRow, shares, lambda share: share.key):
         changed.add("shares")
     if importable is not None and store.replace(ImportableRow, importable, lambda found: str(found.guid)):
         changed.add("importable")
@@ -71,6 +73,8 @@ def put(
         AccountRow, [Account(name, 1000 + at) for at, name in enumerate(accounts)], lambda account: account.name
     ):
         changed.add("accounts")
+    if groups is not None and store.replace(GroupRow, groups, lambda group: group.name):
+        changed.add("groups")
     for name in (*READ, "zfs"):
         store.checked(name, changed=name in changed)
 
@@ -80,9 +84,13 @@ def recorded_box() -> Pool:
     pool = recorded_pool()
     put(
         pools=[pool],
-        datasets=list(status.datasets_from(recorded("zfs-list-2.3.9.json"))),
+        datasets=[
+            *status.datasets_from(recorded("zfs-list-2.3.9.json")),
+            dataset("tank/disk1", kind="volume", mounted=False, mountpoint="", volsize=2**30),
+        ],
         disks=recorded_disks([pool]),
         accounts=["anna"],
+        groups=[Group("family", 20000, ("anna",))],
         shares=[],
         importable=[Importable("attic", 42, "ONLINE")],
         details=[PoolDetail(pool.guid)],
@@ -128,7 +136,14 @@ def large_box(count: int) -> None:
             title=f"Create the folder f{number}",
             state=Job.State.FAILED if number % 2 else Job.State.DONE,
         )
-    put(pools=pools, disks=disks, datasets=datasets, accounts=[f"anna{number}" for number in range(count)], shares=[])
+    put(
+        pools=pools,
+        disks=disks,
+        datasets=datasets,
+        accounts=[f"anna{number}" for number in range(count)],
+        groups=[Group(f"group{number}", 20000 + number, ("anna0",)) for number in range(count)],
+        shares=[],
+    )
 
 
 def job(**changes: Any) -> Job:

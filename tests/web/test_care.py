@@ -133,7 +133,7 @@ def test_a_pool_is_checked_every_month_in_the_small_hours_without_anybody_settin
     put()
     said = text_of(web.get(POOL))
     assert "Checked every month between 01:00 and 06:00" in said
-    assert "Trimmed never by itself" in said
+    assert "Never trimmed by itself" in said
     assert not CareSchedule.objects.exists()
 
 

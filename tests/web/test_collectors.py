@@ -13,7 +13,7 @@ from appliance import client, command, places
 from appliance.disks import inventory as disk_inventory
 from appliance.errors import Failed
 from appliance.facts import Account, Caching, PoolProperties, Use
-from appliance.shares import accounts, smb
+from appliance.shares import accounts, serving
 from appliance.zfs import kstat, properties, status
 from tests.unit.made import disk, recorded, recorded_pool
 from tests.web import rows
@@ -45,7 +45,7 @@ def system(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     monkeypatch.setattr(status, "read_datasets", lambda: tuple(status.datasets_from(recorded("zfs-list-2.3.9.json"))))
     monkeypatch.setattr(disk_inventory, "read", rows.recorded_disks)
     monkeypatch.setattr(accounts, "read", lambda: (Account("anna", 1001),))
-    monkeypatch.setattr(smb, "configured", lambda: ())
+    monkeypatch.setattr(serving, "configured", lambda: ())
     monkeypatch.setattr(collectors, "_stuck", {})
     return answers
 
@@ -82,7 +82,7 @@ BREAKABLE = {
     "disks": (disk_inventory, "read"),
     "accounts": (accounts, "read"),
     "properties": (properties, "read"),
-    "shares": (smb, "configured"),
+    "shares": (serving, "configured"),
     "services": (collectors, "services"),
 }
 FAULTS = [Failed("zpool said no"), AttributeError("'list' has no 'get'"), RecursionError()]
@@ -189,6 +189,21 @@ def test_the_agent_is_asked_for_disks_that_can_answer(one_disk, monkeypatch):
     collectors.temperatures()
     assert asked == [{"verb": "read-smart", "disks": [one_disk]}]
     assert errors() == {}
+
+
+def test_disks_are_not_asked_again_while_they_are_still_being_asked(one_disk, monkeypatch):
+    asked: list[dict[str, Any]] = []
+
+    def slow(request: dict[str, Any], **_more: object) -> dict[str, Any]:
+        asked.append(request)
+        collectors.temperatures()  # the clock's next beat comes before the answer
+        return {"facts": {}}
+
+    monkeypatch.setattr(client, "last", slow)
+    collectors.temperatures()
+    assert len(asked) == 1
+    collectors.temperatures()
+    assert len(asked) == 2
 
 
 def test_a_sleeping_disk_keeps_its_last_temperature(one_disk, monkeypatch):

@@ -75,7 +75,7 @@ def test_without_a_code_file_no_code_is_right(anonymous):
         ("again", {"again": "something else"}, "The two passwords differ."),
         ("username", {"username": "a b\n"}, "Enter a valid username"),
         ("username", {"username": "\x00admin"}, "Null characters"),
-        ("password", {"password": "", "again": ""}, "required"),
+        ("password", {"password": "", "again": ""}, "Fill this in."),
     ],
 )  # fmt: skip
 def test_a_wrong_answer_gets_its_sentence_at_its_field(anonymous, code, field, changes, sentence):

@@ -6,7 +6,9 @@ from dataclasses import replace
 import pytest
 
 from appliance.facts import Dataset, Share
-from appliance.shares.smb import SetShare
+from appliance.operations import decode_operation
+from appliance.shares.setting import ShareSetting, Smb
+from appliance.shares.share import SetShare
 from tests.unit.made import dataset, shared
 from tests.web import rows
 from tests.web.reading import Page, text_of
@@ -40,7 +42,9 @@ def test_a_folder_becomes_a_job(web, folders, calm):
     response = web.post(NEW, answers())
     job = Job.objects.get()
     assert response["Location"] == f"/jobs/{job.pk}/"
-    assert json.loads(job.operation) == {"kind": "CreateDataset", "parent": "tank", "name": "films", "preset": "media"}
+    assert json.loads(job.operation) == {
+        "kind": "CreateDataset", "parent": "tank", "name": "films", "preset": "media", "limit": 0, "key": ""
+    }  # fmt: skip
     assert ("workers.run_job", str(job.pk)) in calm
 
 
@@ -133,17 +137,18 @@ def test_volumes_are_no_folders(web, folders):
 
 # --- sharing --------------------------------------------------------------------------------------------------
 def test_switching_a_share_on_becomes_a_job(web, folders):
-    response = web.post(SHARE, {"name": "photos", "users": ["anna", "ben"]})
+    response = web.post(SHARE, {"name": "photos", "write": ["anna", "ben"]})
     job = Job.objects.get()
     assert response["Location"] == f"/jobs/{job.pk}/"
-    assert json.loads(job.operation) == {
-        "kind": "SetShare", "dataset": "tank/photos", "smb": True, "name": "photos", "users": ["anna", "ben"]
-    }  # fmt: skip
+    operation = decode_operation(job.operation)
+    assert operation == SetShare.of(
+        "tank/photos", "smb", Smb(name="photos", write=("anna", "ben"), mac=False, previous=False)
+    )
 
 
 def test_a_share_sent_twice_is_one_job(web, folders):
     for _ in range(2):
-        web.post(SHARE, {"name": "photos", "users": ["anna"]})
+        web.post(SHARE, {"name": "photos", "write": ["anna"]})
     assert Job.objects.count() == 1
 
 
@@ -163,18 +168,18 @@ def test_a_share_sent_twice_is_one_job(web, folders):
     ],
 )
 def test_a_wrong_share_name_gets_its_sentence(web, folders, name, sentence):
-    response = web.post(SHARE, {"name": name, "users": ["ben"]})
+    response = web.post(SHARE, {"name": name, "write": ["ben"]})
     assert_refused(response, "name", sentence)
     ticked = [
-        found["value"] for _tag, found in Page(response).elements if found.get("name") == "users" and "checked" in found
+        found["value"] for _tag, found in Page(response).elements if found.get("name") == "write" and "checked" in found
     ]
     assert ticked == ["ben"]
 
 
 def test_a_share_name_in_use_elsewhere_is_refused(web, folders):
-    rows.put(datasets=[TANK, PHOTOS, shared("tank/old", share='{"smb":true,"name":"Photos","users":["anna"]}')])
+    rows.put(datasets=[TANK, PHOTOS, shared("tank/old", share='{"smb":{"name":"Photos","write":["anna"]}}')])
     assert_refused(
-        web.post(SHARE, {"name": "photos", "users": ["anna"]}), "name", "The share name photos is used for tank/old."
+        web.post(SHARE, {"name": "photos", "write": ["anna"]}), "name", "The share name photos is used for tank/old."
     )
 
 
@@ -183,7 +188,7 @@ def test_a_share_name_in_use_elsewhere_is_refused(web, folders):
     [([], "Choose at least one account"), (["eve"], "There is no account eve any more."), (["root"], "no account root"), (["anna\n"], "no account")],
 )  # fmt: skip
 def test_who_may_use_it_has_to_be_people_of_this_box(web, folders, users, sentence):
-    assert_refused(web.post(SHARE, {"name": "photos", "users": users}), "users", sentence)
+    assert_refused(web.post(SHARE, {"name": "photos", "write": users}), "write", sentence)
 
 
 @pytest.mark.parametrize(
@@ -195,7 +200,7 @@ def test_who_may_use_it_has_to_be_people_of_this_box(web, folders, users, senten
 )
 def test_a_folder_that_is_not_there_cannot_be_shared(web, folders, changes, sentence):
     rows.put(datasets=[TANK, replace(PHOTOS, **changes)])
-    assert_refused(web.post(SHARE, {"name": "photos", "users": ["anna"]}), "", sentence)
+    assert_refused(web.post(SHARE, {"name": "photos", "write": ["anna"]}), "", sentence)
 
 
 def test_without_people_there_is_a_way_to_them(web, folders):
@@ -205,14 +210,14 @@ def test_without_people_there_is_a_way_to_them(web, folders):
 
 def test_a_folder_that_is_gone_is_not_found(web, folders):
     rows.put(datasets=[TANK])
-    for response in (web.get(SHARE), web.post(SHARE, {}), web.post(f"/folders/{PHOTOS.guid}/unshare/")):
+    for response in (web.get(SHARE), web.post(SHARE, {}), web.post(f"/folders/{PHOTOS.guid}/switch/smb/off/")):
         assert response.status_code == 404
 
 
 @pytest.fixture
 def served(folders) -> Dataset:
     found = replace(PHOTOS, share=shared().share, share_source="local")
-    rows.put(datasets=[TANK, found], shares=[Share("photos", "/tank/photos")])
+    rows.put(datasets=[TANK, found], shares=[Share("smb", "photos", "/tank/photos")])
     return found
 
 
@@ -229,27 +234,27 @@ def test_a_share_that_samba_does_not_serve_is_not_on(web, served):
 
 def test_switching_off_twice_is_one_job(web, served):
     for _ in range(2):
-        assert web.post(f"/folders/{PHOTOS.guid}/unshare/")["Location"] == f"/folders/{PHOTOS.guid}/"
-    assert json.loads(Job.objects.get().operation)["smb"] is False
+        assert web.post(f"/folders/{PHOTOS.guid}/switch/smb/off/")["Location"] == f"/folders/{PHOTOS.guid}/"
+    assert decode_operation(Job.objects.get().operation) == SetShare.of("tank/photos", "smb", None)
 
 
 def test_switching_off_what_is_off_begins_nothing(web, folders):
-    assert web.post(f"/folders/{PHOTOS.guid}/unshare/").status_code == 302
+    assert web.post(f"/folders/{PHOTOS.guid}/switch/smb/off/").status_code == 302
     assert not Job.objects.exists()
 
 
 def test_the_switch_shows_what_is_under_way(web, served):
-    rows.planned(SetShare(dataset="tank/photos", smb=False))
+    rows.planned(SetShare.of("tank/photos", "smb", None))
     assert "turning off" in text_of(web.get("/folders/"))
 
 
 def test_the_switch_works_without_scripts(web, served):
     page = Page(web.get("/folders/"))
-    assert page.form(f"/folders/{PHOTOS.guid}/unshare/").method == "post"
+    assert page.form(f"/folders/{PHOTOS.guid}/switch/smb/off/").method == "post"
 
 
 def test_what_went_wrong_with_a_share_is_said_on_its_folder(web, served):
-    rows.planned(SetShare(dataset="tank/photos", smb=False), state=Job.State.FAILED, text="Samba did not answer.")
+    rows.planned(SetShare.of("tank/photos", "smb", None), state=Job.State.FAILED, text="Samba did not answer.")
     assert "Samba did not answer." in text_of(web.get(f"/folders/{PHOTOS.guid}/"))
 
 
@@ -258,14 +263,15 @@ def test_what_went_wrong_with_a_share_is_said_on_its_folder(web, served):
     [
         "{",
         "[]",
-        '{"smb":true,"name":"x\\nroot preexec = reboot","users":[]}',
-        '{"smb":true,"name":"<script>","users":["anna"]}',
+        '{"smb":{"name":"x\\nroot preexec = reboot"}}',
+        '{"smb":{"name":"<script>","write":["anna"]}}',
         "\x01",
     ],
 )
 def test_a_setting_that_larder_could_not_have_written_counts_for_nothing(web, folders, share):
     rows.put(
-        datasets=[TANK, replace(PHOTOS, share=share, share_source="local")], shares=[Share("photos", "/tank/photos")]
+        datasets=[TANK, replace(PHOTOS, share=share, share_source="local")],
+        shares=[Share("smb", "photos", "/tank/photos")],
     )
     text = text_of(web.get(f"/folders/{PHOTOS.guid}/"))
     assert "smb://" not in text
@@ -275,3 +281,76 @@ def test_a_setting_that_larder_could_not_have_written_counts_for_nothing(web, fo
 def test_a_setting_that_came_with_the_disks_is_not_served_by_itself(web, folders):
     rows.put(datasets=[TANK, shared(share_source="received")], shares=[])
     assert "smb://" not in text_of(web.get("/folders/"))
+
+
+def test_every_wish_about_a_share_reaches_the_operation(web, folders):
+    wishes = {
+        "name": "backups", "write": ["anna"], "read": ["ben"], "guest": "read", "recycle": "on", "hidden": "on", "mac": "on",
+        "time_machine": "500", "exact_case": "on", "encrypt": "on", "previous": "on",
+    }  # fmt: skip
+    assert web.post(SHARE, wishes).status_code == 302
+    assert decode_operation(Job.objects.get().operation) == SetShare.of(
+        "tank/photos",
+        "smb",
+        Smb(
+            name="backups",
+            write=("anna",),
+            read=("ben",),
+            guest="read",
+            hidden=True,
+            recycle=True,
+            exact_case=True,
+            mac=True,
+            time_machine=500 * 10**9,
+            previous=True,
+            encrypt=True,
+        ),
+    )
+
+
+def test_the_form_shows_what_is_set(web, folders):
+    part = Smb(name="photos", write=("anna",), read=("ben",), recycle=True, time_machine=7 * 10**9)
+    found = replace(PHOTOS, share=ShareSetting(smb=part).text(), share_source="local")
+    rows.put(datasets=[TANK, found], shares=[Share("smb", "photos", "/tank/photos")])
+    kept = Page(web.get(SHARE)).form(of="name").data
+    assert (kept["time_machine"], kept["recycle"], kept["name"]) == ("7", "on", "photos")
+    assert "hidden" not in kept
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "sentence"),
+    [
+        ({"write": ["anna"], "read": ["anna"]}, "read", "anna is named both"),
+        ({"time_machine": "0"}, "time_machine", "at least 1 GB"),
+        ({"time_machine": "-1"}, "time_machine", "at least 1 GB"),
+        ({"time_machine": "9" * 30}, "time_machine", ""),
+        ({"guest": "perhaps"}, "guest", ""),
+        ({"read": ["@wheel"]}, "read", "no account @wheel any more"),
+    ],
+)
+def test_wishes_that_cannot_be_are_said_at_their_field(web, folders, changes, field, sentence):
+    assert_refused(web.post(SHARE, {"name": "photos", "write": ["anna"], **changes}), field, sentence)
+
+
+def test_one_click_turns_a_share_on_for_everybody_with_an_account(web, folders):
+    turn_on = f"/folders/{PHOTOS.guid}/switch/smb/on/"
+    assert Page(web.get("/folders/")).form(turn_on).method == "post"
+    assert web.post(turn_on, {"from": "list"})["Location"] == "/folders/"
+    (job,) = Job.objects.all()
+    assert decode_operation(job.operation) == SetShare.of(
+        "tank/photos", "smb", Smb(name="photos", write=("anna", "ben"))
+    )
+    assert "turning on" in text_of(web.get("/folders/"))
+
+
+def test_one_click_without_people_leads_to_the_page_that_says_what_is_missing(web, folders):
+    rows.put(accounts=[])
+    response = web.post(f"/folders/{PHOTOS.guid}/switch/smb/on/")
+    assert response.status_code == 409
+    assert "Choose at least one account" in text_of(response)
+    assert not Job.objects.exists()
+
+
+@pytest.mark.parametrize("way", ["smb/sideways", "ftp/on", "global/off"])
+def test_a_switch_that_is_none_is_not_found(web, folders, way):
+    assert web.post(f"/folders/{PHOTOS.guid}/switch/{way}/").status_code == 404

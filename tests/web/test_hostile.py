@@ -53,14 +53,14 @@ def box(calm, text: str) -> str:
     found = [
         dataset(text, encryption=text, key_status="unavailable", encryption_root=text, mountpoint=text),
         dataset(f"{text}/photos", share=text, share_source="local", mountpoint=text),
-        dataset("tank/served", share='{"smb":true,"name":"a b","users":["anna"]}', share_source="local"),
+        dataset("tank/served", share='{"smb":{"name":"a b","write":["anna"]}}', share_source="local"),
     ]
     rows.put(
         pools=[pool],
         datasets=[replace(one, guid=at) for at, one in enumerate(found, 1)],
         disks=[member, *others],
         accounts=["anna"],
-        shares=[Share("a b", "/tank/served"), Share(text, text)],
+        shares=[Share("smb", "a b", "/tank/served"), Share("smb", text, text)],
     )
     Replacement.objects.create(
         pk=1, pool=text[:255], pool_guid="1000", vdev_guid="1001", disk=text[:300], serial=text[:300], model=text[:300],
@@ -141,7 +141,7 @@ def test_in_a_form_it_is_text(web, box, text):
     answers = [
         web.post("/people/new/", {"name": text}),
         web.post("/folders/new/", {"parent": text, "name": text, "preset": text}),
-        web.post("/folders/2/share/", {"name": text, "users": [text]}),
+        web.post("/folders/2/share/", {"name": text, "write": [text]}),
         web.post(
             "/jobs/confirm/",
             {"operation": text, "job": text, "digest": text, "back": text, "typed": text, "secret": text},

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from appliance import client
+from appliance.dormant import Importable
 from appliance.errors import Failed
-from appliance.facts import Checkpoint, Importable, PoolDetail, Share, Use
+from appliance.facts import Checkpoint, PoolDetail, Share, Use
 from appliance.zfs import details
-from tests.unit.importing import GUID, REWIND, found
+from tests.unit.importing import GUID, REWIND, SEARCH, found
 from tests.unit.made import dataset, disk, recorded_pool, shared
 from tests.web import rows
 from tests.web.reading import Page, assert_nothing_inline, text_of
@@ -35,7 +36,7 @@ def tank(calm) -> list[tuple[str, ...]]:
         datasets=[dataset("tank"), shared()],
         disks=rows.recorded_disks([TANK]),
         accounts=["anna"],
-        shares=[Share("photos", "/tank/photos")],
+        shares=[Share("smb", "photos", "/tank/photos")],
         importable=[],
         details=[PoolDetail(TANK.guid, 214, "off", ("draid", "zstd_compress"))],
     )
@@ -145,6 +146,21 @@ def test_a_damaged_pool_is_refused_until_going_back_is_chosen(web, calm):
     assert "To erase what is listed above" in page.text
 
 
+def test_the_last_resort_proposes_to_look_first_and_says_between_which_moments(web, calm):
+    listed(found(state="FAULTED", rewind=SEARCH))
+    page = Page(web.get(f"{BRING_IN}{GUID}/"))
+    assert f"at best it can be brought in as it was on {SEARCH.as_of}, at worst as on {SEARCH.at_worst}" in page.text
+    fields = {attributes.get("name"): attributes for tag, attributes in page.elements if tag == "input"}
+    assert "checked" in fields["read_only"]
+    assert "checked" not in fields["last_resort"]
+    assert "rewind" not in fields
+    assert Page(import_page(web, name="attic", read_only="on")).field_error("id_last_resort")
+    review = Page(import_page(web, name="attic", read_only="on", last_resort="on"))
+    assert "many hours" in review.text
+    assert "typed" not in review.form(CONFIRM).data
+    assert "To erase what is listed above" in text_of(import_page(web, name="attic", last_resort="on"))
+
+
 @pytest.mark.parametrize("name", ["", "etc", "a/b", "tank\n", "-f"])
 def test_a_name_that_cannot_be_is_said_at_its_field(web, calm, name):
     listed(found())
@@ -160,7 +176,7 @@ def test_a_pool_that_is_not_listed_has_no_page(web, calm):
 
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
 def test_whatever_the_labels_say_is_text(web, calm, text):
-    from appliance.facts import Part, Rewind
+    from appliance.dormant import Part, Rewind
 
     hostile = found(
         name=text,

@@ -1,10 +1,17 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from appliance import places
+from appliance.facts import Account, Group
+from appliance.shares.permissions import Said, noted
+from tests.unit.made import dataset
 from tests.web import rows
 from tests.web.reading import Page, text_of
+from web.inventory import store
+from web.inventory.models import AccountRow, DatasetRow
 from web.jobs.models import Job
 
 CANARY = "canary-password-77"
@@ -13,6 +20,19 @@ CANARY = "canary-password-77"
 @pytest.fixture
 def people(calm) -> None:
     rows.put(accounts=["anna"])
+
+
+@pytest.fixture
+def folder(people) -> str:
+    """A folder about which something was said, carried through; the address of its page of people."""
+    photos = dataset("tank/photos", access_source="local")
+    said = Said(guid=photos.guid, people={"anna": "read"}, groups={"family": "change"}, done=True)
+    rows.put(accounts=["anna", "ben"], groups=[Group("family", 20000, ("ben",))], datasets=[dataset("tank"), replace(photos, access=noted(said))])  # fmt: skip
+    return f"/folders/{photos.guid}/access/"
+
+
+def put_people(*people: Account) -> None:
+    store.replace(AccountRow, people, lambda account: account.name)
 
 
 def test_everybody_is_listed(web, people):
@@ -91,3 +111,114 @@ def test_going_on_after_an_error_leads_back_to_the_people(web, people):
     again = Page(web.post("/jobs/confirm/", {**form.data, "secret": "", "again": ""})).form("/jobs/confirm/")
     assert again.data["back"] == "/people/"
     assert again.data["job"] == form.data["job"]
+
+
+def test_the_list_says_who_is_disabled_and_what_people_call_them(web, people):
+    put_people(Account("anna", 10000, "<b>Anna</b>"), Account("ben", 10001, disabled=True))
+    response = web.get("/people/")
+    assert b"<b>Anna</b>" not in response.content
+    assert "<b>Anna</b>" in text_of(response)
+    assert "disabled" in text_of(response)
+
+
+def test_a_folder_of_their_own_goes_along(web, folder):
+    page = Page(web.post("/people/new/", {"name": "cleo", "display": "Cleo", "home": "tank"}))
+    assert "It gets the folder tank/cleo, which nobody else may enter." in page.text
+    response = web.post("/people/new/", {"name": "cleo", "home": "elsewhere"})
+    assert response.status_code == 400
+    assert Page(response).field_error("id_home")
+
+
+def test_a_person_is_disabled_and_enabled_by_what_the_button_says(web, people):
+    for _ in range(2):
+        web.post("/people/anna/switch/", {"to": "off"})
+    job = Job.objects.get()
+    assert '"enabled":false' in job.operation
+    assert "Disable anna is under way" in text_of(web.get("/people/anna/account/"))
+
+
+def test_a_disabled_person_gets_no_new_password(web, people):
+    put_people(Account("anna", 10000, disabled=True))
+    response = web.get("/people/anna/password/")
+    assert response.status_code == 409
+    assert "Enable it first" in text_of(response)
+    assert "Enable anna" in text_of(web.get("/people/anna/account/"))
+
+
+def test_a_new_display_name_is_a_job_and_a_wrong_one_is_not(web, people):
+    assert web.post("/people/anna/name/", {"display": "a:b"}).status_code == 400
+    assert not Job.objects.exists()
+    assert web.post("/people/anna/name/", {"display": "Anna Ö"}).status_code == 302
+    assert Job.objects.get().kind == "RenameAccount"
+
+
+def test_removing_shows_what_becomes_of_the_files(web, folder):
+    assert "belong to nobody" in text_of(web.get("/people/anna/remove/"))
+    assert "Its files go to ben" in text_of(web.get("/people/anna/remove/", {"heir": "ben"}))
+    for heir in ("anna", "eve", "-x"):
+        assert web.get("/people/anna/remove/", {"heir": heir}).status_code == 409
+
+
+def test_a_group_is_made_changed_and_emptied(web, folder):
+    web.post("/groups/new/", {"name": "club", "members": ["anna", "ben"]})
+    assert '"members":["anna","ben"]' in Job.objects.get().operation
+    Job.objects.all().delete()
+    assert "checked" in web.get("/groups/family/members/").content.decode()
+    web.post("/groups/family/members/", {})
+    assert '"members":[]' in Job.objects.get().operation or "members" not in Job.objects.get().operation
+
+
+@pytest.mark.parametrize(("name", "sentence"), [("sudo", "The system itself"), ("anna", "Somebody has an account"), ("family", "already a group"), ("", "Give the group a name")])  # fmt: skip
+def test_a_wrong_group_gets_its_sentence(web, folder, name, sentence):
+    response = web.post("/groups/new/", {"name": name})
+    assert response.status_code == 400
+    assert Page(response).field_error("id_name")
+    assert sentence in text_of(response)
+
+
+def test_a_stranger_is_no_member(web, folder):
+    response = web.post("/groups/family/members/", {"members": ["eve"]})
+    assert response.status_code == 400
+    assert "There is no account eve any more." in text_of(response)
+
+
+def test_the_table_shows_what_was_said_and_leads_to_a_review(web, folder):
+    shown = web.get(folder).content.decode()
+    assert 'aria-label="anna: read" checked' in shown
+    assert 'aria-label="family: read and change" checked' in shown
+    assert 'aria-label="ben: as the others say" checked' in shown
+    page = Page(
+        web.post(folder, {"everybody": "none", "person-anna": "change", "person-ben": "", "group-family": "none"})
+    )
+    assert "anna can read and change it" in page.text
+    form = page.form("/jobs/confirm/")
+    assert not Job.objects.exists()
+    web.post("/jobs/confirm/", form.data)
+    assert Job.objects.get().kind == "SetAccess"
+
+
+@pytest.mark.parametrize("levels", [{}, {"everybody": "own"}, {"everybody": "none", "person-anna": "x"}, {"everybody": "none", "group-family": ""}])  # fmt: skip
+def test_a_form_that_says_something_else_is_refused(web, folder, levels):
+    response = web.post(folder, levels)
+    assert response.status_code == 400
+    assert "Choose for each of them" in text_of(response)
+
+
+def test_a_person_and_the_folder_say_who_may(web, folder):
+    assert "tank/photos" in text_of(web.get("/people/anna/account/"))
+    assert "No folder names ben" in text_of(web.get("/people/ben/account/"))
+    assert "Group family read and change" in text_of(web.get(folder.replace("access/", "")))
+
+
+def test_what_was_not_carried_through_is_told(web, folder):
+    photos = DatasetRow.objects.get(name="tank/photos").fact
+    rows.put(datasets=[replace(photos, access=photos.access.replace("true", "false"))])
+    assert "Not carried through" in text_of(web.get(folder))
+    assert "not carried through" in text_of(web.get(folder.replace("access/", "")))
+
+
+def test_while_nobody_is_there_the_table_says_so(web, people):
+    rows.put(accounts=[], groups=[], datasets=[dataset("tank/photos")])
+    page = text_of(web.get(f"/folders/{dataset('tank/photos').guid}/access/"))
+    assert "There are no people yet" in page
+    assert "Nothing has been said here yet" in page

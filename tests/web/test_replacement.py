@@ -103,6 +103,19 @@ def test_with_the_right_disk_out_it_waits_for_the_new_one(web, case):
     assert "The right disk is out. Put the new one into bay 2." in found.text
 
 
+def test_a_free_disk_that_was_there_before_is_offered_and_not_called_new(web, calm):
+    seen(range(1, 7))
+    put(shapes.raidz2(), 6)
+    web.post(WHICH, {"vdev": "102"})
+    put(state("ONLINE", "OFFLINE", "ONLINE", "ONLINE"), 2, 6)
+    found = page(web, Replacement.objects.get())
+    assert (
+        "Put the new one into bay 2. It appears here within some seconds, or take one that is in the box" in found.text
+    )
+    assert "A new disk was found" not in found.text
+    assert "Use bay 5" in found.text
+
+
 def test_a_new_disk_is_shown_with_everything_for_and_against_it(web, case):
     DiskRow.objects.all().delete()
     put(state("ONLINE", "OFFLINE", "ONLINE", "ONLINE"), 2, 5, 6, disks=(disk(5), disk(6, size=10**12)))
@@ -163,7 +176,7 @@ def test_a_new_disk_that_fails_as_well_can_be_stopped_and_another_put_in(web, ca
 def test_a_report_does_not_take_the_figures_of_another_disks_rebuilding(web, case):
     pool = rebuilt()
     assert pool.scan
-    put(replace(pool, scan=replace(pool.scan, issued=0), errors=3), 2, 6)
+    put(replace(pool, scan=replace(pool.scan, repaired=0), errors=3), 2, 6)
     said = page(web, case).text
     assert "Rebuilding took" not in said
     assert "3 errors were left." in said
@@ -172,7 +185,7 @@ def test_a_report_does_not_take_the_figures_of_another_disks_rebuilding(web, cas
 
 def rebuilt(**changes):
     ended = timezone.now() + timedelta(minutes=90)
-    scan = Scan("resilver", "finished", ended - timedelta(minutes=30), ended, 10**9, 10**9, 10**9, 0)
+    scan = Scan("resilver", "finished", ended - timedelta(minutes=30), ended, 10**9, 10**9, 10**9, 0, repaired=10**8)
     members = (shapes.leaf(1), shapes.leaf(5, **changes), shapes.leaf(3), shapes.leaf(4))
     return shapes.pool(shapes.group("raidz2-0", *members), scan=scan)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,7 +11,9 @@ import pytest
 from django.utils import timezone
 
 from appliance import client, places
+from appliance.disks.wipe import WipeDisk
 from appliance.errors import Failed, Reason, Refused
+from appliance.operation import as_json
 from tests.unit.made import disk
 from tests.web import rows
 from tests.web.reading import text_of
@@ -51,6 +54,7 @@ def agent(monkeypatch: pytest.MonkeyPatch) -> Agent:
     stand_in = Agent()
     monkeypatch.setattr(client, "ask", stand_in.ask)
     monkeypatch.setattr(run_job, "_mine", set())
+    monkeypatch.setattr(run_job, "_sent", {})
     return stand_in
 
 
@@ -225,7 +229,7 @@ def test_the_secret_is_in_no_request_to_the_agent(job, agent):
     assert CANARY not in json.dumps(agent.asked)
 
 
-def test_what_waits_and_what_lost_its_worker_is_sent_again_and_nothing_else(monkeypatch):
+def test_what_waits_and_what_lost_its_worker_is_sent_again_and_nothing_else(monkeypatch, agent):
     sent: list[str] = []
     monkeypatch.setattr(run_job.run_job, "delay", sent.append)
     waiting, lost = rows.job(), rows.job(state=State.RUNNING, worker="a worker that died")
@@ -236,6 +240,48 @@ def test_what_waits_and_what_lost_its_worker_is_sent_again_and_nothing_else(monk
             rows.job(state=state)
     run_job.send_waiting()
     assert sorted(sent) == sorted(str(job.pk) for job in (waiting, lost, let_go))
+
+
+def test_what_was_just_sent_is_not_sent_again_until_it_must_be_lost(monkeypatch, agent):
+    sent: list[str] = []
+    monkeypatch.setattr(run_job.run_job, "delay", sent.append)
+    waiting = str(rows.job().pk)
+    run_job.send_waiting()
+    run_job.send_waiting()
+    assert sent == [waiting]
+    run_job._sent[waiting] -= run_job.SECONDS_BEFORE_SENDING_AGAIN + 1
+    run_job.send_waiting()
+    assert sent == [waiting, waiting]
+
+
+def test_work_of_many_hours_leaves_room_for_what_somebody_waits_for(monkeypatch, agent):
+    monkeypatch.setattr(run_job, "_long", threading.BoundedSemaphore(1))
+    wipe = as_json(WipeDisk(disk=disk().path, how="full"))
+    going, waiting, short = rows.job(operation=wipe), rows.job(operation=wipe), rows.job()
+
+    def others_try() -> None:
+        run_job.run_job(str(waiting.pk))
+        run_job.run_job(str(short.pk))
+        waiting.refresh_from_db()
+        short.refresh_from_db()
+        assert (waiting.state, short.state) == (State.QUEUED, State.DONE)
+
+    agent.answers = [[others_try, DONE], [DONE], [DONE]]
+    monkeypatch.setattr(collectors, "collect_now", lambda: None)
+    assert run(going).state == State.DONE
+    assert run(waiting).state == State.DONE
+
+
+def test_a_job_that_could_not_be_looked_up_is_not_taken_for_one_under_way(monkeypatch, agent, job):
+    def fail(_job_id: str) -> bool:
+        raise OSError("database is locked")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(run_job, "lasts", fail)
+        with pytest.raises(OSError, match="locked"):
+            run_job.run_job(str(job.pk))
+    agent.answers = [[DONE]]
+    assert run(job).state == State.DONE
 
 
 def test_what_became_of_it_is_on_its_page(web, calm, job, agent):

@@ -271,13 +271,14 @@ def test_an_empty_bay_can_be_forgotten_and_a_full_one_not(web, calm):
     assert list(BayRow.objects.values_list("port", flat=True)) == ["pci-0000:00:01.0-ata-1"]
 
 
-def test_a_disk_is_located_by_the_agent_and_not_waited_for(web, calm, monkeypatch):
+@pytest.mark.parametrize("way", ["blink", "perhaps"])
+def test_a_disk_is_located_by_the_agent_and_not_waited_for(web, calm, monkeypatch, way):
     put(shapes.single())
     asked: list[dict[str, Any]] = []
 
     def ask(request: dict[str, Any], **_more: Any):
         asked.append(request)
-        yield {"facts": {"way": "blink", "seconds": 30}}
+        yield {"facts": {"way": way, "seconds": 30}}
         raise AssertionError("it was waited for")
 
     monkeypatch.setattr(client, "ask", ask)

@@ -20,6 +20,8 @@ from web.jobs.views import local
 
 LIGHT = "The light of its bay is on for {} seconds."
 BLINK = "This bay has no light of its own, so Larder reads from the disk: for {} seconds its own light goes on and off, a second each."
+PERHAPS = "The light of its bay is on, if it has one. Larder reads from the disk as well: for {} seconds its own light goes on and off, a second each."
+SAID = {"light": LIGHT, "perhaps": PERHAPS}
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,7 @@ def locate(request: HttpRequest, key: str) -> HttpResponse:
     try:
         replies = client.ask({"verb": "locate", "disk": disk.path}, silence=20)
         answer = next(iter(replies), {}).get("facts", {})
-        messages.success(request, (LIGHT if answer.get("way") == "light" else BLINK).format(int(answer.get("seconds", 30))))  # fmt: skip
+        messages.success(request, SAID.get(str(answer.get("way")), BLINK).format(int(answer.get("seconds", 30))))  # fmt: skip
     except LarderError as error:
         messages.error(request, f"It could not be shown: {error}")
     return redirect(local(request.POST.get("next", f"/disks/{key}/")))

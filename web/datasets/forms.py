@@ -2,35 +2,51 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django import forms
 
-from appliance import names
+from appliance import names, words
 from appliance.errors import Refused
+from appliance.zfs.presets import PRESETS
+from appliance.zfs.volumes import BLOCKS
 
 
-class FolderForm(forms.Form):
-    """A new folder below ``parent``."""
+class SizeField(forms.Field):
+    """A size with its unit, as people write it; whole bytes, 0 where nothing was given."""
 
-    parent = forms.ChoiceField(label="Where")
-    name = forms.CharField(
+    def __init__(self, **more: Any) -> None:
+        super().__init__(widget=forms.TextInput(attrs={"autocomplete": "off", "inputmode": "text"}), **more)
+
+    def to_python(self, value: object) -> Any:
+        text = str(value or "").strip()[:40]
+        if not text or text.lower() in {"0", "none"}:
+            return 0
+        try:
+            return words.size_of(text)
+        except ValueError as error:
+            raise forms.ValidationError("Give a size with its unit, for example 500 GiB.") from error
+
+    def prepare_value(self, value: object) -> object:
+        return words.size_typed(value) if isinstance(value, int) and value else value or ""
+
+
+def name_field(example: str, what: str = "it") -> forms.CharField:
+    return forms.CharField(
         label="Name",
         max_length=120,
         strip=False,
-        error_messages={"required": "Give the folder a name, for example photos."},
-        help_text="For example photos.",
+        help_text=f"For example {example}.",
+        error_messages={"required": f"Give {what} a name, for example {example}."},
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false", "autocapitalize": "none"}),
     )
-    preset = forms.ChoiceField(
-        label="What will be in it?",
-        choices=[
-            ("general", "A bit of everything"),
-            ("photos", "Photos"),
-            ("media", "Films and music"),
-            ("documents", "Documents"),
-        ],
-        initial="general",
-        help_text="Chooses the size of the pieces in which files are kept: large for films and photos, medium for the rest.",
-    )
+
+
+class PlaceForm(forms.Form):
+    """Where something is, and what it is called there."""
+
+    parent = forms.ChoiceField(label="Where")
+    name = name_field("photos", "the folder")
 
     def __init__(self, data: object = None, *, parents: list[str], initial: dict[str, object] | None = None) -> None:
         super().__init__(data, initial=initial)  # type: ignore[arg-type]  # Django takes a QueryDict here
@@ -43,32 +59,68 @@ class FolderForm(forms.Form):
             raise forms.ValidationError(str(refusal)) from refusal
 
 
-class ShareForm(forms.Form):
-    """Who may use a folder over SMB, and under which name."""
+class FolderForm(PlaceForm):
+    """A new folder below ``parent``."""
 
-    name = forms.CharField(
-        label="Name of the share",
-        max_length=120,
-        strip=False,
-        error_messages={"required": "Give the share a name, for example photos."},
-        help_text="Other computers see it under this name.",
-        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
+    preset = forms.ChoiceField(
+        label="What will be in it?",
+        choices=[(name, preset.title) for name, preset in PRESETS.items()],
+        initial="general",
+        help_text="Chooses how its files are kept. Below stands what each choice sets, and why.",
     )
-    users = forms.MultipleChoiceField(
-        label="Who may read and change it",
-        widget=forms.CheckboxSelectMultiple,
-        error_messages={
-            "required": "Choose at least one account that may use the folder.",
-            "invalid_choice": "There is no account %(value)s any more.",
-        },
+    limit = SizeField(
+        label="Limit",
+        required=False,
+        help_text="It never takes up more than this, with everything below. For example 500 GiB. Set one for backups: they fill whatever they are given.",
+    )
+    key = forms.ChoiceField(
+        label="Encryption",
+        required=False,
+        choices=[
+            ("", "As the folder above it"),
+            ("passphrase", "A passphrase of its own"),
+            ("key file", "A key file of its own"),
+        ],
+        help_text="With a key of its own it is locked after every start, until somebody unlocks it. This cannot be chosen later.",
     )
 
-    def __init__(self, data: object = None, *, accounts: list[str], initial: dict[str, object] | None = None) -> None:
-        super().__init__(data, initial=initial)  # type: ignore[arg-type]  # Django takes a QueryDict here
-        self.fields["users"].choices = [(name, name) for name in accounts]  # type: ignore[attr-defined]
 
-    def clean_name(self) -> str:
-        try:
-            return names.share(self.cleaned_data["name"])
-        except Refused as refusal:
-            raise forms.ValidationError(str(refusal)) from refusal
+class RenameForm(PlaceForm):
+    """A new name or place for a folder."""
+
+
+class VolumeForm(PlaceForm):
+    """A new volume."""
+
+    name = name_field("disk1", "the volume")
+    size = SizeField(label="Size", help_text="For example 100 GiB. It can be made larger later, never smaller.")
+    block = forms.TypedChoiceField(
+        label="Block size",
+        coerce=int,
+        choices=[(size, words.size_text(size)) for size in BLOCKS],
+        initial=16 * 1024,
+        help_text="16 KiB suits most machines. Smaller suits databases; larger is faster for long files. It cannot be changed later.",
+    )
+    thin = forms.BooleanField(
+        label="Take space only as it is written",
+        required=False,
+        initial=True,
+        help_text="Thin. Otherwise all of its size is kept free for it from the beginning (thick), and it can never run out of room.",
+    )
+
+
+class GrowForm(forms.Form):
+    size = SizeField(label="New size", help_text="For example 100 GiB. A volume can only grow.")
+
+
+class SpaceQuotaForm(forms.Form):
+    """How much somebody may take up."""
+
+    of = forms.ChoiceField(label="Who", choices=[("user", "A person"), ("group", "A group")], initial="user")
+    who = forms.CharField(
+        label="Name",
+        max_length=40,
+        error_messages={"required": "Give the name of an account or group of this box."},
+        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false", "autocapitalize": "none"}),
+    )
+    size = SizeField(label="At most", required=False, help_text="For example 100 GiB. Nothing: no limit.")

@@ -11,6 +11,8 @@ import msgspec
 from django.db import models
 
 from appliance import facts
+from appliance.dormant import Importable
+from appliance.shares import why
 from appliance.zfs import activities
 
 
@@ -76,7 +78,7 @@ class ServiceRow(Row):
 
 
 class ShareRow(Row):
-    """``key`` is the share's name in small letters."""
+    """``key`` is protocol and name, in small letters."""
 
     kind = facts.Share
 
@@ -85,6 +87,12 @@ class AccountRow(Row):
     """``key`` is the account's name."""
 
     kind = facts.Account
+
+
+class GroupRow(Row):
+    """``key`` is the group's name."""
+
+    kind = facts.Group
 
 
 class CachingRow(Row):
@@ -96,7 +104,7 @@ class CachingRow(Row):
 class ImportableRow(Row):
     """A pool that could be brought in, as of the last look. ``key`` is its guid."""
 
-    kind = facts.Importable
+    kind = Importable
 
 
 class DetailRow(Row):
@@ -105,10 +113,22 @@ class DetailRow(Row):
     kind = facts.PoolDetail
 
 
+class DatasetDetailRow(Row):
+    """What is read of a dataset when somebody looks closer. ``key`` is its guid."""
+
+    kind = facts.DatasetDetail
+
+
 class SessionRow(Row):
     """Who has a share open. ``key`` is all of it."""
 
     kind = facts.Session
+
+
+class SeenRow(Row):
+    """What was found of a share when somebody asked why it cannot be seen. ``key``: dataset's guid, protocol, person."""
+
+    kind = why.Seen
 
 
 class Source(models.Model):

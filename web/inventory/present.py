@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from appliance.facts import Dataset, Disk, Pool, Vdev
-from appliance.words import size_text
-from appliance.zfs import verdict
+from appliance.words import model_and_serial, size_text
+from appliance.zfs import tree, verdict
 from appliance.zfs.verdict import DEVICE_STATE_WORDS, Verdict
 from web.bays import ports
 from web.bays.models import BayRow
@@ -262,8 +262,8 @@ def bay(number: int, row: DiskRow, disk: Disk, member: tuple[Pool, Vdev, str] | 
 
 def at_work(pool: Pool, device: Vdev) -> bool:
     """Whether the scan is about this device: a scrub about all, a resilver about those that it fills."""
-    filled = [one.guid for one in pool.devices() if one.processed]
-    return not pool.rebuilding or not filled or device.guid in filled
+    filled = tree.filling(pool)
+    return not filled or device.guid in filled
 
 
 def names_of(found: Iterable[Bay]) -> dict[str, Bay]:
@@ -281,11 +281,8 @@ def device_label(device: Vdev, known: dict[str, Bay], homes: Homes | None = None
 
 def name_of_link(link: str) -> str:
     """A disk that is not there, by what its by-id name tells: ``ata-WDC_WD20EARS_WD-1`` is ``WDC WD20EARS (WD-1)``."""
-    kind, dash, rest = link.partition("-")
-    model, _, serial = rest.rpartition("_")
-    if dash and kind in {"ata", "nvme", "scsi", "usb", "virtio"} and model:
-        return f"{model.replace('_', ' ')} ({serial})"
-    return link
+    model, serial = model_and_serial(link)
+    return f"{model} ({serial})" if model else link
 
 
 def layout_of(pool: Pool) -> str:
@@ -303,9 +300,9 @@ def layout_of(pool: Pool) -> str:
 
 def pool_card(row: PoolRow, root: Dataset | None, known: dict[str, Bay], homes: Homes | None = None) -> PoolCard:
     pool: Pool = row.fact
-    found = verdict.of_pool(pool, lambda device: device_label(device, known, homes))
-    locked = bool(root and root.locked)
     used, total = (root.used, root.used + root.available) if root else (pool.allocated, pool.size)
+    found = verdict.of_pool(pool, lambda device: device_label(device, known, homes), used=used, total=total)
+    locked = bool(root and root.locked)
     return PoolCard(
         row.key,
         pool,
@@ -328,6 +325,8 @@ def in_a_word(pool: Pool, found: Verdict, *, locked: bool) -> tuple[str, str]:
     scanning = SCAN_WORDS.get(pool.scan.kind, "") if pool.scan and pool.scan.state == "scanning" else ""
     if found.state == "failed":
         return "failed", FAILED_WORDS.get(pool.state, "damaged files")
+    if found.word:
+        return found.state, found.word
     if found.state == "attention":
         weak = pool.state != "ONLINE" or any(device.state in verdict.BROKEN for device in pool.devices())
         return (

@@ -14,9 +14,11 @@ from django.utils import timezone
 from appliance.facts import Facts
 from web.inventory.models import (
     AccountRow,
+    DatasetDetailRow,
     DatasetRow,
     DetailRow,
     DiskRow,
+    GroupRow,
     ImportableRow,
     PoolRow,
     PropertiesRow,
@@ -85,6 +87,11 @@ def history_source(pool_key: str) -> str:
     return f"history-{pool_key}"[:40]
 
 
+def dataset_source(key: str) -> str:
+    """The name under which reading a dataset's details is noted."""
+    return f"looking-dataset-{key}"[:40]
+
+
 def facts() -> Facts:
     """What the inventory says, for checking and planning in a page. A constant number of queries."""
     missing = Source.objects.filter(name="zfs").exclude(error="").exists()
@@ -93,10 +100,12 @@ def facts() -> Facts:
         datasets=tuple(row.fact for row in DatasetRow.objects.order_by("name")),
         disks=tuple(row.fact for row in DiskRow.objects.order_by("key")),
         accounts=tuple(row.fact for row in AccountRow.objects.order_by("name")),
+        groups=tuple(row.fact for row in GroupRow.objects.order_by("name")),
         zfs="missing" if missing else "present",
         shares=tuple(row.fact for row in ShareRow.objects.order_by("name")),
         importable=tuple(row.fact for row in ImportableRow.objects.order_by("name")),
         details=tuple(row.fact for row in DetailRow.objects.all()),
         sessions=tuple(row.fact for row in SessionRow.objects.order_by("key")),
         properties=tuple(row.fact for row in PropertiesRow.objects.order_by("name")),
+        dataset_details=tuple(row.fact for row in DatasetDetailRow.objects.all()),
     )

@@ -93,7 +93,7 @@ def attention(box: present.Box, troubles: list[state.Trouble], waiting: list[Job
 def shared() -> list[Folder]:
     """The folders that people reach from other computers, or that are on the way there."""
     rows = DatasetRow.objects.filter(facts__contains='"share_source":"local"').order_by("name")[:100]
-    return [folder for folder in folders_of(list(rows)) if folder.job or (folder.share and folder.share.smb)][:SHOWN]
+    return [folder for folder in folders_of(list(rows)) if folder.shared][:SHOWN]
 
 
 @require_GET
@@ -108,8 +108,8 @@ def overview(request: HttpRequest) -> HttpResponse:
                 acknowledged=None, state__in=[Job.State.FAILED, Job.State.REFUSED, Job.State.INTERRUPTED]
             ).defer("plan", "log", "operation")[:20]
         )
-        working = list(Job.objects.filter(state__in=Job.OPEN).defer("plan", "log", "operation")[:20])
-        progress = {row.job: row for row in Progress.objects.filter(job__in=[job.pk for job in working])}
+        under_way = list(Job.objects.filter(state__in=Job.OPEN).defer("plan", "log", "operation")[:20])
+        progress = {row.job: row for row in Progress.objects.filter(job__in=[job.pk for job in under_way])}
         free = [bay for bay in box.bays if bay.state == "empty"]
         worst, *others = attention(box, now.troubles, unseen, now.checked)
         return {
@@ -119,7 +119,7 @@ def overview(request: HttpRequest) -> HttpResponse:
             "cards": box.cards,
             "free": len(free),
             "activities": list(Activity.objects.filter(state__in=Activity.UNDER_WAY)),
-            "working": [(job, progress.get(job.pk)) for job in working],
+            "jobs": [(job, progress.get(job.pk)) for job in under_way],
             "ended": unseen,
             "shared": shared(),
         }

@@ -4,16 +4,40 @@ from __future__ import annotations
 
 POOL = ("pools", "See the pool")
 FOLDERS = ("folders", "See the folders")
+VOLUMES = ("volumes", "See the volumes")
 PEOPLE = ("people", "See the people")
 REPLACEMENT = ("replacements", "Go on with the replacement")
 
 AFTER: dict[str, tuple[str, str]] = {
     "CreateDataset": FOLDERS,
     "SetShare": FOLDERS,
+    "AcceptShares": FOLDERS,
     "UnlockDataset": FOLDERS,
+    "SetDatasetProperty": FOLDERS,
+    "InheritDatasetProperty": FOLDERS,
+    "SetSpaceQuota": FOLDERS,
+    "RenameDataset": FOLDERS,
+    "PromoteDataset": FOLDERS,
+    "MountDataset": FOLDERS,
+    "UnmountDataset": FOLDERS,
+    "DestroyDataset": FOLDERS,
+    "UnlockAll": FOLDERS,
+    "LockDataset": FOLDERS,
+    "ChangeKey": FOLDERS,
+    "KeepKey": FOLDERS,
+    "ForgetKey": FOLDERS,
+    "CreateVolume": VOLUMES,
+    "GrowVolume": VOLUMES,
     "CreateAccount": PEOPLE,
     "SetPassword": PEOPLE,
     "StartSelfTest": ("disks", "See the disks"),
+    "RenameAccount": PEOPLE,
+    "SwitchAccount": PEOPLE,
+    "RemoveAccount": PEOPLE,
+    "CreateGroup": PEOPLE,
+    "SetMembers": PEOPLE,
+    "RemoveGroup": PEOPLE,
+    "SetAccess": FOLDERS,
     "WipeDisk": ("disks", "See the disks"),
     "DestroyPool": ("bring_in", "Bring it back"),
     "ExportPool": ("bring_in", "Bring in a pool"),

@@ -27,6 +27,11 @@ class Secret:
     twice: bool
 
 
+NEW_PASSPHRASE = Secret(
+    "New passphrase",
+    "It unlocks the folder after every start. Nobody can help you if you lose it: write it down.",
+    twice=True,
+)
 SECRETS = {
     "CreatePool": Secret(
         "Passphrase",
@@ -34,6 +39,10 @@ SECRETS = {
         twice=True,
     ),
     "UnlockDataset": Secret("Passphrase", "The one you chose when you made it.", twice=False),
+    "UnlockAll": Secret("Passphrase", "It is tried on each of them.", twice=False),
+    "KeepKey": Secret("Passphrase", "The one that opens it now. It is tried before it is kept.", twice=False),
+    "CreateDataset": NEW_PASSPHRASE,
+    "ChangeKey": NEW_PASSPHRASE,
     "CreateAccount": Secret(
         "Password", "At least 8 characters. It is typed on the other computer to reach a share.", twice=True
     ),
@@ -42,6 +51,11 @@ SECRETS = {
 
 
 # Where the file that holds a key takes the place of a passphrase. The first wants proof that it was saved.
+NEW_KEY_FILE = Secret(
+    "The key file you have just saved",
+    "Choose it here, so that Larder sees that you have it. Keep it in two places, neither of them this box: without it the files are lost, and nobody can help.",
+    twice=True,
+)
 KEY_FILES = {
     "CreatePool": Secret(
         "The key file you have just saved",
@@ -49,6 +63,9 @@ KEY_FILES = {
         twice=True,
     ),
     "UnlockDataset": Secret("Key file", "The file that you saved when you made it.", twice=False),
+    "KeepKey": Secret("Key file", "The one that opens it now. It is tried before it is kept.", twice=False),
+    "CreateDataset": NEW_KEY_FILE,
+    "ChangeKey": NEW_KEY_FILE,
 }
 # Wizards that end in a review: the titles of their steps, the review last.
 WIZARDS = {"CreatePool": ("Name", "Disks and layout", "Log, cache, spares", "Options", "Review")}
@@ -97,6 +114,7 @@ def review(
         "plan": plan,
         "digest": plan.digest(),
         "secret": secret_of(operation, plan),
+        "key_name": operation.subject.replace("/", "-"),
         "wizard": WIZARDS.get(kind_of(operation), ()),
         "job": job or str(uuid.uuid4()),
         "back": back,

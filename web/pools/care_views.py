@@ -154,7 +154,7 @@ def line_of(found: schedules.Care, kind: str, now: datetime) -> Line:
     zone = schedules.box_zone()
     plain = found.schedule
     hours = "at any time" if plain.first == plain.last else f"between {plain.first:02d}:00 and {plain.last:02d}:00"
-    words = {"never": "never by itself", "week": "every week", "month": "every month", "quarter": "every three months"}
+    words = {"never": "", "week": "every week", "month": "every month", "quarter": "every three months"}
     return Line(
         kind,
         found.state,

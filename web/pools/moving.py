@@ -15,13 +15,15 @@ from django.views.decorators.http import require_GET, require_POST
 
 from appliance import names
 from appliance.disks.wipe import WipeDisk
+from appliance.dormant import Importable
 from appliance.errors import Reason, Refused
-from appliance.facts import Dataset, Importable, Pool, PoolDetail
+from appliance.facts import Dataset, Pool, PoolDetail
 from appliance.operation import Operation
-from appliance.shares.smb import ShareSetting, setting_of
+from appliance.shares.accepting import AcceptShares
+from appliance.shares.setting import ShareSetting, setting_of
 from appliance.zfs.checkpoints import DiscardCheckpoint, RewindCheckpoint, TakeCheckpoint
-from appliance.zfs.ending import DestroyPool, ExportPool, OfPool
-from appliance.zfs.importing import FORCE_MEANS, ImportPool
+from appliance.zfs.ending import DestroyPool, ExportPool
+from appliance.zfs.importing import FORCE_MEANS, SEARCH_MEANS, ImportPool
 from appliance.zfs.upgrade import UpgradePool
 from web import live
 from web.inventory import present, store
@@ -32,13 +34,14 @@ from web.jobs import confirm, queue
 LOOK_AGAIN = timedelta(seconds=5)
 LONGEST_LOOK = timedelta(minutes=15)
 DETAILS_FRESH = timedelta(seconds=20)
-ACTS: dict[str, Callable[[str, int], OfPool]] = {
+ACTS: dict[str, Callable[[str, int], Operation]] = {
     "export": lambda pool, guid: ExportPool(pool=pool, guid=guid),
     "destroy": lambda pool, guid: DestroyPool(pool=pool, guid=guid),
     "checkpoint": lambda pool, guid: TakeCheckpoint(pool=pool, guid=guid),
     "discard": lambda pool, guid: DiscardCheckpoint(pool=pool, guid=guid),
     "rewind": lambda pool, guid: RewindCheckpoint(pool=pool, guid=guid),
     "upgrade": lambda pool, guid: UpgradePool(pool=pool, guid=guid),
+    "accept": lambda pool, guid: AcceptShares(pool=pool, guid=guid),
 }
 
 
@@ -102,6 +105,15 @@ def candidate(found: Importable) -> Candidate:
             "attention",
             "log missing",
             "Its log device is missing. Put it back, or give up the last seconds that only the log holds.",
+            can=True,
+        )
+    if found.rewind and found.rewind.last_resort:
+        return Candidate(
+            found,
+            "attention",
+            "damaged",
+            "Its latest state is damaged, and those right before it do not help. As a last resort all its earlier states can be searched for a whole one:"
+            f" at best it can be brought in as it was on {found.rewind.as_of}, at worst as on {found.rewind.at_worst}. Bring it in read-only first; that changes nothing.",
             can=True,
         )
     if found.rewind:
@@ -180,6 +192,9 @@ class ImportForm(forms.Form):
         label="The other system is off, or has lost these disks for good", required=False, help_text=FORCE_MEANS
     )
     rewind = forms.BooleanField(label="Go back to its last whole state", required=False)
+    last_resort = forms.BooleanField(
+        label="Search all its earlier states for a whole one", required=False, help_text=SEARCH_MEANS
+    )
     without_log = forms.BooleanField(
         label="Go on without its log device",
         required=False,
@@ -187,10 +202,13 @@ class ImportForm(forms.Form):
     )
 
     def __init__(self, data: object, *, found: Importable) -> None:
-        super().__init__(data or None, initial={"name": found.name})  # type: ignore[arg-type]  # a QueryDict
+        searched = bool(found.rewind and found.rewind.last_resort)
+        super().__init__(data or None, initial={"name": found.name, "read_only": searched})  # type: ignore[arg-type]  # a QueryDict
         if not (found.other_host and not found.active_elsewhere):
             del self.fields["force"]
-        if found.usable or found.rewind is None:
+        if found.usable or found.rewind is None or not searched:
+            del self.fields["last_resort"]
+        if found.usable or found.rewind is None or searched:
             del self.fields["rewind"]
         else:
             lost = f", and lose about {found.rewind.lost} of work" if found.rewind.lost else ""
@@ -231,16 +249,28 @@ class Offer:
     dataset: Dataset
     setting: ShareSetting
 
+    @property
+    def name(self) -> str:
+        named = self.setting.smb or self.setting.afp
+        return named.name if named else self.dataset.mountpoint
+
+    @property
+    def people(self) -> str:
+        named = self.setting.smb or self.setting.afp
+        return ", ".join((*named.write, *named.read)) if named else ""
+
 
 def offers(pool: Pool) -> list[Offer]:
     """What the folders of a pool ask to be shared as, and are not; two queries."""
     served = {row.fact.path for row in ShareRow.objects.all()}
-    asking = DatasetRow.objects.filter(pool=pool.name, facts__contains='"share_source":"local"').order_by("name")[:50]
+    asking = DatasetRow.objects.filter(pool=pool.name, facts__regex='"share_source":"(local|received)"').order_by(
+        "name"
+    )[:50]
     found = [(row.fact, setting_of(row.fact)) for row in asking]
     return [
         Offer(dataset, setting)
         for dataset, setting in found
-        if setting and setting.smb and dataset.mounted and dataset.mountpoint not in served
+        if setting and setting.anything and dataset.mounted and dataset.mountpoint not in served
     ]
 
 
@@ -267,7 +297,7 @@ def refused(request: HttpRequest, reasons: tuple[Reason, ...], back: str) -> Htt
 
 @require_GET
 def end(request: HttpRequest, key: str, act: str) -> HttpResponse:
-    """The review of exporting, destroying, upgrading a pool, or of an act on its checkpoint."""
+    """The review of exporting, destroying, upgrading a pool, of an act on its checkpoint, or of its shares."""
     row = PoolRow.objects.filter(key=key).first()
     if row is None or act not in ACTS:
         raise Http404

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from appliance.errors import Refused
 from appliance.facts import Disk, Facts, Pool, Vdev
-from appliance.words import opening, size_text
+from appliance.words import duration, model_and_serial, opening, size_text
 from appliance.zfs import states, tree
 from appliance.zfs.replace import ReplaceDisk
 from appliance.zfs.tree import Place
@@ -61,13 +61,11 @@ class Situation:
 
 def begin(pool: Pool, place: Place, box: Box, user: str) -> Replacement:
     """The row of a replacement that begins now, or the one that is open for this disk already."""
-    facts, bays = facts_of(box), {bay.key: bay for bay in box.bays}
-    members = {tree.link_of(device) for one in facts.pools for device in one.devices()}
+    bays = {bay.key: bay for bay in box.bays}
     link = tree.link_of(place.vdev)
     bay = bays.get(link)
     lost = next((one for one in box.gone if one.guid == place.vdev.guid), None)
-    kind, _, rest = link.partition("-")
-    model, _, serial = rest.rpartition("_") if kind in {"ata", "nvme", "scsi", "usb"} else ("", "", "")
+    model, serial = model_and_serial(link)
     found, _made = Replacement.objects.get_or_create(
         pool_guid=str(pool.guid),
         vdev_guid=str(place.vdev.guid),
@@ -76,9 +74,9 @@ def begin(pool: Pool, place: Place, box: Box, user: str) -> Replacement:
             "pool": pool.name,
             "disk": link,
             "serial": bay.disk.serial if bay else serial,
-            "model": bay.disk.model if bay else model.replace("_", " "),
+            "model": bay.disk.model if bay else model,
             "bay": bay.label if bay else (f"bay {lost.label}" if lost and lost.label else ""),
-            "known": {one.key: describe(one) for one in box.bays if one.key in members and one.key != link},
+            "known": {one.key: describe(one) for one in box.bays if one.key != link},
             "guids": [str(device.guid) for device in pool.devices()],
             "begun_by": user,
         },
@@ -144,10 +142,10 @@ def report_of(case: Replacement, pool: Pool, new: Vdev, label: str) -> str:
     """What was done and how it ended, in a few sentences to keep."""
     said = [f"{opening(case.name)} was replaced by {label}."]
     if pool.scan and pool.scan.kind == "resilver" and pool.scan.ended and pool.scan.ended >= case.begun:
-        minutes = max(round((pool.scan.ended - pool.scan.started).total_seconds() / 60), 1)
+        took = duration(max(round((pool.scan.ended - pool.scan.started).total_seconds()), 1))
         # Where another disk was away meanwhile, the last rebuilding is that disk's, and may have found nothing to do.
-        if pool.scan.issued:
-            said.append(f"Rebuilding took {minutes} min and wrote {size_text(pool.scan.issued)}.")
+        if pool.scan.repaired:
+            said.append(f"Rebuilding took {took} and wrote {size_text(pool.scan.repaired)}.")
         left = max(pool.scan.errors, pool.errors)
         said.append("Nothing was lost." if not left else f"{left} errors were left.")
     if states.counts(new):
@@ -194,7 +192,9 @@ def swapping(case: Replacement, pool: Pool, place: Place, here: Bay | None, foun
         "The right disk is out." + ("" if ready else f" Put the new one into {bay}."),
         "A new disk was found. Look at it once more, then let it take the place."
         if ready
-        else "It appears here within some seconds. If you have changed your mind, put the old one back: it can go on where it was.",
+        else "It appears here within some seconds"
+        + (", or take one that is in the box already" if any(one.good for one in found) else "")
+        + ". If you have changed your mind, put the old one back: it can go on where it was.",
         candidates=found,
     )
 

@@ -84,6 +84,7 @@ def rows(pool: Pool, box: Box) -> tuple[Row, ...]:
     facts = facts_of(box)
     found = {bay.key: bay for bay in box.bays}
     lost = {one.guid: one for one in box.gone}
+    filled = tree.filling(pool)
 
     def row(place: Place) -> Row:
         vdev = place.vdev
@@ -99,7 +100,7 @@ def rows(pool: Pool, box: Box) -> tuple[Row, ...]:
                 name, detail = f"Bay {lost[vdev.guid].label}", name
         role = "" if place.role == "normal" or place.above else f"{place.role} · "
         state, word = verdict.of_device(vdev), verdict.DEVICE_STATE_WORDS.get(vdev.state, vdev.state.lower())
-        if place.leaf and pool.rebuilding and vdev.processed and vdev.state == "ONLINE":
+        if vdev.guid in filled and vdev.state == "ONLINE":
             state, word = "working", "being rebuilt"
         if vdev.removing:
             state, word = "working", "being emptied"

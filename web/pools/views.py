@@ -8,7 +8,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET
 
 from appliance.errors import Refused
-from appliance.zfs.datasets import UnlockDataset
+from appliance.zfs.unlocking import UnlockDataset
 from web import live
 from web.inventory import present
 from web.inventory.models import DatasetRow

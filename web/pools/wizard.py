@@ -288,7 +288,7 @@ def extras_context(answers: Answers) -> dict[str, object]:
 def key(_request: HttpRequest, name: str) -> HttpResponse:
     """A new key as a file. It is kept nowhere: whoever confirms the review page sends it back with it."""
     try:
-        names.pool(name)
+        names.existing_pool(name)  # a folder's key is named like tank-photos
     except Refused as refusal:
         raise Http404 from refusal
     response = HttpResponse(f"{secrets.token_hex(32)}\n", content_type="application/octet-stream")

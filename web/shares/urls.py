@@ -1,4 +1,4 @@
-"""Addresses of people."""
+"""Addresses of shares; each belongs to a folder."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from django.urls import path
 from web.shares import views
 
 urlpatterns = [
-    path("", views.people, name="people"),
-    path("new/", views.create, name="create_person"),
-    path("<str:name>/password/", views.password, name="person_password"),
+    path("<str:key>/share/", views.smb, name="share_folder"),
+    path("<str:key>/switch/<str:protocol>/<str:to>/", views.switch, name="switch_share"),
 ]

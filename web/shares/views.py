@@ -1,63 +1,67 @@
-"""People: the accounts that may use shares."""
+"""Shares of folders: the switch of each protocol, and the page behind the switch of SMB."""
 
 from __future__ import annotations
 
-from django import forms
-from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, render
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_GET, require_http_methods
+from django.views.decorators.http import require_http_methods, require_POST
 
-from appliance import names
 from appliance.errors import Refused
-from appliance.shares.accounts import CreateAccount, SetPassword
-from web import live
-from web.inventory.models import AccountRow
+from appliance.facts import Dataset
+from appliance.shares.serving import SERVING
+from appliance.shares.setting import ShareSetting, setting_of
+from appliance.shares.share import SetShare
+from web.inventory import store
+from web.inventory.models import DatasetRow
 from web.jobs import confirm
-
-
-class PersonForm(forms.Form):
-    """The name of a new account; its password is asked on the next page."""
-
-    name = forms.CharField(
-        label="Name",
-        max_length=60,
-        strip=False,
-        error_messages={"required": "Give the account a name, for example anna."},
-        help_text="Small letters, for example anna.",
-        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false", "autocapitalize": "none"}),
-    )
-
-    def clean_name(self) -> str:
-        try:
-            return names.account(self.cleaned_data["name"])
-        except Refused as refusal:
-            raise forms.ValidationError(str(refusal)) from refusal
-
-
-@require_GET
-def people(request: HttpRequest) -> HttpResponse:
-    """Everybody who has an account for shares."""
-    return live.respond(request, "shares/people.html", lambda: {"people": AccountRow.objects.order_by("name")})
+from web.shares import switches
+from web.shares.forms import SmbForm
 
 
 @require_http_methods(["GET", "POST"])
-def create(request: HttpRequest) -> HttpResponse:
-    """Ask for the name, then lead to the review page, which asks for the password."""
-    form = PersonForm(request.POST or None)
+def smb(request: HttpRequest, key: str) -> HttpResponse:
+    """Share a folder over SMB, or change how: under which name, for whom."""
+    row = get_object_or_404(DatasetRow, key=key)
+    dataset: Dataset = row.fact
+    facts = store.facts()
+    now = (setting_of(dataset) or ShareSetting()).smb
+    initial = now or switches.proposed(dataset, facts)
+    form = SmbForm(request.POST or None, facts=facts, initial=initial)
     if request.method == "POST" and form.is_valid():
         try:
-            return confirm.review(request, CreateAccount(name=form.cleaned_data["name"]), back=reverse("people"))
+            job = confirm.start(SetShare.of(dataset.name, "smb", form.part()), user=request.user.get_username())
+            return redirect("job", pk=job.pk)
         except Refused as refusal:
-            form.add_error("name", str(refusal))
-    return render(request, "shares/create.html", {"form": form}, status=400 if form.is_bound else 200)
+            for reason in refusal.reasons:
+                form.add_error(reason.field if reason.field in form.fields else None, reason.text)
+    return render(
+        request,
+        "shares/smb.html",
+        {"form": form, "dataset": dataset, "key": key, "accounts": facts.accounts, "shared": now is not None},
+        status=400 if form.is_bound else 200,
+    )
 
 
-@require_GET
-def password(request: HttpRequest, name: str) -> HttpResponse:
-    """The review page of a new password."""
-    row = get_object_or_404(AccountRow, name=name)
+@require_POST
+def switch(request: HttpRequest, key: str, protocol: str, to: str) -> HttpResponse:
+    """Turn a protocol on or off for a folder with one click: on as it says itself, or as is usual. Files stay, so there is
+    no review; the switch can be moved back."""
+    row = get_object_or_404(DatasetRow, key=key)
+    if protocol not in SERVING or to not in {"on", "off"}:
+        raise Http404
+    kind, dataset = protocol, row.fact
+    part = (setting_of(dataset) or ShareSetting()).part(kind)
+    back = reverse("folder", args=[key])
+    if to == "off" and part is None:
+        return redirect(back)
     try:
-        return confirm.review(request, SetPassword(name=row.name), back=reverse("people"))
+        if to == "on" and part is None:
+            part = switches.usual(kind, dataset, store.facts())
+        operation = SetShare.of(dataset.name, kind, part if to == "on" else None)
+        confirm.start(operation, user=request.user.get_username())
     except Refused as refusal:
-        return render(request, "jobs/refused.html", {"reasons": refusal.reasons, "back": reverse("people")}, status=409)
+        details = reverse(switches.DETAILS[kind], args=[key])
+        context = {"reasons": refusal.reasons, "back": back if to == "off" else details}
+        return render(request, "jobs/refused.html", context, status=409)
+    return redirect("folders") if request.POST.get("from") == "list" else redirect(back)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from playwright.sync_api import expect
 
 from tests.browser import steps
@@ -14,8 +13,6 @@ LONG = 240_000
 NEW = "LARDER-NEW-7"
 
 
-# Open: not run in an appliance yet.
-@pytest.mark.soak
 def test_a_person_who_pulls_a_disk_gets_back_to_healthy_by_the_page_alone(page, appliance):
     steps.set_up(page, appliance)
     appliance.run("zpool", "create", "-o", "ashift=12", "tank", "raidz2", *disk_paths(appliance, 1, 2, 3, 4))

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import json
 
-import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from deploy.image.machine import wait_for
 from tests.browser import steps
 from tests.visitor import disk_paths
-
-# Open: written, and not yet seen to pass in the appliance.
-pytestmark = pytest.mark.soak
 
 MOST_TABS = 120
 GRAVE = {"critical", "serious"}

@@ -8,7 +8,7 @@ from deploy.image.machine import wait_for
 from tests.system.care import PARAMETERS, guid_of, held, reported, reports, scan_of
 from tests.visitor import Visitor, disk_paths
 
-# Open: written, and not yet seen to pass in the appliance.
+# Two minutes each, the power cuts five and more under emulation.
 pytestmark = pytest.mark.soak
 
 
@@ -79,7 +79,6 @@ def cut_and_return(appliance, visitor: Visitor) -> None:
     wait_for("the pool", lambda: "tank" in appliance.run("zpool", "list", "-H", "-o", "name").split(), timeout=120)
 
 
-@pytest.mark.soak
 def test_a_scrub_survives_a_power_cut_and_has_one_true_report(appliance, visitor, tank):
     before = len(reports(appliance, "tank", "scrub"))
     appliance.shell(f"echo 1 > {PARAMETERS}/zfs_scan_suspend_progress")
@@ -94,7 +93,6 @@ def test_a_scrub_survives_a_power_cut_and_has_one_true_report(appliance, visitor
     visitor.wait_until(tank, "Everything was read and nothing was wrong.", timeout=90)
 
 
-@pytest.mark.soak
 def test_a_paused_scrub_stays_paused_through_a_power_cut(appliance, visitor, tank):
     before = len(reports(appliance, "tank", "scrub"))
     appliance.shell(f"echo 1 > {PARAMETERS}/zfs_scan_suspend_progress")
@@ -107,7 +105,6 @@ def test_a_paused_scrub_stays_paused_through_a_power_cut(appliance, visitor, tan
     assert reported(appliance, visitor, "tank", "scrub", before + 1, timeout=240)["outcome"] == "finished"
 
 
-@pytest.mark.soak
 def test_a_rebuilding_survives_a_power_cut_and_has_one_true_report(appliance, visitor, tank):
     before = len(reports(appliance, "tank", "resilver"))
     used = appliance.run("zpool", "status", "-P", "tank")
@@ -122,7 +119,6 @@ def test_a_rebuilding_survives_a_power_cut_and_has_one_true_report(appliance, vi
     assert "replacing" not in appliance.run("zpool", "status", "tank")
 
 
-@pytest.mark.soak
 def test_a_growing_raidz_survives_a_power_cut_and_has_one_true_report(appliance, visitor, tank):
     appliance.run("zpool", "destroy", "tank")
     *three, fourth = disk_paths(appliance, 3, 4, 5, 6)

@@ -1,13 +1,15 @@
-"""Bad days: two who confirm at once, a disk a little too small, a second failure while rebuilding, a stopped pool."""
+"""Bad days: two who confirm at once, a disk a little too small, a second failure while rebuilding, a stopped pool, a full one."""
 
 from __future__ import annotations
 
 import json
+import re
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.system import shapes
+from tests.system import moving, shapes
 from tests.system.shapes import LONG, by_id, chosen, done, guid_of, page_of, status
 from tests.visitor import Visitor, disk_paths
 
@@ -33,12 +35,13 @@ def test_of_two_plans_confirmed_at_once_one_is_done(appliance, visitor, tank):
     fifth, sixth = disk_paths(appliance, 5, 6)
     reviews = [(visitor, visitor.get(chosen(f"{tank}add/spare/", fifth))), (other, other.get(chosen(f"{tank}add/spare/", sixth)))]  # fmt: skip
     assert [review.status for _who, review in reviews] == [200, 200]
-    answers = [who.send("/jobs/confirm/", {**review.hidden(), "typed": "tank"}) for who, review in reviews]
+    with ThreadPoolExecutor() as both:
+        answers = list(
+            both.map(lambda pair: pair[0].send("/jobs/confirm/", {**pair[1].hidden(), "typed": "tank"}), reviews)
+        )
+    jobs = [re.search(r"/jobs/([0-9a-f-]{36})/", answer.url) for answer in answers]
     said = [
-        visitor.ended(answer.url.rstrip("/").rsplit("/", 1)[-1], timeout=LONG)
-        if "/jobs/confirm/" not in answer.url
-        else answer.words
-        for answer in answers
+        visitor.ended(job[1], timeout=LONG) if job else answer.words for job, answer in zip(jobs, answers, strict=True)
     ]
     assert sorted(text.startswith("Done.") for text in said) == [False, True], said
     assert "Something changed" in next(text for text in said if not text.startswith("Done.")), said
@@ -84,6 +87,33 @@ def test_a_second_failure_while_rebuilding_is_told_and_survived(appliance, visit
     assert status(appliance, "tank")["error_count"] == 0
 
 
+# Open: failed in its only run, on a machine with much else to do; the cause has not been looked at.
+@pytest.mark.soak
+def test_a_new_disk_that_vanishes_while_it_is_being_rebuilt_loses_nothing_and_the_old_one_can_go_on(
+    appliance, visitor, tank
+):
+    old, new = appliance.disks[2].serial, 1
+    appliance.run("sh", "-c", f"echo 1 > {SUSPEND_SCANS}")
+    try:
+        case = shapes.press(visitor, visitor.get(f"{tank}replace/"), f"{tank}replace/", vdev=guid_of(appliance, "tank", old)).url  # fmt: skip
+        path = case[case.index("/pools/") :]
+        shapes.press(visitor, visitor.get(path), f"{path}offline/")
+        visitor.wait_until(path, "Pull out bay 3", timeout=LONG)
+        done(visitor, f"{path}accept/?disk={disk_paths(appliance, new)[0]}")
+        visitor.wait_until(path, "is being rebuilt", timeout=LONG)
+        appliance.pull(new)
+        page = visitor.wait_until(path, "has failed as well", "Stop with this disk", timeout=120)
+        done(visitor, shapes.link(page, "/detach/"))
+    finally:
+        appliance.run("sh", "-c", f"echo 0 > {SUSPEND_SCANS}")
+    page = visitor.wait_until(path, "Pull out bay 3", "Bring the old disk online again", timeout=120)
+    done(visitor, shapes.link(page, "/online/"))
+    visitor.wait_until(tank, "survives 2 more failed disks", without=("What to do",), timeout=LONG)
+    appliance.run("sha256sum", "-c", "/root/sum")
+    assert status(appliance, "tank")["state"] == "ONLINE"
+    appliance.put_back(new)
+
+
 # Open: seen to go as far as the pool working again, by hand beyond; the machine was too slow to see it end.
 @pytest.mark.soak
 def test_a_pool_that_stopped_says_what_to_do_and_starts_again(appliance, visitor, tank):
@@ -106,3 +136,27 @@ def test_a_pool_that_stopped_says_what_to_do_and_starts_again(appliance, visitor
     visitor.wait_until(path, "pond works", timeout=LONG)
     appliance.shell("ls -l /pond/late; zpool sync pond")
     assert status(appliance, "pond")["state"] == "ONLINE"
+
+
+# Open: not run in an appliance yet.
+@pytest.mark.soak
+def test_a_full_pool_says_so_refuses_with_a_sentence_and_has_room_again_after_a_disk_is_added(appliance, visitor):
+    for name in ("drop", "more"):
+        appliance.insert(name, 2**30, serial=f"LARDER-{name.upper()}")
+    visitor.wait_until("/disks/", "LARDER-DROP", "LARDER-MORE", timeout=120)
+    appliance.run("zpool", "create", "-o", "ashift=12", "drop", by_id(appliance, "LARDER-DROP"))
+    path = page_of(appliance, "drop")
+    full = appliance.shell("dd if=/dev/urandom of=/drop/films bs=1M 2>&1 || true; zpool sync drop; sha256sum /drop/films > /root/drop.sum", timeout=300)  # fmt: skip
+    assert "No space left" in full, full
+    visitor.wait_until(path, "drop is full.", "nothing more can be written", "or add disks", timeout=120)
+    assert "drop is full." in visitor.get("/").words
+    form = visitor.get("/folders/new/")
+    refused = visitor.send("/folders/new/", {**form.hidden(), "parent": "drop", "name": "photos", "preset": "photos"})
+    assert "drop is full. Delete" in refused.words, refused.words
+    said = visitor.ended(visitor.confirm(moving.end_review(visitor, path.split("/")[2], "checkpoint")), timeout=LONG)
+    assert "The pool has no space left for it." in said, said
+    # What helps has to be possible on a full pool.
+    done(visitor, chosen(f"{path}add/group/", by_id(appliance, "LARDER-MORE"), layout="stripe"))
+    visitor.wait_until(path, "drop works", timeout=120)
+    appliance.shell("sha256sum -c /root/drop.sum && head -c 64M /dev/urandom > /drop/photos && zpool sync drop")
+    assert status(appliance, "drop")["error_count"] == 0

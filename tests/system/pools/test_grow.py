@@ -9,7 +9,7 @@ import pytest
 from deploy.image.machine import GIB, wait_for
 from tests.system import shapes
 from tests.system.shapes import LONG, by_id, chosen, done, guid_of, names, page_of, status
-from tests.visitor import disk_paths
+from tests.visitor import blank, disk_paths
 
 
 def available(appliance, pool: str) -> int:
@@ -64,7 +64,6 @@ def test_a_group_that_protects_less_needs_agreement(appliance, visitor, tank):
     visitor.wait_until(tank, "tank works", "One failed disk would lose everything", timeout=120)
 
 
-# Open: not run in an appliance yet.
 @pytest.mark.soak
 def test_a_log_and_a_cache_come_and_go(appliance, visitor, tank):
     serials = ("LARDER-LOG-1", "LARDER-LOG-2", "LARDER-CACHE-3")
@@ -91,11 +90,11 @@ def test_no_group_leaves_a_pool_with_a_raidz(appliance, visitor, tank):
     assert "has a raidz" in refused.words
 
 
-# Open: not run in an appliance yet.
 @pytest.mark.soak
 def test_a_mirror_is_emptied_and_leaves(appliance, visitor):
     appliance.run("zpool", "destroy", "tank", check=False)
     paths = disk_paths(appliance, 1, 2, 3, 4)
+    blank(appliance, *paths)
     appliance.run("zpool", "create", "-f", "-o", "ashift=12", "pair", "mirror", *paths[:2], "mirror", *paths[2:])
     appliance.shell("dd if=/dev/urandom of=/pair/photo bs=1M count=64 status=none; sha256sum /pair/photo > /root/sum; zpool sync pair")  # fmt: skip
     path = page_of(appliance, "pair")
@@ -107,7 +106,6 @@ def test_a_mirror_is_emptied_and_leaves(appliance, visitor):
     appliance.run("sha256sum", "-c", "/root/sum")
 
 
-# Open: not run in an appliance yet.
 @pytest.mark.soak
 def test_larger_disks_are_used_whole_once_both_are_larger(appliance, visitor):
     for name, size in (("little1", 8), ("little2", 8), ("large1", 64), ("large2", 64)):

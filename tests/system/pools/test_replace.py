@@ -79,7 +79,6 @@ def test_a_light_can_be_asked_for_and_reads_only(appliance, visitor, tank):
     )  # fmt: skip
 
 
-# Open: not seen to pass to its end since it allows for ZFS giving the spare back in the same moment.
 @pytest.mark.soak
 def test_a_spare_stands_in_and_goes_back(appliance, visitor, tank):
     appliance.insert("spare9", 2 * TB, serial=SPARE)

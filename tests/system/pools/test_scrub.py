@@ -50,8 +50,6 @@ def test_a_second_beginning_is_refused_with_a_sentence(appliance, visitor, tank)
     reported(appliance, visitor, "tank", "scrub", 2)
 
 
-# Open: not yet seen to pass in the appliance.
-@pytest.mark.soak
 def test_a_check_begun_by_hand_is_on_the_overview_and_in_the_tray(appliance, visitor, tank):
     known = len(reports(appliance, "tank", "scrub"))
     with held(appliance):
@@ -90,7 +88,7 @@ def test_a_file_that_is_lost_on_both_disks_is_named(appliance, visitor, tank):
 # Open: not yet seen to pass in the appliance.
 @pytest.mark.soak
 def test_history_and_events_say_what_was_done_in_plain_words(visitor, tank):
-    visitor.wait_until(f"{tank}history/", "The pool was made.", "A check (scrub) was asked to stop.", "zpool create", "root", timeout=90)  # fmt: skip
+    visitor.wait_until(f"{tank}history/", "The pool was made.", "The check (scrub) was asked to stop.", "zpool create", "root", timeout=90)  # fmt: skip
     visitor.wait_until(f"{tank}history/?show=all", "A check (scrub) began.", timeout=60)
     visitor.wait_until(f"{tank}events/", "The check (scrub) was done.", "gave back something other", timeout=60)
 
@@ -113,12 +111,15 @@ def test_settings_of_the_pool_are_changed_by_its_page(appliance, visitor, tank):
     assert 'value="Anna&#x27;s films"' in visitor.wait_until(page, "Switch off", timeout=60).text
 
 
+# Open: since the page itself stops it, not yet seen to pass in the appliance.
+@pytest.mark.soak
 def test_trimming_is_begun_by_the_page_and_its_end_is_told_once(appliance, visitor, tank):
     assert "trim unsupported" not in appliance.run("zpool", "status", "-t", "tank")
     press(visitor, tank, f"{tank}trim/", act="start")
     visitor.wait_until(tank, "Trimming", timeout=120)
-    # It may be at its end already, or take hours on disks that are emulated.
-    appliance.run("zpool", "trim", "-c", "tank", check=False)
+    # It may be at its end already, and then there is nothing to stop, or take hours on disks that are emulated.
+    answer = press(visitor, tank, f"{tank}trim/", act="stop")
+    assert answer.status in {200, 409}, answer.words
     assert reported(appliance, visitor, "tank", "trim", 1, timeout=180)["outcome"] in {"stopped", "finished"}
     visitor.wait_until(tank, "Trim now", timeout=60)
 

@@ -11,9 +11,6 @@ from tests.system import moving
 from tests.system.crash import no_lock_left, struck, watching
 from tests.visitor import Answer, Visitor, disk_paths
 
-# Open: these have not been run against real disks yet.
-pytestmark = pytest.mark.soak
-
 MIB = 2**20
 SCRAP, LONG = "SCRAP0001", "LONG0001"
 
@@ -82,18 +79,19 @@ def test_a_disk_in_use_is_refused_by_the_page_and_by_the_kernel(visitor, applian
     moving.clear(appliance, disk)
 
 
+@pytest.mark.soak
 def test_a_full_wipe_tells_its_progress_and_stops_when_asked(visitor, appliance):
     appliance.insert("long", 2048 * MIB, serial=LONG)
     key = moving.disk_key(visitor, LONG)
     appliance.monitor("block_set_io_throttle drive-long 0 0 4194304 0 0 0")
     job = wipe(visitor, key, "full")
-    page = visitor.wait_until(f"/jobs/{job}/", "written", timeout=120)
-    assert "of 2.1 GB written" in page.words
+    page = visitor.wait_until(f"/jobs/{job}/", "of 2.1 GB written", "left", timeout=120)
     visitor.send(f"/jobs/{job}/stop/", page.hidden())
     assert visitor.ended(job, timeout=120).startswith("Stopped.")
     no_lock_left(appliance)
 
 
+@pytest.mark.soak
 def test_killed_while_it_writes_it_is_told_as_interrupted_and_offered_again(visitor, appliance):
     key = moving.disk_key(visitor, LONG)
     with watching(appliance, entry="step begun", step="zero", victim="agent") as watcher:

@@ -7,11 +7,13 @@ from typing import Any
 from django import template
 
 from appliance import words
+from appliance.shares.acl import MAY
 
 register = template.Library()
 register.filter("size", words.size_text)
 register.filter("maker_size", words.maker_size)
 register.filter("duration", words.duration)
+register.filter("may", lambda level: MAY[level])
 
 ICONS = {
     "healthy": "check",

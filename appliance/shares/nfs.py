@@ -1,0 +1,216 @@
+"""NFS exports through the kernel's server: one line a folder in a file of Larder's own beside the system's ``exports``.
+
+Every export carries ``mountpoint``: without its file system nothing is served, so a locked or missing folder never
+shows the empty place beneath it (exports(5)). ``insecure`` lets clients come from ports above 1023, as Finder, phones
+and virtual machines do; a low port proves nothing where everybody is root on a machine of their own. Names that cannot
+be resolved are left out by ``exportfs`` with a warning and no error (nfs-utils 2.8.3): reading back finds them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from appliance import command, names
+from appliance.errors import Failed, Reason
+from appliance.facts import Dataset, Facts, Share
+from appliance.shares import clients
+from appliance.shares.owned_file import OwnedFile
+from appliance.shares.setting import Nfs, Part, Protocol, wishes
+
+CONFIG = Path("/etc/exports.d/larder.exports")
+UNIT = "nfs-server.service"
+UNLOCK = Path("/proc/fs/nfsd/unlock_filesystem")
+LINE = re.compile(r'"(?P<path>/[^"]*)"(?P<clients>( [a-z0-9.:/-]+\([a-z_,]+\))+)')
+CLIENT = re.compile(r" (?P<host>[a-z0-9.:/-]+)\((?P<options>[a-z_,]+)\)")
+LISTED = re.compile(r"(?P<path>/\S*)\s+(?P<host>[^\s(]+)\((?P<options>[^)]*)\)")
+
+
+@dataclass(frozen=True)
+class Export:
+    """One folder for one client, as the file says it or as the server tells it."""
+
+    path: str
+    host: str
+    options: frozenset[str]
+
+
+def quoted(path: str) -> str:
+    """A path for exports(5): in quotes, with what it must not hold as octal."""
+    escaped = "".join(f"\\{ord(letter):03o}" if letter in ' "\\#' else letter for letter in path)
+    return f'"{escaped}"'
+
+
+def plain(path: str) -> str:
+    """The path that ``quoted`` or ``exportfs`` wrote."""
+    return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), path)
+
+
+def options(setting: Nfs) -> str:
+    """The options of one export; without ``no_subtree_check`` a renamed file would be lost to who has it open."""
+    return ",".join(
+        [
+            "rw" if setting.write else "ro",
+            "sync" if setting.sync else "async",
+            "no_root_squash" if setting.root else "root_squash",
+            "no_subtree_check",
+            "insecure",
+            "mountpoint",
+        ]
+    )
+
+
+def exported(facts: Facts) -> Iterator[tuple[Dataset, Nfs]]:
+    """The datasets that are to be served over NFS, with their settings."""
+    for dataset, part in wishes(facts, "nfs"):
+        if isinstance(part, Nfs):
+            yield dataset, part
+
+
+def render(facts: Facts) -> str:
+    """The text of the file."""
+    lines = [
+        f"{quoted(dataset.mountpoint)} {' '.join(f'{host}({options(setting)})' for host in clients.clients(setting.hosts))}"
+        for dataset, setting in exported(facts)
+    ]
+    return "".join(f"{line}\n" for line in sorted(lines))
+
+
+def parse(text: str) -> list[Export]:
+    """The exports of a file that Larder could have written. Raises Failed at the first line that it could not."""
+    found = []
+    for line in text.splitlines():
+        if not line or line.startswith("#"):
+            continue
+        match = LINE.fullmatch(line)
+        if not match:
+            raise Failed("The NFS server would not take this line", line[:300])
+        path = plain(match["path"])
+        found += [
+            Export(path, client["host"], frozenset(client["options"].split(",")))
+            for client in CLIENT.finditer(match["clients"])
+        ]
+    return found
+
+
+def check(path: Path) -> None:
+    """Whether the server would take this file. ``exportfs`` has no dry run, so the file is read by its own grammar."""
+    known = {"rw", "ro", "sync", "async", "root_squash", "no_root_squash", "no_subtree_check", "insecure", "mountpoint"}
+    for export in parse(path.read_text(encoding="utf-8")):
+        names.served_path(export.path)
+        clients.client(export.host)
+        if not export.options <= known:
+            raise Failed("The NFS server does not know these options", ", ".join(sorted(export.options - known)))
+
+
+def listed(text: str) -> list[Export]:
+    """What ``exportfs -s`` says is served."""
+    return [
+        Export(plain(found["path"]), found["host"], frozenset(found["options"].split(",")))
+        for found in map(LISTED.fullmatch, (line.rstrip() for line in text.splitlines()))
+        if found
+    ]
+
+
+@dataclass(frozen=True)
+class NfsServing:
+    """The kernel's server as ``serving.py`` wants it. A share's name is its path."""
+
+    owned: OwnedFile
+    name: Protocol = "nfs"
+    units: tuple[str, ...] = (UNIT,)
+
+    def shares(self, facts: Facts) -> tuple[Share, ...]:
+        return tuple(Share("nfs", dataset.mountpoint, dataset.mountpoint) for dataset, _part in exported(facts))
+
+    def render(self, facts: Facts) -> str:
+        return render(facts)
+
+    def against(self, dataset: Dataset, part: Part, facts: Facts) -> Iterator[Reason]:
+        yield from ()  # its grammar says it all
+
+    def warnings(self, part: Part) -> Iterator[str]:
+        if not isinstance(part, Nfs):
+            return
+        if part.root:
+            yield "Root on those computers is root in this folder: it can read and change every file."
+        if not part.sync:
+            yield "Writes are told to be done before they are on disk: a power cut can lose the last seconds."
+        yield from (f"{host} reaches beyond your home." for host in part.hosts if clients.public(host))
+
+    def take_up(self, shares: tuple[Share, ...]) -> None:
+        """Start the server with the first export, stop it with the last; an administrator's own exports keep it running."""
+        if shares:
+            if not running():
+                command.run(["systemctl", "enable", "--now", UNIT], timeout=120)
+            refresh()
+        elif running():
+            refresh()
+            if not everything():
+                command.run(["systemctl", "disable", "--now", UNIT], timeout=120)
+
+    def served(self) -> frozenset[tuple[str, str]]:
+        """The folders that the running server serves to every client that they are meant for."""
+        if not running():
+            return frozenset()
+        now = {(export.path, export.host) for export in everything()}
+        return frozenset((path, path) for path, hosts in self.clients() if all((path, host) in now for host in hosts))
+
+    def why_not(self) -> str:
+        """Clients in the file that the server does not serve because nobody knows an address of that name."""
+        if not running():
+            return ""
+        now = {(export.path, export.host) for export in everything()}
+        unknown = {host for path, hosts in self.clients() for host in hosts if (path, host) not in now}
+        return f"Nobody in the network knows {', '.join(sorted(unknown))}. Use its address instead" if unknown else ""
+
+    def close(self, gone: Iterable[Share]) -> None:
+        """Take away what clients still hold of these folders: exports, handles, locks and open files."""
+        places = sorted({share.path for share in gone})
+        if not places or not running():
+            return
+        for export in everything():
+            if export.path in places:
+                host = f"[{export.host}]" if ":" in export.host else export.host
+                command.run(["exportfs", "-u", f"{host}:{export.path}"], timeout=60, accept=range(256))
+        command.run(["exportfs", "-f"], timeout=60)
+        for path in places:
+            try:
+                UNLOCK.write_text(path)
+            except OSError:
+                # Nothing of NFS is open on that file system, or it is gone: both are what was wanted.
+                continue
+
+    def clients(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """The folders in Larder's file as it stands with who may mount them; none where there is no file."""
+        try:
+            exports = parse(self.owned.path.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, Failed):
+            return ()
+        paths = dict.fromkeys(export.path for export in exports)
+        return tuple((path, tuple(export.host for export in exports if export.path == path)) for path in paths)
+
+    def configured(self) -> tuple[Share, ...]:
+        return tuple(Share("nfs", path, path) for path, _hosts in self.clients())
+
+
+SERVING = NfsServing(OwnedFile(CONFIG, check))
+
+
+def everything() -> list[Export]:
+    """All that the server serves now, also what Larder did not ask for. Raises Failed."""
+    return listed(command.run(["exportfs", "-s"], timeout=60).stdout)
+
+
+def running() -> bool:
+    said = command.run(["systemctl", "is-active", UNIT], timeout=30, accept=range(256))
+    return said.stdout.strip() == "active"
+
+
+def refresh() -> None:
+    """Have the server read every file of exports again. Raises Failed where it takes exception to one of them."""
+    result = command.run(["exportfs", "-r"], timeout=120, accept=range(256))
+    if result.status:
+        raise Failed("The NFS server does not take the exports", result.stderr)

@@ -1,0 +1,284 @@
+"""Who may read or change a folder: the simple view, applied to everything in it.
+
+What was said last is kept with the folder (``larder:access``), with whether it was carried through: pages read that, for
+looking at the files themselves would wake sleeping disks. Names mean the accounts of this box; the files carry numbers.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from appliance import command, names
+from appliance.errors import Failed, Reason, Refused
+from appliance.facts import Dataset, Facts
+from appliance.operation import Operation, Plan, Step, Work, command_step
+from appliance.shares import walk
+from appliance.shares.accounts import PEOPLE, group_number
+from appliance.shares.acl import ACCESS, DEFAULT, ORDER, Access, Level
+
+PROPERTY = "larder:access"
+MOST = 100  # people and groups of one folder; a ZFS user property holds 8 KiB
+FOLDER_MODE = 0o2770  # new files get the group of their folder
+ENTER_BITS = 0o111
+
+
+class Said(msgspec.Struct, frozen=True, kw_only=True):
+    """What ``larder:access`` says. It may come with disks from anywhere, so decoding validates it."""
+
+    guid: int
+    everybody: Level = "none"
+    people: dict[str, Level] = {}
+    groups: dict[str, Level] = {}
+    done: bool = False
+
+    def __post_init__(self) -> None:
+        check_names(self.people, self.groups)
+
+    def level(self, name: str, facts: Facts) -> Level:
+        """What that account may do here, groups counted."""
+        if name in self.people:
+            return self.people[name]
+        through = [
+            level for group, level in self.groups.items() if (found := facts.group(group)) and name in found.members
+        ]
+        return max((self.everybody, *through), key=ORDER.index)
+
+
+def check_names(people: dict[str, Level], groups: dict[str, Level]) -> None:
+    """Raise Refused where a name is none, or there are too many."""
+    for name in people:
+        names.account(name, field="people")
+    for name in groups:
+        names.group(name, field="groups")
+    if len(people) + len(groups) > MOST:
+        raise names.refuse(f"At most {MOST} people and groups. Put people into a group.", "people")
+
+
+def said_of(dataset: Dataset) -> Said | None:
+    """What was last said about this very dataset; None where nothing was, or nothing that Larder could have written."""
+    if not dataset.access or dataset.access_source != "local":
+        return None
+    try:
+        said = msgspec.json.decode(dataset.access, type=Said)
+    except (msgspec.MsgspecError, Refused):
+        return None
+    return said if said.guid == dataset.guid else None
+
+
+class SetAccess(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Say who may read or change a folder, and make it so for every file in it.
+
+    A person's own level counts before what groups or ``everybody`` give; of those the most generous counts.
+    """
+
+    dataset: str
+    everybody: Level = "none"
+    people: dict[str, Level] = {}
+    groups: dict[str, Level] = {}
+
+    def __post_init__(self) -> None:
+        names.existing_dataset(self.dataset)
+        check_names(self.people, self.groups)
+
+    @property
+    def title(self) -> str:
+        return f"Set who may use {self.dataset}"
+
+    @property
+    def subject(self) -> str:
+        return self.dataset
+
+    def locks(self) -> tuple[str, ...]:
+        # Not the whole pool's: a scrub or a new folder need not wait for a million files.
+        return (f"access {self.dataset}",)
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        dataset = facts.dataset(self.dataset)
+        if dataset is None or dataset.kind != "filesystem":
+            yield Reason(f"The folder {self.dataset} is no longer there.")
+            return
+        if dataset.locked or not dataset.mounted:
+            yield Reason(f"{self.dataset} is {'locked' if dataset.locked else 'not mounted'}. Make it available first.")
+        if dataset.readonly:
+            yield Reason(f"{self.dataset} can only be read, so nothing in it can be changed.")
+        try:
+            names.served_path(dataset.mountpoint)
+        except Refused:
+            yield Reason(f"{self.dataset} lies among the system's own folders, whose rights are not for Larder to set.")
+        for name in self.people:
+            if not facts.account(name):
+                yield Reason(f"There is no account {name}.", "people")
+        for name in self.groups:
+            if not facts.group(name):
+                yield Reason(f"There is no group {name}.", "groups")
+
+    def plan(self, facts: Facts) -> Plan:
+        dataset = facts.dataset(self.dataset)
+        assert dataset is not None  # noqa: S101  # check said so
+        place = dataset.mountpoint
+        numbers = {name: account.uid for name in self.people if (account := facts.account(name))}
+        numbers |= {f"@{name}": group.gid for name in self.groups if (group := facts.group(name))}
+        said = self.said(dataset.guid)
+        return Plan(
+            summary=summary(self, facts),
+            steps=(
+                command_step(
+                    "kind",
+                    "Let the file system keep who may do what",
+                    ["zfs", "set", "acltype=posix", "aclinherit=passthrough", self.dataset],
+                ),
+                self.note_step("begun", "Note with the folder what was said", dataset.guid, done=False),
+                Step(
+                    "apply",
+                    "Make it so for every file and folder in it",
+                    f"for each below {place}, by descriptor: chgrp {PEOPLE}; chmod; set {ACCESS} (folders also {DEFAULT})",
+                    lambda work: carry_out(dataset, said, facts, work),
+                    (self.dataset,),
+                ),
+                self.note_step("done", "Note that it was carried through", dataset.guid, done=True),
+            ),
+            identity={"operation": msgspec.to_builtins(self), "dataset": dataset.guid, "numbers": numbers},
+            warnings=tuple(blocked_above(self, facts)),
+            undo="It can be said anew at any time. Who could do what before is not kept.",
+        )
+
+    def said(self, guid: int, *, done: bool = False) -> Said:
+        return Said(guid=guid, everybody=self.everybody, people=self.people, groups=self.groups, done=done)
+
+    def note_step(self, name: Literal["begun", "done"], title: str, guid: int, *, done: bool) -> Step:
+        text = noted(self.said(guid, done=done))
+        return command_step(name, title, ["zfs", "set", f"{PROPERTY}={text}", self.dataset])
+
+    def happened(self, step: str, facts: Facts) -> bool:
+        # Only the note at the end tells that every file was reached.
+        dataset = facts.dataset(self.dataset)
+        said = said_of(dataset) if dataset else None
+        if said is None:
+            return False
+        wanted = self.said(said.guid, done=said.done)
+        return said == wanted and (said.done or step in {"kind", "begun"})
+
+    def way_on(self, step: str, facts: Facts) -> str:
+        if step == "apply":
+            return "Some files follow the new rules, the rest still the old ones. Set it again: it begins from the start and does no harm twice."
+        return "Look at who may use the folder, and set it again."
+
+
+def summary(operation: SetAccess, facts: Facts) -> str:
+    """Who can change, who can only read, in words."""
+    given = [("everybody with an account", operation.everybody)]
+    given += [(f"everybody in {name}", level) for name, level in operation.groups.items()]
+    given += [
+        (account.called if (account := facts.account(name)) else name, level)
+        for name, level in operation.people.items()
+    ]
+    parts = []
+    for level, words in (("change", "read and change"), ("read", "only read")):
+        who = [name for name, has in given if has == level]
+        if who:
+            parts.append(f"{', '.join(who)} can {words} it")
+    refused = [name for name, has in given[1:] if has == "none"]
+    if refused:
+        parts.append(f"{', '.join(refused)} can do neither")
+    text = "; ".join(parts) or "nobody can use it from another computer"
+    return f"{operation.dataset}: {text}. It holds for everything in it, over SMB, NFS and AFP. Folders within it that are datasets of their own keep their rules."
+
+
+def blocked_above(operation: SetAccess, facts: Facts) -> Iterator[str]:
+    """People who are let in here but not into the folder around, which they would have to pass."""
+    here = operation.said(0)
+    parts = operation.dataset.split("/")
+    for depth in range(1, len(parts)):
+        around = facts.dataset("/".join(parts[:depth]))
+        said = said_of(around) if around else None
+        if around is None or said is None:
+            continue
+        shut = [
+            account.called
+            for account in facts.accounts
+            if here.level(account.name, facts) != "none" and said.level(account.name, facts) == "none"
+        ]
+        if shut:
+            yield f"{', '.join(shut)} may not enter {around.name}, which lies around it, and so cannot come in here."
+
+
+def carry_out(dataset: Dataset, said: Said, facts: Facts, work: Work) -> None:
+    """Make what was said so, for every file of the dataset; names that nobody has any more say nothing."""
+    people = {account.uid: level for name, level in said.people.items() if (account := facts.account(name))}
+    groups = {group.gid: level for name, level in said.groups.items() if (group := facts.group(name))}
+    demoted = frozenset(one.uid for one in facts.accounts if said.level(one.name, facts) != "change")
+    apply(dataset.name, dataset.mountpoint, Access(said.everybody, people, groups), demoted, work)
+
+
+def apply(dataset: str, place: str, access: Access, demoted: frozenset[int], work: Work) -> None:
+    """Give every file and folder of a dataset the same rules, the top first, so that what is new meanwhile has them too.
+
+    An owner can always change rights back, so what belongs to ``demoted`` people is given to root. Raises Refused where
+    something else is at the place, Failed where the system refuses, Cancelled.
+    """
+    people = group_number()
+    encoded = {enter: access.encoded(enter=enter) for enter in (False, True)}
+    with walk.held(place) as root:
+        walk.refuse_unless_of(root, dataset)
+        pace = walk.Pace(work, root)
+        for found in walk.everything(root):
+            give(found, people, encoded, demoted)
+            pace.step()
+    work.note(f"{pace.done} files and folders follow the new rules")
+
+
+def give(found: walk.Found, people: int, encoded: dict[bool, bytes], demoted: frozenset[int]) -> None:
+    """One file or folder: its rules, its group, its owner where that may not stay.
+
+    The rules come first, so that at no moment more people may do more than before and after. They set the mode as well;
+    giving the group drops set-id bits of files.
+    """
+    mode = found.status.st_mode
+    os.setxattr(found.link, ACCESS, encoded[found.folder or bool(mode & ENTER_BITS)])
+    if found.folder:
+        os.setxattr(found.link, DEFAULT, encoded[True])
+    os.chown(found.link, 0 if found.status.st_uid in demoted else -1, people)
+    if found.folder and stat.S_IMODE(mode) != FOLDER_MODE:
+        Path(found.link).chmod(FOLDER_MODE)
+
+
+def noted(said: Said) -> str:
+    """The property's text."""
+    return json.dumps(msgspec.to_builtins(said), sort_keys=True, separators=(",", ":"))
+
+
+def note_anew(dataset: Dataset, said: Said, work: Work) -> None:
+    """Change what is noted with a folder without touching its files; a folder that cannot be written is told in a note."""
+    try:
+        command.run(["zfs", "set", f"{PROPERTY}={noted(said)}", dataset.name], timeout=60)
+    except command.CommandFailed as failed:
+        work.note(f"{dataset.name} could not be changed and says what it said: {failed.said}")
+
+
+def private_steps(dataset: str, name: str) -> tuple[Step, Step]:
+    """Make a dataset that only one person may enter. The account may be as new as the dataset."""
+
+    def act(work: Work) -> None:
+        argv = ["zfs", "get", "-H", "-p", "-o", "value", "guid,mountpoint", dataset]
+        guid, place = command.run(argv, timeout=60).stdout.splitlines()
+        try:
+            uid = pwd.getpwnam(name).pw_uid
+        except KeyError as error:
+            raise Failed(f"The account {name} is gone") from error
+        apply(dataset, place, Access("none", {uid: "change"}), frozenset(), work)
+        said = Said(guid=int(guid), people={name: "change"}, done=True)
+        command.run(["zfs", "set", f"{PROPERTY}={noted(said)}", dataset], timeout=60)
+
+    create = ["zfs", "create", "-o", "acltype=posix", "-o", "aclinherit=passthrough", "--", dataset]
+    return (
+        command_step("home", f"Create the folder {dataset}", create, touches=[dataset]),
+        Step("private", f"Let only {name} in", f"set {ACCESS} and {DEFAULT} of {dataset}", act, (dataset,)),
+    )

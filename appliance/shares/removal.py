@@ -1,0 +1,140 @@
+"""Remove an account, and say what becomes of its files.
+
+They stay where they are. Either nobody owns them any more (the number is never given again, so they fall to nobody new),
+or another person gets them, and what the one who goes could do in each folder.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import msgspec
+
+from appliance import names
+from appliance.errors import Failed, Reason
+from appliance.facts import Dataset, Facts
+from appliance.operation import Plan, Step, Work, command_step
+from appliance.shares import accounts, named, permissions, walk
+from appliance.shares.acl import ORDER
+from appliance.shares.people import PeopleOperation, end_step, number, samba_step
+from appliance.shares.permissions import Said
+from appliance.shares.setting import setting_of
+
+
+class RemoveAccount(PeopleOperation, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Remove an account. ``heir``: who gets its files; empty: nobody."""
+
+    heir: str = ""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.heir:
+            names.account(self.heir, field="heir")
+
+    @property
+    def title(self) -> str:
+        return f"Remove {self.name}"
+
+    def locks(self) -> tuple[str, ...]:
+        return (*super().locks(), "shares")
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        yield from super().check(facts)
+        if self.heir == self.name:
+            yield Reason("Its files cannot be given to itself. Choose somebody else.", "heir")
+        elif self.heir and not facts.account(self.heir):
+            yield Reason(f"There is no account {self.heir}.", "heir")
+        elif self.heir:
+            away = [one.name for one in facts.datasets if one.kind == "filesystem" and one.locked]
+            if away:
+                yield Reason(
+                    f"{', '.join(away[:3])}{' and others' if len(away) > 3 else ''} cannot be looked into while locked. Unlock first, or let the files belong to nobody.",
+                    "heir",
+                )
+
+    def plan(self, facts: Facts) -> Plan:
+        uid, heir = number(facts, self.name), number(facts, self.heir)
+        hand = Step("files", f"Give its files to {self.heir}", f"for each file of {self.name} on every folder: chown {self.heir}", lambda work: self.hand_over(uid, heir, facts, work))  # fmt: skip
+        steps = [
+            samba_step("close", "Close it in Samba", ["smbpasswd", "-d", self.name], self.name),
+            end_step(facts, self.name),
+            *([hand] if heir else []),
+            Step("forget", "Take it out of the rules of folders", f"zfs set {permissions.PROPERTY}=… of each", lambda work: self.forget(facts, work)),
+            named.forget_step(self.name, self.heir, facts),
+            samba_step("samba", "Remove it from Samba", ["smbpasswd", "-x", self.name], self.name),
+            command_step("user", f"Remove {self.name}", ["userdel", "--", self.name]),
+        ]  # fmt: skip
+        files = f"Its files go to {self.heir}." if heir else "Its files stay where they are and belong to nobody."
+        return Plan(
+            summary=f"{self.name} cannot reach any share any more. {files} Nothing is erased.",
+            steps=tuple(steps),
+            identity={"operation": msgspec.to_builtins(self), "uid": uid, "heir": heir},
+            warnings=tuple(left_alone(self.name, facts)),
+            undo="A new account of that name is another one: it owns none of these files.",
+        )
+
+    def hand_over(self, uid: int, heir: int, facts: Facts, work: Work) -> None:
+        """Every file of ``uid`` on every mounted dataset becomes the heir's. Raises Failed, Cancelled."""
+        for dataset in facts.datasets:
+            if dataset.kind == "filesystem" and dataset.mounted and not dataset.readonly and dataset.mountpoint != "/":
+                give_away(dataset, uid, heir, work)
+        for dataset in facts.datasets:
+            said = permissions.said_of(dataset)
+            if said and self.name in said.people:
+                inherited = self.inherited(said, facts)
+                permissions.carry_out(dataset, inherited, facts, work)
+
+    def inherited(self, said: Said, facts: Facts) -> Said:
+        """The rules of a folder with the heir in the place of the one who goes: whichever of both may do more."""
+        level = max(said.people[self.name], said.level(self.heir, facts), key=ORDER.index)
+        people = {name: has for name, has in said.people.items() if name != self.name} | {self.heir: level}
+        return msgspec.structs.replace(said, people=people)
+
+    def forget(self, facts: Facts, work: Work) -> None:
+        """No rule names the account any more, so that a later one of that name gets nothing by it."""
+        for dataset in facts.datasets:
+            said = permissions.said_of(dataset)
+            if said is None or self.name not in said.people:
+                continue
+            people = {name: has for name, has in said.people.items() if name != self.name}
+            if self.heir:
+                people = dict(self.inherited(said, facts).people)
+            permissions.note_anew(dataset, msgspec.structs.replace(said, people=people), work)
+
+    def happened(self, step: str, facts: Facts) -> bool:
+        gone = facts.account(self.name) is None
+        if step in {"user", "close", "sessions", "forget", "unlist", "files"}:
+            # The account goes last: without it, everything before has been done.
+            return gone
+        return gone and not accounts.known_to_samba(self.name)
+
+    def way_on(self, step: str, facts: Facts) -> str:
+        if facts.account(self.name):
+            return f"{self.name} is closed but still there. Remove it again; what is done already is not done twice."
+        return f"{self.name} is gone."
+
+
+def give_away(dataset: Dataset, uid: int, heir: int, work: Work) -> None:
+    """Give the files of one person on one dataset to another; set-id bits are dropped by the kernel."""
+    with walk.held(dataset.mountpoint) as root:
+        walk.refuse_unless_of(root, dataset.name)
+        pace, given = walk.Pace(work, root), 0
+        for found in walk.everything(root):
+            if found.status.st_uid == uid:
+                try:
+                    os.chown(found.link, heir, -1)
+                except OSError as error:
+                    raise Failed(f"A file in {dataset.name} could not be given away", str(error)) from error
+                given += 1
+            pace.step()
+    if given:
+        work.note(f"{given} files and folders in {dataset.name} were given away")
+
+
+def left_alone(name: str, facts: Facts) -> Iterator[str]:
+    """Shares that nobody could use any more."""
+    for dataset in facts.datasets:
+        setting = setting_of(dataset)
+        if setting and setting.people == {name}:
+            yield f"{name} is the only one who may use the share of {dataset.name}. Nobody can use it then, until you let somebody in."

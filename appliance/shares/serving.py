@@ -1,0 +1,150 @@
+"""What serving a protocol takes: a file that Larder owns, a daemon that takes it up, and that daemon's own answer.
+
+Each protocol has a module with one ``Serving``; ``share.py`` drives all of them alike.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import Protocol as Interface
+
+from appliance.errors import Failed, LarderError, Reason, explain
+from appliance.facts import Dataset, Facts, Share
+from appliance.operation import Work
+from appliance.shares import accounts, afp, agreed, discovery, nfs, smb
+from appliance.shares.owned_file import OwnedFile
+from appliance.shares.setting import PROTOCOLS, Part, Protocol
+from appliance.zfs import status
+
+SECONDS_TO_TAKE_UP = 30.0
+Served = frozenset[tuple[str, str]]
+
+
+class Serving(Interface):
+    """One protocol. ``units`` are systemd's, the one that serves first; a share without a name (NFS) is called by its path."""
+
+    @property
+    def name(self) -> Protocol: ...
+
+    @property
+    def units(self) -> tuple[str, ...]: ...
+
+    @property
+    def owned(self) -> OwnedFile:
+        """The file, with the daemon's own check of it."""
+
+    def shares(self, facts: Facts) -> tuple[Share, ...]:
+        """What ``render`` makes of these facts: only datasets that can be served, the first of a name."""
+
+    def render(self, facts: Facts) -> str:
+        """The file's text. The same facts always make the same text."""
+
+    def against(self, dataset: Dataset, part: Part, facts: Facts) -> Iterator[Reason]:
+        """What speaks against this part beyond what holds for every protocol (``share.py``)."""
+
+    def warnings(self, part: Part) -> Iterator[str]:
+        """What a person has to know before this part is switched on."""
+
+    def take_up(self, shares: tuple[Share, ...]) -> None:
+        """Have the daemon serve its file without dropping clients: start and enable it, or reload; with no shares at all,
+        stop and disable it where it was Larder that started it. Raises Failed."""
+
+    def served(self) -> Served:
+        """Names and paths that the running daemon itself says it serves; empty where it does not run. Raises Failed."""
+
+    def close(self, gone: Iterable[Share]) -> None:
+        """Disconnect who still has these former shares open. Raises Failed."""
+
+    def why_not(self) -> str:
+        """Why the daemon does not serve all of its file, in a sentence, where that can be told; else empty."""
+
+    def configured(self) -> tuple[Share, ...]:
+        """The shares of the file as it stands, for the inventory: needs no root and asks no daemon."""
+
+
+# Every protocol that this box can serve, in the order of the switches.
+SERVING: dict[Protocol, Serving] = {found.name: found for found in (smb.SERVING, nfs.SERVING, afp.SERVING)}
+
+
+def configured() -> tuple[Share, ...]:
+    """The shares of all protocols' files."""
+    return tuple(share for one in SERVING.values() for share in one.configured())
+
+
+def agreed_facts() -> Facts:
+    """What files are rendered from: the accounts, and of the datasets those that somebody here agreed to share. One that
+    inherits its setting goes with the dataset that has it. Raises Failed."""
+    return only_agreed(
+        Facts(datasets=status.read_datasets(), accounts=accounts.read(), groups=accounts.read_groups()),
+        agreed.read(),
+    )
+
+
+def only_agreed(facts: Facts, wanted: frozenset[int]) -> Facts:
+    sources = {one.name for one in facts.datasets if one.guid in wanted}
+    kept = tuple(
+        one
+        for one in facts.datasets
+        if (one.share_from in sources if one.share_source == "inherited" else one.guid in wanted)
+    )
+    return replace(facts, datasets=kept)
+
+
+def publish(
+    facts: Facts,
+    protocols: Iterable[Protocol] = PROTOCOLS,
+    *,
+    insist: bool = True,
+    note: Callable[[str], None] = lambda _text: None,
+) -> None:
+    """Write the files of these protocols from the facts, have them taken up, former shares closed and the network told.
+
+    Raises Refused on a hand edit, Failed; a file that its daemon does not serve as it says is put back before that.
+    Without ``insist`` a share that is not served is only noted: what matters then is that others are no longer. That the
+    network could not be told is noted too, since every share can be reached by its address.
+    """
+    for protocol, one in SERVING.items():
+        if protocol not in protocols:
+            continue
+        before, wanted = one.configured(), one.shares(facts)
+        if not before and not wanted:
+            continue
+        one.owned.write(one.render(facts))
+        try:
+            one.take_up(wanted)
+            if missing := missing_in_time(one, wanted):
+                said = one.why_not() or f"{missing} is in the settings and is not served"
+                if insist:
+                    raise Failed(said)
+                note(said)
+        except Failed:
+            one.owned.roll_back()
+            one.take_up(one.configured())
+            raise
+        one.close(share for share in before if share not in wanted)
+    try:
+        discovery.announce(facts.datasets)
+    except LarderError as error:
+        note(f"The network was not told: {explain(error)}")
+
+
+def again(work: Work) -> None:
+    """Have served what can be served now, after folders were opened or mounted. They are open whatever becomes of their
+    shares, so trouble is only noted."""
+    try:
+        publish(agreed_facts(), insist=False, note=work.note)
+    except LarderError as error:
+        work.note(f"Its shares may not be on: {explain(error)}")
+
+
+def missing_in_time(one: Serving, wanted: tuple[Share, ...]) -> str:
+    """The names that the daemon does not serve, after giving it time to take up new settings; empty where it serves all."""
+    until = time.monotonic() + SECONDS_TO_TAKE_UP
+    expected = {(share.name, share.path) for share in wanted}
+    while missing := expected - one.served():
+        if time.monotonic() > until:
+            return ", ".join(sorted(name for name, _path in missing))
+        time.sleep(0.25)
+    return ""

@@ -1,0 +1,62 @@
+"""What is read of a dataset only when somebody looks closer: snapshots, holds, clones, and who takes up its space."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from appliance import command
+from appliance.facts import Dataset, DatasetDetail, Facts, SpaceUse
+
+MOST_NAMED = 40
+MOST_USES = 1000
+SPACES = {"user": "userspace", "group": "groupspace"}
+
+
+def outside(lines: Iterable[str], name: str) -> tuple[str, ...]:
+    """Of ``zfs destroy -nvp -R``: the datasets that are neither this one nor below it, its dependent clones."""
+    found = [line.partition("\t")[2] for line in lines if line.startswith("destroy\t")]
+    return tuple(sorted(one for one in found if "@" not in one and one != name and not one.startswith(f"{name}/")))
+
+
+def uses_from(lines: Iterable[str], kind: str) -> Iterator[SpaceUse]:
+    """Of ``zfs userspace -H -p -o name,used,quota``. A name is text from the box's own accounts, or a number."""
+    for line in lines:
+        who, used, quota = [*line.split("\t"), "", ""][:3]
+        if used.isdigit():
+            yield SpaceUse(kind, who[:100], int(used), int(quota) if quota.isdigit() else 0)
+
+
+def snapshots_from(lines: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Of ``zfs list -H -t snapshot -o name,userrefs``: all names, and those that something holds."""
+    pairs = [line.split("\t") for line in lines if "\t" in line]
+    return [pair[0] for pair in pairs], [pair[0] for pair in pairs if pair[1] not in {"0", "-", ""}]
+
+
+def read(dataset: Dataset) -> DatasetDetail:
+    """The details of one dataset, now; only root may ask who takes up space. Raises Failed."""
+    listing = ["zfs", "list", "-H", "-t", "snapshot", "-r", "-o", "name,userrefs", "-s", "creation", "--", dataset.name]
+    every, held = snapshots_from(command.run(listing, timeout=300).stdout.splitlines())
+    dry = ["zfs", "destroy", "-n", "-v", "-p", "-R", "--", dataset.name]
+    clones: tuple[str, ...] = ()
+    if "/" in dataset.name:  # of a pool's top dataset everything would go; nobody can ask for that here
+        clones = outside(command.run(dry, timeout=300, accept=range(256)).stdout.splitlines(), dataset.name)
+    uses: list[SpaceUse] = []
+    if dataset.kind == "filesystem" and not dataset.locked:
+        for kind, verb in SPACES.items():
+            argv = ["zfs", verb, "-H", "-p", "-o", "name,used,quota", "--", dataset.name]
+            uses += uses_from(command.run(argv, timeout=120, accept=range(256)).stdout.splitlines(), kind)
+    return DatasetDetail(
+        dataset.name,
+        dataset.guid,
+        len(every),
+        tuple(reversed(every[-MOST_NAMED:])),
+        tuple(held[:MOST_NAMED]),
+        clones,
+        tuple(sorted(uses, key=lambda use: (use.kind != "user", -use.used, use.who))[:MOST_USES]),
+    )
+
+
+def with_details(facts: Facts, dataset: Dataset | None) -> Facts:
+    """The facts with what is true now of this one dataset."""
+    return replace(facts, dataset_details=(read(dataset),)) if dataset else facts

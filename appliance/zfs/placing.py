@@ -1,0 +1,256 @@
+"""Where a dataset is: rename or move it, make a clone independent, mount and unmount it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from appliance import command, names
+from appliance.errors import Failed, Reason
+from appliance.facts import Dataset, Facts
+from appliance.operation import Plan, Step, Work
+from appliance.shares import below, serving
+from appliance.zfs import mounting
+from appliance.zfs.dataset import OfDataset
+
+
+class RenameDataset(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Give a dataset another name or another parent in its pool; everything below goes along."""
+
+    parent: str
+    name: str
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        names.existing_dataset(self.parent, field="parent")
+        names.folder(self.name)
+        if len(self.target) > names.LONGEST_DATASET:
+            raise names.refuse("The full name would be too long for ZFS. Choose a shorter one.", "name")
+
+    @property
+    def target(self) -> str:
+        return f"{self.parent}/{self.name}"
+
+    @property
+    def title(self) -> str:
+        return f"Rename {self.dataset} to {self.target}"
+
+    def locks(self) -> tuple[str, ...]:
+        return (*super().locks(), "shares")
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        yield from super().check(facts)
+        dataset, parent = self.there(facts), facts.dataset(self.parent)
+        if dataset is None:
+            return
+        if self.is_pool:
+            yield Reason("This is the pool itself. A pool gets another name when it is exported and brought in again.")
+            return
+        if self.target == self.dataset:
+            yield Reason("That is its name and place already.", "name")
+            return
+        if parent is None or parent.kind != "filesystem":
+            yield Reason(f"The folder {self.parent} is no longer there.", "parent")
+            return
+        yield from self.check_place(dataset, parent)
+        for other in facts.datasets:
+            if other.name.lower() == self.target.lower() and other.guid != self.guid:
+                yield Reason(f"There is already a folder {other.name}. Choose another name.", "name")
+        longest = max(len(one.name) for one in facts.below(self.dataset)) - len(self.dataset) + len(self.target)
+        if longest > names.LONGEST_DATASET:
+            yield Reason("The full name of a folder below it would be too long for ZFS.", "name")
+
+    def check_place(self, dataset: Dataset, parent: Dataset) -> Iterator[Reason]:
+        if parent.pool != dataset.pool:
+            yield Reason(
+                f"{self.parent} is in another pool. A folder moves only within its pool; copy its files instead.",
+                "parent",
+            )
+        elif f"{self.parent}/".startswith(f"{self.dataset}/"):
+            yield Reason("A folder cannot be moved into itself.", "parent")
+        if parent.locked:
+            yield Reason(f"{self.parent} is locked. Unlock it first.", "parent")
+        own = dataset.encryption_root == dataset.name
+        if dataset.encryption != "off" and not own and parent.encryption_root != dataset.encryption_root:
+            yield Reason(
+                f"It is encrypted by the key of {dataset.encryption_root} and has to stay below it. Give it a key of its own first.",
+                "parent",
+            )
+        if dataset.encryption == "off" and parent.encryption != "off":
+            yield Reason(
+                f"{self.parent} is encrypted and {self.dataset} is not. Make a new folder there and copy the files.",
+                "parent",
+            )
+
+    def plan(self, facts: Facts) -> Plan:
+        family = facts.below(self.dataset)
+        shares = below.shares_at(facts, family)
+        argv = ["zfs", "rename", "--", self.dataset, self.target]
+
+        def act(work: Work) -> None:
+            below.let_go(argv, self.dataset, [one.mountpoint for one in family if one.mounted])
+            work.note(f"{self.dataset} is {self.target} now")
+
+        moved = Step(
+            "rename",
+            f"Rename it to {self.target}",
+            " ".join(argv),
+            act,
+            tuple(one.name for one in family),
+            "Rename it back",
+        )
+        return Plan(
+            summary=f"{self.dataset} becomes {self.target}, with {len(family) - 1} below it, its snapshots and settings.",
+            steps=(*below.close_step(shares), moved, *below.serve_step(shares)),
+            identity={**self.identity(), "below": sorted(one.guid for one in family)},
+            warnings=("Whoever has a file of it open loses the connection. The shares keep their names.",)
+            if shares
+            else (),
+            undo="It can be renamed back at any time.",
+            facts=below.told(facts, shares),
+        )
+
+    def happened(self, step: str, facts: Facts) -> bool:
+        now = facts.dataset_of(self.guid)
+        if now is None or now.name != self.target:
+            return False
+        return step != "serve" or below.all_served(facts, facts.below(self.target))
+
+    def way_on(self, step: str, facts: Facts) -> str:
+        now = facts.dataset_of(self.guid)
+        if now is None:
+            return f"{self.dataset} is no longer there."
+        shares = " Look whether its shares are on." if step != "rename" else ""
+        return f"It is called {now.name} now.{shares}"
+
+
+class PromoteDataset(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Make a clone independent: the snapshots that both share become its own, and the original depends on it instead."""
+
+    @property
+    def title(self) -> str:
+        return f"Make {self.dataset} independent"
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        yield from super().check(facts)
+        dataset = self.there(facts)
+        if dataset and not dataset.origin:
+            yield Reason(f"{self.dataset} depends on no other folder.")
+
+    def plan(self, facts: Facts) -> Plan:
+        dataset = self.there(facts)
+        origin, _at, snapshot = (dataset.origin if dataset else "").partition("@")
+        argv = ["zfs", "promote", self.dataset]  # it takes no “--” (2.3.9: "invalid option '-'")
+
+        def act(work: Work) -> None:
+            command.run(argv, timeout=300)
+            work.note(f"{self.dataset} is independent")
+
+        return Plan(
+            summary=f"{self.dataset} was made from {origin} as of {snapshot}. It takes over that snapshot and all before it; {origin} then depends on {self.dataset}, and can be destroyed without it.",
+            steps=(Step("promote", "Exchange who depends on whom", " ".join(argv), act, (self.dataset, origin), f"Make {origin} independent again"),),
+            identity={**self.identity(), "origin": dataset.origin if dataset else ""},
+            undo=f"Make {origin} independent again, which gives the snapshots back.",
+        )  # fmt: skip
+
+    def happened(self, step: str, facts: Facts) -> bool:
+        dataset = self.there(facts)
+        return dataset is not None and not dataset.origin
+
+    def way_on(self, step: str, facts: Facts) -> str:
+        return "Nothing was changed. A snapshot of the same name in both is a common reason: rename one of them."
+
+
+class MountDataset(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Make a file system's files reachable at its place."""
+
+    @property
+    def title(self) -> str:
+        return f"Mount {self.dataset}"
+
+    def locks(self) -> tuple[str, ...]:
+        return (*super().locks(), "shares")
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        yield from super().check(facts)
+        dataset = self.there(facts)
+        if dataset is None:
+            return
+        if dataset.mounted:
+            yield Reason(f"{self.dataset} is mounted already.")
+        elif dataset.locked:
+            yield Reason(f"{self.dataset} is locked. Unlock it first.")
+        elif dataset.kind != "filesystem" or dataset.canmount == "off" or not dataset.mountpoint.startswith("/"):
+            yield Reason(f"{self.dataset} has no place among the folders of this box.")
+        elif not mounting.inside(dataset.mountpoint, mounting.home_of(dataset.pool)):
+            yield Reason(
+                f"{self.dataset} wants to be at {dataset.mountpoint}, outside the folder of its pool. Larder mounts nothing there."
+            )
+
+    def plan(self, facts: Facts) -> Plan:
+        dataset = self.there(facts)
+        place = dataset.mountpoint if dataset else ""
+        argv = ["zfs", "mount", "--", self.dataset]
+
+        def act(work: Work) -> None:
+            if mounting.through_a_link(place):
+                raise Failed(f"The way to {place} leads over a symbolic link, so it was left alone")
+            command.run(argv, timeout=120)
+            work.note(f"Mounted at {place}")
+            serving.again(work)
+
+        return Plan(
+            summary=f"The files of {self.dataset} can be reached at {place}.",
+            steps=(Step("mount", f"Mount it at {place}", " ".join(argv), act, (self.dataset,), "Unmount it"),),
+            identity={**self.identity(), "place": place},
+            undo="It can be unmounted at any time.",
+        )
+
+    def happened(self, step: str, facts: Facts) -> bool:
+        dataset = self.there(facts)
+        return dataset is not None and dataset.mounted
+
+    def way_on(self, step: str, facts: Facts) -> str:
+        return "It is not mounted. Look whether something else is at its place."
+
+
+class UnmountDataset(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Put a file system and all that is mounted in it out of reach until it is mounted again."""
+
+    @property
+    def title(self) -> str:
+        return f"Unmount {self.dataset}"
+
+    def locks(self) -> tuple[str, ...]:
+        return (*super().locks(), "shares")
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        yield from super().check(facts)
+        dataset = self.there(facts)
+        if dataset and not dataset.mounted:
+            yield Reason(f"{self.dataset} is not mounted.")
+
+    def plan(self, facts: Facts) -> Plan:
+        mounted = [one for one in facts.below(self.dataset) if one.mounted]
+        shares = below.shares_at(facts, mounted)
+        argv = ["zfs", "unmount", "--", self.dataset]
+
+        def act(work: Work) -> None:
+            below.let_go(argv, self.dataset, [one.mountpoint for one in mounted])
+            work.note(f"{self.dataset} is unmounted")
+
+        return Plan(
+            summary=f"The files of {self.dataset} and of {len(mounted) - 1} mounted below it cannot be reached until it is mounted again. Nothing is erased.",
+            steps=(*below.close_step(shares), Step("unmount", "Unmount it", " ".join(argv), act, tuple(one.name for one in mounted), "Mount it again")),
+            identity={**self.identity(), "mounted": sorted(one.guid for one in mounted)},
+            warnings=("Its shares answer nobody meanwhile.",) if shares else (),
+            undo="Mount it again at any time. The next start of the box mounts it by itself.",
+            facts=below.told(facts, shares),
+        )  # fmt: skip
+
+    def happened(self, step: str, facts: Facts) -> bool:
+        dataset = self.there(facts)
+        return dataset is not None and not dataset.mounted
+
+    def way_on(self, step: str, facts: Facts) -> str:
+        dataset = self.there(facts)
+        return f"{self.dataset} is {'still' if dataset and dataset.mounted else 'not'} mounted."

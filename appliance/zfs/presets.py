@@ -1,0 +1,76 @@
+"""What a new dataset is for decides a few properties. Each says why, so that a person can disagree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+Name = Literal["general", "media", "photos", "documents", "backups", "machines"]
+PROPERTY = "larder:preset"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One property that a preset sets, with the reason."""
+
+    name: str
+    value: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Preset:
+    title: str
+    choices: tuple[Choice, ...]
+    limit: str = ""  # what to think of when a limit is set
+
+    @property
+    def why(self) -> str:
+        return " ".join(choice.why for choice in self.choices)
+
+
+# recordsize(7 zfsprops): the largest piece of a file. Large pieces suit files that are written once and read whole; small
+# ones suit files that are changed inside. zstd costs more processor than lz4 and earns it where data is compressible and
+# written once; lz4 gives up early on what cannot be compressed. zfsconcepts(7), OpenZFS workload tuning guide.
+LARGE = Choice("recordsize", "1M", "Large pieces: such files are written once and read whole.")
+MEDIUM = Choice("recordsize", "128K", "Medium pieces: good for files of every size.")
+LIGHT = Choice("compression", "lz4", "Light compression: it costs next to nothing where files are compressed already.")
+FIRM = Choice("compression", "zstd", "Stronger compression: text and office files take up about half.")
+QUIET = Choice("atime", "off", "Reading a file writes nothing.")
+ORDINARY = Choice("sync", "standard", "Programs decide what has to be on disk at once.")
+
+PRESETS: dict[str, Preset] = {
+    "general": Preset("A bit of everything", (MEDIUM, LIGHT, QUIET, ORDINARY)),
+    "media": Preset("Films and music", (LARGE, LIGHT, QUIET, ORDINARY)),
+    "photos": Preset("Photos", (LARGE, LIGHT, QUIET, ORDINARY)),
+    "documents": Preset("Documents", (MEDIUM, FIRM, QUIET, ORDINARY)),
+    "backups": Preset(
+        "Backups, Time Machine",
+        (
+            LARGE,
+            Choice("compression", "zstd", "Stronger compression: a backup is written once and seldom read."),
+            QUIET,
+            ORDINARY,
+        ),
+        limit="A backup program fills whatever it is given. Set a limit, for example twice the disk that is backed up.",
+    ),
+    "machines": Preset(
+        "Virtual machines",
+        (
+            Choice("recordsize", "64K", "Small pieces: a machine changes its disk image here and there."),
+            LIGHT,
+            QUIET,
+            Choice(
+                "sync", "standard", "What a machine wants on disk is on disk before it goes on: a power cut harms none."
+            ),
+        ),
+    ),
+}
+
+
+def words(name: str) -> Iterator[str]:
+    """``name=value`` of every property of a preset, its own mark last."""
+    for choice in PRESETS[name].choices:
+        yield f"{choice.name}={choice.value}"
+    yield f"{PROPERTY}={name}"

@@ -1,0 +1,211 @@
+"""Opening what is encrypted: load the key from what a person gives, or from what the box keeps, and mount it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from appliance import command, names
+from appliance.errors import Failed, LarderError, Reason
+from appliance.facts import Dataset, Facts
+from appliance.operation import Operation, Plan, Step, Work
+from appliance.shares import serving
+from appliance.zfs import kept_keys, mounting
+
+KEY_FILES = {"hex", "raw"}  # zfsprops(7), keyformat: what nobody types
+
+
+def as_given(secret: str, key_format: str) -> str | bytes:
+    """A passphrase or a key's digits as ``zfs`` wants it on standard input. Raises Refused where it is no key.
+
+    zfs-load-key(8): a line of text, or 32 bytes as they are for a raw key.
+    """
+    if key_format in KEY_FILES:
+        names.key_digits(secret)
+    return bytes.fromhex(secret) if key_format == "raw" else f"{secret}\n"
+
+
+def key_step(name: str, title: str, argv: list[str], key_format: str, dataset: str, undo: str = "") -> Step:
+    """A step that is one command, which is given the job's secret on standard input."""
+
+    def act(work: Work) -> None:
+        result = command.run(argv, timeout=300, given=as_given(work.secret(), key_format))
+        for line in (result.stdout + result.stderr).splitlines():
+            work.note(line)
+
+    return Step(name, title, shlex.join(argv), act, (dataset,), undo)
+
+
+def members(facts: Facts, root: str) -> list[Dataset]:
+    """What the key of an encryption root opens and what is meant to be mounted of it, parents first."""
+    return [one for one in facts.datasets if one.encryption_root == root and one.can_mount]
+
+
+def mount(waiting: Iterable[Dataset], work: Work) -> None:
+    """Mount what was unlocked, never through a link that a disk from elsewhere brought along. Raises Failed."""
+    for one in waiting:
+        if mounting.through_a_link(one.mountpoint):
+            raise Failed(
+                f"{one.name} would be mounted through a symbolic link at {one.mountpoint}, so it was left alone"
+            )
+        command.run(["zfs", "mount", "--", one.name], timeout=120)
+        work.note(f"Mounted {one.name}")
+
+
+class UnlockDataset(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Load the key of an encryption root from a passphrase or a key file and mount what it unlocks."""
+
+    dataset: str
+
+    def __post_init__(self) -> None:
+        names.existing_dataset(self.dataset)
+
+    @property
+    def title(self) -> str:
+        return f"Unlock {self.dataset}"
+
+    @property
+    def subject(self) -> str:
+        return self.dataset
+
+    def wants_secret(self) -> bool:
+        return True
+
+    def locks(self) -> tuple[str, ...]:
+        return (self.dataset.split("/", 1)[0], "shares")
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        dataset = facts.dataset(self.dataset)
+        if dataset is None:
+            yield Reason(f"{self.dataset} is no longer there.")
+        elif dataset.encryption_root != self.dataset:
+            yield Reason(f"{self.dataset} has no key of its own.")
+        elif not dataset.locked:
+            yield Reason(f"{self.dataset} is unlocked already.")
+
+    def plan(self, facts: Facts) -> Plan:
+        dataset = facts.dataset(self.dataset)
+        waiting = [member for member in members(facts, self.dataset) if not member.mounted]
+        kind = dataset.key_format if dataset else ""
+        load = ["zfs", "load-key", "-L", "prompt", "--", self.dataset]
+
+        def mount_waiting(work: Work) -> None:
+            mount(waiting, work)
+            serving.again(work)
+
+        return Plan(
+            summary=f"{self.dataset} and {max(len(waiting) - 1, 0)} folders below it become usable until the box is switched off.",
+            steps=(
+                key_step("key", "Load the key", load, kind, self.dataset),
+                Step(
+                    "mount",
+                    "Mount the folders",
+                    "\n".join(f"zfs mount -- {one.name}" for one in waiting),
+                    mount_waiting,
+                    tuple(one.name for one in waiting),
+                ),
+            ),
+            identity={"operation": msgspec.to_builtins(self), "dataset": dataset.guid if dataset else 0},
+            key_file=kind in KEY_FILES,
+        )
+
+    def happened(self, step: str, facts: Facts) -> bool:
+        dataset = facts.dataset(self.dataset)
+        if dataset is None or dataset.locked:
+            return False
+        return step == "key" or all(member.mounted for member in members(facts, self.dataset))
+
+    def way_on(self, step: str, facts: Facts) -> str:
+        dataset = facts.dataset(self.dataset)
+        if dataset and dataset.locked:
+            what = "key file" if dataset.key_format in KEY_FILES else "passphrase"
+            return f"It is still locked. Check the {what} and unlock it again."
+        return "The key is loaded, but some folders are not mounted. Look at the folder's page."
+
+
+class UnlockAll(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """After a start: try one passphrase, and the keys that the box keeps, on what is locked."""
+
+    datasets: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        for name in self.datasets:
+            names.existing_dataset(name, field="datasets")
+
+    @property
+    def title(self) -> str:
+        return "Unlock everything"
+
+    @property
+    def subject(self) -> str:
+        return ", ".join(self.datasets)[:200]
+
+    def wants_secret(self) -> bool:
+        return True
+
+    def locks(self) -> tuple[str, ...]:
+        return (*sorted({name.split("/", 1)[0] for name in self.datasets}), "shares")
+
+    def locked(self, facts: Facts) -> list[Dataset]:
+        return [
+            one
+            for one in facts.datasets
+            if one.locked and one.encryption_root == one.name and one.name in self.datasets
+        ]
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        if not self.locked(facts):
+            yield Reason("Nothing is locked.")
+
+    def plan(self, facts: Facts) -> Plan:
+        locked = self.locked(facts)
+        waiting = {one.name: [member for member in members(facts, one.name) if not member.mounted] for one in locked}
+
+        def act(work: Work) -> None:
+            passphrase, still = work.secret(), []
+            for one in locked:
+                work.stop_if_asked()
+                if not (self.open(one, passphrase) if one.key_format not in KEY_FILES else open_kept(one)):
+                    still.append(one.name)
+                    continue
+                work.note(f"{one.name} is unlocked")
+                mount(waiting[one.name], work)
+            serving.again(work)
+            if still:
+                raise Failed(
+                    f"Still locked: {', '.join(still)}. Another passphrase or a key file opens these: unlock them one by one"
+                )
+
+        shown = "\n".join(f"zfs load-key -L prompt -- {one.name}" for one in locked)
+        return Plan(
+            summary=f"The passphrase is tried on {len(locked)} locked folders, and what it opens is mounted. Keys that this box keeps are used too.",
+            steps=(Step("unlock", "Try it on each", shown, act, tuple(one.name for one in locked)),),
+            identity={"locked": sorted(one.guid for one in locked)},
+        )
+
+    @staticmethod
+    def open(one: Dataset, passphrase: str) -> bool:
+        """Whether the passphrase, or else the key that is kept, opened it."""
+        argv = ["zfs", "load-key", "-L", "prompt", "--", one.name]
+        return command.run(argv, timeout=300, given=f"{passphrase}\n", accept=range(256)).status == 0 or open_kept(one)
+
+    def happened(self, step: str, facts: Facts) -> bool:
+        return not self.locked(facts)
+
+    def way_on(self, step: str, facts: Facts) -> str:
+        locked = [one.name for one in self.locked(facts)]
+        return f"Still locked: {', '.join(locked)}. Unlock these one by one." if locked else "Everything is unlocked."
+
+
+def open_kept(one: Dataset) -> bool:
+    """Whether the key that the box keeps opened it."""
+    if not kept_keys.kept(one.guid):
+        return False
+    try:
+        given = as_given(kept_keys.read(one.guid), one.key_format)
+    except (OSError, LarderError):
+        return False
+    argv = ["zfs", "load-key", "-L", "prompt", "--", one.name]
+    return command.run(argv, timeout=300, given=given, accept=range(256)).status == 0

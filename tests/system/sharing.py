@@ -1,0 +1,100 @@
+"""People, switches and SMB clients from outside, for the system tests of shares."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from pathlib import Path
+
+from deploy.image.machine import Machine, wait_for
+from tests.system import moving
+from tests.visitor import Answer, Visitor, disk_paths
+
+PASSWORD = "a long word for shares"
+CONFIG = "/etc/samba/larder.conf"
+
+
+def make_pool(appliance: Machine, name: str, *folders: str, bays: tuple[int, int] = (1, 2)) -> None:
+    """A mirror with these folders, made by hand: what is tested here is sharing."""
+    appliance.run("zpool", "create", "-o", "ashift=12", "-m", f"/{name}", name, "mirror", *disk_paths(appliance, *bays))
+    for folder in folders:
+        appliance.run("zfs", "create", f"{name}/{folder}")
+        appliance.run("chown", "root:larder-people", f"/{name}/{folder}")
+        appliance.run("chmod", "2770", f"/{name}/{folder}")
+
+
+def make_person(visitor: Visitor, name: str, password: str = PASSWORD) -> None:
+    review = visitor.send("/people/new/", {**visitor.get("/people/new/").hidden(), "name": name})
+    said = visitor.ended(visitor.confirm(review, secret=password, again=password))
+    assert said.startswith("Done."), said
+
+
+def key_of(appliance: Machine, dataset: str) -> str:
+    return moving.prop(appliance, "guid", dataset)
+
+
+def set_share(visitor: Visitor, appliance: Machine, dataset: str, **answers: object) -> str:
+    """Answer the form behind the switch of SMB; what its job said at the end."""
+    path = f"/folders/{key_of(appliance, dataset)}/share/"
+    page = visitor.wait_until(path, "Name of the share", timeout=90)
+    answer = visitor.send(path, {**page.hidden(), **answers})
+    return visitor.ended(job_in(answer))
+
+
+def job_in(answer: Answer) -> str:
+    found = re.search(r"/jobs/([0-9a-f-]{36})/", answer.url)
+    assert found, answer.words
+    return found[1]
+
+
+def click(visitor: Visitor, appliance: Machine, dataset: str, to: str) -> Answer:
+    """One click on the switch of SMB in the list of folders."""
+    token = visitor.get("/folders/").hidden()["csrfmiddlewaretoken"]
+    path = f"/folders/{key_of(appliance, dataset)}/switch/smb/{to}/"
+    return visitor.send(path, {"csrfmiddlewaretoken": token, "from": "folder"})
+
+
+def wait_for_switch(visitor: Visitor, appliance: Machine, dataset: str, word: str) -> None:
+    """Until the folder's page says that its switch of SMB is so: ``on`` or ``off``."""
+
+    def so() -> bool:
+        text = visitor.get(f"/folders/{key_of(appliance, dataset)}/").text
+        return f'class="switch switch-{word}"' in text
+
+    wait_for(f"the switch of {dataset} to be {word}", so, timeout=90, every=0.2)
+
+
+class Client:
+    """smbclient outside the appliance, as a person or (without a name) as a guest."""
+
+    def __init__(self, appliance: Machine, folder: Path, name: str = "", password: str = PASSWORD) -> None:
+        self.appliance = appliance
+        self.who = ["-N"]
+        if name:
+            credentials = folder / f"{name}.credentials"
+            credentials.write_text(f"username = {name}\npassword = {password}\n")
+            self.who = ["-A", str(credentials)]
+
+    def argv(self, share: str, command: str) -> list[str]:
+        port = str(self.appliance.ports["smb"])
+        return ["smbclient", "-p", port, "-t", "120", *self.who, f"//127.0.0.1/{share}", "-c", command]
+
+    def tried(self, share: str, command: str) -> tuple[int, str]:
+        done = subprocess.run(self.argv(share, command), capture_output=True, text=True, timeout=600)
+        return done.returncode, done.stdout + done.stderr
+
+    def done(self, share: str, command: str) -> str:
+        status, said = self.tried(share, command)
+        assert status == 0, said
+        return said
+
+    def begun(self, share: str, command: str) -> subprocess.Popen[str]:
+        """A client that is still at work."""
+        return subprocess.Popen(self.argv(share, command), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def sessions(appliance: Machine) -> set[str]:
+    """The shares that somebody has open, as Samba says."""
+    found = json.loads(appliance.run("smbstatus", "--json"))
+    return {one["service"] for one in found.get("tcons", {}).values()}

@@ -1,0 +1,73 @@
+"""Who may mount over NFS: what is taken, in which spelling, and what is not."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from appliance.errors import Refused
+from appliance.shares import clients
+
+
+@pytest.mark.parametrize(
+    ("text", "spelt"),
+    [
+        ("192.168.1.0/24", "192.168.1.0/24"),
+        ("192.168.1.20", "192.168.1.20"),
+        ("192.168.1.20/32", "192.168.1.20"),
+        ("FD00::/8", "fd00::/8"),
+        ("fd00::0001", "fd00::1"),
+        ("iMac.local", "imac.local"),
+        ("mediaplayer", "mediaplayer"),
+        ("10.0.0.0/8", "10.0.0.0/8"),
+        ("cafe", "cafe"),
+        ("3com", "3com"),
+    ],
+)
+def test_addresses_networks_and_names_are_taken_in_one_spelling(text, spelt):
+    assert clients.client(text) == spelt
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "*", "*.lan", "@workers", "0.0.0.0/0", "::/0", "192.168.1.20/24", "192.168.1.300", "192.168.1.0/33", "fe80::1%eth0",
+        "a b", "a(rw)", "host(rw,no_root_squash)", "a\nb", "a\0b", "-host", "host-", "host..lan", "x" * 64, "a." * 130 + "b",
+        "192.168.1.0/255.255.255.0", "gss/krb5", "#x", 'a"b', "a\\040b", "höst", "１９２.168.1.1", "1.2.3", "256", "::ffff:1.2.3.4.5", "224.0.0.1", "0.0.0.0",
+    ],
+)  # fmt: skip
+def test_whatever_else_is_refused(text):
+    with pytest.raises(Refused):
+        clients.client(text)
+
+
+def test_an_address_inside_a_network_is_refused_with_what_was_meant():
+    with pytest.raises(Refused, match=r"192\.168\.1\.0/24 or only 192\.168\.1\.20"):
+        clients.client("192.168.1.20/24")
+
+
+@given(st.text(max_size=40))
+def test_what_is_taken_can_never_leave_its_place_in_the_file(text):
+    try:
+        found = clients.client(text)
+    except Refused:
+        return
+    assert re.fullmatch(r"[a-z0-9.:/-]+", found)
+    assert clients.client(found) == found
+
+
+def test_a_list_has_each_once_and_an_end():
+    assert clients.clients(("192.168.1.9/32", "192.168.1.9", "imac.local")) == ("192.168.1.9", "imac.local")
+    with pytest.raises(Refused, match="for example"):
+        clients.clients(())
+    with pytest.raises(Refused, match="At most"):
+        clients.clients(tuple(f"10.0.0.{number}" for number in range(1, 80)))
+
+
+def test_what_reaches_beyond_the_house_is_known():
+    assert clients.public("8.8.8.0/24")
+    assert not clients.public("192.168.1.0/24")
+    assert not clients.public("imac.local")

@@ -1,0 +1,322 @@
+"""Changing a dataset that is there: settings, limits, names, mounts, its end."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, get_args
+
+import pytest
+
+from appliance.errors import Failed, Refused
+from appliance.facts import DatasetDetail, Facts, Property, Share, SpaceUse
+from appliance.operation import Operation, checked_plan
+from appliance.shares import agreed, leaving
+from appliance.zfs import dataset_details, dataset_properties
+from appliance.zfs.dataset_properties import InheritDatasetProperty, SetDatasetProperty
+from appliance.zfs.destroying import DestroyDataset
+from appliance.zfs.placing import MountDataset, PromoteDataset, RenameDataset, UnmountDataset
+from appliance.zfs.space_quotas import SetSpaceQuota
+from appliance.zfs.volumes import CreateVolume, GrowVolume
+from tests.unit.made import box, dataset, recorded_text
+from tests.unit.test_pools import Working
+
+TANK, PHOTOS, DEEP = dataset("tank"), dataset("tank/photos", used=5 * 2**20), dataset("tank/photos/deep")
+ALL = (TANK, PHOTOS, DEEP)
+GUID = PHOTOS.guid
+
+
+def of(kind: type, **fields: Any) -> Any:
+    return kind(**{"dataset": "tank/photos", "guid": GUID, **fields})
+
+
+def facts(*datasets: Any, **more: Any) -> Facts:
+    return box(datasets=datasets or ALL, **more)
+
+
+def said(operation: Operation, found: Facts) -> str:
+    return " ".join(f"[{reason.field}] {reason.text}" for reason in operation.check(found))
+
+
+def run(operation: Operation, found: Facts) -> None:
+    for step in checked_plan(operation, found).steps:
+        step.act(Working())
+
+
+EVERY = [
+    of(SetDatasetProperty, name="atime", value="on"), of(InheritDatasetProperty, name="atime"), of(PromoteDataset),
+    of(RenameDataset, parent="tank", name="pictures"), of(MountDataset), of(UnmountDataset), of(DestroyDataset),
+    of(SetSpaceQuota, of="user", who="anna", size=1), of(GrowVolume, size=2**30),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("operation", EVERY, ids=lambda one: type(one).__name__)
+def test_what_was_renamed_replaced_or_destroyed_behind_its_back_is_never_touched(operation):
+    assert "no longer there" in said(operation, facts(TANK))
+    assert "is called tank/new now" in said(operation, facts(TANK, replace(PHOTOS, name="tank/new")))
+    assert "another folder" in said(operation, facts(TANK, replace(PHOTOS, guid=7)))
+
+
+# --- settings ---------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("name", "value", "shown"),
+    [("compression", "zstd", "compression=zstd"), ("quota", "10485760", "quota=10485760"), ("quota", "0", "quota=none"), ("recordsize", "1048576", "recordsize=1048576")],
+)  # fmt: skip
+def test_a_setting_is_one_command(commands, name, value, shown):
+    run(of(SetDatasetProperty, name=name, value=value), facts())
+    assert commands.ran == [["zfs", "set", "--", shown, "tank/photos"]]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("compression", "zstd\n"), ("compression", ""), ("compression", "gzip-99"), ("quota", "-1"), ("quota", "10G"), ("quota", "9" * 19), ("quota", "²"), ("dedup", "on"), ("mountpoint", "/etc"), ("exec", "on"), ("larder:share", "{}")],
+)  # fmt: skip
+def test_values_and_properties_that_nobody_may_set_are_refused(name, value):
+    from appliance.operations import decode_operation
+
+    text = f'{{"kind":"SetDatasetProperty","dataset":"tank/photos","guid":{GUID},"name":"{name}","value":{value!r}}}'.replace(
+        "'", '"'
+    )
+    with pytest.raises(Refused):
+        decode_operation(text)
+
+
+def test_a_limit_below_what_it_holds_or_more_kept_free_than_there_is_is_refused():
+    assert "5 MiB already" in said(of(SetDatasetProperty, name="quota", value="1048576"), facts())
+    assert "can be kept free" in said(of(SetDatasetProperty, name="reservation", value=str(2**50)), facts())
+
+
+def test_what_loses_data_in_a_power_cut_is_grave():
+    assert of(SetDatasetProperty, name="sync", value="disabled").grave
+    assert not of(SetDatasetProperty, name="sync", value="standard").grave
+
+
+def test_only_a_value_of_its_own_is_given_up_for_the_one_above(commands):
+    operation = of(InheritDatasetProperty, name="atime")
+    own = replace(PHOTOS, properties={"atime": Property("on", "local")})
+    above = replace(TANK, properties={"atime": Property("off", "local")})
+    run(operation, facts(above, own))
+    assert commands.ran == [["zfs", "inherit", "--", "atime", "tank/photos"]]
+    assert "as in tank" in operation.plan(facts(above, own)).summary
+    assert "no value of its own" in said(operation, facts())
+    assert operation.happened("inherit", facts())
+    assert not operation.happened("inherit", facts(above, own))
+    with pytest.raises(Refused):
+        of(InheritDatasetProperty, name="quota")
+
+
+def test_every_setting_that_can_be_asked_for_has_words():
+    assert set(dataset_properties.KNOWN) == set(get_args(dataset_properties.Name))
+
+
+# --- who takes up space -------------------------------------------------------------------------------------------
+def test_the_recorded_use_of_space_is_read():
+    uses = list(dataset_details.uses_from(recorded_text("zfs-userspace-2.3.9.txt").splitlines(), "user"))
+    assert uses == [SpaceUse("user", "games", 3148288, 50 * 2**20), SpaceUse("user", "root", 1024)]
+
+
+@pytest.mark.parametrize("who", ["", "-x", "a@b", "a=b", "Anna", "a\n", "a b", "9" * 11])
+def test_a_limit_is_for_an_account_a_group_or_a_number(who):
+    with pytest.raises(Refused):
+        of(SetSpaceQuota, of="user", who=who, size=1)
+
+
+def test_a_limit_is_probed_by_what_zfs_says_of_it(commands):
+    operation = of(SetSpaceQuota, of="user", who="anna", size=5)
+    run(operation, facts())
+    assert commands.ran == [["zfs", "set", "--", "userquota@anna=5", "tank/photos"]]
+    assert not operation.happened("set", facts())
+    detail = DatasetDetail("tank/photos", GUID, uses=(SpaceUse("user", "anna", 1, 5),))
+    assert operation.happened("set", facts(dataset_details=(detail,)))
+
+
+# --- names and places -----------------------------------------------------------------------------------------------
+def test_a_rename_takes_along_what_is_below(commands):
+    operation = of(RenameDataset, parent="tank", name="pictures")
+    run(operation, facts())
+    assert commands.ran == [["zfs", "rename", "--", "tank/photos", "tank/pictures"]]
+    assert operation.happened("rename", facts(TANK, replace(PHOTOS, name="tank/pictures")))
+    assert not operation.happened("rename", facts())
+
+
+def test_a_renamed_folder_is_done_only_when_it_is_served_from_its_new_place(monkeypatch):
+    operation = of(RenameDataset, parent="tank", name="pictures")
+    setting = '{"smb":{"name":"photos","write":["anna"]}}'
+    moved = replace(PHOTOS, name="tank/pictures", mountpoint="/tank/pictures", share=setting, share_source="local")
+    monkeypatch.setattr(agreed, "read", lambda: frozenset({moved.guid}))
+    before, after = (
+        facts(TANK, moved, shares=(Share("smb", "photos", place),)) for place in ("/tank/photos", "/tank/pictures")
+    )
+    assert operation.happened("rename", before)
+    assert not operation.happened("serve", before)
+    assert operation.happened("serve", after)
+
+
+def test_whoever_has_a_share_open_is_disconnected_before_a_rename_and_served_after(commands, monkeypatch):
+    served: list[object] = []
+    monkeypatch.setattr(leaving, "serve", lambda datasets, _note: served.append(datasets))
+    monkeypatch.setattr("appliance.zfs.status.read_datasets", lambda: ALL)
+    run(of(RenameDataset, parent="tank", name="pictures"), facts(shares=(Share("smb", "photos", "/tank/photos"),)))
+    assert [argv[0] for argv in commands.ran] == ["smbcontrol", "zfs"]
+    assert served == [ALL]
+
+
+@pytest.mark.parametrize(
+    ("parent", "name", "found", "sentence"),
+    [
+        ("tank", "photos", ALL, "already"),
+        ("tank", "FILMS", (*ALL, dataset("tank/films")), "already a folder tank/films"),
+        ("tank/photos/deep", "x", ALL, "into itself"),
+        ("attic", "x", (*ALL, dataset("attic")), "another pool"),
+        ("tank/gone", "x", ALL, "no longer there"),
+        ("tank/v", "x", (*ALL, dataset("tank/v", key_status="unavailable")), "locked"),
+        ("tank/v", "x", (*ALL, dataset("tank/v", encryption="aes-256-gcm", encryption_root="tank/v")), "is encrypted"),
+    ],
+)
+def test_a_place_that_cannot_be_says_why(parent, name, found, sentence):
+    assert sentence in said(of(RenameDataset, parent=parent, name=name), facts(*found))
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "a\n", "a\0", "..", "-r", "a@b", "рhotos", 'a"b', "a'b"])
+def test_a_new_name_that_is_none_is_refused(name):
+    with pytest.raises(Refused):
+        of(RenameDataset, parent="tank", name=name)
+
+
+def test_encrypted_by_the_key_above_it_has_to_stay_below_that():
+    inside = replace(PHOTOS, encryption="aes-256-gcm", encryption_root="tank")
+    assert "has to stay below" in said(
+        of(RenameDataset, parent="tank/x", name="y"), facts(TANK, inside, dataset("tank/x"))
+    )
+
+
+def test_a_busy_folder_says_by_whom(commands, monkeypatch):
+    from appliance import command
+
+    def busy(argv: list[str]) -> None:
+        raise command.CommandFailed(
+            command.Result(tuple(argv), 1, "", "cannot unmount '/tank/photos': pool or dataset is busy", 0)
+        )
+
+    commands.on_run = busy
+    monkeypatch.setattr(leaving, "who_uses", lambda _folders: ["rsync (process 811): /tank/photos"])
+    with pytest.raises(Failed, match="rsync"):
+        run(of(UnmountDataset), facts())
+
+
+def test_only_what_is_a_clone_can_be_made_independent(commands):
+    assert "depends on no other" in said(of(PromoteDataset), facts())
+    run(of(PromoteDataset), facts(TANK, replace(PHOTOS, origin="tank/old@monday")))
+    assert commands.ran == [["zfs", "promote", "tank/photos"]]
+
+
+def test_nothing_is_mounted_outside_the_pools_own_folder_or_through_a_link(commands, monkeypatch):
+    unmounted = replace(PHOTOS, mounted=False)
+    assert "outside the folder" in said(of(MountDataset), facts(TANK, replace(unmounted, mountpoint="/etc")))
+    assert "locked" in said(of(MountDataset), facts(TANK, replace(unmounted, key_status="unavailable")))
+    monkeypatch.setattr("appliance.zfs.mounting.through_a_link", lambda _place: True)
+    with pytest.raises(Failed, match="symbolic link"):
+        run(of(MountDataset), facts(TANK, unmounted))
+    assert commands.ran == []
+
+
+# --- its end --------------------------------------------------------------------------------------------------------
+def detail(**changes: Any) -> tuple[DatasetDetail]:
+    return (
+        DatasetDetail(**{"name": "tank/photos", "guid": GUID, "snapshots": 2, "named": ("tank/photos@a",), **changes}),
+    )
+
+
+def test_the_recorded_dry_run_names_the_clones_outside():
+    lines = recorded_text("zfs-destroy-dry-2.3.9.txt").splitlines()
+    assert dataset_details.outside(lines, "datasetsp/films") == ("datasetsp/copy",)
+    every, held = dataset_details.snapshots_from(recorded_text("zfs-snapshot-holds-2.3.9.txt").splitlines())
+    assert (len(every), held) == (2, ["datasetsp/films@monday"])
+
+
+def test_destroying_lists_all_that_goes_and_wants_the_name_typed(commands):
+    found = facts(dataset_details=detail())
+    plan = checked_plan(of(DestroyDataset), found)
+    assert [loss.what for loss in plan.losses] == ["the folder tank/photos", "the folder tank/photos/deep"]
+    assert plan.type_to_confirm == "tank/photos"
+    assert plan.facts["Space that comes back"] == "5 MiB"
+    run(of(DestroyDataset), found)
+    assert commands.ran == [["zfs", "destroy", "-r", "--", "tank/photos"]]
+
+
+@pytest.mark.parametrize(
+    ("details", "sentence"),
+    [((), "not been read yet"), (detail(held=("tank/photos@a",)), "are held"), (detail(clones=("tank/copy",)), "cannot live without")],
+)  # fmt: skip
+def test_it_refuses_what_was_not_looked_at_what_is_held_and_what_others_depend_on(details, sentence):
+    assert sentence in said(of(DestroyDataset), facts(dataset_details=details))
+
+
+def test_clones_go_only_where_agreed_and_are_listed(commands):
+    found = facts(*ALL, dataset("tank/copy", used=2**20), dataset_details=detail(clones=("tank/copy",)))
+    plan = checked_plan(of(DestroyDataset, clones=True), found)
+    assert "the folder tank/copy" in [loss.what for loss in plan.losses]
+    assert plan.facts["Space that comes back"] == "6 MiB"
+    run(of(DestroyDataset, clones=True), found)
+    assert commands.ran == [["zfs", "destroy", "-R", "--", "tank/photos"]]
+
+
+def test_a_folder_that_came_since_the_page_was_looked_at_changes_the_digest():
+    before = of(DestroyDataset).plan(facts(dataset_details=detail())).digest()
+    assert of(DestroyDataset).plan(facts(*ALL, dataset("tank/photos/new"), dataset_details=detail())).digest() != before
+    assert of(DestroyDataset).plan(facts(dataset_details=detail(snapshots=3))).digest() == before
+
+
+def test_its_shares_stop_first_and_are_told(commands, monkeypatch):
+    left: list[list[str]] = []
+    monkeypatch.setattr(leaving, "serve", lambda datasets, _note: left.append([one.name for one in datasets]))
+    monkeypatch.setattr("appliance.zfs.status.read_datasets", lambda: ALL)
+    found = facts(
+        shares=(Share("smb", "deep", "/tank/photos/deep"), Share("smb", "other", "/tank/photosque")),
+        dataset_details=detail(),
+    )
+    plan = checked_plan(of(DestroyDataset), found)
+    assert plan.facts["Shares"] == "deep"
+    for step in plan.steps:
+        step.act(Working())
+    assert left == [["tank"]]
+    assert [argv[0] for argv in commands.ran] == ["smbcontrol", "zfs"]
+
+
+def test_a_pool_is_not_destroyed_as_a_folder():
+    operation = DestroyDataset(dataset="tank", guid=TANK.guid)
+    assert "the pool itself" in said(operation, facts())
+
+
+# --- volumes --------------------------------------------------------------------------------------------------------
+def volume(**changes: Any) -> CreateVolume:
+    return CreateVolume(**{"parent": "tank", "name": "disk1", "size": 2**30, **changes})
+
+
+@pytest.mark.parametrize(("thin", "more"), [(True, ["-s"]), (False, [])])
+def test_a_volume_is_thin_or_thick(commands, thin, more):
+    run(volume(thin=thin), facts())
+    assert commands.ran == [
+        ["zfs", "create", *more, "-o", "volblocksize=16384", "-V", "1073741824", "--", "tank/disk1"]
+    ]
+
+
+@pytest.mark.parametrize(
+    "changes", [{"size": 5}, {"size": 2**30 + 1}, {"block": 3}, {"name": "a b"}, {"name": "a/b"}, {"size": 2**63 - 1}]
+)
+def test_a_volume_that_cannot_be_is_refused(changes):
+    with pytest.raises(Refused):
+        volume(**changes)
+
+
+def test_a_thick_volume_has_to_fit_and_a_thin_one_warns():
+    small = facts(replace(TANK, available=2**29))
+    assert "free there" in said(volume(thin=False), small)
+    assert "disk fail" in volume().plan(small).warnings[0]
+
+
+def test_a_volume_only_grows(commands):
+    disk = dataset("tank/photos", kind="volume", volsize=2**30, properties={"volblocksize": Property("16384")})
+    assert "only grow" in said(of(GrowVolume, size=2**29), facts(TANK, disk))
+    assert "multiple" in said(of(GrowVolume, size=2**30 + 5), facts(TANK, disk))
+    run(of(GrowVolume, size=2**31), facts(TANK, disk))
+    assert commands.ran == [["zfs", "set", "--", "volsize=2147483648", "tank/photos"]]

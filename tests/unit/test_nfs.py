@@ -1,0 +1,189 @@
+"""NFS exports: what the file says, what the server is seen to serve, and what never gets into it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from appliance import command
+from appliance.errors import Failed, Refused
+from appliance.facts import Dataset, Share
+from appliance.shares import nfs
+from appliance.shares.owned_file import OwnedFile
+from tests.unit.made import box, dataset, recorded_text
+
+LAN = "192.168.1.0/24"
+
+
+def exported(name: str = "tank/photos", *, share: object = None, **changes: Any) -> Dataset:
+    """Made up: a dataset that asks to be served over NFS."""
+    setting = share if share is not None else {"nfs": {"hosts": [LAN]}}
+    return dataset(name, **{"share": json.dumps(setting), "share_source": "local", **changes})
+
+
+def rendered(datasets: list[Dataset]) -> str:
+    return nfs.render(box(datasets=tuple(datasets)))
+
+
+def at(file: Path) -> nfs.NfsServing:
+    return nfs.NfsServing(OwnedFile(file, nfs.check))
+
+
+def up(file: Path) -> None:
+    """Have the server take up the file as it stands."""
+    at(file).take_up(at(file).configured())
+
+
+def test_an_export_names_who_may_mount_and_how():
+    text = rendered([exported()])
+    assert text == f'"/tank/photos" {LAN}(rw,sync,root_squash,no_subtree_check,insecure,mountpoint)\n'
+
+
+def test_each_client_and_each_wish_is_written():
+    share = {"nfs": {"hosts": [LAN, "imac.local", "fd00::/8"], "write": False, "root": True, "sync": False}}
+    (line,) = rendered([exported(share=share)]).splitlines()
+    assert [export.host for export in nfs.parse(line)] == [LAN, "imac.local", "fd00::/8"]
+    assert all({"ro", "async", "no_root_squash"} <= export.options for export in nfs.parse(line))
+
+
+def test_every_export_asks_for_its_file_system_so_that_a_locked_folder_shows_no_empty_place():
+    for export in nfs.parse(rendered([exported(), exported("tank/locked", key_status="unavailable", mounted=False)])):
+        assert "mountpoint" in export.options
+
+
+def test_a_path_with_a_space_is_written_as_exports_wants_it_and_read_back():
+    text = rendered([exported("tank/my photos")])
+    assert '"/tank/my\\040photos"' in text
+    assert {export.path for export in nfs.parse(text)} == {"/tank/my photos"}
+
+
+@pytest.mark.parametrize(
+    "hosts", [[], ["*"], ["0.0.0.0/0"], ["a(rw)"], ["a b"], ["a\n/ *(rw)"], ["@all"], ["*.lan"], [LAN] * 70 + ["10.0.0.0/8"] * 70 + [f"10.1.{n}.1" for n in range(99)]]
+)  # fmt: skip
+def test_a_hostile_client_on_foreign_disks_is_served_nothing(hosts):
+    assert rendered([exported(share={"nfs": {"hosts": hosts}})]) == ""
+
+
+@pytest.mark.parametrize(
+    "mountpoint", ["/", "/etc", "/root/x", "legacy", "none", "/tank/a\nb", "/tank/../etc", '/tank/"x']
+)
+def test_a_hostile_place_on_foreign_disks_is_not_served(mountpoint):
+    assert rendered([exported(mountpoint=mountpoint)]) == ""
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "/tank/photos *(rw)", '"/tank/photos" 192.168.1.0/24(rw,wibble)', '"/etc" 192.168.1.0/24(rw)', '"/tank/photos" 0.0.0.0/0(rw)',
+        '"/tank/photos"', '"/tank/photos" 192.168.1.0/24 (rw)',
+    ],
+)  # fmt: skip
+def test_the_check_refuses_a_file_that_larder_would_not_write(tmp_path, line):
+    file = tmp_path / "larder.exports"
+    file.write_text(f"{line}\n")
+    with pytest.raises((Failed, Refused)):
+        nfs.check(file)
+
+
+def test_the_check_takes_what_is_rendered(tmp_path):
+    file = tmp_path / "larder.exports"
+    file.write_text("# a comment\n" + rendered([exported(), exported("tank/my photos")]))
+    nfs.check(file)
+
+
+def test_what_the_server_serves_is_read_from_its_own_list():
+    exports = nfs.listed(recorded_text("exportfs-s-2.8.3.txt"))
+    assert ("/nfsafp/with space", "*.lan") in {(export.path, export.host) for export in exports}
+    assert len(exports) == 5
+    written = next(export for export in exports if export.host == "10.0.0.0/8")
+    assert {"ro", "async", "no_root_squash", "mountpoint"} <= written.options
+
+
+class Nfsd:
+    """Answers systemctl and exportfs as nfs-utils 2.8.3 does; remembers what was asked."""
+
+    def __init__(self, *, active: bool, serves: str = "", status: int = 0) -> None:
+        self.active, self.serves, self.status = active, serves, status
+        self.ran: list[list[str]] = []
+
+    def run(self, argv: list[str], **_more: Any) -> command.Result:
+        self.ran.append(list(argv))
+        out, status = "", 0
+        if argv[:2] == ["systemctl", "is-active"]:
+            out = "active" if self.active else "inactive"
+        elif argv[0] == "systemctl":
+            self.active = argv[1] == "enable"
+        elif argv == ["exportfs", "-s"]:
+            out = self.serves
+        elif argv == ["exportfs", "-r"]:
+            status = self.status
+        return command.Result(tuple(argv), status, out, "exportfs: said no" if status else "", 0.0)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "larder.exports"
+
+
+def nfsd(monkeypatch: pytest.MonkeyPatch, **how: Any) -> Nfsd:
+    server = Nfsd(**how)
+    monkeypatch.setattr(command, "run", server.run)
+    return server
+
+
+SERVED = (
+    f"/tank/photos  {LAN}(sync,wdelay,hide,no_subtree_check,mountpoint,sec=sys,rw,insecure,root_squash,no_all_squash)\n"
+)
+
+
+def test_the_first_export_starts_the_server_and_the_last_one_stops_it(file, monkeypatch):
+    server = nfsd(monkeypatch, active=False)
+    file.write_text(rendered([exported()]))
+    up(file)
+    assert ["systemctl", "enable", "--now", "nfs-server.service"] in server.ran
+    file.write_text("")
+    up(file)
+    assert server.ran[-1] == ["systemctl", "disable", "--now", "nfs-server.service"]
+
+
+def test_an_administrators_own_exports_keep_the_server_running(file, monkeypatch):
+    server = nfsd(monkeypatch, active=True, serves="/srv/own  192.168.1.0/24(rw)\n")
+    file.write_text("")
+    up(file)
+    assert not any("disable" in argv for argv in server.ran)
+
+
+def test_a_running_server_is_not_started_again_so_nobody_is_dropped(file, monkeypatch):
+    server = nfsd(monkeypatch, active=True, serves=SERVED)
+    file.write_text(rendered([exported()]))
+    up(file)
+    assert [argv for argv in server.ran if argv[0] == "systemctl" and argv[1] != "is-active"] == []
+    assert at(file).served() == {("/tank/photos", "/tank/photos")}
+
+
+def test_a_client_whose_name_nobody_knows_is_found_out(file, monkeypatch):
+    nfsd(monkeypatch, active=True, serves=SERVED)
+    file.write_text(rendered([exported(share={"nfs": {"hosts": [LAN, "macbook.local"]}})]))
+    assert at(file).served() == set()
+    assert "macbook.local" in at(file).why_not()
+
+
+def test_exports_that_the_server_does_not_take_are_told_in_its_words(file, monkeypatch):
+    nfsd(monkeypatch, active=True, status=1)
+    file.write_text(rendered([exported()]))
+    with pytest.raises(Failed, match="said no"):
+        up(file)
+
+
+def test_a_removed_export_is_really_closed(file, monkeypatch, tmp_path):
+    unlock = tmp_path / "unlock_filesystem"
+    unlock.write_text("")
+    monkeypatch.setattr(nfs, "UNLOCK", unlock)
+    server = nfsd(monkeypatch, active=True, serves=SERVED)
+    at(file).close([Share("nfs", "/tank/photos", "/tank/photos")])
+    assert ["exportfs", "-u", f"{LAN}:/tank/photos"] in server.ran
+    assert ["exportfs", "-f"] in server.ran
+    assert unlock.read_text() == "/tank/photos"

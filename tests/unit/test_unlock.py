@@ -1,0 +1,43 @@
+"""At a start, the keys that the box keeps open what they open, and one that fails keeps no other closed."""
+
+from __future__ import annotations
+
+import pytest
+
+from appliance import command, unlock
+from appliance.zfs import kept_keys, status
+from tests.unit.made import dataset
+
+COMMON = {"encryption": "aes-256-gcm", "key_status": "unavailable", "key_format": "passphrase", "mounted": False}
+ONE = dataset("tank/one", encryption_root="tank/one", **COMMON)
+TWO = dataset("tank/two", encryption_root="tank/two", **COMMON)
+
+
+@pytest.fixture(autouse=True)
+def box(folders, monkeypatch):
+    monkeypatch.setattr(kept_keys, "FOLDER", folders / "keys")
+    monkeypatch.setattr(status, "loaded", lambda: True)
+    monkeypatch.setattr(status, "read_datasets", lambda: (ONE, TWO))
+
+
+def test_only_what_the_box_keeps_a_key_of_is_opened_and_mounted(commands):
+    kept_keys.keep(TWO.guid, "four words for two")
+    with pytest.raises(SystemExit) as ended:
+        unlock.main()
+    assert ended.value.code == 0
+    assert commands.ran == [["zfs", "load-key", "-L", "prompt", "--", "tank/two"], ["zfs", "mount", "--", "tank/two"]]
+    assert commands.given[0] == "four words for two\n"
+
+
+def test_one_that_cannot_be_mounted_keeps_no_other_closed(commands):
+    def fail(argv: list[str]) -> None:
+        if argv[1:] == ["mount", "--", "tank/one"]:
+            raise command.CommandFailed(command.Result(tuple(argv), 1, "", "directory is not empty", 0))
+
+    commands.on_run = fail
+    kept_keys.keep(ONE.guid, "four words for one")
+    kept_keys.keep(TWO.guid, "four words for two")
+    with pytest.raises(SystemExit) as ended:
+        unlock.main()
+    assert ended.value.code == 1
+    assert ["zfs", "mount", "--", "tank/two"] in commands.ran

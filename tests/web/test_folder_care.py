@@ -1,0 +1,163 @@
+"""The pages on which a folder is looked after."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from appliance.facts import DatasetDetail, Property, SpaceUse
+from tests.unit.made import dataset
+from tests.web import rows
+from tests.web.reading import Page, assert_nothing_inline, text_of
+from tests.web.test_queries import queries
+from web.inventory.models import DatasetDetailRow, DatasetRow
+from web.jobs.models import Job
+
+TANK, PHOTOS = dataset("tank"), dataset("tank/photos", used_by_data=2**20, properties={"atime": Property("on", "local"), "compression": Property("lz4", "inherited", "tank")})  # fmt: skip
+VOLUME = dataset("tank/disk1", kind="volume", mounted=False, mountpoint="", volsize=2**30)
+VAULT = dataset("tank/vault", encryption="aes-256-gcm", key_status="available", key_format="passphrase", encryption_root="tank/vault")  # fmt: skip
+AT = f"/folders/{PHOTOS.guid}/"
+
+
+@pytest.fixture
+def folders(calm) -> None:
+    rows.put(pools=[rows.pool_of("tank", 1000)], datasets=[TANK, PHOTOS, VOLUME, VAULT], accounts=["anna"], shares=[], disks=[])  # fmt: skip
+
+
+def known(**changes: object) -> None:
+    import msgspec
+
+    detail = DatasetDetail(**{"name": "tank/photos", "guid": PHOTOS.guid, **changes})  # type: ignore[arg-type]
+    DatasetDetailRow.objects.create(key=str(detail.guid), name=detail.name, facts=msgspec.json.encode(detail).decode())
+
+
+def operation() -> dict[str, object]:
+    return json.loads(Job.objects.get().operation)
+
+
+def test_the_page_of_a_folder_draws_where_its_space_goes_and_offers_what_is_possible(web, folders):
+    response = web.get(AT)
+    assert_nothing_inline(response)
+    assert "Where the space goes: Files" in response.content.decode()
+    text = text_of(response)
+    assert "Unmount" in text
+    assert "Destroy" in text
+    assert "Make it independent" not in text
+    assert "Destroy" not in text_of(web.get(f"/folders/{TANK.guid}/"))
+
+
+def test_settings_say_where_each_comes_from_and_only_its_own_can_be_given_up(web, folders):
+    page = Page(web.get(f"{AT}settings/"))
+    assert "from tank" in page.text
+    assert "set here" in page.text
+    assert [form.action for form in page.forms if "inherit" in form.action] == [f"{AT}settings/atime/inherit/"]
+    assert web.post(f"{AT}settings/atime/inherit/")["Location"] == f"{AT}settings/"
+    assert operation()["kind"] == "InheritDatasetProperty"
+    assert web.post(f"{AT}settings/compression/inherit/").status_code == 409
+
+
+def test_a_size_is_taken_as_people_write_it(web, folders):
+    assert web.post(f"{AT}settings/quota/", {"value": "1.5 GiB"}).status_code == 302
+    assert operation()["value"] == str(3 * 2**29)
+
+
+@pytest.mark.parametrize("value", ["much", "-1", "1 ZiB", "5 %", "1e9"])
+def test_a_size_that_is_none_gets_its_sentence(web, folders, value):
+    response = web.post(f"{AT}settings/quota/", {"value": value})
+    assert response.status_code == 400
+    assert Page(response).field_error("id_value")
+    assert not Job.objects.exists()
+
+
+def test_what_loses_data_in_a_power_cut_is_reviewed_first(web, folders):
+    response = web.post(f"{AT}settings/sync/", {"value": "disabled"})
+    assert "After a power cut" in text_of(response)
+    assert not Job.objects.exists()
+
+
+def test_there_is_no_page_for_a_setting_that_nobody_may_set(web, folders):
+    assert [web.get(f"{AT}settings/{name}/").status_code for name in ("mountpoint", "exec", "x")] == [404] * 3
+
+
+def test_renaming_leads_to_a_review_and_keeps_wrong_answers(web, folders):
+    review = web.get(f"{AT}rename/", {"answered": 1, "parent": "tank", "name": "pictures"})
+    assert "zfs rename -- tank/photos tank/pictures" in text_of(review)
+    wrong = web.get(f"{AT}rename/", {"answered": 1, "parent": "tank", "name": "a\nb"})
+    assert wrong.status_code == 400
+    assert "line break" in text_of(wrong)
+
+
+def test_destroying_reads_first_then_shows_what_goes(web, folders, calm):
+    assert "Reading what would go" in text_of(web.get(f"{AT}destroy/"))
+    assert ("workers.read_dataset", str(PHOTOS.guid)) in calm
+    known(snapshots=3, named=("tank/photos@a",))
+    assert "3, holding" in text_of(web.get(f"{AT}destroy/"))
+    review = web.get(f"{AT}destroy/", {"review": 1})
+    assert "the folder tank/photos" in text_of(review)
+    form = Page(review).form("/jobs/confirm/").data
+    assert web.post("/jobs/confirm/", {**form, "typed": "tank"}).status_code == 400
+    assert web.post("/jobs/confirm/", {**form, "typed": "tank/photos"}).status_code == 302
+    assert operation() == {"kind": "DestroyDataset", "dataset": "tank/photos", "guid": PHOTOS.guid, "clones": False}
+
+
+def test_what_is_held_or_depended_on_is_told(web, folders):
+    known(held=("tank/photos@kept",), clones=("tank/disk1",))
+    text = text_of(web.get(f"{AT}destroy/"))
+    assert "tank/photos@kept" in text
+    assert "Make tank/disk1 independent" in text
+    assert web.get(f"{AT}destroy/", {"review": 1}).status_code == 409
+
+
+def test_a_folder_replaced_behind_the_pages_back_is_not_destroyed(web, folders):
+    known()
+    form = Page(web.get(f"{AT}destroy/", {"review": 1})).form("/jobs/confirm/").data
+    rows.put(datasets=[TANK, replace(PHOTOS, guid=5)])
+    assert web.post("/jobs/confirm/", {**form, "typed": "tank/photos"}).status_code == 409
+    assert not Job.objects.exists()
+
+
+def test_who_takes_up_space_is_listed_and_can_be_limited(web, folders):
+    known(uses=(SpaceUse("user", "<b>anna</b>", 2**30, 2**31),))
+    response = web.get(f"{AT}space/")
+    assert "1 GiB" in text_of(response)
+    assert b"<b>anna" not in response.content
+    assert web.post(f"{AT}space/", {"of": "user", "who": "anna", "size": "5 GiB"}).status_code == 302
+    assert operation()["size"] == 5 * 2**30
+
+
+def test_the_page_of_a_key_offers_what_fits(web, folders):
+    at = f"/folders/{VAULT.guid}/key/"
+    assert "Whoever carries off the whole box" in text_of(web.get(at))
+    assert 'name="secret"' in web.get(f"{at}keep/").content.decode()
+    new = web.get(f"{at}file/").content.decode()
+    assert "/pools/new/key/tank-vault/" in new
+    assert web.get("/pools/new/key/tank-vault/")["Content-Disposition"] == 'attachment; filename="tank-vault.key"'
+    assert web.get(f"{AT}key/").status_code == 404
+
+
+def test_a_folder_with_a_key_of_its_own_is_reviewed_for_its_secret(web, folders):
+    response = web.post("/folders/new/", {"parent": "tank", "name": "safe", "preset": "general", "key": "passphrase", "limit": ""})  # fmt: skip
+    assert "New passphrase" in text_of(response)
+    assert not Job.objects.exists()
+
+
+def test_volumes_are_listed_made_and_grow(web, folders):
+    assert "tank/disk1" in text_of(web.get("/folders/volumes/"))
+    answers = {"parent": "tank", "name": "disk2", "size": "10 GiB", "block": "16384", "thin": "on"}
+    assert web.post("/folders/volumes/new/", answers).status_code == 302
+    assert operation()["size"] == 10 * 2**30
+    assert "cut off" in text_of(web.post(f"/folders/{VOLUME.guid}/grow/", {"size": "1 MiB"}))
+    assert "volsize=2147483648" in text_of(web.post(f"/folders/{VOLUME.guid}/grow/", {"size": "2 GiB"}))
+
+
+def test_no_page_of_a_folder_costs_more_in_a_large_box(web, folders):
+    known()
+    pages = [AT, f"{AT}settings/", f"{AT}space/", f"{AT}destroy/", f"{AT}rename/", "/folders/volumes/"]
+    for page in pages:
+        web.get(page)
+    small = [len(queries(web, page)) for page in pages]
+    rows.put(datasets=[TANK, PHOTOS, VOLUME, VAULT, *(dataset(f"tank/f{number}") for number in range(300))])
+    assert DatasetRow.objects.count() == 304
+    assert [len(queries(web, page)) for page in pages] == small

@@ -1,0 +1,93 @@
+"""The forms of NFS and AFP."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from appliance.facts import Group
+from tests.unit.made import dataset
+from tests.web import rows
+from tests.web.reading import text_of
+from web.jobs.models import Job
+
+PHOTOS = dataset()
+HERE = f"/shares/{PHOTOS.guid}"
+
+
+@pytest.fixture
+def box_with_people(calm) -> None:
+    rows.put(
+        pools=[],
+        datasets=[dataset("tank"), PHOTOS],
+        accounts=["anna", "ben"],
+        groups=[Group("family", 20000, ("anna",))],
+        disks=[],
+        shares=[],
+    )
+
+
+def made() -> dict[str, object]:
+    return json.loads(Job.objects.get().operation)
+
+
+def test_an_export_is_made_of_what_was_typed(web, box_with_people):
+    response = web.post(
+        f"{HERE}/nfs/", {"hosts": "192.168.1.0/24\nIMAC.local, 10.0.0.7/32", "write": "on", "sync": "on"}
+    )
+    assert response["Location"] == f"/jobs/{Job.objects.get().pk}/"
+    assert made()["nfs"] == {"hosts": ["192.168.1.0/24", "imac.local", "10.0.0.7"]}
+
+
+@pytest.mark.parametrize(("hosts", "words"), [("", "at least one"), ("*", "everybody"), ("192.168.1.9/24", "Did you mean 192.168.1.0/24"), ("a(rw)", "no address")])  # fmt: skip
+def test_what_is_wrong_is_said_at_the_field_and_what_was_typed_stays(web, box_with_people, hosts, words):
+    response = web.post(f"{HERE}/nfs/", {"hosts": hosts, "write": "on"})
+    assert response.status_code == 400
+    assert words in text_of(response)
+    assert not Job.objects.exists()
+
+
+def test_a_volume_for_older_macs_is_made_of_what_was_chosen(web, box_with_people):
+    web.post(f"{HERE}/afp/", {"name": "photos", "write": ["anna", "@family"], "read": ["ben"], "time_machine": "500"})
+    assert made()["afp"] == {
+        "name": "photos",
+        "write": ["anna", "@family"],
+        "read": ["ben"],
+        "time_machine": 500 * 10**9,
+    }
+
+
+def test_a_volume_for_nobody_is_refused_at_its_field(web, box_with_people):
+    response = web.post(f"{HERE}/afp/", {"name": "photos"})
+    assert response.status_code == 400
+    assert "at least one account" in text_of(response)
+
+
+def test_the_page_says_who_still_needs_afp(web, box_with_people):
+    assert "Macs before OS X 10.9" in text_of(web.get(f"{HERE}/afp/"))
+
+
+def test_switching_off_is_one_button_and_files_stay(web, calm):
+    shared = dataset(share=json.dumps({"nfs": {"hosts": ["10.0.0.0/8"]}}), share_source="local")
+    rows.put(pools=[], datasets=[shared], accounts=[], disks=[], shares=[])
+    assert "Stop sharing over NFS" in text_of(web.get(f"{HERE}/nfs/"))
+    web.post(f"/folders/{shared.guid}/switch/nfs/off/")
+    assert {key: value for key, value in made().items() if value} == {
+        "kind": "SetShare",
+        "dataset": "tank/photos",
+        "protocol": "nfs",
+    }
+
+
+def test_the_switch_of_nfs_leads_to_its_form_since_nobody_can_guess_the_network(web, box_with_people):
+    assert f'href="{HERE}/nfs/">Switch on' in web.get("/folders/").content.decode()
+    assert web.post(f"/folders/{PHOTOS.guid}/switch/nfs/on/").status_code == 409
+    assert not Job.objects.exists()
+
+
+def test_the_switch_of_afp_lets_in_whom_smb_lets_in(web, calm):
+    shared = dataset(share=json.dumps({"smb": {"name": "Fotos", "read": ["ben"]}}), share_source="local")
+    rows.put(pools=[], datasets=[shared], accounts=["anna", "ben"], disks=[], shares=[])
+    web.post(f"/folders/{shared.guid}/switch/afp/on/")
+    assert made()["afp"] == {"name": "Fotos", "read": ["ben"]}

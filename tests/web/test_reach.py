@@ -1,0 +1,151 @@
+"""The pages of reaching a share: the words to type, and why it cannot be seen."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from django.db import connections
+from django.test.utils import CaptureQueriesContext
+
+from appliance import client
+from appliance.errors import Failed
+from appliance.shares import why
+from appliance.shares.setting import Protocol
+from tests.unit.made import dataset
+from tests.web import rows
+from tests.web.reading import Page, text_of
+from web.inventory import store
+from web.inventory.models import SeenRow
+from web.jobs.models import Job
+from web.shares import reach
+from workers import reach as reaching
+
+PHOTOS = dataset(
+    share=json.dumps({"smb": {"name": "photos", "write": ["anna"]}, "nfs": {"hosts": ["192.168.1.0/24"]}}),
+    share_source="local",
+)
+HERE = f"/shares/{PHOTOS.guid}/nfs"
+
+
+@pytest.fixture
+def shared(calm) -> list[tuple[str, ...]]:
+    rows.put(pools=[], datasets=[dataset("tank"), PHOTOS], accounts=["anna"], disks=[], shares=[])
+    return calm
+
+
+def seen(protocol: Protocol = "nfs", person: str = "", **changes: Any) -> None:
+    """Made up: what the agent found at the last look."""
+    good = {"unit": "active", "port": True, "served": True, "announced": True, "there": True, "mounted": True}
+    found = why.Seen(dataset=PHOTOS.name, protocol=protocol, person=person, **{**good, **changes})
+    SeenRow.objects.create(
+        key=reach.seen_key(str(PHOTOS.guid), protocol, person),
+        name=PHOTOS.name,
+        facts=msgspec.json.encode(found).decode(),
+    )
+    store.checked(reach.SOURCE, changed=True)
+
+
+def test_every_kind_of_computer_has_an_address_to_copy(web, shared):
+    text = text_of(web.get(f"/shares/{PHOTOS.guid}/smb/ways/"))
+    for word in ("Windows", "Mac", "iPhone", "Android", "Linux", "smb://", "\\\\"):
+        assert word in text
+    assert 'data-copy="#way-1"' in web.get(f"/shares/{PHOTOS.guid}/smb/ways/").content.decode()
+
+
+def test_the_mount_lines_stand_ready(web, shared):
+    text = text_of(web.get(f"{HERE}/ways/"))
+    assert "vers=4.2" in text
+    assert ":/tank/photos" in text
+
+
+def test_a_protocol_that_is_off_has_no_address_and_says_what_to_do(web, shared):
+    assert "Switch it on for this folder first" in text_of(web.get(f"/shares/{PHOTOS.guid}/afp/ways/"))
+
+
+@pytest.mark.parametrize("address", ["ftp/ways/", "nfs/mend/burn/"])
+def test_what_there_is_not_is_not_found(web, shared, address):
+    assert web.get(f"/shares/{PHOTOS.guid}/{address}").status_code == 404
+
+
+def test_nobody_has_looked_yet(web, shared):
+    assert "Nobody has looked yet" in text_of(web.get(f"{HERE}/why/"))
+
+
+def test_looking_sends_the_worker_and_the_page_waits(web, shared):
+    response = web.post(f"{HERE}/look/", {"person": "anna"})
+    assert response["Location"] == f"{HERE}/why/?person=anna"
+    assert ("workers.look_at_share", str(PHOTOS.guid), "nfs", "anna") in shared
+    assert "Looking." in text_of(web.get(response["Location"]))
+
+
+def test_a_person_whom_nobody_knows_is_not_handed_on(web, shared):
+    web.post(f"{HERE}/look/", {"person": "--help"})
+    assert ("workers.look_at_share", str(PHOTOS.guid), "nfs", "") in shared
+
+
+def test_nothing_in_the_way_is_said(web, shared):
+    seen()
+    text = text_of(web.get(f"{HERE}/why/"))
+    assert "Nothing is in the way on this box" in text
+
+
+def test_what_is_in_the_way_has_its_button(web, shared):
+    seen(unit="inactive", port=False, served=False)
+    page = Page(web.get(f"{HERE}/why/"))
+    assert "The NFS server does not run" in page.text
+    form = page.form(f"{HERE}/mend/serve/")
+    response = web.post(f"{HERE}/mend/serve/", form.data)
+    job = Job.objects.get()
+    assert response["Location"] == f"/jobs/{job.pk}/"
+    assert (job.kind, job.subject) == ("ServeAgain", "tank/photos")
+
+
+def test_changing_permissions_is_shown_before_it_is_done(web, shared):
+    seen(person="anna", protocol="smb", account="ready", stopped_at="/tank")
+    address = f"/shares/{PHOTOS.guid}/smb"
+    assert "anna may not enter /tank" in text_of(web.get(f"{address}/why/?person=anna"))
+    assert "chmod o+x -- /tank" in text_of(web.get(f"{address}/mend/let-in/"))
+    assert not Job.objects.exists()
+
+
+def test_the_page_costs_the_same_for_many_people_and_shares(web, shared):
+    def queries() -> int:
+        with (
+            CaptureQueriesContext(connections["default"]) as one,
+            CaptureQueriesContext(connections["inventory"]) as two,
+        ):
+            assert web.get(f"{HERE}/why/").status_code == 200
+        return len(one) + len(two)
+
+    seen()
+    web.get(f"{HERE}/why/")
+    few = queries()
+    rows.put(accounts=[f"anna{number}" for number in range(60)], datasets=[dataset("tank"), PHOTOS, *(dataset(f"tank/{n}") for n in range(60))])  # fmt: skip
+    assert queries() == few
+
+
+def test_the_worker_asks_the_agent_and_keeps_what_it_found(shared, monkeypatch):
+    asked: list[dict[str, Any]] = []
+
+    def last(request: dict[str, Any], **_more: Any) -> dict[str, Any]:
+        asked.append(request)
+        found = why.Seen(dataset="tank/photos", protocol="nfs", unit="active", port=True, mounted=True)
+        return {"facts": msgspec.to_builtins(found)}
+
+    monkeypatch.setattr(client, "last", last)
+    reaching.look_at_share(str(PHOTOS.guid), "nfs", "")
+    assert asked == [{"verb": "look-at-share", "dataset": "tank/photos", "protocol": "nfs", "person": ""}]
+    assert SeenRow.objects.get().fact.unit == "active"
+
+
+def test_an_agent_out_of_reach_is_told_on_the_page(web, shared, monkeypatch):
+    def last(_request: dict[str, Any], **_more: Any) -> dict[str, Any]:
+        raise Failed("Larder's agent does not answer")
+
+    monkeypatch.setattr(client, "last", last)
+    web.post(f"{HERE}/look/", {"person": ""})
+    reaching.look_at_share(str(PHOTOS.guid), "nfs", "")
+    assert "The last look went wrong" in text_of(web.get(f"{HERE}/why/"))

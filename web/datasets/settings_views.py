@@ -1,0 +1,135 @@
+"""What is set on a dataset, where each value comes from, and changing it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django import forms
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from appliance.errors import Refused
+from appliance.facts import Dataset
+from appliance.zfs.dataset_properties import (
+    KNOWN,
+    InheritDatasetProperty,
+    SetDatasetProperty,
+    Words,
+    names_for,
+    said,
+    source_words,
+    value_of,
+)
+from web.datasets import care
+from web.datasets.care_views import add_reasons
+from web.datasets.forms import SizeField
+from web.jobs import confirm
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One property as the page shows it."""
+
+    name: str
+    words: Words
+    said: str
+    value: str
+    source: str
+    own: bool  # it has a value of its own that could be given up for what is above
+
+    @property
+    def bytes(self) -> int:
+        return int(self.value) if self.words.is_size and self.value.isdigit() else 0
+
+
+def settings_of(dataset: Dataset) -> list[Setting]:
+    found = []
+    for name in names_for(dataset.kind):
+        value, words = value_of(dataset, name), KNOWN[name]
+        own = words.inherits and value.source in {"local", "received"}
+        found.append(
+            Setting(
+                name, words, said(name, value.value), value.value, "" if words.is_size else source_words(value), own
+            )
+        )
+    return found
+
+
+class ValueForm(forms.Form):
+    """One property's new value."""
+
+    def __init__(self, data: Any = None, *, name: str, now: str) -> None:
+        super().__init__(data)
+        words = KNOWN[name]
+        if words.is_size:
+            self.fields["value"] = SizeField(
+                label=words.title,
+                required=False,
+                initial=int(now) if now.isdigit() else 0,
+                help_text=f"{words.meaning} For example 500 GiB. Nothing: none.",
+            )
+        else:
+            choices = list(words.said.items())
+            if now not in words.said:
+                choices.insert(0, (now, f"{said(name, now)} (as it is)"))
+            self.fields["value"] = forms.ChoiceField(
+                label=words.title, choices=choices, initial=now, help_text=words.meaning
+            )
+
+
+@require_GET
+def settings(request: HttpRequest, key: str) -> HttpResponse:
+    """Everything that is set, in plain words."""
+    dataset: Dataset = care.row_of(key).fact
+    found = settings_of(dataset)
+    context = {
+        "dataset": dataset,
+        "key": key,
+        "sizes": [one for one in found if one.words.is_size],
+        "others": [one for one in found if not one.words.is_size],
+        "read": bool(dataset.properties),
+    }
+    return render(request, "datasets/settings.html", context)
+
+
+@require_http_methods(["GET", "POST"])
+def change(request: HttpRequest, key: str, name: str) -> HttpResponse:
+    """Choose another value; what is grave is shown on a review page first."""
+    dataset: Dataset = care.row_of(key).fact
+    if name not in names_for(dataset.kind):
+        raise Http404
+    back = reverse("folder_settings", args=[key])
+    form = ValueForm(request.POST or None, name=name, now=value_of(dataset, name).value)
+    if request.method == "POST" and form.is_valid():
+        try:
+            value = str(form.cleaned_data["value"])
+            operation = SetDatasetProperty(dataset=dataset.name, guid=dataset.guid, name=name, value=value)  # type: ignore[arg-type]  # looked at above
+            if operation.grave:
+                return confirm.review(request, operation, back=back)
+            return care.begin(request, operation, back)
+        except Refused as refusal:
+            add_reasons(form, refusal)
+    context = {
+        "form": form,
+        "dataset": dataset,
+        "back": back,
+        "title": f"Change a setting of {dataset.name}",
+        "verb": "Keep this",
+    }
+    return render(request, "datasets/form.html", context, status=400 if request.method == "POST" else 200)
+
+
+@require_POST
+def inherit(request: HttpRequest, key: str, name: str) -> HttpResponse:
+    """Give up the folder's own value."""
+    dataset: Dataset = care.row_of(key).fact
+    if name not in names_for(dataset.kind):
+        raise Http404
+    back = reverse("folder_settings", args=[key])
+    try:
+        return care.begin(request, InheritDatasetProperty(dataset=dataset.name, guid=dataset.guid, name=name), back)  # type: ignore[arg-type]  # looked at above
+    except Refused as refusal:
+        return care.refused(request, refusal, back)

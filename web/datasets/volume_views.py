@@ -1,0 +1,66 @@
+"""Volumes: the list, making one, making one larger. The rest is as for folders."""
+
+from __future__ import annotations
+
+from django.core.paginator import Paginator
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_http_methods
+
+from appliance.errors import Refused
+from appliance.facts import Dataset
+from appliance.zfs.volumes import CreateVolume, GrowVolume
+from web import live
+from web.datasets import care
+from web.datasets.care_views import add_reasons
+from web.datasets.forms import GrowForm, VolumeForm
+from web.inventory.models import DatasetRow
+from web.jobs import confirm
+
+PAGE = 100
+
+
+@require_GET
+def volumes(request: HttpRequest) -> HttpResponse:
+    """Every volume."""
+
+    def build() -> dict[str, object]:
+        found = DatasetRow.objects.filter(facts__contains='"kind":"volume"').order_by("name")
+        return {"page": Paginator(found, PAGE).get_page(request.GET.get("page")), "pools": DatasetRow.objects.exists()}
+
+    return live.respond(request, "datasets/volumes.html", build)
+
+
+@require_http_methods(["GET", "POST"])
+def create(request: HttpRequest) -> HttpResponse:
+    """Make a volume; a small act, so without a review page."""
+    parents = list(DatasetRow.objects.filter(facts__contains='"kind":"filesystem"').order_by("name").values_list("name", flat=True)[:1000])  # fmt: skip
+    form = VolumeForm(request.POST or None, parents=parents)
+    if request.method == "POST" and form.is_valid():
+        try:
+            job = confirm.start(CreateVolume(**form.cleaned_data), user=request.user.get_username())
+            return redirect("job", pk=job.pk)
+        except Refused as refusal:
+            add_reasons(form, refusal)
+    context = {"form": form, "back": reverse("volumes"), "title": "Create a volume", "verb": "Create the volume"}
+    return render(request, "datasets/form.html", context, status=400 if form.is_bound else 200)
+
+
+@require_http_methods(["GET", "POST"])
+def grow(request: HttpRequest, key: str) -> HttpResponse:
+    """A larger size, then the review: it cannot be taken back."""
+    volume: Dataset = care.row_of(key).fact
+    if volume.kind != "volume":
+        raise Http404
+    back = reverse("folder", args=[key])
+    form = GrowForm(request.POST or None, initial={"size": volume.volsize})
+    if request.method == "POST" and form.is_valid():
+        try:
+            return confirm.review(
+                request, GrowVolume(dataset=volume.name, guid=volume.guid, **form.cleaned_data), back=back
+            )
+        except Refused as refusal:
+            add_reasons(form, refusal)
+    context = {"form": form, "dataset": volume, "back": back, "title": f"Make {volume.name} larger", "verb": "Review"}
+    return render(request, "datasets/form.html", context, status=400 if form.is_bound else 200)

@@ -1,0 +1,117 @@
+"""Forms about people and groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from django import forms
+
+from appliance import names
+from appliance.errors import Refused
+
+PLAIN = {"autocomplete": "off", "spellcheck": "false", "autocapitalize": "none"}
+
+
+def checked(grammar: Callable[[str], str], text: str) -> str:
+    """The text, or the grammar's own sentence at the field."""
+    try:
+        return grammar(text)
+    except Refused as refusal:
+        raise forms.ValidationError(str(refusal)) from refusal
+
+
+def display_field() -> forms.CharField:
+    return forms.CharField(
+        label="What people call them",
+        max_length=names.LONGEST_DISPLAY,
+        required=False,
+        help_text="For example Anna from next door. Pages show it.",
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
+    )
+
+
+class PersonForm(forms.Form):
+    """A new account; its password is asked on the next page."""
+
+    name = forms.CharField(
+        label="Name",
+        max_length=60,
+        strip=False,
+        error_messages={"required": "Give the account a name, for example anna."},
+        help_text="Small letters, for example anna. It is typed on the other computer.",
+        widget=forms.TextInput(attrs=PLAIN),
+    )
+    display = display_field()
+    home = forms.ChoiceField(
+        label="A folder of their own",
+        required=False,
+        help_text="Nobody else may enter it. It is made below the one you choose.",
+    )
+
+    def __init__(self, data: object = None, *, parents: list[str]) -> None:
+        super().__init__(data)  # type: ignore[arg-type]  # Django takes a QueryDict here
+        choices = [("", "None"), *((name, f"Below {name}") for name in parents)]
+        self.fields["home"].choices = choices  # type: ignore[attr-defined]
+
+    def clean_name(self) -> str:
+        return checked(names.account, self.cleaned_data["name"])
+
+    def clean_display(self) -> str:
+        return checked(names.display, self.cleaned_data["display"])
+
+
+class DisplayForm(forms.Form):
+    """What people call somebody."""
+
+    display = display_field()
+
+    def clean_display(self) -> str:
+        return checked(names.display, self.cleaned_data["display"])
+
+
+class HeirForm(forms.Form):
+    """Who gets the files of somebody who is removed."""
+
+    heir = forms.ChoiceField(label="Their files", required=False)
+
+    def __init__(self, data: object = None, *, others: list[tuple[str, str]]) -> None:
+        super().__init__(data)  # type: ignore[arg-type]  # Django takes a QueryDict here
+        choices = [
+            ("", "Stay where they are and belong to nobody"),
+            *((name, f"Go to {called}") for name, called in others),
+        ]
+        self.fields["heir"].choices = choices  # type: ignore[attr-defined]
+
+
+class MembersForm(forms.Form):
+    """Who is in a group."""
+
+    members = forms.MultipleChoiceField(
+        label="Who is in it",
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+        error_messages={"invalid_choice": "There is no account %(value)s any more."},
+    )
+
+    def __init__(
+        self, data: object = None, *, people: list[tuple[str, str]], initial: dict[str, object] | None = None
+    ) -> None:
+        super().__init__(data, initial=initial)  # type: ignore[arg-type]  # Django takes a QueryDict here
+        self.fields["members"].choices = people  # type: ignore[attr-defined]
+
+
+class GroupForm(MembersForm):
+    """A new group."""
+
+    name = forms.CharField(
+        label="Name",
+        max_length=60,
+        strip=False,
+        error_messages={"required": "Give the group a name, for example family."},
+        help_text="Small letters, for example family.",
+        widget=forms.TextInput(attrs=PLAIN),
+    )
+    field_order = ("name", "members")
+
+    def clean_name(self) -> str:
+        return checked(names.group, self.cleaned_data["name"])

@@ -1,0 +1,186 @@
+"""Forms about shares."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from django import forms
+
+from appliance import names
+from appliance.errors import Refused
+from appliance.facts import Facts
+from appliance.shares import clients
+from appliance.shares.setting import LEAST_TIME_MACHINE, Afp, Nfs, Smb
+
+GIGABYTE = 10**9
+
+
+TIME_MACHINE_HELP = (
+    "Macs can back up to it, up to this size, which is also set as the folder's own limit. Empty: it takes no backups."
+)
+
+
+def name_field() -> forms.CharField:
+    return forms.CharField(
+        label="Name of the share",
+        max_length=120,
+        strip=False,
+        error_messages={"required": "Give the share a name, for example photos."},
+        help_text="Other computers see it under this name.",
+        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
+    )
+
+
+def people_field(label: str) -> forms.MultipleChoiceField:
+    return forms.MultipleChoiceField(
+        label=label,
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+        error_messages={"invalid_choice": "There is no account %(value)s any more."},
+    )
+
+
+def time_machine_field() -> forms.IntegerField:
+    return forms.IntegerField(
+        label="Time Machine: largest size in GB",
+        required=False,
+        min_value=LEAST_TIME_MACHINE // GIGABYTE,
+        max_value=2**62 // GIGABYTE,
+        error_messages={"min_value": "The limit for Time Machine is at least 1 GB."},
+        help_text=TIME_MACHINE_HELP,
+    )
+
+
+class NamedForm(forms.Form):
+    """What SMB and AFP ask alike: under which name, and for whom. ``read`` and ``write`` offer all people and groups."""
+
+    name = name_field()
+    write = people_field("Who may read and change it")
+    read = people_field("Who may only read it")
+
+    def __init__(self, data: object = None, *, facts: Facts, initial: Smb | Afp) -> None:
+        values = {name: getattr(initial, name) for name in self.base_fields}
+        values["time_machine"] = initial.time_machine // GIGABYTE or None
+        super().__init__(data, initial=values)  # type: ignore[arg-type]  # Django takes a QueryDict here
+        known = [(one.name, one.name) for one in facts.accounts]
+        known += [(f"@{group.name}", f"{group.name} (group)") for group in facts.groups]
+        for field in ("write", "read"):
+            self.fields[field].choices = known  # type: ignore[attr-defined]
+
+    def clean_name(self) -> str:
+        try:
+            return names.share(self.cleaned_data["name"])
+        except Refused as refusal:
+            raise forms.ValidationError(str(refusal)) from refusal
+
+    def answers(self) -> dict[str, Any]:
+        """The answers of a valid form, as a part of a setting takes them."""
+        found = dict(self.cleaned_data)
+        found["write"], found["read"] = tuple(found["write"]), tuple(found["read"])
+        found["time_machine"] = (found["time_machine"] or 0) * GIGABYTE
+        return found
+
+
+class SmbForm(NamedForm):
+    """How a folder is shared over SMB: under which name, for whom, with what."""
+
+    guest = forms.ChoiceField(
+        label="Without a name and password",
+        choices=[("no", "Nobody"), ("read", "Everybody may read"), ("write", "Everybody may read, change and delete")],
+        initial="no",
+        required=False,
+        help_text="Everybody means every device in your network, also a visitor's phone. Only for what may be lost and seen.",
+    )
+    previous = forms.BooleanField(
+        label="Previous versions",
+        required=False,
+        help_text="Windows and Macs can fetch files back out of this folder's snapshots by themselves.",
+    )
+    recycle = forms.BooleanField(
+        label="Recycle bin",
+        required=False,
+        help_text="What is deleted over the network goes to the hidden folder .recycle, and takes up space until it is emptied there.",
+    )
+    hidden = forms.BooleanField(
+        label="Hidden",
+        required=False,
+        help_text="It is not listed. Whoever knows its name and may use it still reaches it.",
+    )
+    mac = forms.BooleanField(
+        label="Made for Macs",
+        required=False,
+        help_text="Keeps what Macs attach to files (tags, colours). Harmless for Windows. It works best on all shares alike.",
+    )
+    time_machine = time_machine_field()
+    exact_case = forms.BooleanField(
+        label="Tell large and small letters apart",
+        required=False,
+        help_text="Photo.jpg and photo.jpg can then both be there. Windows cannot open both; leave it off unless Linux needs it.",
+    )
+    encrypt = forms.BooleanField(
+        label="Only encrypted connections",
+        required=False,
+        help_text="Slower on a small box. Devices from before 2012 cannot connect.",
+    )
+
+    def clean_guest(self) -> str:
+        """Who does not say it lets nobody in."""
+        return str(self.cleaned_data["guest"] or "no")
+
+    def part(self) -> Smb:
+        """The answers of a valid form. Raises Refused where they do not go together."""
+        return Smb(**self.answers())
+
+
+class AfpForm(NamedForm):
+    """Under which name older Macs see the folder, and who may use it."""
+
+    time_machine = time_machine_field()
+
+    def part(self) -> Afp:
+        """The answers of a valid form. Raises Refused where they do not go together."""
+        return Afp(**self.answers())
+
+
+class NfsForm(forms.Form):
+    """Who may mount the folder, and how."""
+
+    hosts = forms.CharField(
+        label="Which networks and computers may mount it",
+        widget=forms.Textarea(
+            attrs={"rows": 4, "autocomplete": "off", "spellcheck": "false", "autocapitalize": "none"}
+        ),
+        max_length=8000,
+        error_messages={"required": "Name at least one network or computer, for example 192.168.1.0/24."},
+        help_text="One a line: a network such as 192.168.1.0/24, an address, or a computer's name.",
+    )
+    write = forms.BooleanField(label="They may change files", required=False)
+    sync = forms.BooleanField(
+        label="A write is done when it is on disk", required=False, help_text="Slower, and safe in a power cut."
+    )
+    root = forms.BooleanField(
+        label="Root there is root here",
+        required=False,
+        help_text="Only for computers that you alone use, for backups of whole systems.",
+    )
+
+    def __init__(self, data: object = None, *, initial: Nfs | None) -> None:
+        shown: dict[str, object] = {"write": True, "sync": True}
+        if initial:
+            shown = {
+                "hosts": "\n".join(initial.hosts),
+                "write": initial.write,
+                "sync": initial.sync,
+                "root": initial.root,
+            }
+        super().__init__(data, initial=shown)  # type: ignore[arg-type]  # Django takes a QueryDict here
+
+    def clean_hosts(self) -> tuple[str, ...]:
+        try:
+            return clients.clients(tuple(re.split(r"[\s,]+", self.cleaned_data["hosts"].strip())))
+        except Refused as refusal:
+            raise forms.ValidationError(str(refusal)) from refusal
+
+    def part(self) -> Nfs:
+        return Nfs(**self.cleaned_data)

@@ -1,0 +1,124 @@
+"""The switches of a folder: one for each protocol, with what it asks for, what is served and what is under way."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from django.urls import reverse
+
+from appliance import names
+from appliance.errors import Refused
+from appliance.facts import Dataset, Facts
+from appliance.shares.serving import SERVING
+from appliance.shares.setting import MOST_PEOPLE, Afp, Part, Protocol, ShareSetting, Smb, setting_of
+from web.inventory.models import ShareRow
+from web.jobs.models import Job
+
+NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_. -]")
+# The page behind each switch.
+DETAILS: dict[Protocol, str] = {"smb": "share_folder", "nfs": "share_nfs", "afp": "share_afp"}
+WORDS: dict[Protocol, str] = {"smb": "Windows and Mac (SMB)", "nfs": "Linux (NFS)", "afp": "Older Macs (AFP)"}
+
+
+@dataclass(frozen=True)
+class Switch:
+    """A protocol of a folder. ``part`` is what the folder asks for, ``served`` whether its daemon's file names it."""
+
+    protocol: Protocol
+    key: str
+    dataset: Dataset
+    part: Part | None
+    job: Job | None
+    served: bool
+
+    @property
+    def words(self) -> str:
+        return WORDS[self.protocol]
+
+    @property
+    def details(self) -> str:
+        return reverse(DETAILS[self.protocol], args=[self.key])
+
+    @property
+    def asks_first(self) -> bool:
+        """Whether it cannot be turned on before something was answered: NFS has no people, so its clients are asked for."""
+        return self.protocol == "nfs" and self.part is None
+
+    @property
+    def turning(self) -> str:
+        """``on`` or ``off`` while a job is turning it, else empty."""
+        if self.job is None:
+            return ""
+        return "on" if f'"{self.protocol}":{{' in self.job.operation else "off"
+
+    @property
+    def name(self) -> str:
+        return str(getattr(self.part, "name", ""))
+
+
+@dataclass(frozen=True)
+class State:
+    """What all switches of a page are drawn from; two queries, however many folders."""
+
+    jobs: dict[tuple[str, str], Job]
+    served: frozenset[tuple[str, str, str]]
+
+    @classmethod
+    def read(cls) -> State:
+        found = Job.objects.filter(state__in=Job.OPEN, kind="SetShare").defer("plan", "log")
+        jobs: dict[tuple[str, str], Job] = {
+            (job.subject, protocol): job for job in found for protocol in SERVING if says(job, protocol)
+        }
+        rows = (row.fact for row in ShareRow.objects.all())
+        return cls(jobs, frozenset((share.protocol, share.name.lower(), share.path) for share in rows))
+
+    def switches(self, key: str, dataset: Dataset) -> tuple[Switch, ...]:
+        setting = setting_of(dataset) or ShareSetting()
+        made = []
+        for protocol in SERVING:
+            part = setting.part(protocol)
+            name = getattr(part, "name", dataset.mountpoint).lower()
+            served = bool(part and dataset.mounted and (protocol, name, dataset.mountpoint) in self.served)
+            made.append(Switch(protocol, key, dataset, part, self.jobs.get((dataset.name, protocol)), served))
+        return tuple(made)
+
+
+def says(job: Job, protocol: Protocol) -> bool:
+    return f'"protocol":"{protocol}"' in job.operation
+
+
+def own_name(dataset: Dataset) -> str:
+    """A name for a share out of that of its folder."""
+    name = NOT_IN_A_NAME.sub("-", dataset.name.rsplit("/", 1)[-1]).strip(" .-_")[:60]
+    try:
+        names.share(name)
+    except Refused:
+        name = "folder"
+    return name
+
+
+def everybody(facts: Facts) -> tuple[str, ...]:
+    return tuple(account.name for account in facts.accounts)[:MOST_PEOPLE]
+
+
+def proposed(dataset: Dataset, facts: Facts) -> Smb:
+    """SMB as a folder is usually shared: under its own name, for everybody who has an account."""
+    return Smb(name=own_name(dataset), write=everybody(facts))
+
+
+def proposed_afp(dataset: Dataset, facts: Facts) -> Afp:
+    """AFP likewise; where SMB has said who, the same people."""
+    smb = (setting_of(dataset) or ShareSetting()).smb
+    return (
+        Afp(name=smb.name, write=smb.write, read=smb.read)
+        if smb
+        else Afp(name=own_name(dataset), write=everybody(facts))
+    )
+
+
+def usual(protocol: Protocol, dataset: Dataset, facts: Facts) -> Part:
+    """What a switch turns on at one click where the folder does not say otherwise. Raises Refused where there is no such."""
+    if protocol == "nfs":
+        raise Refused("Which networks and computers may mount it has to be said first.")
+    return proposed(dataset, facts) if protocol == "smb" else proposed_afp(dataset, facts)
