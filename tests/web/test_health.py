@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -9,12 +11,14 @@ from django.utils import timezone
 
 from appliance.alerts.rules import Fault
 from appliance.disks.smart import Reading
-from tests.unit.made import recorded
+from appliance.facts import Pool, Vdev
+from tests.unit.made import recorded, recorded_pool
 from tests.web import rows
-from web.alerts import disks, watch
+from web.alerts import disks, path, watch
 from web.alerts.models import Accepted, Alert, DiskDay, KindSeverity, MailSettings, Message
-from web.inventory import present
+from web.inventory import present, store
 from web.inventory.models import DiskRow, Source
+from web.jobs.models import Job
 from workers import alerts
 
 DISK = "ata-WDC_WD20EARS-00MVWB0_WD-WCAZA0000001"
@@ -205,3 +209,80 @@ def test_the_recorded_disk_is_healthy_and_no_alert(calm):
     disks.note({DiskRow.objects.get(key=DISK): smart.read(recorded("smartctl-qemu-ata-7.4.json"))})
     alerts.look()
     assert not Alert.objects.filter(kind__startswith="disk.").exists()
+
+
+# --- the way of a failing disk -------------------------------------------------------------------------------
+def pool_with(state: str, *, rebuilding: bool = False, again: bool = False) -> Pool:
+    """The recorded pool with its first disk in that state; ``again``: it takes its own place anew."""
+    pool = recorded_pool()
+    group = pool.vdevs[0]
+    first = group.children[0]
+    now: Vdev = replace(first, state=state)
+    if again:
+        old = replace(first, state="OFFLINE", path=f"{first.path}/old", guid=1)
+        now = Vdev("replacing-0", "replacing", 2, "DEGRADED", children=(old, replace(first, state="ONLINE", guid=3)))
+    scan = replace(pool.scan, kind="resilver", state="scanning", ended=None) if rebuilding and pool.scan else None
+    vdevs = (replace(group, state="DEGRADED", children=(now, *group.children[1:])), *pool.vdevs[1:])
+    return replace(
+        pool, state="DEGRADED" if state != "ONLINE" or again else "ONLINE", vdevs=vdevs, scan=scan or pool.scan
+    )
+
+
+def wiped() -> Job:
+    path = DiskRow.objects.get(key=DISK).fact.path
+    job = rows.job(
+        kind="WipeDisk", subject=path, operation=json.dumps({"kind": "WipeDisk", "disk": path, "how": "full"})
+    )
+    Job.objects.filter(pk=job.pk).update(state="done", finished=timezone.now(), created=timezone.now())
+    return job
+
+
+def way(failing: Alert) -> list[tuple[str, list[str]]]:
+    """State and buttons of each step."""
+    failing.refresh_from_db()
+    found = path.of(failing)
+    assert found
+    return [(step.state, [text for text, _href in step.links]) for step in found.steps]
+
+
+def test_the_way_goes_on_with_what_is_so_and_ends_with_the_disk_in_its_pool(web, failing):
+    assert [state for state, _links in way(failing)] == ["working", "empty", "empty", "empty"]
+    assert way(failing)[1][1] == ["Take it offline to test it", "Replace it now"]
+    rows.put(pools=[pool_with("OFFLINE")])
+    assert [state for state, _links in way(failing)] == ["healthy", "healthy", "working", "empty"]
+    assert way(failing)[2][1] == ["Erase every sector", "Use it again as it is", "Replace it now"]
+    wiped()
+    assert way(failing)[3] == ("working", ["A report for the warranty"])  # it has not been asked since
+    disks.note({DiskRow.objects.get(key=DISK): replace(PENDING, counts={"pending": 0})})
+    store.checked("temperatures", changed=True)
+    page = web.get(f"/alerts/{failing.pk}/").content.decode()
+    assert "Sectors that cannot be read (197): 312 at most, 0 now" in page
+    assert way(failing)[3] == ("working", ["Put it back into the pool", "Replace it with another", "A report for the warranty"])  # fmt: skip
+    alerts.look()
+    alerts.look(timezone.now() + timedelta(minutes=11))
+    failing.refresh_from_db()
+    assert failing.state == "cleared"
+    assert way(failing)[3][0] == "working"  # the alert is over, the pool still misses the disk
+    rows.put(pools=[pool_with("ONLINE", rebuilding=True, again=True)])
+    assert way(failing)[3] == ("working", [])
+    rows.put(pools=[pool_with("ONLINE")])
+    assert [state for state, _links in way(failing)] == ["healthy"] * 4
+
+
+def test_a_disk_that_still_counts_faults_after_it_was_erased_is_not_put_back(web, failing):
+    rows.put(pools=[pool_with("OFFLINE")])
+    wiped()
+    store.checked("temperatures", changed=True)
+    assert way(failing)[3] == ("working", ["Replace it with another", "A report for the warranty"])
+    assert "warranty" in web.get(f"/alerts/{failing.pk}/").content.decode()
+
+
+def test_an_erased_disk_goes_back_into_its_own_place_after_a_review(web, failing):
+    rows.put(pools=[pool_with("OFFLINE")])
+    free = replace(DiskRow.objects.get(key=DISK).fact, uses=(), content=())
+    rows.put(disks=[free, *(row.fact for row in DiskRow.objects.exclude(key=DISK))])
+    reply = web.get(f"/disks/{DISK}/health/back/")
+    assert reply.status_code == 200
+    page = reply.content.decode()
+    assert "goes back into its own place in tank" in page
+    assert "zpool replace" in page

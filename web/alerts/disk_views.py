@@ -14,7 +14,10 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET, require_POST
 
 from appliance.disks.selftest import StartSelfTest
-from appliance.errors import Refused
+from appliance.errors import Reason, Refused
+from appliance.zfs import tree
+from appliance.zfs.replace import ReplaceDisk
+from appliance.zfs.states import WORKING
 from web import live
 from web.alerts import disks
 from web.alerts.models import Accepted, Alert, DiskDay
@@ -152,6 +155,23 @@ def self_test(request: HttpRequest, key: str) -> HttpResponse:
     except Refused as refusal:
         return render(request, "jobs/refused.html", {"reasons": refusal.reasons, "back": back}, status=409)
     return redirect(back)
+
+
+@require_GET
+def put_back(request: HttpRequest, key: str) -> HttpResponse:
+    """The review of putting an erased disk back into its own place in its pool."""
+    disk = get_object_or_404(DiskRow, key=key).fact
+    back = reverse("disk_health", args=[key])
+    for pool in store.facts().pools:
+        place = tree.find_disk(pool, disk.path)
+        if place and place.vdev.state not in WORKING:
+            try:
+                return confirm.review(
+                    request, ReplaceDisk(pool=pool.name, vdev=place.vdev.guid, disk=disk.path), back=back
+                )
+            except Refused as refusal:
+                return render(request, "jobs/refused.html", {"reasons": refusal.reasons, "back": back}, status=409)
+    return render(request, "jobs/refused.html", {"reasons": [Reason("No pool keeps a place for this disk.")], "back": back}, status=409)  # fmt: skip
 
 
 @require_POST

@@ -14,5 +14,6 @@ urlpatterns = [
     path("alerts/<int:pk>/act/", views.act, name="alert_act"),
     path("disks/<str:key>/health/", disk_views.health, name="disk_health"),
     path("disks/<str:key>/health/test/", disk_views.self_test, name="self_test"),
+    path("disks/<str:key>/health/back/", disk_views.put_back, name="put_back"),
     path("disks/<str:key>/health/accept/", disk_views.accept, name="accept_values"),
 ]
