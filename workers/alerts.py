@@ -13,11 +13,12 @@ from django.utils import timezone
 
 from appliance import schedules
 from appliance.alerts import rules
-from appliance.alerts.rules import DiskSeen, Fault, Seen, Space
+from appliance.alerts.rules import DiskSeen, Fault, Seen
 from appliance.disks import latency
 from appliance.disks.health import WORST_FIRST, Reason, State
 from appliance.facts import Facts, Pool
-from web.alerts import watch
+from appliance.zfs import module
+from web.alerts import space, watch
 from web.alerts.models import PoolDay
 from web.inventory import present, store
 from web.inventory.models import DatasetRow, DiskRow, Event, ServiceRow, Source
@@ -26,10 +27,10 @@ from web.pools import care
 from workers import mail
 
 HOOK = Path("/etc/zfs/zed.d/all-larder.sh")
+SMARTD, OWN_SCRIPT = Path("/etc/smartd.conf"), "/usr/local/lib/larder/smartd"
 READ = ("pools", "datasets", "disks", "services", "temperatures", "properties")
 OVERDUE = timedelta(days=14)  # beyond when it should have begun: a large pool takes its days
 ENDED = ("ExportPool", "DestroyPool")
-WEEKS = timedelta(days=42)
 UP_SINCE = time.monotonic()
 _since: dict[tuple[str, str], float] = {}
 
@@ -48,7 +49,8 @@ def look(now: datetime | None = None) -> bool:
     unread = [name for name in READ if name not in sources or sources[name].error or sources[name].checked is None]
     if "zfs" in sources and sources["zfs"].error:
         unread += ["pools", "datasets"]
-    changed = watch.reconcile(faults, now, unread=unread, complete=complete)
+    unheard = DiskRow.objects.filter(verdict__in=["", "unknown"]).values_list("key", flat=True)
+    changed = watch.reconcile(faults, now, unread=unread, unheard=unheard, complete=complete)
     if changed:
         store.touch("alerts")
     return changed
@@ -74,7 +76,7 @@ def gather(now: datetime, sources: dict[str, Source]) -> Seen:
         pools=facts.pools,
         disks=tuple(disk_seen(bay, rows[bay.key], slow.get(bay.key, "")) for bay in box.bays if bay.key in rows),
         services=tuple(row.fact for row in ServiceRow.objects.all()),
-        spaces=tuple(spaces(facts.pools, now)),
+        spaces=tuple(space.of(facts.pools, now)),
         checked=tuple(
             (name, found.checked, found.error)
             for name, found in sources.items()
@@ -83,11 +85,25 @@ def gather(now: datetime, sources: dict[str, Source]) -> Seen:
             and time.monotonic() - UP_SINCE > rules.LATE_AFTER.get(name, rules.LATE).total_seconds()
         ),
         overdue=tuple(overdue(facts, now)),
-        hook=not HOOK.parent.exists() or os.access(HOOK, os.X_OK),
+        unhooked=tuple(unhooked()),
+        module=module.version(),
         mail_fails=mail.failing(now),
         open=watch.open_keys(),
         names=lambda device: present.device_label(device, known, homes),
     )
+
+
+def unhooked() -> Iterable[str]:
+    """Services that are installed and would not tell Larder. What is not installed is not missed."""
+    if HOOK.parent.exists() and not os.access(HOOK, os.X_OK):
+        yield "ZED"
+    try:
+        if OWN_SCRIPT not in SMARTD.read_text(errors="replace"):
+            yield "smartd"
+    except FileNotFoundError:
+        return
+    except OSError:
+        yield "smartd"
 
 
 def slow_ones(pools: Iterable[Pool], rows: dict[str, DiskRow]) -> dict[str, str]:
@@ -105,24 +121,12 @@ def slow_ones(pools: Iterable[Pool], rows: dict[str, DiskRow]) -> dict[str, str]
 def disk_seen(bay: present.Bay, row: DiskRow, slow: str) -> DiskSeen:
     model = bay.disk.model or bay.disk.name
     label = f"{bay.label} ({model}{f' …{bay.disk.serial[-4:]}' if bay.disk.serial else ''})"
-    return DiskSeen(row.key, label, state_of(row), tuple(Reason(*found) for found in row.reasons), bay.pool, slow)
+    reasons = tuple(Reason(*found) for found in row.reasons)
+    return DiskSeen(row.key, label, state_of(row), reasons, bay.pool, slow, str(row.reading.get("silent", "")))
 
 
 def state_of(row: DiskRow) -> State:
     return next((state for state in WORST_FIRST if state == row.verdict), "unknown")
-
-
-def spaces(pools: Iterable[Pool], now: datetime) -> Iterable[Space]:
-    """How full each pool is, by its top dataset (what can be written), and where that leads."""
-    pools = list(pools)
-    roots = {row.name: row.fact for row in DatasetRow.objects.filter(name__in=[pool.name for pool in pools])}
-    history: dict[str, list[tuple[datetime, int]]] = {}
-    for row in PoolDay.objects.filter(guid__in=[str(pool.guid) for pool in pools], day__gt=(now - WEEKS).date()):
-        history.setdefault(row.guid, []).append((datetime.combine(row.day, datetime.min.time(), now.tzinfo), row.used))
-    for pool in pools:
-        if (root := roots.get(pool.name)) and (total := root.used + root.available):
-            days = rules.days_until(history.get(str(pool.guid), []), total, 90)
-            yield Space(pool.guid, pool.name, root.used * 100 // total, root.available, days)
 
 
 def overdue(facts: Facts, now: datetime) -> Iterable[tuple[int, str, str]]:

@@ -11,6 +11,7 @@ from appliance.alerts.kinds import KINDS, Kind
 from appliance.disks.health import Reason, State
 from appliance.facts import Pool, Service, Vdev
 from appliance.words import size_text
+from appliance.zfs import module
 from appliance.zfs.verdict import BROKEN
 
 log = logging.getLogger(__name__)
@@ -18,6 +19,9 @@ SUMS = ("read", "write", "checksum")
 LATE_AFTER = {"temperatures": timedelta(minutes=30)}
 LATE = timedelta(minutes=10)
 FULL = ((96, "pool.full96"), (90, "pool.full90"), (80, "pool.full80"))
+SOON, SOON_STILL = 14, 21  # days to 90 %: when that is an alert, and until when it stays one
+TOLD_FOR = timedelta(days=2)
+STALLS = 5  # requests of more than 30 seconds: a disk that spins up takes less
 HYSTERESIS = 2  # per cent that a pool has to empty below the mark before its alert clears
 
 
@@ -31,17 +35,29 @@ class DiskSeen:
     reasons: tuple[Reason, ...] = ()
     pool: str = ""
     slow: str = ""  # how slow, in words, where it is the outlier among its siblings
+    silent: str = ""  # why it does not answer, where it did before
+    untested: str = ""  # since when it has not tested itself, in words, where it should have
 
 
 @dataclass(frozen=True)
 class Space:
-    """How full a pool is, in per cent, and in how many days it is 90 % full at the pace of the last weeks."""
+    """How full a pool is, in per cent, and in how many days it is 80 and 90 % full at the pace of the last weeks."""
 
     guid: int
     pool: str
     percent: int
     free: int
     days: int | None = None
+    days_to_80: int | None = None
+
+    @property
+    def forecast(self) -> str:
+        """``At the pace of the last weeks it is 80 % full in about 40 days, 90 % in about 70.`` Empty: it does not grow."""
+        if self.percent < 80 and self.days_to_80 is not None and self.days is not None:
+            return f"At the pace of the last weeks it is 80 % full in about {self.days_to_80} days, 90 % in about {self.days}."  # fmt: skip
+        if self.percent < 90 and self.days is not None:
+            return f"At the pace of the last weeks it is 90 % full in about {self.days} days."
+        return ""
 
 
 @dataclass(frozen=True)
@@ -56,7 +72,8 @@ class Seen:
     checked: tuple[tuple[str, datetime, str], ...] = ()  # source, last reading, its error
     overdue: tuple[tuple[int, str, str], ...] = ()  # pool guid, name, what should have been done by when
     missing: tuple[tuple[str, str], ...] = ()  # guid and name of pools that were there
-    hook: bool = True
+    unhooked: tuple[str, ...] = ()  # services that run without telling Larder: ZED, smartd
+    module: str = ""  # version of the ZFS module
     mail_fails: str = ""  # the server's last answer
     open: frozenset[tuple[str, str]] = frozenset()  # kind and subject
     names: Callable[[Vdev], str] = lambda device: device.name
@@ -101,6 +118,12 @@ def of_disks(seen: Seen) -> Iterator[Fault]:
             yield Fault("disk.warm", disk.key, f"{where} is too warm.", reason.text, link)
         if disk.slow:
             yield Fault("disk.slow", disk.key, f"{where} is slow.", disk.slow, link)
+        if disk.silent:
+            yield Fault("disk.silent", disk.key, f"{where} does not tell any more how it is.", disk.silent, link)
+        if disk.untested:
+            yield Fault(
+                "test.overdue", disk.key, f"{where} has not tested itself for long.", disk.untested, f"{link}health/"
+            )
 
 
 def of_pools(seen: Seen) -> Iterator[Fault]:
@@ -110,12 +133,17 @@ def of_pools(seen: Seen) -> Iterator[Fault]:
         away = "; ".join(f"{seen.names(one)} {AWAY.get(one.state, 'does not work')}" for one in broken[:6])
         if pool.state in {"SUSPENDED", "FAULTED", "UNAVAIL"}:
             yield Fault("pool.stopped", guid, f"{pool.name} has stopped.", away, link)
+        elif broken and all(one.state == "OFFLINE" for one in broken):
+            yield Fault("pool.offline", guid, f"{pool.name} runs without a disk that was taken offline.", away, link, len(broken))  # fmt: skip
         elif broken and pool.failures_left == 0:
             yield Fault(
                 "pool.bare", guid, f"{pool.name} works, but survives no further failure.", away, link, len(broken)
             )
         elif broken:
             yield Fault("pool.weakened", guid, f"{pool.name} works, but misses a disk.", away, link, len(broken))
+        helpers = [one for one in pool.devices() if one.state in BROKEN and one.role in {"spare", "cache"}]
+        for one in helpers:
+            yield Fault("pool.helper", f"{guid}/{one.guid}", f"{pool.name}: the {one.role} disk {seen.names(one)} does not work.", "", link)  # fmt: skip
         if pool.errors:
             count = f"{pool.errors} {'place' if pool.errors == 1 else 'places'}"
             yield Fault(
@@ -140,13 +168,23 @@ def of_errors(seen: Seen) -> Iterator[Fault]:
                 told = ", ".join(f"{count} {what}" for count, what in zip(counts, SUMS, strict=True) if count)
                 yield Fault("pool.errors", f"{pool.guid}/{device.guid}", f"{pool.name}: {seen.names(device)} made errors.", f"Counted: {told}.", f"/pools/{pool.guid}/", sum(counts))  # fmt: skip
 
+            if device.slow_ios >= STALLS:
+                yield Fault("pool.stalls", f"{pool.guid}/{device.guid}", f"{pool.name}: {seen.names(device)} was very slow to answer.", f"Counted: {device.slow_ios} requests of more than 30 seconds.", f"/pools/{pool.guid}/", device.slow_ios)  # fmt: skip
+
 
 def of_scrubs(seen: Seen) -> Iterator[Fault]:
-    """What the last check repaired, as long as ZFS tells of that check and it is not old."""
+    """What the last check or rebuilding came to, as long as ZFS tells of it and it is not old."""
     for pool in seen.pools:
-        scan = pool.scan
-        if scan and scan.kind == "scrub" and scan.state == "finished" and scan.repaired and scan.ended and seen.now - scan.ended < timedelta(days=2):  # fmt: skip
-            yield Fault("pool.repaired", f"{pool.guid}/{scan.ended:%Y%m%d%H%M%S}", f"{pool.name} repaired itself.", f"The check rewrote {size_text(scan.repaired)}; {scan.errors} errors are left.", f"/pools/{pool.guid}/reports/")  # fmt: skip
+        scan, link = pool.scan, f"/pools/{pool.guid}/reports/"
+        if scan and scan.state == "finished" and scan.ended and abs(seen.now - scan.ended) < TOLD_FOR:
+            subject = f"{pool.guid}/{scan.ended:%Y%m%d%H%M%S}"
+            what = "check" if scan.kind == "scrub" else "rebuilding"
+            if scan.errors:
+                yield Fault("scan.errors", subject, f"{pool.name}: the {what} ended with {scan.errors} {'error' if scan.errors == 1 else 'errors'}.", "", link, scan.errors)  # fmt: skip
+            elif scan.kind == "scrub" and scan.repaired:
+                yield Fault("pool.repaired", subject, f"{pool.name} repaired itself.", f"The check rewrote {size_text(scan.repaired)}; no errors are left.", link)  # fmt: skip
+            elif scan.kind == "resilver" and scan.repaired:
+                yield Fault("pool.rebuilt", subject, f"{pool.name} was rebuilt.", f"{size_text(scan.repaired)} were written; no errors are left.", link)  # fmt: skip
     for guid, name, text in seen.overdue:
         yield Fault("scrub.overdue", str(guid), f"{name} was not checked in time.", text, f"/pools/{guid}/")
 
@@ -156,9 +194,11 @@ def of_space(seen: Seen) -> Iterator[Fault]:
         subject = str(space.guid)
         for mark, kind in FULL:
             if space.percent >= mark or ((kind, subject) in seen.open and space.percent >= mark - HYSTERESIS):
-                when = f" At the pace of the last weeks it is 90 % full in about {space.days} days." if space.days and space.percent < 90 else ""  # fmt: skip
-                yield Fault(kind, subject, f"{space.pool} is {space.percent} % full.", f"{size_text(space.free)} are free.{when}", f"/pools/{space.guid}/")  # fmt: skip
+                yield Fault(kind, subject, f"{space.pool} is {space.percent} % full.", f"{size_text(space.free)} are free. {space.forecast}".strip(), f"/pools/{space.guid}/")  # fmt: skip
                 break
+        within = SOON_STILL if ("pool.filling", subject) in seen.open else SOON
+        if space.percent < 90 and space.days is not None and space.days <= within:
+            yield Fault("pool.filling", subject, f"{space.pool} fills up fast.", f"{space.forecast} {size_text(space.free)} are free.", f"/pools/{space.guid}/")  # fmt: skip
 
 
 def of_silence(seen: Seen) -> Iterator[Fault]:
@@ -169,8 +209,10 @@ def of_silence(seen: Seen) -> Iterator[Fault]:
             yield Fault(
                 kind, service.unit, f"{KINDS[kind].name}.", f"{service.unit} is {service.active or 'not known'}."
             )
-    if not seen.hook:
-        yield Fault("hook.missing", "zed", "Larder's hook for events is missing.")
+    for name in seen.unhooked:
+        yield Fault("hook.missing", name.lower(), f"{name} does not tell Larder what it sees.")
+    if says := module.fault(seen.module):
+        yield Fault("zfs.faulty", "zfs", f"ZFS {seen.module} is known to spoil files.", says)
     for name, last, error in seen.checked:
         if seen.now - last > LATE_AFTER.get(name, LATE) or error:
             yield Fault("source.stopped", name, f"The {name} cannot be read." if error else f"The {name} were not read lately.", error)  # fmt: skip

@@ -62,6 +62,10 @@ def test_a_disk_that_tells_nothing_is_no_fault(state):
         (with_device("FAULTED"), "pool.weakened"),
         (with_device("REMOVED", "UNAVAIL"), "pool.bare"),
         (replace(with_device("REMOVED", "REMOVED", "REMOVED"), state="SUSPENDED"), "pool.stopped"),
+        (with_device("OFFLINE"), "pool.offline"),
+        (with_device("OFFLINE", "OFFLINE"), "pool.offline"),
+        (with_device("OFFLINE", "FAULTED"), "pool.bare"),
+        (with_device("ONLINE", slow_ios=5), "pool.stalls"),
         (replace(recorded_pool(), errors=3), "pool.damaged"),
         (with_device("ONLINE", checksum_errors=4), "pool.errors"),
     ],
@@ -73,7 +77,7 @@ def test_what_a_pool_lacks_is_one_fault_as_grave_as_it_is(pool, kind):
 def test_a_spare_that_failed_leaves_the_pool_whole():
     pool = recorded_pool()
     spare = Vdev("x", "disk", 5, "UNAVAIL", role="spare")
-    assert found(pools=(replace(pool, vdevs=(*pool.vdevs, spare)),)) == {}
+    assert found(pools=(replace(pool, vdevs=(*pool.vdevs, spare)),)) == {"pool.helper": "tank: the spare disk x does not work."}  # fmt: skip
 
 
 def test_a_check_that_repaired_something_is_told_for_a_while():
@@ -81,6 +85,45 @@ def test_a_check_that_repaired_something_is_told_for_a_while():
     assert found(pools=(replace(recorded_pool(), scan=scan),)) == {"pool.repaired": "tank repaired itself."}
     old = replace(scan, ended=NOW - timedelta(days=3))
     assert found(pools=(replace(recorded_pool(), scan=old),)) == {}
+
+
+@pytest.mark.parametrize(
+    ("kind", "errors", "repaired", "told"),
+    [
+        ("scrub", 0, 0, []),
+        ("scrub", 3, 4096, ["scan.errors"]),
+        ("resilver", 0, 4096, ["pool.rebuilt"]),
+        ("resilver", 0, 0, []),  # a disk that came back at once and had missed nothing
+        ("resilver", 1, 4096, ["scan.errors"]),
+    ],
+)
+def test_how_a_check_or_rebuilding_ended_is_told_as_grave_as_it_is(kind, errors, repaired, told):
+    scan = Scan(
+        kind, "finished", NOW - timedelta(hours=5), NOW - timedelta(hours=1), 1, 1, 1, errors, repaired=repaired
+    )
+    assert list(found(pools=(replace(recorded_pool(), scan=scan),))) == told
+
+
+def test_a_disk_that_told_and_does_not_any_more_is_a_fault_of_its_own():
+    told = found(disks=(DiskSeen("x", BAY, "healthy", silent="It does not answer."),))
+    assert told == {"disk.silent": f"Disk in {BAY} does not tell any more how it is."}
+
+
+@pytest.mark.parametrize(
+    ("version", "faulty"),
+    [("2.3.2-2+deb13u1", True), ("2.3.9-0+deb13u1", False), ("2.2.1", True), ("2.2.8", False), ("2.4.0-rc1", False), ("", False), ("x", False)],
+)  # fmt: skip
+def test_a_module_that_is_known_to_spoil_files_is_told(version, faulty):
+    assert list(found(module=version)) == (["zfs.faulty"] if faulty else [])
+
+
+def test_a_pool_that_will_be_nearly_full_in_two_weeks_is_told_before_it_is():
+    fast = Space(1, "tank", 70, 100, days=12, days_to_80=6)
+    assert list(found(spaces=(fast,))) == ["pool.filling"]
+    assert "80 % full in about 6 days, 90 % in about 12" in fast.forecast
+    slower = replace(fast, days=18)
+    assert found(spaces=(slower,)) == {}
+    assert list(found(spaces=(slower,), open=frozenset({("pool.filling", "1")}))) == ["pool.filling"]
 
 
 @pytest.mark.parametrize(
@@ -99,7 +142,7 @@ def test_a_pool_at_the_edge_does_not_flap():
 def test_silence_is_a_fault():
     stopped = (Service("smartmontools.service", "failed", "enabled"), Service("zfs-zed.service", "inactive", "enabled"))
     late = (("temperatures", NOW - timedelta(hours=1), ""), ("pools", NOW, "It hangs."))
-    kinds = found(services=stopped, checked=late, hook=False, mail_fails="550 no", overdue=((1, "tank", ""),), missing=(("1", "tank"),))  # fmt: skip
+    kinds = found(services=stopped, checked=late, unhooked=("ZED",), mail_fails="550 no", overdue=((1, "tank", ""),), missing=(("1", "tank"),))  # fmt: skip
     assert set(kinds) == {
         "service.smartd", "service.zed", "source.stopped", "hook.missing", "mail.failing", "scrub.overdue", "pool.missing",
     }  # fmt: skip
@@ -113,7 +156,7 @@ def test_one_rule_that_breaks_silences_no_other():
     def broken(_seen: Seen) -> list[rules.Fault]:
         raise KeyError("x")
 
-    faults, complete = rules.faults(Seen(now=NOW, hook=False), [broken, *rules.RULES])
+    faults, complete = rules.faults(Seen(now=NOW, unhooked=("smartd",)), [broken, *rules.RULES])
     assert [fault.kind for fault in faults] == ["hook.missing"]
     assert not complete
 

@@ -135,3 +135,13 @@ def test_quiet_hours_hold_everything_but_what_is_critical(severity, hour, wanted
     mail = MailSettings(quiet_from=22, quiet_to=7, digest_hour=8)
     at = outbox.when(severity, NOW.replace(hour=hour), mail, UTC)
     assert (at.day, at.hour) == wanted
+
+
+def test_nothing_clears_of_a_disk_that_has_said_nothing_since_the_box_started():
+    watch.reconcile([FAULT], NOW)
+    watch.reconcile([], later(minutes=1), unheard=["ata-WDC_1"])
+    watch.reconcile([], later(minutes=30), unheard=["ata-WDC_1"])
+    assert Alert.objects.get().state == "open"
+    watch.reconcile([], later(minutes=31))
+    watch.reconcile([], later(minutes=42))
+    assert Alert.objects.get().state == "cleared"

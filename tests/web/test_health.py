@@ -286,3 +286,28 @@ def test_an_erased_disk_goes_back_into_its_own_place_after_a_review(web, failing
     page = reply.content.decode()
     assert "goes back into its own place in tank" in page
     assert "zpool replace" in page
+
+
+# --- a disk that hangs ---------------------------------------------------------------------------------------
+def test_a_failing_disk_that_stops_answering_does_not_become_well(web, failing):
+    disks.note({DiskRow.objects.get(key=DISK): Reading(message="Read Device Identity failed: Input/output error")})
+    alerts.look(timezone.now() + timedelta(minutes=30))
+    failing.refresh_from_db()
+    assert failing.state == "open"
+    page = web.get(f"/disks/{DISK}/health/").content.decode()
+    assert "It does not answer at the moment" in page
+    assert "312 sectors cannot be read." in page
+    disks.note({DiskRow.objects.get(key=DISK): PENDING})
+    assert "It does not answer at the moment" not in web.get(f"/disks/{DISK}/health/").content.decode()
+
+
+def test_a_disk_that_never_told_anything_is_not_missed():
+    rows.recorded_box()
+    disks.note({DiskRow.objects.get(key=DISK): Reading(message="Unknown USB bridge")})
+    row = DiskRow.objects.get(key=DISK)
+    assert (row.verdict, row.reading.get("silent")) == ("unknown", None)
+
+
+def test_where_a_pool_leads_is_on_the_page_of_health(web, failing):
+    page = web.get("/alerts/").content.decode()
+    assert "% full" in page

@@ -105,6 +105,7 @@ def health(request: HttpRequest, key: str) -> HttpResponse:
             "state": "asleep" if row.asleep else STATES.get(row.verdict, "unknown"),
             "word": "asleep" if row.asleep else STATE_WORDS.get(row.verdict, row.verdict),
             "reasons": row.reasons,
+            "silent": row.reading.get("silent", ""),
             "can_accept": any(
                 count and value and not count.startswith("warning") for _s, _t, count, value in row.reasons
             ),

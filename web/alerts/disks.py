@@ -15,6 +15,7 @@ from web.inventory.models import DiskRow
 
 WRITTEN_EVERY = timedelta(hours=1)  # a temperature that wanders within the day's range is not worth a write
 KEPT = timedelta(days=3 * 366)
+KNOWN = ("healthy", "watch", "failing")
 WANDERING = ("temperature", "latency")
 
 
@@ -25,6 +26,9 @@ def note(answers: Mapping[DiskRow, Reading]) -> bool:
     for row, reading in answers.items():
         if reading.asleep:
             now: dict[str, object] = {"asleep": True}
+        elif row.verdict in KNOWN and not reading.answered and reading.temperature is None:
+            # What it last said stays: a disk that hangs has not become well.
+            now = {"asleep": False, "reading": {**row.reading, "silent": reading.message or "It does not answer."}}
         else:
             own = first_look(row.key, reading, accepted.get(row.key, {}))
             warm = any(reason[2] == "temperature" for reason in row.reasons)

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from appliance.alerts.kinds import KINDS, SEVERITIES
 from web import live
-from web.alerts import path, watch
+from web.alerts import path, space, watch
 from web.alerts.models import Alert, KindSeverity, MailSettings, Message
 from web.inventory import store
 
@@ -35,6 +35,7 @@ def alerts(request: HttpRequest) -> HttpResponse:
             "acknowledged": [row for row in now if row.state == Alert.State.ACKNOWLEDGED],
             "page": page,
             "told": bool((mail.host and mail.recipients("critical")) or mail.webhook),
+            "spaces": list(space.of(store.facts().pools, timezone.now())),
             "undelivered": Message.objects.filter(state="given-up").exclude(event="test").count(),
         }
 

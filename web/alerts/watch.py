@@ -13,6 +13,7 @@ from web.alerts import outbox
 from web.alerts.models import Alert, AlertNote, KindSeverity, MailSettings
 
 KEPT = timedelta(days=366)
+SAID_BY_ITSELF = {"disk.failing", "disk.watch", "disk.warm"}
 
 
 def open_keys() -> frozenset[tuple[str, str]]:
@@ -20,14 +21,17 @@ def open_keys() -> frozenset[tuple[str, str]]:
     return frozenset(Alert.objects.exclude(state=Alert.State.CLEARED).values_list("kind", "subject"))
 
 
-def reconcile(found: Iterable[Fault], now: datetime, *, unread: Iterable[str] = (), complete: bool = True) -> bool:
+def reconcile(
+    found: Iterable[Fault], now: datetime, *, unread: Iterable[str] = (), unheard: Iterable[str] = (), complete: bool = True
+) -> bool:  # fmt: skip
     """Make the rows say what was found; whether anything changed.
 
-    Nothing clears whose source could not be read (``unread``), nor where a rule broke (not ``complete``): not to see a
-    fault is not its end. Rows and messages change together or not at all, so a crash loses none and doubles none.
+    Nothing clears whose source could not be read (``unread``), of a disk that has said nothing of itself (``unheard``), nor
+    where a rule broke (not ``complete``): not to see a fault is not its end. Rows and messages change together or not at
+    all, so a crash loses none and doubles none.
     """
     wanted = {fault.key: fault for fault in found}
-    unread, changed = set(unread), False
+    unread, unheard, changed = set(unread), set(unheard), False
     with transaction.atomic():
         known = {(row.kind, row.subject): row for row in Alert.objects.exclude(state=Alert.State.CLEARED)}
         severities = dict(KindSeverity.objects.values_list("kind", "severity"))
@@ -45,7 +49,11 @@ def reconcile(found: Iterable[Fault], now: datetime, *, unread: Iterable[str] = 
             if replaced:
                 end(row, now, "Another alert about the same took its place.")
                 changed = True
-            elif complete and not (kind and kind.source in unread):
+            elif (
+                complete
+                and not (kind and kind.source in unread)
+                and not (row.kind in SAID_BY_ITSELF and row.subject in unheard)
+            ):
                 changed = fade(row, now, kind.settle if kind else 0, mail) or changed
     return changed
 
