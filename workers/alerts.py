@@ -18,16 +18,16 @@ from appliance.disks import latency
 from appliance.disks.health import WORST_FIRST, Reason, State
 from appliance.facts import Facts, Pool
 from appliance.zfs import module
-from web.alerts import space, watch
-from web.alerts.models import PoolDay
+from web.alerts import outbox, space, watch
+from web.alerts.models import MailSettings, PoolDay
 from web.inventory import present, store
 from web.inventory.models import DatasetRow, DiskRow, Event, ServiceRow, Source
 from web.jobs.models import Job
 from web.pools import care
-from workers import mail
+from workers import mail, testing
 
 HOOK = Path("/etc/zfs/zed.d/all-larder.sh")
-SMARTD, OWN_SCRIPT = Path("/etc/smartd.conf"), "/usr/local/lib/larder/smartd"
+SMARTD, OWN_SCRIPT = Path("/etc/larder/smartd.conf"), "/usr/local/lib/larder/smartd"
 READ = ("pools", "datasets", "disks", "services", "temperatures", "properties")
 OVERDUE = timedelta(days=14)  # beyond when it should have begun: a large pool takes its days
 ENDED = ("ExportPool", "DestroyPool")
@@ -50,6 +50,7 @@ def look(now: datetime | None = None) -> bool:
     if "zfs" in sources and sources["zfs"].error:
         unread += ["pools", "datasets"]
     unheard = DiskRow.objects.filter(verdict__in=["", "unknown"]).values_list("key", flat=True)
+    outbox.weekly(now, MailSettings.now())
     changed = watch.reconcile(faults, now, unread=unread, unheard=unheard, complete=complete)
     if changed:
         store.touch("alerts")
@@ -70,11 +71,15 @@ def gather(now: datetime, sources: dict[str, Source]) -> Seen:
     known = present.names_of(box.bays)
     homes = present.homes()
     rows = {row.key: row for row in DiskRow.objects.all()}
-    slow = slow_ones(facts.pools, rows)
+    slow, untested = slow_ones(facts.pools, rows), testing.untested(facts.pools, now)
     return Seen(
         now=now,
         pools=facts.pools,
-        disks=tuple(disk_seen(bay, rows[bay.key], slow.get(bay.key, "")) for bay in box.bays if bay.key in rows),
+        disks=tuple(
+            disk_seen(bay, rows[bay.key], slow.get(bay.key, ""), untested.get(bay.key, ""))
+            for bay in box.bays
+            if bay.key in rows
+        ),
         services=tuple(row.fact for row in ServiceRow.objects.all()),
         spaces=tuple(space.of(facts.pools, now)),
         checked=tuple(
@@ -118,11 +123,13 @@ def slow_ones(pools: Iterable[Pool], rows: dict[str, DiskRow]) -> dict[str, str]
     return found
 
 
-def disk_seen(bay: present.Bay, row: DiskRow, slow: str) -> DiskSeen:
+def disk_seen(bay: present.Bay, row: DiskRow, slow: str, untested: str) -> DiskSeen:
     model = bay.disk.model or bay.disk.name
     label = f"{bay.label} ({model}{f' …{bay.disk.serial[-4:]}' if bay.disk.serial else ''})"
     reasons = tuple(Reason(*found) for found in row.reasons)
-    return DiskSeen(row.key, label, state_of(row), reasons, bay.pool, slow, str(row.reading.get("silent", "")))
+    return DiskSeen(
+        row.key, label, state_of(row), reasons, bay.pool, slow, str(row.reading.get("silent", "")), untested
+    )
 
 
 def state_of(row: DiskRow) -> State:

@@ -49,12 +49,23 @@ def letter(alerts: Iterable[tuple[Alert, str]], *, box: str, base: str, sender: 
     texts, pages = [], []
     for alert, event in alerts:
         told = [(head, text) for head, text in paragraphs(alert, event) if text]
-        texts.append("\n\n".join(f"{head}:\n{text}" if head else text for head, text in told))
-        pages.append("".join(f"<h3>{html.escape(head)}</h3><p>{html.escape(text)}</p>" if head else f"<p><strong>{html.escape(text)}</strong></p>" for head, text in told))  # fmt: skip
+        texts.append(as_text(told))
+        pages.append(as_page(told))
         if link := address(base, alert):
             texts[-1] += f"\n\nSee it and go on:\n{link}"
             pages[-1] += f'<p><a href="{html.escape(link)}">{html.escape(alert.of.button)}</a></p>'
     return mail(title, "\n\n----\n\n".join(texts), "<hr>".join(pages), box=box, sender=sender, to=to, key=key)
+
+
+def as_text(parts: list[tuple[str, str]]) -> str:
+    return "\n\n".join(f"{head}:\n{text}" if head else text for head, text in parts)
+
+
+def as_page(parts: list[tuple[str, str]]) -> str:
+    def lines(text: str) -> str:
+        return html.escape(text).replace("\n", "<br>")
+
+    return "".join(f"<h3>{html.escape(head)}</h3><p>{lines(text)}</p>" if head else f"<p><strong>{lines(text)}</strong></p>" for head, text in parts)  # fmt: skip
 
 
 def mail(title: str, text: str, page: str, *, box: str, sender: str, to: list[str], key: str) -> EmailMessage:

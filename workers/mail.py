@@ -23,7 +23,7 @@ from django.utils import timezone
 from web.alerts import secret
 from web.alerts.models import Alert, MailSettings, Message
 from web.inventory import store
-from workers import letters
+from workers import letters, weekly
 from workers.celery import app
 
 log = logging.getLogger(__name__)
@@ -104,15 +104,17 @@ def failing(now: datetime) -> str:
 def by_mail(rows: list[Message], mail: MailSettings) -> str:
     """Send one mail; the server's answer. Raises NotSent."""
     first = rows[0]
-    severity = first.alert.severity if first.alert else "critical"
-    to = mail.recipients(severity) or (mail.recipients("critical") if first.event == "test" else [])
+    to = mail.recipients(first.alert.severity) if first.alert else mail.for_report
     if not mail.host or not to:
         raise NotSent("Nobody is named who should be told.")
     sender = mail.sender or mail.user
     box, key = str(settings.BOX_NAME), first.key
     told: list[tuple[Alert, str]] = [(row.alert, row.event) for row in rows if row.alert]
     try:
-        if told:
+        if first.event == "weekly":
+            title, parts = weekly.report(timezone.now())
+            message = letters.mail(title, letters.as_text(parts), letters.as_page(parts), box=box, sender=sender, to=to, key=key)  # fmt: skip
+        elif told:
             message = letters.letter(told, box=box, base=mail.address.rstrip("/"), sender=sender, to=to, key=key)
         else:
             text = f"This is the test that you asked for. Mail from {letters.plain(box)} reaches you."

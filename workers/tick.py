@@ -6,7 +6,7 @@ import threading
 
 from django.utils import timezone
 
-from workers import collectors, mail, schedules, spool
+from workers import collectors, mail, schedules, spool, testing
 from workers.celery import app
 from workers.run_job import send_waiting
 
@@ -31,5 +31,6 @@ def tick() -> None:
             mail.deliver.delay()
         if schedules.due():
             schedules.look()
+            testing.look()
     finally:
         _ticking.release()

@@ -16,10 +16,11 @@ TOLD = {"short": "It takes about two minutes.", "long": "It reads the whole disk
 
 
 class StartSelfTest(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Let a disk test itself. Nothing on it is changed. A person asked, so a sleeping disk wakes for it."""
+    """Let a disk test itself. Nothing on it is changed. A sleeping disk wakes for it only where a person asked."""
 
     disk: str
     test: Literal["short", "long"] = "short"
+    wake: bool = True
 
     def __post_init__(self) -> None:
         names.by_id(self.disk, field="disk")
@@ -45,17 +46,25 @@ class StartSelfTest(Operation, frozen=True, kw_only=True, forbid_unknown_fields=
         return Plan(
             summary=f"{label} tests itself. {TOLD[self.test]}",
             steps=(Step("start", f"Start the {self.test} self-test", " ".join(self.argv), self.act, (self.disk,)),),
-            identity={"disk": disk.identity if disk else self.disk, "test": self.test},
+            identity={"disk": disk.identity if disk else self.disk, "test": self.test, "wake": self.wake},
             undo="Nothing on the disk is changed.",
         )
 
     @property
     def argv(self) -> list[str]:
-        return ["smartctl", "--json", "-t", self.test, "--", self.disk]
+        return ["smartctl", "--json", *self.gently, "-t", self.test, "--", self.disk]
+
+    @property
+    def gently(self) -> list[str]:
+        """smartctl(8): with this it leaves a disk alone that has spun down."""
+        return [] if self.wake else ["-n", "standby"]
 
     def act(self, work: Work) -> None:
         """smartctl's exit status is a bit mask: 1 to 4 say that the disk did not take it (smartctl(8)). A running test stays."""
-        answer = read(self.disk)
+        answer = read(self.disk, *self.gently)
+        if smart.asleep(answer):
+            work.note("The disk sleeps and is not woken for this. It is tested another night.")
+            return
         if answer is not None and smart.test_left(answer) is not None:
             raise Failed("A self-test of this disk is under way already")
         result = command.run(self.argv, timeout=60, accept=range(256))
@@ -66,13 +75,13 @@ class StartSelfTest(Operation, frozen=True, kw_only=True, forbid_unknown_fields=
         work.note("The disk tests itself now. Its page shows how far it is.")
 
     def happened(self, step: str, facts: Facts) -> bool:
-        answer = read(self.disk)
+        answer = read(self.disk, *self.gently)
         return answer is not None and smart.test_left(answer) is not None
 
     def way_on(self, step: str, facts: Facts) -> str:
         return "Look at the disk's health page: it says whether a test runs, and how the last one ended."
 
 
-def read(path: str) -> object:
+def read(path: str, *more: str) -> object:
     """The disk's answer about its tests; None where it gives none."""
-    return smart.parsed(command.run(["smartctl", "--json", "-c", "-l", "selftest", "--", path], timeout=60, accept=range(256)).stdout)  # fmt: skip
+    return smart.parsed(command.run(["smartctl", "--json", *more, "-c", "-l", "selftest", "--", path], timeout=60, accept=range(256)).stdout)  # fmt: skip

@@ -49,6 +49,7 @@ class Reading:
     counts: dict[str, int] = field(default_factory=dict)
     failing: tuple[str, ...] = ()  # names of attributes below their own threshold now
     tests: tuple[SelfTest, ...] = ()  # the newest first
+    able: bool = False  # whether it says that it can test itself
     test_left: int | None = None  # per cent of a running self-test that are left
     hours: int | None = None
     errors: int | None = None  # entries that the drive's error log has counted
@@ -114,6 +115,7 @@ def read(answer: object) -> Reading:
         counts=counts,
         failing=failing(answer),
         tests=self_tests(answer),
+        able=able(answer),
         test_left=test_left(answer),
         hours=whole(section(answer, "power_on_time").get("hours")),
         errors=whole(section(section(answer, "ata_smart_error_log"), "summary").get("count")),
@@ -183,6 +185,15 @@ def self_tests(answer: object) -> tuple[SelfTest, ...]:
         kind = KINDS.get(section(row, "type").get("value", 0), "other")
         found.append(SelfTest(kind, passed, str(status.get("string", ""))[:80], whole(row.get("lifetime_hours"))))
     return tuple(found) or nvme_tests(answer)
+
+
+def able(answer: object) -> bool:
+    """Whether the drive says that it can test itself; a SCSI one only shows it by having done so."""
+    if section(section(answer, "ata_smart_data"), "capabilities").get("self_tests_supported") is True:
+        return True
+    if section(answer, "nvme_optional_admin_commands").get("self_test") is True:
+        return True
+    return bool(section(answer, "scsi_self_test_0"))
 
 
 def test_left(answer: object) -> int | None:

@@ -57,3 +57,14 @@ def test_a_disk_that_does_not_take_it_is_told(monkeypatch, status):
 def test_a_disk_that_is_gone_is_refused():
     with pytest.raises(Refused, match="no longer there"):
         checked_plan(StartSelfTest(disk=path_of(1)), Facts())
+
+
+def test_a_sleeping_disk_is_woken_only_where_a_person_asked(monkeypatch):
+    sleeps = '{"smartctl": {"exit_status": 2, "messages": [{"string": "Device is in STANDBY mode, exit(2)"}]}}'
+    asked, work = answering(monkeypatch, (2, sleeps)), Work()
+    StartSelfTest(disk=path_of(1), wake=False).act(work)  # type: ignore[arg-type]
+    assert len(asked) == 1
+    assert asked[0][2:4] == ["-n", "standby"]
+    assert "not woken" in work.notes[0]
+    assert "-n" not in StartSelfTest(disk=path_of(1)).argv
+    assert StartSelfTest(disk=path_of(1), wake=False).argv[2:4] == ["-n", "standby"]

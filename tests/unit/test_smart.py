@@ -161,6 +161,7 @@ JSON = st.recursive(
 SECTIONS = [
     "smartctl", "smart_status", "ata_smart_attributes", "temperature", "ata_smart_self_test_log", "ata_smart_data",
     "nvme_smart_health_information_log", "nvme_self_test_log", "scsi_error_counter_log", "power_on_time",
+    "nvme_optional_admin_commands", "scsi_self_test_0",
 ]  # fmt: skip
 
 
@@ -188,3 +189,18 @@ def test_recordings_of_real_drives(name, state):
     assert SAMPLES is not None
     found = verdict(json.loads((SAMPLES / f"{name}.json").read_text()))
     assert found.state == state, found
+
+
+@pytest.mark.parametrize(
+    ("answer", "able"),
+    [
+        (recorded("smartctl-qemu-ata-7.4.json"), True),
+        ({"nvme_optional_admin_commands": {"self_test": True}}, True),
+        ({"nvme_optional_admin_commands": {"self_test": False}}, False),
+        ({"scsi_self_test_0": {"code": {"value": 1}}}, True),
+        ({"ata_smart_data": {"capabilities": {"self_tests_supported": "yes"}}}, False),
+        (None, False),
+    ],
+)
+def test_only_a_disk_that_says_so_can_test_itself(answer, able):
+    assert smart.read(answer).able is able

@@ -11,7 +11,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 
 from tests.web import rows
 from tests.web.routes import ALL_METHODS, ROUTES, TANK, changing, closed, pages
-from web.alerts.models import Accepted, Alert, MailSettings, Message
+from web.alerts.models import Accepted, Alert, DiskCare, MailSettings, Message, SelfTestPlan
 from web.bays.models import BayRow, Replacement
 from web.inventory.models import AccountRow, DatasetRow, DiskRow, GroupRow, PoolRow
 from web.jobs.models import Job
@@ -42,8 +42,10 @@ def everything() -> list[object]:
         Replacement,
         Alert,
         Accepted,
+        DiskCare,
         MailSettings,
         Message,
+        SelfTestPlan,
     )
     return [list(table.objects.order_by("pk").values()) for table in tables]
 

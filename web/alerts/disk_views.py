@@ -20,7 +20,7 @@ from appliance.zfs.replace import ReplaceDisk
 from appliance.zfs.states import WORKING
 from web import live
 from web.alerts import disks
-from web.alerts.models import Accepted, Alert, DiskDay
+from web.alerts.models import Accepted, Alert, DiskCare, DiskDay
 from web.inventory import present, store
 from web.inventory.models import DiskRow
 from web.jobs import confirm
@@ -114,6 +114,8 @@ def health(request: HttpRequest, key: str) -> HttpResponse:
             "tests": row.reading.get("tests", []),
             "left": row.reading.get("left"),
             "hours": row.reading.get("hours"),
+            "able": bool(row.reading.get("able")),
+            "tested": not DiskCare.objects.filter(disk=key, tested=False).exists(),
             "busy": Job.objects.filter(state__in=Job.OPEN, kind="StartSelfTest", subject=bay.disk.path).exists(),
             "alerts": list(Alert.objects.filter(subject=key, kind__startswith="disk.")[:10]),
         }

@@ -64,6 +64,7 @@ def columns(reading: Reading, verdict: Verdict) -> dict[str, object]:
             "hours": reading.hours,
             "errors": reading.errors,
             "left": reading.test_left,
+            "able": reading.able,
             "tests": [asdict(test) for test in reading.tests[:10]],
         },
     }

@@ -48,17 +48,19 @@ class MailForm(SettingsForm):
         model = MailSettings
         fields = (
             "host", "port", "security", "user", "sender", "critical", "warning", "notice", "quiet_from", "quiet_to",
-            "digest_hour", "address", "webhook", "webhook_private",
+            "digest_hour", "weekly", "address", "webhook", "webhook_private",
         )  # fmt: skip
         labels = {
             "user": "User name", "sender": "Sender’s address", "critical": "Who hears of what is critical",
             "warning": "Who hears of warnings", "notice": "Who gets the day’s other news", "quiet_from": "Quiet from",
-            "quiet_to": "Quiet until", "digest_hour": "The day’s news at", "address": "Address of this box, for links",
+            "quiet_to": "Quiet until", "digest_hour": "The day’s news at",
+            "weekly": "A report each Monday, also when all is well", "address": "Address of this box, for links",
             "webhook": "Webhook", "webhook_private": "The webhook may lead into my own network",
         }  # fmt: skip
         help_texts = {
             "critical": "An address a line. Sent at once, at any hour.",
             "quiet_to": "The same hour twice means no quiet hours. What is critical is sent all the same.",
+            "weekly": "It goes to those who get the day’s news. If it does not come, mail does not work.",
             "address": "For example https://larder.local",
             "webhook": "Larder posts the text there, in the way of ntfy. For example https://ntfy.sh/your-topic",
         }

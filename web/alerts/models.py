@@ -85,7 +85,7 @@ class Message(models.Model):
 
     key = models.CharField(max_length=120, unique=True)  # raised-12-mail: what is told, and by which way
     alert = models.ForeignKey(Alert, on_delete=models.CASCADE, null=True)
-    event = models.CharField(max_length=10)  # raised, cleared, digest, test
+    event = models.CharField(max_length=10)  # raised, cleared, weekly, test
     way = models.CharField(max_length=10)  # mail, webhook
     state = models.CharField(max_length=10, choices=State.choices, default=State.WAITING, db_index=True)
     made = models.DateTimeField()
@@ -114,6 +114,7 @@ class MailSettings(models.Model):
     quiet_from = models.PositiveSmallIntegerField(default=0)
     quiet_to = models.PositiveSmallIntegerField(default=0)
     digest_hour = models.PositiveSmallIntegerField(default=8)
+    weekly = models.BooleanField(default=False)  # a report each Monday, also when all is well
     address = models.CharField(max_length=255, default="", blank=True)  # of this box, for links
     webhook = models.CharField(max_length=500, default="", blank=True)
     webhook_private = models.BooleanField(default=False)
@@ -123,6 +124,11 @@ class MailSettings(models.Model):
 
     def recipients(self, severity: str) -> list[str]:
         return [line.strip() for line in str(getattr(self, severity, "")).splitlines() if line.strip()]
+
+    @property
+    def for_report(self) -> list[str]:
+        """Who gets what is no alert: reports and tests."""
+        return self.recipients("notice") or self.recipients("critical")
 
     @classmethod
     def now(cls) -> MailSettings:
@@ -169,6 +175,35 @@ class DiskDay(models.Model):
 
     def __str__(self) -> str:
         return f"{self.disk} {self.day}"
+
+
+class DiskCare(models.Model):
+    """When the schedule last told a disk to test itself, and whether it may."""
+
+    disk = models.CharField(max_length=300, primary_key=True)
+    since = models.DateTimeField()  # when it was first seen
+    short = models.DateTimeField(null=True)  # when a short test was last begun by the schedule
+    long = models.DateTimeField(null=True)
+    tested = models.BooleanField(default=True)  # whether the schedule tests it
+
+    def __str__(self) -> str:
+        return self.disk
+
+
+class SelfTestPlan(models.Model):
+    """How often every disk tests itself, and between which hours that begins: one row."""
+
+    short = models.CharField(max_length=10, default="week")
+    long = models.CharField(max_length=10, default="month")
+    first = models.PositiveSmallIntegerField(default=1)
+    last = models.PositiveSmallIntegerField(default=6)
+
+    def __str__(self) -> str:
+        return f"short each {self.short}, long each {self.long}"
+
+    @classmethod
+    def now(cls) -> SelfTestPlan:
+        return cls.objects.filter(pk=1).first() or cls(pk=1)
 
 
 class PoolDay(models.Model):

@@ -34,6 +34,20 @@ def test(way: str, now: datetime) -> Message:
     return Message.objects.create(key=f"test-{way}-{now.timestamp()}", event="test", way=way, made=now, next_try=now)
 
 
+def weekly(now: datetime, mail: MailSettings) -> bool:
+    """Queue the week's report from Monday on, once a week by the box's calendar; whether one was made."""
+    local = now.astimezone(box_zone())
+    if not (mail.weekly and mail.host and mail.for_report):
+        return False
+    if local.weekday() == 0 and local.hour < mail.digest_hour:
+        return False
+    year, week, _day = local.isocalendar()
+    _row, made = Message.objects.get_or_create(
+        key=f"weekly-{year}-{week}", defaults={"event": "weekly", "way": "mail", "made": now, "next_try": now}
+    )
+    return made
+
+
 def when(severity: str, now: datetime, mail: MailSettings, zone: tzinfo) -> datetime:
     """When it may go out: critical at once, a warning after the quiet hours, a notice with the day's digest."""
     if severity == "critical":

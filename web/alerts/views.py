@@ -16,6 +16,7 @@ from web import live
 from web.alerts import path, space, watch
 from web.alerts.models import Alert, KindSeverity, MailSettings, Message
 from web.inventory import store
+from web.inventory.models import PoolRow
 
 SILENCES = {"day": timedelta(days=1), "week": timedelta(days=7), "month": timedelta(days=30)}
 A_PAGE = 50
@@ -35,7 +36,7 @@ def alerts(request: HttpRequest) -> HttpResponse:
             "acknowledged": [row for row in now if row.state == Alert.State.ACKNOWLEDGED],
             "page": page,
             "told": bool((mail.host and mail.recipients("critical")) or mail.webhook),
-            "spaces": list(space.of(store.facts().pools, timezone.now())),
+            "spaces": list(space.of([row.fact for row in PoolRow.objects.all()], timezone.now())),
             "undelivered": Message.objects.filter(state="given-up").exclude(event="test").count(),
         }
 
