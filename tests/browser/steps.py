@@ -35,8 +35,10 @@ def sign_in(page: Page) -> None:
 
 
 def finished(page: Page, *, timeout: float = 300_000) -> None:
-    """Wait on a job's page until it says that it is done."""
-    expect(page.get_by_text("Done.", exact=True)).to_be_visible(timeout=timeout)
+    """Wait on a job's page until it says how it ended, and see that it is done."""
+    ended = page.locator("main .attention[role=status]").first
+    expect(ended).to_be_visible(timeout=timeout)
+    expect(ended).to_contain_text("Done.", timeout=1000)
 
 
 def create_pool(page: Page, *, name: str, bays: list[int], layout: str, passphrase: str = "") -> None:
@@ -85,7 +87,8 @@ def share_over_smb(page: Page, *, folder: str, user: str) -> None:
     page.goto("/folders/")
     page.get_by_role("link", name=folder, exact=True).click()
     page.get_by_role("link", name="Choose who may use it").first.click()
-    page.get_by_label(user, exact=True).check()
+    may_change = page.get_by_role("group", name="Who may read and change it")
+    may_change.get_by_label(user, exact=True).check()
     page.get_by_role("button", name="Switch the share on").click()
     finished(page)
 

@@ -6,12 +6,14 @@ from dataclasses import replace
 import pytest
 
 from appliance.facts import Dataset, Share
+from appliance.operation import checked_plan
 from appliance.operations import decode_operation
 from appliance.shares.setting import ShareSetting, Smb
 from appliance.shares.share import SetShare
 from tests.unit.made import dataset, shared
 from tests.web import rows
 from tests.web.reading import Page, text_of
+from web.inventory import store
 from web.jobs.models import Job
 
 TANK, PHOTOS = dataset("tank"), dataset("tank/photos")
@@ -136,6 +138,16 @@ def test_volumes_are_no_folders(web, folders):
 
 
 # --- sharing --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("folders")
+def test_what_the_agent_reads_has_the_digest_that_the_job_keeps(web):
+    """A form's answer says "no" in a string of its own; read from JSON it is the grammar's, and left out as usual."""
+    web.post(SHARE, {"name": "photos", "write": ["anna"], "guest": "".join(["n", "o"])})
+    job = Job.objects.get()
+    assert checked_plan(decode_operation(job.operation), store.facts()).digest() == job.digest
+
+
 def test_switching_a_share_on_becomes_a_job(web, folders):
     response = web.post(SHARE, {"name": "photos", "write": ["anna", "ben"]})
     job = Job.objects.get()

@@ -13,6 +13,7 @@ from django.shortcuts import render
 from appliance import client
 from appliance.errors import Refused
 from appliance.operation import Operation, Plan, as_json, checked_plan
+from appliance.operations import decode_operation
 from web.inventory import store
 from web.jobs import queue
 from web.jobs.models import Job
@@ -107,6 +108,7 @@ def review(
     status: int = 200,
 ) -> HttpResponse:
     """The page that shows the plan and asks for confirmation. Raises Refused where something speaks against it."""
+    operation = as_read(operation)
     plan = checked_plan(operation, store.facts())
     context = {
         "operation": operation,
@@ -122,6 +124,12 @@ def review(
         "notice": notice,
     }
     return render(request, "jobs/review.html", context, status=status)
+
+
+def as_read(operation: Operation) -> Operation:
+    """The operation as the agent will read it, so that both digests are of the same: msgspec leaves a default out by what
+    the object is and not by what it says, and a form's answer is another object than the one of a literal."""
+    return decode_operation(as_json(operation))
 
 
 def row_of(operation: Operation, plan: Plan, job: uuid.UUID, user: str) -> Job:
@@ -175,6 +183,7 @@ def start(operation: Operation, *, user: str) -> Job:
 
     Its form carries no job's id, so the same act sent twice is known by a job of the same operation that is still open.
     """
+    operation = as_read(operation)
     row = row_of(operation, checked_plan(operation, store.facts()), uuid.uuid4(), user)
     with transaction.atomic():
         same = Job.objects.filter(state__in=Job.OPEN, subject=row.subject, operation=row.operation).first()
