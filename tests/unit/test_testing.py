@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -18,7 +19,7 @@ def disks(count: int = 4, group: str = "tank/1", **more: object) -> list[Disk]:
     return [Disk(f"{group}-{at}", group, able=True, **more) for at in range(count)]  # type: ignore[arg-type]
 
 
-def begun(found: list[Disk], at: datetime = NIGHT, **more: object) -> list[tuple[str, str]]:
+def begun(found: list[Disk], at: datetime = NIGHT, **more: object) -> Sequence[tuple[str, str]]:
     return decide(found, PLAN, at, UTC, **more)  # type: ignore[arg-type]
 
 
@@ -32,7 +33,7 @@ def test_over_weeks_never_two_disks_of_a_group_test_at_once_and_all_get_their_tu
         found = {key: replace(disk, running=key in ends and at < ends[key]) for key, disk in found.items()}
         for key, kind in begun(list(found.values()), at):
             assert not any(one.running for one in found.values() if one.group == found[key].group)
-            found[key] = replace(found[key], **{kind: at})
+            found[key] = replace(found[key], long=at) if kind == "long" else replace(found[key], short=at)
             ends[key] = at + (timedelta(hours=8) if kind == "long" else timedelta(minutes=2))
             if kind == "long":
                 long_of[key].append(at)

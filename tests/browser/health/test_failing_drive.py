@@ -23,7 +23,8 @@ def mirror_of_small_disks(appliance: Machine, visitor: Visitor) -> None:
     """A pool of a disk whose warnings can be set while it runs, and one beside it; with a file to look after."""
     appliance.insert("nvme5", SMALL, serial=NVME, kind="nvme")
     appliance.insert("small6", SMALL, serial=OTHER)
-    found = [str(wait_for(f"the disk {serial}", lambda serial=serial: by_id(appliance, serial), timeout=120)) for serial in (NVME, OTHER)]  # fmt: skip
+    wait_for("both disks", lambda: by_id(appliance, NVME) and by_id(appliance, OTHER), timeout=120)
+    found = [by_id(appliance, serial) for serial in (NVME, OTHER)]
     appliance.run("zpool", "create", "-f", "-o", "ashift=12", "tank", "mirror", *found)
     appliance.shell("dd if=/dev/urandom of=/tank/photo bs=1M count=32 status=none; sha256sum /tank/photo > /root/sum; zpool sync tank")  # fmt: skip
     visitor.wait_until("/pools/", "tank", timeout=180)
