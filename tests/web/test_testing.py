@@ -10,9 +10,11 @@ from django.utils import timezone
 
 from appliance import schedules
 from appliance.disks.smart import Reading, SelfTest
+from tests.unit.made import recorded_pool
 from tests.web import rows
 from web.alerts import disks
 from web.alerts.models import Alert, DiskCare, SelfTestPlan
+from web.inventory import present, store
 from web.inventory.models import DiskRow
 from web.jobs.models import Job
 from workers import alerts, testing
@@ -34,7 +36,7 @@ def finish() -> None:
 
 
 def test_the_disks_of_a_pool_have_their_long_tests_on_nights_of_their_own(box):
-    pool = {f"ata-WDC_WD20EARS-00MVWB0_WD-WCAZA000000{number}" for number in range(1, 5)}
+    pool = {present.link_of(device) for device in recorded_pool().devices()}
     tested = []
     for night in range(4):
         begun = [job for job in testing.look(NIGHT + timedelta(days=night)) if job.subject.rsplit("/", 1)[-1] in pool]
@@ -76,5 +78,6 @@ def test_a_disk_that_has_not_tested_itself_for_long_is_told_until_it_has(box):
     assert Alert.objects.get(kind="test.overdue", subject=DISK).state == "open"
     tested = replace(WELL, tests=(SelfTest("long", True, "Completed", 39990),))
     disks.note(dict.fromkeys(DiskRow.objects.all(), tested))
+    store.checked("temperatures", changed=True)
     alerts.look()
     assert Alert.objects.get(kind="test.overdue", subject=DISK).state == "cleared"
