@@ -16,6 +16,9 @@ log = logging.getLogger(__name__)
 
 # C.UTF-8 speaks English like C, and lets the tools write names in other letters into their JSON.
 ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8", "TZ": "UTC"}
+# Every service that Larder switches has a native unit. To keep the links of System V in step as well would have systemd
+# read all units anew up to three times for each (systemd's docs/ENVIRONMENT.md).
+ENVIRONMENT["SYSTEMCTL_SKIP_SYSV"] = "1"
 # A process that does not end after SIGKILL sits in the kernel (a suspended pool). It is left there, not waited for.
 SECONDS_TO_DIE = 2.0
 

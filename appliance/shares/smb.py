@@ -205,11 +205,11 @@ class SmbServing:
         # Where somebody has made shares in smb.conf itself, Samba is not Larder's to stop.
         if not shares and not set(effective()) - DEBIANS_OWN:
             command.run(["systemctl", "disable", "--now", *self.units], timeout=120)
-        elif shares and not running(self.units[0]):
-            command.run(["systemctl", "enable", "--now", self.units[0]], timeout=120)
-        if shares and not running(NMBD):
-            # Without a network it waits for one, and no share needs it.
-            command.run(["systemctl", "enable", "--now", "--no-block", NMBD], timeout=60, accept=range(256))
+        elif shares and (stopped := [unit for unit in self.units if not running(unit)]):
+            command.run(["systemctl", "enable", *stopped], timeout=120)
+            command.run(["systemctl", "start", self.units[0]], timeout=120)
+            # Without a network nmbd waits for one, and smbd for nmbd where both are begun: no share needs it.
+            command.run(["systemctl", "start", "--no-block", NMBD], timeout=60, accept=range(256))
         command.run(["smbcontrol", "all", "reload-config"], timeout=60, accept=range(256))
 
     def served(self) -> frozenset[tuple[str, str]]:

@@ -48,10 +48,10 @@ def job_in(answer: Answer) -> str:
     return found[1]
 
 
-def click(visitor: Visitor, appliance: Machine, dataset: str, to: str) -> Answer:
-    """One click on the switch of SMB in the list of folders."""
+def click(visitor: Visitor, appliance: Machine, dataset: str, to: str, protocol: str = "smb") -> Answer:
+    """One click on a switch in the list of folders."""
     token = visitor.get("/folders/").hidden()["csrfmiddlewaretoken"]
-    path = f"/folders/{key_of(appliance, dataset)}/switch/smb/{to}/"
+    path = f"/folders/{key_of(appliance, dataset)}/switch/{protocol}/{to}/"
     return visitor.send(path, {"csrfmiddlewaretoken": token, "from": "folder"})
 
 
@@ -88,6 +88,13 @@ class Client:
         status, said = self.tried(share, command)
         assert status == 0, said
         return said
+
+    def held(self, share: str) -> subprocess.Popen[str]:
+        """A client that has a share open and waits for its person's commands, until its input is closed."""
+        argv = self.argv(share, "")[:-2]
+        return subprocess.Popen(
+            argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
 
     def begun(self, share: str, command: str) -> subprocess.Popen[str]:
         """A client that is still at work."""

@@ -9,6 +9,7 @@ import pytest
 from appliance.errors import Failed, Refused
 from appliance.facts import Property
 from appliance.operation import checked_plan
+from appliance.shares import serving
 from appliance.zfs import kept_keys, presets, status
 from appliance.zfs.datasets import CreateDataset
 from appliance.zfs.unlocking import UnlockAll, UnlockDataset
@@ -152,9 +153,14 @@ def secret_box(key: str = "unavailable", **changes: Any) -> Any:
 UNLOCK = UnlockDataset(dataset="tank/vault")
 
 
-def test_it_loads_the_key_from_standard_input_and_mounts_what_it_unlocks(commands):
+def test_it_loads_the_key_from_standard_input_and_mounts_and_serves_what_it_unlocks(commands, monkeypatch):
+    again: list[object] = []
+    monkeypatch.setattr(serving, "again", again.append)
+    work = Working()
     for step in checked_plan(UNLOCK, secret_box()).steps:
-        step.act(Working())
+        step.act(work)
+    assert again == [work]
+    assert "shares" in UNLOCK.locks()
     assert commands.ran == [
         ["zfs", "load-key", "-L", "prompt", "--", "tank/vault"],
         ["zfs", "mount", "--", "tank/vault"],
@@ -261,6 +267,7 @@ def test_properties_are_read_with_where_they_come_from():
 # --- everything after a start -------------------------------------------------------------------------------
 def test_one_passphrase_is_tried_on_all_that_is_locked_and_what_stays_locked_is_named(commands, monkeypatch, folders):
     monkeypatch.setattr(kept_keys, "FOLDER", folders / "keys")
+    monkeypatch.setattr(serving, "again", lambda _work: None)
     common = {"encryption": "aes-256-gcm", "key_status": "unavailable", "key_format": "passphrase", "mounted": False}
     one = dataset("tank/one", encryption_root="tank/one", **common)
     two = dataset("tank/two", encryption_root="tank/two", **common | {"key_format": "hex"})
@@ -272,7 +279,7 @@ def test_one_passphrase_is_tried_on_all_that_is_locked_and_what_stays_locked_is_
     kept_keys.keep(two.guid, KEY)
     plan.steps[0].act(Working())
     assert f"{KEY}\n" in commands.given
-    assert operation.locks() == ("tank",)
+    assert operation.locks() == ("tank", "shares")
 
 
 def test_nothing_locked_is_nothing_to_unlock():
