@@ -26,7 +26,7 @@ from appliance.errors import Failed, LarderError, Refused, explain
 from appliance.facts import Facts
 from appliance.operations import Registered
 from appliance.reading import read_facts
-from appliance.shares import leaving, why
+from appliance.shares import connections, drift, leaving, why
 from appliance.shares.setting import Protocol
 from appliance.zfs import damage, dataset_details, history, importable, status
 
@@ -81,6 +81,16 @@ class LookForPools(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_
 
 class ReadSessions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="verb", tag="read-sessions"):
     """Who has which share open."""
+
+
+class ReadConnections(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="verb", tag="read-connections"
+):
+    """Who is connected over any protocol, with what open."""
+
+
+class ReadEdits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="verb", tag="read-edits"):
+    """Which owned files were changed by hand, and how they differ from what would be written."""
 
 
 class LookAtShare(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="verb", tag="look-at-share"):
@@ -140,6 +150,8 @@ Request = (
     | LookForPools
     | LookAtShare
     | ReadSessions
+    | ReadConnections
+    | ReadEdits
     | ReadDamage
     | ReadHistory
     | ReadDataset
@@ -198,6 +210,10 @@ def answer(line: bytes, send: Callable[[dict[str, Any]], None], facts: Callable[
                 send({"facts": msgspec.to_builtins(why.look(dataset, protocol, person))})
             case ReadSessions():
                 send({"facts": msgspec.to_builtins(leaving.read_sessions())})
+            case ReadConnections():
+                send({"facts": msgspec.to_builtins(connections.read())})
+            case ReadEdits():
+                send({"facts": msgspec.to_builtins(drift.read(drift.facts_now()))})
             case ReadDamage(pool):
                 send({"facts": damage.read(pool)})
             case ReadDataset(dataset):

@@ -1,4 +1,5 @@
-"""What is so on the box, as plain frozen values. Collectors read them, rows keep them, operations plan by them.
+"""What is so on the box, as plain frozen values. Collectors read them, rows keep them, operations plan by them. People and
+shares are in ``household.py``, pools that are not in use in ``dormant.py``.
 
 Bytes are ``int``, times are aware datetimes, guids are ``int`` (ZFS's 64 bits). Nothing here reads anything.
 """
@@ -10,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from appliance.dormant import Importable
+from appliance.household import Account, Group, Session, Share, SmbPolicy
 
 
 @dataclass(frozen=True)
@@ -134,7 +136,8 @@ class Pool:
 
     @property
     def rebuilding(self) -> bool:
-        return self.scan is not None and self.scan.kind == "resilver" and self.scan.state == "scanning"
+        scanning = self.scan is not None and self.scan.kind == "resilver" and self.scan.state == "scanning"
+        return scanning or any(work.kind == "resilver" and work.under_way for work in self.work)
 
     def whole(self, child: Vdev) -> bool:
         """Whether a member of a group holds all its data: a disk that is still being rebuilt does not."""
@@ -277,20 +280,6 @@ class Service:
 
 
 @dataclass(frozen=True)
-class Share:
-    """A share that the file of its daemon names, and the folder it serves; an NFS export is called by its path."""
-
-    protocol: str  # smb, nfs, afp
-    name: str
-    path: str
-
-    @property
-    def key(self) -> str:
-        """Names differ by more than their case."""
-        return f"{self.protocol}:{self.name.lower()}"
-
-
-@dataclass(frozen=True)
 class Caching:
     """What ZFS has counted since the box started: does it ask for a log or a cache device? None: too little to tell."""
 
@@ -301,15 +290,6 @@ class Caching:
     @property
     def key(self) -> str:
         return "box"
-
-
-@dataclass(frozen=True)
-class Session:
-    """Somebody who has a share open over SMB."""
-
-    user: str
-    machine: str
-    share: str
 
 
 @dataclass(frozen=True)
@@ -346,29 +326,6 @@ class DatasetDetail:
 
 
 @dataclass(frozen=True)
-class Account:
-    """A person with a name and a password for shares."""
-
-    name: str
-    uid: int
-    display: str = ""  # as people call them; free text, empty where none was given
-    disabled: bool = False
-
-    @property
-    def called(self) -> str:
-        return self.display or self.name
-
-
-@dataclass(frozen=True)
-class Group:
-    """People under one name, to be let into folders together."""
-
-    name: str
-    gid: int
-    members: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
 class Facts:
     """Everything that an operation may look at to check and plan."""
 
@@ -384,6 +341,7 @@ class Facts:
     sessions: tuple[Session, ...] = ()
     properties: tuple[PoolProperties, ...] = ()
     dataset_details: tuple[DatasetDetail, ...] = ()
+    smb_policy: SmbPolicy = field(default_factory=SmbPolicy)
 
     def pool(self, name: str) -> Pool | None:
         return next((pool for pool in self.pools if pool.name == name), None)

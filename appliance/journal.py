@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from appliance import locks, places
+from appliance import durable, locks, places
 from appliance.names import job_id
 
 KEPT = 2000
@@ -66,11 +66,7 @@ class Journal:
             # Between making and locking it someone took it for a dead job's and settled it.
             os.close(handle)
             raise AlreadyKnown(job)
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        durable.sync_folder(path.parent)
         return cls(job, handle)
 
     def write(self, entry: str, **more: object) -> None:

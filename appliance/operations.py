@@ -10,9 +10,12 @@ from appliance.errors import Refused
 from appliance.operation import Operation
 from appliance.shares.accepting import AcceptShares
 from appliance.shares.again import LetIn, ServeAgain
+from appliance.shares.deciding import AdoptDrift, OverwriteDrift
+from appliance.shares.ending_connection import EndConnection
 from appliance.shares.groups import CreateGroup, RemoveGroup, SetMembers
 from appliance.shares.people import CreateAccount, RenameAccount, SetPassword, SwitchAccount
 from appliance.shares.permissions import SetAccess
+from appliance.shares.protecting import SetSmbPolicy
 from appliance.shares.removal import RemoveAccount
 from appliance.shares.share import SetShare
 from appliance.zfs.checkpoints import DiscardCheckpoint, RewindCheckpoint, TakeCheckpoint
@@ -61,7 +64,7 @@ Folders = (
     | MountDataset | UnmountDataset | DestroyDataset | UnlockDataset | UnlockAll | LockDataset | ChangeKey | KeepKey
     | ForgetKey | CreateVolume | GrowVolume
 )  # fmt: skip
-Shares = SetShare | AcceptShares | ServeAgain | LetIn
+Shares = SetShare | AcceptShares | ServeAgain | LetIn | AdoptDrift | OverwriteDrift | EndConnection | SetSmbPolicy
 Registered = CreatePool | Folders | People | Shares | Life | Moving | Topology
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from appliance.disks import inventory
 from appliance.errors import Failed
 from appliance.facts import Dataset, Facts, Pool, PoolProperties
-from appliance.shares import accounts, serving
+from appliance.shares import accounts, policy, serving
 from appliance.zfs import properties, status
 
 
@@ -28,6 +28,7 @@ def read_facts() -> Facts:
             groups=accounts.read_groups(),
             zfs="missing",
             shares=serving.configured(),
+            smb_policy=policy.read(),
         )
     pools = status.read_pools()
     return Facts(
@@ -37,6 +38,7 @@ def read_facts() -> Facts:
         accounts.read(),
         groups=accounts.read_groups(),
         shares=serving.configured(),
+        smb_policy=policy.read(),
         properties=pool_properties(),
     )
 

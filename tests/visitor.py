@@ -50,6 +50,14 @@ class Visitor:
         cookies = urllib.request.HTTPCookieProcessor(http.cookiejar.CookieJar())
         self.opener = urllib.request.build_opener(urllib.request.HTTPSHandler(context=trust), cookies)
 
+    @classmethod
+    def of_new(cls, appliance: Machine) -> Visitor:
+        """Signed in as the administrator of an appliance that may not be set up yet; its first facts are on the pages."""
+        found = cls(appliance)
+        found.set_up()
+        found.wait_until("/disks/", *(disk.serial for disk in appliance.disks))
+        return found
+
     def send(self, path: str, data: dict[str, object] | None = None) -> Answer:
         url = urllib.parse.urljoin(self.appliance.address, path)
         body = urllib.parse.urlencode(data, doseq=True).encode() if data is not None else None

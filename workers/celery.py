@@ -59,6 +59,7 @@ app.conf.update(
     imports=[
         "workers.run_job",
         "workers.collectors",
+        "workers.connected",
         "workers.datasets",
         "workers.history",
         "workers.mail",

@@ -17,7 +17,7 @@ from appliance.disks import inventory as disk_inventory
 from appliance.disks import latency, smart
 from appliance.errors import LarderError, explain
 from appliance.facts import Disk, Pool, Service
-from appliance.shares import accounts, serving
+from appliance.shares import accounts, policy, serving
 from appliance.zfs import kstat, properties, status
 from web.alerts import disks
 from web.bays import ports
@@ -28,13 +28,14 @@ from web.inventory.models import (
     DatasetRow,
     DiskRow,
     GroupRow,
+    PolicyRow,
     PoolRow,
     PropertiesRow,
     ServiceRow,
     ShareRow,
     Source,
 )
-from workers import activities, alerts, reports
+from workers import activities, alerts, edits, reports
 from workers.celery import app
 from workers.turns import Turns
 
@@ -131,6 +132,8 @@ def read_all() -> None:
     source("shares", lambda: store.replace(ShareRow, serving.configured(), lambda share: share.key))
     source("accounts", lambda: store.replace(AccountRow, accounts.read(), lambda account: account.name))
     source("groups", lambda: store.replace(GroupRow, accounts.read_groups(), lambda group: group.name))
+    source("edits", edits.keep)
+    source("smb-policy", lambda: store.replace(PolicyRow, [policy.read()], lambda _policy: "smb"))
     source("addresses", addresses)
     if not stale:
         # Last: an agent that is slow to name damaged files keeps no facts waiting.

@@ -9,7 +9,8 @@ from django.utils import timezone
 
 from appliance import client
 from appliance.dormant import Importable
-from appliance.facts import PoolDetail, Session
+from appliance.facts import PoolDetail
+from appliance.household import Session
 from appliance.zfs import details
 from web.inventory import store
 from web.inventory.models import DetailRow, ImportableRow, PoolRow, SessionRow

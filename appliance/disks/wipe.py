@@ -36,6 +36,7 @@ BLOCK = 4 * MIB  # one write; a multiple of every sector size
 ENDS = 16 * MIB  # partition tables, labels and superblocks lie within this of either end
 SMALL = 4096  # where a large write fails, the sector that cannot be written is found by these
 MOST_BAD = 64
+GONE = "The disk does not answer any more: it was taken out, or its cable or its power failed"
 SECONDS_BETWEEN_WORDS = 2.0
 BLKGETSIZE64 = 0x80081272
 # The counts that tell of sectors (field notes B): reallocated, reported uncorrectable, pending, offline uncorrectable.
@@ -284,9 +285,18 @@ class Target:
             try:
                 return os.pwrite(self.handle, part, at)
             except OSError as error:
+                if self.gone():
+                    raise Failed(GONE, str(error)) from error
                 if error.errno != errno.EIO:
                     raise Failed("The disk takes no more writes", str(error)) from error
                 return 0
+
+    def gone(self) -> bool:
+        """Whether the disk itself has left: the kernel then gives an open one the size 0 (bdev_mark_dead)."""
+        try:
+            return self.size_of(self.handle) != self.size
+        except OSError:
+            return True
 
     def find_bad(self, at: int, length: int) -> None:
         """Write a stretch sector by sector, and remember those that cannot be written. Raises Failed where they are many."""
@@ -301,7 +311,7 @@ class Target:
         try:
             os.fdatasync(self.handle)
         except OSError as error:
-            raise Failed("The disk lost what was written to it", str(error)) from error
+            raise Failed(GONE if self.gone() else "The disk lost what was written to it", str(error)) from error
         if not self.direct:
             os.posix_fadvise(self.handle, start, end - start, os.POSIX_FADV_DONTNEED)
 

@@ -8,13 +8,12 @@ range. Numbers are never given twice: files of somebody who is gone must not bec
 from __future__ import annotations
 
 import grp
-import os
 import pwd
 from collections.abc import Iterable
 
-from appliance import command, places
+from appliance import command, durable, places
 from appliance.errors import Failed
-from appliance.facts import Account, Group
+from appliance.household import Account, Group
 
 PEOPLE = "larder-people"
 DISABLED = "disabled"  # in the last field of the comment
@@ -69,12 +68,7 @@ def next_number(kind: str, of: range, taken: Iterable[int]) -> int:
     if number not in of:
         raise Failed(f"All numbers for a new {kind} have been given")
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    beside = file.with_suffix(".new")
-    with beside.open("w") as new:
-        new.write(f"{number}\n")
-        new.flush()
-        os.fsync(new.fileno())
-    beside.replace(file)
+    durable.write(file, f"{number}\n".encode())
     return number
 
 

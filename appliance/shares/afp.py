@@ -30,7 +30,8 @@ import jinja2
 
 from appliance import command, names
 from appliance.errors import Failed, Reason
-from appliance.facts import Dataset, Facts, Share
+from appliance.facts import Dataset, Facts
+from appliance.household import Share
 from appliance.shares.owned_file import OwnedFile
 from appliance.shares.setting import Afp, Part, Protocol, wishes
 

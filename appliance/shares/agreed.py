@@ -5,9 +5,7 @@ A dataset carries its share setting with it, also from another box; it is served
 
 from __future__ import annotations
 
-import os
-
-from appliance import locks, places
+from appliance import durable, locks, places
 
 FILE = places.AGENT_STATE / "agreed-shares"
 
@@ -23,12 +21,7 @@ def read() -> frozenset[int]:
 def say(guid: int, *, share: bool) -> None:
     """Remember or forget the agreement for one dataset, durably."""
     FILE.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    beside = FILE.with_suffix(".new")
     # Held for a moment only, and nothing else is waited for meanwhile, so whoever holds a pool may take it.
     with locks.held([str(FILE)], lambda _name: None):
         now = read() | {guid} if share else read() - {guid}
-        with beside.open("w") as new:
-            new.write("".join(f"{known}\n" for known in sorted(now)))
-            new.flush()
-            os.fsync(new.fileno())
-        beside.replace(FILE)
+        durable.write(FILE, "".join(f"{known}\n" for known in sorted(now)).encode())

@@ -8,7 +8,8 @@ from dataclasses import replace
 
 from appliance import command
 from appliance.errors import Failed, LarderError
-from appliance.facts import Dataset, Facts, Share
+from appliance.facts import Dataset, Facts
+from appliance.household import Share
 from appliance.operation import Step, Work
 from appliance.shares import agreed, leaving, serving
 from appliance.shares.setting import SPOKEN

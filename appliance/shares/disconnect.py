@@ -12,18 +12,16 @@ from pathlib import Path
 from appliance import command
 from appliance.errors import Failed
 from appliance.operation import Work
+from appliance.shares import connections
 
 SECONDS_TO_END = 15.0
 
 
 def smb_processes(answer: object, name: str) -> Iterator[int]:
-    """The processes of Samba that serve that account, from ``smbstatus --json`` (Samba 4.22: ``sessions``)."""
-    sessions = answer.get("sessions") if isinstance(answer, dict) else None
-    for session in (sessions if isinstance(sessions, dict) else {}).values():
-        if isinstance(session, dict) and str(session.get("username", "")).lower() == name:
-            pid = str((session.get("server_id") or {}).get("pid", ""))
-            if pid.isdigit():
-                yield int(pid)
+    """The processes of Samba that serve that account, from ``smbstatus --json``."""
+    for one in connections.smb_connections(answer):
+        if one.user.lower() == name:
+            yield int(one.id)
 
 
 def afp_processes(uid: int, proc: Path = Path("/proc")) -> Iterator[int]:

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from appliance import names
 from appliance.errors import Reason, Refused
-from appliance.facts import Account, Facts
+from appliance.facts import Facts
+from appliance.household import Account
 from appliance.operation import Step
 from appliance.shares import permissions
 from appliance.zfs.datasets import CreateDataset

@@ -9,9 +9,10 @@ from typing import Any
 
 from appliance import command
 from appliance.errors import Failed
-from appliance.facts import Dataset, Facts, Session, Share
+from appliance.facts import Dataset, Facts
+from appliance.household import Session, Share
 from appliance.operation import Step, Work
-from appliance.shares import accounts, agreed, serving
+from appliance.shares import agreed, serving
 from appliance.zfs import status
 
 MOST_NAMED = 10
@@ -63,8 +64,7 @@ def said(sessions: Iterable[Session], shares: Iterable[Share]) -> str:
 
 def serve(datasets: Iterable[Dataset], note: Callable[[str], None]) -> None:
     """Have every daemon serve what these datasets ask for and the owner agreed to. Raises Failed, Refused on a hand edit."""
-    facts = Facts(datasets=tuple(datasets), accounts=accounts.read(), groups=accounts.read_groups())
-    serving.publish(serving.only_agreed(facts, agreed.read()), insist=False, note=note)
+    serving.publish(serving.agreed_facts(datasets), insist=False, note=note)
 
 
 def stop_step(pool: str, shares: Iterable[Share], *, forget: bool) -> Step:

@@ -15,7 +15,8 @@ from pathlib import Path
 
 from appliance import command, names
 from appliance.errors import Failed, Reason
-from appliance.facts import Dataset, Facts, Share
+from appliance.facts import Dataset, Facts
+from appliance.household import Share
 from appliance.shares import clients
 from appliance.shares.owned_file import OwnedFile
 from appliance.shares.setting import Nfs, Part, Protocol, wishes

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from appliance import durable
 from appliance.errors import Refused
 
 MARK = "# Written by Larder. Change it in Larder: a change made here is shown there and stops Larder from writing. "
@@ -49,7 +50,7 @@ class OwnedFile:
         """Raises Refused where the file was changed by hand."""
         if self.drifted():
             raise Refused(
-                f"{self.path} was changed by hand. Larder does not write over it; see the difference on the page of shares."
+                f"{self.path} was changed by hand. Larder does not write over it; the page of what was changed by hand shows the difference, and what you can do."
             )
 
     def says(self, body: str) -> bool:
@@ -62,9 +63,20 @@ class OwnedFile:
         except FileNotFoundError:
             return False
 
-    def write(self, body: str) -> None:
-        """Put new content in place, durably. Raises Refused on drift, Failed where the daemon would not take it."""
-        self.refuse_drift()
+    def fingerprint(self) -> str:
+        """What tells this very content from any other, hand edit or not; empty where there is no file."""
+        try:
+            return fingerprint(self.path.read_bytes())
+        except FileNotFoundError:
+            return ""
+
+    def write(self, body: str, *, over: str = "") -> None:
+        """Put new content in place, durably. Raises Refused on drift, Failed where the daemon would not take it.
+
+        ``over``: the fingerprint of the one hand edit that somebody has decided about; any other still stops it.
+        """
+        if not over or self.fingerprint() != over:
+            self.refuse_drift()
         beside = self.path.with_name(f".{self.path.name}.new")
         try:
             with beside.open("w", encoding="utf-8", newline="") as new:
@@ -79,7 +91,7 @@ class OwnedFile:
             beside.replace(self.path)
         finally:
             beside.unlink(missing_ok=True)
-        self.sync_folder()
+        durable.sync_folder(self.path.parent)
 
     def roll_back(self) -> None:
         """Put the previous version back."""
@@ -87,14 +99,11 @@ class OwnedFile:
             self.previous.replace(self.path)
         else:
             self.path.write_text("")
-        self.sync_folder()
+        durable.sync_folder(self.path.parent)
 
-    def sync_folder(self) -> None:
-        folder = os.open(self.path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+
+def fingerprint(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 def digest(body: str) -> str:

@@ -11,9 +11,10 @@ from dataclasses import replace
 from typing import Protocol as Interface
 
 from appliance.errors import Failed, LarderError, Reason, explain
-from appliance.facts import Dataset, Facts, Share
+from appliance.facts import Dataset, Facts
+from appliance.household import Share
 from appliance.operation import Work
-from appliance.shares import accounts, afp, agreed, discovery, nfs, smb
+from appliance.shares import accounts, afp, agreed, discovery, nfs, policy, smb
 from appliance.shares.owned_file import OwnedFile
 from appliance.shares.setting import PROTOCOLS, Part, Protocol
 from appliance.zfs import status
@@ -73,13 +74,23 @@ def configured() -> tuple[Share, ...]:
     return tuple(share for one in SERVING.values() for share in one.configured())
 
 
-def agreed_facts() -> Facts:
-    """What files are rendered from: the accounts, and of the datasets those that somebody here agreed to share. One that
-    inherits its setting goes with the dataset that has it. Raises Failed."""
+def agreed_facts(datasets: Iterable[Dataset] | None = None) -> Facts:
+    """What files are rendered from: the accounts, and of the datasets (all there are, if none are given) those that
+    somebody here agreed to share. One that inherits its setting goes with the dataset that has it. Raises Failed."""
     return only_agreed(
-        Facts(datasets=status.read_datasets(), accounts=accounts.read(), groups=accounts.read_groups()),
+        Facts(
+            datasets=status.read_datasets() if datasets is None else tuple(datasets),
+            accounts=accounts.read(),
+            groups=accounts.read_groups(),
+            smb_policy=policy.read(),
+        ),
         agreed.read(),
     )
+
+
+def of(key: str) -> Serving | None:
+    """The protocol of that name; None where there is none."""
+    return next((one for one in SERVING.values() if one.name == key), None)
 
 
 def only_agreed(facts: Facts, wanted: frozenset[int]) -> Facts:
@@ -97,11 +108,13 @@ def publish(
     protocols: Iterable[Protocol] = PROTOCOLS,
     *,
     insist: bool = True,
+    over: str = "",
     note: Callable[[str], None] = lambda _text: None,
 ) -> None:
     """Write the files of these protocols from the facts, have them taken up, former shares closed and the network told.
 
     Raises Refused on a hand edit, Failed; a file that its daemon does not serve as it says is put back before that.
+    ``over`` is the fingerprint of a hand edit that may be written over; it is put back, too, where what replaces it fails.
     Without ``insist`` a share that is not served is only noted: what matters then is that others are no longer. That the
     network could not be told is noted too, since every share can be reached by its address.
     """
@@ -109,9 +122,9 @@ def publish(
         if protocol not in protocols:
             continue
         before, wanted = one.configured(), one.shares(facts)
-        if not before and not wanted:
+        if not before and not wanted and not (over and one.owned.fingerprint() == over):
             continue
-        one.owned.write(one.render(facts))
+        one.owned.write(one.render(facts), over=over)
         try:
             one.take_up(wanted)
             if missing := missing_in_time(one, wanted):

@@ -168,12 +168,14 @@ class SetShare(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True)
     def keep(self, work: Work, before: Dataset | None) -> None:
         one = serving.SERVING[self.protocol]
         one.owned.refuse_drift()
-        dataset = self.now()
-        setting = self.setting(dataset)
+        text = self.agreed_setting(self.now()).text()
+        command.run(["zfs", "set", *self.set_too(before), f"{PROPERTY}={text}", self.dataset], timeout=60)
+
+    def agreed_setting(self, dataset: Dataset) -> ShareSetting:
+        """What the dataset will ask for; what came with the disks and nobody here agreed to does not come on along."""
         if dataset.share_source == "received" and dataset.guid not in agreed.read():
-            # What came with the disks and nobody here agreed to does not come on along with this.
-            setting = ShareSetting().with_part(self.protocol, self.part)
-        command.run(["zfs", "set", *self.set_too(before), f"{PROPERTY}={setting.text()}", self.dataset], timeout=60)
+            return ShareSetting().with_part(self.protocol, self.part)
+        return self.setting(dataset)
 
     def set_too(self, before: Dataset | None) -> list[str]:
         """The limit of Time Machine is also the file system's, since a Mac that miscounts must not fill the pool; without

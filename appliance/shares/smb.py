@@ -11,7 +11,8 @@ import jinja2
 
 from appliance import command
 from appliance.errors import Failed, Reason
-from appliance.facts import Dataset, Facts, Share
+from appliance.facts import Dataset, Facts
+from appliance.household import Share
 from appliance.shares.accounts import PEOPLE
 from appliance.shares.owned_file import OwnedFile
 from appliance.shares.setting import Part, Protocol, Smb, setting_of, wishes
@@ -29,6 +30,12 @@ TEMPLATE = jinja2.Environment(
     """\
 [global]
    server min protocol = SMB2_10
+{% if policy.signing == "required" %}
+   server signing = mandatory
+{% endif %}
+{% if policy.encryption != "asked" %}
+   server smb encrypt = {{ policy.encryption }}
+{% endif %}
 {% if guests %}
    map to guest = Bad User
 {% endif %}
@@ -153,7 +160,12 @@ def render(facts: Facts) -> str:
         )
     stack = STACK if mac or not every else tuple(one for one in STACK if one != "fruit")
     return TEMPLATE.render(
-        shares=shares, people=PEOPLE, stack=stack, mac="fruit" in stack, guests=any(one.guest != "no" for one in every)
+        shares=shares,
+        people=PEOPLE,
+        stack=stack,
+        mac="fruit" in stack,
+        guests=any(one.guest != "no" for one in every),
+        policy=facts.smb_policy,
     )
 
 
@@ -193,6 +205,10 @@ class SmbServing:
     def against(self, dataset: Dataset, part: Part, facts: Facts) -> Iterator[Reason]:
         if isinstance(part, Smb) and part.guest == "no" and not (*part.write, *part.read):
             yield Reason("Choose at least one account that may use the folder.", "write")
+        if isinstance(part, Smb) and part.guest != "no" and facts.smb_policy.encryption == "required":
+            yield Reason(
+                "Every connection has to be encrypted on this box, and one without a password cannot be.", "guest"
+            )
 
     def warnings(self, part: Part) -> Iterator[str]:
         if isinstance(part, Smb) and part.guest != "no":

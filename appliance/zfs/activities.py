@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from appliance.facts import LongWork, Pool
-from appliance.words import duration, size_text, time_left
+from appliance.words import duration, link_label, size_text, time_left
 from appliance.zfs.pace import STANDING
 
 TITLES = {
@@ -39,7 +39,9 @@ def key(pool: Pool, work: LongWork) -> str:
     """What work it is, through reboots: the pool, the kind, and when it began as ZFS keeps it on the disks."""
     if work.kind in KNOWN_BY_THEIR_END:
         return f"{pool.guid}-{work.kind}"
-    return f"{pool.guid}-{work.kind}-{stamp(work.started)}"
+    # Two mirrors can be rebuilt at the same time, each on its own (``zpool replace -s``).
+    of_group = f"-{work.subject}" if work.kind == "resilver" and work.subject else ""
+    return f"{pool.guid}-{work.kind}-{stamp(work.started)}{of_group}"
 
 
 def report_key(pool: Pool, work: LongWork) -> str:
@@ -58,7 +60,7 @@ def phrase(work: LongWork, *, left: int | None, standing: int) -> str:
     if work.state == "paused":
         return "paused"
     if work.state == "waiting":
-        return "waiting until the rebuilding is done"
+        return "waiting until every disk of the group is back and rebuilt"
     if standing >= STANDING:
         return f"no progress for {duration(standing)}"
     if left is None:
@@ -74,6 +76,11 @@ class Wear:
     read: int
     write: int
     checksum: int
+
+    @property
+    def disk(self) -> str:
+        """Its model and serial number, as on its sticker, where its name tells them."""
+        return link_label(self.device)
 
 
 @dataclass(frozen=True)
@@ -132,16 +139,16 @@ class Report:
         what = size_text(self.repaired)
         if self.kind == "scrub":
             if self.outcome == "stopped":
-                before = f" {what} were repaired until then." if self.repaired else ""
+                before = f" {what} was repaired until then." if self.repaired else ""
                 return f"Stopped before its end. What it had not reached is unchecked.{before}"
             if self.repaired:
                 kept = "Nothing was lost." if not (self.errors or self.damaged) else ""
-                return f"{what} were damaged on a disk and were rewritten from the others. {kept}".strip()
+                return f"{what} was damaged on a disk and was rewritten from the others. {kept}".strip()
             return "Everything was read." if self.errors or self.damaged else "Everything was read and nothing was wrong."  # fmt: skip
         if self.kind == "resilver":
             if self.outcome == "stopped":
                 return "It ended before everything was rebuilt."
-            return f"{what} were written, and the disk is part of the pool again." if self.repaired else "The disk was up to date."  # fmt: skip
+            return f"{what} was written, and the disk is part of the pool again." if self.repaired else "The disk was up to date."  # fmt: skip
         if self.outcome == "stopped":
             return "Stopped before its end."
         return {

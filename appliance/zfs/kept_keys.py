@@ -7,10 +7,9 @@ pages say so; it names this box, so that on another box nobody is told that a ke
 from __future__ import annotations
 
 import hashlib
-import os
 from pathlib import Path
 
-from appliance import places
+from appliance import durable, places
 from appliance.facts import Dataset
 
 FOLDER = places.AGENT_STATE / "keys"
@@ -49,26 +48,10 @@ def read(guid: int) -> str:
 def keep(guid: int, secret: str) -> None:
     """Write it durably; only root can read it."""
     FOLDER.mkdir(parents=True, exist_ok=True, mode=0o700)
-    beside = path_of(guid).with_suffix(".new")
-    beside.unlink(missing_ok=True)
-    handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    with os.fdopen(handle, "w") as new:
-        new.write(secret)
-        new.flush()
-        os.fsync(new.fileno())
-    beside.replace(path_of(guid))
-    sync_folder()
+    durable.write(path_of(guid), secret.encode())
 
 
 def forget(guid: int) -> None:
     path_of(guid).unlink(missing_ok=True)
-    sync_folder()
-
-
-def sync_folder() -> None:
     if FOLDER.is_dir():
-        handle = os.open(FOLDER, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+        durable.sync_folder(FOLDER)

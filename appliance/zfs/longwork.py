@@ -48,6 +48,11 @@ def state_of(word: object, *, paused: bool = False) -> str:
     return "paused" if word == "SUSPENDED" else ENDS.get(str(word), "")
 
 
+def end(raw: Mapping[str, Any], state: str) -> datetime | None:
+    """When it ended; None while it is under way, whatever an earlier run has left there."""
+    return moment(raw.get("end_time")) if state in {"finished", "stopped"} else None
+
+
 def leaves(node: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """Every disk and file below that holds data of the pool, or its log."""
     for group in GROUPS:
@@ -65,7 +70,12 @@ def can_trim(raw: Mapping[str, Any]) -> bool:
 
 def of_pool(raw: Mapping[str, Any]) -> tuple[LongWork, ...]:
     """All of it, under way or ended, as one pool's part of the JSON tells."""
-    found = [scan(raw.get("scan_stats")), expansion(raw.get("raidz_expand_stats")), removal(raw.get("removal_stats"))]
+    found = [
+        scan(raw.get("scan_stats")),
+        *rebuilds(raw.get("scan_stats")),
+        expansion(raw.get("raidz_expand_stats")),
+        removal(raw.get("removal_stats")),
+    ]
     found += [on_disks(kind, raw) for kind in PER_DISK]
     return tuple(work for work in found if work)
 
@@ -81,7 +91,7 @@ def scan(raw: Mapping[str, Any] | None) -> LongWork | None:
         kind,
         state,
         started,
-        moment(raw.get("end_time")) if state in {"finished", "stopped"} else None,
+        end(raw, state),
         done=amount(raw.get("issued")),
         # What was freed since it began is counted as skipped (print_scan_scrub_resilver_status).
         total=max(amount(raw.get("to_examine")) - amount(raw.get("skipped")), 0),
@@ -89,6 +99,24 @@ def scan(raw: Mapping[str, Any] | None) -> LongWork | None:
         errors=amount(raw.get("errors")),
         repaired=amount(raw.get("processed")),
     )
+
+
+def rebuilds(raw: Mapping[str, Any] | None) -> Iterator[LongWork]:
+    """Sequential rebuilds of mirrors (``zpool replace -s``, ``attach -s``), which only somebody at the shell begins."""
+    for name, one in ((raw or {}).get("rebuild_stats") or {}).items():
+        if state := state_of(one.get("state")):
+            yield LongWork(
+                "resilver",
+                state,
+                moment(one.get("start_time")),
+                end(one, state),
+                done=amount(one.get("issued")),
+                total=amount(one.get("to_scan")),
+                looked=amount(one.get("scanned")),
+                errors=amount(one.get("errors")),
+                repaired=amount(one.get("rebuilt")),
+                subject=str(name),
+            )
 
 
 def expansion(raw: Mapping[str, Any] | None) -> LongWork | None:
@@ -99,7 +127,7 @@ def expansion(raw: Mapping[str, Any] | None) -> LongWork | None:
         "expand",
         "waiting" if waiting else state,
         moment(raw.get("start_time")),
-        moment(raw.get("end_time")) if state in {"finished", "stopped"} else None,
+        end(raw, state),
         done=amount(raw.get("reflowed")),
         total=amount(raw.get("to_reflow")),
         subject=group_name(raw, "expanding_vdev"),
@@ -113,7 +141,7 @@ def removal(raw: Mapping[str, Any] | None) -> LongWork | None:
         "remove",
         state,
         moment(raw.get("start_time")),
-        moment(raw.get("end_time")) if state in {"finished", "stopped"} else None,
+        end(raw, state),
         done=amount(raw.get("copied")),
         total=amount(raw.get("to_copy")),
         subject=group_name(raw, "removing_vdev"),

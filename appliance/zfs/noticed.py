@@ -59,7 +59,8 @@ WORDS: dict[str, tuple[str, str]] = {
     "vdev_clear": ("The error counts of {disk} were set back.", "healthy"),
     "vdev_online": ("{disk} came online.", "healthy"),
     "vdev_spare": ("A spare disk stands in.", "attention"),
-    "vdev_autoexpand": ("{disk} has become larger.", "healthy"),
+    # Sent for every disk that grows and, when growing is switched on, for every disk there is (spa_async_autoexpand).
+    "vdev_autoexpand": ("ZFS looked whether {disk} has become larger.", "unknown"),
     "vdev_check": ("{disk} was looked for.", "unknown"),
     "vdev_remove": ("{disk} was removed.", "unknown"),
     "vdev_remove_aux": ("A cache or spare device was removed.", "unknown"),
@@ -93,7 +94,7 @@ def words(kind: str, fields: Mapping[str, str]) -> Noticed:
     if last == "statechange" and now == "working":
         state = "healthy"
     counts = [
-        f"{fields[name]} {what} errors"
+        f"{fields[name]} {what} error{'' if fields[name] == '1' else 's'}"
         for name, what in (
             ("ZEVENT_VDEV_READ_ERRORS", "read"),
             ("ZEVENT_VDEV_WRITE_ERRORS", "write"),

@@ -143,6 +143,17 @@ def surely_gone(device: Vdev, facts: Facts) -> bool:
     return device.path.startswith("/dev/disk/by-id/") and not tree.link_of(device).startswith("wwn-") and tree.disk_of(device, facts) is None  # fmt: skip
 
 
+def growing_waits(pool: Pool) -> bool:
+    """Whether a raidz stands still in its growing although every disk is back and rebuilt.
+
+    A failed write stops the growing until ``zpool clear`` or the end of a rebuilding (``zpool status``: "paused for
+    resilver or clear"). Seen with 2.3.9: a disk that was away for seconds is rebuilt before ZFS notices that it has stopped.
+    """
+    stands = any(work.kind == "expand" and work.state == "waiting" for work in pool.work)
+    there = all(device.state == "ONLINE" for device in pool.devices() if device.role not in {"spare", "cache"})
+    return stands and there and not pool.rebuilding
+
+
 class ClearErrors(PoolChange, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Set error counts to nothing, and let ZFS try again a disk, or a whole pool, that it had given up. ``vdev`` 0: all."""
 
@@ -170,8 +181,12 @@ class ClearErrors(PoolChange, frozen=True, kw_only=True, forbid_unknown_fields=T
             if short:
                 missing = "; ".join(tree.label(device, facts) for device in away[:4])
                 yield Reason(f"Too many disks are still away: {missing}. Put them back first, then {self.pool} can go on. Nothing is lost meanwhile: what was being written waits.", "vdev")  # fmt: skip
-        elif not self.devices(pool):
+        elif not self.called_for(pool):
             yield Reason("There is nothing to clear.", "vdev")
+
+    def called_for(self, pool: Pool) -> bool:
+        """Whether there is something that clearing mends."""
+        return pool.state == "SUSPENDED" or bool(self.devices(pool)) or growing_waits(pool)
 
     def devices(self, pool: Pool) -> list[Vdev]:
         place = tree.find(pool, self.vdev)
@@ -182,11 +197,19 @@ class ClearErrors(PoolChange, frozen=True, kw_only=True, forbid_unknown_fields=T
         pool = facts.pool(self.pool)
         stopped = pool is not None and pool.state == "SUSPENDED"
         argv = ["zpool", "clear", "--", self.pool, *([str(self.vdev)] if self.vdev else [])]
+        step = "Let the pool go on"
+        if stopped:
+            summary = (
+                f"{self.pool} starts again: ZFS opens its disks anew and goes on with what was waiting to be written."
+            )
+        elif pool is not None and growing_waits(pool):
+            summary = f"{self.pool} goes on growing by its new disk, from where it stopped."
+        else:
+            summary = "The counts go back to nothing, so that new errors can be told from old ones. What they were stands below. No data is changed by it."
+            step = "Clear the counts"
         return Plan(
-            summary=f"{self.pool} starts again: ZFS opens its disks anew and goes on with what was waiting to be written."
-            if stopped
-            else "The counts go back to nothing, so that new errors can be told from old ones. What they were stands below. No data is changed by it.",
-            steps=(command_step("clear", "Let the pool go on" if stopped else "Clear the counts", argv, timeout=120),),
+            summary=summary,
+            steps=(command_step("clear", step, argv, timeout=120),),
             identity=self.identity(facts),
             warnings=tuple(self.warnings(pool, stopped)),
             undo="It cannot be undone, and harms nothing.",
@@ -203,7 +226,7 @@ class ClearErrors(PoolChange, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     def happened(self, step: str, facts: Facts) -> bool:
         pool = facts.pool(self.pool)
-        return pool is not None and pool.state != "SUSPENDED" and not self.devices(pool)
+        return pool is not None and not self.called_for(pool)
 
     def way_on(self, step: str, facts: Facts) -> str:
         pool = facts.pool(self.pool)

@@ -63,6 +63,17 @@ def being_replaced(pool: Pool) -> set[int]:
     }
 
 
+def left_behind(pool: Pool) -> bool:
+    """Whether ZFS calls the pool weakened only for a disk of a group that was emptied while that disk was away.
+
+    Seen with 2.3.9: the group that has left keeps its last state until the pool's devices are opened again, as a scrub
+    does; ``zpool clear`` does not.
+    """
+    emptied = any(work.kind == "remove" and work.state == "finished" for work in pool.work)
+    well = all(place.vdev.state in {"ONLINE", "AVAIL", "INUSE"} for place in tree.places(pool))
+    return pool.state == "DEGRADED" and emptied and well
+
+
 def of_pool(pool: Pool, label: Callable[[Vdev], str], *, used: int = 0, total: int = 0) -> Verdict:
     """The verdict on a pool. ``label`` gives a device's name as people know it; ``used`` and ``total`` are the bytes
     that files take and could take."""
@@ -72,6 +83,8 @@ def of_pool(pool: Pool, label: Callable[[Vdev], str], *, used: int = 0, total: i
         return Verdict("failed", f"{pool.name} has stopped.", f"Too many of its disks do not answer, so ZFS holds every read and write. {said}.".strip(), "Bring the disks back (cables, power), then start the pool again below. Do not pull more disks, and do not switch the box off: what was being written waits in its memory.")  # fmt: skip
     if pool.state in {"FAULTED", "UNAVAIL"}:
         return Verdict("failed", f"{pool.name} cannot be used.", f"Too few of its disks answer. {said}.", "Put missing disks back. Nothing is erased as long as you do not make a new pool on them.")  # fmt: skip
+    if left_behind(pool):
+        return Verdict("attention", f"{pool.name} works, and nothing is missing.", "A disk that was away has left the pool for good, and ZFS still counts it.", "Check the pool once: ZFS then looks at all its disks again.", "to be checked")  # fmt: skip
     if pool.state == "DEGRADED" or broken:
         if pool.rebuilding and pool.scan:
             said = ". ".join(

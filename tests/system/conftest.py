@@ -10,7 +10,4 @@ from tests.visitor import Visitor
 @pytest.fixture(scope="module")
 def visitor(appliance) -> Visitor:
     """Signed in as the administrator; the first facts are on the pages."""
-    found = Visitor(appliance)
-    found.set_up()
-    found.wait_until("/disks/", *(disk.serial for disk in appliance.disks))
-    return found
+    return Visitor.of_new(appliance)

@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from appliance.facts import Account, Dataset, Disk, Facts, Pool, Use
+from appliance.facts import Dataset, Disk, Facts, Pool, Use
+from appliance.household import Account
 from appliance.zfs import status
 
 RECORDED = Path(__file__).parent / "recorded"

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from appliance.errors import Failed
-from appliance.facts import Pool, Share
+from appliance.facts import Pool
+from appliance.household import Share
 from appliance.operation import checked_plan
 from appliance.shares import agreed, serving
 from appliance.shares.accepting import AcceptShares, offered

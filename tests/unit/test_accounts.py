@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from appliance.errors import Failed, Refused
-from appliance.facts import Account, Group
+from appliance.household import Account, Group
 from appliance.operation import checked_plan
 from appliance.operations import decode_operation
 from appliance.shares import accounts, agreed, disconnect, named, serving

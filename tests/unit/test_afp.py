@@ -15,7 +15,8 @@ import pytest
 
 from appliance import command
 from appliance.errors import Failed, Refused
-from appliance.facts import Account, Dataset, Group, Share
+from appliance.facts import Dataset
+from appliance.household import Account, Group, Share
 from appliance.shares import afp
 from appliance.shares.owned_file import OwnedFile
 from tests.unit.made import box, dataset

@@ -8,7 +8,8 @@ from typing import Any, get_args
 import pytest
 
 from appliance.errors import Failed, Refused
-from appliance.facts import DatasetDetail, Facts, Property, Share, SpaceUse
+from appliance.facts import DatasetDetail, Facts, Property, SpaceUse
+from appliance.household import Share
 from appliance.operation import Operation, checked_plan
 from appliance.shares import agreed, leaving
 from appliance.zfs import dataset_details, dataset_properties

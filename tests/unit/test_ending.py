@@ -14,7 +14,8 @@ import pytest
 
 from appliance import command
 from appliance.errors import Failed
-from appliance.facts import Checkpoint, Facts, PoolDetail, Session, Share
+from appliance.facts import Checkpoint, Facts, PoolDetail
+from appliance.household import Session, Share
 from appliance.operation import Operation, checked_plan
 from appliance.shares import accounts, agreed, leaving, smb
 from appliance.shares.owned_file import OwnedFile

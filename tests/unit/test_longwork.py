@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -59,6 +60,22 @@ def test_what_was_freed_meanwhile_is_not_waited_for():
 def test_work_under_way_never_says_100_percent(issued):
     scan = pool()["scan_stats"] | {"state": "SCANNING", "to_examine": 1000, "skipped": 0, "issued": issued}
     assert only(pool(scan_stats=scan), "scrub").percent == 99
+
+
+def test_a_recorded_rebuild_of_one_mirror_that_the_shell_began():
+    """``zpool attach -s`` of 2.3.9, after a scrub that ZFS began by itself."""
+    raw = of("rebuilt")
+    rebuilt = only(raw, "resilver")
+    assert (rebuilt.state, rebuilt.percent, rebuilt.subject, rebuilt.errors) == ("finished", 100, "mirror-0", 0)
+    assert rebuilt.repaired == 105172480
+    assert only(raw, "scrub").state == "running"
+    one = {"state": "ACTIVE", "start_time": T, "end_time": 0, "issued": 25, "to_scan": 100}
+    both = pool(scan_stats={"rebuild_stats": {"mirror-0": one, "mirror-1": one}})
+    works = longwork.of_pool(both)
+    assert [(work.state, work.percent) for work in works] == [("running", 25)] * 2
+    found = recorded_pool()
+    assert len({key(found, work) for work in works}) == 2
+    assert replace(found, scan=None, work=works).rebuilding
 
 
 def of(name: str) -> dict[str, Any]:

@@ -10,7 +10,8 @@ import pytest
 
 from appliance import command
 from appliance.errors import Failed, Refused
-from appliance.facts import Dataset, Share
+from appliance.facts import Dataset
+from appliance.household import Share
 from appliance.shares import nfs
 from appliance.shares.owned_file import OwnedFile
 from tests.unit.made import box, dataset, recorded_text

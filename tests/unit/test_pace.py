@@ -147,7 +147,7 @@ def test_a_time_left_is_as_exact_as_it_can_be_meant_and_never_too_short(seconds,
         ("running", 30, "less than a minute left"),
         ("running", 11400, "about 3 h 10 min left"),
         ("paused", 11400, "paused"),
-        ("waiting", 11400, "waiting until the rebuilding is done"),
+        ("waiting", 11400, "waiting until every disk of the group is back and rebuilt"),
     ],
 )
 def test_the_phrase_beside_the_percent(state, left, words):

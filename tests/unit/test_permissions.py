@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from appliance.errors import Cancelled, Failed, Refused
-from appliance.facts import Account, Group
+from appliance.household import Account, Group
 from appliance.operation import checked_plan
 from appliance.operations import decode_operation
 from appliance.shares import permissions, walk

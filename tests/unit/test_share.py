@@ -9,7 +9,7 @@ import pytest
 
 from appliance import command
 from appliance.errors import Failed, Refused
-from appliance.facts import Account
+from appliance.household import Account
 from appliance.operation import checked_plan
 from appliance.shares import agreed, serving, smb
 from appliance.shares.owned_file import OwnedFile

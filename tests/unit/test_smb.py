@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from appliance.facts import Account, Dataset, Group
+from appliance.facts import Dataset
+from appliance.household import Account, Group
 from appliance.shares import smb
 from appliance.shares.setting import Afp, ShareSetting, Smb
 from appliance.zfs import status

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
 from appliance import command
 from appliance.errors import Failed
+from appliance.facts import LongWork
 from appliance.operation import checked_plan
 from appliance.zfs import sectors, status, verdict
 from appliance.zfs.states import ClearErrors, OfflineDisk, OnlineDisk, meaning
@@ -202,3 +204,24 @@ def test_a_stopped_pool_whose_datasets_cannot_be_listed_can_still_be_started(mon
     assert reading.datasets([replace(shapes.single(), state="SUSPENDED")]) == ()
     with pytest.raises(Failed):
         reading.datasets([shapes.single()])
+
+
+def test_a_disk_that_was_away_when_its_group_left_is_not_told_as_missing():
+    """As seen with 2.3.9: the pool is called DEGRADED although all that is left of it works."""
+    left = replace(recorded_pool("zpool-status-remove-done-2.3.9.json"), state="DEGRADED")
+    found = verdict.of_pool(left, lambda vdev: vdev.name)
+    assert found.headline == f"{left.name} works, and nothing is missing."
+    assert "Check the pool once" in found.advice
+    weak = replace(left, vdevs=(replace(left.vdevs[0], state="DEGRADED"),))
+    assert "survives" in verdict.of_pool(weak, lambda vdev: vdev.name).headline
+
+
+def test_growing_that_stands_still_with_all_disks_back_is_let_go_on():
+    stands = (LongWork("expand", "waiting", datetime(2026, 11, 21, tzinfo=UTC), None, 99, 100),)
+    back = shapes.facts(replace(shapes.raidz2(), work=stands))
+    plan = checked_plan(clear(), back)
+    assert plan.steps[0].shown == "zpool clear -- tank"
+    assert "goes on growing" in plan.summary
+    assert not clear().happened("clear", back)
+    away = shapes.facts(replace(shapes.raidz2("ONLINE", "REMOVED", "ONLINE", "ONLINE"), work=stands))
+    assert "nothing to clear" in reasons(clear(), away)

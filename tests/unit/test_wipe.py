@@ -219,10 +219,18 @@ def test_a_disk_with_many_bad_sectors_is_given_up(target, monkeypatch):
         list(opened.zero(0, opened.size))
 
 
-def test_a_disk_that_is_gone_ends_it_at_once(target, monkeypatch):
-    failing_at(monkeypatch, 0, code=errno.ENODEV)
+def test_a_disk_that_takes_no_more_ends_it_at_once(target, monkeypatch):
+    failing_at(monkeypatch, 0, code=errno.EROFS)
     with pytest.raises(Failed, match="takes no more writes"), Target(str(target), size_of) as opened:
         list(opened.zero(0, opened.size))
+
+
+@pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC, errno.ENODEV])
+def test_a_disk_that_is_taken_out_is_told_as_gone_and_not_as_failing(target, monkeypatch, code):
+    failing_at(monkeypatch, 5 * MIB, code=code)
+    with pytest.raises(Failed, match="it was taken out, or its cable"), Target(str(target), size_of) as opened:
+        for _far in opened.zero(0, opened.size):
+            os.truncate(target, 0)
 
 
 class Stopping(Working):

@@ -9,14 +9,28 @@ from typing import Any
 
 from appliance.disks.inventory import disks_from
 from appliance.dormant import Importable
-from appliance.facts import Account, Dataset, Disk, Group, Pool, PoolDetail, Share, Use, Vdev
+from appliance.facts import Dataset, Disk, Pool, PoolDetail, Use, Vdev
+from appliance.household import Account, Group, Share
 from appliance.operation import Operation, as_json, checked_plan
+from appliance.shares import drift
+from appliance.shares.connections import Connection
 from appliance.zfs import status, tree
 from tests.unit.made import dataset, disk, recorded, recorded_pool
 from web.alerts.models import Alert
 from web.bays.models import Replacement
 from web.inventory import present, store
-from web.inventory.models import AccountRow, DatasetRow, DetailRow, DiskRow, GroupRow, ImportableRow, PoolRow, ShareRow
+from web.inventory.models import (
+    AccountRow,
+    ConnectionRow,
+    DatasetRow,
+    DetailRow,
+    DiskRow,
+    EditRow,
+    GroupRow,
+    ImportableRow,
+    PoolRow,
+    ShareRow,
+)
 from web.jobs import confirm
 from web.jobs.models import Job
 from web.pools import replacing
@@ -95,6 +109,8 @@ def recorded_box() -> Pool:
         importable=[Importable("attic", 42, "ONLINE")],
         details=[PoolDetail(pool.guid)],
     )
+    store.replace(EditRow, [drift.Edit("smb", "/etc/samba/larder.conf", "ab" * 32)], lambda edit: edit.key)
+    store.replace(ConnectionRow, [Connection("smb", "1", "anna", "192.168.1.20")], lambda found: found.key)
     return pool
 
 

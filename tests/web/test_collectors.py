@@ -12,7 +12,8 @@ import pytest
 from appliance import client, command, places
 from appliance.disks import inventory as disk_inventory
 from appliance.errors import Failed
-from appliance.facts import Account, Caching, PoolProperties, Use
+from appliance.facts import Caching, PoolProperties, Use
+from appliance.household import Account
 from appliance.shares import accounts, serving
 from appliance.zfs import kstat, properties, status
 from tests.unit.made import disk, recorded, recorded_pool

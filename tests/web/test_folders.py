@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from appliance.facts import Dataset, Share
+from appliance.facts import Dataset
+from appliance.household import Share
 from appliance.operation import checked_plan
 from appliance.operations import decode_operation
 from appliance.shares.setting import ShareSetting, Smb

@@ -9,7 +9,8 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from appliance.facts import Pool, Scan, Share, Use
+from appliance.facts import Pool, Scan, Use
+from appliance.household import Share
 from tests.unit.made import dataset, disk
 from tests.web import rows
 from tests.web.conftest import ADDRESS, PASSWORD

@@ -11,7 +11,8 @@ import pytest
 from appliance import client
 from appliance.dormant import Importable
 from appliance.errors import Failed
-from appliance.facts import Checkpoint, PoolDetail, Share, Use
+from appliance.facts import Checkpoint, PoolDetail, Use
+from appliance.household import Share
 from appliance.zfs import details
 from tests.unit.importing import GUID, REWIND, SEARCH, found
 from tests.unit.made import dataset, disk, recorded_pool, shared

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from appliance import places
-from appliance.facts import Account, Group
+from appliance.household import Account, Group
 from appliance.shares.permissions import Said, noted
 from tests.unit.made import dataset
 from tests.web import rows

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from appliance.facts import Group
+from appliance.household import Group
 from tests.unit.made import dataset
 from tests.web import rows
 from tests.web.reading import text_of

@@ -227,8 +227,14 @@ def test_after_closing_the_same_disk_can_be_replaced_again(web, case):
     assert Replacement.objects.filter(closed=None).count() == 1
 
 
-def test_the_pool_page_leads_on_with_a_replacement_that_is_open(web, case):
-    assert "Go on with the replacement" in text_of(web.get("/pools/7/"))
+def test_the_pool_page_leads_on_with_a_replacement_that_is_open_and_says_whether_its_disk_is_in_use(web, case):
+    words = text_of(web.get("/pools/7/"))
+    assert "was begun, and the disk is in use." in words
+    assert "Go on or end it" in words
+    put(shapes.raidz2("ONLINE", "OFFLINE", "ONLINE", "ONLINE"), 2, 6)
+    words = text_of(web.get("/pools/7/"))
+    assert "is being replaced." in words
+    assert "Go on with the replacement" in words
 
 
 def test_a_disk_long_gone_is_replaced_from_the_bay_where_it_was(web, calm):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from appliance import client
 from appliance.errors import Failed
-from appliance.facts import Disk, Pool
+from appliance.facts import Disk, LongWork, Pool
 from tests.unit import shapes
 from tests.unit.made import OLD, disk, path_of
 from tests.web import rows
@@ -167,6 +168,17 @@ def test_a_stopped_pool_says_which_disks_to_bring_back_and_then_how_to_start_it(
     assert "Start tank again" in page.text
     review = web.get(f"{POOL}vdev/7/clear/")
     assert "zpool clear -- tank" in text_of(review)
+
+
+def test_growing_that_waits_with_all_disks_back_is_let_go_on_by_one_click(web, calm):
+    stands = (LongWork("expand", "waiting", datetime(2026, 11, 21, tzinfo=UTC), None, 99, 100),)
+    put(replace(shapes.raidz2(), work=stands))
+    page = Page(web.get(POOL))
+    assert "Growing tank waits, although all its disks are back." in page.text
+    assert f"{POOL}vdev/7/clear/" in links(page)
+    assert "zpool clear -- tank" in text_of(web.get(f"{POOL}vdev/7/clear/"))
+    put(replace(shapes.raidz2("ONLINE", "REMOVED", "ONLINE", "ONLINE"), work=stands), 2)
+    assert "Growing tank waits" not in text_of(web.get(POOL))
 
 
 def test_a_disk_that_is_back_can_be_brought_online_with_one_click(web, calm):

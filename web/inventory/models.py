@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 import msgspec
 from django.db import models
 
-from appliance import facts
+from appliance import facts, household
 from appliance.dormant import Importable
-from appliance.shares import why
+from appliance.shares import connections, drift, why
 from appliance.zfs import activities
 
 
@@ -80,19 +80,19 @@ class ServiceRow(Row):
 class ShareRow(Row):
     """``key`` is protocol and name, in small letters."""
 
-    kind = facts.Share
+    kind = household.Share
 
 
 class AccountRow(Row):
     """``key`` is the account's name."""
 
-    kind = facts.Account
+    kind = household.Account
 
 
 class GroupRow(Row):
     """``key`` is the group's name."""
 
-    kind = facts.Group
+    kind = household.Group
 
 
 class CachingRow(Row):
@@ -122,13 +122,31 @@ class DatasetDetailRow(Row):
 class SessionRow(Row):
     """Who has a share open. ``key`` is all of it."""
 
-    kind = facts.Session
+    kind = household.Session
 
 
 class SeenRow(Row):
     """What was found of a share when somebody asked why it cannot be seen. ``key``: dataset's guid, protocol, person."""
 
     kind = why.Seen
+
+
+class PolicyRow(Row):
+    """One row, ``key`` is "smb": how SMB is protected."""
+
+    kind = household.SmbPolicy
+
+
+class ConnectionRow(Row):
+    """A client that was connected at the last look. ``key`` is protocol and number."""
+
+    kind = connections.Connection
+
+
+class EditRow(Row):
+    """A file of Larder's that was changed by hand, or of which earlier versions are kept. ``key`` names the file."""
+
+    kind = drift.Edit
 
 
 class Source(models.Model):

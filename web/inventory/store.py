@@ -12,6 +12,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from appliance.facts import Facts
+from appliance.household import SmbPolicy
 from web.inventory.models import (
     AccountRow,
     DatasetDetailRow,
@@ -20,6 +21,7 @@ from web.inventory.models import (
     DiskRow,
     GroupRow,
     ImportableRow,
+    PolicyRow,
     PoolRow,
     PropertiesRow,
     Row,
@@ -108,4 +110,5 @@ def facts() -> Facts:
         sessions=tuple(row.fact for row in SessionRow.objects.order_by("key")),
         properties=tuple(row.fact for row in PropertiesRow.objects.order_by("name")),
         dataset_details=tuple(row.fact for row in DatasetDetailRow.objects.all()),
+        smb_policy=next((row.fact for row in PolicyRow.objects.all()), SmbPolicy()),
     )

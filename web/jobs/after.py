@@ -6,6 +6,7 @@ POOL = ("pools", "See the pool")
 FOLDERS = ("folders", "See the folders")
 VOLUMES = ("volumes", "See the volumes")
 PEOPLE = ("people", "See the people")
+EDITS = ("edits", "See what was changed by hand")
 REPLACEMENT = ("replacements", "Go on with the replacement")
 
 AFTER: dict[str, tuple[str, str]] = {
@@ -38,6 +39,10 @@ AFTER: dict[str, tuple[str, str]] = {
     "SetMembers": PEOPLE,
     "RemoveGroup": PEOPLE,
     "SetAccess": FOLDERS,
+    "EndConnection": ("connected", "See who is connected"),
+    "SetSmbPolicy": ("protection", "See how SMB is protected"),
+    "AdoptDrift": EDITS,
+    "OverwriteDrift": EDITS,
     "WipeDisk": ("disks", "See the disks"),
     "DestroyPool": ("bring_in", "Bring it back"),
     "ExportPool": ("bring_in", "Bring in a pool"),

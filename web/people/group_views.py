@@ -8,7 +8,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods
 
 from appliance.errors import Refused
-from appliance.facts import Group
+from appliance.household import Group
 from appliance.shares.groups import CreateGroup, RemoveGroup, SetMembers
 from web.datasets.views import add_reasons
 from web.inventory.models import GroupRow

@@ -8,7 +8,8 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from appliance.errors import Refused
-from appliance.facts import Account, Facts
+from appliance.facts import Facts
+from appliance.household import Account
 from appliance.operation import Operation
 from appliance.shares.acl import MAY
 from appliance.shares.people import CreateAccount, RenameAccount, SetPassword, SwitchAccount

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -29,7 +29,7 @@ from web.pools import care
 from web.pools.models import CareSchedule, WorkReport
 
 EVERY = (("never", "Never by itself"), ("week", "Every week"), ("month", "Every month"), ("quarter", "Every three months"))  # fmt: skip
-OWN = ("StartScrub", "PauseScrub", "StopScrub", "StartTrim", "StopTrim")
+OWN = {"scrub": ("StartScrub", "PauseScrub", "StopScrub"), "trim": ("StartTrim", "StopTrim")}
 SHOWN = 3
 HOURS = [(hour, f"{hour:02d}:00") for hour in range(24)]
 
@@ -143,6 +143,7 @@ class Line:
     next: datetime | None
     hours: str
     can_start: bool
+    busy: tuple[Job, ...]  # that are about to change it
 
     @property
     def next_text(self) -> str:
@@ -150,7 +151,7 @@ class Line:
         return f"{self.next:%d %B, %H:%M}".lstrip("0") if self.next else ""
 
 
-def line_of(found: schedules.Care, kind: str, now: datetime) -> Line:
+def line_of(found: schedules.Care, kind: str, now: datetime, jobs: Iterable[Job]) -> Line:
     zone = schedules.box_zone()
     plain = found.schedule
     hours = "at any time" if plain.first == plain.last else f"between {plain.first:02d}:00 and {plain.last:02d}:00"
@@ -162,6 +163,7 @@ def line_of(found: schedules.Care, kind: str, now: datetime) -> Line:
         schedules.next_start(found, now, zone) if found.usable else None,
         hours,
         found.usable and found.state != "running",
+        tuple(job for job in jobs if job.kind in OWN[kind]),
     )
 
 
@@ -172,7 +174,6 @@ def context(pool: Pool) -> dict[str, object]:
         "activities": list(Activity.objects.filter(pool_key=key, state__in=Activity.UNDER_WAY)),
         "lines": lines_of(pool),
         "reports": [row.report for row in WorkReport.objects.filter(pool_key=key)[:SHOWN]],
-        "busy": list(Job.objects.filter(state__in=Job.OPEN, subject=pool.name, kind__in=OWN).only("id", "title")),
     }
 
 
@@ -180,7 +181,8 @@ def lines_of(pool: Pool) -> dict[str, Line]:
     """How the pool stands with its checks, and with trimming where its disks can do that."""
     facts, now = facts_of(pool), timezone.now()
     kinds = [kind for kind in care.KINDS if kind == "scrub" or pool.can_trim]
-    return {kind: line_of(care.cares(facts, kind, now)[0][1], kind, now) for kind in kinds}
+    jobs = list(Job.objects.filter(state__in=Job.OPEN, subject=pool.name).only("id", "title", "kind"))
+    return {kind: line_of(care.cares(facts, kind, now)[0][1], kind, now, jobs) for kind in kinds}
 
 
 def facts_of(pool: Pool) -> Facts:

@@ -193,14 +193,24 @@ def advice(pool: Pool, box: Box) -> list[Advice]:
         return list(suspended(pool, facts, name))
     found = []
     for case in open_cases.values():
-        found.append(Advice("working", f"{opening(case.name)} is being replaced.", "", reverse("replacement", args=[case.pk]), "Go on with the replacement"))  # fmt: skip
+        found.append(replacement(pool, case))
     for place in tree.places(pool):
         if place.leaf and place.role in REPLACEABLE and str(place.vdev.guid) not in open_cases:
             found += for_device(pool, place, facts, name)
+    if states.growing_waits(pool):
+        found.append(Advice("attention", f"Growing {pool.name} waits, although all its disks are back.", "It stopped when a disk did not answer. Nothing is lost; let it go on.", act(pool, pool.guid, "clear"), "Go on growing"))  # fmt: skip
     for group in data_groups(pool):
         if more := gain(group):
             found.append(Advice("healthy", f"The disks of {tree.group_label(group)} have become larger.", f"{size_text(more)} of them lie unused, before parity.", act(pool, group.guid, "grow"), "Use them whole"))  # fmt: skip
     return found
+
+
+def replacement(pool: Pool, case: Replacement) -> Advice:
+    """A walk-through that is open: under way, or begun for a disk that is in use (again)."""
+    page, place = reverse("replacement", args=[case.pk]), tree.find(pool, int(case.vdev_guid))
+    if place and place.vdev.state in states.WORKING and not (place.parent and place.parent.kind == "replacing"):
+        return Advice("healthy", f"Replacing {case.name} was begun, and the disk is in use.", "Go on, or end the guidance if it is to stay.", page, "Go on or end it")  # fmt: skip
+    return Advice("working", f"{opening(case.name)} is being replaced.", "", page, "Go on with the replacement")
 
 
 def suspended(pool: Pool, facts: Facts, name: Callable[[Vdev], str]) -> Iterator[Advice]:

@@ -25,6 +25,7 @@ class Trouble:
     key: str
     headline: str
     meaning: str
+    page: str = ""  # where something can be done about it, by its name
 
 
 @dataclass
@@ -76,6 +77,15 @@ def troubles_of(sources: list[Source], checked: datetime | None) -> list[Trouble
                 "zfs",
                 zfs.error,
                 "Your data is not touched by this, but it cannot be reached. It often follows a kernel update: restart the box; if that does not help, run: dpkg-reconfigure zfs-dkms",
+            )
+        )
+    if (edits := known.get("by-hand")) and edits.error:
+        found.append(
+            Trouble(
+                "by-hand",
+                edits.error,
+                "Larder does not write over it: until you decide, changes of those shares are refused. What is shared now goes on.",
+                "edits",
             )
         )
     for name in READ:

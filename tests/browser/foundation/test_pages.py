@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
 from tests.browser import steps
+from tests.system.shapes import page_of
 from tests.visitor import disk_paths
 
-# Some forty full screens, each read by axe, take more than two minutes under emulation.
+# A hundred full screens, each read by axe: minutes under emulation.
 pytestmark = pytest.mark.soak
 
 SCREENS = Path("build/screens")
@@ -18,7 +20,20 @@ PAGES = (
     "/",
     "/pools/",
     "/pools/new/",
+    "/pools/bring-in/",
+    "/pools/replacements/",
+    "{pool}",
+    "{pool}settings/",
+    "{pool}history/?show=all",
+    "{pool}events/",
+    "{pool}reports/",
+    "{pool}schedule/scrub/",
+    "{pool}replace/",
+    "{pool}add/expand/",
+    "{pool}add/cache/",
+    "{pool}end/destroy/",
     "/disks/",
+    "/disks/bays/",
     "/folders/",
     "/folders/new/",
     "/people/",
@@ -49,16 +64,16 @@ def signed_in(browser, appliance):
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_a_page_fits_and_can_be_read_on_a_desk_and_a_phone_by_day_and_by_night(signed_in, path):
+def test_a_page_fits_and_can_be_read_on_a_desk_and_a_phone_by_day_and_by_night(signed_in, appliance, path):
     SCREENS.mkdir(parents=True, exist_ok=True)
     signed_in.set_viewport_size({"width": 1280, "height": 900})
-    signed_in.goto(path)
+    signed_in.goto(path.replace("{pool}", page_of(appliance, "tank")))
     for width in WIDTHS:
         signed_in.set_viewport_size({"width": width, "height": 900})
         assert signed_in.evaluate("document.documentElement.scrollWidth") <= width, f"{path} is wider than {width} px"
         for theme in THEMES:
             signed_in.emulate_media(color_scheme=theme, reduced_motion="reduce")
-            name = path.strip("/").replace("/", "-") or "overview"
+            name = re.sub(r"[^a-z]+", "-", path).strip("-") or "overview"
             signed_in.screenshot(path=SCREENS / f"{name}-{width}-{theme}.png", full_page=True)
             found = Axe().run(signed_in).response["violations"]
             grave = [

@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 
 from deploy.image.machine import wait_for
 from tests.browser import steps
-from tests.visitor import disk_paths
+from tests.visitor import blank, disk_paths
 
 MOST_TABS = 120
 GRAVE = {"critical", "serious"}
@@ -68,8 +68,7 @@ def test_a_pool_is_made_from_the_proposal_with_the_keyboard_alone(page, applianc
 
 def test_a_key_is_saved_before_the_pool_is_made_and_every_page_of_the_wizard_can_be_read(page, appliance):
     appliance.run("zpool", "destroy", "tank")
-    for path in disk_paths(appliance, 1, 2, 3, 4, 5, 6):
-        appliance.shell(f"zpool labelclear -f {path}-part1 || true; wipefs -aq {path}-part1 {path}-part9 || true; wipefs -aq {path}; udevadm settle")  # fmt: skip
+    blank(appliance, *disk_paths(appliance, 1, 2, 3, 4, 5, 6))
     steps.sign_in(page)
     wait_for("six free disks", lambda: six_are_proposed(page), timeout=120, every=2)
 

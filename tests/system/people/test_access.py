@@ -128,7 +128,11 @@ def test_a_folder_whose_place_holds_something_else_is_left_alone(appliance, visi
     appliance.run("zfs", "unmount", "tank/photos")
     before = appliance.run("stat", "-c", "%a %u %g", "/tank/photos")
     try:
-        said = visitor.ended(visitor.confirm(review))
+        # Which of the two comes first is a race: the page that already knows it says no, or the agent does.
+        answer = visitor.send("/jobs/confirm/", review.hidden())
+        job = re.search(r"/jobs/([0-9a-f-]{36})/", answer.url)
+        said = visitor.ended(job[1]) if job else answer.words
+        assert "not mounted" in said, said
         assert not said.startswith("Done."), said
         assert appliance.run("stat", "-c", "%a %u %g", "/tank/photos") == before
     finally:

@@ -10,6 +10,9 @@ import pytest
 from tests.system.persons import done, make, pressed, smb, system_takes
 from tests.visitor import disk_paths
 
+# Open: not yet seen to pass in an appliance, so none of it stands in the normal run.
+pytestmark = pytest.mark.soak
+
 FIRST, SECOND = "first words 1", 'second: "words" ä'
 CANARY = "canary-password-8q2z"
 

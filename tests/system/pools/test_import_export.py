@@ -141,13 +141,19 @@ def test_a_pool_of_another_host_is_refused_then_forced_with_the_name_typed(visit
     moving.clear(appliance, disk)
 
 
-@pytest.mark.soak
-def test_a_damaged_pool_is_brought_in_at_the_moment_before(visitor, appliance):
-    """Written to until its box died, its newest state is gone: the moment just before it is promised, and kept."""
-    (disk,) = disk_paths(appliance, 5)
-    moving.clear(appliance, disk)
-    appliance.run("zpool", "create", "-o", "ashift=12", "hurt", disk)
+@pytest.fixture
+def disk(appliance) -> str:
+    """Bay 5, with a pool ``hurt`` on it that holds one file."""
+    (found,) = disk_paths(appliance, 5)
+    moving.clear(appliance, found)
+    appliance.run("zpool", "create", "-o", "ashift=12", "hurt", found)
     appliance.put("/hurt/first.txt", "kept\n")
+    return found
+
+
+@pytest.mark.soak
+def test_a_damaged_pool_is_brought_in_at_the_moment_before(visitor, appliance, disk):
+    """Written to until its box died, its newest state is gone: the moment just before it is promised, and kept."""
     # Something is written in each transaction group, so that the last two stand next to each other.
     appliance.shell(
         "(while :; do date > /hurt/later; done) & writer=$!;"
@@ -168,13 +174,8 @@ def test_a_damaged_pool_is_brought_in_at_the_moment_before(visitor, appliance):
     moving.clear(appliance, disk)
 
 
-@pytest.mark.soak
-def test_where_the_moments_before_do_not_help_all_are_searched_read_only_first(visitor, appliance):
-    """Exported at rest, its newest state was overwritten: the one before it is older than plain ``-F`` goes."""
-    (disk,) = disk_paths(appliance, 5)
-    moving.clear(appliance, disk)
-    appliance.run("zpool", "create", "-o", "ashift=12", "hurt", disk)
-    appliance.put("/hurt/first.txt", "kept\n")
+def hurt_at_rest(appliance, disk: str) -> str:
+    """Exported at rest, its newest state was overwritten: the one before it is older than plain ``-F`` goes; its guid."""
     appliance.run("zpool", "sync", "hurt")
     for number in range(4):
         appliance.put(f"/hurt/later{number}.txt", "later\n")
@@ -182,7 +183,12 @@ def test_where_the_moments_before_do_not_help_all_are_searched_read_only_first(v
     guid = moving.guid_of(appliance, "hurt")
     appliance.run("zpool", "export", "hurt")
     moving.hurt_latest_state(appliance, "hurt", f"{disk}-part1")
+    return guid
 
+
+@pytest.mark.soak
+def test_where_the_moments_before_do_not_help_all_are_searched_read_only_first(visitor, appliance, disk):
+    guid = hurt_at_rest(appliance, disk)
     page = moving.look(visitor, "hurt", "damaged", "As a last resort", "at best it can be brought in as it was on")
     assert "cannot be used" not in page.words
     assert moving.review_import(visitor, guid, name="hurt", rewind="on").status == 400
@@ -197,6 +203,29 @@ def test_where_the_moments_before_do_not_help_all_are_searched_read_only_first(v
     assert "everything written to the pool after the newest moment that is whole" in review.words
     assert visitor.send("/jobs/confirm/", review.hidden()).status == 400, "the name has to be typed"
     assert moving.bring_in(visitor, guid, typed="hurt", name="hurt", last_resort="on").startswith("Done.")
+    assert appliance.run("cat", "/hurt/first.txt") == "kept\n"
+    moving.clear(appliance, disk)
+
+
+@pytest.mark.soak
+def test_a_last_resort_that_a_power_cut_ends_is_told_truly_and_can_be_had_again(visitor, appliance, disk):
+    guid = hurt_at_rest(appliance, disk)
+    moving.look(visitor, "hurt", "damaged", "As a last resort")
+    review = moving.review_import(visitor, guid, name="hurt", last_resort="on")
+    with watching(appliance, entry="step begun", step="import", victim="nobody") as watcher:
+        job = visitor.confirm(review, typed="hurt")
+        struck(watcher)
+        appliance.cut_power()
+    appliance.power_on()
+    visitor.sign_in()
+    said = visitor.ended(job, timeout=300)
+    assert said.startswith("Interrupted."), said
+    no_lock_left(appliance)
+    # Nothing of it was kept, so the box does not bring it in by itself; how far the search had come is for ZFS to say.
+    assert moving.pools(appliance) == []
+    page = moving.look(visitor, "hurt")
+    answers = {"last_resort": "on", "typed": "hurt"} if "As a last resort" in page.words else {}
+    assert moving.bring_in(visitor, guid, name="hurt", **answers).startswith("Done.")
     assert appliance.run("cat", "/hurt/first.txt") == "kept\n"
     moving.clear(appliance, disk)
 

@@ -6,7 +6,7 @@ import pytest
 
 from deploy.image.machine import wait_for
 from tests.system.care import guid_of, held, press, reported, reports, scan_of, spoil
-from tests.visitor import disk_paths
+from tests.visitor import Answer, disk_paths
 
 
 @pytest.fixture(scope="module")
@@ -64,9 +64,7 @@ def test_damage_on_one_disk_is_repaired_and_told(appliance, visitor, tank):
     before, known = appliance.run("sha256sum", "/tank/kept.bin"), len(reports(appliance, "tank", "scrub"))
     spoil(appliance, "tank", "/tank/kept.bin", disk_paths(appliance, 2)[0])
     press(visitor, tank, f"{tank}scrub/", act="start")
-    visitor.wait_until(
-        tank, "were damaged on a disk and were rewritten from the others. Nothing was lost.", timeout=180
-    )
+    visitor.wait_until(tank, "was damaged on a disk and was rewritten from the others. Nothing was lost.", timeout=180)
     report = reported(appliance, visitor, "tank", "scrub", known + 1)
     assert report["repaired"] > 0
     assert (report["errors"], report["damaged"]) == (0, 0)
@@ -85,8 +83,6 @@ def test_a_file_that_is_lost_on_both_disks_is_named(appliance, visitor, tank):
     appliance.run("rm", "/tank/lost.bin")
 
 
-# Open: not yet seen to pass in the appliance.
-@pytest.mark.soak
 def test_history_and_events_say_what_was_done_in_plain_words(visitor, tank):
     visitor.wait_until(f"{tank}history/", "The pool was made.", "The check (scrub) was asked to stop.", "zpool create", "root", timeout=90)  # fmt: skip
     visitor.wait_until(f"{tank}history/?show=all", "A check (scrub) began.", timeout=60)
@@ -98,8 +94,10 @@ def set_on(appliance) -> list[str]:
     return said.strip().splitlines()
 
 
-# Open: not yet seen to pass in the appliance.
-@pytest.mark.soak
+def shown(page: Answer) -> bool:
+    return "Switch off" in page.words and 'value="Anna&#x27;s films"' in page.text
+
+
 def test_settings_of_the_pool_are_changed_by_its_page(appliance, visitor, tank):
     page = f"{tank}settings/"
     visitor.wait_until(page, "Grow when all disks of a group are larger", timeout=60)
@@ -108,11 +106,9 @@ def test_settings_of_the_pool_are_changed_by_its_page(appliance, visitor, tank):
     visitor.confirm(review)
     press(visitor, page, page, name="comment", comment="Anna's films")
     wait_for("both to be set", lambda: set_on(appliance) == ["on", "Anna's films"], timeout=90)
-    assert 'value="Anna&#x27;s films"' in visitor.wait_until(page, "Switch off", timeout=60).text
+    wait_for("both to be shown", lambda: shown(visitor.get(page)), timeout=60)
 
 
-# Open: since the page itself stops it, not yet seen to pass in the appliance.
-@pytest.mark.soak
 def test_trimming_is_begun_by_the_page_and_its_end_is_told_once(appliance, visitor, tank):
     assert "trim unsupported" not in appliance.run("zpool", "status", "-t", "tank")
     press(visitor, tank, f"{tank}trim/", act="start")
@@ -130,8 +126,6 @@ def test_a_schedule_is_kept(visitor, tank):
     visitor.wait_until(tank, "Checked every week between 02:00 and 04:00", timeout=30)
 
 
-# Open: not yet seen to pass in the appliance.
-@pytest.mark.soak
 def test_reports_outlive_the_pool_in_memory(appliance, visitor, tank):
     """Facts are read anew after a restart of the worker; no end is told twice."""
     before = len(reports(appliance, "tank", "scrub"))

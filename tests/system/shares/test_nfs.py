@@ -11,6 +11,9 @@ from deploy.image.machine import wait_for
 from tests.system import protocols, sharing
 from tests.system.protocols import MIB, NETWORKS
 
+# Open: not yet seen to pass in an appliance, so none of it stands in the normal run.
+pytestmark = pytest.mark.soak
+
 
 @pytest.fixture(scope="module")
 def photos(appliance, visitor) -> str:

@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('inventory', '0005_seen_shares'),
+        ('inventory', '0006_edits'),
     ]
 
     operations = [

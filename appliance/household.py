@@ -1,0 +1,60 @@
+"""Who uses the box and what is shared with them, as plain frozen values beside those of ``facts.py``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Share:
+    """A share that the file of its daemon names, and the folder it serves; an NFS export is called by its path."""
+
+    protocol: str  # smb, nfs, afp
+    name: str
+    path: str
+
+    @property
+    def key(self) -> str:
+        """Names differ by more than their case."""
+        return f"{self.protocol}:{self.name.lower()}"
+
+
+@dataclass(frozen=True)
+class Session:
+    """Somebody who has a share open over SMB."""
+
+    user: str
+    machine: str
+    share: str
+
+
+@dataclass(frozen=True)
+class Account:
+    """A person with a name and a password for shares."""
+
+    name: str
+    uid: int
+    display: str = ""  # as people call them; free text, empty where none was given
+    disabled: bool = False
+
+    @property
+    def called(self) -> str:
+        return self.display or self.name
+
+
+@dataclass(frozen=True)
+class Group:
+    """People under one name, to be let into folders together."""
+
+    name: str
+    gid: int
+    members: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class SmbPolicy:
+    """How connections over SMB are protected, for all folders: where the client asks, where it can, or always."""
+
+    signing: Literal["asked", "required"] = "asked"
+    encryption: Literal["asked", "desired", "required"] = "asked"

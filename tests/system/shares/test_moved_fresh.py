@@ -1,0 +1,96 @@
+"""A pool with three shares goes from one box to another that has never seen it: offered there, and on after one confirmation."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import pytest
+
+from deploy.image import states
+from deploy.image.machine import GIB, wait_for
+from tests.system import moving, sharing
+from tests.system.sharing import CONFIG, Client
+from tests.visitor import Visitor
+
+pytestmark = pytest.mark.soak
+
+NAMES = ("photos", "films", "music")
+DISKS = ("moved1", "moved2")
+
+
+@pytest.fixture(scope="module")
+def fresh(layer):
+    """A second appliance, of the same image and with nothing in it."""
+    with states.borrowed(f"fresh-{os.getpid()}", layer) as found:
+        yield found
+
+
+def serial(disk: str) -> str:
+    return f"LARDER-{disk.upper()}"
+
+
+def link(machine, disk: str) -> str:
+    """The by-id path of a disk that was plugged in, once it is there."""
+
+    def look() -> str:
+        said = machine.shell(f"ls /dev/disk/by-id/ | grep -F {serial(disk)} | grep -v part | head -1 || true")
+        return str(said).strip()
+
+    return f"/dev/disk/by-id/{wait_for(f'{disk} to be there', look, timeout=60)}"
+
+
+def unplug(machine, disk: str) -> None:
+    """Take a disk out live. Its image is closed, and so whole, once its drive is gone; QEMU takes that along where it can."""
+    machine.qmp("device_del", id=disk)
+    wait_for(f"{disk} to be out", lambda: f"drive-{disk}" not in machine.monitor("info qtree"), timeout=60)
+    machine.monitor(f"drive_del drive-{disk}")
+    wait_for(f"{disk} to be closed", lambda: f"drive-{disk}" not in machine.monitor("info block"), timeout=60)
+
+
+@pytest.fixture(scope="module")
+def moved(visitor, appliance, fresh):
+    """Made, shared and filled on one box by its pages; its disks are then in the other."""
+    for disk in DISKS:
+        appliance.insert(disk, 4 * GIB, serial=serial(disk))
+    paths = [link(appliance, disk) for disk in DISKS]
+    appliance.run("zpool", "create", "-o", "ashift=12", "-m", "/tank", "tank", "mirror", *paths)
+    sharing.make_person(visitor, "anna")
+    for name in NAMES:
+        appliance.run("zfs", "create", f"tank/{name}")
+        appliance.run("chown", "root:larder-people", f"/tank/{name}")
+        appliance.run("chmod", "2770", f"/tank/{name}")
+        said = sharing.set_share(visitor, appliance, f"tank/{name}", name=name, write="anna")
+        assert said.startswith("Done."), said
+        appliance.put(f"/tank/{name}/here.txt", f"{name}\n")
+        appliance.shell(f"chgrp larder-people /tank/{name}/here.txt; chmod 0660 /tank/{name}/here.txt")
+    guid = moving.guid_of(appliance, "tank")
+    moving.done(visitor, moving.end_review(visitor, guid, "export"))
+    for disk in DISKS:
+        unplug(appliance, disk)
+        shutil.copy(appliance.folder / f"{disk}.qcow2", fresh.folder / f"{disk}.qcow2")
+        fresh.insert(disk, 4 * GIB, serial=serial(disk))
+        link(fresh, disk)
+    return guid
+
+
+@pytest.fixture(scope="module")
+def other(fresh) -> Visitor:
+    return Visitor.of_new(fresh)
+
+
+def test_the_other_box_offers_all_three_and_serves_none_until_somebody_agrees(moved, other, fresh, tmp_path):
+    moving.look(other, "Bring in tank")
+    assert moving.bring_in(other, moved, name="tank").startswith("Done.")
+    for name in NAMES:
+        other.wait_until(f"/pools/{moved}/", f"tank/{name} asks to be shared as {name} for anna", timeout=120)
+        assert f"[{name}]" not in fresh.run("cat", CONFIG)
+    # anna is nobody here yet: an account of that name is made by hand, with a password of its own.
+    sharing.make_person(other, "anna", "another long word")
+    anna = Client(fresh, tmp_path, "anna", "another long word")
+    for name in NAMES:
+        assert anna.tried(name, "ls")[0] != 0
+    moving.done(other, moving.end_review(other, moved, "accept", "SMB as photos for anna"))
+    for name in NAMES:
+        assert "here.txt" in anna.done(name, "ls")
+    other.wait_until(f"/pools/{moved}/", without=("asks to be shared",), timeout=90)

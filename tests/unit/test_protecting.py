@@ -1,0 +1,138 @@
+"""Signing and encryption of SMB for the whole server."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from dataclasses import replace
+
+import pytest
+
+from appliance.errors import Failed, Refused
+from appliance.facts import Facts
+from appliance.household import SmbPolicy
+from appliance.operation import checked_plan
+from appliance.operations import decode_operation
+from appliance.shares import adopting, agreed, policy, serving, smb
+from appliance.shares.owned_file import OwnedFile
+from appliance.shares.protecting import SetSmbPolicy
+from appliance.shares.setting import Smb
+from appliance.zfs import status
+from tests.unit.made import ANNA, box, dataset, shared
+from tests.unit.test_pools import Working
+
+STRICT = SetSmbPolicy(signing="required", encryption="required")
+
+
+def test_the_usual_choice_adds_nothing_to_sambas_settings():
+    assert "signing" not in smb.render(box())
+    assert "encrypt" not in smb.render(box())
+
+
+@pytest.mark.parametrize(
+    ("choice", "lines"),
+    [
+        (SmbPolicy("required", "asked"), {"server signing": "mandatory"}),
+        (SmbPolicy("asked", "desired"), {"server smb encrypt": "desired"}),
+        (SmbPolicy("required", "required"), {"server signing": "mandatory", "server smb encrypt": "required"}),
+    ],
+)
+def test_a_choice_is_said_once_for_all_and_smb2_stays_the_oldest(choice, lines):
+    found = adopting.sections_of_samba(smb.render(box(datasets=(shared(),), accounts=(ANNA,), smb_policy=choice)))
+    assert lines.items() <= found["global"].items()
+    assert found["global"]["server min protocol"] == "SMB2_10"
+    assert not lines.keys() & found["photos"].keys()
+
+
+def test_encryption_for_everybody_and_guests_do_not_go_together():
+    guests = dataset("tank/drop", share=json.dumps({"smb": {"name": "drop", "guest": "read"}}), share_source="local")
+    (reason,) = STRICT.check(box(datasets=(guests,)))
+    assert reason.field == "encryption"
+    assert "tank/drop" in reason.text
+    assert not list(SetSmbPolicy(signing="required", encryption="desired").check(box(datasets=(guests,))))
+    facts = box(smb_policy=STRICT.policy)
+    (reason,) = smb.SERVING.against(dataset(), Smb(name="drop", guest="read"), facts)
+    assert reason.field == "guest"
+
+
+def test_old_computers_are_warned_of():
+    assert "Windows 7" in checked_plan(STRICT, box()).warnings[0]
+    assert not checked_plan(SetSmbPolicy(signing="asked", encryption="asked"), box()).warnings
+
+
+@pytest.mark.parametrize("text", ['{"kind":"SetSmbPolicy","signing":"off","encryption":"asked"}', '{"kind":"SetSmbPolicy","signing":"asked"}', '{"kind":"SetSmbPolicy","signing":"asked","encryption":"required\\nguest ok = yes"}'])  # fmt: skip
+def test_no_other_choice_can_be_asked_for(text):
+    with pytest.raises(Refused):
+        decode_operation(text)
+
+
+@pytest.fixture
+def samba(tmp_path, monkeypatch, commands):
+    """A Samba that serves what its file says, for a box with one share."""
+    config = tmp_path / "larder.conf"
+    monkeypatch.setattr(policy, "FILE", tmp_path / "policy.json")
+    monkeypatch.setattr(agreed, "FILE", tmp_path / "agreed")
+    monkeypatch.setitem(serving.SERVING, "smb", replace(smb.SERVING, owned=OwnedFile(config, lambda _path: None)))
+    monkeypatch.setattr(smb.SmbServing, "take_up", lambda *_given: None)
+    monkeypatch.setattr(smb.SmbServing, "served", lambda self: frozenset((s.name, s.path) for s in self.configured()))
+    monkeypatch.setattr("appliance.shares.discovery.announce", lambda _datasets: None)
+    monkeypatch.setattr(status, "read_datasets", lambda: (shared(),))
+    monkeypatch.setattr("appliance.shares.accounts.read", lambda: (ANNA,))
+    monkeypatch.setattr("appliance.shares.accounts.read_groups", lambda: ())
+    return config
+
+
+def run(operation: SetSmbPolicy) -> None:
+    for step in checked_plan(operation, Facts()).steps:
+        step.act(Working())
+
+
+def test_a_choice_is_kept_taken_up_and_seen(samba):
+    agreed.say(shared().guid, share=True)
+    serving.publish(serving.agreed_facts(), ["smb"])
+    assert not STRICT.happened("protect", Facts())
+    run(STRICT)
+    assert STRICT.happened("protect", Facts())
+    assert "server signing = mandatory" in samba.read_text()
+    assert policy.read() == SmbPolicy("required", "required")
+    assert stat.S_IMODE(os.stat(policy.FILE).st_mode) == 0o644  # noqa: PTH116
+
+
+def test_before_the_first_share_the_choice_waits_for_it(samba):
+    run(STRICT)
+    assert not samba.exists()
+    assert STRICT.happened("protect", Facts())
+    agreed.say(shared().guid, share=True)
+    serving.publish(serving.agreed_facts(), ["smb"])
+    assert "server smb encrypt = required" in samba.read_text()
+
+
+def test_where_samba_does_not_take_it_the_choice_is_as_before(samba, monkeypatch):
+    agreed.say(shared().guid, share=True)
+    serving.publish(serving.agreed_facts(), ["smb"])
+
+    def fail(*_given: object) -> None:
+        if "mandatory" in samba.read_text():
+            raise Failed("no")
+
+    monkeypatch.setattr(smb.SmbServing, "take_up", fail)
+    with pytest.raises(Failed):
+        run(STRICT)
+    assert policy.read() == SmbPolicy()
+    assert "mandatory" not in samba.read_text()
+
+
+def test_a_hand_edit_stops_it_before_anything_is_kept(samba):
+    agreed.say(shared().guid, share=True)
+    serving.publish(serving.agreed_facts(), ["smb"])
+    samba.write_text(samba.read_text() + "# mine\n")
+    with pytest.raises(Refused, match="changed by hand"):
+        run(STRICT)
+    assert policy.read() == SmbPolicy()
+
+
+@pytest.mark.parametrize("text", ["", "{", '{"signing":"off"}', "[" * 100000, "\xff"])
+def test_a_file_that_says_nothing_sensible_is_the_usual_choice(samba, text):
+    policy.FILE.write_text(text)
+    assert policy.read() == SmbPolicy()
