@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 
 from appliance import command, execution, journal, names, places
-from appliance.disks import locate, smart
+from appliance.disks import locate, sleep, smart
 from appliance.errors import Failed, LarderError, Refused, explain
 from appliance.facts import Facts
 from appliance.operations import Registered
@@ -73,6 +73,19 @@ class ReadSmart(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fie
             raise Refused(f"At most {MOST_DISKS} disks at once.")
         for path in self.disks:
             names.by_id(path)
+
+
+class LetSleep(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="verb", tag="let-sleep"):
+    """Tell disks after how many minutes without work they go to sleep; 0: never. None is woken for it."""
+
+    disks: dict[str, int]
+
+    def __post_init__(self) -> None:
+        if len(self.disks) > MOST_DISKS:
+            raise Refused(f"At most {MOST_DISKS} disks at once.")
+        for path, minutes in self.disks.items():
+            names.by_id(path)
+            sleep.timer(minutes)
 
 
 class LookForPools(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="verb", tag="look-for-pools"):
@@ -147,6 +160,7 @@ Request = (
     | Follow
     | Stop
     | ReadSmart
+    | LetSleep
     | LookForPools
     | LookAtShare
     | ReadSessions
@@ -204,6 +218,8 @@ def answer(line: bytes, send: Callable[[dict[str, Any]], None], facts: Callable[
                         locate.blink(disk)
             case ReadSmart(disks):
                 send({"facts": {path: smart_of(path) for path in disks}})
+            case LetSleep(disks):
+                send({"facts": {path: sleep.tell(path, minutes) for path, minutes in disks.items()}})
             case LookForPools():
                 send({"facts": msgspec.to_builtins(importable.look())})
             case LookAtShare(dataset, protocol, person):

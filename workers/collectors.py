@@ -35,7 +35,7 @@ from web.inventory.models import (
     ShareRow,
     Source,
 )
-from workers import activities, alerts, edits, reports
+from workers import activities, alerts, edits, reports, sleeping
 from workers.celery import app
 from workers.turns import Turns
 
@@ -186,6 +186,12 @@ def addresses() -> bool:
 _warmth = threading.Lock()
 
 
+@app.task(name="workers.sleep")
+def sleep() -> None:
+    """Somebody has said when a disk is to sleep: tell it now."""
+    source("sleep", sleeping.tell)
+
+
 @app.task(name="workers.temperatures")
 def temperatures() -> None:
     """Ask the agent how warm each disk is. While one asking is under way, which can take minutes on a slow box, the next
@@ -203,12 +209,13 @@ def ask_disks() -> None:
     """Temperatures and health, by smartctl, which leaves sleeping disks alone."""
 
     def read() -> bool:
-        rows = {row.fact.path: row for row in DiskRow.objects.all()}
-        asked = [path for path in rows if path and rows[path].fact.bus != "virtio"]
-        answers = client.last({"verb": "read-smart", "disks": asked}, silence=180).get("facts", {}) if asked else {}
+        able = [row for row in DiskRow.objects.all() if row.fact.path and row.fact.bus != "virtio"]
+        rows = {row.fact.path: row for row in sleeping.to_ask(able)}
+        answers = client.last({"verb": "read-smart", "disks": list(rows)}, silence=180).get("facts", {}) if rows else {}
         return disks.note({rows[path]: smart.read(answer) for path, answer in answers.items() if path in rows})
 
     source("temperatures", read)
+    source("sleep", sleeping.tell)
     source("latency", latencies)
     # Counters in memory: no disk wakes, and shares in per cent seldom change.
     source("caching", lambda: store.replace(CachingRow, [kstat.read()], lambda found: found.key))

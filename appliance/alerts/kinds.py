@@ -128,7 +128,7 @@ KINDS = {
              "Start it, or change its schedule.",
              "See the pool"),
         Kind("service.smartd", "warning", "services", "The disks are not watched",
-             "The service that watches the disks (smartd) does not run. Larder still asks them itself, less often.",
+             "The service that watches the disks (smartd) does not run. Larder still asks them itself, every few minutes, but the second pair of eyes is missing.",
              "Restart the box. If it stays, the system's journal says why: journalctl -u smartmontools",
              "See the alert", settle=2 * MINUTE, wait=MINUTE),
         Kind("service.zed", "warning", "services", "Events of ZFS are not heard",

@@ -50,6 +50,7 @@ class Reading:
     failing: tuple[str, ...] = ()  # names of attributes below their own threshold now
     tests: tuple[SelfTest, ...] = ()  # the newest first
     able: bool = False  # whether it says that it can test itself
+    ata: bool = False  # whether it takes ATA commands, by itself or through its USB case
     test_left: int | None = None  # per cent of a running self-test that are left
     hours: int | None = None
     errors: int | None = None  # entries that the drive's error log has counted
@@ -116,6 +117,7 @@ def read(answer: object) -> Reading:
         failing=failing(answer),
         tests=self_tests(answer),
         able=able(answer),
+        ata=section(answer, "device").get("protocol") == "ATA",
         test_left=test_left(answer),
         hours=whole(section(answer, "power_on_time").get("hours")),
         errors=whole(section(section(answer, "ata_smart_error_log"), "summary").get("count")),

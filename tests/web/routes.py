@@ -43,6 +43,7 @@ ROUTES = [
     Route("self_test", "/disks/ata-WDC_WD20EARS-00MVWB0_WD-WCAZA0000001/health/test/", CHANGE),
     Route("self_test_plan", "/alerts/tests/", BOTH),
     Route("take_part", "/disks/ata-WDC_WD20EARS-00MVWB0_WD-WCAZA0000001/health/tests/", CHANGE),
+    Route("set_sleep", "/disks/ata-WDC_WD20EARS-00MVWB0_WD-WCAZA0000001/health/sleep/", CHANGE),
     Route("put_back", "/disks/ata-WDC_WD20EARS-00MVWB0_WD-WCAZA0000001/health/back/", READ),
     Route("accept_values", "/disks/ata-WDC_WD20EARS-00MVWB0_WD-WCAZA0000001/health/accept/", CHANGE),
     Route("bays", "/disks/bays/", BOTH),

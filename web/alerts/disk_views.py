@@ -19,7 +19,7 @@ from appliance.zfs import tree
 from appliance.zfs.replace import ReplaceDisk
 from appliance.zfs.states import WORKING
 from web import live
-from web.alerts import disks
+from web.alerts import disks, sleep_views
 from web.alerts.models import Accepted, Alert, DiskCare, DiskDay
 from web.inventory import present, store
 from web.inventory.models import DiskRow
@@ -116,6 +116,7 @@ def health(request: HttpRequest, key: str) -> HttpResponse:
             "hours": row.reading.get("hours"),
             "able": bool(row.reading.get("able")),
             "tested": not DiskCare.objects.filter(disk=key, tested=False).exists(),
+            "sleep": sleep_views.state(row, sleep_views.mates_of(key)),
             "busy": Job.objects.filter(state__in=Job.OPEN, kind="StartSelfTest", subject=bay.disk.path).exists(),
             "alerts": list(Alert.objects.filter(subject=key, kind__startswith="disk.")[:10]),
         }

@@ -65,6 +65,7 @@ def columns(reading: Reading, verdict: Verdict) -> dict[str, object]:
             "errors": reading.errors,
             "left": reading.test_left,
             "able": reading.able,
+            "ata": reading.ata,
             "tests": [asdict(test) for test in reading.tests[:10]],
         },
     }

@@ -178,13 +178,20 @@ class DiskDay(models.Model):
 
 
 class DiskCare(models.Model):
-    """When the schedule last told a disk to test itself, and whether it may."""
+    """What its owner wants of a disk: whether the schedule tests it and when it last did; after how long it sleeps.
+
+    ``told`` is what a drive was last told and since when it has had power, for it forgets that without; ``answer`` what
+    came of it: told, or why it did not take it.
+    """
 
     disk = models.CharField(max_length=300, primary_key=True)
     since = models.DateTimeField()  # when it was first seen
     short = models.DateTimeField(null=True)  # when a short test was last begun by the schedule
     long = models.DateTimeField(null=True)
     tested = models.BooleanField(default=True)  # whether the schedule tests it
+    sleep = models.PositiveSmallIntegerField(null=True)  # minutes, 0: never, null: as the drive has it
+    told = models.CharField(max_length=100, default="")
+    answer = models.CharField(max_length=300, default="")
 
     def __str__(self) -> str:
         return self.disk

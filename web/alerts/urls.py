@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from web.alerts import disk_views, mail_views, testing_views, views
+from web.alerts import disk_views, mail_views, sleep_views, testing_views, views
 
 urlpatterns = [
     path("alerts/", views.alerts, name="alerts"),
@@ -16,6 +16,7 @@ urlpatterns = [
     path("disks/<str:key>/health/", disk_views.health, name="disk_health"),
     path("disks/<str:key>/health/test/", disk_views.self_test, name="self_test"),
     path("disks/<str:key>/health/tests/", testing_views.take_part, name="take_part"),
+    path("disks/<str:key>/health/sleep/", sleep_views.set_sleep, name="set_sleep"),
     path("disks/<str:key>/health/back/", disk_views.put_back, name="put_back"),
     path("disks/<str:key>/health/accept/", disk_views.accept, name="accept_values"),
 ]
