@@ -41,6 +41,7 @@ ROUTES = [
     Route("mail_test", "/alerts/mail/test/", CHANGE),
     Route("disk_health", "/disks/ata-WDC_WD20EARS-00MVWB0_WD-WCAZA0000001/health/", READ),
     Route("self_test", "/disks/ata-WDC_WD20EARS-00MVWB0_WD-WCAZA0000001/health/test/", CHANGE),
+    Route("alert_kinds", "/alerts/kinds/", BOTH),
     Route("self_test_plan", "/alerts/tests/", BOTH),
     Route("take_part", "/disks/ata-WDC_WD20EARS-00MVWB0_WD-WCAZA0000001/health/tests/", CHANGE),
     Route("set_sleep", "/disks/ata-WDC_WD20EARS-00MVWB0_WD-WCAZA0000001/health/sleep/", CHANGE),

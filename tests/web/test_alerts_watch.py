@@ -100,13 +100,46 @@ def test_what_gets_worse_takes_the_place_of_the_lesser_alert_without_an_all_clea
     assert messages() == ["raised", "raised"]
 
 
-def test_a_silenced_alert_tells_nothing_and_its_end_neither():
+def test_the_end_of_what_nobody_heard_of_is_not_told():
     MailSettings.objects.update(host="")
     watch.reconcile([FAULT], NOW)
     MailSettings.objects.update(host="mail.example")
     watch.reconcile([], later(minutes=1))
     watch.reconcile([], later(minutes=20))
     assert messages() == []
+
+
+def silence() -> None:
+    Alert.objects.update(quiet_until=later(days=7), quiet_reason="a new one is ordered")
+
+
+def test_what_is_silenced_and_comes_again_stays_silent():
+    watch.reconcile([FAULT], NOW)
+    silence()
+    watch.reconcile([], later(hours=1))
+    watch.reconcile([], later(hours=2))
+    watch.reconcile([FAULT], later(days=1))
+    assert messages() == ["raised"]
+    assert Alert.objects.get(state="open").quiet_reason == "a new one is ordered"
+    watch.reconcile([replace(FAULT, subject="ata-WDC_2")], later(days=2))
+    assert messages() == ["raised", "raised"]  # another disk is not silenced
+
+
+def test_what_outlasts_its_silence_is_told_once_more():
+    watch.reconcile([FAULT], NOW)
+    silence()
+    for day in (1, 6, 8, 9):
+        watch.reconcile([FAULT], later(days=day))
+    assert messages() == ["raised", "raised"]
+    assert "The silence is over." in [note.text for note in AlertNote.objects.all()]
+
+
+def test_what_was_acknowledged_meanwhile_is_not():
+    watch.reconcile([FAULT], NOW)
+    silence()
+    Alert.objects.update(state="acknowledged", mark_seen=312)
+    watch.reconcile([FAULT], later(days=8))
+    assert messages() == ["raised"]
 
 
 def test_mail_that_fails_is_not_told_by_mail():

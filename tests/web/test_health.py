@@ -8,7 +8,9 @@ from datetime import timedelta
 
 import pytest
 from django.utils import timezone
+from django.utils.html import escape
 
+from appliance.alerts.kinds import KINDS
 from appliance.alerts.rules import Fault
 from appliance.disks.smart import Reading
 from appliance.facts import Pool, Vdev
@@ -71,6 +73,24 @@ def test_a_silence_has_an_end_and_a_reason(web, failing):
 def test_the_severity_of_a_kind_is_its_owners(web, failing):
     web.post(f"/alerts/{failing.pk}/act/", {"act": "severity", "severity": "notice"})
     assert KindSeverity.objects.get().severity == "notice"
+    failing.refresh_from_db()
+    assert failing.severity == "notice"
+
+
+def test_every_kind_can_be_made_graver_or_lighter_also_before_it_happens(web, failing):
+    page = web.get("/alerts/kinds/").content.decode()
+    assert all(escape(kind.name) in page for kind in KINDS.values())
+    web.post("/alerts/kinds/", {"disk.failing": "warning", "pool.rebuilt": "warning", "disk.warm": "warning"})
+    assert dict(KindSeverity.objects.values_list("kind", "severity")) == {
+        "disk.failing": "warning",
+        "pool.rebuilt": "warning",
+    }
+    failing.refresh_from_db()
+    assert failing.severity == "warning"
+    assert "It comes as “critical”." in web.get("/alerts/kinds/").content.decode()
+    web.post("/alerts/kinds/", {"disk.failing": "critical"})
+    assert set(KindSeverity.objects.values_list("kind", flat=True)) == {"pool.rebuilt"}
+    assert web.post("/alerts/kinds/", {"disk.failing": "dire"}).status_code == 400
 
 
 @pytest.mark.parametrize("act", ["", "delete", "silence", "severity"])

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from django.db import models
+from django.utils import timezone
 
 from appliance.alerts.kinds import KINDS, Kind
 
@@ -50,6 +52,14 @@ class Alert(models.Model):
     @property
     def of(self) -> Kind:
         return KINDS[self.kind]
+
+    def silent(self, now: datetime) -> bool:
+        """Whether nothing is told about it at that time."""
+        return self.quiet_until is not None and self.quiet_until > now
+
+    @property
+    def silenced(self) -> bool:
+        return self.silent(timezone.now())
 
     @property
     def look(self) -> str:

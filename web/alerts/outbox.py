@@ -12,7 +12,7 @@ IMMEDIATE = ("critical", "warning")
 
 def put(alert: Alert, event: str, now: datetime, mail: MailSettings, *, again: str = "") -> None:
     """Queue the telling of an alert by every way that is set up. What is silenced is not told, nor is mail's own fault."""
-    if alert.kind == "mail.failing" or (alert.quiet_until and alert.quiet_until > now):
+    if alert.kind == "mail.failing" or alert.silent(now):
         return
     if event == "cleared" and not Message.objects.filter(alert=alert, event="raised").exists():
         return  # nobody heard of it, so nobody has to hear that it is over

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from django.urls import path
 
-from web.alerts import disk_views, mail_views, sleep_views, testing_views, views
+from web.alerts import disk_views, kind_views, mail_views, sleep_views, testing_views, views
 
 urlpatterns = [
     path("alerts/", views.alerts, name="alerts"),
     path("alerts/mail/", mail_views.settings, name="mail_settings"),
     path("alerts/mail/test/", mail_views.test, name="mail_test"),
+    path("alerts/kinds/", kind_views.kinds, name="alert_kinds"),
     path("alerts/tests/", testing_views.plan, name="self_test_plan"),
     path("alerts/<int:pk>/", views.alert, name="alert"),
     path("alerts/<int:pk>/act/", views.act, name="alert_act"),

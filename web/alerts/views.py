@@ -14,7 +14,7 @@ from django.views.decorators.http import require_GET, require_POST
 from appliance.alerts.kinds import KINDS, SEVERITIES
 from web import live
 from web.alerts import path, space, watch
-from web.alerts.models import Alert, KindSeverity, MailSettings, Message
+from web.alerts.models import Alert, MailSettings, Message
 from web.inventory import store
 from web.inventory.models import PoolRow
 
@@ -54,7 +54,6 @@ def alert(request: HttpRequest, pk: int) -> HttpResponse:
             "kind": row.of,
             "notes": list(row.notes.all()[:200]),
             "messages_sent": list(Message.objects.filter(alert=row)[:20]),
-            "quiet": bool(row.quiet_until and row.quiet_until > timezone.now()),
             "severities": SEVERITIES,
             "path": path.of(row) if row.kind == "disk.failing" else None,
         }
@@ -92,9 +91,8 @@ def change(request: HttpRequest, row: Alert, what: str, by: str, now: datetime) 
         row.quiet_until = None
         watch.tell(row, "Not silenced any more.", now, by)
     elif what == "severity" and request.POST.get("severity") in SEVERITIES:
-        row.severity = request.POST["severity"]
-        KindSeverity.objects.update_or_create(kind=row.kind, defaults={"severity": row.severity})
-        watch.tell(row, f"Alerts of this kind are of severity “{row.severity}” now.", now, by)
+        watch.grade(row.kind, request.POST["severity"], now, by)
+        row.refresh_from_db()
     else:
         return False
     row.save()

@@ -34,11 +34,11 @@ def reconcile(
     unread, unheard, changed = set(unread), set(unheard), False
     with transaction.atomic():
         known = {(row.kind, row.subject): row for row in Alert.objects.exclude(state=Alert.State.CLEARED)}
-        severities = dict(KindSeverity.objects.values_list("kind", "severity"))
+        grave = severities()
         mail = MailSettings.now()
         for key, fault in wanted.items():
             row = known.get(key)
-            changed = (follow(row, fault, now, mail) if row else begin(fault, now, severities, mail)) or changed
+            changed = (follow(row, fault, now, mail) if row else begin(fault, now, grave, mail)) or changed
         for key, row in known.items():
             if key in wanted:
                 continue
@@ -58,24 +58,51 @@ def reconcile(
     return changed
 
 
-def begin(fault: Fault, now: datetime, severities: dict[str, str], mail: MailSettings) -> bool:
+def severities() -> dict[str, str]:
+    """How grave each kind is: as its owner chose, else as it comes."""
+    chosen = dict(KindSeverity.objects.values_list("kind", "severity"))
+    return {code: chosen.get(code, kind.severity) for code, kind in KINDS.items()}
+
+
+def grade(kind: str, severity: str, now: datetime, by: str) -> None:
+    """Make a kind so grave from now on, and what is not over of it."""
+    if severity == KINDS[kind].severity:
+        KindSeverity.objects.filter(kind=kind).delete()
+    else:
+        KindSeverity.objects.update_or_create(kind=kind, defaults={"severity": severity})
+    for row in Alert.objects.exclude(state=Alert.State.CLEARED).filter(kind=kind):
+        row.severity = severity
+        row.save(update_fields=["severity"])
+        tell(row, f"Alerts of this kind are of severity “{severity}” now.", now, by)
+
+
+def begin(fault: Fault, now: datetime, grave: dict[str, str], mail: MailSettings) -> bool:
+    """A new alert. What was silenced and comes again within that time stays silent."""
+    last = Alert.objects.filter(kind=fault.kind, subject=fault.subject[:300]).first()
+    silent = last is not None and last.silent(now)
     row = Alert.objects.create(
         kind=fault.kind,
         subject=fault.subject[:300],
-        severity=severities.get(fault.kind, fault.of.severity),
+        severity=grave[fault.kind],
         summary=fault.summary[:400],
         detail=fault.detail,
         link=fault.link,
         mark=fault.mark,
         first_seen=now,
+        quiet_until=last.quiet_until if last and silent else None,
+        quiet_reason=last.quiet_reason if last and silent else "",
     )
     tell(row, fault.summary, now)
+    if silent:
+        tell(row, f"Still silenced: {row.quiet_reason}", now)
     outbox.put(row, "raised", now, mail)
     return True
 
 
 def follow(row: Alert, fault: Fault, now: datetime, mail: MailSettings) -> bool:
-    """The fault is still there. Words follow it; worse than when it was acknowledged, it opens again and is told again."""
+    """The fault is still there. Words follow it; worse than when it was acknowledged, it opens again and is told again.
+    When a silence has ended, what is still open is told once more."""
+    over = row.quiet_until is not None and not row.silent(now)
     before = (row.summary, row.detail, row.gone, row.mark)
     worse = row.state == Alert.State.ACKNOWLEDGED and fault.mark > row.mark_seen
     if fault.summary[:400] != row.summary:
@@ -85,7 +112,12 @@ def follow(row: Alert, fault: Fault, now: datetime, mail: MailSettings) -> bool:
         row.state = Alert.State.OPEN
         tell(row, "It became worse, so it is open again.", now)
         outbox.put(row, "raised", now, mail, again=str(fault.mark))
-    if worse or (row.summary, row.detail, row.gone, row.mark) != before:
+    elif over and row.state == Alert.State.OPEN:
+        tell(row, "The silence is over.", now)
+        outbox.put(row, "raised", now, mail, again=f"{row.quiet_until:%Y%m%d%H%M%S}")
+    if over:
+        row.quiet_until = None
+    if worse or over or (row.summary, row.detail, row.gone, row.mark) != before:
         row.save()
         return True
     return False
