@@ -187,10 +187,11 @@ def decode(line: bytes) -> Request:
 def smart_of(path: str) -> object:
     """The JSON of smartctl for one disk, None where it has none; one bad disk does not hide the others.
 
-    smartctl's exit status is a bit mask, so any is accepted.
+    smartctl's exit status is a bit mask, so any is accepted. Only what can sleep is left asleep.
     """
+    gently = ["-n", "standby"] if sleep.turns(path) else []
     try:
-        result = command.run(["smartctl", "--json", "-n", "standby", "-a", path], timeout=30, accept=range(256))
+        result = command.run(["smartctl", "--json", *gently, "-a", path], timeout=30, accept=range(256))
         return smart.parsed(result.stdout)
     except Failed:
         return None

@@ -50,7 +50,11 @@ def look(now: datetime | None = None) -> list[Job]:
         setattr(one.care, kind, now)
         one.care.save()
         try:
-            begun.append(confirm.start(StartSelfTest(disk=one.row.fact.path, test=kind, wake=False), user=BY))
+            begun.append(
+                confirm.start(
+                    StartSelfTest(disk=one.row.fact.path, test=kind, wake=not one.row.fact.rotational), user=BY
+                )
+            )
         except Refused as refusal:
             log.warning("the schedule could not begin a test of %s: %s", key, refusal)
     return begun

@@ -45,6 +45,14 @@ def tell(path: str, minutes: int) -> str:
     return TOLD
 
 
+def turns(path: str) -> bool:
+    """Whether the kernel takes a disk for one that turns. Some without moving parts say that they sleep, all the time."""
+    try:
+        return (BLOCK / Path(path).resolve().name / "queue/rotational").read_text().strip() != "0"
+    except OSError:
+        return True
+
+
 def attached(name: str) -> str:
     """Changes whenever a disk may have lost power: with each start of the box, and each time that it was plugged in.
 

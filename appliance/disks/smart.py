@@ -186,7 +186,7 @@ def self_tests(answer: object) -> tuple[SelfTest, ...]:
         passed = None if stopped or not isinstance(status.get("passed"), bool) else bool(status["passed"])
         kind = KINDS.get(section(row, "type").get("value", 0), "other")
         found.append(SelfTest(kind, passed, str(status.get("string", ""))[:80], whole(row.get("lifetime_hours"))))
-    return tuple(found) or nvme_tests(answer)
+    return tuple(found) or nvme_tests(answer) or scsi_tests(answer)
 
 
 def able(answer: object) -> bool:
@@ -238,6 +238,23 @@ def scsi_counts(answer: object) -> dict[str, int]:
     if any(value is not None for value in uncorrected):
         found["uncorrected"] = sum(value or 0 for value in uncorrected)
     return found
+
+
+SCSI_KINDS = {1: "short", 5: "short", 2: "long", 6: "long"}  # in the background, or with the disk taken up by it
+
+
+def scsi_tests(answer: object) -> tuple[SelfTest, ...]:
+    """SPC-4, self-test results log: 0 passed, 1 and 2 stopped, 3 to 7 failed, 15 running. smartctl numbers the keys."""
+    found = []
+    for number in range(20):
+        row = section(answer, f"scsi_self_test_{number}")
+        value = whole(section(row, "result").get("value"))
+        if value is not None and value != 15:
+            passed = True if value == 0 else False if 3 <= value <= 7 else None
+            kind = SCSI_KINDS.get(section(row, "code").get("value", 0), "other")
+            text = str(section(row, "result").get("string", ""))[:80]
+            found.append(SelfTest(kind, passed, text, whole(section(row, "power_on_time").get("hours"))))
+    return tuple(found)
 
 
 def limit(answer: object) -> int | None:

@@ -90,6 +90,18 @@ def test_what_a_disk_was_told_counts_until_it_may_have_lost_power(monkeypatch, t
     assert sleep.attached("gone") == "1f3a"
 
 
+@pytest.mark.parametrize(("says", "asked"), [("0", []), ("1", ["-n", "standby"]), (None, ["-n", "standby"])])
+def test_only_what_can_sleep_is_left_asleep(monkeypatch, tmp_path, says, asked):
+    """Some solid-state disks say all the time that they are in standby; nothing would ever be known of them."""
+    monkeypatch.setattr(sleep, "BLOCK", tmp_path)
+    if says:
+        (tmp_path / "ata-X/queue").mkdir(parents=True)
+        (tmp_path / "ata-X/queue/rotational").write_text(f"{says}\n")
+    argv = answering(monkeypatch, 0)
+    agent.smart_of("/dev/disk/by-id/ata-X")
+    assert argv == [["smartctl", "--json", *asked, "-a", "/dev/disk/by-id/ata-X"]]
+
+
 def test_a_disk_that_is_about_to_fall_asleep_is_not_asked():
     assert sleep.let_be(20, idle=True, since=20 * 60)
     assert not sleep.let_be(20, idle=True, since=21 * 60)

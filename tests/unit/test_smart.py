@@ -80,6 +80,8 @@ def test_what_is_wrong_is_said_in_words(answer, state, words):
         ata((188, 4295032853), model="ST8000VN004"),  # 21, 1, 1: published of a drive that works
         ata((188, 4295032853)),  # the same raw value where the maker is not told
         ata((1, 199781349), (7, 3275107577), model="ST8000VN004"),
+        ata((188, 94490722326), model="ST18000NM000J-2TV103"),  # 22, 22, 22, as its owner published
+        ata((188, 4295032841), model="ST2000DX002-2DV164"),  # 9, 1, 1
         ata((199, 4)),
         ata((197, 2**48 - 1)),  # no count of sectors
         ata(temperature={"current": 0}),
@@ -161,13 +163,49 @@ JSON = st.recursive(
 SECTIONS = [
     "smartctl", "smart_status", "ata_smart_attributes", "temperature", "ata_smart_self_test_log", "ata_smart_data",
     "nvme_smart_health_information_log", "nvme_self_test_log", "scsi_error_counter_log", "power_on_time",
-    "nvme_optional_admin_commands", "scsi_self_test_0",
+    "nvme_optional_admin_commands", "scsi_self_test_0", "device", "scsi_self_test_1",
 ]  # fmt: skip
 
 
 @given(st.dictionaries(st.sampled_from(SECTIONS), JSON))
 def test_no_shape_of_answer_is_raised_at(answer):
     assert verdict(answer).state in health.WORST_FIRST
+
+
+@pytest.mark.parametrize(
+    ("name", "state", "count"),
+    [
+        ("sas-hitachi-7.3", "healthy", None),
+        ("scsi-fujitsu-7.4", "healthy", None),
+        ("raid-card-toshiba-7.1", "healthy", None),
+        ("raid-card-ssd-7.4", "healthy", None),  # exit status 4, and messages about other things
+        ("optane-7.3", "healthy", None),  # a spare's limit of 0
+        ("nvme-samsung-7.1", "healthy", None),
+        ("seagate-7.3", "healthy", None),  # 1, 7 and 195 are packed
+        ("hp-7.3", "watch", "reported"),
+        ("no-such-device-7.5", "unknown", None),
+        ("usb-bridge-unknown-7.x", "unknown", None),
+    ],
+)
+def test_answers_that_owners_of_other_drives_published(name, state, count):
+    found = verdict(recorded("smartctl-published.json")["answers"][name])
+    assert found.state == state, found
+    if count:
+        assert [reason.count for reason in found.reasons] == [count]
+
+
+def scsi(*results: tuple[int, int]) -> dict[str, Any]:
+    """The published answer of a SAS disk with self-tests added, the newest first: (kind, result)."""
+    tests = {f"scsi_self_test_{at}": {"code": {"value": kind}, "result": {"value": result, "string": "Failed in segment -->" if result else "Completed"}, "power_on_time": {"hours": 22300 - at}} for at, (kind, result) in enumerate(results)}  # fmt: skip
+    return recorded("smartctl-published.json")["answers"]["sas-hitachi-7.3"] | tests
+
+
+def test_a_sas_disk_that_failed_its_own_test_is_failing_until_it_passes():
+    assert verdict(scsi((2, 5))).state == "failing"
+    assert "long self-test failed" in verdict(scsi((2, 5))).text
+    assert verdict(scsi((2, 0), (2, 5))).state == "healthy"
+    assert verdict(scsi((1, 1), (2, 0))).state == "healthy"  # stopped by its owner
+    assert verdict(scsi((2, 15), (2, 4))).state == "failing"  # one is running, the last one failed
 
 
 @pytest.mark.skipif(SAMPLES is None, reason="the recordings of other drives are not at hand")
