@@ -7,6 +7,8 @@ must neither raise an alarm nor clear one.
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +19,7 @@ LARGEST_COUNT = 2**32  # more than any counter of bad sectors: a packed or nonse
 
 # ATA attributes that are counted, by their number. Names and numbers: smartmontools' drivedb.h.
 ATA_COUNTS = {5: "reallocated", 187: "reported", 188: "timeouts", 197: "pending", 198: "uncorrectable", 199: "crc"}
+MOST_FIGURES = 60
 SEAGATE_WORDS = ("seagate", "st")
 NVME_COUNTS = {
     "critical_warning": "critical_warning",
@@ -38,6 +41,17 @@ class SelfTest:
 
 
 @dataclass(frozen=True)
+class Figure:
+    """Something that no verdict goes by. ``rating`` and ``limit`` are ATA's normalised value and its threshold."""
+
+    name: str
+    number: int
+    text: str
+    rating: int | None = None
+    limit: int | None = None
+
+
+@dataclass(frozen=True)
 class Reading:
     """A drive's answer. ``counts`` holds only what was told: reallocated, pending, media_errors, spare, …"""
 
@@ -54,6 +68,7 @@ class Reading:
     test_left: int | None = None  # per cent of a running self-test that are left
     hours: int | None = None
     errors: int | None = None  # entries that the drive's error log has counted
+    figures: tuple[Figure, ...] = ()
     message: str = ""  # why it did not answer, in smartctl's words
 
 
@@ -88,7 +103,12 @@ def temperature(answer: object) -> int | None:
 def said(answer: object) -> str:
     """smartctl's own messages in one line."""
     texts = [str(message.get("string", "")) for message in rows(section(answer, "smartctl").get("messages"))]
-    return "".join(letter if letter.isprintable() else " " for letter in " ".join(texts))[:300]
+    return printable(" ".join(texts), 300)
+
+
+def printable(text: object, longest: int) -> str:
+    """What a drive calls something, without anything that could be more than text."""
+    return "".join(letter if letter.isprintable() else " " for letter in str(text))[:longest].strip()
 
 
 def exit_status(answer: object) -> int:
@@ -121,6 +141,7 @@ def read(answer: object) -> Reading:
         test_left=test_left(answer),
         hours=whole(section(answer, "power_on_time").get("hours")),
         errors=whole(section(section(answer, "ata_smart_error_log"), "summary").get("count")),
+        figures=(*ata_figures(answer), *nvme_figures(answer), *scsi_figures(answer))[:MOST_FIGURES],
         message=said(answer),
     )
     if section(answer, "smart_support").get("enabled") is False:
@@ -154,6 +175,18 @@ def unpacked(name: str, raw: int, answer: object) -> int | None:
         low = raw & 0xFFFF
         return low if name in {"reallocated", "reported"} else None
     return raw
+
+
+def ata_figures(answer: object) -> Iterator[Figure]:
+    """Its other attributes. smartctl's text begins with the number that the raw value holds (``35 (Min/Max 28/39)``)."""
+    for row in attributes(answer):
+        raw, number = section(row, "raw"), whole(row.get("id"))
+        text = printable(raw.get("string", ""), 60)
+        first = re.match(r"\d+", text)
+        value = int(first[0]) if first else whole(raw.get("value"))
+        if number is not None and number not in ATA_COUNTS and value is not None:
+            name = printable(row.get("name", ""), 40).replace("_", " ")
+            yield Figure(f"{name} ({number})", value, text or str(value), whole(row.get("value")), whole(row.get("thresh")))  # fmt: skip
 
 
 def seagate(answer: object) -> bool:
@@ -216,6 +249,18 @@ def nvme_counts(answer: object) -> dict[str, int]:
     return {name: value for name, value in told.items() if value is not None}
 
 
+def nvme_figures(answer: object) -> Iterator[Figure]:
+    """Its other counters, and each of its sensors."""
+    for name, value in section(answer, "nvme_smart_health_information_log").items():
+        title = printable(name, 40).replace("_", " ").capitalize()
+        if name == "temperature_sensors" and isinstance(value, list):
+            for at, degrees in enumerate(value[:8], start=1):
+                if isinstance(degrees, int) and COLDEST <= degrees <= HOTTEST:
+                    yield Figure(f"Sensor {at}, °C", degrees, str(degrees))
+        elif name not in NVME_COUNTS and (number := whole(value)) is not None:
+            yield Figure(title, number, str(number))
+
+
 def nvme_tests(answer: object) -> tuple[SelfTest, ...]:
     """NVMe base specification, log page 06h: result 0 passed, 5 to 7 failed, the others were stopped."""
     found = []
@@ -238,6 +283,14 @@ def scsi_counts(answer: object) -> dict[str, int]:
     if any(value is not None for value in uncorrected):
         found["uncorrected"] = sum(value or 0 for value in uncorrected)
     return found
+
+
+def scsi_figures(answer: object) -> Iterator[Figure]:
+    """Errors that were corrected: disks of this kind count many, and none of them is a loss."""
+    log = section(answer, "scsi_error_counter_log")
+    for part in ("read", "write", "verify"):
+        if (number := whole(section(log, part).get("total_errors_corrected"))) is not None:
+            yield Figure(f"Errors corrected ({part})", number, str(number))
 
 
 SCSI_KINDS = {1: "short", 5: "short", 2: "long", 6: "long"}  # in the background, or with the disk taken up by it

@@ -194,6 +194,28 @@ def test_answers_that_owners_of_other_drives_published(name, state, count):
         assert [reason.count for reason in found.reasons] == [count]
 
 
+def figures(answer: object) -> dict[str, tuple[int, str]]:
+    return {figure.name: (figure.number, figure.text) for figure in smart.read(answer).figures}
+
+
+def test_every_other_figure_is_kept_as_smartctl_words_it():
+    answers = recorded("smartctl-published.json")["answers"]
+    seagate = figures(answers["seagate-7.3"])
+    assert seagate["Temperature Celsius (194)"] == (35, "35 (0 19 0 0 0)")
+    assert seagate["Power On Hours (9)"] == (100216, "100216")
+    assert not any(name.endswith(("(5)", "(187)", "(197)")) for name in seagate)  # these have a graph of their own
+    assert figures(answers["nvme-samsung-7.1"])["Sensor 3, °C"] == (38, "38")
+    assert figures(answers["optane-7.3"])["Unsafe shutdowns"] == (173, "173")
+    assert figures(answers["sas-hitachi-7.3"])["Errors corrected (write)"] == (26762907, "26762907")
+
+
+def test_figures_of_a_disk_that_talks_nonsense_are_few_and_plain():
+    table = [{"id": at, "name": f"a\n<b>{at}", "raw": {"value": 3, "string": "\x1b[31m"}} for at in range(200, 400)]
+    found = smart.read(ata(ata_smart_attributes={"table": table})).figures
+    assert len(found) == smart.MOST_FIGURES
+    assert all(figure.name.isprintable() and figure.text.isprintable() for figure in found)
+
+
 def scsi(*results: tuple[int, int]) -> dict[str, Any]:
     """The published answer of a SAS disk with self-tests added, the newest first: (kind, result)."""
     tests = {f"scsi_self_test_{at}": {"code": {"value": kind}, "result": {"value": result, "string": "Failed in segment -->" if result else "Completed"}, "power_on_time": {"hours": 22300 - at}} for at, (kind, result) in enumerate(results)}  # fmt: skip

@@ -12,7 +12,7 @@ from django.utils.html import escape
 
 from appliance.alerts.kinds import KINDS
 from appliance.alerts.rules import Fault
-from appliance.disks.smart import Reading
+from appliance.disks.smart import Figure, Reading
 from appliance.facts import Pool, Vdev
 from tests.unit.made import recorded, recorded_pool
 from tests.web import rows
@@ -75,6 +75,32 @@ def test_the_severity_of_a_kind_is_its_owners(web, failing):
     assert KindSeverity.objects.get().severity == "notice"
     failing.refresh_from_db()
     assert failing.severity == "notice"
+
+
+def test_every_figure_has_its_line_and_hostile_ones_stay_text(web, failing):
+    row = DiskRow.objects.get(key=DISK)
+    DiskDay.objects.all().delete()  # a day's row is written at once when it begins
+    told = (Figure("Power On Hours (9)", 40000, "40000", 45, 0), Figure("<script>x</script>", 1, "<b>1</b>"))
+    disks.note({row: Reading(answered=True, passed=True, temperature=30, figures=told)})
+    page = web.get(f"/disks/{DISK}/health/").content.decode()
+    assert "Power On Hours (9)" in page
+    assert "<script>x" not in page
+    assert "&lt;b&gt;1&lt;/b&gt;" in page
+    assert DiskDay.objects.get(disk=DISK).values["figure Power On Hours (9)"] == [40000, 40000, 40000]
+
+
+def test_a_figure_that_always_moves_is_not_written_each_time(web, failing):
+    row = DiskRow.objects.get(key=DISK)
+    DiskDay.objects.all().delete()
+    for count in range(3):
+        disks.note(
+            {
+                row: Reading(
+                    answered=True, passed=True, counts={"crc": 0}, figures=(Figure("Blocks (241)", count, str(count)),)
+                )
+            }
+        )
+    assert DiskDay.objects.get(disk=DISK).values["figure Blocks (241)"] == [0, 0, 0]
 
 
 def test_every_kind_can_be_made_graver_or_lighter_also_before_it_happens(web, failing):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import timedelta
 from typing import Literal
 
 from django.contrib import messages
@@ -20,68 +19,16 @@ from appliance.zfs.replace import ReplaceDisk
 from appliance.zfs.states import WORKING
 from web import live
 from web.alerts import disks, sleep_views
+from web.alerts.graphs import BOX, NAMES, figures, graphs
 from web.alerts.models import Accepted, Alert, DiskCare, DiskDay
 from web.inventory import present, store
 from web.inventory.models import DiskRow
 from web.jobs import confirm
 from web.jobs.models import Job
 
-NAMES = {
-    "temperature": "Temperature, °C",
-    "latency": "Time for a request, ms",
-    "pending": "Sectors that cannot be read (197)",
-    "uncorrectable": "Sectors that could not be read in a test (198)",
-    "reallocated": "Sectors replaced by spare ones (5)",
-    "reported": "Errors that could not be corrected (187)",
-    "timeouts": "Commands not answered in time (188)",
-    "crc": "Transfers damaged on the way (199)",
-    "media_errors": "Errors of its memory",
-    "spare": "Spare memory left, %",
-    "used": "Of its promised life used, %",
-    "grown_defects": "Sectors that went bad since it was made",
-    "uncorrected": "Errors that could not be corrected",
-}
 STATES = {"healthy": "healthy", "watch": "attention", "failing": "failed", "unknown": "unknown", "asleep": "asleep", "": "unknown"}  # fmt: skip
 STATE_WORDS = {"watch": "deserves a look", "failing": "failing", "": "not asked yet"}
-WIDTH, HEIGHT = 320, 72
 SHOWN = timedelta(days=366)
-
-
-@dataclass(frozen=True)
-class Graph:
-    """One value over a year. ``points`` of an SVG polyline for each day's highest, in a box of WIDTH by HEIGHT."""
-
-    name: str
-    title: str
-    now: int
-    least: int
-    most: int
-    points: str
-    accepted: int | None = None
-    first: date | None = None
-
-
-def graphs(rows: list[DiskDay], accepted: dict[str, int]) -> list[Graph]:
-    found = []
-    for name, title in NAMES.items():
-        told = [(row.day, row.values[name]) for row in rows if name in row.values]
-        if told:
-            days, values = [day for day, _value in told], [value for _day, value in told]
-            least, most = min(value[0] for value in values), max(value[1] for value in values)
-            found.append(Graph(name, title, values[-1][2], least, most, line(days, [value[1] for value in values], least, most), accepted.get(name), days[0]))  # fmt: skip
-    return found
-
-
-def line(days: list[date], values: list[int], least: int, most: int) -> str:
-    """Points from left to right in true distances of days; a single day is drawn as a level line."""
-    long, high = max((days[-1] - days[0]).days, 1), max(most - least, 1)
-    points = [
-        ((day - days[0]).days * WIDTH / long, HEIGHT - 4 - (value - least) * (HEIGHT - 8) / high)
-        for day, value in zip(days, values, strict=True)
-    ]
-    if len(points) == 1:
-        points.append((WIDTH, points[0][1]))
-    return " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
 
 
 @require_GET
@@ -110,7 +57,8 @@ def health(request: HttpRequest, key: str) -> HttpResponse:
                 count and value and not count.startswith("warning") for _s, _t, count, value in row.reasons
             ),
             "graphs": graphs(days, {name: found.value for name, found in accepted.items()}),
-            "box_size": f"0 0 {WIDTH} {HEIGHT}",
+            "figures": figures(days, row.reading.get("figures", [])),
+            "box_size": BOX,
             "tests": row.reading.get("tests", []),
             "left": row.reading.get("left"),
             "hours": row.reading.get("hours"),

@@ -17,6 +17,7 @@ WRITTEN_EVERY = timedelta(hours=1)  # a temperature that wanders within the day'
 KEPT = timedelta(days=3 * 366)
 KNOWN = ("healthy", "watch", "failing")
 WANDERING = ("temperature", "latency")
+FIGURE = "figure "  # before the name of what is kept for its graph alone
 
 
 def note(answers: Mapping[DiskRow, Reading]) -> bool:
@@ -67,6 +68,7 @@ def columns(reading: Reading, verdict: Verdict) -> dict[str, object]:
             "able": reading.able,
             "ata": reading.ata,
             "tests": [asdict(test) for test in reading.tests[:10]],
+            "figures": [[one.name, one.number, one.text, one.rating, one.limit] for one in reading.figures],
         },
     }
 
@@ -97,7 +99,8 @@ def accept(row: DiskRow, by: str) -> int:
 
 
 def keep(key: str, reading: Reading, now: datetime | None = None) -> None:
-    """Add an answer to the day's row. Written where a count moved or the day's range grew, else once an hour."""
+    """Add an answer to the day's row. Written where a count moved or the day's range grew, else once an hour; what is kept
+    for its graph alone waits for that."""
     now = now or timezone.now()
     told = dict(reading.counts)
     if reading.temperature is not None:
@@ -115,6 +118,9 @@ def keep(key: str, reading: Reading, now: datetime | None = None) -> None:
         merged[name] = [min(least, value), max(most, value), value]
         moved = moved or name not in row.values or [least, most] != merged[name][:2]
         moved = moved or (name not in WANDERING and last != value)
+    for one in reading.figures:
+        least, most, _last = merged.get(FIGURE + one.name, (one.number, one.number, one.number))
+        merged[FIGURE + one.name] = [min(least, one.number), max(most, one.number), one.number]
     if moved or now - row.written > WRITTEN_EVERY:
         row.values, row.written = merged, now
         row.save()

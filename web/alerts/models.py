@@ -172,7 +172,7 @@ class Accepted(models.Model):
 
 
 class DiskDay(models.Model):
-    """What one disk said on one day: ``{count: [least, most, last]}``. About 300 bytes a disk and day."""
+    """What one disk said on one day: ``{count: [least, most, last]}``. About 1,300 bytes a disk and day."""
 
     disk = models.CharField(max_length=300)
     day = models.DateField()

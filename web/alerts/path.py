@@ -15,7 +15,7 @@ from appliance.facts import Pool, Vdev
 from appliance.zfs import tree
 from appliance.zfs.replace import REPLACEABLE
 from appliance.zfs.states import WORKING
-from web.alerts.disk_views import NAMES
+from web.alerts.graphs import NAMES
 from web.alerts.models import Alert, DiskDay
 from web.inventory import present
 from web.inventory.models import DiskRow, Source
