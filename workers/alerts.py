@@ -6,30 +6,27 @@ import os
 import time
 from collections.abc import Iterable
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 
 from django.utils import timezone
 
-from appliance import schedules
 from appliance.alerts import rules
 from appliance.alerts.rules import DiskSeen, Fault, Seen
 from appliance.disks import latency
 from appliance.disks.health import WORST_FIRST, Reason, State
-from appliance.facts import Facts, Pool
+from appliance.facts import Pool
 from appliance.zfs import module
 from web.alerts import outbox, space, watch
 from web.alerts.models import MailSettings, PoolDay
 from web.inventory import present, store
 from web.inventory.models import DatasetRow, DiskRow, Event, ServiceRow, Source
 from web.jobs.models import Job
-from web.pools import care
-from workers import mail, testing
+from workers import mail, overdue, testing
 
 HOOK = Path("/etc/zfs/zed.d/all-larder.sh")
 SMARTD, OWN_SCRIPT = Path("/etc/larder/smartd.conf"), "/usr/local/lib/larder/smartd"
 READ = ("pools", "datasets", "disks", "services", "temperatures", "properties")
-OVERDUE = timedelta(days=14)  # beyond when it should have begun: a large pool takes its days
 ENDED = ("ExportPool", "DestroyPool")
 UP_SINCE = time.monotonic()
 _since: dict[tuple[str, str], float] = {}
@@ -89,7 +86,7 @@ def gather(now: datetime, sources: dict[str, Source]) -> Seen:
             and found.checked
             and time.monotonic() - UP_SINCE > rules.LATE_AFTER.get(name, rules.LATE).total_seconds()
         ),
-        overdue=tuple(overdue(facts, now)),
+        overdue=tuple(overdue.of(facts, now)),
         unhooked=tuple(unhooked()),
         module=module.version(),
         mail_fails=mail.failing(now),
@@ -134,17 +131,6 @@ def disk_seen(bay: present.Bay, row: DiskRow, slow: str, untested: str) -> DiskS
 
 def state_of(row: DiskRow) -> State:
     return next((state for state in WORST_FIRST if state == row.verdict), "unknown")
-
-
-def overdue(facts: Facts, now: datetime) -> Iterable[tuple[int, str, str]]:
-    """Pools whose check should have been done by now and neither was nor is under way."""
-    for pool, found, _row in care.cares(facts, "scrub", now):
-        if not found.usable or found.state:
-            continue
-        due = schedules.due_on(found, now, schedules.box_zone())
-        if due and due < (now - OVERDUE).date():
-            last = f"The last one ended on {found.ended:%d %B %Y}." if found.ended else "It has never been checked."
-            yield pool.guid, pool.name, last
 
 
 def remember(pools: Iterable[Pool], now: datetime) -> None:

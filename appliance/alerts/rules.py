@@ -70,7 +70,7 @@ class Seen:
     services: tuple[Service, ...] = ()
     spaces: tuple[Space, ...] = ()
     checked: tuple[tuple[str, datetime, str], ...] = ()  # source, last reading, its error
-    overdue: tuple[tuple[int, str, str], ...] = ()  # pool guid, name, what should have been done by when
+    overdue: tuple[Fault, ...] = ()  # work by schedule that did not happen, each under its own kind
     missing: tuple[tuple[str, str], ...] = ()  # guid and name of pools that were there
     unhooked: tuple[str, ...] = ()  # services that run without telling Larder: ZED, smartd
     module: str = ""  # version of the ZFS module
@@ -185,8 +185,7 @@ def of_scrubs(seen: Seen) -> Iterator[Fault]:
                 yield Fault("pool.repaired", subject, f"{pool.name} repaired itself.", f"The check rewrote {size_text(scan.repaired)}; no errors are left.", link)  # fmt: skip
             elif scan.kind == "resilver" and scan.repaired:
                 yield Fault("pool.rebuilt", subject, f"{pool.name} was rebuilt.", f"{size_text(scan.repaired)} were written; no errors are left.", link)  # fmt: skip
-    for guid, name, text in seen.overdue:
-        yield Fault("scrub.overdue", str(guid), f"{name} was not checked in time.", text, f"/pools/{guid}/")
+    yield from seen.overdue
 
 
 def of_space(seen: Seen) -> Iterator[Fault]:

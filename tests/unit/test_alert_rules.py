@@ -7,7 +7,7 @@ import pytest
 
 from appliance.alerts import rules
 from appliance.alerts.kinds import KINDS, SEVERITIES
-from appliance.alerts.rules import DiskSeen, Seen, Space
+from appliance.alerts.rules import DiskSeen, Fault, Seen, Space
 from appliance.disks.health import Reason
 from appliance.facts import Pool, Scan, Service, Vdev
 from tests.unit.made import recorded_pool
@@ -142,7 +142,7 @@ def test_a_pool_at_the_edge_does_not_flap():
 def test_silence_is_a_fault():
     stopped = (Service("smartmontools.service", "failed", "enabled"), Service("zfs-zed.service", "inactive", "enabled"))
     late = (("temperatures", NOW - timedelta(hours=1), ""), ("pools", NOW, "It hangs."))
-    kinds = found(services=stopped, checked=late, unhooked=("ZED",), mail_fails="550 no", overdue=((1, "tank", ""),), missing=(("1", "tank"),))  # fmt: skip
+    kinds = found(services=stopped, checked=late, unhooked=("ZED",), mail_fails="550 no", overdue=(Fault("scrub.overdue", "1", "x"),), missing=(("1", "tank"),))  # fmt: skip
     assert set(kinds) == {
         "service.smartd", "service.zed", "source.stopped", "hook.missing", "mail.failing", "scrub.overdue", "pool.missing",
     }  # fmt: skip
