@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from email.message import EmailMessage
 from email.utils import formatdate, make_msgid
 
+from appliance.schedules import box_zone
 from web.alerts.models import Alert
 
 LONGEST_SUBJECT = 160
@@ -28,7 +29,7 @@ def paragraphs(alert: Alert, event: str) -> list[tuple[str, str]]:
     """Heading and text, in the order in which they are read."""
     kind = alert.of
     if event == "cleared":
-        lasted = f"It began on {alert.first_seen:%d %B %Y at %H:%M} UTC."
+        lasted = f"It began on {alert.first_seen.astimezone(box_zone()):%d %B %Y at %H:%M}."
         return [("", f"This is over: {plain(alert.summary)}"), ("", lasted)]
     return [
         ("", plain(alert.summary)),

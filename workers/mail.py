@@ -83,7 +83,8 @@ def attempt(rows: list[Message], now: datetime) -> int:
             Message.objects.filter(pk=row.pk).update(
                 state="given-up" if over else "waiting", tries=tries, answer=str(problem)[:500], next_try=now + wait
             )
-        log.warning("a message did not go out: %s", problem)
+        if str(problem)[:500] != rows[0].answer:  # the same answer for three days is one line
+            log.warning("a message did not go out: %s", problem)
         return 0
     Message.objects.filter(pk__in=[row.pk for row in rows]).update(state="sent", answer=answer[:500], tries=rows[0].tries + 1)  # fmt: skip
     return len(rows)
@@ -201,13 +202,25 @@ def public_address(host: str, port: int, *, private: bool) -> tuple[str, int]:
     except (OSError, UnicodeError) as problem:
         raise NotSent(f"The name {host} could not be looked up.") from problem
     address = str(found[0][4][0])
-    parsed = ipaddress.ip_address(address.partition("%")[0])
-    mapped = getattr(parsed, "ipv4_mapped", None) or parsed
-    if not mapped.is_global and not private:
-        raise NotSent("The webhook leads to an address inside your own network, which is not allowed in the settings.")
-    if mapped.is_loopback or mapped.is_link_local or mapped.is_multicast or mapped.is_unspecified:
+    leads = meant(address.partition("%")[0])
+    own = {name.strip("[]") for name in settings.ALLOWED_HOSTS}
+    if leads.is_loopback or leads.is_link_local or leads.is_multicast or leads.is_unspecified or str(leads) in own:
         raise NotSent("The webhook leads to this box itself or to nowhere.")
+    if not leads.is_global and not private:
+        raise NotSent("The webhook leads to an address inside your own network, which is not allowed in the settings.")
     return address, port
+
+
+NAT64 = ipaddress.ip_network("64:ff9b::/96")  # RFC 6052: an IPv4 address as its last four bytes
+
+
+def meant(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    """Where an address leads: the IPv4 one that is within it, if there is one."""
+    parsed = ipaddress.ip_address(address)
+    if isinstance(parsed, ipaddress.IPv4Address):
+        return parsed
+    translated = ipaddress.IPv4Address(parsed.packed[12:]) if parsed in NAT64 else None
+    return parsed.ipv4_mapped or parsed.sixtofour or translated or parsed
 
 
 class Pinned(http.client.HTTPConnection):

@@ -232,6 +232,9 @@ def test_a_provider_fills_in_its_server(web, calm):
         ("security", "none"),
         ("sender", "x\ny@example.org"),
         ("webhook", "file:///etc/shadow"),
+        ("webhook", "https://anna:secret@ntfy.example/topic"),
+        ("webhook", "https:///topic"),
+        ("webhook", "https://ntfy.example:port/topic"),
         ("quiet_from", 24),
     ],
 )
@@ -239,6 +242,16 @@ def test_what_cannot_be_is_said_at_its_field(web, calm, field, value):
     response = web.post("/alerts/mail/", {**FORM, field: value})
     assert response.status_code == 400
     assert not MailSettings.objects.exists()
+
+
+def test_a_kept_password_does_not_go_to_another_server(web, calm):
+    web.post("/alerts/mail/", FORM)
+    again = {**FORM, "host": "mail.elsewhere.example", "password": ""}
+    reply = web.post("/alerts/mail/", again)
+    assert reply.status_code == 400
+    assert "belongs to another server" in reply.content.decode()
+    assert web.post("/alerts/mail/", {**again, "password": "another"}).status_code == 302
+    assert web.post("/alerts/mail/", {**again, "warning": "ben@example.org"}).status_code == 302
 
 
 def test_a_test_is_sent_by_the_worker(web, calm):

@@ -10,6 +10,7 @@ from email.message import EmailMessage
 from typing import Any
 
 import pytest
+from django.conf import settings
 
 from appliance.alerts.rules import Fault
 from web.alerts import outbox, secret, watch
@@ -199,6 +200,9 @@ def test_the_password_is_in_a_file_of_its_own_that_only_larder_can_read():
         ("127.0.0.1", True, True),
         ("::ffff:127.0.0.1", True, True),
         ("169.254.169.254", True, True),
+        ("64:ff9b::c0a8:105", False, True),  # 192.168.1.5, as translated for IPv6
+        ("2002:c0a8:105::1", False, True),
+        ("192.168.1.77", True, True),  # the box's own
         ("0.0.0.0", True, True),  # an address to be refused
     ],
 )
@@ -210,12 +214,23 @@ def test_a_webhook_leads_inside_only_where_that_is_allowed_and_never_to_the_box_
         return [(0, 0, 0, "", (address, port))]
 
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    monkeypatch.setattr(settings, "ALLOWED_HOSTS", ["larder.local", "192.168.1.77", "[fe80::1]"])
     if refused:
         with pytest.raises(mail.NotSent):
             mail.public_address("hook.example", 443, private=private)
     else:
         assert mail.public_address("hook.example", 443, private=private) == (address, 443)
     assert asked == ["hook.example"]
+
+
+def test_a_webhook_that_is_refused_is_logged_once_and_nothing_is_lost(monkeypatch, caplog):
+    MailSettings.objects.update(host="", webhook="http://hook.example/topic")
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_args, **_more: [(0, 0, 0, "", ("192.168.1.5", 80))])
+    watch.reconcile([FAULT], NOW)
+    for hour in range(5):
+        mail.send_due(NOW + timedelta(hours=5 * hour))
+    assert len([line for line in caplog.messages if "inside your own network" in line]) == 1
+    assert (Message.objects.get().state, Message.objects.get().tries) == ("waiting", 5)
 
 
 def test_a_webhook_is_connected_to_the_address_that_was_looked_up(monkeypatch):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from django import forms
 from django.contrib import messages
@@ -87,9 +88,24 @@ class MailForm(SettingsForm):
             if data.get("user") and data.get("security") == "none":
                 self.add_error("security", "A password is not sent over an unencrypted connection.")
         for name in ("webhook", "address"):
-            if data.get(name) and not str(data[name]).startswith(("https://", "http://")):
-                self.add_error(name, "It begins with https:// or http://.")
+            if data.get(name):
+                self.check_link(name, str(data[name]))
+        # As loaded from the row: the form's own changes are not in the instance before it is valid.
+        if data.get("user") and not data.get("password") and secret.known() and data.get("host") != self.initial.get("host"):  # fmt: skip
+            self.add_error("password", "Type it again: the one that is kept belongs to another server.")
         return data
+
+    def check_link(self, name: str, text: str) -> None:
+        try:
+            parts = urlsplit(text)
+            _port = parts.port
+        except ValueError:
+            return self.add_error(name, "That is not an address.")
+        if parts.scheme not in {"http", "https"} or not parts.hostname:
+            self.add_error(name, "It begins with https:// or http:// and names a computer.")
+        elif parts.username is not None or parts.password is not None:
+            self.add_error(name, "A name and password cannot be part of it.")
+        return None
 
     def check_address(self, name: str, text: str) -> None:
         try:

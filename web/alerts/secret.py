@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
-from appliance import places
+from appliance import durable, places
 
 
 def file() -> Path:
@@ -14,17 +13,10 @@ def file() -> Path:
 
 def keep(password: str) -> None:
     """Write it whole or not at all; empty forgets it."""
-    if not password:
+    if password:
+        durable.write(file(), password.encode())
+    else:
         file().unlink(missing_ok=True)
-        return
-    beside = file().with_suffix(".new")
-    beside.unlink(missing_ok=True)
-    handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    with os.fdopen(handle, "w") as out:
-        out.write(password)
-        out.flush()
-        os.fsync(out.fileno())
-    beside.replace(file())
 
 
 def read() -> str:
