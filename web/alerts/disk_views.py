@@ -34,10 +34,12 @@ SHOWN = timedelta(days=366)
 @require_GET
 def health(request: HttpRequest, key: str) -> HttpResponse:
     """Verdict, reasons, figures, graphs, self-tests; with ``?report=1`` as plain text to attach to a warranty claim."""
-    bay = present.names_of(present.box().bays).get(key)
+    box = present.box()
+    bay = present.names_of(box.bays).get(key)
     row = DiskRow.objects.filter(key=key).first()
     if bay is None or row is None:
         raise Http404
+    member = next((one for card in box.cards for one in card.pool.devices() if present.link_of(one) == key), None)
     if request.GET.get("report"):
         reply = HttpResponse(report(bay, row), content_type="text/plain; charset=utf-8")
         reply["Content-Disposition"] = 'attachment; filename="disk-report.txt"'
@@ -62,6 +64,8 @@ def health(request: HttpRequest, key: str) -> HttpResponse:
             "tests": row.reading.get("tests", []),
             "left": row.reading.get("left"),
             "hours": row.reading.get("hours"),
+            "errors": row.reading.get("errors"),
+            "member": member,
             "able": bool(row.reading.get("able")),
             "tested": not DiskCare.objects.filter(disk=key, tested=False).exists(),
             "sleep": sleep_views.state(row, sleep_views.mates_of(key)),
