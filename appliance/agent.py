@@ -26,7 +26,7 @@ from appliance.errors import Failed, LarderError, Refused, explain
 from appliance.facts import Facts
 from appliance.operations import Registered
 from appliance.reading import read_facts
-from appliance.shares import connections, drift, leaving, why
+from appliance.shares import connections, drift, why
 from appliance.shares.setting import Protocol
 from appliance.zfs import damage, dataset_details, history, importable, status
 
@@ -226,7 +226,7 @@ def answer(line: bytes, send: Callable[[dict[str, Any]], None], facts: Callable[
             case LookAtShare(dataset, protocol, person):
                 send({"facts": msgspec.to_builtins(why.look(dataset, protocol, person))})
             case ReadSessions():
-                send({"facts": msgspec.to_builtins(leaving.read_sessions())})
+                send({"facts": msgspec.to_builtins(connections.sessions())})
             case ReadConnections():
                 send({"facts": msgspec.to_builtins(connections.read())})
             case ReadEdits():

@@ -17,6 +17,7 @@ from typing import Any
 
 from appliance import command
 from appliance.errors import Failed
+from appliance.household import Session
 from appliance.shares import accounts, afp
 from appliance.shares.setting import PROTOCOLS, Protocol
 
@@ -47,6 +48,11 @@ class Connection:
     @property
     def key(self) -> str:
         return f"{self.protocol}-{self.id}"
+
+    @property
+    def identity(self) -> tuple[str, str, str]:
+        """What tells it from another, whatever it has open: numbers come round again."""
+        return self.key, self.user, self.machine
 
 
 def tidy(text: object) -> str:
@@ -161,6 +167,8 @@ def of_smb() -> Iterator[Connection]:
 
 
 def of_afp() -> Iterator[Connection]:
+    if not any(True for _process in afp.sessions()):
+        return
     try:
         said = command.run(["ss", "-Htnp", "state", "established", f"( sport = :{afp.PORT} )"], timeout=30).stdout
     except Failed:
@@ -172,3 +180,11 @@ def read(protocols: Iterable[Protocol] = PROTOCOLS) -> tuple[Connection, ...]:
     """Everybody, now. Only root may ask. A server that does not run has nobody."""
     ways = {"smb": of_smb, "nfs": lambda: nfs_connections(), "afp": of_afp}
     return tuple(one for protocol in protocols for one in ways[protocol]())[:MOST]
+
+
+def sessions() -> tuple[Session, ...]:
+    """Who has which share open, once each. Clients of NFS are not told by share."""
+    found = {
+        Session(one.user or "somebody", one.machine, share) for one in read(("smb", "afp")) for share in one.shares
+    }
+    return tuple(sorted(found, key=lambda one: (one.share, one.user, one.machine)))

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import time
 from collections.abc import Iterator
 
 import msgspec
 
-from appliance import command, names
-from appliance.errors import Failed, Reason, Refused
+from appliance import names
+from appliance.errors import Reason, Refused
 from appliance.facts import Facts
 from appliance.operation import Operation, Plan, Step, Work
-from appliance.shares import connections
+from appliance.shares import connections, disconnect
 from appliance.shares.connections import Connection
 from appliance.shares.setting import SPOKEN, Protocol
-
-SECONDS_TO_END = 15.0
 
 
 class EndConnection(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -62,32 +57,15 @@ class EndConnection(Operation, frozen=True, kw_only=True, forbid_unknown_fields=
 
     def found(self) -> Connection | None:
         """The very connection that was looked at; None where it has ended, or its number is another's now."""
-        for one in connections.read([self.protocol]):
-            if (one.protocol, one.id, one.user, one.machine) == (self.protocol, self.id, self.who, self.machine):
-                return one
-        return None
+        meant = Connection(self.protocol, self.id, self.who, self.machine).identity
+        return next((one for one in connections.read([self.protocol]) if one.identity == meant), None)
 
     def end(self, work: Work) -> None:
-        if self.found() is None:
+        one = self.found()
+        if one is None:
             work.note("It had ended already")
             return
-        if self.protocol == "smb":
-            command.run(["smbcontrol", self.id, "shutdown"], timeout=60, accept=range(256))
-        elif self.protocol == "nfs":
-            try:
-                (connections.NFS_CLIENTS / self.id / "ctl").write_text("expire\n")
-            except FileNotFoundError:
-                work.note("It has just ended by itself")
-        else:
-            try:
-                os.kill(int(self.id), signal.SIGTERM)
-            except ProcessLookupError:
-                work.note("It has just ended by itself")
-        until = time.monotonic() + SECONDS_TO_END
-        while self.found():
-            if time.monotonic() > until:
-                raise Failed(f"The connection of {self.who or self.machine} does not end")
-            time.sleep(0.2)
+        disconnect.end([one])
         work.note("It is disconnected")
 
     def happened(self, step: str, facts: Facts) -> bool:

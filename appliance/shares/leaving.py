@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
 
-from appliance import command
-from appliance.errors import Failed
 from appliance.facts import Dataset, Facts
 from appliance.household import Session, Share
 from appliance.operation import Step, Work
-from appliance.shares import agreed, serving
+from appliance.shares import agreed, connections, serving
 from appliance.zfs import status
 
 MOST_NAMED = 10
@@ -26,32 +22,6 @@ def shares_of(facts: Facts, pool: str) -> list[Share]:
         for share in facts.shares
         if any(share.path == place or share.path.startswith(f"{place}/") for place in places if place.startswith("/"))
     ]
-
-
-def sessions_from(answer: object) -> Iterator[Session]:
-    """Who has which share open, from ``smbstatus --json`` (Samba 4.22: ``sessions`` and ``tcons``)."""
-    found: dict[str, Any] = answer if isinstance(answer, dict) else {}
-    sessions, connections = found.get("sessions"), found.get("tcons")
-    people = sessions if isinstance(sessions, dict) else {}
-    for entry in (connections if isinstance(connections, dict) else {}).values():
-        if not isinstance(entry, dict) or entry.get("service") in {None, "IPC$"}:
-            continue
-        session = people.get(str(entry.get("session_id")), {})
-        yield Session(
-            str(session.get("username", "somebody"))[:100],
-            str(entry.get("machine") or session.get("remote_machine", ""))[:100],
-            str(entry["service"])[:100],
-        )
-
-
-def read_sessions() -> tuple[Session, ...]:
-    """Who has a share open now; only root may ask Samba. None where it does not run."""
-    try:
-        result = command.run(["smbstatus", "--json"], timeout=30, accept=range(256))
-        answer = json.loads(result.stdout)
-    except (Failed, ValueError):
-        return ()
-    return tuple(sorted(set(sessions_from(answer)), key=lambda one: (one.share, one.user, one.machine)))
 
 
 def said(sessions: Iterable[Session], shares: Iterable[Share]) -> str:
@@ -76,7 +46,7 @@ def stop_step(pool: str, shares: Iterable[Share], *, forget: bool) -> Step:
 
     def act(work: Work) -> None:
         every = status.read_datasets()
-        for session in read_sessions():
+        for session in connections.sessions():
             if session.share.lower() in {name.lower() for name in closing}:
                 work.note(f"{session.user} at {session.machine} had {session.share} open and was disconnected")
         serve((one for one in every if one.pool != pool), work.note)

@@ -146,7 +146,7 @@ class SetPassword(PeopleOperation, frozen=True, kw_only=True, forbid_unknown_fie
     def plan(self, facts: Facts) -> Plan:
         return Plan(
             f"{self.name} gets a new password; the old one stops working. Computers that are connected as {self.name} are disconnected.",
-            (password_step(self.name), end_step(facts, self.name)),
+            (password_step(self.name), end_step(self.name)),
             {"operation": msgspec.to_builtins(self), "uid": number(facts, self.name)},
         )
 
@@ -201,7 +201,7 @@ class SwitchAccount(PeopleOperation, frozen=True, kw_only=True, forbid_unknown_f
         lock = "--unlock" if self.enabled else "--lock"
         system = command_step("system", "The same for AFP, and note it", ["usermod", lock, "--comment", text, "--", self.name])  # fmt: skip
         # What is told on pages (the note) comes after what it tells.
-        steps = (samba, system) if self.enabled else (samba, system, end_step(facts, self.name))
+        steps = (samba, system) if self.enabled else (samba, system, end_step(self.name))
         return Plan(
             f"{self.name} can reach the shares again, with the password from before."
             if self.enabled
@@ -259,11 +259,11 @@ def password_step(name: str) -> Step:
     return Step("password", "Set the password for Samba and AFP", shown, act)
 
 
-def end_step(facts: Facts, name: str) -> Step:
+def end_step(name: str) -> Step:
     """Disconnect whoever is connected as that person: sessions outlive a password."""
     return Step(
         "sessions",
         f"Disconnect {name}",
         "smbstatus --json; smbcontrol PID shutdown\nend its afpd",
-        lambda work: disconnect.end(name, number(facts, name), work),
+        lambda work: disconnect.person(name, work),
     )

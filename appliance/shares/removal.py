@@ -58,7 +58,7 @@ class RemoveAccount(PeopleOperation, frozen=True, kw_only=True, forbid_unknown_f
         hand = Step("files", f"Give its files to {self.heir}", f"for each file of {self.name} on every folder: chown {self.heir}", lambda work: self.hand_over(uid, heir, facts, work))  # fmt: skip
         steps = [
             samba_step("close", "Close it in Samba", ["smbpasswd", "-d", self.name], self.name),
-            end_step(facts, self.name),
+            end_step(self.name),
             *([hand] if heir else []),
             Step("forget", "Take it out of the rules of folders", f"zfs set {permissions.PROPERTY}=… of each", lambda work: self.forget(facts, work)),
             named.forget_step(self.name, self.heir, facts),

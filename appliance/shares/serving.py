@@ -115,8 +115,7 @@ def publish(
 
     Raises Refused on a hand edit, Failed; a file that its daemon does not serve as it says is put back before that.
     ``over`` is the fingerprint of a hand edit that may be written over; it is put back, too, where what replaces it fails.
-    Without ``insist`` a share that is not served is only noted: what matters then is that others are no longer. That the
-    network could not be told is noted too, since every share can be reached by its address.
+    Without ``insist`` a share that is not served is only noted: what matters then is that others are no longer.
     """
     for protocol, one in SERVING.items():
         if protocol not in protocols:
@@ -137,8 +136,13 @@ def publish(
             one.take_up(one.configured())
             raise
         one.close(share for share in before if share not in wanted)
+    tell_network(note, facts)
+
+
+def tell_network(note: Callable[[str], None], facts: Facts | None = None) -> None:
+    """Announce what is served and is there now. Trouble is only noted: every share can be reached by its address."""
     try:
-        discovery.announce(facts.datasets)
+        discovery.announce((facts or agreed_facts()).datasets)
     except LarderError as error:
         note(f"The network was not told: {explain(error)}")
 

@@ -10,7 +10,7 @@ from appliance import command
 from appliance.errors import Failed, Reason
 from appliance.facts import Dataset, Facts
 from appliance.operation import Plan, Step, Work
-from appliance.shares import below
+from appliance.shares import below, serving
 from appliance.zfs import kept_keys
 from appliance.zfs.dataset import OfDataset
 from appliance.zfs.unlocking import KEY_FILES, as_given, key_step
@@ -59,6 +59,8 @@ class LockDataset(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             for one in tops:
                 below.let_go(["zfs", "unmount", "--", one.name], one.name, [found.mountpoint for found in mounted])
                 work.note(f"Unmounted {one.name}")
+            if shares:
+                serving.tell_network(work.note)
 
         def act(work: Work) -> None:
             command.run(unload, timeout=120)

@@ -237,6 +237,8 @@ class UnmountDataset(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields
         def act(work: Work) -> None:
             below.let_go(argv, self.dataset, [one.mountpoint for one in mounted])
             work.note(f"{self.dataset} is unmounted")
+            if shares:
+                serving.tell_network(work.note)
 
         return Plan(
             summary=f"The files of {self.dataset} and of {len(mounted) - 1} mounted below it cannot be reached until it is mounted again. Nothing is erased.",

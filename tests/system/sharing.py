@@ -89,12 +89,17 @@ class Client:
         assert status == 0, said
         return said
 
-    def held(self, share: str) -> subprocess.Popen[str]:
-        """A client that has a share open and waits for its person's commands, until its input is closed."""
+    def held(self, share: str, command: str = "") -> subprocess.Popen[str]:
+        """A client that has a share open, does this one command and waits for more, until its input is closed: it looks
+        for a second line only when more comes."""
         argv = self.argv(share, "")[:-2]
-        return subprocess.Popen(
+        client = subprocess.Popen(
             argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
+        assert client.stdin
+        client.stdin.write(f"{command}\n")
+        client.stdin.flush()
+        return client
 
     def begun(self, share: str, command: str) -> subprocess.Popen[str]:
         """A client that is still at work."""

@@ -13,7 +13,8 @@ from appliance.errors import Failed, Refused
 from appliance.household import Account, Group
 from appliance.operation import checked_plan
 from appliance.operations import decode_operation
-from appliance.shares import accounts, agreed, disconnect, named, serving
+from appliance.shares import accounts, agreed, connections, disconnect, named, serving
+from appliance.shares.connections import Connection
 from appliance.shares.groups import CreateGroup, RemoveGroup, SetMembers
 from appliance.shares.people import CreateAccount, RenameAccount, SetPassword, SwitchAccount
 from appliance.shares.permissions import Said, noted
@@ -282,28 +283,30 @@ def test_another_account_of_the_same_name_is_not_the_one_that_was_shown():
 # Connections
 
 
-def test_only_connections_of_that_person_are_ended(commands, users, monkeypatch, tmp_path):
-    sessions = {
-        "1": {"username": "Anna", "server_id": {"pid": "4000001"}}, "2": {"username": "ben", "server_id": {"pid": "4000002"}},
-        "3": {"username": "anna"}, "4": "odd", "5": {"username": "anna", "server_id": {"pid": "-1"}},
-    }  # fmt: skip
-    commands.answers["smbstatus"] = json.dumps({"sessions": sessions})
-    monkeypatch.setattr(disconnect, "afp_processes", lambda uid: iter([4000003] if uid == 1001 else []))
+def test_only_connections_of_that_person_are_ended(commands, monkeypatch):
+    mine, another = Connection("smb", "4000001", "Anna", "10.0.0.7"), Connection("smb", "4000002", "ben", "10.0.0.8")
+    left = [mine, another, Connection("afp", "4000003", "anna", "")]
+    monkeypatch.setattr(connections, "read", lambda protocols: tuple(one for one in left if one.protocol in protocols))
+    commands.on_run = lambda _argv: left.remove(mine)
     killed: list[tuple[int, int]] = []
-    monkeypatch.setattr("os.kill", lambda pid, how: killed.append((pid, how)))
+
+    def kill(pid: int, how: int) -> None:
+        killed.append((pid, how))
+        left.pop()
+
+    monkeypatch.setattr("os.kill", kill)
     work = Working()
-    disconnect.end("anna", 1001, work)
-    assert commands.ran[1:] == [["smbcontrol", "4000001", "shutdown"]]
+    disconnect.person("anna", work)
+    assert commands.ran == [["smbcontrol", "4000001", "shutdown"]]
     assert killed == [(4000003, signal.SIGTERM)]
     assert work.notes == ["2 connections were ended"]
 
 
 @pytest.mark.parametrize("said", ["", "nonsense", "[]", '{"sessions": []}', '{"sessions": {}}'])
-def test_where_nobody_is_connected_nothing_is_ended(commands, users, monkeypatch, said):
+def test_where_nobody_is_connected_nothing_is_ended(commands, said):
     commands.answers["smbstatus"] = said
-    monkeypatch.setattr(disconnect, "afp_processes", lambda _uid: iter(()))
     work = Working()
-    disconnect.end("anna", 1001, work)
+    disconnect.person("anna", work)
     assert commands.tools == ["smbstatus"]
     assert work.notes == ["anna was not connected"]
 

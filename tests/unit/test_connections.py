@@ -11,7 +11,7 @@ from appliance.errors import Failed, Refused
 from appliance.facts import Facts
 from appliance.household import Share
 from appliance.operation import checked_plan
-from appliance.shares import afp, connections, ending_connection
+from appliance.shares import afp, connections, disconnect
 from appliance.shares.connections import Connection
 from appliance.shares.ending_connection import EndConnection
 from tests.unit.made import recorded
@@ -130,7 +130,7 @@ def test_a_number_that_is_somebody_elses_now_is_left_alone(monkeypatch, commands
 
 def test_one_that_does_not_end_is_told(monkeypatch, commands):
     monkeypatch.setattr(connections, "read", lambda _protocols: (ANNA,))
-    monkeypatch.setattr(ending_connection, "SECONDS_TO_END", 0)
+    monkeypatch.setattr(disconnect, "SECONDS_TO_END", 0)
     with pytest.raises(Failed, match="does not end"):
         run(END)
     assert not END.happened("end", Facts())
@@ -163,7 +163,7 @@ def test_everything_is_read_where_no_daemon_runs(monkeypatch, commands):
     commands.answers.update({"smbstatus": "not json", "ss": ""})
     monkeypatch.setattr("appliance.shares.accounts.read", lambda: ())
     monkeypatch.setattr(connections, "nfs_connections", lambda: iter(()))
-    monkeypatch.setattr(afp, "sessions", lambda _proc: iter(()))
+    monkeypatch.setattr(afp, "sessions", lambda *_proc: iter(()))
     assert connections.read() == ()
     commands.answers["smbstatus"] = json.dumps(recorded(OPEN))
     assert [one.user for one in connections.read()] == ["nobody"]

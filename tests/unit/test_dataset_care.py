@@ -11,7 +11,7 @@ from appliance.errors import Failed, Refused
 from appliance.facts import DatasetDetail, Facts, Property, SpaceUse
 from appliance.household import Share
 from appliance.operation import Operation, checked_plan
-from appliance.shares import agreed, leaving
+from appliance.shares import agreed, discovery, leaving, serving
 from appliance.zfs import dataset_details, dataset_properties
 from appliance.zfs.dataset_properties import InheritDatasetProperty, SetDatasetProperty
 from appliance.zfs.destroying import DestroyDataset
@@ -202,6 +202,17 @@ def test_a_busy_folder_says_by_whom(commands, monkeypatch):
     monkeypatch.setattr(leaving, "who_uses", lambda _folders: ["rsync (process 811): /tank/photos"])
     with pytest.raises(Failed, match="rsync"):
         run(of(UnmountDataset), facts())
+
+
+def test_a_shared_folder_that_is_unmounted_is_no_longer_announced(commands, monkeypatch):
+    told: list[object] = []
+    here = facts(TANK, replace(PHOTOS, mounted=False))
+    monkeypatch.setattr(serving, "agreed_facts", lambda: here)
+    monkeypatch.setattr(discovery, "announce", told.append)
+    monkeypatch.setattr("appliance.shares.below.close", lambda _shares: None)
+    run(of(UnmountDataset), facts(shares=(Share("smb", "photos", "/tank/photos"),)))
+    assert told == [here.datasets]
+    assert commands.ran == [["zfs", "unmount", "--", "tank/photos"]]
 
 
 def test_only_what_is_a_clone_can_be_made_independent(commands):

@@ -17,7 +17,7 @@ from appliance.errors import Failed
 from appliance.facts import Checkpoint, Facts, PoolDetail
 from appliance.household import Session, Share
 from appliance.operation import Operation, checked_plan
-from appliance.shares import accounts, agreed, leaving, smb
+from appliance.shares import accounts, agreed, connections, leaving, smb
 from appliance.shares.owned_file import OwnedFile
 from appliance.shares.serving import SERVING
 from appliance.zfs import core, details, importable, mounting, status
@@ -122,10 +122,10 @@ def samba(folders, commands, monkeypatch):
 @pytest.mark.parametrize(("forget", "left"), [(True, {8}), (False, {7, 8})])
 def test_stopping_takes_only_this_pools_shares_out_and_disconnects(samba, commands, forget, left):
     answer = {
-        "sessions": {"1": {"username": "anna", "remote_machine": "mac"}},
+        "sessions": {"1": {"username": "anna", "remote_machine": "mac", "server_id": {"pid": "2003"}}},
         "tcons": {
-            "9": {"service": "photos", "session_id": "1", "machine": "mac"},
-            "10": {"service": "IPC$", "session_id": "1"},
+            "9": {"service": "photos", "server_id": {"pid": "2003"}},
+            "10": {"service": "IPC$", "server_id": {"pid": "2003"}},
         },
     }
     commands.answers["smbstatus"] = json.dumps(answer)
@@ -141,7 +141,7 @@ def test_stopping_takes_only_this_pools_shares_out_and_disconnects(samba, comman
 
 def test_a_recorded_samba_without_visitors_has_nobody(commands):
     commands.answers["smbstatus"] = recorded_text("smbstatus-4.22.11.json")
-    assert leaving.read_sessions() == ()
+    assert connections.sessions() == ()
     assert commands.ran == [["smbstatus", "--json"]]
 
 
@@ -150,7 +150,7 @@ def test_a_recorded_samba_without_visitors_has_nobody(commands):
 )
 def test_odd_answers_of_smbstatus_are_nobody(commands, answer):
     commands.answers["smbstatus"] = answer
-    assert leaving.read_sessions() == ()
+    assert connections.sessions() == ()
 
 
 def test_a_busy_pool_is_explained_by_who_uses_it(monkeypatch, tmp_path):

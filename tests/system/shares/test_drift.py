@@ -8,9 +8,6 @@ import pytest
 from tests.system import moving, protocols, sharing
 from tests.system.sharing import CONFIG, Client
 
-# Open: not yet seen to pass in an appliance, so none of it stands in the normal run.
-pytestmark = pytest.mark.soak
-
 EXPORTS = "/etc/exports.d/larder.exports"
 PAGE = "/shares/by-hand/"
 OUTSIDE = "find /etc/samba /etc/exports /etc/netatalk /etc/avahi /etc/nsswitch.conf /etc/smartd.conf -type f ! -name '*larder*' -exec sha256sum {} + | sort"

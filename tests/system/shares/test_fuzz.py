@@ -33,7 +33,7 @@ def boxes() -> list[Facts]:
     """The same boxes each time, each asking for at least one share."""
     found: list[Facts] = []
 
-    @settings(max_examples=HOW_MANY * 12, derandomize=True, database=None, phases=[Phase.generate], deadline=None, suppress_health_check=list(HealthCheck))  # fmt: skip
+    @settings(max_examples=HOW_MANY * 30, derandomize=True, database=None, phases=[Phase.generate], deadline=None, suppress_health_check=list(HealthCheck))  # fmt: skip
     @given(facts=BOXES)
     def collect(facts: Facts) -> None:
         if len(found) < HOW_MANY and (nfs.render(facts) or any(True for _one in smb.asked(facts))):
