@@ -142,6 +142,14 @@ def test_the_page_of_a_disk_draws_what_it_said(web, failing):
     assert "Accept these figures" in page
 
 
+def test_what_was_never_counted_is_a_line_and_no_graph(web, failing):
+    row = DiskRow.objects.get(key=DISK)
+    disks.note({row: Reading(answered=True, passed=True, counts={"pending": 0, "uncorrectable": 0})})
+    page = " ".join(web.get(f"/disks/{DISK}/health/").content.decode().split())
+    assert "<h2>Never counted</h2><ul><li>Sectors that could not be read in a test (198)</li></ul>" in page
+    assert "<h2>Sectors that cannot be read (197)</h2>" in page  # it was 312 before
+
+
 def test_the_report_for_the_warranty_is_plain_text(web, failing):
     reply = web.get(f"/disks/{DISK}/health/?report=1")
     assert reply["Content-Type"].startswith("text/plain")

@@ -48,6 +48,7 @@ def health(request: HttpRequest, key: str) -> HttpResponse:
     def build() -> dict[str, object]:
         accepted = {found.count: found for found in Accepted.objects.filter(disk=key)}
         days = list(DiskDay.objects.filter(disk=key, day__gte=timezone.now().date() - SHOWN))
+        lines = graphs(days, {name: found.value for name, found in accepted.items()})
         return {
             "bay": bay,
             "row": row,
@@ -58,7 +59,8 @@ def health(request: HttpRequest, key: str) -> HttpResponse:
             "can_accept": any(
                 count and value and not count.startswith("warning") for _s, _t, count, value in row.reasons
             ),
-            "graphs": graphs(days, {name: found.value for name, found in accepted.items()}),
+            "graphs": [one for one in lines if one.most],
+            "never": [one.title for one in lines if not one.most],
             "figures": figures(days, row.reading.get("figures", [])),
             "box_size": BOX,
             "tests": row.reading.get("tests", []),
