@@ -17,7 +17,7 @@ from appliance.facts import Pool, Vdev
 from tests.unit.made import recorded, recorded_pool
 from tests.web import rows
 from web.alerts import disks, path, watch
-from web.alerts.models import Accepted, Alert, DiskDay, KindSeverity, MailSettings, Message
+from web.alerts.models import Accepted, Alert, DiskDay, KindSeverity, MailSettings, Message, PoolDay
 from web.inventory import present, store
 from web.inventory.models import DiskRow, Source
 from web.jobs.models import Job
@@ -375,6 +375,16 @@ def test_a_disk_that_never_told_anything_is_not_missed():
     assert (row.verdict, row.reading.get("silent")) == ("unknown", None)
 
 
-def test_where_a_pool_leads_is_on_the_page_of_health(web, failing):
-    page = web.get("/alerts/").content.decode()
-    assert "% full" in page
+def test_where_a_pool_leads_is_on_its_page_and_that_of_health(web, failing):
+    tank = store.facts().pools[0]
+    root = store.facts().dataset("tank")
+    assert root
+    total, today = root.used + root.available, timezone.now().date()
+    for ago in range(11):  # a hundredth a day, up to 40 %
+        day = today - timedelta(days=ago)
+        PoolDay.objects.update_or_create(
+            guid=str(tank.guid), day=day, defaults={"name": "tank", "used": total * (40 - ago) // 100, "total": total}
+        )
+    says = "At the pace of the last weeks it is 80 % full in about 40 days, 90 % in about 50."
+    for url in ("/alerts/", f"/pools/{tank.guid}/"):
+        assert says in web.get(url).content.decode(), url

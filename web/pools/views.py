@@ -5,11 +5,13 @@ from __future__ import annotations
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
+from django.utils import timezone
 from django.views.decorators.http import require_GET
 
 from appliance.errors import Refused
 from appliance.zfs.unlocking import UnlockDataset
 from web import live
+from web.alerts import space
 from web.inventory import present
 from web.inventory.models import DatasetRow
 from web.jobs import confirm
@@ -43,6 +45,7 @@ def pool(request: HttpRequest, key: str) -> HttpResponse:
             "folders": folders,
             "locked": [dataset for dataset in folders if dataset.locked and dataset.encryption_root == dataset.name],
             "moving": moving.section(card.pool),
+            "space": next(space.of([card.pool], timezone.now()), None),
             **care_views.context(card.pool),
             "rows": topology.rows(card.pool, box),
             "pool_actions": list(topology.pool_actions(card.pool)),
