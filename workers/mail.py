@@ -18,6 +18,7 @@ from datetime import datetime, timedelta
 from urllib.parse import urlsplit
 
 from django.conf import settings
+from django.db.models import Q
 from django.utils import timezone
 
 from web.alerts import secret
@@ -32,6 +33,7 @@ FIRST_WAIT, LONGEST_WAIT = timedelta(minutes=1), timedelta(hours=4)
 GIVE_UP = timedelta(days=3)
 STUCK = timedelta(minutes=10)
 AT_ONCE = 20
+FURTHEST = timedelta(hours=26)  # that anything waits; what waits longer was queued while the clock was wrong
 FAILING_AFTER = timedelta(minutes=30)
 
 
@@ -48,9 +50,10 @@ def deliver() -> None:
 def send_due(now: datetime | None = None) -> int:
     """Send what is due; how many went out."""
     now = now or timezone.now()
-    Message.objects.filter(state="sending", next_try__lt=now - STUCK).update(state="waiting")
+    stuck = Q(next_try__lt=now - STUCK) | Q(next_try__gt=now + STUCK)
+    Message.objects.filter(stuck, state="sending").update(state="waiting")
     sent = 0
-    rows = list(Message.objects.filter(state="waiting", next_try__lte=now).select_related("alert")[:AT_ONCE])
+    rows = list(Message.objects.filter(due(now), state="waiting").select_related("alert")[:AT_ONCE])
     for group in grouped(rows):
         mine = [row for row in group if Message.objects.filter(pk=row.pk, state="waiting").update(state="sending", next_try=now)]  # fmt: skip
         if mine:
@@ -58,6 +61,10 @@ def send_due(now: datetime | None = None) -> int:
     if rows:
         store.touch("alerts")
     return sent
+
+
+def due(now: datetime) -> Q:
+    return Q(next_try__lte=now) | Q(next_try__gt=now + FURTHEST)
 
 
 def grouped(rows: list[Message]) -> Iterator[list[Message]]:
@@ -237,4 +244,4 @@ class Pinned(http.client.HTTPConnection):
 
 
 def has_waiting(now: datetime) -> bool:
-    return Message.objects.filter(state__in=["waiting", "sending"], next_try__lte=now).exists()
+    return Message.objects.filter(due(now), state__in=["waiting", "sending"]).exists()

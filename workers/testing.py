@@ -72,6 +72,9 @@ def known(pools: Iterable[Pool], now: datetime) -> list[Known]:
     found = []
     for row in DiskRow.objects.all():
         care = cares.get(row.key) or DiskCare.objects.create(disk=row.key, since=now)
+        if care.since > now:  # noted while the clock was wrong
+            care.since = now
+            care.save(update_fields=["since"])
         tests = [SelfTest(**test) for test in row.reading.get("tests", ())]
         disk = testing.Disk(
             key=row.key,

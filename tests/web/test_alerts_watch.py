@@ -125,6 +125,12 @@ def test_what_is_silenced_and_comes_again_stays_silent():
     assert messages() == ["raised", "raised"]  # another disk is not silenced
 
 
+def test_a_silence_asked_for_while_the_clock_was_years_ahead_is_none():
+    watch.reconcile([FAULT], NOW)
+    Alert.objects.update(quiet_until=later(days=1500), quiet_reason="x")
+    assert not Alert.objects.get().silent(NOW)
+
+
 def test_what_outlasts_its_silence_is_told_once_more():
     watch.reconcile([FAULT], NOW)
     silence()

@@ -155,6 +155,20 @@ def test_a_worker_that_died_while_sending_does_not_lose_the_message(smtp):
     assert len(smtp.taken) == 1
 
 
+@pytest.mark.parametrize("state", ["waiting", "sending"])
+def test_a_clock_that_was_years_ahead_holds_nothing_back(smtp, state):
+    watch.reconcile([FAULT], NOW + timedelta(days=1500))
+    Message.objects.update(state=state)
+    assert mail.has_waiting(NOW)
+    mail.send_due(NOW)
+    assert len(smtp.taken) == 1
+
+
+def test_a_notice_waits_for_its_hour_all_the_same(smtp):
+    watch.reconcile([Fault("pool.rebuilt", "1", "tank was rebuilt.")], NOW)
+    assert not mail.has_waiting(NOW)
+
+
 def test_notices_of_a_day_are_one_mail(smtp):
     watch.reconcile([Fault("pool.full80", str(guid), f"pool{guid} is 81 % full.") for guid in range(3)], NOW)
     mail.send_due(NOW)

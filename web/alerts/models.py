@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import models
 from django.utils import timezone
 
 from appliance.alerts.kinds import KINDS, Kind
+
+LONGEST_SILENCE = timedelta(days=31)
 
 
 class Alert(models.Model):
@@ -54,8 +56,9 @@ class Alert(models.Model):
         return KINDS[self.kind]
 
     def silent(self, now: datetime) -> bool:
-        """Whether nothing is told about it at that time."""
-        return self.quiet_until is not None and self.quiet_until > now
+        """Whether nothing is told about it at that time. A silence that ends too far ahead was asked for while the clock
+        was wrong."""
+        return self.quiet_until is not None and now < self.quiet_until <= now + LONGEST_SILENCE
 
     @property
     def silenced(self) -> bool:
