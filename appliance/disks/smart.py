@@ -20,6 +20,7 @@ LARGEST_COUNT = 2**32  # more than any counter of bad sectors: a packed or nonse
 # ATA attributes that are counted, by their number. Names and numbers: smartmontools' drivedb.h.
 ATA_COUNTS = {5: "reallocated", 187: "reported", 188: "timeouts", 197: "pending", 198: "uncorrectable", 199: "crc"}
 MOST_FIGURES = 60
+SWITCHED_OFF = "SMART is switched off in this drive."
 SEAGATE_WORDS = ("seagate", "st")
 NVME_COUNTS = {
     "critical_warning": "critical_warning",
@@ -128,8 +129,10 @@ def read(answer: object) -> Reading:
         return Reading(asleep=True)
     passed = section(answer, "smart_status").get("passed")
     counts = ata_counts(answer) | nvme_counts(answer) | scsi_counts(answer)
+    # Cases for USB say OK in SCSI's words for any disk that is in them. A disk of that kind itself counts something.
+    hollow = passed is True and section(answer, "device").get("protocol") == "SCSI"
     reading = Reading(
-        answered=isinstance(passed, bool) or bool(counts),
+        answered=bool(counts) or (isinstance(passed, bool) and not hollow),
         passed=passed if isinstance(passed, bool) else None,
         temperature=temperature(answer),
         limit=limit(answer),
@@ -145,7 +148,7 @@ def read(answer: object) -> Reading:
         message=said(answer),
     )
     if section(answer, "smart_support").get("enabled") is False:
-        return Reading(temperature=reading.temperature, message="SMART is switched off in this drive.")
+        return Reading(temperature=reading.temperature, message=SWITCHED_OFF)
     return reading
 
 

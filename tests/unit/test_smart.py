@@ -147,12 +147,19 @@ ASLEEP = {"smartctl": {"exit_status": 2, "messages": [{"string": "Device is in S
         ("text", "unknown"),
         ({"smartctl": {"exit_status": 2, "messages": [{"string": "/dev/sda: Unknown USB bridge"}]}}, "unknown"),
         ({"smartctl": {"exit_status": 1}}, "unknown"),
+        ({"device": {"type": "scsi", "protocol": "SCSI"}, "smart_status": {"passed": True}}, "unknown"),  # a USB case
+        ({"device": {"type": "sat", "protocol": "ATA"}, "smart_status": {"passed": True}}, "healthy"),
+        ({"device": {"type": "scsi", "protocol": "SCSI"}, "smart_status": {"passed": False}}, "failing"),
         ({"smart_support": {"available": True, "enabled": False}, "smart_status": {"passed": False}}, "unknown"),
         ({"ata_smart_attributes": {"table": [None, {"id": "5"}, {"id": 5, "raw": {"value": "8"}}]}}, "unknown"),
     ],
 )
-def test_who_does_not_answer_is_unknown_and_not_failing(answer, state):
+def test_who_does_not_answer_is_unknown_and_neither_failing_nor_healthy(answer, state):
     assert verdict(answer).state == state
+
+
+def test_a_disk_whose_smart_is_switched_off_says_how_to_switch_it_on():
+    assert "smartctl -s on" in verdict(ata(smart_support={"available": True, "enabled": False})).text
 
 
 JSON = st.recursive(
