@@ -17,6 +17,7 @@ from appliance.disks import latency
 from appliance.disks.health import WORST_FIRST, Reason, State
 from appliance.facts import Pool
 from appliance.zfs import module
+from appliance.zfs.verdict import BROKEN
 from web.alerts import outbox, space, watch
 from web.alerts.models import MailSettings, PoolDay
 from web.inventory import present, store
@@ -68,12 +69,13 @@ def gather(now: datetime, sources: dict[str, Source]) -> Seen:
     known = present.names_of(box.bays)
     homes = present.homes()
     rows = {row.key: row for row in DiskRow.objects.all()}
+    broken = {present.link_of(one) for pool in facts.pools for one in pool.devices() if one.state in BROKEN}
     slow, untested = slow_ones(facts.pools, rows), testing.untested(facts.pools, now)
     return Seen(
         now=now,
         pools=facts.pools,
         disks=tuple(
-            disk_seen(bay, rows[bay.key], slow.get(bay.key, ""), untested.get(bay.key, ""))
+            disk_seen(bay, rows[bay.key], slow.get(bay.key, ""), bay.key in broken, untested.get(bay.key, ""))
             for bay in box.bays
             if bay.key in rows
         ),
@@ -120,12 +122,12 @@ def slow_ones(pools: Iterable[Pool], rows: dict[str, DiskRow]) -> dict[str, str]
     return found
 
 
-def disk_seen(bay: present.Bay, row: DiskRow, slow: str, untested: str) -> DiskSeen:
+def disk_seen(bay: present.Bay, row: DiskRow, slow: str, away: bool, untested: str) -> DiskSeen:
     model = bay.disk.model or bay.disk.name
     label = f"{bay.label} ({model}{f' …{bay.disk.serial[-4:]}' if bay.disk.serial else ''})"
     reasons = tuple(Reason(*found) for found in row.reasons)
     return DiskSeen(
-        row.key, label, state_of(row), reasons, bay.pool, slow, str(row.reading.get("silent", "")), untested
+        row.key, label, state_of(row), reasons, bay.pool, slow, str(row.reading.get("silent", "")), away, untested
     )
 
 

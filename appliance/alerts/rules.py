@@ -36,6 +36,7 @@ class DiskSeen:
     pool: str = ""
     slow: str = ""  # how slow, in words, where it is the outlier among its siblings
     silent: str = ""  # why it does not answer, where it did before
+    away: bool = False  # its pool does not use it any more, which is told as the pool's alert
     untested: str = ""  # since when it has not tested itself, in words, where it should have
 
 
@@ -118,7 +119,7 @@ def of_disks(seen: Seen) -> Iterator[Fault]:
             yield Fault("disk.warm", disk.key, f"{where} is too warm.", reason.text, link)
         if disk.slow:
             yield Fault("disk.slow", disk.key, f"{where} is slow.", disk.slow, link)
-        if disk.silent:
+        if disk.silent and (not disk.away or ("disk.silent", disk.key) in seen.open):
             yield Fault("disk.silent", disk.key, f"{where} does not tell any more how it is.", disk.silent, link)
         if disk.untested:
             yield Fault(
@@ -160,16 +161,19 @@ AWAY = {
 
 
 def of_errors(seen: Seen) -> Iterator[Fault]:
-    """One alert for each device that counts errors."""
+    """One alert for each device that counts errors. One that ZFS has given up for them is told as the pool's loss alone."""
     for pool in seen.pools:
         for device in pool.devices():
+            subject = f"{pool.guid}/{device.guid}"
+            if device.state in BROKEN and ("pool.errors", subject) not in seen.open:
+                continue
             counts = (device.read_errors, device.write_errors, device.checksum_errors)
             if any(counts):
                 told = ", ".join(f"{count} {what}" for count, what in zip(counts, SUMS, strict=True) if count)
-                yield Fault("pool.errors", f"{pool.guid}/{device.guid}", f"{pool.name}: {seen.names(device)} made errors.", f"Counted: {told}.", f"/pools/{pool.guid}/", sum(counts))  # fmt: skip
+                yield Fault("pool.errors", subject, f"{pool.name}: {seen.names(device)} made errors.", f"Counted: {told}.", f"/pools/{pool.guid}/", sum(counts))  # fmt: skip
 
             if device.slow_ios >= STALLS:
-                yield Fault("pool.stalls", f"{pool.guid}/{device.guid}", f"{pool.name}: {seen.names(device)} was very slow to answer.", f"Counted: {device.slow_ios} requests of more than 30 seconds.", f"/pools/{pool.guid}/", device.slow_ios)  # fmt: skip
+                yield Fault("pool.stalls", subject, f"{pool.name}: {seen.names(device)} was very slow to answer.", f"Counted: {device.slow_ios} requests of more than 30 seconds.", f"/pools/{pool.guid}/", device.slow_ios)  # fmt: skip
 
 
 def of_scrubs(seen: Seen) -> Iterator[Fault]:

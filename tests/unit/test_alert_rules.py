@@ -32,6 +32,18 @@ def with_device(state: str, *more: str, **changes: object) -> Pool:
     return replace(pool, vdevs=(replace(group, children=tuple(children)), *pool.vdevs[1:]))
 
 
+def test_a_disk_that_dies_in_its_place_is_one_alert_and_not_three():
+    pool = with_device("FAULTED", read_errors=12, write_errors=40)
+    silent = DiskSeen("x", BAY, "healthy", pool="tank", silent="It does not answer.", away=True)
+    assert set(found(pools=(pool,), disks=(silent,))) == {"pool.weakened"}
+
+
+def test_errors_that_were_told_before_the_disk_was_given_up_are_not_called_over():
+    pool = with_device("FAULTED", read_errors=12)
+    told = ("pool.errors", f"{pool.guid}/{pool.vdevs[0].children[0].guid}")
+    assert set(found(pools=(pool,), open=frozenset({told}))) == {"pool.weakened", "pool.errors"}
+
+
 def test_a_healthy_box_has_no_faults():
     disk = DiskSeen("x", BAY, "healthy")
     running = Service("smartmontools.service", "active", "enabled")

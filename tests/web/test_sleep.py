@@ -43,11 +43,11 @@ def keep(web, value: str, **more: str):
 
 def test_a_disk_is_told_once_and_again_after_it_was_plugged_in(web, told, monkeypatch):
     assert keep(web, "20").status_code == 302
-    assert "as soon as it is awake" in web.get(PAGE).content.decode()
+    assert "or when it wakes" in web.get(PAGE).content.decode()
     assert sleeping.tell()
     assert not sleeping.tell()
     assert told == [{f"/dev/disk/by-id/{DISK}": 20}]
-    assert "as soon as it is awake" not in web.get(PAGE).content.decode()
+    assert "or when it wakes" not in web.get(PAGE).content.decode()
     monkeypatch.setattr(sleep, "attached", lambda name: f"boot {name} again")
     assert sleeping.tell()
     assert len(told) == 2

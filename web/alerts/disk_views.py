@@ -47,6 +47,7 @@ def health(request: HttpRequest, key: str) -> HttpResponse:
 
     def build() -> dict[str, object]:
         accepted = {found.count: found for found in Accepted.objects.filter(disk=key)}
+        care = DiskCare.objects.filter(disk=key).first() or DiskCare(disk=key)
         days = list(DiskDay.objects.filter(disk=key, day__gte=timezone.now().date() - SHOWN))
         lines = graphs(days, {name: found.value for name, found in accepted.items()})
         return {
@@ -69,8 +70,8 @@ def health(request: HttpRequest, key: str) -> HttpResponse:
             "errors": row.reading.get("errors"),
             "member": member,
             "able": bool(row.reading.get("able")),
-            "tested": not DiskCare.objects.filter(disk=key, tested=False).exists(),
-            "sleep": sleep_views.state(row, sleep_views.mates_of(key)),
+            "tested": care.tested,
+            "sleep": sleep_views.state(row, care, sleep_views.mates_of(box.bays, key)),
             "busy": Job.objects.filter(state__in=Job.OPEN, kind="StartSelfTest", subject=bay.disk.path).exists(),
             "alerts": list(Alert.objects.filter(subject=key, kind__startswith="disk.")[:10]),
         }

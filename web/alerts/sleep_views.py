@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
 from django.shortcuts import get_object_or_404, redirect
@@ -23,22 +25,21 @@ def can(row: DiskRow) -> bool:
     return row.fact.rotational and bool(row.reading.get("ata"))
 
 
-def state(row: DiskRow, mates: list[DiskRow]) -> dict[str, object]:
+def state(row: DiskRow, care: DiskCare, mates: list[DiskRow]) -> dict[str, object]:
     """What the page says of a disk's sleep. ``mates``: the other disks of its pool."""
-    care = DiskCare.objects.filter(disk=row.key).first() or DiskCare(disk=row.key)
     return {
         "can": can(row),
         "choices": [(AS_IT_IS, "as the disk has it", care.sleep is None), *((str(minutes), WORDS[minutes], care.sleep == minutes) for minutes in MINUTES)],
         "wanted": care.sleep is not None,
         "waits": care.sleep is not None and not care.told,
         "refused": "" if care.answer == "told" else care.answer,
-        "mates": len([mate for mate in mates if can(mate)]),
+        "mates": any(map(can, mates)),
     }  # fmt: skip
 
 
-def mates_of(key: str) -> list[DiskRow]:
+def mates_of(bays: Iterable[present.Bay], key: str) -> list[DiskRow]:
     """The other disks of its pool: they are woken together."""
-    bays = present.box().bays
+    bays = list(bays)
     pool = next((bay.pool_key for bay in bays if bay.key == key), "")
     return list(DiskRow.objects.filter(key__in=[bay.key for bay in bays if pool and bay.pool_key == pool and bay.key != key]))  # fmt: skip
 
@@ -51,8 +52,8 @@ def set_sleep(request: HttpRequest, key: str) -> HttpResponse:
     if (wanted != AS_IT_IS and wanted not in {str(minutes) for minutes in MINUTES}) or not can(row):
         return HttpResponseBadRequest("That disk cannot be told this.", content_type="text/plain")
     minutes = int(wanted) if wanted else None
-    rows = [row, *(mate for mate in mates_of(key) if can(mate))] if request.POST.get("all") else [row]
-    for one in rows:
+    mates = mates_of(present.box().bays, key) if request.POST.get("all") else []
+    for one in filter(can, [row, *mates]):
         DiskCare.objects.update_or_create(
             disk=one.key,
             defaults={"sleep": minutes, "told": "", "answer": ""},
