@@ -55,14 +55,13 @@ def click(visitor: Visitor, appliance: Machine, dataset: str, to: str, protocol:
     return visitor.send(path, {"csrfmiddlewaretoken": token, "from": "folder"})
 
 
+SMB_CARD = re.compile(r'<h2>Windows and Mac \(SMB\)</h2>.*?class="switch switch-[a-z]+"[^>]*>([^<]*)<', re.DOTALL)
+
+
 def wait_for_switch(visitor: Visitor, appliance: Machine, dataset: str, word: str) -> None:
     """Until the folder's page says that its switch of SMB is so: ``on`` or ``off``."""
-
-    def so() -> bool:
-        text = visitor.get(f"/folders/{key_of(appliance, dataset)}/").text
-        return f'class="switch switch-{word}"' in text
-
-    wait_for(f"the switch of {dataset} to be {word}", so, timeout=90, every=0.2)
+    page = f"/folders/{key_of(appliance, dataset)}/"
+    wait_for(f"the switch of {dataset} to be {word}", lambda: SMB_CARD.findall(visitor.get(page).text) == [word], timeout=90, every=0.2)  # fmt: skip
 
 
 class Client:
