@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 
 from appliance import command, execution, journal, names, places
-from appliance.disks import locate
+from appliance.disks import locate, sleep, smart
 from appliance.errors import Failed, LarderError, Refused, explain
 from appliance.facts import Facts
 from appliance.operations import Registered
@@ -73,6 +73,19 @@ class ReadSmart(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fie
             raise Refused(f"At most {MOST_DISKS} disks at once.")
         for path in self.disks:
             names.by_id(path)
+
+
+class LetSleep(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="verb", tag="let-sleep"):
+    """Tell disks after how many minutes without work they go to sleep; 0: never. None is woken for it."""
+
+    disks: dict[str, int]
+
+    def __post_init__(self) -> None:
+        if len(self.disks) > MOST_DISKS:
+            raise Refused(f"At most {MOST_DISKS} disks at once.")
+        for path, minutes in self.disks.items():
+            names.by_id(path)
+            sleep.timer(minutes)
 
 
 class LookForPools(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="verb", tag="look-for-pools"):
@@ -208,6 +221,7 @@ Request = (
     | Follow
     | Stop
     | ReadSmart
+    | LetSleep
     | LookForPools
     | LookAtShare
     | ReadSessions
@@ -239,12 +253,13 @@ def decode(line: bytes) -> Request:
 def smart_of(path: str) -> object:
     """The JSON of smartctl for one disk, None where it has none; one bad disk does not hide the others.
 
-    smartctl's exit status is a bit mask, so any is accepted.
+    smartctl's exit status is a bit mask, so any is accepted. Only what can sleep is left asleep.
     """
+    gently = ["-n", "standby"] if sleep.turns(path) else []
     try:
-        result = command.run(["smartctl", "--json", "-n", "standby", "-a", path], timeout=30, accept=range(256))
-        return json.loads(result.stdout)
-    except (Failed, ValueError):
+        result = command.run(["smartctl", "--json", *gently, "-a", path], timeout=30, accept=range(256))
+        return smart.parsed(result.stdout)
+    except Failed:
         return None
 
 
@@ -282,6 +297,8 @@ def answer(
                         locate.blink(disk)
             case ReadSmart(disks):
                 send({"facts": {path: smart_of(path) for path in disks}})
+            case LetSleep(disks):
+                send({"facts": {path: sleep.tell(path, minutes) for path, minutes in disks.items()}})
             case LookForPools():
                 send({"facts": msgspec.to_builtins(importable.look())})
             case LookAtShare(dataset, protocol, person):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from appliance.disks.selftest import StartSelfTest
 from appliance.disks.wipe import WipeDisk
 from appliance.errors import Refused
 from appliance.operation import Operation
@@ -54,6 +55,7 @@ Moving = (
     | RewindCheckpoint
     | UpgradePool
     | WipeDisk
+    | StartSelfTest
 )
 Topology = (
     ReplaceDisk | AttachDisk | DetachDisk | AddGroup | ExpandRaidz | GrowGroup

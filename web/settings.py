@@ -35,6 +35,7 @@ INSTALLED_APPS = [
     "web.accounts",
     "web.inventory",
     "web.bays",
+    "web.alerts",
     "web.jobs",
     "web.pools",
     "web.snapshots",

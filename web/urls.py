@@ -15,6 +15,7 @@ urlpatterns = [
     path("", include("web.accounts.urls")),
     path("disks/", inventory.disks, name="disks"),
     path("", include("web.bays.urls")),
+    path("", include("web.alerts.urls")),
     path("disks/<str:key>/", inventory.disk, name="disk"),
     path("disks/<str:key>/wipe/", moving.wipe, name="wipe_disk"),
     path("pools/", include("web.pools.urls")),

@@ -1,4 +1,4 @@
-"""The Celery application: one worker process with threads, and its clock as one of them."""
+"""The Celery application: one worker process with threads, and its beat as one of them."""
 
 from __future__ import annotations
 
@@ -20,37 +20,39 @@ from django.conf import settings  # noqa: E402  # Django has to be set up before
 
 from web.system.state import WORKER_LOCK  # noqa: E402
 
+log = logging.getLogger(__name__)
 # Who holds a running job: this very process. A job held by another token has lost its worker.
 TOKEN = str(uuid.uuid4())
 SECONDS_BETWEEN_TICKS = 5.0
-log = logging.getLogger(__name__)
 
 
-class Clock(bootsteps.StartStopStep):
-    """Asks for a tick every few seconds of the clock that nobody sets.
-
-    Celery's own beat reckons by the wall: set back by a year, for example at the start of a box whose battery is flat, it
-    asks for nothing for a year.
-    """
+class Beat(bootsteps.StartStopStep):
+    """The clock as a thread. It counts the time that passes: Celery's own beat goes by the date, and stands still for as long
+    as somebody has set that back."""
 
     requires = ("celery.worker.components:Pool",)
 
     def __init__(self, parent: Any, **options: Any) -> None:
         super().__init__(parent, **options)
-        self.ended = threading.Event()
+        self.stopping = threading.Event()
 
     def start(self, parent: Any) -> None:
-        threading.Thread(target=self.run, name="clock", daemon=True).start()
-
-    def run(self) -> None:
-        while not self.ended.wait(SECONDS_BETWEEN_TICKS):
-            try:
-                app.send_task("workers.tick", expires=SECONDS_BETWEEN_TICKS)
-            except Exception as error:  # whatever kombu raises while Redis is away, the next tick tries again
-                log.debug("no tick: %s", error)
+        self.stopping.clear()
+        threading.Thread(target=self.beat, args=(parent.app,), name="beat", daemon=True).start()
 
     def stop(self, parent: Any) -> None:
-        self.ended.set()
+        self.stopping.set()
+
+    def beat(self, app: Any) -> None:
+        reached = True
+        while not self.stopping.wait(SECONDS_BETWEEN_TICKS):
+            try:
+                app.send_task("workers.tick", expires=SECONDS_BETWEEN_TICKS, retry=False)
+                reached = True
+            except Exception as problem:  # whatever kombu raises, the next beat tries again
+                if reached:
+                    log.warning("the clock does not reach Redis: %s", problem)
+                reached = False
 
 
 app = Celery("larder", broker=settings.BROKER_URL)
@@ -71,12 +73,13 @@ app.conf.update(
         "workers.connected",
         "workers.datasets",
         "workers.history",
+        "workers.mail",
         "workers.moving",
         "workers.reach",
         "workers.tick",
     ],
 )
-app.steps["worker"].add(Clock)
+app.steps["worker"].add(Beat)
 _lock: list[int] = []
 
 

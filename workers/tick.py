@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import threading
 
-from workers import collectors, policies, schedules, spool
+from django.utils import timezone
+
+from workers import collectors, mail, policies, schedules, spool, testing
 from workers.celery import app
 from workers.run_job import send_waiting
 
@@ -25,8 +27,11 @@ def tick() -> None:
             collectors.due("temperatures", collectors.NEW_DISK_WITHIN) and collectors.unasked()
         ):
             collectors.temperatures.delay()
+        if mail.has_waiting(timezone.now()):
+            mail.deliver.delay()
         if schedules.due():
             schedules.look()
+            testing.look()
         if policies.due():
             policies.look()
     finally:

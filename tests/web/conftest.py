@@ -44,6 +44,7 @@ def own_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "AGENT_SOCKET": run / "agent.sock",
         "SPOOL": tmp_path / "spool/events",
         "AGENT_STATE": agent,
+        "STATE": tmp_path,
         "JOURNALS": agent / "journal",
     }.items():
         monkeypatch.setattr(places, name, path)
@@ -130,5 +131,6 @@ def box(calm: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
     rows.recorded_box()
     rows.replacement()
     rows.snapshot_of(PHOTOS)
+    rows.alert()
     rows.job(id=uuid.UUID(JOB), state=Job.State.FAILED, text="The disk vanished.")
     return calm

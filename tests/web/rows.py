@@ -16,6 +16,7 @@ from appliance.shares import drift
 from appliance.shares.connections import Connection
 from appliance.zfs import status, tree
 from tests.unit.made import dataset, disk, recorded, recorded_pool
+from web.alerts.models import Alert
 from web.bays.models import Replacement
 from web.inventory import present, store
 from web.inventory.models import (
@@ -192,6 +193,14 @@ def replacement(key: str = "ata-WDC_WD20EARS-00MVWB0_WD-WCAZA0000001") -> Replac
     pool = next(card.pool for card in box.cards)
     place = next(place for place in tree.places(pool) if place.leaf and tree.link_of(place.vdev) == key)
     return replacing.begin(pool, place, box, "admin")
+
+
+def alert() -> Alert:
+    """Made up: the alert of the first disk, as number 1."""
+    return Alert.objects.create(
+        pk=1, kind="disk.failing", subject="ata-WDC_WD20EARS-00MVWB0_WD-WCAZA0000001", severity="critical",
+        summary="Disk in bay 1 is failing: 312 sectors cannot be read.", first_seen=LONG_AGO, mark=312,
+    )  # fmt: skip
 
 
 def planned(operation: Operation, **changes: Any) -> Job:

@@ -1,50 +1,16 @@
-"""A clock that is set back, as at the start of a box whose battery is flat, stops nothing."""
+"""What was read by a clock that was ahead counts for nothing once it is set back."""
 
 from __future__ import annotations
 
-import threading
 from datetime import timedelta
 
-import pytest
 from django.utils import timezone
 
 from web.inventory import store
 from web.inventory.models import Source
-from workers import celery, collectors
+from workers import collectors
 
 AHEAD = timedelta(days=365)
-
-
-@pytest.fixture
-def asked(monkeypatch) -> list[str]:
-    """The tasks that the clock asked for; the queue is away at the first."""
-    found: list[str] = []
-
-    def send(name: str, *, expires: float) -> None:
-        found.append(name)
-        if len(found) == 1:
-            raise OSError("no Redis")
-
-    monkeypatch.setattr(celery.app, "send_task", send)
-    monkeypatch.setattr(celery, "SECONDS_BETWEEN_TICKS", 0.001)
-    return found
-
-
-def test_the_worker_s_clock_goes_on_after_redis_was_away(asked):
-    clock = celery.Clock(None)
-    enough = threading.Event()
-
-    class Counted(threading.Event):
-        def wait(self, timeout: float | None = None) -> bool:
-            if len(asked) >= 10:
-                enough.set()
-                self.set()
-            return super().wait(timeout)
-
-    clock.ended = Counted()
-    clock.start(None)
-    assert enough.wait(30)
-    assert set(asked) == {"workers.tick"}
 
 
 def test_what_was_read_or_asked_for_by_a_clock_that_was_ahead_does_not_count(db):

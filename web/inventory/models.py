@@ -63,6 +63,12 @@ class DiskRow(Row):
     asleep = models.BooleanField(default=False)
     smart_passed = models.BooleanField(null=True)
     smart_text = models.CharField(max_length=500, default="")  # empty: not asked yet
+    verdict = models.CharField(
+        max_length=10, default=""
+    )  # healthy, watch, failing, unknown; the last known while it sleeps
+    reasons = models.JSONField(default=list)  # [state, text, count, value] of each
+    latency = models.FloatField(null=True)  # ms for a request between the last two looks; null: too few to tell
+    reading = models.JSONField(default=dict)  # of the last answer: {"counts", "hours", "errors", "tests", "left"}
 
 
 class ServiceRow(Row):

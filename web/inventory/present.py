@@ -33,6 +33,7 @@ class Bay:
     given: str = ""
     smart_passed: bool | None = None
     smart_text: str = ""
+    verdict: str = ""
 
     @property
     def name(self) -> str:
@@ -159,7 +160,7 @@ def bays(disks: Iterable[DiskRow], pools: Iterable[Pool], homes: Homes | None = 
         else:
             number, given = home.position, home.label
             taken.add(home.position)
-        found.append(replace(bay(number, row, disk, devices.get(row.key)), given=given, smart_passed=row.smart_passed, smart_text=row.smart_text))  # fmt: skip
+        found.append(replace(bay(number, row, disk, devices.get(row.key)), given=given, smart_passed=row.smart_passed, smart_text=row.smart_text, verdict=row.verdict))  # fmt: skip
     return sorted(found, key=lambda one: one.number)
 
 

@@ -44,6 +44,7 @@ AFTER: dict[str, tuple[str, str]] = {
     "BookmarkSnapshot": SNAPSHOTS,
     "RollBack": SNAPSHOTS,
     "RestoreFromSnapshot": SNAPSHOTS,
+    "StartSelfTest": ("disks", "See the disks"),
     "RenameAccount": PEOPLE,
     "SwitchAccount": PEOPLE,
     "RemoveAccount": PEOPLE,

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
+from django.utils import timezone
 from django.views.decorators.http import require_GET
 
 from appliance.errors import Refused
@@ -14,6 +15,7 @@ from appliance.words import size_text
 from appliance.zfs import verdict
 from appliance.zfs.unlocking import UnlockDataset
 from web import live
+from web.alerts import fullness
 from web.inventory import present
 from web.inventory.models import DatasetRow
 from web.inventory.present import PoolCard
@@ -49,6 +51,7 @@ def pool(request: HttpRequest, key: str) -> HttpResponse:
             "folders": folders,
             "locked": [dataset for dataset in folders if dataset.locked and dataset.encryption_root == dataset.name],
             "moving": moving.section(card.pool),
+            "space": next(fullness.of([card.pool], timezone.now()), None),
             **care_views.context(card.pool),
             "rows": topology.rows(card.pool, box),
             "pool_actions": list(topology.pool_actions(card.pool)),

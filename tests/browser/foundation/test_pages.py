@@ -34,6 +34,11 @@ PAGES = (
     "{pool}end/destroy/",
     "/disks/",
     "/disks/bays/",
+    "{disk}health/",
+    "/alerts/",
+    "/alerts/mail/",
+    "/alerts/kinds/",
+    "/alerts/tests/",
     "/folders/",
     "/folders/new/",
     "/people/",
@@ -67,7 +72,8 @@ def signed_in(browser, appliance):
 def test_a_page_fits_and_can_be_read_on_a_desk_and_a_phone_by_day_and_by_night(signed_in, appliance, path):
     SCREENS.mkdir(parents=True, exist_ok=True)
     signed_in.set_viewport_size({"width": 1280, "height": 900})
-    signed_in.goto(path.replace("{pool}", page_of(appliance, "tank")))
+    disk = f"/disks/{disk_paths(appliance, 1)[0].rsplit('/', 1)[-1]}/"
+    signed_in.goto(path.replace("{pool}", page_of(appliance, "tank")).replace("{disk}", disk))
     for width in WIDTHS:
         signed_in.set_viewport_size({"width": width, "height": 900})
         assert signed_in.evaluate("document.documentElement.scrollWidth") <= width, f"{path} is wider than {width} px"

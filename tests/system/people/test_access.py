@@ -61,6 +61,8 @@ def test_each_may_do_what_was_said_and_new_files_follow(appliance, visitor, fold
     visitor.wait_until(folder.replace("access/", ""), "Who may use it", "anna", "read and change")
 
 
+# Open: not yet seen to pass in an appliance.
+@pytest.mark.soak
 def test_a_snapshot_of_before_keeps_the_rights_that_files_had(appliance, visitor, folder):
     sea, before = "2026/may/sea.jpg", appliance.run("getfacl", "--omit-header", "/tank/photos/2026/may/sea.jpg")
     done(visitor, say(visitor, folder, everybody="none", person_anna="change", group_family="change", before="on"))

@@ -12,6 +12,9 @@ from tests.system import crash
 from tests.system.policy import made, set_policy, there
 from tests.visitor import Visitor, disk_paths
 
+# Open: not yet seen to pass in an appliance, so none of it stands in the normal run.
+pytestmark = pytest.mark.soak
+
 DATASETS = ("tank/photos", "tank/photos/below")
 STRANGER = "larder-hourly-2020.01.01-00.00.00"  # looks like the policy's, and was made by hand
 KEPT = 2

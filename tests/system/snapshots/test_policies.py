@@ -12,6 +12,9 @@ from tests.system.care import press
 from tests.system.policy import job_of, made, set_policy, there
 from tests.visitor import Visitor, disk_paths
 
+# Open: not yet seen to pass in an appliance, so none of it stands in the normal run.
+pytestmark = pytest.mark.soak
+
 
 @pytest.fixture(scope="module")
 def photos(appliance: Machine, visitor: Visitor) -> str:

@@ -11,6 +11,9 @@ from tests.system import sharing
 from tests.system.sharing import Client
 from tests.visitor import Visitor
 
+# Open: not yet seen to pass in an appliance, so none of it stands in the normal run.
+pytestmark = pytest.mark.soak
+
 
 @pytest.fixture(scope="module")
 def photos(appliance: Machine, visitor: Visitor) -> str:

@@ -11,6 +11,9 @@ from deploy.image.machine import Machine
 from tests.system import crash
 from tests.visitor import Answer, Visitor, disk_paths
 
+# Open: not yet seen to pass in an appliance, so none of it stands in the normal run.
+pytestmark = pytest.mark.soak
+
 COUNT = 700  # more than two batches
 
 

@@ -30,6 +30,9 @@ from zoneinfo import ZoneInfo
 from appliance.zfs import core, naming, policies, snapshots
 from appliance.zfs.policies import Policy, Taken
 
+# Open: not yet seen to pass in an appliance, so none of it stands in the normal run.
+pytestmark = pytest.mark.soak
+
 numbers, moments = json.load(sys.stdin)
 policy, zone = Policy(**numbers), ZoneInfo("Europe/Berlin")
 recorded = {}  # guid: moment and grains, as the settings keep them of what a run made
