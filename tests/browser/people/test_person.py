@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from playwright.sync_api import expect
 
 from tests.browser import steps
-
-# Open: not yet seen to pass in an appliance, so none of it stands in the normal run.
-pytestmark = pytest.mark.soak
 
 FIRST, SECOND = "anna's own words", "other words of anna"
 

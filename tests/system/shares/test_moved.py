@@ -9,9 +9,6 @@ import pytest
 from tests.system import moving, sharing
 from tests.system.sharing import CONFIG, Client
 
-# Open: not yet seen to pass in an appliance, so none of it stands in the normal run.
-pytestmark = pytest.mark.soak
-
 NAMES = ("photos", "films", "music")
 
 
