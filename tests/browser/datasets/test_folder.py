@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
 from playwright.sync_api import expect
 
 from tests.browser import steps
 from tests.visitor import disk_paths
-
-# Open: not yet seen to pass in an appliance, so none of it stands in the normal run.
-pytestmark = pytest.mark.soak
 
 
 def test_a_folder_is_made_edited_and_destroyed(page, appliance):
