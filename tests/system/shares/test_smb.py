@@ -129,6 +129,7 @@ def test_a_file_deleted_after_a_snapshot_is_fetched_back_by_its_gmt_path(box, tm
     assert back.read_text() == "as it was\n"
 
 
+@pytest.mark.soak  # a minute
 def test_time_machine_has_a_limit_that_samba_tells_and_the_folder_keeps(visitor, box, tmp_path):
     said = sharing.set_share(visitor, box, "tank/backups", name="backups", write="anna", time_machine="1", mac="on")
     assert said.startswith("Done."), said
