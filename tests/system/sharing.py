@@ -58,10 +58,15 @@ def click(visitor: Visitor, appliance: Machine, dataset: str, to: str, protocol:
 SMB_CARD = re.compile(r'<h2>Windows and Mac \(SMB\)</h2>.*?class="switch switch-[a-z]+"[^>]*>([^<]*)<', re.DOTALL)
 
 
+def switch_of(visitor: Visitor, page: str) -> str:
+    """What a folder's page says of its switch of SMB."""
+    return "".join(SMB_CARD.findall(visitor.get(page).text))
+
+
 def wait_for_switch(visitor: Visitor, appliance: Machine, dataset: str, word: str) -> None:
     """Until the folder's page says that its switch of SMB is so: ``on`` or ``off``."""
     page = f"/folders/{key_of(appliance, dataset)}/"
-    wait_for(f"the switch of {dataset} to be {word}", lambda: SMB_CARD.findall(visitor.get(page).text) == [word], timeout=90, every=0.2)  # fmt: skip
+    wait_for(f"the switch of {dataset} to be {word}", lambda: switch_of(visitor, page) == word, timeout=90, every=0.2)  # fmt: skip
 
 
 class Client:
