@@ -10,6 +10,8 @@ from deploy.image.machine import wait_for
 from tests.system.persons import done, make
 from tests.visitor import disk_paths
 
+pytestmark = pytest.mark.soak  # three minutes: hundreds of folders are walked
+
 PASSWORD = "words of a person"
 
 

@@ -11,6 +11,8 @@ from tests.system import shapes
 from tests.system.shapes import LONG, by_id, chosen, done, guid_of, names, page_of, status
 from tests.visitor import blank, disk_paths
 
+pytestmark = pytest.mark.soak  # rebuilding under emulation takes minutes
+
 
 def available(appliance, pool: str) -> int:
     return sum(int(value) for value in appliance.run("zfs", "list", "-Hp", "-o", "used,available", pool).split())

@@ -9,6 +9,8 @@ from tests.system import shapes
 from tests.system.shapes import LONG, chosen, done, guid_of, names, page_of, status
 from tests.visitor import disk_paths
 
+pytestmark = pytest.mark.soak  # rebuilding under emulation takes minutes
+
 
 @pytest.fixture(scope="module")
 def pond(appliance, visitor) -> str:
