@@ -21,7 +21,7 @@ from appliance.zfs.verdict import BROKEN
 from web.alerts import fullness, outbox, watch
 from web.alerts.models import MailSettings, PoolDay
 from web.inventory import present, store
-from web.inventory.models import DatasetRow, DiskRow, Event, ServiceRow, Source
+from web.inventory.models import DiskRow, Event, ServiceRow, Source
 from web.jobs.models import Job
 from workers import mail, overdue, testing
 
@@ -64,7 +64,7 @@ def patient(found: list[Fault], known: frozenset[tuple[str, str]]) -> list[Fault
 
 
 def gather(now: datetime, sources: dict[str, Source]) -> Seen:
-    facts = store.facts()
+    facts = store.facts_of_pools()
     box = present.box()
     known = present.names_of(box.bays)
     homes = present.homes()
@@ -137,7 +137,7 @@ def state_of(row: DiskRow) -> State:
 
 def remember(pools: Iterable[Pool], now: datetime) -> None:
     """One row a pool and day, written when the day begins and when it has grown by a hundredth."""
-    roots = {row.name: row.fact for row in DatasetRow.objects.filter(name__in=[pool.name for pool in pools])}
+    roots = present.roots(pool.name for pool in pools)
     rows = {row.guid: row for row in PoolDay.objects.filter(day=now.date())}
     for pool in pools:
         root = roots.get(pool.name)

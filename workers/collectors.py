@@ -13,10 +13,11 @@ from datetime import datetime, timedelta
 from django.utils import timezone
 
 from appliance import client, command, places
+from appliance.dataset import Dataset
 from appliance.disks import inventory as disk_inventory
 from appliance.disks import latency, smart
 from appliance.errors import LarderError, explain
-from appliance.facts import Dataset, Disk, Pool, Service
+from appliance.facts import Disk, Pool, Service
 from appliance.shares import accounts, policy, serving
 from appliance.zfs import kstat, properties, status
 from web.alerts import disks

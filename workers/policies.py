@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 import uuid
 from collections import defaultdict
 from datetime import UTC, datetime, timedelta
@@ -12,17 +11,19 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from appliance import schedules
+from appliance.dataset import Dataset
 from appliance.errors import Refused
-from appliance.facts import Dataset
 from appliance.zfs import naming, policies
 from appliance.zfs.clearing import MOST, PruneSnapshots
 from appliance.zfs.policies import Policy
 from appliance.zfs.taking import RunPolicies
-from web.inventory.models import DatasetRow, PoolRow, SnapshotReading, SnapshotRow, Source
+from web.inventory import store
+from web.inventory.models import DatasetRow, PoolRow, SnapshotReading, SnapshotRow
 from web.jobs import confirm
 from web.jobs.models import Job
 from web.snapshots import recorded
 from web.snapshots.models import PolicyRun
+from workers.every import Every
 
 log = logging.getLogger(__name__)
 SECONDS_BETWEEN_LOOKS = 30.0
@@ -31,21 +32,12 @@ KINDS_OF_JOBS = ("RunPolicies", "PruneSnapshots")
 RUNS_KEPT = timedelta(days=30)
 TRY_AGAIN_AFTER = timedelta(minutes=10)
 MOST_DOUBLED = 5  # more than five hours
-_last = [-SECONDS_BETWEEN_LOOKS]
-
-
-def due() -> bool:
-    """Whether it is time to look, by the clock that nobody sets."""
-    now = time.monotonic()
-    if now - _last[0] < SECONDS_BETWEEN_LOOKS:
-        return False
-    _last[0] = now
-    return True
+looks = Every(SECONDS_BETWEEN_LOOKS)
 
 
 def look() -> list[Job]:
     """Begin what is due now, at most one job a pool; the jobs that were begun."""
-    if not Source.objects.filter(name="snapshots", error="").exclude(checked=None).exists():
+    if not store.is_read("snapshots"):
         return []
     now = timezone.now()
     wanted = with_policies()

@@ -8,7 +8,7 @@ from datetime import timedelta
 from django.db import transaction
 from django.utils import timezone
 
-from appliance.facts import Dataset, Snapshot
+from appliance.dataset import Dataset, Snapshot
 from appliance.zfs import snapshots
 from web.inventory.models import SnapshotReading, SnapshotRow
 from web.snapshots import recorded

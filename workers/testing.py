@@ -17,7 +17,7 @@ from appliance.errors import Refused
 from appliance.facts import Pool
 from web.alerts.models import DiskCare, SelfTestPlan
 from web.inventory import present, store
-from web.inventory.models import DiskRow, Source
+from web.inventory.models import DiskRow
 from web.jobs import confirm
 from web.jobs.models import Job
 
@@ -37,11 +37,11 @@ class Known:
 def look(now: datetime | None = None) -> list[Job]:
     """Begin what is due; the jobs that were made. Nothing while the pools cannot be read or a test is being begun."""
     now = now or timezone.now()
-    if not Source.objects.filter(name="pools", error="").exclude(checked=None).exists():
+    if not store.is_read("pools"):
         return []
     if Job.objects.filter(state__in=Job.OPEN, kind="StartSelfTest").exists():
         return []
-    pools = store.facts().pools
+    pools = store.facts_of_pools().pools
     found = {one.disk.key: one for one in known(pools, now)}
     begun = []
     acts = testing.decide([one.disk for one in found.values()], plan(), now, schedules.box_zone(), busy(pools))

@@ -29,10 +29,10 @@ def tick() -> None:
             collectors.temperatures.delay()
         if mail.has_waiting(timezone.now()):
             mail.deliver.delay()
-        if schedules.due():
+        if schedules.looks.due():
             schedules.look()
             testing.look()
-        if policies.due():
+        if policies.looks.due():
             policies.look()
     finally:
         _ticking.release()

@@ -17,8 +17,9 @@ from typing import Literal
 import msgspec
 
 from appliance import command, names
+from appliance.dataset import Dataset
 from appliance.errors import Failed, Reason, Refused
-from appliance.facts import Dataset, Facts
+from appliance.facts import Facts
 from appliance.operation import Plan, Step, Work, command_step
 from appliance.shares import walk
 from appliance.shares.accounts import PEOPLE, group_number

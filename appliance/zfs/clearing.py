@@ -10,8 +10,9 @@ from typing import Self
 import msgspec
 
 from appliance import names
+from appliance.dataset import Snapshot
 from appliance.errors import Failed, Reason
-from appliance.facts import Facts, Snapshot
+from appliance.facts import Facts
 from appliance.operation import Loss, Plan, Step, Work
 from appliance.zfs import core, space
 from appliance.zfs.taking import AboutSnapshots

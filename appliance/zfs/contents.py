@@ -9,8 +9,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from appliance import names
+from appliance.dataset import Dataset
 from appliance.errors import Failed, Refused
-from appliance.facts import Dataset
 from appliance.shares import walk
 from appliance.zfs import looking, status
 

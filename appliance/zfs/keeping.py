@@ -9,8 +9,9 @@ from collections.abc import Iterator
 import msgspec
 
 from appliance import names
+from appliance.dataset import Snapshot
 from appliance.errors import Reason
-from appliance.facts import Facts, Snapshot
+from appliance.facts import Facts
 from appliance.operation import Plan, Step, Work, command_step
 from appliance.zfs import core
 from appliance.zfs.taking import AboutSnapshots

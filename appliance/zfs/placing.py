@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from appliance import command, names
+from appliance.dataset import Dataset
 from appliance.errors import Failed, Reason
-from appliance.facts import Dataset, Facts
+from appliance.facts import Facts
 from appliance.household import Share
 from appliance.operation import Plan, Step, Work
 from appliance.shares import below, serving

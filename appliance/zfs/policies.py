@@ -14,8 +14,8 @@ from datetime import datetime, timedelta, tzinfo
 import msgspec
 
 from appliance import names, schedules
+from appliance.dataset import Dataset
 from appliance.errors import Refused
-from appliance.facts import Dataset
 from appliance.zfs.naming import GRAINS
 
 MOST_KEPT = 500

@@ -13,8 +13,9 @@ from typing import Literal
 from urllib.parse import unquote
 
 from appliance import names
+from appliance.dataset import Snapshot
 from appliance.errors import Failed, Reason, Refused
-from appliance.facts import Facts, Snapshot
+from appliance.facts import Facts
 from appliance.operation import Plan, Step, Work
 from appliance.zfs import contents, looking
 from appliance.zfs.copying import Copying, attributes

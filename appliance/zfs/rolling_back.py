@@ -10,8 +10,9 @@ from collections.abc import Iterator
 
 import msgspec
 
+from appliance.dataset import Snapshot
 from appliance.errors import Failed, Reason
-from appliance.facts import Facts, Snapshot
+from appliance.facts import Facts
 from appliance.household import Share
 from appliance.operation import Loss, Plan, Step, Work
 from appliance.shares import below, leaving

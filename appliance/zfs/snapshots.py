@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from appliance import command
-from appliance.facts import Snapshot
+from appliance.dataset import Snapshot
 from appliance.zfs.longwork import moment
 from appliance.zfs.status import parse, whole
 

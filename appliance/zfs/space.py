@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TypeVar
 
+from appliance.dataset import Snapshot, Span
 from appliance.errors import Failed
-from appliance.facts import Snapshot, Span
 from appliance.words import size_text
 from appliance.zfs import core
 

@@ -13,8 +13,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from appliance import command
+from appliance.dataset import Dataset, Property
 from appliance.errors import Failed
-from appliance.facts import Checkpoint, Dataset, Pool, Property, Scan, Vdev
+from appliance.facts import Checkpoint, Pool, Scan, Vdev
 from appliance.zfs import longwork, sectors
 from appliance.zfs.longwork import moment, number
 

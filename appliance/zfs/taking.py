@@ -10,8 +10,9 @@ from typing import Any, Self
 import msgspec
 
 from appliance import names
+from appliance.dataset import Dataset
 from appliance.errors import Failed, Reason
-from appliance.facts import Dataset, Facts
+from appliance.facts import Facts
 from appliance.operation import Operation, Plan, Step, Work
 from appliance.zfs import core, naming, snapshots
 

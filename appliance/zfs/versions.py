@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from appliance.dataset import Snapshot
 from appliance.errors import Refused
-from appliance.facts import Snapshot
 from appliance.zfs import contents, looking
 
 SECONDS_AT_MOST = 20.0

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from appliance.facts import Dataset, Disk, Pool, Use, Vdev
+from appliance.dataset import Dataset
+from appliance.facts import Disk, Pool, Use, Vdev
 from web.inventory import store
 from web.inventory.models import DatasetRow, DiskRow, PoolRow, SnapshotRow
 

@@ -6,7 +6,7 @@ import json
 
 from deploy.image.machine import Machine, wait_for
 from tests.system.mailbox import HOST, Mailbox
-from tests.visitor import Visitor
+from tests.visitor import Visitor, create_pool, disk_paths
 
 SETTINGS = "/var/lib/larder/settings.sqlite3"
 INVENTORY = "/run/larder/inventory/inventory.sqlite3"
@@ -23,6 +23,18 @@ def tell(visitor: Visitor, box: Mailbox) -> None:
     """Have the appliance send its mail to this box."""
     answer = visitor.post("/alerts/mail/", **MAIL, port=box.port, address=visitor.appliance.address)
     assert answer.status == 200, answer.words
+
+
+def arrived(box: Mailbox, words: str, count: int = 1) -> None:
+    """Wait until so many mails about something have come, and see that there are no more."""
+    wait_for(f"{count} mails about {words}", lambda: len(box.about(words)) >= count, timeout=240)
+    assert len(box.about(words)) == count, box.subjects()
+
+
+def make_tank(appliance: Machine) -> None:
+    """A raidz2 with something in it, made by hand."""
+    create_pool(appliance, "-f", "-o", "ashift=12", "tank", "raidz2", *disk_paths(appliance, 1, 2, 3, 4))
+    appliance.shell("dd if=/dev/urandom of=/tank/photo bs=1M count=64 status=none; zpool sync tank")
 
 
 def alerts(appliance: Machine, kind: str) -> list[list[str]]:

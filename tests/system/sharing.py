@@ -9,7 +9,7 @@ from pathlib import Path
 
 from deploy.image.machine import Machine, wait_for
 from tests.system import moving
-from tests.visitor import Answer, Visitor, disk_paths
+from tests.visitor import Answer, Visitor, create_pool, disk_paths
 
 PASSWORD = "a long word for shares"
 CONFIG = "/etc/samba/larder.conf"
@@ -17,7 +17,7 @@ CONFIG = "/etc/samba/larder.conf"
 
 def make_pool(appliance: Machine, name: str, *folders: str, bays: tuple[int, int] = (1, 2)) -> None:
     """A mirror with these folders, made by hand: what is tested here is sharing."""
-    appliance.run("zpool", "create", "-o", "ashift=12", "-m", f"/{name}", name, "mirror", *disk_paths(appliance, *bays))
+    create_pool(appliance, "-o", "ashift=12", "-m", f"/{name}", name, "mirror", *disk_paths(appliance, *bays))
     for folder in folders:
         appliance.run("zfs", "create", f"{name}/{folder}")
         appliance.run("chown", "root:larder-people", f"/{name}/{folder}")

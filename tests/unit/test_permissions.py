@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from appliance.dataset import Snapshot
 from appliance.errors import Cancelled, Failed, Refused
-from appliance.facts import Snapshot
 from appliance.household import Account, Group
 from appliance.operation import checked_plan
 from appliance.operations import decode_operation

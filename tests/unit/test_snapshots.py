@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from appliance.dataset import Snapshot, Span
 from appliance.errors import Cancelled, Failed, Refused
-from appliance.facts import Facts, Pool, Snapshot, Span
+from appliance.facts import Facts, Pool
 from appliance.operation import checked_plan
 from appliance.zfs import core, snapshots
 from appliance.zfs.clearing import DestroySnapshots, PruneSnapshots
@@ -142,7 +143,8 @@ def test_names_that_are_no_snapshots_are_refused(name):
 
 
 def test_the_proposed_name_is_taken_as_it_is():
-    TakeSnapshot(dataset="tank", name="larder-manual-2026.11.21-12.00.00")
+    proposed = "larder-manual-2026.11.21-12.00.00"
+    assert TakeSnapshot(dataset="tank", name=proposed).name == proposed
 
 
 def test_destroying_names_what_stays_and_why(library):

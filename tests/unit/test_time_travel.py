@@ -16,8 +16,9 @@ from typing import Any, Literal
 import pytest
 
 from appliance import agent, client, command, names
+from appliance.dataset import Snapshot
 from appliance.errors import Failed, Refused
-from appliance.facts import Facts, Pool, Snapshot
+from appliance.facts import Facts, Pool
 from appliance.operation import checked_plan
 from appliance.shares import walk
 from appliance.zfs import contents, copying, difference, looking, restoring, versions

@@ -7,9 +7,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+from appliance.dataset import Dataset, Snapshot
 from appliance.disks.inventory import disks_from
 from appliance.dormant import Importable
-from appliance.facts import Dataset, Disk, Pool, PoolDetail, Snapshot, Use, Vdev
+from appliance.facts import Disk, Pool, PoolDetail, Use, Vdev
 from appliance.household import Account, Group, Share
 from appliance.operation import Operation, as_json, checked_plan
 from appliance.shares import drift

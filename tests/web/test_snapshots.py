@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from appliance.dataset import Dataset, Snapshot
 from appliance.errors import Failed
-from appliance.facts import Dataset, Snapshot
 from appliance.zfs.policies import Policy
 from appliance.zfs.policing import SetPolicy
 from tests.web import rows

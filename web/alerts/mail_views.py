@@ -16,6 +16,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from web.alerts import outbox, secret
 from web.alerts.models import MailSettings, Message
+from web.choices import HOURS
 from web.inventory import store
 from web.jobs import queue
 
@@ -29,7 +30,6 @@ PRESETS: dict[str, tuple[str, int, str, str]] = {
     "own": ("", 587, "starttls", "Another server"),
 }
 SECURITY = (("starttls", "STARTTLS"), ("tls", "TLS"), ("none", "None (no sign-in then)"))
-HOURS = [(hour, f"{hour:02d}:00") for hour in range(24)]
 
 
 if TYPE_CHECKING:

@@ -13,11 +13,11 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from appliance.schedules import box_zone
 from web.alerts.models import DiskCare, SelfTestPlan
+from web.choices import HOURS
 from web.inventory import store
 from web.inventory.models import DiskRow
 
 EVERY = (("week", "every week"), ("month", "every four weeks"), ("quarter", "every three months"), ("never", "never"))
-HOURS = [(hour, f"{hour:02d}:00") for hour in range(24)]
 
 if TYPE_CHECKING:
     PlanModelForm = forms.ModelForm[SelfTestPlan]

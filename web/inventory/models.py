@@ -11,6 +11,7 @@ import msgspec
 from django.db import models
 
 from appliance import facts, household
+from appliance.dataset import Dataset, DatasetDetail, Snapshot
 from appliance.dormant import Importable
 from appliance.shares import connections, drift, why
 from appliance.zfs import activities
@@ -51,7 +52,7 @@ class PropertiesRow(Row):
 class DatasetRow(Row):
     """``key`` is the dataset's guid."""
 
-    kind = facts.Dataset
+    kind = Dataset
     pool = models.CharField(max_length=255, db_index=True)
 
 
@@ -116,7 +117,7 @@ class DetailRow(Row):
 class DatasetDetailRow(Row):
     """What is read of a dataset when somebody looks closer. ``key`` is its guid."""
 
-    kind = facts.DatasetDetail
+    kind = DatasetDetail
 
 
 class SessionRow(Row):
@@ -166,8 +167,8 @@ class SnapshotRow(models.Model):
         return f"{self.dataset}@{self.short}"
 
     @property
-    def fact(self) -> facts.Snapshot:
-        return facts.Snapshot(
+    def fact(self) -> Snapshot:
+        return Snapshot(
             name=self.name,
             guid=int(self.guid),
             txg=self.txg,

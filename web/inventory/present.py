@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from appliance.facts import Dataset, Disk, Pool, Vdev
+from appliance.dataset import Dataset
+from appliance.facts import Disk, Pool, Vdev
 from appliance.words import model_and_serial, size_text
 from appliance.zfs import tree, verdict
 from appliance.zfs.verdict import DEVICE_STATE_WORDS, Verdict

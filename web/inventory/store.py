@@ -79,6 +79,11 @@ def touch(name: str) -> None:
         Source.objects.get_or_create(name=name, defaults={"version": 1})
 
 
+def is_read(name: str) -> bool:
+    """Whether a source has been read, and the last time without trouble."""
+    return Source.objects.filter(name=name, error="").exclude(checked=None).exists()
+
+
 def claim_refresh(name: str, *, not_since: datetime) -> bool:
     """Whether this caller is the one to ask for a new reading: true once per interval, whoever looks.
 
@@ -118,6 +123,16 @@ def facts() -> Facts:
         properties=tuple(row.fact for row in PropertiesRow.objects.order_by("name")),
         dataset_details=tuple(row.fact for row in DatasetDetailRow.objects.all()),
         smb_policy=next((row.fact for row in PolicyRow.objects.all()), SmbPolicy()),
+    )
+
+
+def facts_of_pools() -> Facts:
+    """Only the pools, the top dataset of each, and the disks: what is looked at every few seconds does not read every folder."""
+    pools = tuple(row.fact for row in PoolRow.objects.order_by("name"))
+    return Facts(
+        pools=pools,
+        datasets=tuple(row.fact for row in DatasetRow.objects.filter(name__in=[pool.name for pool in pools])),
+        disks=tuple(row.fact for row in DiskRow.objects.order_by("key")),
     )
 
 

@@ -11,8 +11,9 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
+from appliance.dataset import Dataset
 from appliance.errors import Reason, Refused
-from appliance.facts import Dataset, Facts
+from appliance.facts import Facts
 from appliance.shares.acl import Level
 from appliance.shares.permissions import Said, SetAccess, said_of
 from appliance.zfs import naming

@@ -8,8 +8,8 @@ from appliance import names
 from appliance.errors import Refused
 from appliance.zfs.naming import GRAINS
 from appliance.zfs.policies import MOST_KEPT, WORDS, Policy
+from web.choices import HOURS
 
-HOURS = [(hour, f"{hour:02d}:00") for hour in range(24)]
 PLAIN = {"autocomplete": "off", "spellcheck": "false", "autocapitalize": "none"}
 
 

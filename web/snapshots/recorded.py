@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from django.db.models import Count, Sum
 
-from appliance.facts import Dataset
+from appliance.dataset import Dataset
 from appliance.zfs import policies
 from appliance.zfs.policies import Policy, Taken
 from web.inventory.models import SnapshotReading, SnapshotRow

@@ -8,7 +8,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET
 
 from appliance import client
-from appliance.facts import Dataset
+from appliance.dataset import Dataset
 from appliance.zfs import policies
 from web.inventory.models import DatasetRow, SnapshotReading, SnapshotRow
 from web.snapshots import recorded, space

@@ -10,8 +10,8 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from appliance import schedules
+from appliance.dataset import Dataset
 from appliance.errors import Refused
-from appliance.facts import Dataset
 from appliance.operation import Operation
 from appliance.zfs import naming, policies
 from appliance.zfs.clearing import MOST, DestroySnapshots

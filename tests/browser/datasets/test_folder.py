@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser import steps
-from tests.visitor import disk_paths
+from tests.visitor import create_pool, disk_paths
 
 pytestmark = pytest.mark.soak  # a minute; its parts are tried without a browser
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.soak  # a minute; its parts are tried without a browser
 def test_a_folder_is_made_edited_and_destroyed(page, appliance):
     steps.set_up(page, appliance)
     (disk,) = disk_paths(appliance, 1)
-    appliance.run("zpool", "create", "-o", "ashift=12", "tank", disk)
+    create_pool(appliance, "-o", "ashift=12", "tank", disk)
     page.goto("/folders/")
     expect(page.get_by_role("link", name="tank", exact=True)).to_be_visible(timeout=60_000)
 

@@ -10,7 +10,7 @@ from axe_playwright_python.sync_playwright import Axe
 
 from tests.browser import steps
 from tests.system.shapes import page_of
-from tests.visitor import disk_paths
+from tests.visitor import create_pool, disk_paths
 
 # A hundred full screens, each read by axe: minutes under emulation.
 pytestmark = pytest.mark.soak
@@ -60,7 +60,7 @@ def signed_in(browser, appliance):
     context.set_default_timeout(120_000)
     window = context.new_page()
     steps.set_up(window, appliance)
-    appliance.run("zpool", "create", "-o", "ashift=12", "tank", "raidz2", *disk_paths(appliance, 1, 2, 3, 4, 5))
+    create_pool(appliance, "-o", "ashift=12", "tank", "raidz2", *disk_paths(appliance, 1, 2, 3, 4, 5))
     appliance.run("zfs", "create", "tank/photos")
     steps.create_account(window, name="anna", password="anna's own words")
     steps.share_over_smb(window, folder="tank/photos", user="anna")

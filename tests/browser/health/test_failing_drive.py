@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 from tests.browser import steps
 from tests.system import alerting
 from tests.system.mailbox import mailbox, text_of
-from tests.visitor import Visitor
+from tests.visitor import Visitor, create_pool
 
 from deploy.image.machine import Machine, wait_for  # isort: skip
 
@@ -28,7 +28,7 @@ def mirror_of_small_disks(appliance: Machine, visitor: Visitor) -> None:
     appliance.insert("small6", SMALL, serial=OTHER)
     wait_for("both disks", lambda: by_id(appliance, NVME) and by_id(appliance, OTHER), timeout=120)
     found = [by_id(appliance, serial) for serial in (NVME, OTHER)]
-    appliance.run("zpool", "create", "-f", "-o", "ashift=12", "tank", "mirror", *found)
+    create_pool(appliance, "-f", "-o", "ashift=12", "tank", "mirror", *found)
     appliance.shell("dd if=/dev/urandom of=/tank/photo bs=1M count=32 status=none; sha256sum /tank/photo > /root/sum; zpool sync tank")  # fmt: skip
     visitor.wait_until("/pools/", "tank", timeout=180)
     visitor.wait_until("/disks/", NVME, timeout=180)

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser import steps
-from tests.visitor import disk_paths
+from tests.visitor import create_pool, disk_paths
 
 # Open: not yet seen to pass in an appliance, so none of it stands in the normal run.
 pytestmark = pytest.mark.soak
@@ -17,7 +17,7 @@ OLD = 25  # more than a page
 def test_snapshots_are_taken_by_themselves_and_old_ones_destroyed(page, appliance):
     steps.set_up(page, appliance)
     (disk,) = disk_paths(appliance, 1)
-    appliance.run("zpool", "create", "-o", "ashift=12", "tank", disk)
+    create_pool(appliance, "-o", "ashift=12", "tank", disk)
     appliance.run("zfs", "create", "tank/photos")
     appliance.shell(f"for n in $(seq {OLD}); do zfs snapshot tank/photos@old$n; done")
 

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser import steps
-from tests.visitor import disk_paths
+from tests.visitor import create_pool, disk_paths
 
 # Open: not yet seen to pass in an appliance, so none of it stands in the normal run.
 pytestmark = pytest.mark.soak
@@ -21,7 +21,7 @@ def test_a_deleted_file_and_a_deleted_folder_are_had_back(page, appliance):
     assert base64.b64decode(PNG).startswith(b"\x89PNG")
     steps.set_up(page, appliance)
     (disk,) = disk_paths(appliance, 1)
-    appliance.run("zpool", "create", "-o", "ashift=12", "tank", disk)
+    create_pool(appliance, "-o", "ashift=12", "tank", disk)
     appliance.run("zfs", "create", "tank/photos")
     appliance.shell(
         f"cd /tank/photos && mkdir trip && echo {PNG} | base64 -d > trip/red.png && echo dear anna > letter.txt"

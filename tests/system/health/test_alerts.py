@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from deploy.image.machine import Machine, wait_for
 from tests.system import alerting
-from tests.system.mailbox import Mailbox, mailbox, text_of
-from tests.visitor import Visitor, disk_paths
+from tests.system.mailbox import Mailbox, text_of
+from tests.visitor import Visitor, create_pool, disk_paths
 
 # Open: not yet seen to pass in an appliance, so none of it stands in the normal run.
 pytestmark = pytest.mark.soak
 NVME = "LARDER-NVME-1"
-
-
-@pytest.fixture(scope="module")
-def post() -> Iterator[Mailbox]:
-    with mailbox() as box:
-        yield box
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -27,16 +19,11 @@ def told(appliance: Machine, visitor: Visitor, post: Mailbox) -> None:
     alerting.tell(visitor, post)
 
 
-def arrived(post: Mailbox, words: str, count: int = 1) -> None:
-    wait_for(f"{count} mails about {words}", lambda: len(post.about(words)) >= count, timeout=180)
-    assert len(post.about(words)) == count, post.subjects()
-
-
 def test_a_test_mail_shows_the_servers_answer(appliance, visitor, post):
     visitor.post("/alerts/mail/", **alerting.MAIL, port=post.port, address=appliance.address)
     visitor.send("/alerts/mail/test/", {**visitor.get("/alerts/mail/").hidden(), "way": "mail"})
     visitor.wait_until("/alerts/mail/", "The mail server took it.", timeout=120)
-    arrived(post, "Test from")
+    alerting.arrived(post, "Test from")
 
 
 @pytest.mark.parametrize(
@@ -72,13 +59,13 @@ def test_a_warning_of_an_nvme_disk_is_one_mail_and_its_end_another(appliance, vi
     appliance.nvme_warning("nvme5", bit)
     summary = alerting.raised(appliance, visitor, kind, disks=True)
     assert words.lower() in summary.lower()
-    arrived(post, summary.split(":")[0])
+    alerting.arrived(post, summary.split(":")[0])
     text = text_of(post.mails[0])
     assert "What to do" in text
     assert f"{appliance.address}/alerts/" in text
     appliance.nvme_warning("nvme5", 0)
     alerting.over(appliance, visitor, kind, disks=True)
-    arrived(post, "Over: ")
+    alerting.arrived(post, "Over: ")
     assert len(post.mails) == 2, post.subjects()
 
 
@@ -87,16 +74,16 @@ def test_smartd_stopped_is_told_and_its_return_too(appliance, visitor, post):
     appliance.run("systemctl", "stop", "smartmontools")
     try:
         alerting.raised(appliance, visitor, "service.smartd")
-        arrived(post, "The disks are not watched")
+        alerting.arrived(post, "The disks are not watched")
     finally:
         appliance.run("systemctl", "start", "smartmontools")
     alerting.over(appliance, visitor, "service.smartd")
-    arrived(post, "Over: ")
+    alerting.arrived(post, "Over: ")
     assert len(post.mails) == 2, post.subjects()
 
 
 def test_a_pulled_disk_of_a_pool_waits_for_the_mail_server_and_is_told_once(appliance, visitor, post):
-    appliance.run("zpool", "create", "-f", "tank", "raidz2", *disk_paths(appliance, 1, 2, 3, 4))
+    create_pool(appliance, "-f", "tank", "raidz2", *disk_paths(appliance, 1, 2, 3, 4))
     visitor.wait_until("/pools/", "tank", timeout=120)
     post.mails.clear()
     post.mode = "greylist"
@@ -107,7 +94,7 @@ def test_a_pulled_disk_of_a_pool_waits_for_the_mail_server_and_is_told_once(appl
     assert post.mails == []
     post.mode = "take"
     alerting.hasten(appliance)
-    arrived(post, "tank works, but misses a disk")
+    alerting.arrived(post, "tank works, but misses a disk")
     appliance.put_back(2)
     alerting.over(appliance, visitor, "pool.weakened")
-    arrived(post, "Over: tank works, but misses a disk")
+    alerting.arrived(post, "Over: tank works, but misses a disk")

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from deploy.image.machine import Machine, wait_for
 from tests.system import alerting
-from tests.system.mailbox import Mailbox, mailbox
+from tests.system.mailbox import Mailbox
 from tests.visitor import Visitor, disk_paths
 
 # Open: not yet seen to pass in an appliance, so none of it stands in the normal run.
@@ -16,24 +14,12 @@ pytestmark = pytest.mark.soak
 EVENT = '{"source": "zed", "received": "2026-11-21T12:00:00+00:00", "fields": {"ZEVENT_CLASS": "ereport.fs.zfs.checksum", "ZEVENT_POOL": "tank"}}'
 
 
-@pytest.fixture(scope="module")
-def post() -> Iterator[Mailbox]:
-    with mailbox() as box:
-        yield box
-
-
 @pytest.fixture(scope="module", autouse=True)
 def told(appliance: Machine, visitor: Visitor, post: Mailbox) -> None:
     """A raidz2 with something in it, and somebody who is told."""
     alerting.tell(visitor, post)
-    appliance.run("zpool", "create", "-f", "-o", "ashift=12", "tank", "raidz2", *disk_paths(appliance, 1, 2, 3, 4))
-    appliance.shell("dd if=/dev/urandom of=/tank/photo bs=1M count=64 status=none; zpool sync tank")
+    alerting.make_tank(appliance)
     visitor.wait_until("/pools/", "tank", timeout=180)
-
-
-def arrived(post: Mailbox, words: str) -> None:
-    wait_for(f"one mail about {words}", lambda: len(post.about(words)) >= 1, timeout=240)
-    assert len(post.about(words)) == 1, post.subjects()
 
 
 def test_a_thousand_events_in_a_second_are_no_alert_by_themselves_and_the_spool_is_empty_again(
@@ -52,11 +38,11 @@ def test_what_happens_while_worker_and_redis_are_down_is_told_once_they_are_back
     appliance.run("systemctl", "stop", "larder-worker", "redis-server@larder")
     appliance.run("zpool", "offline", "tank", disk_paths(appliance, 4)[0])
     appliance.run("systemctl", "start", "redis-server@larder", "larder-worker")
-    alerting.raised(appliance, visitor, "pool.offline")
-    arrived(post, "taken offline")
+    assert "tank" in alerting.raised(appliance, visitor, "pool.offline")
+    alerting.arrived(post, "taken offline")
     appliance.run("zpool", "online", "tank", disk_paths(appliance, 4)[0])
     alerting.over(appliance, visitor, "pool.offline")
-    arrived(post, "Over: tank")
+    alerting.arrived(post, "Over: tank")
 
 
 def test_a_fault_while_the_clock_is_years_ahead_is_told_and_its_end_too(appliance, visitor, post):
@@ -68,10 +54,10 @@ def test_a_fault_while_the_clock_is_years_ahead_is_told_and_its_end_too(applianc
     finally:
         appliance.run("date", "-s", "-4 years")
     visitor.sign_in()
-    arrived(post, "taken offline")
+    alerting.arrived(post, "taken offline")
     appliance.run("zpool", "online", "tank", disk_paths(appliance, 4)[0])
     alerting.over(appliance, visitor, "pool.offline")
-    arrived(post, "Over: tank")
+    alerting.arrived(post, "Over: tank")
 
 
 def test_a_disk_that_dies_in_its_slot_is_one_alert(appliance, visitor, post):
@@ -80,6 +66,6 @@ def test_a_disk_that_dies_in_its_slot_is_one_alert(appliance, visitor, post):
     appliance.shell("dd if=/dev/urandom of=/tank/more bs=1M count=64 status=none; zpool sync tank; zpool scrub tank", check=False)  # fmt: skip
     summary = alerting.raised(appliance, visitor, "pool.weakened", timeout=600)
     assert "tank" in summary
-    arrived(post, "misses a disk")
+    alerting.arrived(post, "misses a disk")
     assert [row for row in alerting.alerts(appliance, "pool.bare") if row[1] == "open"] == []
     assert appliance.run("sha256sum", "/tank/photo")

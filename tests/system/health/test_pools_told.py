@@ -2,40 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from deploy.image.machine import Machine, wait_for
 from tests.system import alerting
-from tests.system.mailbox import Mailbox, mailbox
-from tests.visitor import Visitor, disk_paths
+from tests.system.mailbox import Mailbox
+from tests.visitor import Visitor, create_pool, disk_paths
 
 # Open: not yet seen to pass in an appliance, so none of it stands in the normal run.
 pytestmark = pytest.mark.soak
 FILE, MIB = "/root/small-pool", 2**20
 
 
-@pytest.fixture(scope="module")
-def post() -> Iterator[Mailbox]:
-    with mailbox() as box:
-        yield box
-
-
 @pytest.fixture(scope="module", autouse=True)
 def told(appliance: Machine, visitor: Visitor, post: Mailbox) -> None:
     """A raidz2 with something in it, a small pool in a file, and somebody who is told."""
     alerting.tell(visitor, post)
-    appliance.run("zpool", "create", "-f", "-o", "ashift=12", "tank", "raidz2", *disk_paths(appliance, 1, 2, 3, 4))
-    appliance.shell("dd if=/dev/urandom of=/tank/photo bs=1M count=64 status=none; zpool sync tank")
+    alerting.make_tank(appliance)
     appliance.run("truncate", "-s", "1G", FILE)
-    appliance.run("zpool", "create", "-O", "compression=off", "small", FILE)
+    create_pool(appliance, "-O", "compression=off", "small", FILE)
     visitor.wait_until("/pools/", "small", timeout=180)
-
-
-def arrived(post: Mailbox, words: str) -> None:
-    wait_for(f"one mail about {words}", lambda: len(post.about(words)) >= 1, timeout=180)
-    assert len(post.about(words)) == 1, post.subjects()
 
 
 def guid_of(appliance: Machine, bay: int) -> str:
@@ -50,7 +36,7 @@ def test_damage_on_one_disk_is_a_warning_and_its_repair_no_alarm(appliance, visi
     appliance.shell(f"dd if=/dev/urandom of={third}-part1 bs=1M seek=8 count=400 conv=notrunc,fsync status=none")
     appliance.run("zpool", "scrub", "-w", "tank", timeout=600)
     alerting.raised(appliance, visitor, "pool.errors")
-    arrived(post, "made errors")
+    alerting.arrived(post, "made errors")
     found = alerting.alerts(appliance, "pool.repaired")
     assert len(found) == 1
     assert "repaired itself" in found[0][2]
@@ -58,7 +44,7 @@ def test_damage_on_one_disk_is_a_warning_and_its_repair_no_alarm(appliance, visi
     assert alerting.alerts(appliance, "pool.damaged") == []
     appliance.run("zpool", "clear", "tank")
     alerting.over(appliance, visitor, "pool.errors")
-    arrived(post, "Over: tank")
+    alerting.arrived(post, "Over: tank")
 
 
 def test_a_disk_that_was_taken_offline_is_told_as_that(appliance, visitor, post):
@@ -66,11 +52,11 @@ def test_a_disk_that_was_taken_offline_is_told_as_that(appliance, visitor, post)
     appliance.run("zpool", "offline", "tank", guid_of(appliance, 4))
     summary = alerting.raised(appliance, visitor, "pool.offline")
     assert "taken offline" in summary
-    arrived(post, "taken offline")
+    alerting.arrived(post, "taken offline")
     assert [row for row in alerting.alerts(appliance, "pool.weakened") if row[1] == "open"] == []
     appliance.run("zpool", "online", "tank", guid_of(appliance, 4))
     alerting.over(appliance, visitor, "pool.offline")
-    arrived(post, "Over: tank")
+    alerting.arrived(post, "Over: tank")
 
 
 def test_a_pool_that_fills_up_has_one_alert_at_a_time(appliance, visitor, post):

@@ -8,7 +8,7 @@ import pytest
 
 from deploy.image.machine import wait_for
 from tests.system.persons import done, make
-from tests.visitor import disk_paths
+from tests.visitor import create_pool, disk_paths
 
 pytestmark = pytest.mark.soak  # three minutes: hundreds of folders are walked
 
@@ -18,7 +18,7 @@ PASSWORD = "words of a person"
 @pytest.fixture(scope="module")
 def folder(appliance, visitor) -> str:
     """A pool with a folder that holds files; anna and ben, and ben in the group family. The address of its page."""
-    appliance.run("zpool", "create", "tank", "mirror", *disk_paths(appliance, 1, 2))
+    create_pool(appliance, "tank", "mirror", *disk_paths(appliance, 1, 2))
     appliance.shell(
         "zfs create tank/photos; zfs create tank/photos/own; mkdir -p /tank/photos/2026/may; echo sea > /tank/photos/2026/may/sea.jpg; "
         "mkdir /outside; echo x > /outside/secret; chmod 700 /outside; ln -s /outside /tank/photos/way-out; zfs snapshot tank/photos@one"

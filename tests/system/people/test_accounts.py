@@ -8,7 +8,7 @@ import pytest
 
 from tests.system import canary, sharing
 from tests.system.persons import done, make, pressed, smb, system_takes
-from tests.visitor import disk_paths
+from tests.visitor import create_pool, disk_paths
 
 pytestmark = pytest.mark.soak  # two minutes and more
 
@@ -19,9 +19,7 @@ CANARY = "canary-password-8q2z"
 @pytest.fixture(scope="module")
 def people(appliance, visitor):
     """A pool with a folder for homes, and anna."""
-    appliance.run(
-        "zpool", "create", "-O", "acltype=posix", "-O", "xattr=sa", "tank", "mirror", *disk_paths(appliance, 1, 2)
-    )
+    create_pool(appliance, "-O", "acltype=posix", "-O", "xattr=sa", "tank", "mirror", *disk_paths(appliance, 1, 2))
     appliance.shell("zfs create tank/homes; zfs create tank/common")
     visitor.wait_until("/folders/", "tank/homes")
     make(visitor, "anna", FIRST, display="Anna Ö")

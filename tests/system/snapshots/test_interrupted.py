@@ -10,7 +10,7 @@ import pytest
 from deploy.image.machine import Machine, wait_for
 from tests.system import crash
 from tests.system.policy import made, set_policy, there
-from tests.visitor import Visitor, disk_paths
+from tests.visitor import Visitor, create_pool, disk_paths
 
 # Open: not yet seen to pass in an appliance, so none of it stands in the normal run.
 pytestmark = pytest.mark.soak
@@ -31,7 +31,7 @@ Seen = dict[str, list[str]]
 def photos(appliance: Machine, visitor: Visitor) -> str:
     """The address of the snapshots of tank/photos: two are kept of each hour, of it and of the folder below."""
     (disk,) = disk_paths(appliance, 1)
-    appliance.run("zpool", "create", "-o", "ashift=12", "tank", disk)
+    create_pool(appliance, "-o", "ashift=12", "tank", disk)
     appliance.run("zfs", "create", "-p", "tank/photos/below")
     guid = appliance.run("zfs", "get", "-H", "-o", "value", "guid", "tank/photos").strip()
     appliance.run("zfs", "snapshot", f"tank/photos@{STRANGER}", "tank/photos@by-hand")

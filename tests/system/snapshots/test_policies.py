@@ -10,7 +10,7 @@ import pytest
 from deploy.image.machine import Machine, wait_for
 from tests.system.care import press
 from tests.system.policy import job_of, made, set_policy, there
-from tests.visitor import Visitor, disk_paths
+from tests.visitor import Visitor, create_pool, disk_paths
 
 # Open: not yet seen to pass in an appliance, so none of it stands in the normal run.
 pytestmark = pytest.mark.soak
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.soak
 def photos(appliance: Machine, visitor: Visitor) -> str:
     """The address of the snapshots of tank/photos, which has a folder below it."""
     (disk,) = disk_paths(appliance, 1)
-    appliance.run("zpool", "create", "-o", "ashift=12", "tank", disk)
+    create_pool(appliance, "-o", "ashift=12", "tank", disk)
     appliance.run("zfs", "create", "-p", "tank/photos/old times")
     guid = appliance.run("zfs", "get", "-H", "-o", "value", "guid", "tank/photos").strip()
     visitor.wait_until(f"/folders/{guid}/", "tank/photos", timeout=60)

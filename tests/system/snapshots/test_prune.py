@@ -9,7 +9,7 @@ import pytest
 from appliance.words import size_text
 from deploy.image.machine import Machine
 from tests.system import crash
-from tests.visitor import Answer, Visitor, disk_paths
+from tests.visitor import Answer, Visitor, create_pool, disk_paths
 
 # Open: not yet seen to pass in an appliance, so none of it stands in the normal run.
 pytestmark = pytest.mark.soak
@@ -21,7 +21,7 @@ COUNT = 700  # more than two batches
 def many(appliance: Machine, visitor: Visitor) -> str:
     """The key of tank/many."""
     (disk,) = disk_paths(appliance, 1)
-    appliance.run("zpool", "create", "-o", "ashift=12", "tank", disk)
+    create_pool(appliance, "-o", "ashift=12", "tank", disk)
     appliance.run("zfs", "create", "tank/many")
     key = appliance.run("zfs", "get", "-H", "-o", "value", "guid", "tank/many").strip()
     visitor.wait_until(f"/folders/{key}/", "tank/many", timeout=60)

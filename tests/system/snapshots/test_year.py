@@ -18,7 +18,10 @@ from appliance.zfs.policies import Policy
 from deploy.image.machine import Machine, wait_for
 from tests.system.policy import made, set_policy, there
 from tests.unit.test_policies import BERLIN, Expected
-from tests.visitor import Visitor, disk_paths
+from tests.visitor import Visitor, create_pool, disk_paths
+
+# Open: not yet seen to pass in an appliance, so none of it stands in the normal run.
+pytestmark = pytest.mark.soak
 
 POLICY = Policy(hourly=6, daily=5, weekly=4, monthly=3)
 SHIFTS = (datetime(2026, 3, 29, tzinfo=BERLIN), datetime(2026, 10, 25, tzinfo=BERLIN))
@@ -29,9 +32,6 @@ from datetime import datetime
 from zoneinfo import ZoneInfo
 from appliance.zfs import core, naming, policies, snapshots
 from appliance.zfs.policies import Policy, Taken
-
-# Open: not yet seen to pass in an appliance, so none of it stands in the normal run.
-pytestmark = pytest.mark.soak
 
 numbers, moments = json.load(sys.stdin)
 policy, zone = Policy(**numbers), ZoneInfo("Europe/Berlin")
@@ -78,9 +78,10 @@ def moments() -> Iterator[tuple[datetime, bool]]:
 def year(appliance: Machine, visitor: Visitor) -> str:
     """The address of the snapshots of tank/year, which has two that no policy made."""
     (disk,) = disk_paths(appliance, 1)
-    appliance.run("zpool", "create", "-o", "ashift=12", "tank", disk)
+    create_pool(appliance, "-o", "ashift=12", "tank", disk)
     appliance.run("zfs", "create", "tank/year")
-    appliance.run("zfs", "snapshot", "tank/year@by-hand", "tank/year@larder-hourly-2020.01.01-00.00.00")
+    for name in ("by-hand", "larder-hourly-2020.01.01-00.00.00"):
+        appliance.run("zfs", "snapshot", f"tank/year@{name}")
     guid = appliance.run("zfs", "get", "-H", "-o", "value", "guid", "tank/year").strip()
     visitor.wait_until(f"/snapshots/of/{guid}/", "by-hand", timeout=90)
     return f"/snapshots/of/{guid}/"
