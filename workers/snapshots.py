@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zlib
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
 
@@ -21,39 +23,51 @@ ANYWAY_AT_ONCE = 10
 COLUMNS = ("dataset", "short", "txg", "created", "used", "referenced", "written", "holds", "clones", "run", "note")
 
 
-def stamp_of(dataset: Dataset) -> str:
-    """What moves when a snapshot is made, destroyed or renamed, or holds more than before."""
-    return f"{dataset.snapshots_changed} {dataset.used_by_snapshots}"
+def stamps_of(datasets: Iterable[Dataset]) -> dict[str, str]:
+    """By the dataset's key what moves when a snapshot of it is made, destroyed or renamed, holds more than before, or has
+    a clone more or less: that last only the clones tell (``origin``)."""
+    every = list(datasets)
+    clones: dict[str, list[str]] = defaultdict(list)
+    for one in every:
+        if one.origin:
+            clones[one.origin.partition("@")[0]].append(f"{one.origin} {one.name}")
+    return {
+        str(
+            one.guid
+        ): f"{one.snapshots_changed} {one.used_by_snapshots} {zlib.crc32(repr(clones.get(one.name)).encode())}"
+        for one in every
+    }
 
 
 def follow(datasets: Sequence[Dataset]) -> bool:
     """Make the rows say what ZFS says, reading only what has changed; whether anything did."""
     known = {reading.dataset_key: reading for reading in SnapshotReading.objects.all()}
-    keys = {str(dataset.guid): dataset for dataset in datasets}
+    keys, stamps = {str(dataset.guid): dataset for dataset in datasets}, stamps_of(datasets)
     gone = [key for key in known if key not in keys]
-    wanted = changed_of(keys, known)
+    wanted = changed_of(keys, known, stamps)
     changed = bool(gone)
     for start in range(0, len(gone), 500):
         SnapshotRow.objects.filter(dataset_key__in=gone[start : start + 500]).delete()
         SnapshotReading.objects.filter(dataset_key__in=gone[start : start + 500]).delete()
     for start in range(0, len(wanted), snapshots.AT_ONCE):
-        changed = read_group(wanted[start : start + snapshots.AT_ONCE]) or changed
+        changed = read_group(wanted[start : start + snapshots.AT_ONCE], stamps) or changed
     return changed
 
 
-def changed_of(keys: dict[str, Dataset], known: dict[str, SnapshotReading]) -> list[Dataset]:
+def changed_of(keys: dict[str, Dataset], known: dict[str, SnapshotReading], stamps: dict[str, str]) -> list[Dataset]:
     """The datasets to read: those that changed, and a few that were not looked at for long."""
     changed, rest = [], []
     for key, dataset in keys.items():
         reading = known.get(key)
-        if reading is None or reading.stamp != stamp_of(dataset) or reading.dataset != dataset.name:
+        if reading is None or reading.stamp != stamps[key] or reading.dataset != dataset.name:
             changed.append(dataset)
         elif abs(timezone.now() - reading.at) > ANYWAY_AFTER:
             rest.append((reading.at, dataset.name, dataset))
     return changed + [dataset for _at, _name, dataset in sorted(rest, key=lambda one: one[:2])[:ANYWAY_AT_ONCE]]
 
 
-def read_group(datasets: Sequence[Dataset]) -> bool:
+def read_group(datasets: Sequence[Dataset], stamps: dict[str, str]) -> bool:
+    """Read these again; whether anything was different."""
     began = timezone.now()
     found: dict[str, list[Snapshot]] = {dataset.name: [] for dataset in datasets}
     for snapshot in snapshots.read(found):
@@ -67,7 +81,7 @@ def read_group(datasets: Sequence[Dataset]) -> bool:
                 dataset_key=str(dataset.guid),
                 defaults={
                     "dataset": dataset.name,
-                    "stamp": stamp_of(dataset) if settled else "",
+                    "stamp": stamps[str(dataset.guid)] if settled else "",
                     "at": began,
                     "count": len(found[dataset.name]),
                     "used": dataset.used_by_snapshots,

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from appliance.errors import Refused
+from appliance.errors import Failed, Refused, explain
 from appliance.operation import checked_plan
 from appliance.zfs import core
 from appliance.zfs.keeping import CloneSnapshot, HoldSnapshot, ReleaseSnapshot, RenameSnapshot, said
 from tests.unit.made import dataset
 from tests.unit.test_pools import Working
-from tests.unit.test_snapshots import facts, snap
+from tests.unit.test_snapshots import Many, facts, snap
 
 ONE = snap(1)
 THIS: dict[str, Any] = {"snapshot": ONE.name, "guid": ONE.guid}
@@ -28,6 +28,20 @@ def test_a_hold_says_who_and_why(monkeypatch):
     for why in ("", "a\nb", "x" * 201):
         with pytest.raises(Refused):
             HoldSnapshot(**THIS, who="anna", why=why)
+
+
+def test_a_hold_that_is_there_already_is_told_in_words(monkeypatch):
+    class HoldExists(Exception):
+        name = ONE.name.encode()
+
+    class Library:
+        def lzc_hold(self, _holds):
+            raise Many([HoldExists()])
+
+    monkeypatch.setattr(core, "library", Library)
+    with pytest.raises(Failed) as failed:
+        core.hold(ONE.name, "tag")
+    assert "held under this name already" in explain(failed.value)
 
 
 def test_releasing_names_every_hold(monkeypatch):

@@ -97,6 +97,12 @@ def test_shares_pause_before_the_checkpoint_and_are_on_again_at_the_end(done):
     ]
 
 
+def test_a_share_that_an_interrupted_run_left_paused_is_on_again(done, monkeypatch):
+    monkeypatch.setattr(below, "all_served", lambda _facts, _datasets: False)
+    checked_plan(roll(way_back=False), replace(shared(1, 2), shares=())).steps[0].act(Working())
+    assert [one for one in done if one.startswith(("serve", "close"))] == ["serve tank tank/photos tank/photos/old"]
+
+
 def test_who_may_use_it_is_noted_as_not_carried_through_afterwards(done, monkeypatch):
     text = noted(Said(guid=5, everybody="read", done=True))
     found = shared(1, 2)

@@ -83,6 +83,18 @@ def test_only_the_dataset_that_changed_is_read_again(zfs):
     assert SnapshotRow.objects.filter(dataset="tank/d2").count() == 4
 
 
+def test_a_clone_that_is_made_or_goes_has_its_origin_read_again(zfs):
+    origin, clone = settled("tank/a"), settled("tank/copy", origin="tank/a@s0001")
+    zfs.there = {"tank/a": [snap("tank/a", 1)]}
+    snapshots.follow([origin])
+    for datasets, clones in (([origin, clone], ("tank/copy",)), ([origin], ())):
+        zfs.asked.clear()
+        zfs.there["tank/a"] = [snap("tank/a", 1, clones=clones)]
+        snapshots.follow(datasets)
+        assert "tank/a" in zfs.asked
+        assert SnapshotRow.objects.get().clones == ",".join(clones)
+
+
 def test_what_changed_within_the_last_seconds_is_not_believed_yet(zfs):
     one = settled("tank/a")
     one = replace(one, snapshots_changed=int(timezone.now().timestamp()))
