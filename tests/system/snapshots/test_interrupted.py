@@ -9,7 +9,7 @@ import pytest
 
 from deploy.image.machine import Machine, wait_for
 from tests.system import crash
-from tests.system.policy import made, set_policy, there
+from tests.system.policy import guid_of, made, set_policy, there
 from tests.visitor import Visitor, create_pool, disk_paths
 
 # Open: not yet seen to pass in an appliance, so none of it stands in the normal run.
@@ -33,9 +33,10 @@ def photos(appliance: Machine, visitor: Visitor) -> str:
     (disk,) = disk_paths(appliance, 1)
     create_pool(appliance, "-o", "ashift=12", "tank", disk)
     appliance.run("zfs", "create", "-p", "tank/photos/below")
-    guid = appliance.run("zfs", "get", "-H", "-o", "value", "guid", "tank/photos").strip()
-    appliance.run("zfs", "snapshot", f"tank/photos@{STRANGER}", "tank/photos@by-hand")
-    photos = f"/snapshots/of/{guid}/"
+    # Not two in one command: ZFS takes only one of each dataset in a transaction.
+    for name in (STRANGER, "by-hand"):
+        appliance.run("zfs", "snapshot", f"tank/photos@{name}")
+    photos = f"/snapshots/of/{guid_of(appliance, 'tank/photos')}/"
     visitor.wait_until(photos, "by-hand", STRANGER, timeout=90)
     set_policy(visitor, photos, hourly=KEPT)
     settled(appliance)
