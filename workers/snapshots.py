@@ -10,14 +10,14 @@ from datetime import timedelta
 from django.db import transaction
 from django.utils import timezone
 
-from appliance.dataset import Dataset, Snapshot
-from appliance.zfs import snapshots
-from web.inventory.models import SnapshotReading, SnapshotRow
+from appliance.dataset import Bookmark, Dataset, Snapshot
+from appliance.zfs import bookmarks, snapshots
+from web.inventory.models import BookmarkRow, SnapshotReading, SnapshotRow
 from web.snapshots import recorded
 
 # ``snapshots_changed`` counts whole seconds: what was read within them may have changed again.
 SECONDS_OF_DOUBT = 2
-# A hold set by hand moves nothing that the list of datasets tells, so every dataset is read now and then.
+# A hold or a bookmark set by hand moves nothing that the list of datasets tells, so every dataset is read now and then.
 ANYWAY_AFTER = timedelta(minutes=15)
 ANYWAY_AT_ONCE = 10
 COLUMNS = ("dataset", "short", "txg", "created", "used", "referenced", "written", "holds", "clones", "run", "note")
@@ -48,6 +48,7 @@ def follow(datasets: Sequence[Dataset]) -> bool:
     changed = bool(gone)
     for start in range(0, len(gone), 500):
         SnapshotRow.objects.filter(dataset_key__in=gone[start : start + 500]).delete()
+        BookmarkRow.objects.filter(dataset_key__in=gone[start : start + 500]).delete()
         SnapshotReading.objects.filter(dataset_key__in=gone[start : start + 500]).delete()
     for start in range(0, len(wanted), snapshots.AT_ONCE):
         changed = read_group(wanted[start : start + snapshots.AT_ONCE], stamps) or changed
@@ -72,10 +73,14 @@ def read_group(datasets: Sequence[Dataset], stamps: dict[str, str]) -> bool:
     found: dict[str, list[Snapshot]] = {dataset.name: [] for dataset in datasets}
     for snapshot in snapshots.read(found):
         found.setdefault(snapshot.dataset, []).append(snapshot)
+    marks: dict[str, list[Bookmark]] = {dataset.name: [] for dataset in datasets}
+    for mark in bookmarks.read(marks):
+        marks.setdefault(mark.dataset, []).append(mark)
     changed = False
     with transaction.atomic(using="inventory"):
         for dataset in datasets:
             changed = write(dataset, found[dataset.name]) or changed
+            changed = write_bookmarks(dataset, marks[dataset.name]) or changed
             settled = dataset.snapshots_changed < began.timestamp() - SECONDS_OF_DOUBT
             SnapshotReading.objects.update_or_create(
                 dataset_key=str(dataset.guid),
@@ -115,6 +120,25 @@ def write(dataset: Dataset, found: Iterable[Snapshot]) -> bool:
     recorded.remember(row for row in new if row.run)
     recorded.forget(key, [row.guid for guid, row in known.items() if guid not in seen and row.run])
     return bool(new or changed or gone)
+
+
+def write_bookmarks(dataset: Dataset, found: Iterable[Bookmark]) -> bool:
+    """Make the rows say exactly these bookmarks of a dataset; whether anything changed."""
+    key = str(dataset.guid)
+    table = BookmarkRow.objects.filter(dataset_key=key)
+    wanted = {one.short: one for one in found}
+    known = {row.short: row.fact for row in table}
+    if known == wanted:
+        return False
+    table.delete()
+    BookmarkRow.objects.bulk_create(
+        (
+            BookmarkRow(dataset_key=key, dataset=one.dataset, short=one.short, guid=str(one.guid), txg=one.txg, created=one.created)
+            for one in wanted.values()
+        ),
+        batch_size=100,
+    )  # fmt: skip
+    return True
 
 
 def row_of(key: str, snapshot: Snapshot) -> SnapshotRow:

@@ -13,7 +13,7 @@ from appliance.operation import checked_plan
 from appliance.shares import below, leaving
 from appliance.shares.permissions import Said, noted
 from appliance.zfs import core, snapshots, status
-from appliance.zfs.keeping import BookmarkSnapshot
+from appliance.zfs.bookmarks import BookmarkSnapshot
 from appliance.zfs.rolling_back import RollBack
 from appliance.zfs.space import measure
 from tests.unit.test_pools import Working

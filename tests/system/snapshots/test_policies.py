@@ -9,7 +9,7 @@ import pytest
 
 from deploy.image.machine import Machine, wait_for
 from tests.system.care import press
-from tests.system.policy import guid_of, job_of, made, set_policy, there
+from tests.system.policy import guid_of, job_of, known, made, set_policy, there
 from tests.visitor import Visitor, create_pool, disk_paths
 
 # Open: not yet seen to pass in an appliance, so none of it stands in the normal run.
@@ -74,6 +74,21 @@ def test_a_hold_is_set_with_its_reason_and_released(visitor, appliance, photos):
     visitor.wait_until(f"{photos}{guid}/", "Release", timeout=90)
     job_of(visitor, f"{photos}{guid}/release/")
     assert appliance.run("zfs", "holds", "-H", "tank/photos@b") == ""
+
+
+def test_a_bookmark_outlives_its_snapshot_and_is_destroyed_from_the_page(visitor, appliance, photos):
+    appliance.run("zfs", "snapshot", "tank/photos@moment")
+    guid = guid_of(appliance, "tank/photos@moment")
+    job_of(visitor, f"{known(visitor, appliance, 'tank/photos@moment')}bookmark/", name="mark")
+    marks = ("zfs", "list", "-H", "-t", "bookmark", "-o", "name,guid", "tank/photos")
+    assert appliance.run(*marks).split() == ["tank/photos#mark", guid]
+    appliance.run("zfs", "destroy", "tank/photos@moment")
+    visitor.wait_until(photos, "Bookmarks", " mark Destroy ", without=(" moment ",), timeout=90)
+    job = visitor.confirm(visitor.get(f"{photos}bookmarks/mark/destroy/"))
+    assert visitor.ended(job).startswith("Done.")
+    assert appliance.run(*marks) == ""
+    visitor.wait_until(photos, without=("Bookmarks",), timeout=90)
+    assert visitor.get(f"{photos}bookmarks/mark/destroy/").status == 404
 
 
 def newer(appliance: Machine, known: set[str]) -> set[str]:

@@ -68,6 +68,7 @@ def test_it_says_what_is_lost_and_keeps_a_checkpoint_and_the_share(visitor, appl
     assert said.startswith("Done."), said
     assert names(appliance) == ["one"]
     assert appliance.run("cat", "/tank/photos/file") == "one\n"
+    assert "#three" not in appliance.run("zfs", "list", "-H", "-t", "bookmark", "-o", "name", "tank/photos")
     assert appliance.run("zpool", "get", "-H", "-o", "value", "checkpoint", "tank").strip() != "-"
     assert "Disk|photos|" in appliance.run("smbclient", "-g", "-N", "-L", "localhost")
     visitor.wait_until(photos, " one ", without=(" three ", " four "), timeout=90)
@@ -109,3 +110,14 @@ def test_a_clone_is_made_independent_and_a_bookmark_outlives_its_snapshot(visito
     page = visitor.get(f"/folders/{key}/do/promote/")
     assert visitor.ended(visitor.confirm(page)).startswith("Done.")
     assert appliance.run("zfs", "get", "-H", "-o", "value", "origin", "tank/photos").strip() == "tank/copy@one"
+
+
+def test_a_clone_below_a_shared_folder_is_not_shared(visitor, appliance, photos):
+    appliance.shell("zfs create tank/photos/trip && zfs snapshot tank/photos/trip@then")
+    job_of(visitor, f"{known(visitor, appliance, 'tank/photos/trip@then')}clone/", name="copy")
+    # What is below is shared along when Samba's file is written the next time; the clone is not.
+    said = sharing.set_share(visitor, appliance, "tank/photos", name="photos", write="anna", recycle="on")
+    assert said.startswith("Done."), said
+    config = appliance.run("cat", sharing.CONFIG)
+    assert "[photos-trip]" in config
+    assert "/tank/photos/copy" not in config
