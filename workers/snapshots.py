@@ -31,12 +31,9 @@ def stamps_of(datasets: Iterable[Dataset]) -> dict[str, str]:
     for one in every:
         if one.origin:
             clones[one.origin.partition("@")[0]].append(f"{one.origin} {one.name}")
-    return {
-        str(
-            one.guid
-        ): f"{one.snapshots_changed} {one.used_by_snapshots} {zlib.crc32(repr(clones.get(one.name)).encode())}"
-        for one in every
-    }
+    # Only their sum: a stamp has its length.
+    sums = {name: zlib.crc32(" ".join(sorted(found)).encode()) for name, found in clones.items()}
+    return {str(one.guid): f"{one.snapshots_changed} {one.used_by_snapshots} {sums.get(one.name, 0)}" for one in every}
 
 
 def follow(datasets: Sequence[Dataset]) -> bool:
@@ -51,7 +48,9 @@ def follow(datasets: Sequence[Dataset]) -> bool:
         BookmarkRow.objects.filter(dataset_key__in=gone[start : start + 500]).delete()
         SnapshotReading.objects.filter(dataset_key__in=gone[start : start + 500]).delete()
     for start in range(0, len(wanted), snapshots.AT_ONCE):
-        changed = read_group(wanted[start : start + snapshots.AT_ONCE], stamps) or changed
+        group = wanted[start : start + snapshots.AT_ONCE]
+        doubted = [dataset for dataset in group if in_doubt(dataset, known.get(str(dataset.guid)))]
+        changed = read_group(group, stamps, doubted) or changed
     return changed
 
 
@@ -67,20 +66,29 @@ def changed_of(keys: dict[str, Dataset], known: dict[str, SnapshotReading], stam
     return changed + [dataset for _at, _name, dataset in sorted(rest, key=lambda one: one[:2])[:ANYWAY_AT_ONCE]]
 
 
-def read_group(datasets: Sequence[Dataset], stamps: dict[str, str]) -> bool:
-    """Read these again; whether anything was different."""
+def in_doubt(dataset: Dataset, reading: SnapshotReading | None) -> bool:
+    """Whether something may have changed that moves nothing in the list of datasets, such as a bookmark. Where only the
+    stamp has moved, one process the less reads what did."""
+    if reading is None or not reading.stamp or reading.dataset != dataset.name:
+        return True
+    return abs(timezone.now() - reading.at) > ANYWAY_AFTER
+
+
+def read_group(datasets: Sequence[Dataset], stamps: dict[str, str], doubted: Sequence[Dataset]) -> bool:
+    """Read these again, and the bookmarks of those in doubt; whether anything was different."""
     began = timezone.now()
     found: dict[str, list[Snapshot]] = {dataset.name: [] for dataset in datasets}
     for snapshot in snapshots.read(found):
         found.setdefault(snapshot.dataset, []).append(snapshot)
-    marks: dict[str, list[Bookmark]] = {dataset.name: [] for dataset in datasets}
-    for mark in bookmarks.read(marks):
-        marks.setdefault(mark.dataset, []).append(mark)
+    marks: dict[str, list[Bookmark]] = {dataset.name: [] for dataset in doubted}
+    for mark in bookmarks.read(list(marks)):
+        marks[mark.dataset].append(mark)
     changed = False
     with transaction.atomic(using="inventory"):
         for dataset in datasets:
             changed = write(dataset, found[dataset.name]) or changed
-            changed = write_bookmarks(dataset, marks[dataset.name]) or changed
+            if dataset.name in marks:
+                changed = write_bookmarks(dataset, marks[dataset.name]) or changed
             settled = dataset.snapshots_changed < began.timestamp() - SECONDS_OF_DOUBT
             SnapshotReading.objects.update_or_create(
                 dataset_key=str(dataset.guid),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deploy.image.machine import Machine
+from deploy.image.machine import Machine, wait_for
 from tests.system import sharing
 from tests.visitor import Visitor
 
@@ -24,7 +24,12 @@ def known(visitor: Visitor, appliance: Machine, snapshot: str) -> str:
     """Wait until the pages know this snapshot; the address of its page. A list says many a word that is also a name."""
     key, guid = guid_of(appliance, snapshot.partition("@")[0]), guid_of(appliance, snapshot)
     address = f"/snapshots/of/{key}/{guid}/"
-    visitor.wait_until(address, snapshot, timeout=120)
+
+    def is_shown() -> bool:
+        visitor.get(f"/snapshots/of/{key}/")  # looking at a list has it read again; looking at one snapshot does not
+        return snapshot in visitor.get(address).words
+
+    wait_for(f"the pages to know {snapshot}", is_shown, timeout=120, every=0.5)
     return address
 
 

@@ -40,6 +40,7 @@ class Zfs:
         self.there: dict[str, list[Snapshot]] = {}
         self.asked: list[str] = []
         self.marks: list[Bookmark] = []
+        self.asked_for_marks: list[str] = []
 
     def read(self, datasets):
         for name in datasets:
@@ -47,6 +48,7 @@ class Zfs:
             yield from self.there.get(name, [])
 
     def read_bookmarks(self, datasets):
+        self.asked_for_marks += datasets
         return [one for one in self.marks if one.dataset in datasets]
 
 
@@ -79,12 +81,14 @@ def test_only_the_dataset_that_changed_is_read_again(zfs):
     assert snapshots.follow(datasets)
     assert SnapshotRow.objects.count() == 15
     zfs.asked.clear()
+    zfs.asked_for_marks.clear()
     assert not snapshots.follow(datasets)
     assert zfs.asked == []
     zfs.there["tank/d2"].append(snap("tank/d2", 9))
     datasets[2] = replace(datasets[2], snapshots_changed=1_700_000_100)
     assert snapshots.follow(datasets)
     assert zfs.asked == ["tank/d2"]
+    assert zfs.asked_for_marks == []  # a new snapshot is no new bookmark
     assert SnapshotRow.objects.filter(dataset="tank/d2").count() == 4
 
 
