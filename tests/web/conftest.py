@@ -131,6 +131,7 @@ def box(calm: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
     rows.recorded_box()
     rows.replacement()
     rows.snapshot_of(PHOTOS)
+    rows.bookmark_of(PHOTOS)
     rows.alert()
     rows.job(id=uuid.UUID(JOB), state=Job.State.FAILED, text="The disk vanished.")
     return calm
