@@ -134,7 +134,9 @@ def by_mail(rows: list[Message], mail: MailSettings) -> str:
     except smtplib.SMTPResponseException as problem:
         raise NotSent(f"The mail server answered: {problem.smtp_code} {words(problem.smtp_error)}") from problem
     except ssl.SSLCertVerificationError as problem:
-        raise NotSent(f"The mail server's certificate is not valid: {problem.verify_message}. Nothing was sent to it.") from problem
+        raise NotSent(
+            f"The mail server's certificate is not valid: {problem.verify_message}. Nothing was sent to it."
+        ) from problem
     except (OSError, smtplib.SMTPException, ValueError) as problem:
         raise NotSent(
             f"The mail server {mail.host} could not be used: {problem or type(problem).__name__}."

@@ -34,8 +34,6 @@ def try_mail(visitor: Visitor, says: str) -> None:
     visitor.wait_until("/alerts/mail/", says, timeout=180)
 
 
-
-
 def arrived(box: Mailbox, words: str, count: int = 1) -> None:
     """Wait until so many mails about something have come, and see that there are no more."""
     wait_for(f"{count} mails about {words}", lambda: len(box.about(words)) >= count, timeout=240)
