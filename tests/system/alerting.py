@@ -43,7 +43,7 @@ def arrived(box: Mailbox, words: str, count: int = 1) -> None:
 def make_tank(appliance: Machine) -> None:
     """A raidz2 with something in it, made by hand."""
     create_pool(appliance, "-f", "-o", "ashift=12", "tank", "raidz2", *disk_paths(appliance, 1, 2, 3, 4))
-    appliance.shell("dd if=/dev/urandom of=/tank/photo bs=1M count=64 status=none; zpool sync tank")
+    appliance.shell("dd if=/dev/urandom of=/tank/photo bs=1M count=64 status=none; sha256sum /tank/photo > /root/sum; zpool sync tank")  # fmt: skip
 
 
 def guid_of(appliance: Machine, bay: int, pool: str = "tank") -> str:
@@ -106,16 +106,22 @@ def each_once(appliance: Machine, box: Mailbox, since: int, *kinds: str) -> None
         assert subjects.count(f"[larder] Over: {told[9:]}") == 1, subjects
 
 
+def kinds_since(appliance: Machine, since: int) -> list[str]:
+    """The kinds of the alerts that began since then, but for the day's news."""
+    rows = ask(appliance, f"select kind from larder_alerts_alert where id > {since} and severity != 'notice'")
+    return [str(row[0]) for row in rows]
+
+
 def raised(appliance: Machine, visitor: Visitor, *kinds: str, disks: bool = False, timeout: float = 300) -> str:
-    """Wait until exactly one alert of the kind (or of one of these kinds) is open; its summary."""
+    """Wait until an alert of one of these kinds is open, and no kind twice; its summary."""
 
     def look() -> str:
         if disks:
             ask_disks(appliance)
         visitor.get("/")  # looking has the facts read
-        found = [row for kind in kinds for row in are_open(appliance, kind)]
-        assert len(found) <= 1, found
-        return found[0][2] if found else ""
+        found = [are_open(appliance, kind) for kind in kinds]
+        assert all(len(rows) <= 1 for rows in found), found
+        return next((rows[0][2] for rows in found if rows), "")
 
     return str(wait_for(f"an alert {' or '.join(kinds)}", look, timeout=timeout, every=5))
 
