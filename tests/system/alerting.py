@@ -86,7 +86,7 @@ def begin(appliance: Machine, box: Mailbox) -> int:
 
     def nothing_waits() -> bool:
         hasten(appliance)
-        return not ask(appliance, "select key from larder_alerts_message where state in ('waiting', 'sending')")
+        return not ask(appliance, "select id from larder_alerts_message where state in ('waiting', 'sending')")
 
     wait_for("what is still to be sent", nothing_waits, timeout=180, every=3)
     box.mails.clear()

@@ -19,7 +19,8 @@ HOST = "10.0.2.2"  # this machine, as QEMU's user network shows it to the applia
 
 
 class Mailbox(socketserver.ThreadingTCPServer):
-    """``mode``: take, refuse (550), greylist (451), hang, drop (closes after the mail, without an answer), login (535).
+    """``mode``: take, refuse (550), greylist (451), hang, drop (closes after the mail, without an answer), curt (closes
+    after its answer), login (535).
 
     With a certificate (a file of key and certificate) it offers STARTTLS, or speaks TLS from the first word on (``tls``),
     and to sign in after that.
@@ -133,6 +134,8 @@ class Conversation(socketserver.StreamRequestHandler):
                     return
                 box.mails.append(email.message_from_bytes(text, policy=email.policy.default))
                 self.say("250 taken")
+                if box.mode == "curt":
+                    return
             elif verb == "QUIT":
                 self.say("221 bye")
                 return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -80,6 +81,36 @@ def test_what_the_server_does_is_told_in_its_words_and_the_mail_still_goes_out_o
     (message,) = post.mails
     if mode == "drop":
         assert message["Message-ID"] == post.dropped[0]["Message-ID"]  # so that mail programs show one
+
+
+def test_a_server_that_hangs_is_asked_once_in_a_while_and_not_by_everything_that_waits(post, monkeypatch):
+    watch.reconcile([replace(FAULT, subject=str(number)) for number in range(5)], NOW)
+    post.mode = "hang"
+    with monkeypatch.context() as hasty:
+        hasty.setattr(mail, "SECONDS", 0.5)
+        for beat in range(2):
+            assert mail.send_due(NOW + timedelta(seconds=5 * beat)) == 0
+    assert post.tries == 2
+    assert set(Message.objects.values_list("state", flat=True)) == {"waiting"}
+    post.mode = "take"
+    assert mail.send_due(NOW + timedelta(minutes=5)) == 5
+
+
+def test_a_server_that_hangs_up_once_it_has_taken_a_mail_does_not_get_it_twice(post):
+    watch.reconcile([FAULT], NOW)
+    post.mode = "curt"
+    assert mail.send_due(NOW) == 1
+    assert mail.send_due(NOW + timedelta(days=1)) == 0
+    assert len(post.mails) == 1
+
+
+def test_only_one_delivery_is_under_way(post):
+    watch.reconcile([FAULT], NOW)
+    with mail._delivering:
+        mail.deliver()
+    assert post.tries == 0
+    mail.deliver()
+    assert len(post.mails) == 1
 
 
 def test_nothing_listens(post):

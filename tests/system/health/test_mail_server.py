@@ -64,7 +64,7 @@ def fault_while_mail_fails(appliance: Machine, visitor: Visitor, box: Mailbox, a
     """A disk is taken offline; the try to tell it ends with that answer of the server."""
     appliance.run("zpool", "offline", "tank", alerting.guid_of(appliance, 4))
     alerting.raised(appliance, visitor, "pool.offline")
-    query = f"select key from larder_alerts_message where state = 'waiting' and answer like '%{answer}%'"
+    query = f"select id from larder_alerts_message where state = 'waiting' and answer like '%{answer}%'"
     wait_for(f"a try that ended with {answer}", lambda: alerting.ask(appliance, query), timeout=180, every=3)
     assert box.mails == []
 
