@@ -56,6 +56,7 @@ def test_damage_on_one_disk_is_a_warning_and_its_repair_no_alarm(appliance, visi
     appliance.run("zpool", "clear", "tank")
     alerting.over(appliance, visitor, "pool.errors")
     alerting.each_once(appliance, post, since, "pool.errors")
+    alerting.arrived(post, "tank repaired itself")  # now that the day's hour has been made to come
     appliance.run("sha256sum", "-c", "/root/sum")
 
 
