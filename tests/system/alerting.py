@@ -34,8 +34,13 @@ def tell(visitor: Visitor, box: Mailbox, **other: object) -> None:
 
 
 def try_mail(visitor: Visitor, says: str) -> str:
-    """Press the button for a test, and wait until the page shows that answer; the words of the page."""
-    visitor.send("/alerts/mail/test/", {**visitor.get("/alerts/mail/").hidden(), "way": "mail"})
+    """Press the button for a test mail, and wait until the page shows that answer; the words of the page."""
+    return try_way(visitor, "mail", says)
+
+
+def try_way(visitor: Visitor, way: str, says: str) -> str:
+    """The same of a test by mail or webhook."""
+    visitor.send("/alerts/mail/test/", {**visitor.get("/alerts/mail/").hidden(), "way": way})
     return visitor.wait_until("/alerts/mail/", says, timeout=180).words
 
 
