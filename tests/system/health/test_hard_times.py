@@ -110,7 +110,7 @@ def test_a_fault_while_the_clock_is_years_ahead_is_told_and_its_end_too(applianc
 def test_a_disk_that_dies_in_its_slot_is_one_alert_until_another_has_its_place(appliance, visitor, post):
     since, guid = alerting.begin(appliance, post), alerting.guid_of(appliance, 3)
     appliance.kill(3)
-    appliance.shell("dd if=/dev/urandom of=/tank/more bs=1M count=64 status=none; zpool sync tank; zpool scrub tank", check=False)  # fmt: skip
+    appliance.shell("dd if=/dev/urandom of=/tank/more bs=1M count=64 status=none; zpool sync tank; zpool scrub tank", check=False, timeout=900)  # fmt: skip
     assert "tank" in alerting.raised(appliance, visitor, "pool.weakened", timeout=600)
     alerting.arrived(post, "tank works, but misses a disk")
     appliance.shell("zpool scrub -s tank", check=False)

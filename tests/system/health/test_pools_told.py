@@ -1,4 +1,4 @@
-"""What happens to pools is told: errors, repairs, a disk taken offline, a pool that fills up, ZED that has stopped."""
+"""What happens to pools is told: errors, repairs, stalls, a disk taken offline, a pool that fills up, ZED that has stopped."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 
 from deploy.image.machine import Machine, wait_for
 from tests.system import alerting
+from tests.system.care import PARAMETERS
 from tests.system.mailbox import Mailbox, text_of
 from tests.visitor import Visitor, create_pool, disk_paths
 
@@ -88,6 +89,26 @@ def test_a_disk_on_which_every_request_fails_is_told_as_what_zfs_makes_of_it(app
     alerting.each_once(appliance, post, since, *kinds)
     wait_for("the whole pool", lambda: "ONLINE" in appliance.run("zpool", "list", "-H", "-o", "health", "tank"))
     appliance.run("sha256sum", "-c", "/root/sum")
+
+
+def test_a_disk_that_takes_very_long_for_single_requests_is_told(appliance, visitor, post):
+    """What counts as very long is set to a second meanwhile, from thirty; each request to that disk takes longer."""
+    since, disk = alerting.begin(appliance, post), disk_paths(appliance, 2)[0].rsplit("/", 1)[-1]
+    limit = f"{PARAMETERS}/zio_slow_io_ms"
+    usual = appliance.run("cat", limit).strip()
+    appliance.shell(f"echo 1000 > {limit}")
+    appliance.run("zinject", "-d", disk, "-D", "1500:8", "tank")
+    try:
+        appliance.shell("dd if=/dev/urandom of=/tank/stall bs=1M count=16 status=none; zpool sync tank", timeout=600)
+        summary = alerting.raised(appliance, visitor, "pool.stalls")
+    finally:
+        appliance.run("zinject", "-c", "all")
+        appliance.shell(f"echo {usual} > {limit}")
+    assert "bay 2" in summary
+    alerting.arrived(post, "was very slow to answer")
+    appliance.run("zpool", "clear", "tank")
+    alerting.over(appliance, visitor, "pool.stalls")
+    alerting.each_once(appliance, post, since, "pool.stalls")
 
 
 def test_a_disk_that_was_taken_offline_is_told_as_that(appliance, visitor, post):
