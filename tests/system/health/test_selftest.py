@@ -18,7 +18,7 @@ from tests.visitor import disk_paths
 pytestmark = pytest.mark.soak
 
 
-def tests_of(appliance: Machine, disk: str) -> int:
+def in_log(appliance: Machine, disk: str) -> int:
     """How many tests stand in the disk's own log."""
     said = json.loads(appliance.run("smartctl", "--json", "-l", "selftest", disk, check=False))
     return int(said["ata_smart_self_test_log"]["standard"]["count"])
@@ -28,10 +28,10 @@ def test_the_disk_does_it_and_its_page_tells_how_it_ended(appliance, visitor):
     (disk,) = disk_paths(appliance, 2)
     page = f"/disks/{disk.rsplit('/', 1)[-1]}/health/"
     visitor.wait_until(page, "None are in its log.", "Start a short test", timeout=300)
-    before = tests_of(appliance, disk)
+    before = in_log(appliance, disk)
     answer = visitor.send(f"{page}test/", {**visitor.get(page).hidden(), "test": "short"})
     assert answer.status == 200, answer.words
-    wait_for("a test in the disk's log", lambda: tests_of(appliance, disk) == before + 1, timeout=180, every=2)
+    wait_for("a test in the disk's log", lambda: in_log(appliance, disk) == before + 1, timeout=180, every=2)
 
     def is_shown() -> bool:
         alerting.ask_disks(appliance)
