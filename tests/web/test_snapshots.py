@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from appliance import schedules
 from appliance.dataset import Bookmark, Dataset, Snapshot
 from appliance.errors import Failed
 from appliance.zfs.policies import Policy
@@ -278,6 +279,30 @@ def test_a_change_of_policy_shows_what_it_destroys_before(web, calm, zfs, agent)
     assert web.post(url, {**numbers, "set": "", "shown": page.context["wanted"].sentence_in_full}).status_code == 302
     assert Job.objects.get().kind == "SetPolicy"
     assert web.post(url, {**numbers, "hourly": -1}).status_code == 400
+
+
+def test_what_a_policy_will_keep_is_drawn_for_any_day(web, calm, zfs):
+    dataset = settled("tank/a")
+    rows.put(pools=[rows.pool_of("tank", 1000)], datasets=[dataset])
+    url = f"/snapshots/of/{dataset.guid}/policy/"
+    numbers = {"frequent": 0, "hourly": 0, "daily": 3, "weekly": 0, "monthly": 2, "first": 0, "last": 0, "look": ""}
+    page = web.post(url, {**numbers, "day": "2031-07-20"})
+    text = page.content.decode()
+    assert "What will be there on 20 July 2031" in text
+    assert [at.astimezone(schedules.box_zone()).date().isoformat() for at, _grains in page.context["will_be"]] == [
+        "2031-07-20", "2031-07-19", "2031-07-18", "2031-07-01", "2031-06-01",
+    ]  # fmt: skip
+    assert "3 daily, 2 monthly, the oldest of" in text
+    drawn = page.context["drawing"]
+    marks = [x for lane in drawn.lanes for x in lane.marks]
+    assert len(marks) == 5
+    assert all(0 <= x <= drawn.width for x in marks)
+    assert [words for words, _x in drawn.ages] == ["a day", "a week", "a month"]
+    assert "a day like today" in web.post(url, numbers).content.decode()
+    nothing = web.post(url, {**numbers, "daily": 0, "monthly": 0})
+    assert (nothing.status_code, nothing.context["drawing"]) == (200, None)
+    for day in ("1066-10-14", "9999-12-31", "soon"):
+        assert web.post(url, {**numbers, "day": day}).status_code == 400
 
 
 def test_following_the_folder_above_shows_what_that_destroys_before(web, calm, zfs, agent):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from django.db.models import Sum
+from datetime import date, datetime
+
+from django.db.models import Q, QuerySet, Sum
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -24,11 +26,12 @@ from web.datasets.views import add_reasons
 from web.inventory.models import BookmarkRow, DatasetRow, SnapshotReading, SnapshotRow
 from web.jobs import confirm
 from web.jobs.models import Job
-from web.snapshots import asking, listing, recorded
+from web.snapshots import asking, drawing, listing, recorded
 from web.snapshots.forms import PolicyForm, TakeForm
 
 OWN = ("TakeSnapshot", "DestroySnapshots", "DestroyBookmark", "SetPolicy")
-BOOKMARKS = 100  # that are shown
+BOOKMARKS = 20  # that are shown below the snapshots
+BOOKMARKS_A_PAGE = 100
 
 
 def dataset_of(key: str) -> Dataset:
@@ -165,7 +168,7 @@ def policy(request: HttpRequest, key: str) -> HttpResponse:
         # Numbers changed after they were looked at are shown first.
         if "set" in request.POST and request.POST.get("shown") == wanted.sentence_in_full:
             return begun(request, SetPolicy(dataset=dataset.name, policy=wanted), key)
-        context |= {"wanted": wanted, **shown(dataset, wanted)}
+        context |= {"wanted": wanted, **shown(dataset, wanted), **will_be(wanted, form.cleaned_data["day"])}
     return render(request, "snapshots/policy.html", context, status=400 if form.is_bound and form.errors else 200)
 
 
@@ -193,7 +196,7 @@ def begun(request: HttpRequest, operation: Operation, key: str) -> HttpResponse:
 
 
 def shown(dataset: Dataset, wanted: Policy | None) -> dict[str, object]:
-    """What a policy will keep in the long run, and what it destroys at once, in every folder that it will hold for."""
+    """What a policy destroys at once, in every folder that it will hold for."""
     concerned = [dataset]
     if wanted is None or wanted.below:
         concerned += policies.followers(dataset, tree_of(dataset))
@@ -204,8 +207,15 @@ def shown(dataset: Dataset, wanted: Policy | None) -> dict[str, object]:
         "going_count": len(going),
         "freed": asking.freed_by_pruning(going) if going else None,
         "folders": len(concerned),
-        "will_be": policies.picture(wanted, timezone.now(), schedules.box_zone()) if wanted else [],
     }
+
+
+def will_be(wanted: Policy, day: date | None) -> dict[str, object]:
+    """What the policy will keep in the long run, as of a day at this hour."""
+    now, zone = timezone.now(), schedules.box_zone()
+    at = datetime.combine(day, now.astimezone(zone).time(), zone) if day else now
+    kept = policies.picture(wanted, at, zone)
+    return {"will_be": kept, "day": day, "drawing": drawing.draw(kept, at)}
 
 
 def cost_of(dataset: Dataset) -> dict[str, object]:
