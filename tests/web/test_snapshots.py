@@ -450,6 +450,30 @@ def test_bookmarks_are_followed_listed_and_destroyed_after_a_look(web, calm, zfs
     assert not BookmarkRow.objects.exists()
 
 
+def test_many_bookmarks_are_paged_and_the_list_says_that_there_are_more(web, calm, zfs):
+    one = settled("tank/a")
+    rows.put(pools=[rows.pool_of("tank", 1000)], datasets=[one])
+    # Several of one moment, and names with what an address or a page may not hold as it is.
+    zfs.marks = [Bookmark(f"tank/a#m {number:03d}.<b>", 7, number // 3, MADE) for number in range(250)]
+    snapshots.follow([one])
+    url = f"/snapshots/of/{one.guid}/"
+    text = web.get(url).content.decode()
+    assert "These are the newest 20." in text
+    assert f'href="{url}bookmarks/"' in text
+    seen, after = [], ""
+    while True:
+        page = web.get(f"{url}bookmarks/", {"after": after})
+        assert "<b>" not in page.content.decode()
+        seen += [row.name for row in page.context["bookmarks"]]
+        if not (after := page.context["next"]):
+            break
+    assert seen == [one.name for one in sorted(zfs.marks, key=lambda one: (-one.txg, one.name))]
+    for nonsense in ("x", "1", "-1.x", "9" * 50):
+        assert web.get(f"{url}bookmarks/", {"after": nonsense}).status_code == 200
+    BookmarkRow.objects.exclude(short__startswith="m 00").delete()
+    assert "These are the newest" not in web.get(url).content.decode()
+
+
 def test_a_bookmark_of_a_name_that_is_there_is_refused_at_its_field(web, calm):
     (dataset,) = fill(1)
     key = str(dataset.guid)

@@ -70,6 +70,7 @@ def of_dataset(request: HttpRequest, key: str) -> HttpResponse:
         dataset = dataset_of(key)
         reading = SnapshotReading.objects.filter(dataset_key=key).first()
         policy = policies.of(dataset)
+        bookmarks = list(bookmarks_of(key)[: BOOKMARKS + 1])
         return {
             "found": listing.page(asked),
             "dataset": dataset,
@@ -81,7 +82,8 @@ def of_dataset(request: HttpRequest, key: str) -> HttpResponse:
             "from_above": dataset.policy_source == "inherited",
             "offered": policies.offered(dataset),
             "latest": Job.objects.filter(subject=dataset.name, kind__in=OWN).defer("plan", "log").first(),
-            "bookmarks": BookmarkRow.objects.filter(dataset_key=key).order_by("-txg", "short")[:BOOKMARKS],
+            "bookmarks": bookmarks[:BOOKMARKS],
+            "more_bookmarks": len(bookmarks) > BOOKMARKS,
             **around(asked),
         }
 
@@ -134,6 +136,26 @@ def destroy(request: HttpRequest) -> HttpResponse:
         return confirm.review(request, operation, back=back, facts=asking.measured(operation))
     except Refused as refusal:
         return refused(request, refusal, back)
+
+
+def bookmarks_of(key: str) -> QuerySet[BookmarkRow]:
+    """The newest first; there may be several of one moment."""
+    return BookmarkRow.objects.filter(dataset_key=key).order_by("-txg", "short")
+
+
+@require_GET
+def bookmarks(request: HttpRequest, key: str) -> HttpResponse:
+    """The bookmarks of one folder, a page of them."""
+    dataset, after = dataset_of(key), request.GET.get("after", "")
+    rows = bookmarks_of(key)
+    txg, _dot, short = after.partition(".")
+    if txg.isdecimal() and len(txg) < 19:
+        rows = rows.filter(Q(txg__lt=int(txg)) | Q(txg=int(txg), short__gt=short))
+    found = list(rows[: BOOKMARKS_A_PAGE + 1])
+    page = found[:BOOKMARKS_A_PAGE]
+    last = f"{page[-1].txg}.{page[-1].short}" if len(found) > BOOKMARKS_A_PAGE else ""
+    context = {"dataset": dataset, "key": key, "bookmarks": page, "after": after, "next": last}
+    return render(request, "snapshots/bookmarks_of.html", context)
 
 
 @require_GET
