@@ -93,6 +93,16 @@ def test_only_the_dataset_that_changed_is_read_again(zfs):
     assert SnapshotRow.objects.filter(dataset="tank/d2").count() == 4
 
 
+def test_what_a_comparison_takes_for_itself_is_no_snapshot_of_anybody(zfs):
+    one = settled("tank/a")
+    own = snap("tank/a", 2, name="tank/a@zfs-diff-4711-00000001000a7f3c", holds=1)
+    by_hand = replace(own, guid=5, holds=0)  # of that name, and nothing reads it
+    zfs.there = {"tank/a": [snap("tank/a", 1), own, replace(by_hand, name="tank/a@zfs-diff-1-0000000100000000")]}
+    snapshots.follow([one])
+    assert [row.short for row in SnapshotRow.objects.order_by("txg")] == ["s0001", "zfs-diff-1-0000000100000000"]
+    assert SnapshotReading.objects.get().count == 2
+
+
 def test_a_clone_that_is_made_or_goes_has_its_origin_read_again(zfs):
     origin, clone = settled("tank/a"), settled("tank/copy", origin="tank/a@s0001")
     zfs.there = {"tank/a": [snap("tank/a", 1)]}
