@@ -307,7 +307,7 @@ def test_what_a_policy_will_keep_is_drawn_for_any_day(web, calm, zfs):
     marks = [x for lane in drawn.lanes for x in lane.marks]
     assert len(marks) == 5
     assert all(0 <= x <= drawn.width for x in marks)
-    assert [words for words, _x in drawn.ages] == ["a day", "a week", "a month"]
+    assert [words for words, _x in drawn.ages] == ["1 day", "1 week", "1 month"]
     assert "a day like today" in web.post(url, numbers).content.decode()
     nothing = web.post(url, {**numbers, "daily": 0, "monthly": 0})
     assert (nothing.status_code, nothing.context["drawing"]) == (200, None)

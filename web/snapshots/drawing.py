@@ -12,7 +12,8 @@ from appliance.zfs.naming import GRAINS
 WIDTH = 320  # in the units of the drawing, which are pixels where there is room
 EDGE = 4
 LANE = 30
-HOURS = (("a day", 24), ("a week", 168), ("a month", 730), ("a year", 8766), ("ten years", 87660))
+HOURS = (("1 day", 24), ("1 week", 168), ("1 month", 730), ("1 year", 8766), ("10 years", 87660))
+MARGIN = 20  # that words of the scale need on either side
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,6 @@ def draw(kept: Sequence[tuple[datetime, Sequence[str]]], now: datetime) -> Drawi
         )
         for number, grain in enumerate([grain for grain in GRAINS if of[grain]])
     )
-    ages = tuple((words, x(hours)) for words, hours in HOURS if hours <= oldest)
+    ages = tuple((words, x(hours)) for words, hours in HOURS if hours <= oldest and x(hours) >= MARGIN)
     told = ", ".join(lane.words for lane in lanes)
     return Drawing(lanes, ages, len(lanes) * LANE + 16, f"{told}, the oldest of {kept[-1][0]:%d %B %Y}")
