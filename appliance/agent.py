@@ -183,13 +183,16 @@ class ReadVersions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_
 
 
 class ReadDifference(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="verb", tag="read-difference"):
-    """What changed from a snapshot to a later one of the same dataset, or until now."""
+    """What changed from a snapshot to a later one of the same dataset, or until now, as far as it is found in that time."""
 
     snapshot: str
     until: str = ""
+    seconds: int = difference.SECONDS
 
     def __post_init__(self) -> None:
         names.existing_snapshot(self.snapshot)
+        if not 1 <= self.seconds <= difference.SECONDS:
+            raise Refused("That is no time to wait.")
         if self.until:
             names.existing_snapshot(self.until)
 
@@ -333,8 +336,8 @@ def answer(
                     hand_over({"facts": told}, handle)
             case ReadVersions(dataset, path):
                 send({"facts": msgspec.to_builtins(time_travel.versions_of(dataset, path))})
-            case ReadDifference(snapshot, until):
-                send({"facts": msgspec.to_builtins(difference.read(snapshot, until))})
+            case ReadDifference(snapshot, until, seconds):
+                send({"facts": msgspec.to_builtins(difference.read(snapshot, until, seconds))})
             case ReadSpace(ranges, held):
                 send({"facts": msgspec.to_builtins(space.measure(ranges, held))})
             case ReadHistory(pool):

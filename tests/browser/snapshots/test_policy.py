@@ -52,6 +52,14 @@ def test_snapshots_are_taken_by_themselves_and_old_ones_destroyed(page, applianc
 
     # On a phone nothing has to be scrolled sideways.
     page.set_viewport_size({"width": 320, "height": 640})
-    for address in ("/snapshots/policies/", f"{shown}space/", f"{shown}policy/", f"{shown}policy/follow/"):
+    for address in (
+        "/snapshots/policies/",
+        f"{shown}space/",
+        f"{shown}policy/",
+        f"{shown}policy/follow/",
+        f"{shown}bookmarks/",
+        "/snapshots/space/",
+        "/snapshots/holds/",
+    ):
         page.goto(address)
         assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), address
