@@ -8,8 +8,7 @@ from playwright.sync_api import expect
 from tests.browser import steps
 from tests.visitor import create_pool, disk_paths
 
-# Open: not yet seen to pass in an appliance, so none of it stands in the normal run.
-pytestmark = pytest.mark.soak
+pytestmark = pytest.mark.soak  # three minutes
 
 OLD = 25  # more than a page
 

@@ -11,9 +11,6 @@ from tests.system import crash, sharing
 from tests.system.policy import job_of, known
 from tests.visitor import Answer, Visitor
 
-# Open: not yet seen to pass in an appliance, so none of it stands in the normal run.
-pytestmark = pytest.mark.soak
-
 ONE = "tank/photos@one"
 
 
