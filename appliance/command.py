@@ -56,11 +56,17 @@ class CommandTimedOut(Failed):
 
 
 def run(
-    argv: Sequence[str], *, timeout: float = 60, given: str | bytes | None = None, accept: Collection[int] = (0,)
+    argv: Sequence[str],
+    *,
+    timeout: float = 60,
+    given: str | bytes | None = None,
+    accept: Collection[int] = (0,),
+    holding: int | None = None,
 ) -> Result:
     """Run ``argv`` and return its result.
 
     ``given`` goes to standard input, which is the way for secrets: it is neither logged nor seen in ``ps``.
+    ``holding``: an open file that the process holds too, until it has ended.
     Raises CommandFailed for a status not in ``accept``, CommandMissing, CommandTimedOut; Failed where no process starts.
     """
     if not argv or any("\0" in word for word in argv):
@@ -74,6 +80,7 @@ def run(
             stderr=subprocess.PIPE,
             env=ENVIRONMENT,
             start_new_session=True,
+            pass_fds=() if holding is None else (holding,),
         )
     except FileNotFoundError as error:
         raise CommandMissing(f"{argv[0]} is not installed on this system") from error
