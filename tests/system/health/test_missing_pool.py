@@ -9,7 +9,6 @@ from tests.system import alerting
 from tests.system.mailbox import text_of
 from tests.visitor import create_pool, disk_paths
 
-# Open: not yet seen to pass in an appliance, so none of it stands in the normal run.
 pytestmark = pytest.mark.soak
 MISSING = "other is not there"
 
