@@ -1,0 +1,136 @@
+"""One case of a sweep: what is measured on what, with which settings. Pure values; ``run_case.py`` carries it out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+import msgspec
+
+from appliance import names
+from appliance.layout.geometry import KIB, LEAST_DISKS, MIB
+from appliance.words import link_label, size_text
+
+Layout = Literal["stripe", "mirror", "raidz1", "raidz2", "raidz3"]
+Workload = Literal[
+    "seq-write", "seq-read", "dd-write", "dd-read", "random-read", "random-write", "mixed", "sync-write", "small-files",
+    "resilver", "disk-start", "disk-middle", "disk-end", "disk-latency",
+]  # fmt: skip
+Where = Literal["scratch", "dataset", "disk"]
+LARGEST, LEAST = 16 * 2**40, MIB
+RECORDS = tuple(2**power for power in range(9, 25))  # recordsize, zfsprops(7): a power of two from 512 bytes to 16 MiB
+PER_DISK = ("disk-start", "disk-middle", "disk-end", "disk-latency")
+FILLED = (25, 50)  # what a pool is filled to before a disk of it is rebuilt; per cent
+
+
+class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """``where``: on a scratch pool made of ``disks``, in a scratch dataset of ``pool``, or reading one disk as it is.
+
+    ``size`` is what one run writes or reads, in bytes; ``seconds`` is how long a run of random access lasts. Data can be
+    made smaller by ``compressible`` per cent; ``zeros`` (dd alone) is data that holds nothing. ``aside`` keeps ZFS's
+    memory out of the way of reads (primarycache=metadata). ``warmups`` are runs before those that count.
+    """
+
+    where: Where
+    workload: Workload
+    disks: tuple[str, ...] = ()
+    pool: str = ""
+    guid: int = 0
+    layout: Layout = "stripe"
+    ashift: Literal[9, 12, 13] = 12
+    partition: int = 0
+    recordsize: int = 128 * KIB
+    compression: Literal["off", "lz4", "zstd"] = "off"
+    dedup: bool = False
+    sync: Literal["standard", "always", "disabled"] = "standard"
+    log: str = ""
+    cache: str = ""
+    repeats: int = 3
+    warmups: int = 0
+    size: int = 1024 * MIB
+    seconds: int = 30
+    writers: int = 1
+    compressible: int = 0
+    zeros: bool = False
+    aside: bool = False
+    gentle: bool = False
+    fill: int = 0
+
+    def __post_init__(self) -> None:
+        for path in self.every:
+            names.by_id(path, field="disks")
+        if self.where == "dataset":
+            names.existing_pool(self.pool)
+        whole = {
+            "repeats": (self.repeats, 1, 9), "warmups": (self.warmups, 0, 9), "size": (self.size, LEAST, LARGEST),
+            "seconds": (self.seconds, 1, 3600), "writers": (self.writers, 1, 64), "compressible": (self.compressible, 0, 95),
+            "fill": (self.fill, 0, 80), "partition": (self.partition, 0, LARGEST), "guid": (self.guid, 0, 2**64 - 1),
+        }  # fmt: skip
+        for field, (value, least, most) in whole.items():
+            if not least <= value <= most:
+                raise names.refuse(f"A case's {field} lies between {least} and {most}.", field)
+        if self.recordsize not in RECORDS:
+            raise names.refuse("A record size is a power of two from 512 bytes to 16 MiB.", "recordsize")
+        if self.size % MIB or self.partition % MIB:
+            raise names.refuse("Sizes are whole MiB.", "size")
+        for reason in self.contradictions():
+            raise names.refuse(reason, "workload")
+
+    def contradictions(self) -> Iterator[str]:
+        """What cannot be measured at all, whatever the box is like."""
+        if (self.where == "disk") != (self.workload in PER_DISK):
+            yield "A single disk is read as it is; everything else is measured in a pool."
+        if self.where == "disk" and len(self.disks) != 1:
+            yield "A single disk is one disk."
+        if self.where == "dataset" and (self.disks or self.log or self.cache):
+            yield "What is measured in an existing pool takes no disks of its own."
+        if self.where == "scratch" and len(self.disks) < LEAST_DISKS[self.layout]:
+            yield f"{self.layout} needs at least {LEAST_DISKS[self.layout]} disks."
+        if len(set(self.every)) < len(self.every):
+            yield "A disk was chosen twice."
+        if self.workload == "resilver" and (self.where != "scratch" or self.layout == "stripe" or not self.fill):
+            yield "Rebuilding is measured on a scratch pool with redundancy, filled to some part."
+        if self.zeros and not self.workload.startswith("dd-"):
+            yield "Only dd writes zeros."
+
+    @property
+    def every(self) -> tuple[str, ...]:
+        """Every disk it takes or reads."""
+        return (*self.disks, *filter(None, (self.log, self.cache)))
+
+    @property
+    def groups(self) -> list[tuple[str, ...]]:
+        """The disks by vdev: an even number of mirrored disks from four on makes pairs, as one would build it."""
+        count = len(self.disks)
+        if self.layout == "mirror" and count >= 4 and count % 2 == 0:
+            return [self.disks[at : at + 2] for at in range(0, count, 2)]
+        return [self.disks]
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """What sets it apart, in words; two cases of one sweep differ in some of these or in their workload."""
+        if self.where == "disk":
+            return {"Disk": link_label(self.disks[0].rsplit("/", 1)[-1])}
+        found = {}
+        if self.where == "scratch":
+            found["Layout"] = layout_text(self.layout, len(self.disks))
+            found["Sectors"] = f"ashift {self.ashift}"
+            found["Uses"] = f"partitions of {size_text(self.partition)}" if self.partition else "whole disks"
+            found["Log device"] = link_label(self.log.rsplit("/", 1)[-1]) if self.log else "none"
+            found["Cache device"] = link_label(self.cache.rsplit("/", 1)[-1]) if self.cache else "none"
+        else:
+            found["Pool"] = self.pool
+        found["Record size"] = size_text(self.recordsize)
+        found["Compression"] = self.compression
+        found["Dedup"] = "on" if self.dedup else "off"
+        found["Sync"] = self.sync
+        if self.fill:
+            found["Filled to"] = f"{self.fill} %"
+        return found
+
+
+def layout_text(layout: str, disks: int) -> str:
+    """``raidz2 of 5 disks``; mirrors of four and more are pairs."""
+    if layout == "mirror" and disks >= 4 and disks % 2 == 0:
+        return f"{disks // 2} mirrors of 2 disks"
+    return f"{layout} of {disks} disk{'s' if disks != 1 else ''}"

@@ -1,0 +1,82 @@
+"""What a run gave: figures out of the output of fio (JSON) and dd (its last line). Raises Failed for what is neither."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from appliance.errors import Failed
+
+
+class Figures(msgspec.Struct, frozen=True, kw_only=True):
+    """One run. ``rate`` in bytes a second, ``operations`` a second, ``latency`` and ``latency99`` in seconds (the mean,
+    and what one in a hundred exceeds), ``read`` and ``written`` in bytes as the program counted them."""
+
+    rate: float = 0.0
+    operations: float = 0.0
+    seconds: float = 0.0
+    latency: float = 0.0
+    latency99: float = 0.0
+    read: int = 0
+    written: int = 0
+    tool: str = ""
+
+    def main(self, which: str) -> float:
+        found = {"rate": self.rate, "operations": self.operations, "seconds": self.seconds}
+        return found[which]
+
+
+def number(raw: Mapping[str, Any], key: str) -> float:
+    found = raw.get(key)
+    return float(found) if isinstance(found, (int, float)) and not isinstance(found, bool) else 0.0
+
+
+def part(raw: object, key: str) -> Mapping[str, Any]:
+    found = raw.get(key) if isinstance(raw, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def from_fio(text: str) -> Figures:
+    """Of the one group that Larder has fio report. Reads and writes count together; the slower direction's latency does."""
+    # Notes for people may come before the JSON (fio 3.39: "both iodepth >= 1 and synchronous I/O engine ...").
+    start = text.find("{")
+    try:
+        answer = json.loads(text[start:]) if start >= 0 else None
+    except ValueError as error:
+        raise Failed("fio printed something that is not JSON", text[:200]) from error
+    jobs = answer.get("jobs") if isinstance(answer, dict) else None
+    if not isinstance(jobs, list) or len(jobs) != 1 or not isinstance(jobs[0], dict):
+        raise Failed("fio printed no figures", text[:200])
+    if jobs[0].get("error"):
+        raise Failed(f"fio ended with error {jobs[0]['error']}")
+    ways = {way: part(jobs[0], way) for way in ("read", "write")}
+    seconds = max(number(found, "runtime") for found in ways.values()) / 1000
+    return Figures(
+        rate=sum(number(found, "bw_bytes") for found in ways.values()),
+        operations=sum(number(found, "iops") for found in ways.values()),
+        seconds=seconds,
+        latency=max(number(part(found, "lat_ns"), "mean") for found in ways.values()) / 1e9,
+        latency99=max(number(part(part(found, "clat_ns"), "percentile"), "99.000000") for found in ways.values()) / 1e9,
+        read=int(number(ways["read"], "io_bytes")),
+        written=int(number(ways["write"], "io_bytes")),
+        tool=str(answer.get("fio version", ""))[:40],
+    )
+
+
+def from_dd(text: str, *, reading: bool) -> Figures:
+    """From dd's last line on standard error: bytes and seconds (its own rate is rounded)."""
+    found = re.search(r"^([0-9]+) bytes .*copied, ([0-9.]+(?:e-?[0-9]+)?) s", text, re.MULTILINE)
+    if not found or float(found[2]) <= 0:
+        raise Failed("dd printed no figures", text[:200])
+    amount, seconds = int(found[1]), float(found[2])
+    return Figures(
+        rate=amount / seconds,
+        seconds=seconds,
+        read=amount if reading else 0,
+        written=0 if reading else amount,
+        tool="dd",
+    )

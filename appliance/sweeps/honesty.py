@@ -1,0 +1,61 @@
+"""When a figure means nothing, and why. A run that only looks fast is marked invalid, not shown as a winner. Pure.
+
+What the disks really moved (``/sys/class/block/*/stat``) is held against what the program says it read or wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from appliance.sweeps.case import Case
+from appliance.sweeps.figures import Figures
+from appliance.sweeps.workloads import KINDS
+from appliance.words import size_text
+
+TIMES_MEMORY = 2  # data has to be at least so many times what ZFS's memory may grow to
+TOLERANCE = 0.7  # what the disks moved may lie this far below what was to be expected; compression is never exact
+TRUSTED = 64 * 2**20  # below this the tables of a pool and the disk's own chatter weigh too much to compare
+HOT = 60  # degrees Celsius
+
+
+class Circumstances(msgspec.Struct, frozen=True, kw_only=True):
+    """What was so around one run. Bytes that all of its disks moved; ``memory`` is what ZFS's may grow to."""
+
+    read: int = 0
+    written: int = 0
+    memory: int = 0
+    busy: tuple[str, ...] = ()  # what else the box was doing: "tank is being checked"
+    hottest: int = 0  # degrees Celsius of the warmest disk afterwards, 0 where not told
+    throttled: int = 0  # how often the processor slowed itself down during the run
+    lost: tuple[str, ...] = ()  # devices of the pool that were not ONLINE any more
+    per_disk: dict[str, float] = {}  # by link: seconds that each request took on average
+
+
+def reasons(case: Case, figures: Figures, around: Circumstances) -> Iterator[str]:
+    """Why this run does not count; none where it does."""
+    kind = KINDS[case.workload]
+    if case.zeros and case.compression != "off":
+        yield "Zeros on a pool that compresses are not written at all. Choose data that holds something, or switch compression off."
+    if kind.reads and case.where != "disk" and not case.aside and case.size < TIMES_MEMORY * around.memory:
+        yield f"{size_text(case.size)} fit into memory, which may keep up to {size_text(around.memory)}. It takes at least {size_text(TIMES_MEMORY * around.memory)}, or memory kept out of the way."
+    stored = 0.0 if case.zeros else 1 - (case.compressible / 100 if case.compression != "off" else 0.0)
+    stored = 1.0 if case.zeros and case.compression == "off" else stored
+    for way, logical, physical in (("read", figures.read, around.read), ("written", figures.written, around.written)):
+        if case.workload != "resilver" and logical >= TRUSTED and physical < TOLERANCE * stored * logical:
+            yield f"{size_text(logical)} were {way}, but only {size_text(physical)} of it {'from' if way == 'read' else 'to'} the disks. Memory did the rest."
+    if around.lost:
+        yield f"While it ran, {' and '.join(around.lost)} stopped answering."
+
+
+def disturbances(around: Circumstances) -> Iterator[str]:
+    """What makes a run worth repeating, though it may well be true."""
+    yield from around.busy
+    if around.throttled:
+        yield "The processor slowed itself down because it was too warm."
+
+
+def remarks(around: Circumstances) -> Iterator[str]:
+    if around.hottest >= HOT:
+        yield f"A disk was at {around.hottest} °C."

@@ -1,0 +1,90 @@
+"""What a table means, in sentences: only what its runs bear out. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from appliance.sweeps.statistics import change_text, outlier
+from appliance.sweeps.table import Block, Row, value_text
+from appliance.words import size_text
+
+GIGABIT = 117 * 2**20  # bytes a second that TCP carries over gigabit Ethernet at the usual MTU of 1500
+NOTABLE = 3.0  # per cent
+
+
+def sentences(blocks: Sequence[Block]) -> list[str]:
+    """The most telling first; empty where nothing was measured."""
+    found: list[str] = []
+    for block in blocks:
+        found += of_disks(block) if block.workload.startswith("disk-") else of_block(block)
+    found += [*network(blocks), *invalid(blocks)]
+    return found
+
+
+def valid(block: Block) -> list[Row]:
+    return [row for row in block.rows if row.summary]
+
+
+def of_block(block: Block) -> Iterator[str]:
+    """The best against the baseline."""
+    rows = valid(block)
+    base = next((row for row in rows if row.is_baseline), None)
+    if len(rows) < 2 or base is None:
+        return
+    what = block.kind.title
+    by_value = sorted(rows, key=median, reverse=block.kind.more_is_better)
+    best, worst = by_value[0], by_value[-1]
+    telling = [row for row in rows if row.clear and row.change is not None and abs(row.change) >= NOTABLE]
+    if not telling:
+        yield f"{what}: no clear difference. All lie between {span(worst, best, block)}, and their runs overlap."
+        return
+    if best is base:
+        yield f"{what}: {base.name} is best, with {best.value}. {opening_of(worst)} gives {change_text(worst.change)}."
+    elif best in telling:
+        yield f"{what}: {best.name} is best, with {best.value}: {change_text(best.change)} against {base.name} ({base.value})."
+    worse = [row for row in telling if not row.better and row is not worst]
+    if best is not base and worst in telling and not worst.better:
+        worse.append(worst)
+    for row in worse[-1:] if best is not base else ():
+        yield f"{what}: {row.name} costs, with {row.value}: {change_text(row.change)} against {base.name}."
+
+
+def median(row: Row) -> float:
+    return row.summary.median if row.summary else 0.0
+
+
+def opening_of(row: Row) -> str:
+    return row.name[:1].upper() + row.name[1:]
+
+
+def span(one: Row, other: Row, block: Block) -> str:
+    low, high = sorted((median(one), median(other)))
+    return f"{value_text(low, block.kind.unit)} and {value_text(high, block.kind.unit)}"
+
+
+def of_disks(block: Block) -> Iterator[str]:
+    """The odd one out among disks that should be alike."""
+    rows = valid(block)
+    slow = outlier({row.name: median(row) for row in rows})
+    if slow:
+        row = next(row for row in rows if row.name == slow)
+        others = sorted(median(other) for other in rows if other is not row)
+        usual = value_text(others[len(others) // 2], block.kind.unit)
+        yield f"{block.kind.title}: {slow} is the odd one out, with {row.value} where the others reach about {usual}. Look at its cable and its health before a pool relies on it."
+    elif len(rows) >= 3:
+        yield f"{block.kind.title}: the disks are alike; none is notably slower than the others."
+
+
+def network(blocks: Iterable[Block]) -> Iterator[str]:
+    """Where a gigabit network would be the limit, whatever is chosen."""
+    large = [row for block in blocks if block.workload in {"seq-read", "seq-write"} for row in valid(block)]
+    if large and all(median(row) > GIGABIT for row in large):
+        yield f"All of these are faster than a gigabit network, which carries about {size_text(GIGABIT)}/s. Over such a network large files will be equally fast with each of them."
+
+
+def invalid(blocks: Iterable[Block]) -> Iterator[str]:
+    every = [row for block in blocks for row in block.rows if row.measured.state in {"done", "failed"}]
+    count = sum(row.summary is None for row in every)
+    if count:
+        one = count == 1
+        yield f"{count} of {len(every)} cases {'does' if one else 'do'} not count. The reason stands with {'it' if one else 'each'}."

@@ -1,0 +1,146 @@
+"""The results of a sweep as a table: one row a case, its runs summed up, and its change against a baseline. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from appliance.sweeps.case import Case
+from appliance.sweeps.figures import Figures
+from appliance.sweeps.honesty import Circumstances
+from appliance.sweeps.statistics import Summary, change, change_text, summary
+from appliance.sweeps.sweep import axes_of
+from appliance.sweeps.workloads import KINDS, Kind, Unit
+from appliance.words import duration, size_text
+
+RESULT = "Result: "  # begins the note of a job's log in which a run's result travels
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True):
+    """One measured run, as it is kept. ``invalid``: why it does not count. ``disturbed``: why it was worth repeating."""
+
+    number: int
+    figures: Figures
+    around: Circumstances
+    invalid: tuple[str, ...] = ()
+    disturbed: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A case and what became of it; ``failure`` where it could not be measured."""
+
+    number: int
+    case: Case
+    runs: tuple[Run, ...] = ()
+    state: str = "done"  # waiting, running, done, failed
+    failure: str = ""
+
+    @property
+    def summary(self) -> Summary | None:
+        """Of the runs that count."""
+        main = KINDS[self.case.workload].main
+        return summary(run.figures.main(main) for run in self.runs if not run.invalid)
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why runs do not count, or why there are none; each once."""
+        found = [reason for run in self.runs for reason in run.invalid]
+        return tuple(dict.fromkeys([self.failure, *found] if self.failure else found))
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(text for run in self.runs for text in (*run.disturbed, *run.remarks)))
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table. ``change`` is in per cent of the baseline's median."""
+
+    measured: Measured
+    settings: tuple[str, ...]
+    summary: Summary | None
+    change: float | None = None
+    is_baseline: bool = False
+    clear: bool = False  # whether its runs do not overlap with the baseline's
+
+    @property
+    def value(self) -> str:
+        return value_text(self.summary.median, self.kind.unit) if self.summary else ""
+
+    @property
+    def spread(self) -> str:
+        if not self.summary or self.summary.count < 2:
+            return ""
+        return f"{value_text(self.summary.least, self.kind.unit)} to {value_text(self.summary.most, self.kind.unit)}"
+
+    @property
+    def change_text(self) -> str:
+        return change_text(self.change)
+
+    @property
+    def kind(self) -> Kind:
+        return KINDS[self.measured.case.workload]
+
+    @property
+    def better(self) -> bool:
+        return self.change is not None and self.change != 0 and (self.change > 0) == self.kind.more_is_better
+
+    @property
+    def name(self) -> str:
+        """What sets it apart, in one phrase."""
+        return ", ".join(self.settings) or "as it is"
+
+
+@dataclass(frozen=True)
+class Block:
+    """All rows of one workload, which alone can be compared with each other; ``most`` is the end of their scale."""
+
+    workload: str
+    rows: tuple[Row, ...]
+    columns: tuple[str, ...]
+
+    @property
+    def kind(self) -> Kind:
+        return KINDS[self.workload]
+
+    @property
+    def most(self) -> float:
+        return max((row.summary.most for row in self.rows if row.summary), default=0.0)
+
+
+def value_text(value: float, unit: Unit) -> str:
+    """``132 MiB/s``, ``6,000 a second``, ``3 h 10 min``."""
+    if unit == "B/s":
+        return f"{size_text(round(value))}/s"
+    if unit == "seconds":
+        return duration(round(value)) if value >= 10 else f"{value:.1f} s"
+    return f"{value:,.0f} a second" if value >= 10 else f"{value:.1f} a second"
+
+
+def blocks(measured: Sequence[Measured], baseline: int = 0) -> tuple[Block, ...]:
+    """The table, by workload in the order in which they come. ``baseline`` is the number of the case whose settings every
+    other is held against; of disks, every workload's first."""
+    columns = axes_of([one.case for one in measured])
+    chosen = next((one for one in measured if one.number == baseline), measured[0] if measured else None)
+    found = []
+    for workload in dict.fromkeys(one.case.workload for one in measured):
+        ours = [one for one in measured if one.case.workload == workload]
+        base = next((one for one in ours if chosen and same(one.case, chosen.case, columns)), ours[0])
+        found.append(Block(workload, tuple(row(one, base, columns) for one in ours), tuple(columns)))
+    return tuple(found)
+
+
+def same(one: Case, other: Case, columns: Iterable[str]) -> bool:
+    return all(one.settings.get(name) == other.settings.get(name) for name in columns)
+
+
+def row(one: Measured, base: Measured, columns: Sequence[str]) -> Row:
+    settings = tuple(one.case.settings.get(name, "") for name in columns)
+    now, before = one.summary, base.summary
+    if one is base or not now or not before:
+        return Row(one, settings, now, is_baseline=one is base)
+    return Row(one, settings, now, change(now.median, before.median), clear=now.apart_from(before))

@@ -1,0 +1,355 @@
+"""Sweeps: from a matrix to cases, from output to figures, from figures to what they mean. Nothing is run here."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from appliance.errors import Failed, Refused
+from appliance.layout.geometry import GIB, MIB
+from appliance.sweeps import estimate, export, honesty, meaning
+from appliance.sweeps.case import Case
+from appliance.sweeps.figures import Figures, from_dd, from_fio
+from appliance.sweeps.honesty import Circumstances
+from appliance.sweeps.presets import BY_NAME, PRESETS
+from appliance.sweeps.statistics import change, change_text, outlier, summary
+from appliance.sweeps.sweep import MOST_CASES, Sweep, axes_of
+from appliance.sweeps.table import Measured, Run, blocks, value_text
+from appliance.sweeps.workloads import KINDS, commands_for, escaped
+from tests.unit.made import path_of, recorded_text
+
+FIVE = tuple(map(path_of, range(1, 6)))
+
+
+def sweep(**changes: object) -> Sweep:
+    made = {"where": "scratch", "workloads": ["seq-write", "seq-read"], "disks": FIVE, "layouts": ["raidz1"]}
+    return msgspec.convert({**made, **changes}, Sweep)
+
+
+def case(**changes: object) -> Case:
+    made = {"where": "scratch", "workload": "seq-write", "disks": FIVE, "layout": "raidz1", "size": 4 * GIB}
+    return msgspec.convert({**made, **changes}, Case)
+
+
+def run(value: float, number: int = 1, **changes: Any) -> Run:
+    return Run(number=number, figures=Figures(rate=value, operations=value), around=Circumstances(), **changes)
+
+
+def measured(number: int, of: Case, *values: float) -> Measured:
+    return Measured(number, of, tuple(run(value, at) for at, value in enumerate(values, 1)))
+
+
+# --- the matrix -----------------------------------------------------------------------------------------------
+def test_a_matrix_is_its_cases_in_order_the_workload_turning_fastest():
+    cases = list(sweep(layouts=["raidz1", "raidz2"], ashifts=[9, 12]).cases())
+    assert [(one.layout, one.ashift, one.workload) for one in cases] == [
+        (layout, ashift, workload)
+        for layout in ("raidz1", "raidz2")
+        for ashift in (9, 12)
+        for workload in ("seq-write", "seq-read")
+    ]
+    assert axes_of(cases) == ["Layout", "Sectors"]
+
+
+def test_layouts_that_need_more_disks_than_there_are_are_left_out():
+    found = sweep(layouts=["mirror", "raidz2"], counts=[2, 3, 4, 6], workloads=["seq-write"]).cases()
+    assert [(one.layout, len(one.disks)) for one in found] == [
+        ("mirror", 2),
+        ("mirror", 3),
+        ("mirror", 4),
+        ("raidz2", 4),
+    ]
+
+
+def test_four_mirrored_disks_are_two_pairs_and_three_are_one_mirror():
+    assert case(layout="mirror", disks=FIVE[:4]).groups == [FIVE[:2], FIVE[2:4]]
+    assert case(layout="mirror", disks=FIVE[:3]).groups == [FIVE[:3]]
+
+
+def test_each_disk_is_read_at_each_place():
+    found = list(sweep(where="disk", workloads=["disk-start", "disk-end"], layouts=["stripe"]).cases())
+    assert [(one.disks, one.workload) for one in found] == [((path,), work) for path in FIVE for work in ("disk-start", "disk-end")]  # fmt: skip
+    assert axes_of(found) == ["Disk"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"workloads": []}, "Choose what is to be measured"),
+        ({"disks": []}, "Choose the disks"),
+        ({"disks": FIVE[:2], "layouts": ["raidz2"]}, "too few"),
+        ({"ashifts": [9, 12, 13], "compressions": ["off", "lz4", "zstd"], "recordsizes": [2**power for power in range(12, 24)]}, f"more than {MOST_CASES} cases"),
+        ({"ashifts": [10]}, "cannot be measured"),
+        ({"recordsizes": [5000]}, "power of two"),
+        ({"disks": ["/dev/sda", "/dev/sdb", "/dev/sdc"]}, "stable path"),
+        ({"logs": [FIVE[0]]}, "chosen twice"),
+        ({"zeros": True}, "Only dd writes zeros"),
+        ({"workloads": ["disk-start"]}, "read as it is"),
+        ({"size": 5}, "size"),
+        ({"repeats": 0}, "repeats"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_measured_is_refused_with_a_sentence(changes, said):
+    with pytest.raises(Refused, match=said):
+        sweep(**changes)
+
+
+@given(st.sets(st.sampled_from(["stripe", "mirror", "raidz1", "raidz2", "raidz3"]), min_size=1), st.sets(st.sampled_from([9, 12, 13]), min_size=1), st.integers(1, 5))  # fmt: skip
+def test_no_two_cases_of_a_sweep_are_the_same_and_each_survives_being_kept(layouts, ashifts, count):
+    try:
+        made = sweep(layouts=sorted(layouts), ashifts=sorted(ashifts), disks=FIVE[:count])
+    except Refused:
+        return
+    cases = list(made.cases())
+    assert len(set(cases)) == len(cases)
+    assert msgspec.json.decode(msgspec.json.encode(cases), type=list[Case]) == cases
+    assert msgspec.json.decode(msgspec.json.encode(made), type=Sweep) == made
+
+
+@pytest.mark.parametrize("preset", PRESETS, ids=lambda preset: preset.name)
+@pytest.mark.parametrize("count", [1, 2, 4, 5])
+def test_every_preset_makes_a_sweep_of_as_many_disks_as_it_asks_for(preset, count):
+    if count < preset.least:
+        return
+    where = {"disks": "scratch", "any disks": "disk", "pool": "dataset"}[preset.needs]
+    disks = () if where == "dataset" else FIVE[:count]
+    common = {"where": where, "disks": disks, "pool": "tank" if where == "dataset" else "", "layouts": ["stripe"]}
+    extra = {f"{preset.extra}s": ["", path_of(6)]} if preset.extra else {}
+    made = msgspec.convert({**common, **preset.fill(2 * 10**12, count), **extra}, Sweep)
+    found = list(made.cases())
+    assert found
+    assert len(found) == 1 or axes_of(found) or len(made.workloads) > 1
+    assert 0 < estimate.of_all(found, 2 * 10**12) < 30 * 24 * 3600
+
+
+# --- output of the programs -----------------------------------------------------------------------------------
+def test_the_figures_of_fio_that_writes():
+    found = from_fio(recorded_text("fio-write-3.39.json"))
+    assert found.rate == 883011368
+    assert found.written == 64 * MIB
+    assert found.read == 0
+    assert found.tool == "fio-3.39"
+    assert found.latency == pytest.approx(45.181e-6, rel=1e-3)
+    assert found.latency99 == pytest.approx(181.248e-6)
+
+
+def test_reads_and_writes_of_a_mix_count_together_and_the_slower_latency_is_told():
+    found = from_fio(recorded_text("fio-mixed-3.39.json"))
+    assert found.operations == pytest.approx(3509.496834 + 1485.838054)
+    assert (found.read, found.written) == (43139072, 18264064)
+    assert found.seconds == pytest.approx(3.001)
+    assert found.latency == pytest.approx(265.265e-6, rel=1e-3)
+
+
+def test_small_files_of_four_writers_are_one_figure():
+    found = from_fio(recorded_text("fio-small-3.39.json"))
+    assert found.operations == pytest.approx(503.2, abs=0.1)
+    assert found.written == 4 * 1000 * 512
+
+
+def test_a_note_before_the_json_is_passed_over():
+    said = "note: both iodepth >= 1 and synchronous I/O engine are selected, queue depth will be capped at 1\n"
+    assert from_fio(said + recorded_text("fio-sync-3.39.json")).operations == pytest.approx(529.646902)
+
+
+@pytest.mark.parametrize("text", ["", "{", "{}", '{"jobs": []}', '{"jobs": [{"error": 5}]}', '{"jobs": {}}', "fio: no"])
+def test_what_fio_did_not_measure_is_no_figure(text):
+    with pytest.raises(Failed):
+        from_fio(text)
+
+
+@given(st.recursive(st.none() | st.integers() | st.text(max_size=5), lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["jobs", "read", "write", "lat_ns", "clat_ns", "mean", "error"]), inner, max_size=4), max_leaves=12))  # fmt: skip
+def test_whatever_fio_prints_gives_figures_or_fails_in_words(answer):
+    try:
+        assert from_fio(json.dumps(answer)).rate >= 0
+    except Failed:
+        pass
+
+
+def test_the_figures_of_dd_are_exact_where_its_own_rate_is_rounded():
+    found = from_dd(recorded_text("dd-coreutils-9.1.txt"), reading=False)
+    assert found.written == 32 * MIB
+    assert found.rate == pytest.approx(32 * MIB / 0.0310859)
+    assert from_dd(recorded_text("dd-coreutils-9.1.txt"), reading=True).read == 32 * MIB
+    with pytest.raises(Failed):
+        from_dd("dd: failed to open", reading=False)
+
+
+# --- commands -------------------------------------------------------------------------------------------------
+def test_a_disk_of_its_own_is_only_read_and_at_the_place_that_was_meant():
+    one = case(where="disk", disks=FIVE[:1], layout="stripe", workload="disk-end", size=GIB)
+    words = commands_for(one, "", 2 * 10**12)
+    assert "--readonly" in words
+    assert "--rw=read" in words
+    start, size = (
+        int(next(word for word in words if word.startswith(f"--{key}=")).split("=")[1]) for key in ("offset", "size")
+    )
+    assert 0 <= 2 * 10**12 - (start + size) < MIB
+
+
+def test_a_colon_in_a_disks_name_does_not_end_it():
+    assert escaped("/dev/disk/by-id/ata-a:b") == "/dev/disk/by-id/ata-a\\:b"
+
+
+@pytest.mark.parametrize("workload", [name for name in KINDS if not name.startswith("disk-") and name != "resilver"])
+def test_every_workload_stays_in_its_folder_and_counts_until_the_data_is_safe(workload):
+    words = commands_for(case(workload=workload), "/run/larder/sweeps/x")
+    assert any("/run/larder/sweeps/x" in word for word in words)
+    assert not any(word.startswith("/dev/disk") for word in words)
+    if KINDS[workload].writes:
+        assert {"--end_fsync=1", "conv=fsync", "--sync=1", "--fsync_on_close=1"} & set(words)
+
+
+def test_a_gentle_case_lets_everything_else_go_first():
+    assert commands_for(case(gentle=True), "/x")[:3] == ["nice", "-n", "19"]
+
+
+# --- honesty --------------------------------------------------------------------------------------------------
+def moved(read: int = 0, written: int = 0, **more: Any) -> Circumstances:
+    return Circumstances(read=read, written=written, memory=GIB, **more)
+
+
+WRITTEN = Figures(rate=1e8, written=4 * GIB)
+
+
+def test_a_run_whose_bytes_reached_the_disks_counts():
+    assert list(honesty.reasons(case(), WRITTEN, moved(written=5 * GIB))) == []
+
+
+def test_zeros_on_a_pool_that_compresses_are_caught():
+    zeros = case(workload="dd-write", zeros=True, compression="lz4")
+    assert any("Zeros" in reason for reason in honesty.reasons(zeros, WRITTEN, moved(written=MIB)))
+    plain = case(workload="dd-write", zeros=True)
+    assert list(honesty.reasons(plain, WRITTEN, moved(written=4 * GIB))) == []
+    assert list(honesty.reasons(plain, WRITTEN, moved(written=MIB)))
+
+
+def test_a_read_that_fits_in_memory_is_caught_unless_memory_was_kept_out():
+    small = case(workload="seq-read", size=GIB)
+    figures = Figures(rate=1e9, read=GIB)
+    assert "fit into memory" in " ".join(honesty.reasons(small, figures, moved(read=GIB)))
+    assert list(honesty.reasons(msgspec.structs.replace(small, aside=True), figures, moved(read=GIB))) == []
+
+
+def test_a_read_that_memory_answered_is_caught_whatever_its_size():
+    said = list(honesty.reasons(case(workload="seq-read"), Figures(read=4 * GIB), moved(read=GIB)))
+    assert said == ["4 GiB were read, but only 1 GiB of it from the disks. Memory did the rest."]
+
+
+def test_data_that_was_to_shrink_may_shrink_by_that_much_and_no_more():
+    half = case(compression="lz4", compressible=50)
+    assert list(honesty.reasons(half, WRITTEN, moved(written=2 * GIB))) == []
+    assert list(honesty.reasons(half, WRITTEN, moved(written=GIB)))
+
+
+def test_a_disk_that_left_during_the_run_spoils_it_and_a_check_disturbs_it():
+    around = moved(written=5 * GIB, lost=("sda",), busy=("tank is being checked",), throttled=2)
+    assert any("stopped answering" in reason for reason in honesty.reasons(case(), WRITTEN, around))
+    assert len(list(honesty.disturbances(around))) == 2
+
+
+# --- statistics -----------------------------------------------------------------------------------------------
+def test_the_changes_of_the_field_notes_come_out_as_they_stand_there():
+    assert change_text(change(132.74, 79.04)) == "+67.9 %"
+    assert change_text(change(92.40, 12.03)) == "+668 %"
+    assert change_text(change(118.70, 120.43)) == "−1.4 %"
+    assert change_text(change(1, 0)) == ""
+    assert change_text(0.0) == "±0.0 %"
+
+
+@given(st.lists(st.floats(1, 1e12), min_size=1, max_size=9))
+def test_a_median_lies_between_the_least_and_the_most(values):
+    found = summary(values)
+    assert found is not None
+    assert found.least <= found.median <= found.most
+    assert not found.apart_from(found)
+
+
+def test_the_odd_one_out_needs_others_to_differ_from():
+    assert outlier({"a": 100, "b": 101, "c": 50}) == "c"
+    assert outlier({"a": 100, "b": 101, "c": 95}) == ""
+    assert outlier({"a": 100, "b": 50}) == ""
+
+
+# --- table and meaning ----------------------------------------------------------------------------------------
+def ashifts(nine: tuple[float, ...], twelve: tuple[float, ...]) -> tuple:
+    first, second = sweep(ashifts=[9, 12], workloads=["seq-write"]).cases()
+    return blocks([measured(0, first, *nine), measured(1, second, *twelve)])
+
+
+def test_the_table_tells_the_change_against_the_baseline_and_the_sentence_who_wins():
+    (block,) = ashifts((79.0 * MIB, 79.1 * MIB, 78.9 * MIB), (132.7 * MIB, 132.0 * MIB, 133.0 * MIB))
+    first, second = block.rows
+    assert first.is_baseline
+    assert second.change_text == "+68.0 %"
+    assert second.value == "133 MiB/s"
+    assert (
+        meaning.sentences([block])[0]
+        == "Large files, writing: ashift 12 is best, with 133 MiB/s: +68.0 % against ashift 9 (79 MiB/s)."
+    )
+
+
+def test_where_runs_overlap_no_winner_is_named():
+    (block,) = ashifts((100.0 * MIB, 120.0 * MIB), (110.0 * MIB, 125.0 * MIB))
+    assert "no clear difference" in meaning.sentences([block])[0]
+
+
+def test_a_run_that_does_not_count_is_in_no_median():
+    one = Measured(0, case(), (run(100), run(9000, invalid=("Memory did the rest.",))))
+    assert one.summary is not None
+    assert one.summary.median == 100
+    assert one.reasons == ("Memory did the rest.",)
+    assert Measured(0, case(), (run(9000, invalid=("x",)),)).summary is None
+
+
+def test_the_slow_disk_is_named():
+    disks = list(sweep(where="disk", workloads=["disk-start"], layouts=["stripe"]).cases())
+    speeds = [150.0, 151, 149, 40, 152]
+    found = blocks([measured(at, one, speed * MIB) for at, (one, speed) in enumerate(zip(disks, speeds, strict=True))])
+    said = meaning.sentences(found)[0]
+    assert "WD-WCAZA0000004" in said
+    assert "odd one out" in said
+
+
+def test_another_case_can_be_the_baseline():
+    cases = list(sweep(ashifts=[9, 12]).cases())
+    found = blocks([measured(at, one, 100.0 + at) for at, one in enumerate(cases)], baseline=3)
+    assert [[row.is_baseline for row in block.rows] for block in found] == [[False, True], [False, True]]
+
+
+def test_values_as_people_say_them():
+    assert value_text(6000.4, "per second") == "6,000 a second"
+    assert value_text(4.2, "seconds") == "4.2 s"
+    assert value_text(11400, "seconds") == "3 h 10 min"
+
+
+def test_an_export_keeps_every_run_and_defuses_names_that_are_formulas():
+    disks = ["/dev/disk/by-id/ata-=cmd_x_1", *FIVE[1:3]]
+    made = list(sweep(where="disk", workloads=["disk-start"], layouts=["stripe"], disks=disks).cases())
+    found = blocks([measured(at, one, 1.0, 2.0) for at, one in enumerate(made)])
+    lines = list(csv.reader(io.StringIO(export.as_csv(found))))
+    assert len(lines) == 1 + 3 * 2
+    assert lines[1][2].startswith("'=cmd")
+    assert json.loads(export.as_json("x", found))["cases"][0]["runs"][1]["figures"]["rate"] == 2.0
+    assert "| =cmd x (serial 1) |" in export.as_markdown("x", found, meaning.sentences(found))
+    assert export.cell("a|b\n[c](d)") == "a\\|b \\[c\\](d)"
+
+
+def test_what_is_left_is_guessed_anew_from_what_was_done():
+    cases = list(sweep(ashifts=[9, 12]).cases())
+    whole = estimate.of_all(cases)
+    first = estimate.of_case(cases[0])
+    assert estimate.left(cases, {}) == whole
+    assert estimate.left(cases, {0: 2 * first}) == pytest.approx(2 * (whole - first), abs=2)
+    assert estimate.left(cases, dict.fromkeys(range(4), 1.0)) == 0
+
+
+def test_presets_are_found_by_name():
+    assert set(BY_NAME) == {preset.name for preset in PRESETS}
