@@ -17,6 +17,7 @@ from appliance.shares.permissions import SetAccess
 from appliance.shares.protecting import SetSmbPolicy
 from appliance.shares.removal import RemoveAccount
 from appliance.shares.share import SetShare
+from appliance.sweeps.run_case import ClearUp, RunCase
 from appliance.zfs.checkpoints import DiscardCheckpoint, RewindCheckpoint, TakeCheckpoint
 from appliance.zfs.dataset_properties import InheritDatasetProperty, SetDatasetProperty
 from appliance.zfs.datasets import CreateDataset
@@ -63,7 +64,8 @@ Folders = (
     | ForgetKey | CreateVolume | GrowVolume
 )  # fmt: skip
 Shares = SetShare | AcceptShares | ServeAgain | LetIn | AdoptDrift | OverwriteDrift | EndConnection | SetSmbPolicy
-Registered = CreatePool | Folders | People | Shares | Life | Moving | Topology
+Sweeps = RunCase | ClearUp
+Registered = CreatePool | Folders | People | Shares | Life | Moving | Topology | Sweeps
 
 
 def decode_operation(text: str | bytes) -> Operation:

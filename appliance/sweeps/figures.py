@@ -48,7 +48,8 @@ def from_fio(text: str) -> Figures:
         answer = json.loads(text[start:]) if start >= 0 else None
     except ValueError as error:
         raise Failed("fio printed something that is not JSON", text[:200]) from error
-    jobs = answer.get("jobs") if isinstance(answer, dict) else None
+    answer = answer if isinstance(answer, dict) else {}
+    jobs = answer.get("jobs")
     if not isinstance(jobs, list) or len(jobs) != 1 or not isinstance(jobs[0], dict):
         raise Failed("fio printed no figures", text[:200])
     if jobs[0].get("error"):

@@ -70,9 +70,9 @@ class Sweep(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     def cases(self) -> Iterator[Case]:
         """In the order of the fields, the last turning fastest and workloads fastest of all; the impossible are left out."""
         if self.where == "disk":
-            for disk, workload in itertools.product(self.disks, self.workloads):
-                if workload in PER_DISK:
-                    yield self.case(disks=(disk,), workload=workload)
+            for disk, reading in itertools.product(self.disks, self.workloads):
+                if reading in PER_DISK:
+                    yield self.case(disks=(disk,), workload=reading)
             return
         axes: tuple[tuple[object, ...], ...] = (self.recordsizes, self.compressions, self.dedups, self.syncs)
         if self.where == "dataset":

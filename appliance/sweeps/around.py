@@ -1,0 +1,119 @@
+"""What is so around a run: what its disks really move, what else the box does, how warm it is. Read, never changed."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from appliance import command
+from appliance.disks.partitions import BLOCK, SECTOR
+from appliance.disks.smart import temperature
+from appliance.errors import Failed
+from appliance.facts import Pool
+from appliance.sweeps.honesty import Circumstances
+from appliance.zfs import kstat
+
+MODULE = Path("/sys/module/zfs")
+TUNABLES = ("zfs_arc_max", "zfs_dirty_data_max", "zfs_txg_timeout", "zfs_prefetch_disable")
+THROTTLES = "cpu*/thermal_throttle/core_throttle_count"
+PROCESSORS = Path("/sys/devices/system/cpu")
+MOST_TOLD = 16
+WORK = {"scrub": "checked", "resilver": "rebuilt", "trim": "trimmed", "expand": "expanded", "remove": "emptied", "initialize": "initialized"}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Moved:
+    """What a block device has done since the box began (the kernel's Documentation/block/stat.rst)."""
+
+    requests: int = 0
+    read: int = 0
+    written: int = 0
+    seconds: float = 0.0  # that requests waited and were served, added up
+
+
+def moved_from(text: str) -> Moved:
+    """From a ``stat`` file: requests, merged, sectors, milliseconds, of reads and then of writes."""
+    words = [int(word) for word in text.split() if word.isdigit()]
+    if len(words) < 8:
+        return Moved()
+    return Moved(words[0] + words[4], words[2] * SECTOR, words[6] * SECTOR, (words[3] + words[7]) / 1000)
+
+
+def moved(paths: Iterable[str]) -> dict[str, Moved]:
+    """By path, those that are there."""
+    found = {}
+    for path in paths:
+        try:
+            found[path] = moved_from((BLOCK / Path(path).resolve(strict=True).name / "stat").read_text())
+        except OSError:
+            continue
+    return found
+
+
+def throttled() -> int:
+    return sum(int(text) for text in kstat.texts(PROCESSORS.glob(THROTTLES)) if text.strip().isdigit())
+
+
+def hottest(paths: Iterable[str]) -> int:
+    """Of the disks that tell their temperature; 0 where none does. smartctl's exit status is a bit mask."""
+    found = [0]
+    for path in paths:
+        try:
+            result = command.run(["smartctl", "--json", "-n", "standby", "-A", path], timeout=30, accept=range(256))
+            found.append(temperature(json.loads(result.stdout)) or 0)
+        except (Failed, ValueError):
+            continue
+    return max(found)
+
+
+def busy(pools: Iterable[Pool], but: str) -> tuple[str, ...]:
+    """Long work of any pool; that of the scratch pool itself is what is measured."""
+    return tuple(
+        f"{pool.name} was being {WORK.get(work.kind, 'worked on')}."
+        for pool in pools
+        if pool.name != but
+        for work in pool.work
+        if work.state == "running"
+    )
+
+
+def lost(pools: Iterable[Pool], name: str) -> tuple[str, ...]:
+    """Devices of that pool that do not work."""
+    pool = next((pool for pool in pools if pool.name == name), None)
+    devices = pool.devices() if pool else ()
+    return tuple(one.name for one in devices if one.state not in {"ONLINE", "AVAIL", "INUSE"})
+
+
+def memory() -> int:
+    """Bytes that ZFS's memory may grow to."""
+    return kstat.read().memory
+
+
+def between(before: Mapping[str, Moved], after: Mapping[str, Moved]) -> Circumstances:
+    """What was moved from one reading to the other."""
+    both = [(path, before[path], after[path]) for path in after if path in before]
+    waits = {
+        path.rsplit("/", 1)[-1]: round((now.seconds - then.seconds) / (now.requests - then.requests), 6)
+        for path, then, now in both
+        if now.requests > then.requests
+    }
+    slowest = dict(sorted(waits.items(), key=lambda item: -item[1])[:MOST_TOLD])
+    return Circumstances(
+        read=sum(max(now.read - then.read, 0) for _path, then, now in both),
+        written=sum(max(now.written - then.written, 0) for _path, then, now in both),
+        per_disk=slowest,
+    )
+
+
+def versions() -> dict[str, str]:
+    """Of what the figures depend on, with ZFS's tunables."""
+    found = {"Linux": os.uname().release}
+    for text in kstat.texts([MODULE / "version"]):
+        found["ZFS"] = text.strip()
+    for name in TUNABLES:
+        for text in kstat.texts([MODULE / "parameters" / name]):
+            found[name] = text.strip()
+    return found

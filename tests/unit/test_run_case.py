@@ -1,0 +1,347 @@
+"""Measuring one case: what is refused, the exact commands, and that clearing away touches only what was made for it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from appliance import command, places
+from appliance.disks import udev
+from appliance.errors import Cancelled, Failed, Refused
+from appliance.facts import Facts, Use
+from appliance.layout.geometry import GIB, MIB
+from appliance.operation import as_json, checked_plan
+from appliance.operations import decode_operation
+from appliance.sweeps import around, claims, scratch
+from appliance.sweeps.case import Case
+from appliance.sweeps.claims import Claim
+from appliance.sweeps.run_case import ClearUp, RunCase
+from appliance.sweeps.table import RESULT, Run
+from appliance.zfs import status
+from tests.unit import shapes
+from tests.unit.made import box, dataset, disk, path_of, recorded_text
+from tests.unit.test_pools import Working
+
+TOKEN = "0123456789ab"
+NAME = f"larder-sweep-{TOKEN}"
+TRACES = Use("exported", f"holds the pool {NAME}, which is not in use here", "42", NAME)
+TABLE = Use("old", "has a partition table (gpt)")
+
+
+def operation(**changes: Any) -> RunCase:
+    made = {"where": "scratch", "workload": "seq-write", "disks": tuple(map(path_of, (1, 2, 3))), "layout": "raidz1"}
+    return RunCase(token=TOKEN, case=msgspec.convert({**made, **changes}, Case))
+
+
+def reasons(found: RunCase, facts: Facts) -> str:
+    return " ".join(reason.text for reason in found.check(facts))
+
+
+# --- what is refused ------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "use",
+    [
+        Use("old", "holds ext4 data called photos", "1"), Use("old", "has a partition table (dos)"),
+        Use("exported", "holds the pool attic, which is not in use here", "7", "attic"), Use("pool", "part of the pool tank", "8", "tank"),
+        Use("old", "was part of the pool tank, which has no place for it any more", "8", "tank"), Use("swap", "is used as swap"),
+        Use("raid", "part of a set of disks (LVM2_member)"), Use("mounted", "is in use at /mnt"), Use("system", "holds the system"),
+    ],
+    ids=lambda use: use.text,
+)  # fmt: skip
+@pytest.mark.parametrize("role", ["disks", "log", "cache"])
+def test_a_disk_that_holds_anything_is_refused_with_the_reason_in_whatever_part(use, role):
+    changes = {} if role == "disks" else {role: path_of(4)}
+    number = 2 if role == "disks" else 4
+    facts = box(*(disk(at, uses=(use,) if at == number else ()) for at in range(1, 7)))
+    said = reasons(operation(**changes), facts)
+    assert use.text in said
+    assert f"WD-WCAZA000000{number}" in said
+    with pytest.raises(Refused):
+        checked_plan(operation(**changes), facts)
+
+
+def test_the_disks_are_looked_at_anew_for_each_case_because_the_plan_is():
+    empty = checked_plan(operation(), box()).digest()
+    other = checked_plan(operation(), box(*(disk(at, serial="OTHER" if at == 1 else f"{at}") for at in range(1, 4))))
+    assert empty != other.digest()
+
+
+def test_a_disk_that_left_and_a_pool_too_small_are_said():
+    assert "no longer there" in reasons(operation(), box(disk(1), disk(2)))
+    small = box(*(disk(at, size=GIB) for at in range(1, 4)))
+    assert "too little" in reasons(operation(size=4 * GIB), small)
+    assert "no room for a partition" in reasons(operation(partition=2 * GIB), small)
+    assert "too small" in reasons(operation(ashift=9), box(*(disk(at, logical_sector=4096) for at in range(1, 4))))
+
+
+def in_pool(**changes: Any) -> RunCase:
+    return operation(where="dataset", disks=(), layout="stripe", pool="tank", guid=7, **changes)
+
+
+def test_a_pool_in_use_has_to_have_room_and_to_be_open():
+    pool = shapes.single()
+    facts = Facts((pool,), (dataset("tank", available=100 * GIB),))
+    assert reasons(in_pool(), facts) == ""
+    assert "needs" in reasons(in_pool(size=100 * GIB), facts)
+    assert "locked" in reasons(
+        in_pool(), Facts((pool,), (dataset("tank", available=100 * GIB, key_status="unavailable"),))
+    )
+    assert "not in use here any more" in reasons(in_pool(), Facts())
+
+
+def test_a_disk_of_a_pool_may_be_read_as_it_is():
+    single = operation(where="disk", disks=(path_of(1),), layout="stripe", workload="disk-start")
+    plan = checked_plan(single, box(disk(1, uses=(Use("pool", "part of the pool tank", "7", "tank"),))))
+    assert [step.name for step in plan.steps] == ["run-1", "run-2", "run-3"]
+    assert all("--readonly" in step.shown for step in plan.steps)
+
+
+@pytest.mark.parametrize("token", ["", "0123456789AB", "../../../etc", "0123456789abc", "0123456789a\n"])
+def test_a_token_is_twelve_digits_and_nothing_else(token):
+    for kind in ("RunCase", "ClearUp"):
+        raw = json.loads(as_json(operation())) | {"kind": kind, "token": token}
+        if kind == "ClearUp":
+            raw.pop("case")
+        with pytest.raises(Refused):
+            decode_operation(json.dumps(raw))
+
+
+def test_it_survives_being_kept_as_a_job():
+    assert decode_operation(as_json(operation(log=path_of(4)))) == operation(log=path_of(4))
+
+
+# --- the commands ---------------------------------------------------------------------------------------------
+def test_a_scratch_pool_is_in_no_cache_file_and_carries_its_sign():
+    argv = scratch.create_pool(operation(log=path_of(4), ashift=9).case, TOKEN, unequal=False)
+    assert "cachefile=none" in argv
+    assert f"larder:sweep={TOKEN}" in argv
+    assert "ashift=9" in argv
+    assert "-f" not in argv
+    assert argv[argv.index("--") :] == ["--", NAME, "raidz1", path_of(1), path_of(2), path_of(3), "log", path_of(4)]
+
+
+def test_four_mirrored_disks_make_pairs_and_partitions_are_what_is_given():
+    case = operation(layout="mirror", disks=tuple(map(path_of, (1, 2, 3, 4))), partition=GIB).case
+    words = scratch.create_pool(case, TOKEN, unequal=False)
+    assert words[words.index(NAME) + 1 :] == ["mirror", f"{path_of(1)}-part1", f"{path_of(2)}-part1", "mirror", f"{path_of(3)}-part1", f"{path_of(4)}-part1"]  # fmt: skip
+
+
+def test_a_scratch_folder_has_a_limit_and_lies_in_its_pool():
+    argv = scratch.create_dataset(in_pool().case, TOKEN, 2 * GIB)
+    assert f"quota={2 * GIB}" in argv
+    assert argv[-1] == f"tank/{NAME}"
+
+
+def test_the_steps_of_a_case_that_reads():
+    plan = checked_plan(operation(workload="seq-read", partition=GIB * 100, warmups=2, repeats=2), box())
+    assert [step.name for step in plan.steps] == [
+        "claim",
+        "partition",
+        "create",
+        "lay",
+        "warm",
+        "run-1",
+        "run-2",
+        "clear",
+    ]
+    assert plan.losses == ()
+
+
+# --- a run ----------------------------------------------------------------------------------------------------
+@pytest.fixture
+def quiet(monkeypatch: pytest.MonkeyPatch) -> dict[str, list]:
+    """No pool, no disk of this machine is looked at; what lsblk and zpool would say can be put in."""
+    world: dict[str, list] = {"pools": [], "disks": []}
+    monkeypatch.setattr(status, "read_pools", lambda: tuple(world["pools"]))
+    monkeypatch.setattr(status, "loaded", lambda: True)
+    monkeypatch.setattr(scratch.inventory, "read", lambda _pools: tuple(world["disks"]))
+    monkeypatch.setattr(udev, "settle", lambda: None)
+    monkeypatch.setattr(udev, "look_anew", lambda _disks: None)
+    monkeypatch.setattr(Path, "exists", lambda _path: True)
+    monkeypatch.setattr(around, "memory", lambda: GIB)
+    return world
+
+
+def test_a_run_leaves_its_figures_in_the_log(commands, folders, quiet, monkeypatch):
+    readings = iter([{path_of(1): around.Moved()}] * 2 + [{path_of(1): around.Moved(10, 0, 200 * MIB, 0.5)}] * 9)
+    monkeypatch.setattr(around, "moved", lambda _paths: next(readings))
+    commands.answers["fio"] = recorded_text("fio-write-3.39.json")
+    found, work = operation(size=64 * MIB, repeats=1), Working()
+    scratch.folder_of(TOKEN).mkdir(parents=True)
+    (scratch.folder_of(TOKEN) / "data").touch()
+    plan = checked_plan(found, box())
+    next(step for step in plan.steps if step.name == "run-1").act(work)
+    (line,) = [note for note in work.notes if note.startswith(RESULT)]
+    run = msgspec.json.decode(line.removeprefix(RESULT), type=Run)
+    assert run.figures.rate == 883011368
+    assert run.around.written == 200 * MIB
+    assert run.invalid == ()
+    assert run.around.per_disk == {path_of(1).rsplit("/", 1)[-1]: 0.05}
+    assert not list(scratch.folder_of(TOKEN).iterdir())
+    assert [argv[:2] for argv in commands.ran if argv[0] == "zpool"] == [["zpool", "export"], ["zpool", "import"], ["zpool", "sync"]]  # fmt: skip
+    assert len(line) < 2000
+
+
+def test_a_run_beside_a_check_of_another_pool_is_repeated_and_says_so(commands, folders, quiet, monkeypatch):
+    monkeypatch.setattr(around, "moved", lambda _paths: {})
+    monkeypatch.setattr(around, "busy", lambda _pools, _but: ("tank was being checked.",))
+    commands.answers["fio"] = recorded_text("fio-sync-3.39.json")
+    scratch.folder_of(TOKEN).mkdir(parents=True)
+    work = Working()
+    found = operation(workload="sync-write", repeats=1)
+    next(step for step in checked_plan(found, box()).steps if step.name == "run-1").act(work)
+    assert commands.tools.count("fio") == 2
+    assert "tank was being checked." in " ".join(work.notes)
+
+
+def test_what_a_disk_moved_is_read_from_the_kernels_counters():
+    text = "  100  5  2048  300  50  2  4096  200  0  600  500 0 0 0 0 0 0"
+    assert around.moved_from(text) == around.Moved(150, 2048 * 512, 4096 * 512, 0.5)
+    assert around.moved_from("nonsense") == around.Moved()
+    done = around.between(
+        {"a": around.Moved(100, 0, 0, 1.0)}, {"a": around.Moved(200, 512, 1024, 3.0), "b": around.Moved()}
+    )
+    assert (done.read, done.written, done.per_disk) == (512, 1024, {"a": 0.02})
+
+
+# --- clearing away --------------------------------------------------------------------------------------------
+def claimed(*numbers: int, pool: str = "") -> None:
+    claims.write(Claim(token=TOKEN, disks=tuple(map(path_of, numbers)), pool=pool))
+
+
+def scratch_pool(state: str = "ONLINE") -> Any:
+    return shapes.pool(shapes.leaf(1), name=NAME, state=state)
+
+
+def test_clearing_removes_the_pool_its_traces_and_the_note(commands, folders, quiet):
+    claimed(1, 2)
+    quiet["pools"] = [scratch_pool()]
+    quiet["disks"] = [disk(1, uses=(TRACES,), content=("sda1", "sda")), disk(2)]
+    commands.answers |= {"zfs": f"{TOKEN}\n", "lsblk": '{"blockdevices": []}'}
+    scratch.clear(TOKEN, Working())
+    assert ["zpool", "destroy", "-f", "--", NAME] in commands.ran
+    assert [argv[-1] for argv in commands.ran if argv[0] == "wipefs"] == [f"{path_of(1)}-part1", path_of(1)]
+    assert claims.read(TOKEN) is None
+
+
+def test_clearing_twice_or_what_never_was_does_nothing(commands, folders, quiet):
+    scratch.clear(TOKEN, Working())
+    assert commands.ran == []
+
+
+def test_a_pool_of_that_name_without_the_sign_is_left_alone(commands, folders, quiet):
+    claimed(1)
+    quiet["pools"] = [scratch_pool()]
+    commands.answers["zfs"] = "\n"
+    with pytest.raises(Failed, match="left alone"):
+        scratch.clear(TOKEN, Working())
+    assert not any("destroy" in argv for argv in commands.ran)
+    assert claims.read(TOKEN) is not None
+
+
+def test_a_pool_that_has_stopped_is_said_and_kept_in_mind(commands, folders, quiet):
+    claimed(1)
+    quiet["pools"] = [scratch_pool("SUSPENDED")]
+    with pytest.raises(Failed, match="Put the disk back"):
+        scratch.clear(TOKEN, Working())
+    assert claims.read(TOKEN) is not None
+
+
+@pytest.mark.parametrize(
+    ("found", "labels", "mine"),
+    [
+        (disk(1, uses=(TRACES,)), [], True),
+        (disk(1, uses=(TABLE,)), [NAME], True),
+        (disk(1, uses=(TABLE,)), ["zfs-0123456789abcdef", ""], True),
+        (disk(1, uses=(TABLE,)), ["photos"], False),
+        (disk(1, uses=(Use("old", "holds ext4 data", "1"),)), [], False),
+        (disk(1, uses=(TRACES, Use("old", "holds ext4 data", "1"))), [NAME], False),
+        (disk(1, uses=(Use("exported", "holds the pool attic", "9", "attic"),)), [NAME], False),
+        (disk(1, uses=(Use("pool", f"part of the pool {NAME}", "9", NAME),)), [NAME], False),
+    ],
+)
+def test_only_a_disk_that_carries_nothing_but_the_scratch_pool_is_erased(found, labels, mine):
+    assert scratch.ours(found, Claim(token=TOKEN, disks=(path_of(1),)), labels) is mine
+
+
+def test_a_disk_that_now_holds_something_else_is_left_as_it_is(commands, folders, quiet):
+    claimed(1)
+    quiet["disks"] = [disk(1, uses=(Use("old", "holds ext4 data called photos", "1"),), content=("sda",))]
+    commands.answers["lsblk"] = '{"blockdevices": [{"children": [{"partlabel": "photos"}]}]}'
+    work = Working()
+    scratch.clear(TOKEN, work)
+    assert "wipefs" not in commands.tools
+    assert "left alone" in " ".join(work.notes)
+
+
+def test_a_disk_that_is_away_stays_noted_until_it_is_back(commands, folders, quiet):
+    claimed(1, 2)
+    quiet["disks"] = [disk(1)]
+    scratch.clear(TOKEN, Working())
+    left = claims.read(TOKEN)
+    assert left is not None
+    assert left.disks == (path_of(2),)
+    quiet["disks"] = [disk(1), disk(2, uses=(TRACES,), content=("sdb1", "sdb"))]
+    commands.answers["lsblk"] = '{"blockdevices": []}'
+    scratch.clear(TOKEN, Working())
+    assert {argv[-1] for argv in commands.ran if argv[0] == "wipefs"} == {f"{path_of(2)}-part1", path_of(2)}
+    assert claims.read(TOKEN) is None
+
+
+@pytest.mark.parametrize(("sign", "gone"), [(TOKEN, True), ("", False), ("ba9876543210", False)])
+def test_a_scratch_folder_goes_only_by_its_sign(commands, folders, quiet, sign, gone):
+    claimed(pool="tank")
+    commands.answers["zfs"] = f"{sign}\n"
+    scratch.clear(TOKEN, Working())
+    destroyed = ["zfs", "destroy", "-r", "-f", "--", f"tank/{NAME}"] in commands.ran
+    assert destroyed is gone
+
+
+def test_a_note_that_was_damaged_is_no_reason_to_erase(commands, folders, quiet):
+    claimed(1)
+    (places.AGENT_STATE / "sweeps" / TOKEN).write_bytes(b"{")
+    with pytest.raises(Failed):
+        scratch.clear(TOKEN, Working())
+    assert commands.ran == []
+
+
+def test_clearing_up_is_settled_by_what_is_there():
+    clear = ClearUp(token=TOKEN)
+    assert clear.happened("clear", box())
+    assert not clear.happened("clear", box(disk(1, uses=(TRACES,))))
+    assert not clear.happened("clear", Facts((scratch_pool(),)))
+
+
+def test_an_interrupted_case_never_counts_as_measured():
+    assert not any(operation().happened(step.name, box()) for step in checked_plan(operation(), box()).steps)
+
+
+# --- stopping -------------------------------------------------------------------------------------------------
+def test_a_program_that_runs_is_ended_when_somebody_asks_for_it(monkeypatch):
+    monkeypatch.setattr(command, "SECONDS_BETWEEN_LOOKS", 0.05)
+    looks = []
+
+    def look() -> None:
+        looks.append(1)
+        if len(looks) == 3:
+            raise Cancelled
+
+    with pytest.raises(Cancelled):
+        command.run(["sleep", "60"], meanwhile=look)
+    assert len(looks) == 3
+
+
+def test_a_program_that_is_looked_after_gives_all_of_its_output(monkeypatch):
+    monkeypatch.setattr(command, "SECONDS_BETWEEN_LOOKS", 0.05)
+    result = command.run(["sh", "-c", "cat; sleep 0.3; echo done"], given="begun\n", meanwhile=lambda: None)
+    assert result.stdout == "begun\ndone\n"
+
+
+def test_a_program_that_is_looked_after_has_a_limit_all_the_same(monkeypatch):
+    monkeypatch.setattr(command, "SECONDS_BETWEEN_LOOKS", 0.05)
+    with pytest.raises(command.CommandTimedOut):
+        command.run(["sleep", "60"], timeout=0.3, meanwhile=lambda: None)
