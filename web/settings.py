@@ -40,6 +40,7 @@ INSTALLED_APPS = [
     "web.datasets",
     "web.people",
     "web.shares",
+    "web.sweeps",
     "web.system",
 ]
 

@@ -20,7 +20,7 @@ from appliance.operations import decode_operation
 from web.inventory import store
 from web.inventory.models import Progress
 from web.jobs.models import Job
-from workers import collectors, datasets, moving
+from workers import collectors, datasets, moving, sweeps
 from workers.celery import TOKEN, app
 
 log = logging.getLogger(__name__)
@@ -89,6 +89,7 @@ def claim_and_run(job_id: str) -> None:
             moving.after(job_id)
             datasets.after(job_id)
         finish(job_id, outcome)
+        sweeps.after(job_id)
     except Exception as error:
         # Still running as far as anybody knows: the next tick asks again.
         log.warning("job %s: %s", job_id, explain(error), exc_info=not isinstance(error, Failed))

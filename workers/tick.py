@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from workers import collectors, schedules, spool
+from workers import collectors, schedules, spool, sweeps
 from workers.celery import app
 from workers.run_job import send_waiting
 
@@ -19,6 +19,7 @@ def tick() -> None:
     try:
         heard = spool.ingest()
         send_waiting()
+        sweeps.look()
         if heard or collectors.due("pools", collectors.WHEN_NOBODY_LOOKS):
             collectors.collect.delay()
         if collectors.due("temperatures", collectors.TEMPERATURES_EVERY) or (

@@ -6,6 +6,7 @@ cleared away (``ClearUp``) and measured anew.
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import time
@@ -24,7 +25,7 @@ from appliance.sweeps import around, claims, estimate, honesty, scratch
 from appliance.sweeps.case import Case
 from appliance.sweeps.claims import Claim
 from appliance.sweeps.figures import Figures, from_dd, from_fio
-from appliance.sweeps.table import RESULT, Run
+from appliance.sweeps.table import RESULT, VERSIONS, Run
 from appliance.sweeps.workloads import DATA, KINDS, commands_for, filling, laying
 from appliance.words import disk_label, size_text
 from appliance.zfs import fresh, status
@@ -230,7 +231,7 @@ class RunCase(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
                 work.note(f"Run {number} was disturbed and is repeated: {' '.join(run.disturbed)}")
                 run = self.judged(work, facts, number)
             if number == 1:
-                work.note(f"Versions and settings: {around.versions()}")
+                work.note(VERSIONS + json.dumps(around.versions()))
             work.note(RESULT + msgspec.json.encode(run).decode())
 
         return act

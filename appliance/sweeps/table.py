@@ -15,7 +15,8 @@ from appliance.sweeps.sweep import axes_of
 from appliance.sweeps.workloads import KINDS, Kind, Unit
 from appliance.words import duration, size_text
 
-RESULT = "Result: "  # begins the note of a job's log in which a run's result travels
+# Beginnings of the notes of a job's log in which a run's result travels, and what it depends on.
+RESULT, VERSIONS = "Result: ", "Versions and settings: "
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
