@@ -68,7 +68,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         }  # fmt: skip
         for field, (value, least, most) in whole.items():
             if not least <= value <= most:
-                raise names.refuse(f"A case's {field} lies between {least} and {most}.", field)
+                said = f"{size_text(least)} and {size_text(most)}" if most == LARGEST else f"{least} and {most}"
+                raise names.refuse(f"The {field} of a case lies between {said}.", field)
         if self.recordsize not in RECORDS:
             raise names.refuse("A record size is a power of two from 512 bytes to 16 MiB.", "recordsize")
         if self.size % MIB or self.partition % MIB:

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from appliance import command, places
-from appliance.disks import udev
+from appliance.disks import inventory, udev
 from appliance.errors import Cancelled, Failed, Refused
 from appliance.facts import Facts, Use
 from appliance.layout.geometry import GIB, MIB
@@ -158,7 +158,7 @@ def quiet(monkeypatch: pytest.MonkeyPatch) -> dict[str, list]:
     world: dict[str, list] = {"pools": [], "disks": []}
     monkeypatch.setattr(status, "read_pools", lambda: tuple(world["pools"]))
     monkeypatch.setattr(status, "loaded", lambda: True)
-    monkeypatch.setattr(scratch.inventory, "read", lambda _pools: tuple(world["disks"]))
+    monkeypatch.setattr(inventory, "read", lambda _pools: tuple(world["disks"]))
     monkeypatch.setattr(udev, "settle", lambda: None)
     monkeypatch.setattr(udev, "look_anew", lambda _disks: None)
     monkeypatch.setattr(Path, "exists", lambda _path: True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import Any
 
 import msgspec
@@ -13,11 +14,10 @@ from appliance.sweeps.honesty import Circumstances
 from appliance.sweeps.sweep import Sweep
 from appliance.sweeps.table import RESULT, VERSIONS, Run
 from tests.unit.made import path_of
+from tests.web.routes import SWEEP
 from web.jobs.models import Job
 from web.sweeps import making
 from web.sweeps.models import CaseRow, ResultRow, SweepRow
-
-SWEEP = "7c9e6679-7425-40de-944b-e07fc1f90ae7"
 
 
 def spec(**changes: Any) -> Sweep:
@@ -52,6 +52,7 @@ def ended(case: CaseRow, state: str = "done", *runs: Run, text: str = "") -> Non
     """Its job has ended like this."""
     case.refresh_from_db()
     log = told(*(runs or (run(1), run(2)))) if state == "done" else []
+    assert case.job is not None
     found = Job.objects.filter(pk=case.job).update(state=state, text=text, log=log, finished=timezone.now())
     assert found == 1
 
@@ -68,4 +69,15 @@ def finished(of: Sweep | None = None, rates: tuple[float, ...] = (79.0, 133.0), 
             ResultRow(case=case, number=at, told=msgspec.json.encode(run(at, (rate + at / 10) * MIB)).decode())
             for at in (1, 2, 3)
         )
+    return row
+
+
+def again(first: SweepRow, factor: float) -> SweepRow:
+    """The same sweep a second time, with every figure so many times as large."""
+    row = making.store_sweep(first.sweep, title="Again", preset=first.preset, pk=str(uuid.uuid4()), user="admin")
+    for case, before in zip(row.cases.all(), first.cases.all(), strict=True):
+        CaseRow.objects.filter(pk=case.pk).update(state=CaseRow.State.DONE)
+        for result in before.results.all():
+            told = run(result.number, result.run.figures.rate * factor)
+            ResultRow.objects.create(case=case, number=result.number, told=msgspec.json.encode(told).decode())
     return row

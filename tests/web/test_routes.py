@@ -15,6 +15,7 @@ from web.bays.models import BayRow, Replacement
 from web.inventory.models import AccountRow, DatasetRow, DiskRow, GroupRow, PoolRow
 from web.jobs.models import Job
 from web.pools.models import CareSchedule, WorkReport
+from web.sweeps.models import CaseRow, SweepRow
 
 
 def walk(resolver: URLResolver) -> Iterator[str]:
@@ -39,6 +40,8 @@ def everything() -> list[object]:
         WorkReport,
         BayRow,
         Replacement,
+        SweepRow,
+        CaseRow,
     )
     return [list(table.objects.order_by("pk").values()) for table in tables]
 

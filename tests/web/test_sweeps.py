@@ -1,0 +1,271 @@
+"""The pages of measurements: from a question to its review, its start, its course and its results."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from django.db import connections
+from django.test.utils import CaptureQueriesContext
+
+from appliance.facts import Use
+from appliance.layout.geometry import GIB
+from appliance.sweeps.presets import PRESETS
+from tests.unit.made import dataset, disk, path_of
+from tests.web import rows, sweeping
+from tests.web.reading import text_of
+from tests.web.routes import SWEEP
+from web.jobs.models import Job
+from web.sweeps.models import CaseRow, ResultRow, SweepRow
+from workers import sweeps as worker
+
+State = SweepRow.State
+
+
+@pytest.fixture
+def empty(calm):
+    rows.empty_box(4)
+    return calm
+
+
+def answers(**changes: object) -> str:
+    made = {
+        "answered": 1, "title": "Sectors in May", "disks": [path_of(1), path_of(2), path_of(3)], "layouts": ["raidz1"], "ashifts": [9, 12],
+        "workloads": ["seq-write"], "partitions": ["whole"], "recordsizes": [131072], "compressions": ["off"], "dedups": ["False"],
+        "syncs": ["standard"], "compressible": 0, "size": "8 GiB", "repeats": 3, "seconds": 30, "warmups": 0, "writers": 1,
+    }  # fmt: skip
+    return urlencode({**made, **changes}, doseq=True)
+
+
+def form_of(response) -> dict[str, str]:
+    """What the review page would send."""
+    return {
+        key: response.context[name]
+        for key, name in (("sweep", "pk"), ("spec", "spec"), ("title", "title"), ("preset", "preset"), ("back", "back"))
+    }
+
+
+def typed(numbers=(1, 2, 3)) -> dict[str, str]:
+    return {f"typed-{at}": disk(number).serial for at, number in enumerate(numbers)}
+
+
+@pytest.mark.parametrize("preset", PRESETS, ids=lambda preset: preset.name)
+def test_every_preset_is_one_press_from_its_review(web, empty, preset):
+    rows.put(pools=[rows.pool_of("attic", 900, disk(5), disk(6))], datasets=[dataset("attic", available=10**12)])
+    page = web.get(f"/sweeps/new/{preset.name}/")
+    assert page.status_code == 200
+    form = page.context["form"]
+    sent: dict[str, Any] = {"answered": 1}
+    for field in form:
+        value = field.value()
+        if value is not None and value is not False and value != "":
+            sent[field.name] = value
+    sent.setdefault("pool", form.fields["pool"].choices[0][0] if "pool" in form.fields else "")
+    review = web.get(f"/sweeps/new/{preset.name}/", sent)
+    assert review.status_code == 200, text_of(review)
+    assert "Begin measuring" in text_of(review)
+
+
+def test_the_review_says_what_it_takes_and_how_long(web, empty):
+    said = text_of(web.get(f"/sweeps/new/ashift/?{answers()}"))
+    assert "2 cases, each 3 times: about" in said
+    assert "These disks are written to" in said
+    assert "zpool create" in said
+    assert SweepRow.objects.count() == 0
+
+
+def test_each_disks_name_has_to_be_typed(web, empty):
+    form = form_of(web.get(f"/sweeps/new/ashift/?{answers()}"))
+    wrong = web.post("/sweeps/start/", {**form, **typed(), "typed-1": "WD"})
+    assert wrong.status_code == 400
+    assert "Type WD-WCAZA0000002 exactly." in text_of(wrong)
+    assert SweepRow.objects.count() == 0
+    begun = web.post("/sweeps/start/", {**form, **typed()})
+    assert begun["Location"] == f"/sweeps/{form['sweep']}/"
+    again = web.post("/sweeps/start/", {**form, **typed()})
+    assert again["Location"] == begun["Location"]
+    assert SweepRow.objects.count() == 1
+    assert CaseRow.objects.count() == 2
+    assert ("workers.tick",) in empty
+
+
+def test_a_disk_that_holds_something_is_not_offered_and_refused_when_it_is_sent_all_the_same(web, empty):
+    form = form_of(web.get(f"/sweeps/new/ashift/?{answers()}"))
+    held = disk(2, uses=(Use("old", "holds ext4 data called photos", "1"),))
+    rows.put(disks=[disk(1), held, disk(3)])
+    page = web.get("/sweeps/new/ashift/")
+    assert path_of(2) not in [path for path, _label in page.context["form"].fields["disks"].choices]
+    assert "holds ext4 data called photos" in text_of(page)
+    refused = web.post("/sweeps/start/", {**form, **typed()})
+    assert refused.status_code == 409
+    assert "holds ext4 data called photos" in text_of(refused)
+    assert SweepRow.objects.count() == 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"disks": []}, "Choose at least one."),
+        ({"size": "much"}, "Give a size with its unit"),
+        ({"size": "10 TiB"}, "Measure with less"),
+        ({"layouts": ["raidz3"]}, "too few for every layout"),
+        ({"repeats": 99}, "less than or equal to 9"),
+        ({"log": path_of(1)}, "chosen twice"),
+        ({"recordsizes": [16384, 65536, 131072, 524288, 1048576, 4194304], "compressions": ["off", "lz4", "zstd"], "ashifts": [9, 12, 13], "dedups": ["False", "True"], "syncs": ["standard", "always"]}, "more than 200 cases"),
+        ({"workloads": ["disk-start"]}, "Select a valid choice"),
+    ],
+)  # fmt: skip
+def test_an_answer_that_cannot_be_measured_is_said_at_its_field(web, empty, changes, said):
+    response = web.get(f"/sweeps/new/ashift/?{answers(**changes)}")
+    assert response.status_code == 400
+    assert said in text_of(response)
+
+
+@pytest.mark.parametrize("spec", ["", "{", "[]", '{"where": "scratch"}', '{"where":"scratch","workloads":["seq-write"],"disks":["/dev/sda"]}', "[" * 5000])  # fmt: skip
+def test_a_sweep_that_is_none_is_refused(web, empty, spec):
+    response = web.post("/sweeps/start/", {"sweep": SWEEP, "spec": spec})
+    assert response.status_code == 409
+    assert SweepRow.objects.count() == 0
+
+
+def test_a_box_without_empty_disks_says_what_to_do(web, calm):
+    rows.recorded_box()
+    rows.put(disks=[disk(1, uses=(Use("pool", "part of the pool tank", "1", "tank"),))])
+    assert "No disk of this box holds nothing" in text_of(web.get("/sweeps/new/layouts/"))
+    rows.put(pools=[])
+    assert "There is no pool to measure" in text_of(web.get("/sweeps/new/pool/"))
+
+
+def test_less_data_than_memory_is_proposed_with_memory_kept_out(web, calm):
+    rows.put(pools=[], datasets=[], disks=[disk(number, size=2 * GIB) for number in (1, 2, 3)], accounts=[], shares=[])
+    form = web.get("/sweeps/new/parity/").context["form"]
+    assert form["aside"].value() is True
+    assert form["size"].value() == "614 MiB"
+
+
+# --- a sweep under way ----------------------------------------------------------------------------------------
+def test_the_page_tells_how_far_it_is_and_what_it_does(web, empty):
+    row = sweeping.made()
+    worker.look()
+    said = text_of(web.get(f"/sweeps/{row.pk}/"))
+    assert "0 of 2 cases" in said
+    assert "left" in said
+    assert "Pause after this case" in said
+    assert "measuring" in said
+
+
+@pytest.mark.parametrize(
+    ("what", "before", "now"),
+    [
+        ("pause", "running", "pausing"), ("resume", "paused", "running"), ("resume", "pausing", "running"), ("cancel", "running", "cancelling"),
+        ("cancel", "paused", "cancelling"), ("cancel", "queued", "cancelled"), ("pause", "done", "done"), ("resume", "cancelled", "cancelled"), ("cancel", "done", "done"),
+    ],
+)  # fmt: skip
+def test_what_can_be_asked_of_a_sweep(web, empty, what, before, now):
+    row = sweeping.made(state=before)
+    for _ in range(2):
+        assert web.post(f"/sweeps/{row.pk}/act/{what}/").status_code == 302
+        row.refresh_from_db()
+        assert row.state == now
+
+
+def test_nothing_else_can_be_asked_of_it(web, empty):
+    row = sweeping.made()
+    assert web.post(f"/sweeps/{row.pk}/act/destroy/").status_code == 404
+
+
+def test_a_sweep_that_waits_for_a_person_says_why(web, empty):
+    row = sweeping.made(state=State.PAUSED, text="WDC WD20EARS holds ext4 data called photos.")
+    said = text_of(web.get(f"/sweeps/{row.pk}/"))
+    assert "It waits for you. WDC WD20EARS holds ext4 data called photos." in said
+    assert "Go on" in said
+
+
+# --- results --------------------------------------------------------------------------------------------------
+def test_the_results_are_a_table_with_change_bars_and_sentences(web, empty):
+    row = sweeping.finished()
+    response = web.get(f"/sweeps/{row.pk}/")
+    said = text_of(response)
+    assert "ashift 12 is best, with 133 MiB/s" in said
+    assert "+68.2 %" in said
+    assert "79.1 MiB/s to 79.3 MiB/s" in said
+    assert response.content.count(b'class="bar"') == 2
+    assert b"style=" not in response.content
+    assert "2.3.9" in said
+
+
+def test_another_case_can_be_the_baseline(web, empty):
+    row = sweeping.finished()
+    assert "−40.5 %" in text_of(web.get(f"/sweeps/{row.pk}/?baseline=1"))
+    for odd in ("x", "-1", "9" * 500, "²"):
+        assert web.get(f"/sweeps/{row.pk}/", {"baseline": odd}).status_code == 200
+
+
+def test_what_does_not_count_stands_there_with_its_reason(web, empty):
+    row = sweeping.finished()
+    case = row.cases.get(number=1)
+    ResultRow.objects.filter(case=case).delete()
+    found = sweeping.run(
+        1, 9e9, invalid=("8 GiB were read, but only 1 GiB of it from the disks. Memory did the rest.",)
+    )
+    ResultRow.objects.create(case=case, number=1, told=sweeping.told(found)[1].removeprefix("Result: "))
+    said = text_of(web.get(f"/sweeps/{row.pk}/"))
+    assert "does not count" in said
+    assert "Memory did the rest." in said
+
+
+@pytest.mark.parametrize(("form", "holds"), [("csv", "bytes per second"), ("json", '"sweep"'), ("md", "| --- |")])
+def test_the_figures_can_be_taken_along(web, empty, form, holds):
+    row = sweeping.finished()
+    response = web.get(f"/sweeps/{row.pk}/export/{form}/")
+    assert holds in response.content.decode()
+    assert response["Content-Disposition"] == f'attachment; filename="sectors.{form}"'
+    assert web.get(f"/sweeps/{row.pk}/export/exe/").status_code == 404
+
+
+def test_two_sweeps_are_compared_case_by_case(web, empty):
+    first = sweeping.finished()
+    second = sweeping.again(first, 1.5)
+    said = text_of(web.get(f"/sweeps/{second.pk}/with/{first.pk}/"))
+    assert "+50.0 %" in said
+    assert web.get(f"/sweeps/{second.pk}/with/{uuid.uuid4()}/").status_code == 404
+
+
+def test_a_hundred_cases_three_times_cost_no_more_queries_than_two(web, empty):
+    def cost(row: SweepRow) -> int:
+        with (
+            CaptureQueriesContext(connections["default"]) as default,
+            CaptureQueriesContext(connections["inventory"]) as inventory,
+        ):
+            response = web.get(f"/sweeps/{row.pk}/")
+        assert len(response.content) < 400_000
+        return len(default.captured_queries) + len(inventory.captured_queries)
+
+    web.get("/sweeps/")  # whatever is remembered from page to page
+    small = cost(sweeping.finished())
+    SweepRow.objects.all().delete()
+    axes = {"recordsizes": [2**power for power in range(12, 17)], "compressions": ["off", "lz4", "zstd"], "ashifts": [9, 12], "syncs": ["standard", "always"], "workloads": ["seq-write", "seq-read"]}  # fmt: skip
+    large = sweeping.finished(sweeping.spec(**axes))
+    assert large.cases.count() == 120
+    assert cost(large) == small
+    assert small < 25
+
+
+def test_the_list_says_that_nothing_was_measured_yet_and_later_what_was(web, empty):
+    assert "Nothing was measured yet" in text_of(web.get("/sweeps/"))
+    sweeping.finished(title="<b>Sectors</b>")
+    response = web.get("/sweeps/")
+    assert "2 of 2" in text_of(response)
+    assert b"<b>Sectors" not in response.content
+
+
+def test_jobs_of_a_sweep_lead_to_the_measurements(web, empty):
+    sweeping.made()
+    worker.look()
+    job = Job.objects.get()
+    Job.objects.filter(pk=job.pk).update(state="done")
+    assert b'href="/sweeps/"' in web.get(f"/jobs/{job.pk}/").content
+    assert json.loads(job.operation)["kind"] == "RunCase"

@@ -1,0 +1,155 @@
+"""A sweep as it runs and what it gave: its page, two of them side by side, and its figures for elsewhere."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.utils.text import slugify
+from django.views.decorators.http import require_GET
+
+from appliance.sweeps import estimate, meaning, table
+from appliance.sweeps import export as exporting
+from appliance.sweeps.presets import smallest
+from appliance.sweeps.statistics import change, change_text
+from appliance.sweeps.table import Block, Measured, Row
+from appliance.sweeps.workloads import KINDS
+from web import live
+from web.inventory import store
+from web.inventory.models import Progress
+from web.sweeps import picture
+from web.sweeps.models import CaseRow, SweepRow
+
+FORMS = {"csv": "text/csv", "json": "application/json", "md": "text/markdown"}
+EXPORTS = (("md", "Markdown, for a forum"), ("csv", "CSV, for a spreadsheet"), ("json", "JSON, with everything"))
+
+
+@dataclass(frozen=True)
+class Line:
+    """A row of the table as the page shows it."""
+
+    row: Row
+    bar: picture.Bar | None
+    job: str = ""
+
+
+def whole(number: str) -> int:
+    """A case's number from an address; the first for anything else."""
+    return int(number) if number.isascii() and number.isdigit() and len(number) < 6 else 0
+
+
+def rows_of(row: SweepRow) -> list[CaseRow]:
+    return list(row.cases.prefetch_related("results"))
+
+
+def measured(cases: list[CaseRow]) -> list[Measured]:
+    return [case.measured for case in cases]
+
+
+def shown(blocks: tuple[Block, ...], cases: list[CaseRow]) -> list[tuple[Block, list[Line]]]:
+    jobs = {case.number: str(case.job or "") for case in cases}
+    return [
+        (block, [Line(row, picture.bar(row, block), jobs[row.measured.number]) for row in block.rows])
+        for block in blocks
+    ]
+
+
+@require_GET
+def sweep(request: HttpRequest, pk: str) -> HttpResponse:
+    """How far it is, what it gave so far, and what that means."""
+
+    def build() -> dict[str, object]:
+        row = get_object_or_404(SweepRow, pk=pk)
+        cases = rows_of(row)
+        blocks = table.blocks(measured(cases), whole(request.GET.get("baseline", "")))
+        current = next((case for case in cases if case.state in {CaseRow.State.RUNNING, CaseRow.State.CLEARING}), None)
+        ended = {
+            case.number: case.seconds for case in cases if case.state in {CaseRow.State.DONE, CaseRow.State.FAILED}
+        }
+        return {
+            "sweep": row,
+            "blocks": shown(blocks, cases),
+            "sentences": meaning.sentences(blocks),
+            "current": current,
+            "title": KINDS[current.case.workload].title if current else "",
+            "progress": Progress.objects.filter(job=current.job).first() if current and current.job else None,
+            "done": len(ended),
+            "total": len(cases),
+            "percent": len(ended) * 100 // len(cases) if cases else 0,
+            "left": left(row, cases, ended) if row.open else 0,
+            "versions": json.loads(row.versions) if row.versions else {},
+            "exports": EXPORTS,
+            "others": SweepRow.objects.filter(preset=row.preset).exclude(pk=row.pk).defer("spec")[:20],
+        }
+
+    return live.respond(request, "sweeps/sweep.html", build)
+
+
+def left(row: SweepRow, cases: list[CaseRow], ended: dict[int, float]) -> int:
+    facts = store.facts()
+    sizes = smallest([disk for path in row.sweep.disks if (disk := facts.disk(path))])
+    return estimate.left([case.case for case in cases], ended, sizes)
+
+
+@require_GET
+def export(request: HttpRequest, pk: str, form: str) -> HttpResponse:
+    """Its figures as a file."""
+    if form not in FORMS:
+        raise Http404
+    row = get_object_or_404(SweepRow, pk=pk)
+    blocks = table.blocks(measured(rows_of(row)), whole(request.GET.get("baseline", "")))
+    if form == "csv":
+        text = exporting.as_csv(blocks)
+    elif form == "json":
+        versions = json.loads(row.versions) if row.versions else {}
+        when = row.started.isoformat() if row.started else ""
+        text = exporting.as_json(row.title, blocks, versions=versions, began=when, sweep=json.loads(row.spec))
+    else:
+        text = exporting.as_markdown(row.title, blocks, meaning.sentences(blocks))
+    response = HttpResponse(text, content_type=f"{FORMS[form]}; charset=utf-8")
+    response["Content-Disposition"] = f'attachment; filename="{slugify(row.title) or "sweep"}.{form}"'
+    return response
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The same case in two sweeps."""
+
+    name: str
+    workload: str
+    before: Row
+    now: Row
+    change: str
+    clear: bool
+
+
+def pairs(before: SweepRow, now: SweepRow) -> list[Pair]:
+    """Cases with the same settings and workload, in the order of the newer sweep."""
+    first, second = (measured(rows_of(row)) for row in (before, now))
+    old = {key(one): one for one in first}
+    found = []
+    for one in second:
+        other = old.get(key(one))
+        if other is None:
+            continue
+        here, there = table.row(one, one, tuple(one.case.settings)), table.row(other, other, ())
+        both = here.summary and there.summary
+        percent = change(here.summary.median, there.summary.median) if here.summary and there.summary else None
+        clear = bool(both and here.summary and there.summary and here.summary.apart_from(there.summary))
+        found.append(Pair(here.name, here.kind.title, there, here, change_text(percent), clear))
+    return found
+
+
+def key(one: Measured) -> tuple[object, ...]:
+    """What makes two cases of different sweeps the same; which disks they had is not part of it, but for single ones."""
+    return (one.case.workload, *one.case.settings.items())
+
+
+@require_GET
+def compare(request: HttpRequest, pk: str, other: str) -> HttpResponse:
+    """Two sweeps side by side, the older one first."""
+    chosen = [get_object_or_404(SweepRow, pk=one) for one in (pk, other)]
+    before, now = sorted(chosen, key=lambda row: row.created)
+    return render(request, "sweeps/compare.html", {"before": before, "now": now, "pairs": pairs(before, now)})
