@@ -16,7 +16,9 @@ from django.db import transaction
 from django.utils import timezone
 
 from appliance.errors import LarderError, Refused
+from appliance.facts import Facts
 from appliance.operation import Operation, checked_plan
+from appliance.sweeps.claims import name_of
 from appliance.sweeps.run_case import ClearUp, RunCase
 from appliance.sweeps.table import RESULT, VERSIONS, Run
 from web.inventory import store
@@ -85,10 +87,23 @@ def following(row: SweepRow) -> None:
     if case is None:
         end(row, State.DONE)
         return
+    if left_over(case):
+        # A disk was away when the last attempt was cleared up after, and is back with its part of the scratch pool.
+        CaseRow.objects.filter(pk=case.pk).update(state=Its.CLEARING, ended="", job=None)
+        store.touch("sweeps")
+        return
     case.token, case.job = secrets.token_hex(6), uuid.uuid4()
     case.state, case.started, case.finished, case.ended = Its.RUNNING, timezone.now(), None, ""
     case.save()
     start(row, case, RunCase(token=case.token, case=case.case))
+
+
+def left_over(case: CaseRow) -> bool:
+    """Whether some disk of the case still carries what an earlier attempt at it made."""
+    name = name_of(case.token)
+    facts = store.facts() if case.token else Facts()
+    disks = [disk for path in case.case.every if (disk := facts.disk(path))]
+    return any(use.pool == name for disk in disks for use in disk.uses)
 
 
 def start(row: SweepRow, case: CaseRow, operation: Operation) -> None:
@@ -151,7 +166,7 @@ def cleared(row: SweepRow, case: CaseRow, job: Job) -> bool:
         CaseRow.objects.filter(pk=case.pk).update(job=None)
         hold(row, job.text)
         return False
-    again = case.ended in {Job.State.CANCELLED, Job.State.REFUSED} or case.attempts < MOST_ATTEMPTS
+    again = case.ended in {"", Job.State.CANCELLED, Job.State.REFUSED} or case.attempts < MOST_ATTEMPTS
     state = Its.WAITING if again else Its.FAILED
     CaseRow.objects.filter(pk=case.pk).update(state=state, job=None, finished=None if again else timezone.now())
     if case.ended == Job.State.REFUSED:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterable, Iterator, Sequence
 
 from appliance.sweeps.statistics import change_text, outlier
 from appliance.sweeps.table import Block, Row, value_text
-from appliance.words import size_text
+from appliance.words import link_label, size_text
 
 GIGABIT = 117 * 2**20  # bytes a second that TCP carries over gigabit Ethernet at the usual MTU of 1500
 NOTABLE = 3.0  # per cent
+MUCH_SLOWER = 0.4  # of what the others answer in the same time
 
 
 def sentences(blocks: Sequence[Block]) -> list[str]:
@@ -17,7 +19,7 @@ def sentences(blocks: Sequence[Block]) -> list[str]:
     found: list[str] = []
     for block in blocks:
         found += of_disks(block) if block.workload.startswith("disk-") else of_block(block)
-    found += [*network(blocks), *invalid(blocks)]
+    found += [*members(blocks), *network(blocks), *invalid(blocks)]
     return found
 
 
@@ -73,6 +75,21 @@ def of_disks(block: Block) -> Iterator[str]:
         yield f"{block.kind.title}: {slow} is the odd one out, with {row.value} where the others reach about {usual}. Look at its cable and its health before a pool relies on it."
     elif len(rows) >= 3:
         yield f"{block.kind.title}: the disks are alike; none is notably slower than the others."
+
+
+def members(blocks: Iterable[Block]) -> Iterator[str]:
+    """Among the data disks of scratch pools, one that took much longer for each request than the others beside it."""
+    waits: dict[str, list[float]] = {}
+    for measured in (row.measured for block in blocks for row in block.rows if row.measured.case.where == "scratch"):
+        data = {path.rsplit("/", 1)[-1] for path in measured.case.disks}
+        for run in measured.runs:
+            for link in data & run.around.per_disk.keys():
+                waits.setdefault(link, []).append(run.around.per_disk[link])
+    usual = {link: statistics.median(found) for link, found in waits.items()}
+    slow = outlier({link: 1 / wait for link, wait in usual.items() if wait > 0}, share=MUCH_SLOWER)
+    if slow:
+        others = statistics.median(wait for link, wait in usual.items() if link != slow)
+        yield f"{link_label(slow)} held the others up: a request took it {usual[slow] * 1000:.1f} ms, and them {others * 1000:.1f} ms."
 
 
 def network(blocks: Iterable[Block]) -> Iterator[str]:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 import msgspec
 
 from appliance import command
+from appliance.disks import udev
 from appliance.disks.partitions import Cut, partition_step
 from appliance.errors import Reason
 from appliance.facts import Disk, Facts, Pool
@@ -275,6 +276,7 @@ class RunCase(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
         if not self.case.warmups:
             for argv in scratch.forgetting(self.case, self.token):
                 work.stop_if_asked()
+                udev.settle()  # the partitions that a pool lies on are away for a moment when it lets go of them
                 fresh.run(argv, timeout=scratch.LONG)
 
     def run_once(self, work: Work, facts: Facts, doing: str) -> Figures:

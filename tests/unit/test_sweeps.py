@@ -318,6 +318,20 @@ def test_the_slow_disk_is_named():
     assert "odd one out" in said
 
 
+def test_the_disk_that_holds_a_pool_up_is_named():
+    one = next(sweep(workloads=["seq-write"]).cases())
+    links = [path.rsplit("/", 1)[-1] for path in FIVE]
+
+    def said(waits: dict[str, float]) -> str:
+        around = Circumstances(per_disk=waits)
+        runs = (Run(number=1, figures=Figures(rate=1.0), around=around),)
+        return " ".join(meaning.sentences(blocks([Measured(0, one, runs)])))
+
+    slow = said(dict.fromkeys(links, 0.0007) | {links[2]: 3.5})
+    assert "WD-WCAZA0000003) held the others up: a request took it 3500.0 ms, and them 0.7 ms." in slow
+    assert "held" not in said(dict.fromkeys(links, 0.0007) | {links[2]: 0.001})
+
+
 def test_another_case_can_be_the_baseline():
     cases = list(sweep(ashifts=[9, 12]).cases())
     found = blocks([measured(at, one, 100.0 + at) for at, one in enumerate(cases)], baseline=3)

@@ -123,6 +123,29 @@ def test_a_disk_that_holds_something_meanwhile_stops_the_sweep_with_the_reason_a
     assert states(row) == ["running", "waiting"]
 
 
+def test_a_disk_that_comes_back_with_its_part_of_the_scratch_pool_is_cleared_first():
+    row = sweeping.made()
+    sweeps.look()
+    name = f"larder-sweep-{current().token}"
+    rows.put(disks=[disk(1)])
+    sweeping.ended(current(), "failed", text="a disk left")
+    sweeps.look()
+    sweeping.ended(current())
+    sweeps.look()
+    assert "no longer there" in state(row)[1]
+    back = disk(2, uses=(Use("exported", f"holds the pool {name}, which is not in use here", "42", name),))
+    rows.put(disks=[disk(1), back])
+    SweepRow.objects.update(state=State.RUNNING)
+    sweeps.look()
+    sweeps.look()
+    assert kinds() == ["RunCase", "ClearUp", "ClearUp"]
+    assert name.endswith(json.loads(Job.objects.latest("created").operation)["token"])
+    rows.put(disks=[disk(1), disk(2)])
+    sweeping.ended(current())
+    sweeps.look()
+    assert kinds()[-1] == "RunCase"
+
+
 def test_what_the_agent_refuses_stops_the_sweep_too():
     row = sweeping.made()
     sweeps.look()

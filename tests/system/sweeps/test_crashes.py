@@ -1,0 +1,95 @@
+"""Whatever is killed in the middle of a case: nothing is left, other pools are untouched, and the sweep goes on or says why not."""
+
+from __future__ import annotations
+
+import pytest
+
+from deploy.image.machine import wait_for
+from tests.system.crash import no_lock_left, struck, watching
+from tests.system.measuring import begin, ended, nothing_left, review
+from tests.visitor import disk_paths
+
+
+def long_one(visitor, disks, **changes):
+    """A sweep whose one case lasts long enough to be struck."""
+    made = {"layouts": ["mirror"], "workloads": ["random-write"], "seconds": 15, "repeats": 2}
+    return review(visitor, "ashift", disks, **{**made, **changes})
+
+
+@pytest.mark.parametrize("step", ["create", "run-1"])
+@pytest.mark.parametrize("victim", ["agent", "worker"])
+def test_killed_in_the_middle_of_a_case_it_is_cleared_up_after_and_goes_on(visitor, appliance, victim, step):
+    disks = disk_paths(appliance, 1, 2)
+    with watching(appliance, entry="step begun", step=step, victim=victim) as watcher:
+        path = begin(visitor, long_one(visitor, disks))
+        struck(watcher)
+    said = ended(visitor, path)
+    assert ">done<" in said.text, said.words
+    assert "does not count" not in said.words
+    no_lock_left(appliance)
+    nothing_left(appliance, *disks)
+
+
+def test_stopped_it_clears_up_at_once_and_paused_it_goes_on(visitor, appliance):
+    disks = disk_paths(appliance, 1, 2)
+    path = begin(visitor, long_one(visitor, disks, seconds=300))
+    visitor.wait_until(path, "Run 1 of 2", timeout=120)
+    visitor.send(f"{path}act/cancel/", {**visitor.get(path).hidden()})
+    assert ">stopped<" in ended(visitor, path, timeout=120).text
+    nothing_left(appliance, *disks)
+    path = begin(visitor, long_one(visitor, disks, ashifts=[9, 12], seconds=5, repeats=1))
+    visitor.send(f"{path}act/pause/", {**visitor.get(path).hidden()})
+    said = ended(visitor, path)
+    if ">paused<" in said.text:
+        visitor.send(f"{path}act/resume/", {**visitor.get(path).hidden()})
+        wait_for("its end", lambda: ">done<" in visitor.get(path).text, timeout=300)
+    nothing_left(appliance, *disks)
+
+
+def test_short_jobs_are_not_held_up_by_a_sweep(visitor, appliance):
+    disks = disk_paths(appliance, 1, 2)
+    path = begin(visitor, long_one(visitor, disks, seconds=60))
+    visitor.wait_until(path, "Run 1 of 2", timeout=120)
+    other = disk_paths(appliance, 4)
+    job = visitor.confirm(visitor.review_pool("quick", other, "stripe-1"))
+    assert visitor.ended(job, timeout=60).startswith("Done.")
+    assert "Run" in visitor.get(path).words
+    visitor.send(f"{path}act/cancel/", {**visitor.get(path).hidden()})
+    ended(visitor, path, timeout=120)
+    appliance.run("zpool", "destroy", "quick")
+    nothing_left(appliance, *disks)
+
+
+@pytest.mark.soak
+def test_after_a_power_cut_nothing_is_left_and_it_goes_on(visitor, appliance):
+    disks = disk_paths(appliance, 1, 2)
+    appliance.run("zpool", "create", "-f", "tank", *disk_paths(appliance, 3))
+    appliance.shell("head -c 8M /dev/urandom > /tank/photo; sha256sum /tank/photo > /root/sum; sync; zpool sync tank")
+    path = begin(visitor, long_one(visitor, disks))
+    visitor.wait_until(path, "Run 1 of 2", timeout=120)
+    appliance.cut_power()
+    appliance.power_on()
+    visitor.sign_in()
+    said = ended(visitor, path, timeout=900)
+    assert ">done<" in said.text, said.words
+    appliance.run("sha256sum", "-c", "/root/sum")
+    nothing_left(appliance, *disks)
+    appliance.run("zpool", "destroy", "tank")
+
+
+@pytest.mark.soak
+def test_a_disk_that_is_pulled_is_told_and_its_figures_do_not_count(visitor, appliance):
+    disks = disk_paths(appliance, 1, 2, 3)
+    path = begin(visitor, long_one(visitor, disks, layouts=["raidz1"], seconds=30))
+    visitor.wait_until(path, "Run 1 of 2", timeout=120)
+    appliance.pull(2)
+    try:
+        said = ended(visitor, path, timeout=900)
+        assert "stopped answering" in said.words or "no longer there" in said.words, said.words
+    finally:
+        appliance.put_back(2)
+    wait_for("the disk", lambda: appliance.disks[1].serial in visitor.get("/disks/").words, timeout=120)
+    if ">paused<" in visitor.get(path).text:
+        visitor.send(f"{path}act/cancel/", {**visitor.get(path).hidden()})
+        ended(visitor, path, timeout=300)
+    assert "larder-sweep" not in appliance.run("zpool", "list", "-H", "-o", "name")

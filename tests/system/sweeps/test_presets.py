@@ -1,0 +1,158 @@
+"""Questions are answered on real pools, their figures are honest, and nothing is left afterwards."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from deploy.image.machine import wait_for
+from tests.system.measuring import begin, complete, ended, nothing_left, review
+from tests.visitor import blank, disk_paths
+
+
+def test_small_sectors_against_large_give_a_complete_table(visitor, appliance):
+    disks = disk_paths(appliance, 1, 2, 3)
+    page = review(visitor, "ashift", disks, layouts=["raidz1"], ashifts=[9, 12], workloads=["seq-write", "seq-read"])
+    assert "4 cases, each 2 times" in page.words
+    said = complete(visitor, page)
+    assert "4 of 4" in visitor.get("/sweeps/").words
+    assert said.text.count('class="bar"') == 4
+    assert "ZFS" in said.words
+    nothing_left(appliance, *disks)
+
+
+def test_partitions_and_settings_of_data_give_figures(visitor, appliance):
+    disks = disk_paths(appliance, 1, 2)
+    said = complete(
+        visitor, review(visitor, "partition", disks, layouts=["mirror"], partitions=["whole", "part"], repeats=1)
+    )
+    assert "whole disks" in said.words
+    assert "partitions of" in said.words
+    said = complete(
+        visitor,
+        review(visitor, "compression", disks, layouts=["mirror"], compressions=["off", "lz4"], dedups=["False", "True"], compressible=33, repeats=1),
+    )  # fmt: skip
+    assert said.text.count('class="bar"') == 4
+    nothing_left(appliance, *disks)
+
+
+def test_raidz_against_raidz2_and_small_accesses_give_figures(visitor, appliance):
+    disks = disk_paths(appliance, 1, 2, 3, 4)
+    work = ["seq-write", "random-read", "mixed", "sync-write", "small-files"]
+    said = complete(visitor, review(visitor, "parity", disks, layouts=["raidz1", "raidz2"], workloads=work, repeats=1))
+    assert said.text.count('class="bar"') == 10
+    nothing_left(appliance, *disks)
+
+
+def test_a_rebuilding_is_timed(visitor, appliance):
+    # A quarter of a disk of terabytes is not for a test: small disks of its own.
+    for name in ("small1", "small2"):
+        appliance.insert(name, 768 * 2**20, serial=f"{name.upper()}0001")
+    visitor.wait_until("/disks/", "SMALL10001", "SMALL20001", timeout=120)
+    form = visitor.get("/sweeps/new/resilver/").text
+    disks = [path for path in re.findall(r'value="(/dev/disk/by-id/[^"]*)"', form) if "SMALL" in path]
+    assert len(set(disks)) == 2
+    said = complete(visitor, review(visitor, "resilver", sorted(set(disks)), layouts=["mirror"], fills=[25], repeats=1))
+    assert "Rebuilding a disk" in said.words
+    nothing_left(appliance, *sorted(set(disks)))
+
+
+def test_the_slow_disk_is_named_and_disks_of_a_pool_take_part_unharmed(visitor, appliance):
+    disks = disk_paths(appliance, 1, 2, 3, 4)
+    appliance.run("zpool", "create", "-f", "tank", disks[0])
+    appliance.shell("head -c 8M /dev/urandom > /tank/photo; sha256sum /tank/photo > /root/sum; zpool sync tank")
+    visitor.wait_until("/pools/", "tank")
+    appliance.slow(3, 20)
+    try:
+        said = ended(
+            visitor,
+            begin(visitor, review(visitor, "disks", disks, workloads=["disk-start", "disk-latency"], size="64 MiB")),
+        )
+    finally:
+        appliance.slow(3, 0)
+    assert ">done<" in said.text, said.words
+    named = re.search(r"Reading at the start: (.*?) is the odd one out", said.words)
+    assert named, said.words
+    assert appliance.disks[2].serial in named[1]
+    appliance.run("sha256sum", "-c", "/root/sum")
+    appliance.run("zpool", "destroy", "tank")
+    blank(appliance, disks[0])
+
+
+def test_a_log_device_wins_for_writes_that_are_waited_for(visitor, appliance):
+    *data, log = disk_paths(appliance, 1, 2, 3)
+    for bay in (1, 2):
+        appliance.slow(bay, 60)
+    try:
+        page = review(
+            visitor, "log", data, layouts=["mirror"], log=log, workloads=["sync-write"], size="16 MiB", repeats=3
+        )
+        said = complete(visitor, page, timeout=900)
+    finally:
+        for bay in (1, 2):
+            appliance.slow(bay, 0)
+    assert re.search(r"Small writes that are waited for: .* is best", said.words), said.words
+    assert appliance.disks[2].serial in said.words
+    assert 'class="better"' in said.text
+    nothing_left(appliance, *data, log)
+
+
+def test_a_pool_in_use_is_measured_in_a_folder_of_its_own(visitor, appliance):
+    disks = disk_paths(appliance, 1, 2)
+    appliance.run("zpool", "create", "-f", "tank", "mirror", *disks)
+    appliance.shell("head -c 8M /dev/urandom > /tank/photo; sha256sum /tank/photo > /root/sum; zpool sync tank")
+    visitor.wait_until("/pools/", "tank")
+    guid = appliance.run("zpool", "get", "-H", "-o", "value", "guid", "tank").strip()
+    wait_for("the pool in the form", lambda: guid in visitor.get("/sweeps/new/pool/").text, timeout=60)
+    complete(visitor, review(visitor, "pool", [], pool=guid, workloads=["seq-write", "seq-read"], repeats=1))
+    appliance.run("sha256sum", "-c", "/root/sum")
+    assert appliance.run("zfs", "list", "-H", "-o", "name", "-r", "tank").split() == ["tank"]
+    nothing_left(appliance)
+    appliance.run("zpool", "destroy", "tank")
+    blank(appliance, *disks)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"workloads": ["dd-write"], "zeros": "on", "compressions": ["lz4"]}, "Zeros on a pool that compresses"),
+        ({"workloads": ["seq-read"], "aside": []}, "fit into memory"),
+    ],
+    ids=["zeros", "memory"],
+)
+def test_what_only_looks_fast_does_not_count(visitor, appliance, changes, reason):
+    (disk,) = disk_paths(appliance, 1)
+    said = ended(visitor, begin(visitor, review(visitor, "ashift", [disk], repeats=1, **changes)))
+    assert ">done<" in said.text, said.words
+    assert "does not count" in said.words
+    assert reason in said.words
+    nothing_left(appliance, disk)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        "mkfs.ext4 -q -F {disk}",
+        "printf 'label: gpt\\n,64M\\n' | sfdisk -q {disk}",
+        "zpool create -f attic {disk} && zpool export attic",
+        "mkswap -f {disk}",
+    ],
+    ids=["ext4", "partitions", "exported", "swap"],
+)
+def test_a_disk_that_holds_anything_is_refused_with_the_reason(visitor, appliance, make):
+    disks = disk_paths(appliance, 1, 2)
+    good = review(visitor, "ashift", disks, layouts=["mirror"])
+    assert good.status == 200
+    appliance.shell(make.format(disk=disks[0]))
+    wait_for("the disk to be seen as taken", lambda: f'value="{disks[0]}"' not in visitor.get("/sweeps/new/ashift/").text, timeout=60)  # fmt: skip
+    late = visitor.send(
+        "/sweeps/start/", {**good.hidden(), **{f"typed-{at}": appliance.disks[at].serial for at in (0, 1)}}
+    )
+    assert late.status == 409, late.words
+    assert "Only disks that hold nothing" in late.words
+    blank(appliance, disks[0])
+    appliance.shell(f"zpool labelclear -f {disks[0]} || true; wipefs -aqf {disks[0]}")
+    wait_for(
+        "the disk to be free", lambda: f'value="{disks[0]}"' in visitor.get("/sweeps/new/ashift/").text, timeout=60
+    )
