@@ -92,7 +92,7 @@ def following(row: SweepRow) -> None:
         CaseRow.objects.filter(pk=case.pk).update(state=Its.CLEARING, ended="", job=None)
         store.touch("sweeps")
         return
-    case.token, case.job = secrets.token_hex(6), uuid.uuid4()
+    case.token, case.job = case.token or secrets.token_hex(6), uuid.uuid4()
     case.state, case.started, case.finished, case.ended = Its.RUNNING, timezone.now(), None, ""
     case.save()
     start(row, case, RunCase(token=case.token, case=case.case))
