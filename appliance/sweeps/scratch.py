@@ -127,6 +127,11 @@ def remove_folder(token: str) -> None:
 
 
 def clear_dataset(claim: Claim, work: Work) -> None:
+    pool = next((pool for pool in status.read_pools() if pool.name == claim.pool), None)
+    if pool is None or pool.state == "SUSPENDED":
+        raise Failed(
+            f"The scratch folder {claim.dataset} cannot be removed while the pool {claim.pool} is not in use here. Bring the pool back; Larder then removes the folder"
+        )
     if value_of(claim.dataset) == claim.token:
         command.run(["zfs", "destroy", "-r", "-f", "--", claim.dataset], timeout=LONG)
         work.note(f"{claim.dataset} is gone")

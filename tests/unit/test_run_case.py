@@ -295,10 +295,21 @@ def test_a_disk_that_is_away_stays_noted_until_it_is_back(commands, folders, qui
 @pytest.mark.parametrize(("sign", "gone"), [(TOKEN, True), ("", False), ("ba9876543210", False)])
 def test_a_scratch_folder_goes_only_by_its_sign(commands, folders, quiet, sign, gone):
     claimed(pool="tank")
+    quiet["pools"] = [shapes.single()]
     commands.answers["zfs"] = f"{sign}\n"
     scratch.clear(TOKEN, Working())
     destroyed = ["zfs", "destroy", "-r", "-f", "--", f"tank/{NAME}"] in commands.ran
     assert destroyed is gone
+
+
+@pytest.mark.parametrize("pools", [[], [shapes.pool(shapes.leaf(1), state="SUSPENDED")]], ids=["away", "stopped"])
+def test_a_scratch_folder_of_a_pool_that_is_away_is_kept_in_mind(commands, folders, quiet, pools):
+    claimed(pool="tank")
+    quiet["pools"] = pools
+    with pytest.raises(Failed, match="Bring the pool back"):
+        scratch.clear(TOKEN, Working())
+    assert claims.read(TOKEN) is not None
+    assert commands.ran == []
 
 
 def test_a_note_that_was_damaged_is_no_reason_to_erase(commands, folders, quiet):

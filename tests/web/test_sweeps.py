@@ -197,6 +197,17 @@ def test_the_results_are_a_table_with_change_bars_and_sentences(web, empty):
     assert "2.3.9" in said
 
 
+def test_two_settings_against_each_other_are_a_heat_map_as_well(web, empty):
+    row = sweeping.finished(sweeping.spec(compressions=["off", "lz4"]), rates=(10.0, 20.0, 30.0, 40.0))
+    page = web.get(f"/sweeps/{row.pk}/").content.decode()
+    assert "Sectors downwards, Compression across" in page
+    assert page.count('class="heat-5"') == page.count('class="heat-1"') == 1
+
+
+def test_one_setting_alone_is_no_heat_map(web, empty):
+    assert b'class="heat"' not in web.get(f"/sweeps/{sweeping.finished().pk}/").content
+
+
 def test_another_case_can_be_the_baseline(web, empty):
     row = sweeping.finished()
     assert "−40.5 %" in text_of(web.get(f"/sweeps/{row.pk}/?baseline=1"))
@@ -260,6 +271,11 @@ def test_the_list_says_that_nothing_was_measured_yet_and_later_what_was(web, emp
     response = web.get("/sweeps/")
     assert "2 of 2" in text_of(response)
     assert b"<b>Sectors" not in response.content
+
+
+@pytest.mark.parametrize("page", ["/pools/", "/disks/"])
+def test_measuring_is_reached_from_what_is_measured(web, empty, page):
+    assert b'href="/sweeps/"' in web.get(page).content
 
 
 def test_jobs_of_a_sweep_lead_to_the_measurements(web, empty):

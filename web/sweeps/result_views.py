@@ -48,10 +48,14 @@ def measured(cases: list[CaseRow]) -> list[Measured]:
     return [case.measured for case in cases]
 
 
-def shown(blocks: tuple[Block, ...], cases: list[CaseRow]) -> list[tuple[Block, list[Line]]]:
+def shown(blocks: tuple[Block, ...], cases: list[CaseRow]) -> list[tuple[Block, list[Line], picture.Heat | None]]:
     jobs = {case.number: str(case.job or "") for case in cases}
     return [
-        (block, [Line(row, picture.bar(row, block), jobs[row.measured.number]) for row in block.rows])
+        (
+            block,
+            [Line(row, picture.bar(row, block), jobs[row.measured.number]) for row in block.rows],
+            picture.heat(block),
+        )
         for block in blocks
     ]
 
