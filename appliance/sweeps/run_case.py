@@ -301,7 +301,8 @@ class RunCase(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
         began, device = time.monotonic(), self.case.disks[-1:]
         then = around.moved(device)
         fresh.run(replace, timeout=scratch.LONG)
-        wait = ["zpool", "wait", "-t", "resilver", "--", self.name]
+        # ``replace`` as well: the place of the old device goes a moment after the last block is written.
+        wait = ["zpool", "wait", "-t", "resilver,replace", "--", self.name]
         command.run(wait, timeout=HOURS, meanwhile=self.telling(work, doing, 60))
         seconds = time.monotonic() - began
         written = around.between(then, around.moved(device)).written

@@ -188,8 +188,9 @@ def ours(disk: Disk, claim: Claim, labels: list[str]) -> bool:
         return False
     if len(pools) == len(disk.uses):
         return True
-    tables = all("partition table" in use.text for use in disk.uses if not use.pool)
-    return tables and all(label in {claim.name, ""} or re.fullmatch(r"zfs-[0-9a-f]{16}", label) for label in labels)
+    # A cache device's label tells no pool's name (vdev_label_init), and nobody's data lies on one.
+    bare = all(use.kind == "exported" or "partition table" in use.text for use in disk.uses if not use.pool)
+    return bare and all(label in {claim.name, ""} or re.fullmatch(r"zfs-[0-9a-f]{16}", label) for label in labels)
 
 
 def labels_of(disk: Disk) -> list[str]:

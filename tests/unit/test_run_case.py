@@ -29,6 +29,7 @@ from tests.unit.test_pools import Working
 TOKEN = "0123456789ab"
 NAME = f"larder-sweep-{TOKEN}"
 TRACES = Use("exported", f"holds the pool {NAME}, which is not in use here", "42", NAME)
+NAMELESS = Use("exported", "holds the pool without a name, which is not in use here")
 TABLE = Use("old", "has a partition table (gpt)")
 
 
@@ -258,6 +259,8 @@ def test_a_pool_that_has_stopped_is_said_and_kept_in_mind(commands, folders, qui
         (disk(1, uses=(TABLE,)), [NAME], True),
         (disk(1, uses=(TABLE,)), ["zfs-0123456789abcdef", ""], True),
         (disk(1, uses=(TABLE,)), ["photos"], False),
+        (disk(1, uses=(NAMELESS,)), ["zfs-0123456789abcdef", ""], True),
+        (disk(1, uses=(NAMELESS,)), ["photos"], False),
         (disk(1, uses=(Use("old", "holds ext4 data", "1"),)), [], False),
         (disk(1, uses=(TRACES, Use("old", "holds ext4 data", "1"))), [NAME], False),
         (disk(1, uses=(Use("exported", "holds the pool attic", "9", "attic"),)), [NAME], False),

@@ -115,6 +115,7 @@ ROUTES = [
     Route("compare_sweeps", f"/sweeps/{SWEEP}/with/{SWEEP}/", READ),
     Route("sweep", f"/sweeps/{SWEEP}/", READ),
     Route("act_sweep", f"/sweeps/{SWEEP}/act/pause/", CHANGE),
+    Route("forget_sweep", f"/sweeps/{SWEEP}/forget/", CHANGE),
     Route("export_sweep", f"/sweeps/{SWEEP}/export/csv/", READ),
     Route("again_job", f"/jobs/{JOB}/again/", READ),
 ]

@@ -278,6 +278,18 @@ def test_measuring_is_reached_from_what_is_measured(web, empty, page):
     assert b'href="/sweeps/"' in web.get(page).content
 
 
+def test_one_that_has_ended_can_be_removed_and_one_under_way_cannot(web, empty):
+    row = sweeping.finished()
+    SweepRow.objects.update(state=State.RUNNING)
+    web.post(f"/sweeps/{row.pk}/forget/")
+    assert ResultRow.objects.count() == 6
+    SweepRow.objects.update(state=State.DONE)
+    for _ in range(2):
+        assert web.post(f"/sweeps/{row.pk}/forget/")["Location"] == "/sweeps/"
+        assert not SweepRow.objects.exists()
+    assert ResultRow.objects.count() == 0
+
+
 def test_jobs_of_a_sweep_lead_to_the_measurements(web, empty):
     sweeping.made()
     worker.look()

@@ -179,6 +179,15 @@ def start(request: HttpRequest) -> HttpResponse:
 
 
 @require_POST
+def forget(request: HttpRequest, pk: str) -> HttpResponse:
+    """Take one that has ended from the list, with its figures. Asked twice it is done once."""
+    SweepRow.objects.filter(pk=pk).exclude(state__in=SweepRow.OPEN).delete()
+    store.touch("sweeps")
+    messages.success(request, "The measurement is no longer kept.")
+    return redirect("sweeps")
+
+
+@require_POST
 def act(request: HttpRequest, pk: str, what: str) -> HttpResponse:
     """Pause it after the case that is measured now, go on, or stop it. Asked twice it is done once."""
     if what not in ACTS:

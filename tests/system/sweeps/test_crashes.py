@@ -12,7 +12,7 @@ from tests.visitor import disk_paths
 
 def long_one(visitor, disks, **changes):
     """A sweep whose one case lasts long enough to be struck."""
-    made = {"layouts": ["mirror"], "workloads": ["random-write"], "seconds": 15, "repeats": 2}
+    made = {"layouts": ["mirror"], "workloads": ["sync-write"], "seconds": 15, "repeats": 2}
     return review(visitor, "ashift", disks, **{**made, **changes})
 
 

@@ -98,6 +98,13 @@ def test_a_log_device_wins_for_writes_that_are_waited_for(visitor, appliance):
     nothing_left(appliance, *data, log)
 
 
+def test_a_cache_device_is_tried_and_cleared_too(visitor, appliance):
+    *data, cache = disk_paths(appliance, 1, 2, 3)
+    said = complete(visitor, review(visitor, "cache", data, layouts=["mirror"], cache=cache, workloads=["random-read"], warmups=1, repeats=1))  # fmt: skip
+    assert "Cache device" in said.words
+    nothing_left(appliance, *data, cache)
+
+
 def test_a_pool_in_use_is_measured_in_a_folder_of_its_own(visitor, appliance):
     disks = disk_paths(appliance, 1, 2)
     appliance.run("zpool", "create", "-f", "tank", "mirror", *disks)
