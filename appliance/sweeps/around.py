@@ -87,6 +87,11 @@ def lost(pools: Iterable[Pool], name: str) -> tuple[str, ...]:
     return tuple(one.name for one in devices if one.state not in {"ONLINE", "AVAIL", "INUSE"})
 
 
+def stopped(pool: str) -> bool:
+    """Whether a pool waits for a disk that does not answer: whoever writes to it then waits for ever."""
+    return "SUSPENDED" in "".join(kstat.texts([kstat.KSTAT / pool / "state"]))
+
+
 def memory() -> int:
     """Bytes that ZFS's memory may grow to."""
     return kstat.read().memory

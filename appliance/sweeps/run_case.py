@@ -17,7 +17,7 @@ import msgspec
 from appliance import command
 from appliance.disks import udev
 from appliance.disks.partitions import Cut, partition_step
-from appliance.errors import Reason
+from appliance.errors import Failed, Reason
 from appliance.facts import Disk, Facts, Pool
 from appliance.layout.choices import SLACK
 from appliance.layout.geometry import GIB, MIB, PARTITION_MARGIN, usable_bytes
@@ -198,6 +198,8 @@ class RunCase(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
         def look() -> None:
             nonlocal last
             work.stop_if_asked()
+            if around.stopped(self.case.pool or self.name):
+                raise Failed("The pool has stopped while it was measured, because a disk of it does not answer")
             now = around.moved(self.devices())
             done = around.between(last, now)
             last = now

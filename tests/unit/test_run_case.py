@@ -21,7 +21,7 @@ from appliance.sweeps.case import Case
 from appliance.sweeps.claims import Claim
 from appliance.sweeps.run_case import ClearUp, RunCase
 from appliance.sweeps.table import RESULT, Run
-from appliance.zfs import status
+from appliance.zfs import kstat, status
 from tests.unit import shapes
 from tests.unit.made import box, dataset, disk, path_of, recorded_text
 from tests.unit.test_pools import Working
@@ -185,6 +185,19 @@ def test_a_run_leaves_its_figures_in_the_log(commands, folders, quiet, monkeypat
     assert not list(scratch.folder_of(TOKEN).iterdir())
     assert [argv[:2] for argv in commands.ran if argv[0] == "zpool"] == [["zpool", "export"], ["zpool", "import"], ["zpool", "sync"]]  # fmt: skip
     assert len(line) < 2000
+
+
+def test_a_pool_that_stops_ends_the_run_at_once(folders, quiet, monkeypatch, tmp_path):
+    monkeypatch.setattr(command, "SECONDS_BETWEEN_LOOKS", 0.05)
+    monkeypatch.setattr(around, "moved", lambda _paths: {})
+    monkeypatch.setattr(kstat, "KSTAT", tmp_path)
+    (tmp_path / NAME).mkdir()
+    (tmp_path / NAME / "state").write_text("SUSPENDED\n")
+    look = operation().telling(Working(), "Run 1 of 3", 10)
+    with pytest.raises(Failed, match="does not answer"):
+        command.run(["sleep", "60"], meanwhile=look)
+    (tmp_path / NAME / "state").write_text("ONLINE\n")
+    look()
 
 
 def test_a_run_beside_a_check_of_another_pool_is_repeated_and_says_so(commands, folders, quiet, monkeypatch):
