@@ -17,6 +17,7 @@ from appliance.words import duration, size_text
 
 # Beginnings of the notes of a job's log in which a run's result travels, and what it depends on.
 RESULT, VERSIONS = "Result: ", "Versions and settings: "
+SPEAKING = {"Layout", "Sectors", "Uses", "Disk", "Pool"}  # settings whose value alone says what it is
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,6 +63,7 @@ class Row:
     """One line of the table. ``change`` is in per cent of the baseline's median."""
 
     measured: Measured
+    columns: tuple[str, ...]
     settings: tuple[str, ...]
     summary: Summary | None
     change: float | None = None
@@ -92,8 +94,8 @@ class Row:
 
     @property
     def name(self) -> str:
-        """What sets it apart, in one phrase."""
-        return ", ".join(self.settings) or "as it is"
+        """What sets it apart, in one phrase: ``raidz1 of 5 disks, without log device``."""
+        return ", ".join(map(phrase, self.columns, self.settings)) or "as it is"
 
 
 @dataclass(frozen=True)
@@ -111,6 +113,13 @@ class Block:
     @property
     def most(self) -> float:
         return max((row.summary.most for row in self.rows if row.summary), default=0.0)
+
+
+def phrase(column: str, value: str) -> str:
+    """A setting as a part of a sentence: what speaks for itself as it is, a device as with or without it."""
+    if column.endswith(" device"):
+        return f"without {column.lower()}" if value == "none" else f"with {column.lower()} {value}"
+    return value if column in SPEAKING else f"{column.lower()} {value}"
 
 
 def value_text(value: float, unit: Unit) -> str:
@@ -143,5 +152,5 @@ def row(one: Measured, base: Measured, columns: Sequence[str]) -> Row:
     settings = tuple(one.case.settings.get(name, "") for name in columns)
     now, before = one.summary, base.summary
     if one is base or not now or not before:
-        return Row(one, settings, now, is_baseline=one is base)
-    return Row(one, settings, now, change(now.median, before.median), clear=now.apart_from(before))
+        return Row(one, tuple(columns), settings, now, is_baseline=one is base)
+    return Row(one, tuple(columns), settings, now, change(now.median, before.median), clear=now.apart_from(before))

@@ -296,6 +296,13 @@ def test_the_table_tells_the_change_against_the_baseline_and_the_sentence_who_wi
     )
 
 
+def test_a_device_is_said_as_with_or_without_it_and_a_bare_word_with_what_it_is_of():
+    found = list(sweep(workloads=["sync-write"], logs=["", path_of(6)], syncs=["standard", "always"]).cases())
+    (block,) = blocks([measured(at, one, 100.0 + at) for at, one in enumerate(found)])
+    assert block.rows[0].name == "without log device, sync standard"
+    assert block.rows[1].name == "with log device WDC WD20EARS-00MVWB0 (serial WD-WCAZA0000006), sync standard"
+
+
 def test_where_runs_overlap_no_winner_is_named():
     (block,) = ashifts((100.0 * MIB, 120.0 * MIB), (110.0 * MIB, 125.0 * MIB))
     assert "no clear difference" in meaning.sentences([block])[0]
