@@ -21,16 +21,16 @@ from typing import Any
 import msgspec
 
 from appliance import command, execution, journal, names, places
-from appliance.disks import locate
+from appliance.disks import locate, sleep, smart
 from appliance.errors import Failed, LarderError, Refused, explain
 from appliance.facts import Facts
 from appliance.operations import Registered
 from appliance.reading import read_facts
 from appliance.shares import connections, drift, why
 from appliance.shares.setting import Protocol
-from appliance.zfs import damage, dataset_details, history, importable, status
+from appliance.zfs import damage, dataset_details, difference, history, importable, space, status, time_travel
 
-LONGEST_REQUEST = 256 * 1024
+LONGEST_REQUEST = 1024 * 1024  # thousands of snapshots by name and guid
 MOST_DISKS = 128
 
 
@@ -73,6 +73,19 @@ class ReadSmart(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fie
             raise Refused(f"At most {MOST_DISKS} disks at once.")
         for path in self.disks:
             names.by_id(path)
+
+
+class LetSleep(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="verb", tag="let-sleep"):
+    """Tell disks after how many minutes without work they go to sleep; 0: never. None is woken for it."""
+
+    disks: dict[str, int]
+
+    def __post_init__(self) -> None:
+        if len(self.disks) > MOST_DISKS:
+            raise Refused(f"At most {MOST_DISKS} disks at once.")
+        for path, minutes in self.disks.items():
+            names.by_id(path)
+            sleep.timer(minutes)
 
 
 class LookForPools(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="verb", tag="look-for-pools"):
@@ -133,6 +146,67 @@ class ReadDataset(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_f
         names.existing_dataset(self.dataset)
 
 
+class OfSnapshot(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Base of what is read of a snapshot's content: its full name, and the way down to a file or folder in it."""
+
+    snapshot: str
+    path: str = ""
+
+    def __post_init__(self) -> None:
+        names.existing_snapshot(self.snapshot)
+        names.inside(self.path)
+
+    @property
+    def dataset(self) -> str:
+        return self.snapshot.partition("@")[0]
+
+
+class ListFolder(OfSnapshot, frozen=True, forbid_unknown_fields=True, tag_field="verb", tag="list-folder"):
+    """What a folder of a snapshot holds, a page from ``after`` on."""
+
+    after: str = ""
+
+
+class OpenFile(OfSnapshot, frozen=True, forbid_unknown_fields=True, tag_field="verb", tag="open-file"):
+    """A file of a snapshot: the reply brings its descriptor, for reading."""
+
+
+class ReadVersions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="verb", tag="read-versions"):
+    """The versions of one file across all snapshots of its dataset."""
+
+    dataset: str
+    path: str
+
+    def __post_init__(self) -> None:
+        names.existing_dataset(self.dataset)
+        names.inside(self.path)
+
+
+class ReadDifference(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="verb", tag="read-difference"):
+    """What changed from a snapshot to a later one of the same dataset, or until now."""
+
+    snapshot: str
+    until: str = ""
+
+    def __post_init__(self) -> None:
+        names.existing_snapshot(self.snapshot)
+        if self.until:
+            names.existing_snapshot(self.until)
+
+
+class ReadSpace(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="verb", tag="read-space"):
+    """What rows of neighbouring snapshots hold, each of one dataset, and who holds which. Full names."""
+
+    ranges: tuple[tuple[str, str], ...] = ()
+    held: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if len(self.ranges) > space.MOST_RANGES or len(self.held) > space.MOST_HELD:
+            raise Refused("That is more than can be asked for at once.")
+        for name in (*(one for pair in self.ranges for one in pair), *self.held):
+            names.existing_snapshot(name)
+
+
 class Locate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="verb", tag="locate"):
     """Make the light of a disk's bay, or the disk's own, show where it is, for half a minute. Nothing is changed."""
 
@@ -147,6 +221,7 @@ Request = (
     | Follow
     | Stop
     | ReadSmart
+    | LetSleep
     | LookForPools
     | LookAtShare
     | ReadSessions
@@ -155,6 +230,11 @@ Request = (
     | ReadDamage
     | ReadHistory
     | ReadDataset
+    | ListFolder
+    | OpenFile
+    | ReadVersions
+    | ReadDifference
+    | ReadSpace
     | Locate
 )
 
@@ -173,17 +253,30 @@ def decode(line: bytes) -> Request:
 def smart_of(path: str) -> object:
     """The JSON of smartctl for one disk, None where it has none; one bad disk does not hide the others.
 
-    smartctl's exit status is a bit mask, so any is accepted.
+    smartctl's exit status is a bit mask, so any is accepted. Only what can sleep is left asleep.
     """
+    gently = ["-n", "standby"] if sleep.turns(path) else []
     try:
-        result = command.run(["smartctl", "--json", "-n", "standby", "-a", path], timeout=30, accept=range(256))
-        return json.loads(result.stdout)
-    except (Failed, ValueError):
+        result = command.run(["smartctl", "--json", *gently, "-a", path], timeout=30, accept=range(256))
+        return smart.parsed(result.stdout)
+    except Failed:
         return None
 
 
-def answer(line: bytes, send: Callable[[dict[str, Any]], None], facts: Callable[[], Facts] = read_facts) -> None:
-    """Answer one request; whatever it holds, something is sent and nothing is raised."""
+def hand_over_nothing(_message: dict[str, Any], _handle: int) -> None:
+    raise Failed("This connection cannot carry an open file")
+
+
+def answer(
+    line: bytes,
+    send: Callable[[dict[str, Any]], None],
+    facts: Callable[[], Facts] = read_facts,
+    hand_over: Callable[[dict[str, Any], int], None] = hand_over_nothing,
+) -> None:
+    """Answer one request; whatever it holds, something is sent and nothing is raised.
+
+    ``hand_over`` sends a message and an open descriptor with it.
+    """
     try:
         match decode(line):
             case Run(job, digest, operation):
@@ -204,6 +297,8 @@ def answer(line: bytes, send: Callable[[dict[str, Any]], None], facts: Callable[
                         locate.blink(disk)
             case ReadSmart(disks):
                 send({"facts": {path: smart_of(path) for path in disks}})
+            case LetSleep(disks):
+                send({"facts": {path: sleep.tell(path, minutes) for path, minutes in disks.items()}})
             case LookForPools():
                 send({"facts": msgspec.to_builtins(importable.look())})
             case LookAtShare(dataset, protocol, person):
@@ -219,6 +314,17 @@ def answer(line: bytes, send: Callable[[dict[str, Any]], None], facts: Callable[
             case ReadDataset(dataset):
                 found = next((one for one in status.read_datasets() if one.name == dataset), None)
                 send({"facts": msgspec.to_builtins(dataset_details.read(found)) if found else None})
+            case ListFolder(snapshot, path, after):
+                send({"facts": msgspec.to_builtins(time_travel.folder(snapshot, path, after))})
+            case OpenFile(snapshot, path):
+                with time_travel.file(snapshot, path) as (told, handle):
+                    hand_over({"facts": told}, handle)
+            case ReadVersions(dataset, path):
+                send({"facts": msgspec.to_builtins(time_travel.versions_of(dataset, path))})
+            case ReadDifference(snapshot, until):
+                send({"facts": msgspec.to_builtins(difference.read(snapshot, until))})
+            case ReadSpace(ranges, held):
+                send({"facts": msgspec.to_builtins(space.measure(ranges, held))})
             case ReadHistory(pool):
                 send({"facts": {"lines": history.read(pool)}})
     except Refused as refusal:
@@ -255,7 +361,13 @@ def main() -> None:
             # Whoever asked is gone. The work goes on: the journal keeps what becomes of it.
             pass
 
-    answer(received.partition(b"\n")[0], send)
+    def hand_over(message: dict[str, Any], handle: int) -> None:
+        try:
+            socket.send_fds(connection, [json.dumps(message).encode() + b"\n"], [handle])
+        except OSError:
+            pass  # as above
+
+    answer(received.partition(b"\n")[0], send, hand_over=hand_over)
 
 
 if __name__ == "__main__":

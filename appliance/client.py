@@ -25,14 +25,45 @@ def ask(request: dict[str, Any], *, silence: float = SECONDS_OF_SILENCE) -> Iter
             connection.sendall(json.dumps(request).encode() + b"\n")
             connection.settimeout(silence)
             for line in connection.makefile("rb"):
-                reply = json.loads(line)
-                if "refused" in reply:
-                    raise Refused(*(Reason(reason["text"], reason["field"]) for reason in reply["refused"]))
-                if "failed" in reply:
-                    raise Failed(reply["failed"])
-                yield reply
+                yield told(json.loads(line))
         except (OSError, ValueError) as error:
             raise Failed("Larder's agent does not answer", str(error)) from error
+
+
+def open_file(request: dict[str, Any], *, silence: float = 60) -> tuple[dict[str, Any], int]:
+    """What the agent tells of a file, and the file itself: a descriptor that the caller closes. Raises as ``ask``."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(SECONDS_TO_CONNECT)
+        handles: list[int] = []
+        try:
+            connection.connect(str(places.AGENT_SOCKET))
+            connection.sendall(json.dumps(request).encode() + b"\n")
+            connection.settimeout(silence)
+            received = b""
+            while b"\n" not in received:
+                part, found, _flags, _address = socket.recv_fds(connection, 65536, 1)
+                handles += found
+                if not part:
+                    break
+                received += part
+            reply = told(json.loads(received))
+            if len(handles) != 1:
+                raise Failed("Larder's agent sent no file")
+            return reply["facts"], handles.pop()
+        except (OSError, ValueError) as error:
+            raise Failed("Larder's agent does not answer", str(error)) from error
+        finally:
+            for handle in handles:
+                os.close(handle)
+
+
+def told(reply: dict[str, Any]) -> dict[str, Any]:
+    """A reply that is neither a refusal nor a failure. Raises Refused, Failed."""
+    if "refused" in reply:
+        raise Refused(*(Reason(reason["text"], reason["field"]) for reason in reply["refused"]))
+    if "failed" in reply:
+        raise Failed(reply["failed"])
+    return reply
 
 
 def last(request: dict[str, Any], *, silence: float = 120) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import logging
 import os
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -119,6 +120,37 @@ def waited(
             end(process)
             raise
     return process.communicate(given, timeout=max(until - time.monotonic(), 0))
+
+
+def first_lines(argv: Sequence[str], most: int, *, timeout: float) -> tuple[list[bytes], bool]:
+    """At most so many lines of what a command says, and whether that was all; it is ended once there are enough.
+
+    For what may say more than a small box can hold. Raises CommandFailed, CommandMissing; late is like enough.
+    """
+    started = time.monotonic()
+    try:
+        process = subprocess.Popen(
+            list(argv), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT,
+            start_new_session=True,
+        )  # fmt: skip
+    except (FileNotFoundError, PermissionError) as error:
+        raise CommandMissing(f"{argv[0]} is not installed on this system") from error
+    late = threading.Timer(timeout, lambda: end(process))
+    late.start()
+    lines: list[bytes] = []
+    out, err = process.stdout, process.stderr
+    try:
+        for line in out or ():
+            if len(lines) == most:
+                return lines, False
+            lines.append(line.rstrip(b"\n"))
+        said = err.read(4000).decode(errors="replace") if err else ""
+        if process.wait() and process.returncode != -signal.SIGKILL:
+            raise CommandFailed(Result(tuple(argv), process.returncode, "", said, time.monotonic() - started))
+        return lines, process.returncode == 0
+    finally:
+        late.cancel()
+        end(process)
 
 
 def end(process: subprocess.Popen[bytes]) -> int | None:

@@ -1,5 +1,5 @@
 """What is so on the box, as plain frozen values. Collectors read them, rows keep them, operations plan by them. People and
-shares are in ``household.py``, pools that are not in use in ``dormant.py``.
+shares are in ``household.py``, datasets and snapshots in ``dataset.py``, pools that are not in use in ``dormant.py``.
 
 Bytes are ``int``, times are aware datetimes, guids are ``int`` (ZFS's 64 bits). Nothing here reads anything.
 """
@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from appliance.dataset import Dataset, DatasetDetail, Snapshot, Span
 from appliance.dormant import Importable
 from appliance.household import Account, Group, Session, Share, SmbPolicy
 
@@ -167,59 +168,6 @@ class PoolProperties:
 
 
 @dataclass(frozen=True)
-class Property:
-    """One property of a dataset as ``zfs list -p`` spells it: sizes in bytes, and where its value comes from."""
-
-    value: str
-    source: str = "none"  # local, inherited, default, received, temporary, none
-    of: str = ""  # the dataset that it is inherited from
-
-
-@dataclass(frozen=True)
-class Dataset:
-    name: str
-    guid: int
-    kind: str  # filesystem, volume
-    created: datetime
-    used: int
-    available: int
-    referenced: int
-    used_by_snapshots: int = 0
-    mounted: bool = False
-    mountpoint: str = ""
-    canmount: str = "on"
-    encryption: str = "off"
-    key_status: str = ""  # available, unavailable, empty when not encrypted
-    key_format: str = ""  # passphrase, hex, raw; empty when not encrypted or not told
-    encryption_root: str = ""
-    readonly: bool = False
-    share: str = ""  # the text of larder:share, as found: hostile until parsed
-    share_source: str = ""  # local, inherited, received, none
-    access: str = ""  # the text of larder:access, as found: hostile until parsed
-    access_source: str = ""  # as share_source
-    used_by_data: int = 0
-    used_by_children: int = 0
-    used_by_reservation: int = 0  # kept free for it (refreservation)
-    origin: str = ""  # the snapshot that it is a clone of
-    volsize: int = 0
-    properties: dict[str, Property] = field(default_factory=dict)  # those of ``zfs/dataset_properties.py``
-    share_from: str = ""  # where it is inherited: the dataset that has it
-
-    @property
-    def pool(self) -> str:
-        return self.name.split("/", 1)[0]
-
-    @property
-    def can_mount(self) -> bool:
-        """Whether it is meant to be mounted at boot or when unlocked."""
-        return self.kind == "filesystem" and self.canmount == "on" and self.mountpoint.startswith("/")
-
-    @property
-    def locked(self) -> bool:
-        return self.key_status == "unavailable"
-
-
-@dataclass(frozen=True)
 class Use:
     """Why a disk is not simply free."""
 
@@ -303,29 +251,6 @@ class PoolDetail:
 
 
 @dataclass(frozen=True)
-class SpaceUse:
-    """What one person or group takes up in a dataset, and may at most; ``quota`` 0: as much as there is."""
-
-    kind: str  # user, group
-    who: str
-    used: int
-    quota: int = 0
-
-
-@dataclass(frozen=True)
-class DatasetDetail:
-    """What is read of a dataset only when somebody looks closer: what would go with it, and who takes up its space."""
-
-    name: str
-    guid: int
-    snapshots: int = 0
-    named: tuple[str, ...] = ()  # the first of them
-    held: tuple[str, ...] = ()  # snapshots that something holds
-    clones: tuple[str, ...] = ()  # datasets outside of it that need its snapshots
-    uses: tuple[SpaceUse, ...] = ()
-
-
-@dataclass(frozen=True)
 class Facts:
     """Everything that an operation may look at to check and plan."""
 
@@ -340,6 +265,8 @@ class Facts:
     details: tuple[PoolDetail, ...] = ()
     sessions: tuple[Session, ...] = ()
     properties: tuple[PoolProperties, ...] = ()
+    snapshots: tuple[Snapshot, ...] = ()  # of the datasets that an operation is about, oldest first
+    spans: tuple[Span, ...] = ()  # what was measured of them
     dataset_details: tuple[DatasetDetail, ...] = ()
     smb_policy: SmbPolicy = field(default_factory=SmbPolicy)
 
@@ -369,6 +296,11 @@ class Facts:
     def below(self, name: str) -> tuple[Dataset, ...]:
         """That dataset and all below it, parents first."""
         return tuple(one for one in self.datasets if one.name == name or one.name.startswith(f"{name}/"))
+
+    def snapshots_of(self, dataset: str) -> tuple[Snapshot, ...]:
+        """Oldest first."""
+        found = (snapshot for snapshot in self.snapshots if snapshot.dataset == dataset)
+        return tuple(sorted(found, key=lambda snapshot: snapshot.txg))
 
     def dataset_detail(self, guid: int) -> DatasetDetail | None:
         return next((detail for detail in self.dataset_details if detail.guid == guid), None)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 import uuid
+from collections.abc import Iterable
+from urllib.parse import quote, unquote_to_bytes
 
 from appliance.errors import Reason, Refused
 
@@ -17,6 +19,8 @@ RESERVED_POOLS = ("mirror", "raidz", "draid", "spare")
 RESERVED_SHARES = {"global", "homes", "printers", "print$", "ipc$", "admin$", "netlogon", "sysvol", "profiles"}
 SHORTEST_PASSPHRASE, LONGEST_PASSPHRASE = 8, 512  # bytes; zfs-load-key(8)
 LONGEST_DATASET = 200  # of ZFS's 255 bytes, leaving room for a snapshot's name
+LONGEST_WAY = 4096  # bytes, PATH_MAX
+LONGEST_SNAPSHOT = 255  # bytes, ZFS_MAX_DATASET_NAME_LEN less the NUL
 SYSTEM_FOLDERS = {"bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "proc", "root", "run", "sbin", "sys", "tmp", "usr", "var"}  # fmt: skip
 SYSTEM_ACCOUNTS = {"root", "larder", "nobody", "admin", "daemon", "bin", "sys", "www-data", "redis", "backup", "mail"}
 SYSTEM_GROUPS = {
@@ -96,6 +100,56 @@ def existing_dataset(name: str, *, field: str = "dataset") -> str:
     ):
         raise refuse("That is not the name of a folder.", field)
     return name
+
+
+def existing_snapshot(name: str, *, field: str = "snapshot") -> str:
+    """The full name of a snapshot that is there, by ZFS's own rule."""
+    dataset, _at, short = name.partition("@")
+    if len(name) > 255 or not re.fullmatch(r"[A-Za-z0-9_.: -]+", short):
+        raise refuse("That is not the name of a snapshot.", field)
+    existing_dataset(dataset, field=field)
+    return name
+
+
+def snapshot(name: str, *, field: str = "name") -> str:
+    """The part of a new snapshot's name after the ``@``."""
+    printable(name, field)
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", name) or len(name) > 50:
+        raise refuse(
+            "A snapshot's name begins with a letter or digit and holds only letters, digits, hyphen, underscore and dot, at most 50.",
+            field,
+        )
+    if name.startswith("larder-"):
+        raise refuse("Names that begin with larder- are those of policies. Choose another.", field)
+    return name
+
+
+def note(text: str, *, field: str = "note") -> str:
+    """A line of a person's own words."""
+    printable(text, field)
+    if len(text.encode()) > 200:
+        raise refuse("A note has at most 200 bytes. Make it shorter.", field)
+    return text
+
+
+def inside(way: str, *, field: str = "path") -> tuple[bytes, ...]:
+    """The way down to something in a folder, as its parts; none for the folder itself.
+
+    It is percent-encoded like an address (``2024/my%20trip``), since a file's name is bytes and need not be text.
+    """
+    parts = tuple(unquote_to_bytes(part) for part in way.split("/")) if way else ()
+    if (
+        way != encoded(parts)
+        or any(part in {b"", b".", b".."} or b"/" in part or b"\0" in part or len(part) > 255 for part in parts)
+        or sum(len(part) + 1 for part in parts) > LONGEST_WAY
+    ):
+        raise refuse("That is not the way to a file or folder.", field)
+    return parts
+
+
+def encoded(parts: Iterable[bytes]) -> str:
+    """The inverse of ``inside``."""
+    return "/".join(quote(part, safe="") for part in parts)
 
 
 def served_path(path: str, *, field: str = "dataset") -> str:

@@ -102,6 +102,10 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         """Whether a passphrase or password goes with this very operation."""
         return False
 
+    def about_snapshots(self) -> tuple[str, ...]:
+        """The datasets whose snapshots it looks at, to be read with the other facts."""
+        return ()
+
     def lasts(self) -> bool:
         """Whether it can go on for hours: such jobs leave room for others."""
         return False

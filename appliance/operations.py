@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from appliance.disks.selftest import StartSelfTest
 from appliance.disks.wipe import WipeDisk
 from appliance.errors import Refused
 from appliance.operation import Operation
@@ -19,6 +20,7 @@ from appliance.shares.removal import RemoveAccount
 from appliance.shares.share import SetShare
 from appliance.sweeps.run_case import ClearUp, RunCase
 from appliance.zfs.checkpoints import DiscardCheckpoint, RewindCheckpoint, TakeCheckpoint
+from appliance.zfs.clearing import DestroySnapshots, PruneSnapshots
 from appliance.zfs.dataset_properties import InheritDatasetProperty, SetDatasetProperty
 from appliance.zfs.datasets import CreateDataset
 from appliance.zfs.destroying import DestroyDataset
@@ -26,14 +28,19 @@ from appliance.zfs.ending import DestroyPool, ExportPool
 from appliance.zfs.extras import AddCache, AddLog, AddSpare, RemoveVdev
 from appliance.zfs.grow import AddGroup, ExpandRaidz, GrowGroup
 from appliance.zfs.importing import ImportPool
+from appliance.zfs.keeping import BookmarkSnapshot, CloneSnapshot, HoldSnapshot, ReleaseSnapshot, RenameSnapshot
 from appliance.zfs.keys import ChangeKey, ForgetKey, KeepKey, LockDataset
 from appliance.zfs.placing import MountDataset, PromoteDataset, RenameDataset, UnmountDataset
+from appliance.zfs.policing import SetPolicy
 from appliance.zfs.pools import CreatePool
 from appliance.zfs.properties import SetPoolProperty
 from appliance.zfs.replace import AttachDisk, DetachDisk, ReplaceDisk
+from appliance.zfs.restoring import RestoreFromSnapshot
+from appliance.zfs.rolling_back import RollBack
 from appliance.zfs.scrubs import PauseScrub, StartScrub, StopScrub
 from appliance.zfs.space_quotas import SetSpaceQuota
 from appliance.zfs.states import ClearErrors, OfflineDisk, OnlineDisk
+from appliance.zfs.taking import RunPolicies, TakeSnapshot
 from appliance.zfs.trims import StartTrim, StopTrim
 from appliance.zfs.unlocking import UnlockAll, UnlockDataset
 from appliance.zfs.upgrade import UpgradePool
@@ -49,11 +56,16 @@ Moving = (
     | RewindCheckpoint
     | UpgradePool
     | WipeDisk
+    | StartSelfTest
 )
 Topology = (
     ReplaceDisk | AttachDisk | DetachDisk | AddGroup | ExpandRaidz | GrowGroup
     | AddSpare | AddLog | AddCache | RemoveVdev | OnlineDisk | OfflineDisk | ClearErrors
 )  # fmt: skip
+Snapshots = TakeSnapshot | RunPolicies | DestroySnapshots | PruneSnapshots | SetPolicy
+Keeping = (
+    HoldSnapshot | ReleaseSnapshot | RenameSnapshot | CloneSnapshot | BookmarkSnapshot | RollBack | RestoreFromSnapshot
+)
 People = (
     CreateAccount | SetPassword | RenameAccount | SwitchAccount | RemoveAccount
     | CreateGroup | SetMembers | RemoveGroup | SetAccess
@@ -65,7 +77,7 @@ Folders = (
 )  # fmt: skip
 Shares = SetShare | AcceptShares | ServeAgain | LetIn | AdoptDrift | OverwriteDrift | EndConnection | SetSmbPolicy
 Sweeps = RunCase | ClearUp
-Registered = CreatePool | Folders | People | Shares | Life | Moving | Topology | Sweeps
+Registered = CreatePool | Folders | People | Shares | Life | Moving | Topology | Snapshots | Keeping | Sweeps
 
 
 def decode_operation(text: str | bytes) -> Operation:

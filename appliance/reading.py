@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from appliance.dataset import Dataset
 from appliance.disks import inventory
 from appliance.errors import Failed
-from appliance.facts import Dataset, Facts, Pool, PoolProperties
+from appliance.facts import Facts, Pool, PoolProperties
 from appliance.shares import accounts, policy, serving
 from appliance.zfs import properties, status
 

@@ -23,6 +23,15 @@ AHEAD = timedelta(days=1)
 BETWEEN_TRIES = timedelta(hours=20)
 
 
+def within(hour: int, first: int, last: int) -> bool:
+    """Whether an hour of the day lies between two others, the first counted; the same twice is all day."""
+    if first == last:
+        return True
+    if first < last:
+        return first <= hour < last
+    return hour >= first or hour < last
+
+
 @dataclass(frozen=True)
 class Schedule:
     """How often, and between which hours of the day (0 to 23; equal: all day). ``inside``: pause outside of them."""
@@ -33,11 +42,7 @@ class Schedule:
     inside: bool = False
 
     def open_at(self, hour: int) -> bool:
-        if self.first == self.last:
-            return True
-        if self.first < self.last:
-            return self.first <= hour < self.last
-        return hour >= self.first or hour < self.last
+        return within(hour, self.first, self.last)
 
 
 @dataclass(frozen=True)

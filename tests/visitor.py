@@ -11,7 +11,8 @@ import urllib.parse
 import urllib.request
 from dataclasses import dataclass
 
-from deploy.image.machine import Machine, wait_for
+from appliance.zfs import fresh
+from deploy.image.machine import Machine, MachineError, wait_for
 
 NAME, PASSWORD = "admin", "correct horse battery"
 
@@ -137,6 +138,19 @@ def disk_paths(appliance: Machine, *bays: int) -> list[str]:
         f"/dev/disk/by-id/ata-{disk.model.replace(' ', '_')}_{disk.serial}"
         for disk in (appliance.disks[bay - 1] for bay in bays)
     ]
+
+
+def create_pool(appliance: Machine, *words: str) -> None:
+    """``zpool create`` by hand, again where the partition it has just made was away for a moment (appliance/zfs/fresh.py)."""
+    for _again in range(2):
+        try:
+            appliance.run("zpool", "create", *words)
+            return
+        except MachineError as failed:
+            if fresh.AWAY not in str(failed):
+                raise
+            appliance.run("udevadm", "settle")
+    appliance.run("zpool", "create", *words)
 
 
 def blank(appliance: Machine, *disks: str) -> None:

@@ -3,45 +3,56 @@
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
+import threading
 import time
 import uuid
 from typing import Any
 
 import django
 from celery import Celery, bootsteps, signals
-from celery.beat import EmbeddedService
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "web.settings")
 django.setup()
 
 from django.conf import settings  # noqa: E402  # Django has to be set up before its models are imported
 
-from appliance import places  # noqa: E402
 from web.system.state import WORKER_LOCK  # noqa: E402
 
+log = logging.getLogger(__name__)
 # Who holds a running job: this very process. A job held by another token has lost its worker.
 TOKEN = str(uuid.uuid4())
 SECONDS_BETWEEN_TICKS = 5.0
 
 
 class Beat(bootsteps.StartStopStep):
-    """The clock as a thread: ``-B`` would fork a second process with all its memory."""
+    """The clock as a thread. It counts the time that passes: Celery's own beat goes by the date, and stands still for as long
+    as somebody has set that back."""
 
     requires = ("celery.worker.components:Pool",)
 
     def __init__(self, parent: Any, **options: Any) -> None:
         super().__init__(parent, **options)
-        self.service: Any = None
+        self.stopping = threading.Event()
 
     def start(self, parent: Any) -> None:
-        schedule = str(places.RUN / "inventory" / "beat")
-        self.service = EmbeddedService(parent.app, thread=True, schedule_filename=schedule)
-        self.service.start()
+        self.stopping.clear()
+        threading.Thread(target=self.beat, args=(parent.app,), name="beat", daemon=True).start()
 
     def stop(self, parent: Any) -> None:
-        if self.service:
-            self.service.stop()
+        self.stopping.set()
+
+    def beat(self, app: Any) -> None:
+        reached = True
+        while not self.stopping.wait(SECONDS_BETWEEN_TICKS):
+            try:
+                app.send_task("workers.tick", expires=SECONDS_BETWEEN_TICKS, retry=False)
+                reached = True
+            except Exception as problem:  # whatever kombu raises, the next beat tries again
+                if reached:
+                    log.warning("the clock does not reach Redis: %s", problem)
+                reached = False
 
 
 app = Celery("larder", broker=settings.BROKER_URL)
@@ -62,17 +73,11 @@ app.conf.update(
         "workers.connected",
         "workers.datasets",
         "workers.history",
+        "workers.mail",
         "workers.moving",
         "workers.reach",
         "workers.tick",
     ],
-    beat_schedule={
-        "tick": {
-            "task": "workers.tick",
-            "schedule": SECONDS_BETWEEN_TICKS,
-            "options": {"expires": SECONDS_BETWEEN_TICKS},
-        }
-    },
 )
 app.steps["worker"].add(Beat)
 _lock: list[int] = []

@@ -13,12 +13,14 @@ from datetime import datetime, timedelta
 from django.utils import timezone
 
 from appliance import client, command, places
+from appliance.dataset import Dataset
 from appliance.disks import inventory as disk_inventory
-from appliance.disks import smart
+from appliance.disks import latency, smart
 from appliance.errors import LarderError, explain
 from appliance.facts import Disk, Pool, Service
 from appliance.shares import accounts, policy, serving
 from appliance.zfs import kstat, properties, status
+from web.alerts import disks
 from web.bays import ports
 from web.inventory import store
 from web.inventory.models import (
@@ -34,7 +36,7 @@ from web.inventory.models import (
     ShareRow,
     Source,
 )
-from workers import activities, edits, reports
+from workers import activities, alerts, edits, reports, sleeping, snapshots
 from workers.celery import app
 from workers.turns import Turns
 
@@ -52,6 +54,7 @@ WHEN_NOBODY_LOOKS = timedelta(seconds=60)
 TEMPERATURES_EVERY = timedelta(minutes=5)
 NEW_DISK_WITHIN = timedelta(seconds=20)
 _stuck: dict[str, int] = {}
+_counters: dict[str, latency.Counters] = {}
 
 
 @app.task(name="workers.collect")
@@ -101,6 +104,7 @@ def alive(pid: int) -> bool:
 def read_all() -> None:
     """Pools first: what a disk is used for depends on them."""
     found: list[Pool] = []
+    known: list[Dataset] = []
 
     def pools() -> bool:
         loaded = status.loaded()
@@ -115,6 +119,7 @@ def read_all() -> None:
 
     def datasets() -> bool:
         now = status.read_datasets() if status.loaded() else ()
+        known.extend(now)
         return store.replace(DatasetRow, now, lambda dataset: str(dataset.guid), pool=lambda dataset: dataset.pool)
 
     stale = False
@@ -123,7 +128,8 @@ def read_all() -> None:
         found[:] = [row.fact for row in PoolRow.objects.all()]
         stale = True
     source("properties", pool_properties)
-    source("datasets", datasets)
+    if source("datasets", datasets):
+        source("snapshots", lambda: snapshots.follow(known))
     source("disks", lambda: store.replace(DiskRow, disk_inventory.read(found), disk_key))
     source("bays", lambda: ports.remember(row.fact for row in DiskRow.objects.all()))
     source("services", lambda: store.replace(ServiceRow, services(), lambda service: service.unit))
@@ -136,6 +142,7 @@ def read_all() -> None:
     if not stale:
         # Last: an agent that is slow to name damaged files keeps no facts waiting.
         source("reports", lambda: reports.keep(found))
+    source("alerts", alerts.look)
 
 
 reading = Turns(read_all)
@@ -183,6 +190,12 @@ def addresses() -> bool:
 _warmth = threading.Lock()
 
 
+@app.task(name="workers.sleep")
+def sleep() -> None:
+    """Somebody has said when a disk is to sleep: tell it now."""
+    source("sleep", sleeping.tell)
+
+
 @app.task(name="workers.temperatures")
 def temperatures() -> None:
     """Ask the agent how warm each disk is. While one asking is under way, which can take minutes on a slow box, the next
@@ -200,30 +213,25 @@ def ask_disks() -> None:
     """Temperatures and health, by smartctl, which leaves sleeping disks alone."""
 
     def read() -> bool:
-        rows = {row.fact.path: row for row in DiskRow.objects.all()}
-        asked = [path for path in rows if path and rows[path].fact.bus != "virtio"]
-        answers = client.last({"verb": "read-smart", "disks": asked}, silence=180).get("facts", {}) if asked else {}
-        changed = False
-        for path, answer in answers.items():
-            if path not in rows:
-                continue
-            said = smart.health(answer)
-            now = {
-                "temperature": smart.temperature(answer),
-                "asleep": smart.asleep(answer),
-                "smart_passed": said.passed,
-                "smart_text": said.text[:500],
-            }
-            row = rows[path]
-            if now["asleep"]:
-                now |= {"temperature": row.temperature, "smart_passed": row.smart_passed, "smart_text": row.smart_text}
-            if any(getattr(row, column) != value for column, value in now.items()):
-                changed = bool(DiskRow.objects.filter(pk=row.pk).update(**now)) or changed
-        return changed
+        able = [row for row in DiskRow.objects.all() if row.fact.path and row.fact.bus != "virtio"]
+        rows = {row.fact.path: row for row in sleeping.to_ask(able)}
+        answers = client.last({"verb": "read-smart", "disks": list(rows)}, silence=180).get("facts", {}) if rows else {}
+        return disks.note({rows[path]: smart.read(answer) for path, answer in answers.items() if path in rows})
 
     source("temperatures", read)
+    source("sleep", sleeping.tell)
+    source("latency", latencies)
     # Counters in memory: no disk wakes, and shares in per cent seldom change.
     source("caching", lambda: store.replace(CachingRow, [kstat.read()], lambda found: found.key))
+
+
+def latencies() -> bool:
+    """How long each disk took for a request since the last look. Counters in memory: no disk wakes."""
+    now = latency.read()
+    took = latency.between(_counters, now)
+    _counters.clear()
+    _counters.update(now)
+    return disks.note_latency(took)
 
 
 def unasked() -> bool:
@@ -234,6 +242,6 @@ def unasked() -> bool:
 
 
 def due(name: str, every: timedelta) -> bool:
-    """Whether a source has not been read for so long."""
+    """Whether a source has not been read for so long, or only by a clock that was ahead."""
     last = Source.objects.filter(name=name).values_list("checked", flat=True).first()
-    return last is None or timezone.now() - last > every
+    return last is None or abs(timezone.now() - last) > every

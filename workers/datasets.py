@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from appliance import client
-from appliance.facts import DatasetDetail
+from appliance.dataset import DatasetDetail
 from web.inventory import store
 from web.inventory.models import DatasetDetailRow, DatasetRow
 from web.jobs.models import Job

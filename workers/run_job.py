@@ -20,7 +20,7 @@ from appliance.operations import decode_operation
 from web.inventory import store
 from web.inventory.models import Progress
 from web.jobs.models import Job
-from workers import collectors, datasets, moving, sweeps
+from workers import collectors, datasets, moving, snapshots, sweeps
 from workers.celery import TOKEN, app
 
 log = logging.getLogger(__name__)
@@ -85,6 +85,7 @@ def claim_and_run(job_id: str) -> None:
         except Refused as refusal:
             outcome = {"state": Job.State.REFUSED, "text": str(refusal)}
         else:
+            snapshots.doubt(about(job_id))
             collectors.collect_now()
             moving.after(job_id)
             datasets.after(job_id)
@@ -94,6 +95,14 @@ def claim_and_run(job_id: str) -> None:
         # Still running as far as anybody knows: the next tick asks again.
         log.warning("job %s: %s", job_id, explain(error), exc_info=not isinstance(error, Failed))
         row.filter(state=Job.State.RUNNING).update(worker="")
+
+
+def about(job_id: str) -> tuple[str, ...]:
+    """The datasets whose snapshots a job was about; none where another version of Larder wrote its operation."""
+    try:
+        return decode_operation(Job.objects.get(pk=job_id).operation).about_snapshots()
+    except Refused:
+        return ()
 
 
 def listen(job_id: str, request: dict[str, Any]) -> dict[str, Any]:

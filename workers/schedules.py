@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 
 from django.utils import timezone
 
@@ -15,10 +14,10 @@ from appliance.zfs import activities
 from appliance.zfs.scrubs import PauseScrub, StartScrub, work_of
 from appliance.zfs.trims import StartTrim
 from web.inventory import store
-from web.inventory.models import Source
 from web.jobs import confirm
 from web.jobs.models import Job
 from web.pools import care
+from workers.every import Every
 
 log = logging.getLogger(__name__)
 SECONDS_BETWEEN_LOOKS = 60.0
@@ -26,25 +25,16 @@ SECONDS_BETWEEN_LOOKS = 60.0
 SECONDS_TO_SETTLE = 300.0
 BY = "the schedule"
 KINDS_OF_JOBS = ("StartScrub", "PauseScrub", "StartTrim")
-_last = [-SECONDS_BETWEEN_LOOKS]
-
-
-def due() -> bool:
-    """Whether it is time to look; the clock is the one that counts from the box's start."""
-    now = time.monotonic()
-    if now < SECONDS_TO_SETTLE or now - _last[0] < SECONDS_BETWEEN_LOOKS:
-        return False
-    _last[0] = now
-    return True
+looks = Every(SECONDS_BETWEEN_LOOKS, after=SECONDS_TO_SETTLE)
 
 
 def look() -> list[Job]:
     """Do what is due now; the jobs that were begun."""
-    if not Source.objects.filter(name="pools", error="").exclude(checked=None).exists():
+    if not store.is_read("pools"):
         return []
     if Job.objects.filter(state__in=Job.OPEN, kind__in=KINDS_OF_JOBS).exists():
         return []
-    facts, now, zone = store.facts(), timezone.now(), schedules.box_zone()
+    facts, now, zone = store.facts_of_pools(), timezone.now(), schedules.box_zone()
     begun = []
     for kind in care.KINDS:
         standing = {found.key: (pool, found) for pool, found, _row in care.cares(facts, kind, now)}

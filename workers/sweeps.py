@@ -22,7 +22,6 @@ from appliance.sweeps.claims import name_of
 from appliance.sweeps.run_case import ClearUp, RunCase
 from appliance.sweeps.table import RESULT, VERSIONS, Run
 from web.inventory import store
-from web.inventory.models import Source
 from web.jobs import confirm
 from web.jobs.models import Job
 from web.sweeps.models import CaseRow, ResultRow, SweepRow
@@ -81,7 +80,7 @@ def begin(row: SweepRow) -> None:
 
 def following(row: SweepRow) -> None:
     """Measure the next case; without one, the sweep is done."""
-    if not Source.objects.filter(name="pools", error="").exclude(checked=None).exists():
+    if not store.is_read("pools"):
         return  # right after a start nothing is known of the box yet
     case = row.cases.filter(state=Its.WAITING).first()
     if case is None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import threading
 
-from workers import collectors, schedules, spool, sweeps
+from django.utils import timezone
+
+from workers import collectors, mail, policies, schedules, spool, sweeps, testing
 from workers.celery import app
 from workers.run_job import send_waiting
 
@@ -26,7 +28,12 @@ def tick() -> None:
             collectors.due("temperatures", collectors.NEW_DISK_WITHIN) and collectors.unasked()
         ):
             collectors.temperatures.delay()
-        if schedules.due():
+        if mail.has_waiting(timezone.now()):
+            mail.deliver.delay()
+        if schedules.looks.due():
             schedules.look()
+            testing.look()
+        if policies.looks.due():
+            policies.look()
     finally:
         _ticking.release()

@@ -1,12 +1,98 @@
-"""What ``smartctl --json`` says of a drive, in the little that the inventory keeps. Odd answers are facts, not faults."""
+"""What ``smartctl --json`` says of a drive, as one value whatever the drive is. Odd answers are facts, not faults.
+
+Units and shapes as smartctl(8) 7.4 has them. What a drive does not tell is None or absent, never 0: a missing counter
+must neither raise an alarm nor clear one.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 # Below and above these a sensor talks nonsense (field notes of other products: negative, 0, 255).
 COLDEST, HOTTEST = 1, 120  # °C
+OPEN_FAILED, COMMAND_FAILED = 2, 4  # bits of smartctl's exit status
+LARGEST_COUNT = 2**32  # more than any counter of bad sectors: a packed or nonsensical raw value
+
+# ATA attributes that are counted, by their number. Names and numbers: smartmontools' drivedb.h.
+ATA_COUNTS = {5: "reallocated", 187: "reported", 188: "timeouts", 197: "pending", 198: "uncorrectable", 199: "crc"}
+MOST_FIGURES = 60
+SWITCHED_OFF = "SMART is switched off in this drive."
+SEAGATE_WORDS = ("seagate", "st")
+NVME_COUNTS = {
+    "critical_warning": "critical_warning",
+    "available_spare": "spare",
+    "available_spare_threshold": "spare_limit",
+    "percentage_used": "used",
+    "media_errors": "media_errors",
+}
+
+
+@dataclass(frozen=True)
+class SelfTest:
+    """One self-test of the drive's own log. ``passed`` is None where it was stopped and says nothing about the drive."""
+
+    kind: str  # short, long, other
+    passed: bool | None
+    text: str = ""
+    hours: int | None = None  # the drive's age when it was done
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Something that no verdict goes by. ``rating`` and ``limit`` are ATA's normalised value and its threshold."""
+
+    name: str
+    number: int
+    text: str
+    rating: int | None = None
+    limit: int | None = None
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A drive's answer. ``counts`` holds only what was told: reallocated, pending, media_errors, spare, …"""
+
+    answered: bool = False
+    asleep: bool = False
+    passed: bool | None = None
+    temperature: int | None = None
+    limit: int | None = None  # °C, what the drive itself calls too warm
+    counts: dict[str, int] = field(default_factory=dict)
+    failing: tuple[str, ...] = ()  # names of attributes below their own threshold now
+    tests: tuple[SelfTest, ...] = ()  # the newest first
+    able: bool = False  # whether it says that it can test itself
+    ata: bool = False  # whether it takes ATA commands, by itself or through its USB case
+    test_left: int | None = None  # per cent of a running self-test that are left
+    hours: int | None = None
+    errors: int | None = None  # entries that the drive's error log has counted
+    figures: tuple[Figure, ...] = ()
+    message: str = ""  # why it did not answer, in smartctl's words
+
+
+def parsed(text: str) -> object:
+    """smartctl's JSON; None where it is none or only half of it came."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def section(answer: object, name: str) -> dict[str, Any]:
+    found = answer.get(name) if isinstance(answer, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def rows(found: object) -> list[dict[str, Any]]:
+    return [row for row in found if isinstance(row, dict)] if isinstance(found, list) else []
+
+
+def whole(found: object) -> int | None:
+    """A count as it can be one: no flag, not negative."""
+    return found if isinstance(found, int) and not isinstance(found, bool) and found >= 0 else None
 
 
 def temperature(answer: object) -> int | None:
@@ -15,49 +101,222 @@ def temperature(answer: object) -> int | None:
     return current if isinstance(current, int) and COLDEST <= current <= HOTTEST else None
 
 
+def said(answer: object) -> str:
+    """smartctl's own messages in one line."""
+    texts = [str(message.get("string", "")) for message in rows(section(answer, "smartctl").get("messages"))]
+    return printable(" ".join(texts), 300)
+
+
+def printable(text: object, longest: int) -> str:
+    """What a drive calls something, without anything that could be more than text."""
+    return "".join(letter if letter.isprintable() else " " for letter in str(text))[:longest].strip()
+
+
+def exit_status(answer: object) -> int:
+    return whole(section(answer, "smartctl").get("exit_status")) or 0
+
+
 def asleep(answer: object) -> bool:
     """Whether smartctl left the drive alone because it sleeps (``-n standby``: exit bit 1 and a message)."""
-    control = section(answer, "smartctl")
-    messages = control.get("messages") or ()
-    said = " ".join(str(message.get("string", "")) for message in messages if isinstance(message, dict))
-    return bool(int(control.get("exit_status") or 0) & 2) and any(word in said.upper() for word in ("STANDBY", "SLEEP"))
+    return bool(exit_status(answer) & OPEN_FAILED) and any(
+        word in said(answer).upper() for word in ("STANDBY", "SLEEP")
+    )
 
 
-# What drives that failed had in common (field notes B): each of these above 0 deserves a look.
-WORRYING = {5: "sectors were moved away because they went bad", 187: "errors could not be corrected", 197: "sectors cannot be read", 198: "sectors could not be read in a self-test"}  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Health:
-    """What a drive says of itself: ``passed`` is None where it does not tell, ``worries`` are in plain words."""
-
-    passed: bool | None = None
-    worries: tuple[str, ...] = ()
-
-    @property
-    def text(self) -> str:
-        if self.passed is False:
-            return "It says itself that it is failing."
-        if self.worries:
-            return f"It says that it works, but {'; '.join(self.worries)}."
-        return "It says that it works." if self.passed else "It does not tell how it is."
-
-
-def health(answer: object) -> Health:
-    """The verdict of the drive and what stands behind it, from the JSON of smartctl."""
+def read(answer: object) -> Reading:
+    """A drive's answer, of whatever shape. Nothing is raised."""
+    if asleep(answer):
+        return Reading(asleep=True)
     passed = section(answer, "smart_status").get("passed")
-    table = section(answer, "ata_smart_attributes").get("table")
-    worries = []
-    for row in table if isinstance(table, list) else ():
-        raw = section(row, "raw").get("value")
-        if isinstance(row, dict) and row.get("id") in WORRYING and isinstance(raw, int) and 0 < raw < 2**32:
-            worries.append(f"{raw} {WORRYING[row['id']]}")
-    nvme = section(answer, "nvme_smart_health_information_log")
-    if isinstance(nvme.get("media_errors"), int) and nvme["media_errors"] > 0:
-        worries.append(f"{nvme['media_errors']} errors of its memory were counted")
-    return Health(passed if isinstance(passed, bool) else None, tuple(worries[:4]))
+    counts = ata_counts(answer) | nvme_counts(answer) | scsi_counts(answer)
+    # Cases for USB say OK in SCSI's words for any disk that is in them. A disk of that kind itself counts something.
+    hollow = passed is True and section(answer, "device").get("protocol") == "SCSI"
+    reading = Reading(
+        answered=bool(counts) or (isinstance(passed, bool) and not hollow),
+        passed=passed if isinstance(passed, bool) else None,
+        temperature=temperature(answer),
+        limit=limit(answer),
+        counts=counts,
+        failing=failing(answer),
+        tests=self_tests(answer),
+        able=able(answer),
+        ata=section(answer, "device").get("protocol") == "ATA",
+        test_left=test_left(answer),
+        hours=whole(section(answer, "power_on_time").get("hours")),
+        errors=whole(section(section(answer, "ata_smart_error_log"), "summary").get("count")),
+        figures=(*ata_figures(answer), *nvme_figures(answer), *scsi_figures(answer))[:MOST_FIGURES],
+        message=said(answer),
+    )
+    if section(answer, "smart_support").get("enabled") is False:
+        return Reading(temperature=reading.temperature, message=SWITCHED_OFF)
+    return reading
 
 
-def section(answer: object, name: str) -> dict[str, Any]:
-    found = answer.get(name) if isinstance(answer, dict) else None
-    return found if isinstance(found, dict) else {}
+# --- ATA ------------------------------------------------------------------------------------------------------
+def attributes(answer: object) -> list[dict[str, Any]]:
+    return rows(section(answer, "ata_smart_attributes").get("table"))
+
+
+def ata_counts(answer: object) -> dict[str, int]:
+    found = {}
+    for row in attributes(answer):
+        name, raw = ATA_COUNTS.get(row.get("id", -1)), whole(section(row, "raw").get("value"))
+        if name and raw is not None and (value := unpacked(name, raw, answer)) is not None:
+            found[name] = value
+    return found
+
+
+def unpacked(name: str, raw: int, answer: object) -> int | None:
+    """The count in a raw value of 48 bits; None where it cannot be one.
+
+    Seagate packs three counters of 16 bits into 188: all timeouts, those over 5 s and those over 7.5 s (Seagate's SMART
+    attribute specification; 4295032853 = 21, 1, 1 in a drive that works). Others keep a second number above 32 bits.
+    """
+    if name == "timeouts" and (raw >= 2**16 or seagate(answer)):
+        return raw & 0xFFFF
+    if raw >= LARGEST_COUNT:
+        low = raw & 0xFFFF
+        return low if name in {"reallocated", "reported"} else None
+    return raw
+
+
+def ata_figures(answer: object) -> Iterator[Figure]:
+    """Its other attributes. smartctl's text begins with the number that the raw value holds (``35 (Min/Max 28/39)``)."""
+    for row in attributes(answer):
+        raw, number = section(row, "raw"), whole(row.get("id"))
+        text = printable(raw.get("string", ""), 60)
+        first = re.match(r"\d+", text)
+        value = int(first[0]) if first else whole(raw.get("value"))
+        if number is not None and number not in ATA_COUNTS and value is not None:
+            name = printable(row.get("name", ""), 40).replace("_", " ")
+            yield Figure(f"{name} ({number})", value, text or str(value), whole(row.get("value")), whole(row.get("thresh")))  # fmt: skip
+
+
+def seagate(answer: object) -> bool:
+    found = answer if isinstance(answer, dict) else {}
+    return any(str(found.get(key, "")).lower().startswith(SEAGATE_WORDS) for key in ("model_family", "model_name"))
+
+
+def failing(answer: object) -> tuple[str, ...]:
+    """Attributes that are below the threshold of the drive's maker at this moment."""
+    names = [str(row.get("name", "")) for row in attributes(answer) if row.get("when_failed") == "now"]
+    return tuple(name.replace("_", " ")[:60] for name in names[:8])
+
+
+KINDS = {1: "short", 2: "long", 0x81: "short", 0x82: "long"}
+# ATA's status of a test, its upper four bits: 0 passed, 1 and 2 stopped, 3 to 8 failed, 15 running (ACS-3, table 65).
+STOPPED = (1, 2)
+
+
+def self_tests(answer: object) -> tuple[SelfTest, ...]:
+    """The log of self-tests, the newest first; a running one is not in it."""
+    log = section(answer, "ata_smart_self_test_log")
+    table = rows((section(log, "extended") or section(log, "standard")).get("table"))
+    found = []
+    for row in table[:20]:
+        status = section(row, "status")
+        value = whole(status.get("value"))
+        if value is not None and value >> 4 == 15:
+            continue
+        stopped = value is not None and value >> 4 in STOPPED
+        passed = None if stopped or not isinstance(status.get("passed"), bool) else bool(status["passed"])
+        kind = KINDS.get(section(row, "type").get("value", 0), "other")
+        found.append(SelfTest(kind, passed, str(status.get("string", ""))[:80], whole(row.get("lifetime_hours"))))
+    return tuple(found) or nvme_tests(answer) or scsi_tests(answer)
+
+
+def able(answer: object) -> bool:
+    """Whether the drive says that it can test itself; a SCSI one only shows it by having done so."""
+    if section(section(answer, "ata_smart_data"), "capabilities").get("self_tests_supported") is True:
+        return True
+    if section(answer, "nvme_optional_admin_commands").get("self_test") is True:
+        return True
+    return bool(section(answer, "scsi_self_test_0"))
+
+
+def test_left(answer: object) -> int | None:
+    status = section(section(section(answer, "ata_smart_data"), "self_test"), "status")
+    value, left = whole(status.get("value")), whole(status.get("remaining_percent"))
+    if value is not None and value >> 4 == 15:
+        return left if left is not None else (value & 15) * 10
+    log = section(answer, "nvme_self_test_log")
+    done = whole(log.get("current_self_test_completion_percent"))
+    running = section(log, "current_self_test_operation").get("value")
+    return 100 - done if running and done is not None and done <= 100 else None
+
+
+# --- NVMe -----------------------------------------------------------------------------------------------------
+def nvme_counts(answer: object) -> dict[str, int]:
+    log = section(answer, "nvme_smart_health_information_log")
+    told = {name: whole(log.get(key)) for key, name in NVME_COUNTS.items()}
+    return {name: value for name, value in told.items() if value is not None}
+
+
+def nvme_figures(answer: object) -> Iterator[Figure]:
+    """Its other counters, and each of its sensors."""
+    for name, value in section(answer, "nvme_smart_health_information_log").items():
+        title = printable(name, 40).replace("_", " ").capitalize()
+        if name == "temperature_sensors" and isinstance(value, list):
+            for at, degrees in enumerate(value[:8], start=1):
+                if isinstance(degrees, int) and COLDEST <= degrees <= HOTTEST:
+                    yield Figure(f"Sensor {at}, °C", degrees, str(degrees))
+        elif name not in NVME_COUNTS and (number := whole(value)) is not None:
+            yield Figure(title, number, str(number))
+
+
+def nvme_tests(answer: object) -> tuple[SelfTest, ...]:
+    """NVMe base specification, log page 06h: result 0 passed, 5 to 7 failed, the others were stopped."""
+    found = []
+    for row in rows(section(answer, "nvme_self_test_log").get("table"))[:20]:
+        result, code = section(row, "self_test_result"), section(row, "self_test_code")
+        value = whole(result.get("value"))
+        passed = True if value == 0 else False if value in {5, 6, 7} else None
+        kind = KINDS.get(code.get("value", 0), "other")
+        found.append(SelfTest(kind, passed, str(result.get("string", ""))[:80], whole(row.get("power_on_hours"))))
+    return tuple(found)
+
+
+# --- SCSI -----------------------------------------------------------------------------------------------------
+def scsi_counts(answer: object) -> dict[str, int]:
+    found = {}
+    if (grown := whole(answer.get("scsi_grown_defect_list") if isinstance(answer, dict) else None)) is not None:
+        found["grown_defects"] = grown
+    log = section(answer, "scsi_error_counter_log")
+    uncorrected = [whole(section(log, part).get("total_uncorrected_errors")) for part in ("read", "write", "verify")]
+    if any(value is not None for value in uncorrected):
+        found["uncorrected"] = sum(value or 0 for value in uncorrected)
+    return found
+
+
+def scsi_figures(answer: object) -> Iterator[Figure]:
+    """Errors that were corrected: disks of this kind count many, and none of them is a loss."""
+    log = section(answer, "scsi_error_counter_log")
+    for part in ("read", "write", "verify"):
+        if (number := whole(section(log, part).get("total_errors_corrected"))) is not None:
+            yield Figure(f"Errors corrected ({part})", number, str(number))
+
+
+SCSI_KINDS = {1: "short", 5: "short", 2: "long", 6: "long"}  # in the background, or with the disk taken up by it
+
+
+def scsi_tests(answer: object) -> tuple[SelfTest, ...]:
+    """SPC-4, self-test results log: 0 passed, 1 and 2 stopped, 3 to 7 failed, 15 running. smartctl numbers the keys."""
+    found = []
+    for number in range(20):
+        row = section(answer, f"scsi_self_test_{number}")
+        value = whole(section(row, "result").get("value"))
+        if value is not None and value != 15:
+            passed = True if value == 0 else False if 3 <= value <= 7 else None
+            kind = SCSI_KINDS.get(section(row, "code").get("value", 0), "other")
+            text = str(section(row, "result").get("string", ""))[:80]
+            found.append(SelfTest(kind, passed, text, whole(section(row, "power_on_time").get("hours"))))
+    return tuple(found)
+
+
+def limit(answer: object) -> int | None:
+    """What the drive itself calls too warm: its operating limit, or where it switches itself off."""
+    own = section(answer, "temperature")
+    for told in (own.get("op_limit_max"), own.get("limit_max"), own.get("drive_trip")):
+        if isinstance(told, int) and 40 <= told <= HOTTEST:
+            return told
+    return None

@@ -25,10 +25,12 @@ from appliance.disks.erase import erase_step
 from appliance.disks.smart import section
 from appliance.disks.udev import look_anew
 from appliance.errors import Bug, Failed, Reason
-from appliance.facts import Disk, Facts
+from appliance.facts import Disk, Facts, Pool
 from appliance.layout.geometry import MIB
 from appliance.operation import Loss, Operation, Plan, Step, Work
 from appliance.words import disk_label, link_label, maker_size, time_left
+from appliance.zfs import tree
+from appliance.zfs.tree import Place
 
 BLOCK = 4 * MIB  # one write; a multiple of every sector size
 ENDS = 16 * MIB  # partition tables, labels and superblocks lie within this of either end
@@ -42,7 +44,10 @@ TELLING = {5: "reallocated", 187: "reported unreadable", 197: "pending", 198: "u
 
 
 class WipeDisk(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Erase one disk that nothing uses; what has to be typed is the serial number on its sticker."""
+    """Erase one disk that nothing uses; what has to be typed is the serial number on its sticker.
+
+    In full also one that its owner took offline in its pool, to see whether it can be trusted again.
+    """
 
     disk: str
     how: Literal["quick", "full"] = "quick"
@@ -69,8 +74,19 @@ class WipeDisk(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True)
         disk = facts.disk(self.disk)
         if disk is None:
             yield Reason(f"The disk {self.disk.rsplit('/', 1)[-1]} is no longer there.", "disk")
+        elif disk.blocked and (away := self.out_of_use(facts, disk)) and self.how == "full":
+            yield from not_spared(*away)
         elif disk.blocked:
             yield Reason(f"{disk_label(disk)} {disk.blocked.text}, so it cannot be erased.", "disk")
+
+    def out_of_use(self, facts: Facts, disk: Disk) -> tuple[Pool, Place] | None:
+        """The pool and place where it is offline, if nothing but that pool stands against erasing it."""
+        blocking = [use for use in disk.uses if use.blocks]
+        for pool in facts.pools:
+            place = tree.find_disk(pool, self.disk)
+            if place and place.vdev.state == "OFFLINE" and all((use.kind, use.identity) == ("pool", str(pool.guid)) for use in blocking):  # fmt: skip
+                return pool, place
+        return None
 
     def plan(self, facts: Facts) -> Plan:
         disk = facts.disk(self.disk)
@@ -111,6 +127,7 @@ class WipeDisk(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True)
                     (),
                 ),
             ]
+        away = self.out_of_use(facts, disk) if disk.blocked else None
         held = [use.text for use in disk.uses] or ["holds nothing that is recognised"]
         return Plan(
             summary=f"{label} is empty afterwards."
@@ -125,6 +142,7 @@ class WipeDisk(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True)
             undo="Nothing can bring back what it held."
             if self.how == "full"
             else "Do not count on getting anything back.",
+            warnings=(afterwards(away[0]),) if away else (),
             type_to_confirm=typed_for(disk),
             facts={"Serial number": disk.serial or "not told", "Size": maker_size(disk.size)},
         )
@@ -167,6 +185,25 @@ class WipeDisk(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True)
         if disk is None:
             return "The disk does not answer any more. Look at its cables, then erase it again or take it out."
         return f"{disk_label(disk)} is partly erased. Nothing on it can be relied on: plan it again to erase it from the beginning."
+
+
+def not_spared(pool: Pool, place: Place) -> Iterator[Reason]:
+    """Why what an offline disk holds may still be needed: it could be the last good copy of something."""
+    beside = [device for device in place.group.devices() if device.guid != place.vdev.guid]
+    if pool.state not in {"ONLINE", "DEGRADED"}:
+        yield Reason(f"{pool.name} does not work without this disk. Bring it online again.", "disk")
+    elif pool.rebuilding:
+        yield Reason(f"{pool.name} is being rebuilt. Wait until that has ended.", "disk")
+    elif pool.errors:
+        yield Reason(f"{pool.name} has damaged files, and this disk may hold what is left of them. Bring it online again, and check the pool.", "disk")  # fmt: skip
+    elif any(device.read_errors or device.checksum_errors for device in beside):
+        yield Reason(f"Other disks of {pool.name} made errors too, and this one may hold the last good copy. Bring it online again, check the pool, and clear the counts.", "disk")  # fmt: skip
+
+
+def afterwards(pool: Pool) -> str:
+    left = pool.failures_left
+    survives = f"survives {left} more failed {'disk' if left == 1 else 'disks'}" if left else "survives no failed disk"
+    return f"It is offline in {pool.name} and can then not simply be brought back: it goes back as if it were new, and is rebuilt. Until then {pool.name} {survives}."
 
 
 def typed_for(disk: Disk) -> str:

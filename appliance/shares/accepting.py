@@ -8,8 +8,9 @@ from dataclasses import replace
 import msgspec
 
 from appliance import names
+from appliance.dataset import Dataset
 from appliance.errors import Failed, LarderError, Reason
-from appliance.facts import Dataset, Facts
+from appliance.facts import Facts
 from appliance.operation import Operation, Plan, Step, Work
 from appliance.shares import agreed, serving
 from appliance.shares.setting import PROTOCOLS, SPOKEN, Protocol, ShareSetting, Smb, servable, setting_of, wishes

@@ -29,8 +29,9 @@ from pathlib import Path
 import jinja2
 
 from appliance import command, names
+from appliance.dataset import Dataset
 from appliance.errors import Failed, Reason
-from appliance.facts import Dataset, Facts
+from appliance.facts import Facts
 from appliance.household import Share
 from appliance.shares.owned_file import OwnedFile
 from appliance.shares.setting import Afp, Part, Protocol, wishes

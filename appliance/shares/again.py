@@ -8,8 +8,9 @@ from pathlib import Path
 import msgspec
 
 from appliance import names
+from appliance.dataset import Dataset
 from appliance.errors import Failed, Reason
-from appliance.facts import Dataset, Facts
+from appliance.facts import Facts
 from appliance.operation import Operation, Plan, Step, Work, command_step
 from appliance.shares import discovery, serving
 from appliance.shares.accounts import PEOPLE

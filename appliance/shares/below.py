@@ -7,8 +7,9 @@ from contextlib import suppress
 from dataclasses import replace
 
 from appliance import command
+from appliance.dataset import Dataset
 from appliance.errors import Failed, LarderError
-from appliance.facts import Dataset, Facts
+from appliance.facts import Facts
 from appliance.household import Share
 from appliance.operation import Step, Work
 from appliance.shares import agreed, leaving, serving

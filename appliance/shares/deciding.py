@@ -10,8 +10,9 @@ from collections.abc import Iterator
 import msgspec
 
 from appliance import command, durable
+from appliance.dataset import Dataset
 from appliance.errors import Bug, LarderError, Reason, Refused
-from appliance.facts import Dataset, Facts
+from appliance.facts import Facts
 from appliance.operation import Operation, Plan, Step, Work
 from appliance.shares import adopting, agreed, discovery, drift, serving
 from appliance.shares.owned_file import OwnedFile, fingerprint

@@ -19,8 +19,9 @@ from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
 from appliance import command, names
+from appliance.dataset import Dataset
 from appliance.errors import Failed
-from appliance.facts import Dataset, Facts
+from appliance.facts import Facts
 from appliance.shares import afp
 from appliance.shares.owned_file import OwnedFile
 from appliance.shares.setting import Nfs, Part, Protocol, wishes

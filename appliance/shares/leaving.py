@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from appliance.facts import Dataset, Facts
+from appliance.dataset import Dataset
+from appliance.facts import Facts
 from appliance.household import Session, Share
 from appliance.operation import Step, Work
 from appliance.shares import agreed, connections, serving

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from appliance import command, names
+from appliance.dataset import Dataset
 from appliance.errors import Failed, Reason
-from appliance.facts import Dataset, Facts
+from appliance.facts import Facts
 from appliance.household import Share
 from appliance.shares import clients
 from appliance.shares.owned_file import OwnedFile

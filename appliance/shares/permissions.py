@@ -17,12 +17,15 @@ from typing import Literal
 import msgspec
 
 from appliance import command, names
+from appliance.dataset import Dataset
 from appliance.errors import Failed, Reason, Refused
-from appliance.facts import Dataset, Facts
-from appliance.operation import Operation, Plan, Step, Work, command_step
+from appliance.facts import Facts
+from appliance.operation import Plan, Step, Work, command_step
 from appliance.shares import walk
 from appliance.shares.accounts import PEOPLE, group_number
 from appliance.shares.acl import ACCESS, DEFAULT, ORDER, Access, Level
+from appliance.zfs import naming
+from appliance.zfs.taking import AboutSnapshots, before_step
 
 PROPERTY = "larder:access"
 MOST = 100  # people and groups of one folder; a ZFS user property holds 8 KiB
@@ -73,19 +76,23 @@ def said_of(dataset: Dataset) -> Said | None:
     return said if said.guid == dataset.guid else None
 
 
-class SetAccess(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SetAccess(AboutSnapshots, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Say who may read or change a folder, and make it so for every file in it.
 
-    A person's own level counts before what groups or ``everybody`` give; of those the most generous counts.
+    A person's own level counts before what groups or ``everybody`` give; of those the most generous counts. ``before`` is
+    the name of a snapshot to take first; empty for none.
     """
 
     dataset: str
     everybody: Level = "none"
     people: dict[str, Level] = {}
     groups: dict[str, Level] = {}
+    before: str = ""
 
     def __post_init__(self) -> None:
         names.existing_dataset(self.dataset)
+        if self.before and not naming.is_for(naming.BEFORE, self.before):
+            raise names.refuse("That is not the name of such a snapshot.", "before")
         check_names(self.people, self.groups)
 
     @property
@@ -100,6 +107,13 @@ class SetAccess(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True
         # Not the whole pool's: a scrub or a new folder need not wait for a million files.
         return (f"access {self.dataset}",)
 
+    def about_snapshots(self) -> tuple[str, ...]:
+        return (self.dataset,) if self.before else ()
+
+    @property
+    def snapshot(self) -> str:
+        return f"{self.dataset}@{self.before}"
+
     def check(self, facts: Facts) -> Iterator[Reason]:
         dataset = facts.dataset(self.dataset)
         if dataset is None or dataset.kind != "filesystem":
@@ -109,6 +123,8 @@ class SetAccess(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True
             yield Reason(f"{self.dataset} is {'locked' if dataset.locked else 'not mounted'}. Make it available first.")
         if dataset.readonly:
             yield Reason(f"{self.dataset} can only be read, so nothing in it can be changed.")
+        if self.before and len(self.snapshot) > names.LONGEST_SNAPSHOT:
+            yield Reason("Its name is too long for a snapshot with a moment in its name. Go on without one.", "before")
         try:
             names.served_path(dataset.mountpoint)
         except Refused:
@@ -130,6 +146,7 @@ class SetAccess(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True
         return Plan(
             summary=summary(self, facts),
             steps=(
+                *((before_step(self.dataset, self.before, "before setting who may use it"),) if self.before else ()),
                 command_step(
                     "kind",
                     "Let the file system keep who may do what",
@@ -147,7 +164,9 @@ class SetAccess(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True
             ),
             identity={"operation": msgspec.to_builtins(self), "dataset": dataset.guid, "numbers": numbers},
             warnings=tuple(blocked_above(self, facts)),
-            undo="It can be said anew at any time. Who could do what before is not kept.",
+            undo="It can be said anew at any time. The snapshot keeps the files with the rights that they had; it stays until you destroy it."
+            if self.before
+            else "It can be said anew at any time. Who could do what before is not kept.",
         )
 
     def said(self, guid: int, *, done: bool = False) -> Said:
@@ -158,6 +177,8 @@ class SetAccess(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True
         return command_step(name, title, ["zfs", "set", f"{PROPERTY}={text}", self.dataset])
 
     def happened(self, step: str, facts: Facts) -> bool:
+        if step == "before":
+            return any(one.name == self.snapshot for one in facts.snapshots)
         # Only the note at the end tells that every file was reached.
         dataset = facts.dataset(self.dataset)
         said = said_of(dataset) if dataset else None
@@ -169,6 +190,8 @@ class SetAccess(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True
     def way_on(self, step: str, facts: Facts) -> str:
         if step == "apply":
             return "Some files follow the new rules, the rest still the old ones. Set it again: it begins from the start and does no harm twice."
+        if step == "before":
+            return "Nothing was changed. Set it again; if the pool is full, destroy old snapshots first, or go on without one."
         return "Look at who may use the folder, and set it again."
 
 

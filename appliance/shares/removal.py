@@ -12,8 +12,9 @@ from collections.abc import Iterator
 import msgspec
 
 from appliance import names
+from appliance.dataset import Dataset
 from appliance.errors import Failed, Reason
-from appliance.facts import Dataset, Facts
+from appliance.facts import Facts
 from appliance.operation import Plan, Step, Work, command_step
 from appliance.shares import accounts, named, permissions, walk
 from appliance.shares.acl import ORDER

@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Protocol as Interface
 
+from appliance.dataset import Dataset
 from appliance.errors import Failed, LarderError, Reason, explain
-from appliance.facts import Dataset, Facts
+from appliance.facts import Facts
 from appliance.household import Share
 from appliance.operation import Work
 from appliance.shares import accounts, afp, agreed, discovery, nfs, policy, smb

@@ -18,8 +18,9 @@ from typing import Literal, TypeVar
 import msgspec
 
 from appliance import names
+from appliance.dataset import Dataset
 from appliance.errors import Refused
-from appliance.facts import Dataset, Facts
+from appliance.facts import Facts
 from appliance.shares import clients
 
 PROPERTY = "larder:share"

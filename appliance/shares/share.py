@@ -12,8 +12,9 @@ from collections.abc import Iterator
 import msgspec
 
 from appliance import command, names
+from appliance.dataset import Dataset
 from appliance.errors import Failed, LarderError, Reason, Refused
-from appliance.facts import Dataset, Facts
+from appliance.facts import Facts
 from appliance.operation import Operation, Plan, Step, Work
 from appliance.shares import agreed, serving
 from appliance.shares.setting import (

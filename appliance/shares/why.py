@@ -16,8 +16,8 @@ from pathlib import PurePosixPath
 import msgspec
 
 from appliance import command
+from appliance.dataset import Dataset
 from appliance.errors import Failed, Refused
-from appliance.facts import Dataset
 from appliance.shares import accounts, afp, discovery
 from appliance.shares.serving import SERVING
 from appliance.shares.setting import Protocol, ShareSetting, setting_of

@@ -7,7 +7,8 @@ imported where there is none.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from appliance.errors import Failed, LarderError
@@ -23,6 +24,16 @@ SAID = {
     "RaidzExpansionRunning": "The pool is being expanded. Wait until that has ended.",
     "NoSpace": "The pool has no space left for it.",
     "ReadOnlyPool": "The pool can only be read.",
+    "SnapshotExists": "A snapshot of this name is there already.",
+    "SnapshotNotFound": "The snapshot is not there.",
+    "SnapshotIsHeld": "It is held, or somebody is reading from it. Release it first.",
+    "SnapshotIsCloned": "A clone is made from it.",
+    "FilesystemNotFound": "The folder is not there.",
+    "DuplicateSnapshots": "The same folder was named twice.",
+    "HoldExists": "It is held under this name already.",
+    "BookmarkExists": "A bookmark of this name is there already.",
+    "QuotaExceeded": "The limit of snapshots is reached (snapshot_limit).",
+    "SnapshotNotLatest": "Newer snapshots are in the way.",
 }
 
 
@@ -59,3 +70,149 @@ def take_checkpoint(pool: str) -> None:
 def discard_checkpoint(pool: str) -> None:
     """Let the remembered state go; the kernel frees its space in the background. Raises Failed."""
     call("lzc_pool_checkpoint_discard", f"The checkpoint of {pool} was not discarded", pool.encode())
+
+
+# --- snapshots ------------------------------------------------------------------------------------------------
+BATCH = 256  # snapshots a call: one transaction group's worth, and the person can stop between two of them
+
+
+@dataclass(frozen=True)
+class Left:
+    """A snapshot that ZFS would not destroy, and why, in words."""
+
+    name: str
+    why: str
+
+
+def snapshot(names: Iterable[str], properties: Mapping[str, str]) -> None:
+    """Take all of these (``dataset@name``, one pool) in one transaction: all or none. Raises Failed with the reasons."""
+    if left := not_taken(list(names), properties):
+        raise Failed("No snapshot was taken", "; ".join(f"{one.name}: {one.why}" for one in left[:5]))
+
+
+def snapshot_most(names: Iterable[str], properties: Mapping[str, str]) -> tuple[Left, ...]:
+    """Take these in one transaction, without those that ZFS refuses, which are told. Raises Failed where none can be."""
+    wanted, left = list(names), []
+    while wanted and (found := not_taken(wanted, properties)):
+        left += found
+        out = {one.name for one in found}
+        wanted = [name for name in wanted if name not in out]
+    return tuple(left)
+
+
+def not_taken(wanted: list[str], properties: Mapping[str, str]) -> list[Left]:
+    """One call of ``lzc_snapshot``; empty where all were taken, else the ones in the way and none was. Raises Failed."""
+    props = {key.encode(): value.encode() for key, value in properties.items()}
+    try:
+        library().lzc_snapshot([name.encode() for name in wanted], props)
+    except LarderError:
+        raise
+    except Exception as error:
+        if found := named(error, wanted):
+            return found
+        raise Failed("No snapshot was taken", said_of(errors_of(error)[0])) from error
+    return []
+
+
+def named(error: BaseException, wanted: Iterable[str]) -> list[Left]:
+    """Which of those wanted the errors of a call are about, and why."""
+    about = set(wanted)
+    found = {}
+    for one in errors_of(error):
+        name = getattr(one, "name", None)
+        text = name.decode(errors="replace") if isinstance(name, bytes) else ""
+        if text in about:
+            found[text] = SAID.get(type(one).__name__, str(one))
+    return [Left(name, why) for name, why in found.items()]
+
+
+def errors_of(error: BaseException) -> list[BaseException]:
+    """The single errors of a call about many (``MultipleOperationsFailure.errors``), or the error itself."""
+    return list(getattr(error, "errors", None) or [error])
+
+
+def said_of(error: BaseException) -> str:
+    """One error as a person reads it."""
+    return SAID.get(type(error).__name__, str(error) or type(error).__name__)
+
+
+def destroy_snapshots(
+    names: Iterable[str], before_batch: Callable[[int], None] = lambda _done: None
+) -> tuple[Left, ...]:
+    """Destroy these (one pool), batch by batch; those that ZFS refuses are left out and told. Already gone is fine.
+
+    A call is all or nothing (``lzc_destroy_snaps``, libzfs_core.h): it fails with the list of those in the way, and is
+    then made again without them. ``before_batch`` gets how many are behind it, and may raise to stop there.
+    """
+    wanted = [name.encode() for name in names]
+    left: list[Left] = []
+    for start in range(0, len(wanted), BATCH):
+        before_batch(start)
+        batch = wanted[start : start + BATCH]
+        while batch:
+            offenders = refused_of(batch)
+            if not offenders:
+                break
+            left += offenders
+            out = {one.name.encode() for one in offenders}
+            batch = [name for name in batch if name not in out]
+    return tuple(left)
+
+
+def refused_of(batch: list[bytes]) -> list[Left]:
+    """Destroy the batch; the ones that kept it from happening, empty where all are gone. Raises Failed."""
+    try:
+        library().lzc_destroy_snaps(batch, False)
+    except LarderError:
+        raise
+    except Exception as error:
+        if found := named(error, [name.decode() for name in batch]):
+            return found
+        raise Failed("The snapshots were not destroyed", said_of(errors_of(error)[0])) from error
+    return []
+
+
+def hold(name: str, tag: str) -> None:
+    """Keep a snapshot from being destroyed until it is released. Raises Failed (also where the tag is there already)."""
+    missing = call("lzc_hold", f"{name} was not held", {name.encode(): tag.encode()})
+    if missing:
+        raise Failed(f"{name} was not held", "The snapshot is not there.")
+
+
+def release(name: str, tag: str) -> None:
+    """Let go of a hold. Raises Failed where there was none."""
+    missing = call("lzc_release", f"{name} was not released", {name.encode(): [tag.encode()]})
+    if missing:
+        raise Failed(f"{name} was not released", "There is no such hold.")
+
+
+def holds(name: str) -> dict[str, int]:
+    """The holds of a snapshot: tag to when it was set, in seconds since 1970."""
+    found = call("lzc_get_holds", f"The holds of {name} could not be read", name.encode())
+    return {tag.decode(errors="replace"): int(at) for tag, at in found.items()}
+
+
+def bookmark(name: str, snapshot_name: str) -> None:
+    """Remember the snapshot's moment as ``dataset#name`` for incremental sending; it keeps no data."""
+    call("lzc_bookmark", f"{name} was not made", {name.encode(): snapshot_name.encode()})
+
+
+def newer_bookmarks(dataset: str, txg: int) -> list[str]:
+    """The bookmarks of a dataset that were made of a later moment: a rollback fails while they are there."""
+    found = call("lzc_get_bookmarks", "The bookmarks could not be read", dataset.encode(), [b"createtxg"])
+    return sorted(f"{dataset}#{name.decode()}" for name, props in found.items() if props[b"createtxg"][b"value"] > txg)
+
+
+def destroy_bookmark(name: str) -> None:
+    """Let a bookmark go; one that has gone is fine. Raises Failed."""
+    call("lzc_destroy_bookmarks", f"The bookmark {name} was not destroyed", [name.encode()])
+
+
+def range_space(first: str, last: str) -> int:
+    """Bytes that come back when every snapshot from ``first`` to ``last`` of one dataset goes."""
+    return int(call("lzc_snaprange_space", "The space could not be told", first.encode(), last.encode()))
+
+
+def rollback_to(dataset: str, snapshot_name: str) -> None:
+    """Put a dataset back to its latest snapshot, which has to be this one. Raises Failed."""
+    call("lzc_rollback_to", f"{dataset} was not rolled back", dataset.encode(), snapshot_name.encode())

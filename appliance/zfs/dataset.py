@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import msgspec
 
 from appliance import names
+from appliance.dataset import Dataset
 from appliance.errors import Reason
-from appliance.facts import Dataset, Facts
+from appliance.facts import Facts
 from appliance.operation import Operation
 from appliance.zfs.importing import pool_guid
 

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from appliance import command
-from appliance.facts import Dataset, DatasetDetail, Facts, SpaceUse
+from appliance.dataset import Dataset, DatasetDetail, SpaceUse
+from appliance.facts import Facts
 
 MOST_NAMED = 40
 MOST_USES = 1000

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from appliance import names
+from appliance.dataset import Dataset, Property
 from appliance.errors import Reason
-from appliance.facts import Dataset, Facts, Property
+from appliance.facts import Facts
 from appliance.operation import Plan, command_step
 from appliance.words import size_text
 from appliance.zfs.dataset import OfDataset

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from appliance.dataset import Dataset
 from appliance.errors import Reason
-from appliance.facts import Dataset, Facts
+from appliance.facts import Facts
 from appliance.operation import Loss, Plan, Step, Work
 from appliance.shares import below
 from appliance.words import size_text

@@ -10,7 +10,7 @@ import hashlib
 from pathlib import Path
 
 from appliance import durable, places
-from appliance.facts import Dataset
+from appliance.dataset import Dataset
 
 FOLDER = places.AGENT_STATE / "keys"
 PROPERTY = "larder:unlock"

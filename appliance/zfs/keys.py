@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from typing import Literal
 
 from appliance import command
+from appliance.dataset import Dataset
 from appliance.errors import Failed, Reason
-from appliance.facts import Dataset, Facts
+from appliance.facts import Facts
 from appliance.operation import Plan, Step, Work
 from appliance.shares import below, serving
 from appliance.zfs import kept_keys

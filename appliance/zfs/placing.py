@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from appliance import command, names
+from appliance.dataset import Dataset
 from appliance.errors import Failed, Reason
-from appliance.facts import Dataset, Facts
+from appliance.facts import Facts
+from appliance.household import Share
 from appliance.operation import Plan, Step, Work
 from appliance.shares import below, serving
-from appliance.zfs import mounting
+from appliance.zfs import mounting, policies
 from appliance.zfs.dataset import OfDataset
 
 
@@ -102,12 +104,16 @@ class RenameDataset(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=
             summary=f"{self.dataset} becomes {self.target}, with {len(family) - 1} below it, its snapshots and settings.",
             steps=(*below.close_step(shares), moved, *below.serve_step(shares)),
             identity={**self.identity(), "below": sorted(one.guid for one in family)},
-            warnings=("Whoever has a file of it open loses the connection. The shares keep their names.",)
-            if shares
-            else (),
+            warnings=tuple(self.warnings(facts, shares)),
             undo="It can be renamed back at any time.",
             facts=below.told(facts, shares),
         )
+
+    def warnings(self, facts: Facts, shares: list[Share]) -> Iterator[str]:
+        if shares:
+            yield "Whoever has a file of it open loses the connection. The shares keep their names."
+        if dataset := self.there(facts):
+            yield from policies.on_moving(dataset, facts.dataset(self.parent))
 
     def happened(self, step: str, facts: Facts) -> bool:
         now = facts.dataset_of(self.guid)

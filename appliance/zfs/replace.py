@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from appliance.errors import Reason
 from appliance.facts import Facts, Pool, Vdev
@@ -43,6 +44,7 @@ class ReplaceDisk(VdevChange, frozen=True, kw_only=True, forbid_unknown_fields=T
         place = self.place(facts) or Place(Vdev("", "disk", self.vdev, "UNKNOWN"))
         new = facts.disk(self.disk)
         old, into = tree.label(place.vdev, facts), disk_label(new) if new else self.disk
+        same = tree.link_of(place.vdev) == Path(self.disk).name  # one that was erased since it was offline
         change = command_step(
             "replace",
             f"Put {into} in the place of {old}",
@@ -54,7 +56,7 @@ class ReplaceDisk(VdevChange, frozen=True, kw_only=True, forbid_unknown_fields=T
         return self.with_disks(
             facts,
             change,
-            summary=f"{into} takes the place of {old} in {self.pool}. ZFS then copies everything onto it that belongs there; files stay available meanwhile.",
+            summary=f"{f'{into} goes back into its own place in {self.pool}, as if it were new' if same else f'{into} takes the place of {old} in {self.pool}'}. ZFS then copies everything onto it that belongs there; files stay available meanwhile.",
             warnings=self.warnings(facts, place),
             undo="Until the rebuilding has ended, the new disk can be taken out again.",
             told={"Old disk": old, "New disk": into},

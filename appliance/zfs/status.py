@@ -13,8 +13,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from appliance import command
+from appliance.dataset import Dataset, Property
 from appliance.errors import Failed
-from appliance.facts import Checkpoint, Dataset, Pool, Property, Scan, Vdev
+from appliance.facts import Checkpoint, Pool, Scan, Vdev
 from appliance.zfs import longwork, sectors
 from appliance.zfs.longwork import moment, number
 
@@ -23,7 +24,8 @@ ROLES = {"logs": "log", "l2cache": "cache", "spares": "spare", "special": "speci
 NOTHING = {"hole", "indirect", "missing"}
 COLUMNS = (
     "type,guid,creation,used,available,referenced,usedbysnapshots,mounted,mountpoint,canmount,"
-    "encryption,keystatus,keyformat,encryptionroot,readonly,larder:share,larder:access,"
+    "encryption,keystatus,keyformat,encryptionroot,readonly,larder:share,larder:access,larder:policy,"
+    "written,snapshots_changed,"
     "usedbydataset,usedbychildren,usedbyrefreservation,origin,volsize"
 )
 # Kept with their source: ``dataset_properties.py`` says what each means.
@@ -146,7 +148,8 @@ def kept(properties: Mapping[str, Any]) -> Iterator[tuple[str, Property]]:
 
 
 def datasets_from(listing: Mapping[str, Any]) -> Iterator[Dataset]:
-    """The datasets of a ``zfs list -j -p`` object with at least COLUMNS."""
+    """The datasets of a ``zfs list -j -p`` object with at least COLUMNS, in its order: parents before children."""
+    received: set[str] = set()  # those with a policy that nobody set here
     for name, raw in (listing.get("datasets") or {}).items():
         properties = raw.get("properties") or {}
 
@@ -166,6 +169,11 @@ def datasets_from(listing: Mapping[str, Any]) -> Iterator[Dataset]:
             return str(origin.get("data", "")) if str(origin.get("type")).lower() == "inherited" else ""
 
         encryption = str(value("encryption") or "off")
+        policy_source = source("larder:policy")
+        if policy_source == "received":
+            received.add(str(name))
+        elif source_above("larder:policy") in received:
+            policy_source = "waiting"
         yield Dataset(
             name=str(name),
             guid=count("guid"),
@@ -185,6 +193,11 @@ def datasets_from(listing: Mapping[str, Any]) -> Iterator[Dataset]:
             readonly=value("readonly") == "on",
             share=str(value("larder:share")),
             share_source=source("larder:share"),
+            policy=str(value("larder:policy")),
+            policy_source=policy_source,
+            policy_from=source_above("larder:policy"),
+            written=count("written"),
+            snapshots_changed=count("snapshots_changed"),
             share_from=source_above("larder:share"),
             access=str(value("larder:access")),
             access_source=source("larder:access"),

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from appliance import command, names
+from appliance.dataset import Dataset
 from appliance.errors import Failed, LarderError, Reason
-from appliance.facts import Dataset, Facts
+from appliance.facts import Facts
 from appliance.operation import Operation, Plan, Step, Work
 from appliance.shares import serving
 from appliance.zfs import kept_keys, mounting

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from deploy.image import build, machine, states
 from deploy.image.machine import Machine
+from tests.benchmarks import snapshots
 from tests.visitor import Visitor
 
 UNITS = ("larder-web.service", "larder-worker.service", "redis-server@larder.service")
@@ -107,14 +108,14 @@ def quiet(appliance: Machine) -> bool:
     return units(appliance)["larder-worker.service"]["cpu"] - first < 1_000_000
 
 
-def seconds(act: Callable[[], object], times: int = 5) -> float:
-    """The median of some runs after a first one."""
+def seconds(act: Callable[[], object], times: int = 5, clock: Callable[[], float] = time.perf_counter) -> float:
+    """The median of some runs after a first one. What waits for nothing is measured by the processor's time."""
     act()
     taken = []
     for _ in range(times):
-        start = time.perf_counter()
+        start = clock()
         act()
-        taken.append(time.perf_counter() - start)
+        taken.append(clock() - start)
     return sorted(taken)[len(taken) // 2]
 
 
@@ -149,7 +150,9 @@ def in_process() -> list[Result]:
                 CaptureQueriesContext(connections["inventory"]) as second,
             ):
                 assert client.get(page).status_code == 200
-            figures[page].append((len(first) + len(second), seconds(partial(client.get, page))))
+            figures[page].append(
+                (len(first) + len(second), seconds(partial(client.get, page), clock=time.process_time))
+            )
     results = []
     for page, ((few, fast), (many, slow)) in figures.items():
         results.append(
@@ -157,6 +160,35 @@ def in_process() -> list[Result]:
         )
         results.append(result(f"queries of {page}", many, "queries"))
         results.append(result(f"time of {page}: 10 pools and 1,000 folders against 1 and 10", slow / fast, "times"))
+    return results + snapshot_pages(client.get)
+
+
+def snapshot_pages(get: Callable[[str], object]) -> list[Result]:
+    """Pages of snapshots with a hundred thousand on a thousand folders, against ten on one."""
+    from tests.benchmarks.rows import fill, fill_snapshots
+    from web.inventory.models import SnapshotRow
+
+    fast: dict[str, float] = {}
+    results = []
+    for count, datasets in ((10, 1), (100_000, 1000)):
+        fill(pools=1, datasets=datasets)
+        fill_snapshots(count, datasets)
+        key = SnapshotRow.objects.values_list("dataset_key", flat=True)[0]
+        pages = {
+            "of a folder": f"/snapshots/of/{key}/",
+            "of all": "/snapshots/",
+            "made by policies": "/snapshots/?kind=policy",
+            "held": "/snapshots/?kind=held",
+            "the largest": "/snapshots/?order=size",
+            "by name": "/snapshots/?begins=larder-h",
+        }
+        for words, page in pages.items():
+            taken = seconds(partial(get, page), 15, time.process_time)
+            if words in fast:
+                results.append(
+                    result(f"time of the snapshots {words}: 100,000 against 10", taken / fast[words], "times", 2)
+                )
+            fast[words] = taken
     return results
 
 
@@ -165,6 +197,7 @@ def main() -> None:
     layer = build.system()
     with states.borrowed("bench", layer) as appliance:
         results += in_appliance(appliance)
+        results += [result(name, ratio, "times", most) for name, ratio, most in snapshots.figures(appliance)]
     file = Path("build/bench.json")
     file.parent.mkdir(exist_ok=True)
     file.write_text(json.dumps({"results": [asdict(item) for item in results]}, indent=1))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
-from appliance.facts import Dataset, Disk, Pool, Use, Vdev
+from appliance.dataset import Dataset
+from appliance.facts import Disk, Pool, Use, Vdev
 from web.inventory import store
-from web.inventory.models import DatasetRow, DiskRow, PoolRow
+from web.inventory.models import DatasetRow, DiskRow, PoolRow, SnapshotRow
 
 MADE = datetime(2026, 1, 1, tzinfo=UTC)
 TB = 10**12
@@ -23,6 +24,27 @@ def fill(*, pools: int, datasets: int) -> None:
     rows = [dataset(f"pool{number}") for number in range(pools)]
     rows += [dataset(f"pool{number % pools}/folder{number}") for number in range(datasets - pools)]
     store.replace(DatasetRow, rows, lambda found: str(found.guid), pool=lambda found: found.pool)
+
+
+def fill_snapshots(count: int, datasets: int) -> None:
+    """So many snapshots, spread over the first folders of the inventory; of many a third is made by policies and a fiftieth held, of ten all are."""
+    SnapshotRow.objects.all().delete()
+    keys = list(DatasetRow.objects.order_by("name").values_list("key", "name")[:datasets])
+    rows = (
+        SnapshotRow(
+            dataset_key=keys[at % len(keys)][0],
+            dataset=keys[at % len(keys)][1],
+            short=f"larder-hourly-{at:06d}",
+            guid=str(at + 1),
+            txg=at,
+            created=MADE + timedelta(minutes=at),
+            used=at * 4096,
+            run="" if at % 3 and count > 10 else "6b1f6a5e-3f0c-4c2e-9a53-0d5b8f9f6a11",
+            holds=at % 50 == 0 or count <= 10,
+        )
+        for at in range(count)
+    )
+    SnapshotRow.objects.bulk_create(rows, batch_size=60)
 
 
 def path_of(number: int, at: int) -> str:

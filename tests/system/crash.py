@@ -71,6 +71,16 @@ def struck(process: subprocess.Popen[str]) -> None:
     assert said == "now", said or (process.stderr.read() if process.stderr else "")
 
 
+@contextmanager
+def stopped(appliance: Machine, *units: str) -> Iterator[None]:
+    """While the body runs, these services do not."""
+    appliance.run("systemctl", "stop", *units)
+    try:
+        yield
+    finally:
+        appliance.run("systemctl", "start", *reversed(units))
+
+
 def no_lock_left(appliance: Machine) -> None:
     """Every lock of a job is free."""
     code = "from appliance import locks; print(locks.any_held())"

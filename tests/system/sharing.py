@@ -9,7 +9,7 @@ from pathlib import Path
 
 from deploy.image.machine import Machine, wait_for
 from tests.system import moving
-from tests.visitor import Answer, Visitor, disk_paths
+from tests.visitor import Answer, Visitor, create_pool, disk_paths
 
 PASSWORD = "a long word for shares"
 CONFIG = "/etc/samba/larder.conf"
@@ -17,7 +17,7 @@ CONFIG = "/etc/samba/larder.conf"
 
 def make_pool(appliance: Machine, name: str, *folders: str, bays: tuple[int, int] = (1, 2)) -> None:
     """A mirror with these folders, made by hand: what is tested here is sharing."""
-    appliance.run("zpool", "create", "-o", "ashift=12", "-m", f"/{name}", name, "mirror", *disk_paths(appliance, *bays))
+    create_pool(appliance, "-o", "ashift=12", "-m", f"/{name}", name, "mirror", *disk_paths(appliance, *bays))
     for folder in folders:
         appliance.run("zfs", "create", f"{name}/{folder}")
         appliance.run("chown", "root:larder-people", f"/{name}/{folder}")
@@ -55,14 +55,18 @@ def click(visitor: Visitor, appliance: Machine, dataset: str, to: str, protocol:
     return visitor.send(path, {"csrfmiddlewaretoken": token, "from": "folder"})
 
 
+SMB_CARD = re.compile(r'<h2>Windows and Mac \(SMB\)</h2>.*?class="switch switch-[a-z]+"[^>]*>([^<]*)<', re.DOTALL)
+
+
+def switch_of(visitor: Visitor, page: str) -> str:
+    """What a folder's page says of its switch of SMB."""
+    return "".join(SMB_CARD.findall(visitor.get(page).text))
+
+
 def wait_for_switch(visitor: Visitor, appliance: Machine, dataset: str, word: str) -> None:
     """Until the folder's page says that its switch of SMB is so: ``on`` or ``off``."""
-
-    def so() -> bool:
-        text = visitor.get(f"/folders/{key_of(appliance, dataset)}/").text
-        return f'class="switch switch-{word}"' in text
-
-    wait_for(f"the switch of {dataset} to be {word}", so, timeout=90, every=0.2)
+    page = f"/folders/{key_of(appliance, dataset)}/"
+    wait_for(f"the switch of {dataset} to be {word}", lambda: switch_of(visitor, page) == word, timeout=90, every=0.2)  # fmt: skip
 
 
 class Client:
@@ -89,14 +93,15 @@ class Client:
         assert status == 0, said
         return said
 
-    def held(self, share: str, *commands: str) -> subprocess.Popen[str]:
-        """A client that has a share open, does these commands and waits for more, until its input is closed."""
+    def held(self, share: str, command: str = "") -> subprocess.Popen[str]:
+        """A client that has a share open, does this one command and waits for more, until its input is closed: it looks
+        for a second line only when more comes."""
         argv = self.argv(share, "")[:-2]
         client = subprocess.Popen(
             argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
         assert client.stdin
-        client.stdin.writelines(f"{command}\n" for command in commands)
+        client.stdin.write(f"{command}\n")
         client.stdin.flush()
         return client
 

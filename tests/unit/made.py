@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from appliance.facts import Dataset, Disk, Facts, Pool, Use
+from appliance.dataset import Dataset
+from appliance.facts import Disk, Facts, Pool, Use
 from appliance.household import Account
 from appliance.zfs import status
 

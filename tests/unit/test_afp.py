@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from appliance import command
+from appliance.dataset import Dataset
 from appliance.errors import Failed, Refused
-from appliance.facts import Dataset
 from appliance.household import Account, Group, Share
 from appliance.shares import afp
 from appliance.shares.owned_file import OwnedFile

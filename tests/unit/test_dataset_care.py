@@ -7,8 +7,9 @@ from typing import Any, get_args
 
 import pytest
 
+from appliance.dataset import DatasetDetail, Property, SpaceUse
 from appliance.errors import Failed, Refused
-from appliance.facts import DatasetDetail, Facts, Property, SpaceUse
+from appliance.facts import Facts
 from appliance.household import Share
 from appliance.operation import Operation, checked_plan
 from appliance.shares import agreed, discovery, leaving, serving

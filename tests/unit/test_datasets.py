@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from appliance.dataset import Property
 from appliance.errors import Failed, Refused
-from appliance.facts import Property
 from appliance.operation import checked_plan
 from appliance.shares import serving
 from appliance.zfs import kept_keys, presets, status

@@ -11,7 +11,8 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from appliance.facts import Dataset, Facts
+from appliance.dataset import Dataset
+from appliance.facts import Facts
 from appliance.household import Account, Group
 from appliance.shares import adopting, afp, nfs, smb
 from appliance.shares.setting import PROTOCOLS, setting_of, wishes

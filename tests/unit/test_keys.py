@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from appliance.dataset import Property
 from appliance.errors import Failed
-from appliance.facts import Property
 from appliance.operation import Operation, checked_plan
 from appliance.zfs import kept_keys
 from appliance.zfs.keys import ChangeKey, ForgetKey, KeepKey, LockDataset

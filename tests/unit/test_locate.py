@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from appliance import agent
-from appliance.disks import locate, smart
+from appliance.disks import locate
 from appliance.errors import Failed, Refused
-from tests.unit.made import path_of, recorded
+from tests.unit.made import path_of
 
 
 @pytest.fixture
@@ -80,25 +80,3 @@ def test_the_agent_locates_only_what_has_a_stable_path(disk):
     said: list[dict[str, object]] = []
     agent.answer(json.dumps({"verb": "locate", "disk": disk}).encode(), said.append)
     assert list(said[0]) == ["refused"]
-
-
-# --- what a drive says of itself --------------------------------------------------------------------------------
-def test_a_healthy_drive_says_so():
-    assert smart.health(recorded("smartctl-qemu-ata-7.4.json")) == smart.Health(passed=True)
-    assert smart.Health(passed=True).text == "It says that it works."
-
-
-def test_a_failing_drive_and_a_worn_one_say_so():
-    """Made up after the fields of smartctl 7.4."""
-    assert "failing" in smart.health({"smart_status": {"passed": False}}).text
-    table = [{"id": 197, "raw": {"value": 312}}, {"id": 1, "raw": {"value": 9}}, {"id": 5, "raw": {"value": 0}}, 7]
-    worn = smart.health({"smart_status": {"passed": True}, "ata_smart_attributes": {"table": table}})
-    assert worn.text == "It says that it works, but 312 sectors cannot be read."
-    nvme = smart.health({"smart_status": {"passed": True}, "nvme_smart_health_information_log": {"media_errors": 2}})
-    assert "2 errors of its memory" in nvme.text
-
-
-@pytest.mark.parametrize("answer", [None, [], {}, {"smart_status": 5}, {"ata_smart_attributes": {"table": "x"}}])
-def test_an_odd_answer_tells_nothing(answer):
-    assert smart.health(answer) == smart.Health()
-    assert smart.health(answer).text == "It does not tell how it is."

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from appliance import command
+from appliance.dataset import Dataset
 from appliance.errors import Failed, Refused
-from appliance.facts import Dataset
 from appliance.household import Share
 from appliance.shares import nfs
 from appliance.shares.owned_file import OwnedFile

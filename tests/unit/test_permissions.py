@@ -4,10 +4,12 @@ import json
 import os
 import struct
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from appliance.dataset import Snapshot
 from appliance.errors import Cancelled, Failed, Refused
 from appliance.household import Account, Group
 from appliance.operation import checked_plan
@@ -256,6 +258,27 @@ def test_it_notes_what_was_said_before_and_after_the_walk(commands, monkeypatch)
     assert walked == [
         ("tank/photos", "/tank/photos", Access("none", {10001: "change"}, {20001: "read"}), frozenset({10002}))
     ]
+
+
+def test_a_snapshot_is_taken_first_where_that_was_asked_for(commands, monkeypatch):
+    taken: list[tuple[list[str], dict[str, str]]] = []
+    monkeypatch.setattr("appliance.zfs.core.snapshot", lambda names, properties: taken.append((names, properties)))
+    name = "larder-before-2026.11.21-12.00.00"
+    wanted = asked(before=name)
+    plan = checked_plan(wanted, BOX)
+    assert [step.name for step in plan.steps] == ["before", "kind", "begun", "apply", "done"]
+    plan.steps[0].act(Working())
+    assert taken == [([f"tank/photos@{name}"], {"larder:note": "before setting who may use it"})]
+    assert commands.ran == []
+    assert "rights that they had" in plan.undo
+    assert not wanted.happened("before", BOX)
+    there = Snapshot(f"tank/photos@{name}", 5, 5, datetime(2026, 11, 21, tzinfo=UTC))
+    assert wanted.happened("before", replace(BOX, snapshots=(there,)))
+    assert "Nothing was changed" in wanted.way_on("before", BOX)
+    assert (wanted.about_snapshots(), asked().about_snapshots()) == (("tank/photos",), ())
+    for other in ("x", "larder-daily-2026.11.21-12.00.00", f"{name}\n"):
+        with pytest.raises(Refused):
+            asked(before=other)
 
 
 @pytest.mark.parametrize(

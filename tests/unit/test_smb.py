@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from appliance.facts import Dataset
+from appliance.dataset import Dataset
 from appliance.household import Account, Group
 from appliance.shares import smb
 from appliance.shares.setting import Afp, ShareSetting, Smb

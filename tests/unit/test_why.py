@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from appliance import command
-from appliance.facts import Dataset
+from appliance.dataset import Dataset
 from appliance.shares import why
 from tests.unit.made import dataset
 

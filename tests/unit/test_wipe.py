@@ -3,6 +3,8 @@ from __future__ import annotations
 import errno
 import json
 import os
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ import pytest
 from appliance.disks import wipe
 from appliance.disks.wipe import Target, WipeDisk
 from appliance.errors import Bug, Cancelled, Failed, Refused
-from appliance.facts import Use
+from appliance.facts import Pool, Scan, Use, Vdev
 from appliance.layout.geometry import MIB
 from appliance.operation import checked_plan
 from appliance.operations import decode_operation
@@ -34,6 +36,54 @@ def test_a_disk_in_use_is_never_erased(kind):
     facts = box(disk(1, uses=(Use(kind, "is taken"),)))
     for how in ("quick", "full"):
         assert "WD-WCAZA0000001) is taken, so it cannot be erased" in reasons(erase(how), facts)
+
+
+def tank(
+    state: str = "OFFLINE", *, pool: str = "DEGRADED", errors: int = 0, beside: int = 0, scan: Scan | None = None
+) -> Pool:
+    """Made up: a mirror of disks 1 and 2, the first of them in that state; ``beside``: errors that the second made."""
+    pair = tuple(
+        Vdev(path_of(at).rsplit("/", 1)[-1], "disk", at, state if at == 1 else "ONLINE", path=f"{path_of(at)}-part1", checksum_errors=beside if at == 2 else 0)
+        for at in (1, 2)
+    )  # fmt: skip
+    return Pool("tank", 77, pool, (Vdev("mirror-0", "mirror", 9, pool, children=pair),), errors=errors, scan=scan)
+
+
+PART = Use("pool", "part of the pool tank", "77", "tank")
+REBUILT = Scan("resilver", "scanning", datetime(2026, 1, 1, tzinfo=UTC), None, 100, 10, 10, 0)
+
+
+def test_a_disk_that_is_offline_in_its_pool_can_be_erased_in_full_and_what_follows_is_said():
+    facts = replace(box(disk(1, uses=(PART,)), disk(2, uses=(PART,))), pools=(tank(),))
+    assert reasons(erase("full"), facts) == ""
+    plan = checked_plan(erase("full"), facts)
+    assert "Until then tank survives no failed disk" in " ".join(plan.warnings)
+    assert "part of the pool tank, so it cannot be erased" in reasons(erase("quick"), facts)
+    assert "part of the pool tank, so it cannot be erased" in reasons(erase("full", 2), facts)
+
+
+@pytest.mark.parametrize(
+    ("pool", "words"),
+    [
+        (tank("ONLINE", pool="ONLINE"), "cannot be erased"),
+        (tank("FAULTED"), "cannot be erased"),
+        (tank(pool="SUSPENDED"), "does not work without this disk"),
+        (tank(errors=1), "damaged files"),
+        (tank(beside=2), "last good copy"),
+        (tank(scan=REBUILT), "being rebuilt"),
+    ],
+)
+def test_an_offline_disk_that_may_hold_the_last_good_copy_is_not_erased(pool, words):
+    facts = replace(box(disk(1, uses=(PART,)), disk(2, uses=(PART,))), pools=(pool,))
+    assert words in reasons(erase("full"), facts)
+
+
+@pytest.mark.parametrize(
+    "use", [Use("mounted", "is in use at /mnt"), Use("pool", "part of the pool other", "78", "other")]
+)
+def test_an_offline_disk_that_something_else_uses_too_is_not_erased(use):
+    facts = replace(box(disk(1, uses=(PART, use)), disk(2, uses=(PART,))), pools=(tank(),))
+    assert "cannot be erased" in reasons(erase("full"), facts)
 
 
 def test_a_disk_that_is_gone_is_said():

@@ -16,7 +16,7 @@ from django.test import Client
 
 from appliance import places
 from tests.web import rows, sweeping
-from tests.web.routes import JOB
+from tests.web.routes import JOB, PHOTOS
 from web.accounts import first_run
 from web.jobs import queue
 from web.jobs.models import Job
@@ -44,6 +44,7 @@ def own_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "AGENT_SOCKET": run / "agent.sock",
         "SPOOL": tmp_path / "spool/events",
         "AGENT_STATE": agent,
+        "STATE": tmp_path,
         "JOURNALS": agent / "journal",
     }.items():
         monkeypatch.setattr(places, name, path)
@@ -130,5 +131,7 @@ def box(calm: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
     rows.recorded_box()
     rows.replacement()
     sweeping.finished()
+    rows.snapshot_of(PHOTOS)
+    rows.alert()
     rows.job(id=uuid.UUID(JOB), state=Job.State.FAILED, text="The disk vanished.")
     return calm

@@ -7,15 +7,17 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+from appliance.dataset import Dataset, Snapshot
 from appliance.disks.inventory import disks_from
 from appliance.dormant import Importable
-from appliance.facts import Dataset, Disk, Pool, PoolDetail, Use, Vdev
+from appliance.facts import Disk, Pool, PoolDetail, Use, Vdev
 from appliance.household import Account, Group, Share
 from appliance.operation import Operation, as_json, checked_plan
 from appliance.shares import drift
 from appliance.shares.connections import Connection
 from appliance.zfs import status, tree
 from tests.unit.made import dataset, disk, recorded, recorded_pool
+from web.alerts.models import Alert
 from web.bays.models import Replacement
 from web.inventory import present, store
 from web.inventory.models import (
@@ -29,11 +31,13 @@ from web.inventory.models import (
     ImportableRow,
     PoolRow,
     ShareRow,
+    SnapshotRow,
 )
 from web.jobs import confirm
 from web.jobs.models import Job
 from web.pools import replacing
 from web.system.state import READ
+from workers import snapshots
 from workers.collectors import disk_key
 
 SYSTEM_DISK = disk(
@@ -113,6 +117,15 @@ def recorded_box() -> Pool:
     return pool
 
 
+def snapshot_of(key: str) -> SnapshotRow:
+    """Made up: a snapshot of the dataset of that guid."""
+    dataset = DatasetRow.objects.get(key=key).name
+    made = Snapshot(f"{dataset}@before", 2**63 + 1, 7, LONG_AGO, used=2**20, referenced=2**30)
+    row = snapshots.row_of(key, made)
+    row.save()
+    return row
+
+
 def empty_box(count: int = 4, *more: Disk) -> list[Disk]:
     """Made up: free disks of 2 TB and the system's own."""
     disks = [*(disk(number) for number in range(1, count + 1)), *more, SYSTEM_DISK]
@@ -181,6 +194,14 @@ def replacement(key: str = "ata-WDC_WD20EARS-00MVWB0_WD-WCAZA0000001") -> Replac
     pool = next(card.pool for card in box.cards)
     place = next(place for place in tree.places(pool) if place.leaf and tree.link_of(place.vdev) == key)
     return replacing.begin(pool, place, box, "admin")
+
+
+def alert() -> Alert:
+    """Made up: the alert of the first disk, as number 1."""
+    return Alert.objects.create(
+        pk=1, kind="disk.failing", subject="ata-WDC_WD20EARS-00MVWB0_WD-WCAZA0000001", severity="critical",
+        summary="Disk in bay 1 is failing: 312 sectors cannot be read.", first_seen=LONG_AGO, mark=312,
+    )  # fmt: skip
 
 
 def planned(operation: Operation, **changes: Any) -> Job:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from appliance.facts import Dataset
+from appliance.dataset import Dataset
 from appliance.household import Share
 from appliance.operation import checked_plan
 from appliance.operations import decode_operation

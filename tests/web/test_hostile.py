@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from django.test import Client
@@ -15,8 +16,9 @@ from tests.unit.made import dataset, disk
 from tests.web import rows
 from tests.web.conftest import ADDRESS, PASSWORD
 from tests.web.reading import Page, assert_nothing_inline
+from web.alerts.models import Alert, AlertNote, Message
 from web.bays.models import BayRow, Replacement
-from web.inventory.models import Activity, Event, HistoryLine, Progress, PropertiesRow
+from web.inventory.models import Activity, DiskRow, Event, HistoryLine, Progress, PropertiesRow
 from web.jobs.models import Job
 from web.pools.models import WorkReport
 
@@ -68,6 +70,17 @@ def box(calm, text: str) -> str:
         bay=text[:40], known={text: text}, guids=[text], begun_by=text[:150], report=text,
     )  # fmt: skip
     BayRow.objects.create(port=text[:200], position=1, label=text[:20])
+    DiskRow.objects.update(
+        verdict="failing", reasons=[["failing", text, "", 1]], smart_text=text[:500],
+        reading={"silent": text, "ata": True, "tests": [{"kind": text, "text": text, "hours": 1}], "figures": [[text, 1, text, 1, 1]]},
+    )  # fmt: skip
+    alert = Alert.objects.create(
+        pk=1, kind="disk.failing", subject=DiskRow.objects.earliest("key").key, severity="critical", summary=text[:400], detail=text,
+        first_seen=timezone.now(), quiet_until=timezone.now() + timedelta(days=1), quiet_reason=text[:200],
+    )  # fmt: skip
+    AlertNote.objects.create(alert=alert, at=timezone.now(), text=text[:500], by=text[:150])
+    for event in ("raised", "test"):
+        Message.objects.create(key=event, alert=alert, event=event, way="mail", made=timezone.now(), next_try=timezone.now(), answer=text[:500])  # fmt: skip
     job = rows.job(
         state=Job.State.RUNNING, title=text[:300], subject=text[:300], text=text, log=[text], created_by=text[:150],
         plan={"summary": text, "steps": [{"name": text, "title": text, "shown": text}], "losses": [{"what": text}]},
@@ -105,6 +118,7 @@ def test_on_every_page_it_is_text(web, box, text):
     chosen = f"disks={disk(2).path}&layout=stripe-1"
     urls = [
         "/", "/pools/", "/pools/1000/", "/pools/1000/reports/", "/pools/1000/history/?show=all", "/pools/1000/events/", "/pools/1000/settings/", "/pools/1000/schedule/scrub/", "/disks/", *(f"/disks/{disk(number).path.rsplit('/')[-1]}/" for number in range(1, 5)), "/disks/sdx/",
+        "/alerts/", "/alerts/1/", "/alerts/mail/", *(f"/disks/{disk(number).path.rsplit('/')[-1]}/health/" for number in range(1, 5)),
         "/folders/", "/folders/1/", "/folders/2/", "/folders/2/share/", "/folders/3/", "/folders/new/", "/people/", "/jobs/", f"/jobs/{box}/",
         "/disks/bays/", "/pools/1000/replace/", "/pools/replacements/", "/pools/replacements/1/", f"/pools/1000/add/spare/?disks={disk(4).path}",
         f"{wizard}disks", f"{wizard}layout&{chosen}", f"{wizard}extras&{chosen}", f"{wizard}options&{chosen}", f"{wizard}review&{chosen}", "/jobs/?part=live", "/?part=live",

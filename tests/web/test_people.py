@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -195,6 +196,18 @@ def test_the_table_shows_what_was_said_and_leads_to_a_review(web, folder):
     assert not Job.objects.exists()
     web.post("/jobs/confirm/", form.data)
     assert Job.objects.get().kind == "SetAccess"
+
+
+@pytest.mark.parametrize("chosen", [True, False])
+def test_a_snapshot_is_taken_first_unless_that_is_unticked(web, folder, chosen):
+    form = Page(web.get(folder)).form("")
+    assert form.data["before"] == "on"
+    fields = {name: value for name, value in form.data.items() if chosen or name != "before"}
+    page = web.post(folder, fields)
+    assert page.status_code == 200
+    before = json.loads(page.context["operation_json"]).get("before", "")
+    assert before.startswith("larder-before-20") == chosen
+    assert ("Keep it as it is now" in text_of(page)) == chosen
 
 
 @pytest.mark.parametrize("levels", [{}, {"everybody": "own"}, {"everybody": "none", "person-anna": "x"}, {"everybody": "none", "group-family": ""}])  # fmt: skip

@@ -11,6 +11,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 
 from tests.web import rows
 from tests.web.routes import ALL_METHODS, ROUTES, TANK, changing, closed, pages
+from web.alerts.models import Accepted, Alert, DiskCare, MailSettings, Message, SelfTestPlan
 from web.bays.models import BayRow, Replacement
 from web.inventory.models import AccountRow, DatasetRow, DiskRow, GroupRow, PoolRow
 from web.jobs.models import Job
@@ -40,6 +41,12 @@ def everything() -> list[object]:
         WorkReport,
         BayRow,
         Replacement,
+        Alert,
+        Accepted,
+        DiskCare,
+        MailSettings,
+        Message,
+        SelfTestPlan,
         SweepRow,
         CaseRow,
     )
@@ -99,7 +106,7 @@ def test_looking_changes_nothing(web, box, route):
 def test_every_page_can_be_had(web, box, route):
     response = web.get(route.url)
     refused = {"unlock": 409, "wipe_disk": 409, "mend_share": 409, "stop_scrub": 409, "replacement_accept": 409}
-    refused |= {"unlock_all": 409}
+    refused |= {"unlock_all": 409, "snapshot_content": 409, "put_back": 409}
     assert response.status_code == {"account_login": 302, "account_signup": 302, **refused}.get(route.name, 200)
 
 

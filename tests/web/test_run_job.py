@@ -299,7 +299,7 @@ def test_a_tick_takes_in_sends_and_reads_only_what_is_due(monkeypatch):
     monkeypatch.setattr(tick, "send_waiting", lambda: done.append("jobs"))
     monkeypatch.setattr(collectors.collect, "delay", lambda: done.append("facts"))
     monkeypatch.setattr(collectors.temperatures, "delay", lambda: done.append("temperatures"))
-    monkeypatch.setattr(schedules, "due", lambda: not done.count("schedules") and len(done) > 3)
+    monkeypatch.setattr(schedules.looks, "due", lambda: not done.count("schedules") and len(done) > 3)
     monkeypatch.setattr(schedules, "look", lambda: done.append("schedules"))
     tick.tick()
     assert done == ["spool", "jobs", "facts", "temperatures", "schedules"]

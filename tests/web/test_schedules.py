@@ -146,8 +146,8 @@ def test_before_the_pools_were_read_nothing_is_begun():
 def test_the_clock_is_given_time_to_be_set_after_a_start_and_looks_are_a_minute_apart(monkeypatch):
     now = [10.0]
     monkeypatch.setattr("time.monotonic", lambda: now[0])
-    monkeypatch.setattr(schedules, "_last", [-schedules.SECONDS_BETWEEN_LOOKS])
+    monkeypatch.setattr(schedules.looks, "last", -schedules.SECONDS_BETWEEN_LOOKS)
     found = []
     for now[0] in (10, 299, 301, 330, 362):
-        found.append(schedules.due())
+        found.append(schedules.looks.due())
     assert found == [False, False, True, False, True]

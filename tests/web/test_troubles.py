@@ -20,7 +20,17 @@ from web.jobs import queue
 from web.jobs.models import Job
 from web.system import faults, state
 
-SAYING = ["/", "/pools/", "/disks/", "/folders/", "/people/", "/jobs/", f"/pools/{TANK}/", f"/folders/{PHOTOS}/"]
+SAYING = [
+    "/",
+    "/pools/",
+    "/disks/",
+    "/folders/",
+    "/people/",
+    "/jobs/",
+    "/alerts/",
+    f"/pools/{TANK}/",
+    f"/folders/{PHOTOS}/",
+]
 saying = pytest.mark.parametrize("url", SAYING)
 
 

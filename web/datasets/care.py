@@ -11,8 +11,8 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils import timezone
 
+from appliance.dataset import Dataset, DatasetDetail
 from appliance.errors import Refused
-from appliance.facts import Dataset, DatasetDetail
 from appliance.operation import Operation
 from appliance.zfs import kept_keys
 from appliance.zfs.presets import PRESETS

@@ -10,8 +10,8 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods
 
+from appliance.dataset import Dataset
 from appliance.errors import Refused
-from appliance.facts import Dataset
 from appliance.operation import Operation
 from appliance.zfs.destroying import DestroyDataset
 from appliance.zfs.placing import MountDataset, PromoteDataset, RenameDataset, UnmountDataset

@@ -9,8 +9,8 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_GET
 
+from appliance.dataset import Dataset
 from appliance.errors import Refused
-from appliance.facts import Dataset
 from appliance.operation import Operation
 from appliance.zfs import kept_keys
 from appliance.zfs.keys import ChangeKey, ForgetKey, KeepKey, LockDataset

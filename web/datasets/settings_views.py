@@ -11,8 +11,8 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from appliance.dataset import Dataset
 from appliance.errors import Refused
-from appliance.facts import Dataset
 from appliance.zfs.dataset_properties import (
     KNOWN,
     InheritDatasetProperty,

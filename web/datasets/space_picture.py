@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from appliance.facts import Dataset
+from appliance.dataset import Dataset
 
 WIDTH = 300  # in the units of the drawing
 

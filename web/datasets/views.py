@@ -11,8 +11,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET, require_http_methods
 
+from appliance.dataset import Dataset
 from appliance.errors import Refused
-from appliance.facts import Dataset
 from appliance.shares.permissions import said_of
 from appliance.zfs.datasets import CreateDataset
 from appliance.zfs.presets import PRESETS

@@ -8,8 +8,8 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods
 
+from appliance.dataset import Dataset
 from appliance.errors import Refused
-from appliance.facts import Dataset
 from appliance.zfs.volumes import CreateVolume, GrowVolume
 from web import live
 from web.datasets import care

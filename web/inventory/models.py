@@ -11,6 +11,7 @@ import msgspec
 from django.db import models
 
 from appliance import facts, household
+from appliance.dataset import Dataset, DatasetDetail, Snapshot
 from appliance.dormant import Importable
 from appliance.shares import connections, drift, why
 from appliance.zfs import activities
@@ -51,7 +52,7 @@ class PropertiesRow(Row):
 class DatasetRow(Row):
     """``key`` is the dataset's guid."""
 
-    kind = facts.Dataset
+    kind = Dataset
     pool = models.CharField(max_length=255, db_index=True)
 
 
@@ -63,6 +64,12 @@ class DiskRow(Row):
     asleep = models.BooleanField(default=False)
     smart_passed = models.BooleanField(null=True)
     smart_text = models.CharField(max_length=500, default="")  # empty: not asked yet
+    verdict = models.CharField(
+        max_length=10, default=""
+    )  # healthy, watch, failing, unknown; the last known while it sleeps
+    reasons = models.JSONField(default=list)  # [state, text, count, value] of each
+    latency = models.FloatField(null=True)  # ms for a request between the last two looks; null: too few to tell
+    reading = models.JSONField(default=dict)  # of the last answer: {"counts", "hours", "errors", "tests", "left"}
 
 
 class ServiceRow(Row):
@@ -110,13 +117,84 @@ class DetailRow(Row):
 class DatasetDetailRow(Row):
     """What is read of a dataset when somebody looks closer. ``key`` is its guid."""
 
-    kind = facts.DatasetDetail
+    kind = DatasetDetail
 
 
 class SessionRow(Row):
     """Who has a share open. ``key`` is all of it."""
 
     kind = household.Session
+
+
+class SnapshotRow(models.Model):
+    """A snapshot. Not a ``Row``: there are a hundred thousand of them, so each column stands once and pages read an index.
+
+    A snapshot keeps its guid when it is sent, so two datasets may have the same one.
+    """
+
+    dataset_key = models.CharField(max_length=20)
+    dataset = models.CharField(max_length=255)
+    short = models.CharField(max_length=255)
+    guid = models.CharField(max_length=20)
+    txg = models.PositiveBigIntegerField()
+    created = models.DateTimeField()
+    used = models.PositiveBigIntegerField(default=0)
+    referenced = models.PositiveBigIntegerField(default=0)
+    written = models.PositiveBigIntegerField(default=0)
+    holds = models.PositiveIntegerField(default=0)
+    clones = models.TextField(default="")
+    run = models.CharField(max_length=36, default="")
+    note = models.CharField(max_length=1000, default="")
+
+    class Meta:
+        constraints = (models.UniqueConstraint(fields=["dataset_key", "guid"], name="snapshot_once"),)
+        indexes = (
+            models.Index(fields=["dataset_key", "created", "id"], name="snapshots_of_dataset"),
+            models.Index(fields=["created", "id"], name="snapshots_of_all"),
+            models.Index(fields=["dataset"], name="snapshots_by_name"),
+            models.Index(fields=["short", "id"], name="snapshots_by_short"),
+            models.Index(fields=["used", "id"], name="snapshots_by_size"),
+            models.Index(fields=["created", "id"], condition=~models.Q(run=""), name="snapshots_of_policies"),
+            models.Index(fields=["created", "id"], condition=models.Q(run=""), name="snapshots_by_hand"),
+            models.Index(fields=["created", "id"], condition=models.Q(holds__gt=0), name="snapshots_held"),
+        )
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def name(self) -> str:
+        return f"{self.dataset}@{self.short}"
+
+    @property
+    def fact(self) -> Snapshot:
+        return Snapshot(
+            name=self.name,
+            guid=int(self.guid),
+            txg=self.txg,
+            created=self.created,
+            used=self.used,
+            referenced=self.referenced,
+            written=self.written,
+            holds=self.holds,
+            clones=tuple(filter(None, self.clones.split(","))),
+            run=self.run,
+            note=self.note,
+        )
+
+
+class SnapshotReading(models.Model):
+    """How a dataset's snapshots stood when they were last read. ``stamp`` is what moves when they change."""
+
+    dataset_key = models.CharField(max_length=20, primary_key=True)
+    dataset = models.CharField(max_length=255)
+    stamp = models.CharField(max_length=80, default="")
+    at = models.DateTimeField(db_index=True)
+    count = models.PositiveIntegerField(default=0)
+    used = models.PositiveBigIntegerField(default=0)
+
+    def __str__(self) -> str:
+        return self.dataset
 
 
 class SeenRow(Row):

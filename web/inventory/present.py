@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from appliance.facts import Dataset, Disk, Pool, Vdev
+from appliance.dataset import Dataset
+from appliance.facts import Disk, Pool, Vdev
 from appliance.words import model_and_serial, size_text
 from appliance.zfs import tree, verdict
 from appliance.zfs.verdict import DEVICE_STATE_WORDS, Verdict
@@ -33,6 +34,7 @@ class Bay:
     given: str = ""
     smart_passed: bool | None = None
     smart_text: str = ""
+    verdict: str = ""
 
     @property
     def name(self) -> str:
@@ -159,7 +161,7 @@ def bays(disks: Iterable[DiskRow], pools: Iterable[Pool], homes: Homes | None = 
         else:
             number, given = home.position, home.label
             taken.add(home.position)
-        found.append(replace(bay(number, row, disk, devices.get(row.key)), given=given, smart_passed=row.smart_passed, smart_text=row.smart_text))  # fmt: skip
+        found.append(replace(bay(number, row, disk, devices.get(row.key)), given=given, smart_passed=row.smart_passed, smart_text=row.smart_text, verdict=row.verdict))  # fmt: skip
     return sorted(found, key=lambda one: one.number)
 
 

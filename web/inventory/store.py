@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from datetime import datetime
+from dataclasses import replace as changed_copy
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, Q
 from django.utils import timezone
 
 from appliance.facts import Facts
 from appliance.household import SmbPolicy
+from appliance.operation import Operation
 from web.inventory.models import (
     AccountRow,
     DatasetDetailRow,
@@ -27,6 +29,7 @@ from web.inventory.models import (
     Row,
     SessionRow,
     ShareRow,
+    SnapshotRow,
     Source,
 )
 
@@ -76,12 +79,21 @@ def touch(name: str) -> None:
         Source.objects.get_or_create(name=name, defaults={"version": 1})
 
 
+def is_read(name: str) -> bool:
+    """Whether a source has been read, and the last time without trouble."""
+    return Source.objects.filter(name=name, error="").exclude(checked=None).exists()
+
+
 def claim_refresh(name: str, *, not_since: datetime) -> bool:
-    """Whether this caller is the one to ask for a new reading: true once per interval, whoever looks."""
+    """Whether this caller is the one to ask for a new reading: true once per interval, whoever looks.
+
+    What was asked for by a clock that was ahead does not count.
+    """
     Source.objects.get_or_create(name=name)
     table = Source.objects.filter(name=name)
-    stale = table.filter(requested__isnull=True) | table.filter(requested__lt=not_since)
-    return bool(stale.update(requested=timezone.now()))
+    now = timezone.now()
+    fresh = Q(requested__gte=not_since, requested__lte=now + timedelta(minutes=1))
+    return bool(table.filter(Q(requested=None) | ~fresh).update(requested=now))
 
 
 def history_source(pool_key: str) -> str:
@@ -112,3 +124,23 @@ def facts() -> Facts:
         dataset_details=tuple(row.fact for row in DatasetDetailRow.objects.all()),
         smb_policy=next((row.fact for row in PolicyRow.objects.all()), SmbPolicy()),
     )
+
+
+def facts_of_pools() -> Facts:
+    """Only the pools, the top dataset of each, and the disks: what is looked at every few seconds does not read every folder."""
+    pools = tuple(row.fact for row in PoolRow.objects.order_by("name"))
+    return Facts(
+        pools=pools,
+        datasets=tuple(row.fact for row in DatasetRow.objects.filter(name__in=[pool.name for pool in pools])),
+        disks=tuple(row.fact for row in DiskRow.objects.order_by("key")),
+    )
+
+
+def facts_for(operation: Operation) -> Facts:
+    """The same, with the snapshots of the datasets that the operation is about. One query more where it is about any."""
+    found = facts()
+    datasets = operation.about_snapshots()
+    if not datasets:
+        return found
+    rows = SnapshotRow.objects.filter(dataset__in=datasets).order_by("dataset", "txg")
+    return changed_copy(found, snapshots=tuple(row.fact for row in rows))

@@ -10,6 +10,7 @@ from django.utils.http import urlencode
 from django.views.decorators.http import require_GET
 
 from web import live
+from web.alerts.models import Alert
 from web.datasets.views import Folder, folders_of
 from web.inventory import present
 from web.inventory.models import Activity, DatasetRow, Event, Progress
@@ -57,6 +58,18 @@ def attention(box: present.Box, troubles: list[state.Trouble], waiting: list[Job
         if card.locked
     ]
     found += [Attention("attention", trouble.headline, trouble.meaning) for trouble in troubles]
+    told = {card.key for card in box.cards if card.verdict.state in {"failed", "attention"}}
+    found += [
+        Attention(
+            {"critical": "failed", "warning": "attention"}.get(alert.severity, "repaired"),
+            alert.summary,
+            alert.detail,
+            reverse("alert", args=[alert.pk]),
+            "What to do",
+        )
+        for alert in Alert.objects.filter(state=Alert.State.OPEN)[:20]
+        if alert.subject.split("/")[0] not in told  # the pool's own line says it already
+    ]
     found += [
         Attention(
             "attention",

@@ -6,6 +6,7 @@ POOL = ("pools", "See the pool")
 FOLDERS = ("folders", "See the folders")
 VOLUMES = ("volumes", "See the volumes")
 PEOPLE = ("people", "See the people")
+SNAPSHOTS = ("snapshots", "See the snapshots")
 EDITS = ("edits", "See what was changed by hand")
 REPLACEMENT = ("replacements", "Go on with the replacement")
 
@@ -31,6 +32,19 @@ AFTER: dict[str, tuple[str, str]] = {
     "GrowVolume": VOLUMES,
     "CreateAccount": PEOPLE,
     "SetPassword": PEOPLE,
+    "TakeSnapshot": SNAPSHOTS,
+    "DestroySnapshots": SNAPSHOTS,
+    "PruneSnapshots": SNAPSHOTS,
+    "RunPolicies": SNAPSHOTS,
+    "SetPolicy": SNAPSHOTS,
+    "HoldSnapshot": SNAPSHOTS,
+    "ReleaseSnapshot": SNAPSHOTS,
+    "RenameSnapshot": SNAPSHOTS,
+    "CloneSnapshot": FOLDERS,
+    "BookmarkSnapshot": SNAPSHOTS,
+    "RollBack": SNAPSHOTS,
+    "RestoreFromSnapshot": SNAPSHOTS,
+    "StartSelfTest": ("disks", "See the disks"),
     "RenameAccount": PEOPLE,
     "SwitchAccount": PEOPLE,
     "RemoveAccount": PEOPLE,

@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from appliance import client
 from appliance.errors import Refused
+from appliance.facts import Facts
 from appliance.operation import Operation, Plan, as_json, checked_plan
 from appliance.operations import decode_operation
 from web.inventory import store
@@ -107,10 +108,14 @@ def review(
     notice: str = "",
     job: str = "",
     status: int = 200,
+    facts: Facts | None = None,
 ) -> HttpResponse:
-    """The page that shows the plan and asks for confirmation. Raises Refused where something speaks against it."""
+    """The page that shows the plan and asks for confirmation. Raises Refused where something speaks against it.
+
+    ``facts`` are the inventory's, unless the page has read more for its sentences; the digest does not depend on that.
+    """
     operation = as_read(operation)
-    plan = checked_plan(operation, store.facts())
+    plan = checked_plan(operation, facts or store.facts_for(operation))
     context = {
         "operation": operation,
         "operation_json": as_json(operation),
@@ -185,7 +190,7 @@ def start(operation: Operation, *, user: str) -> Job:
     Its form carries no job's id, so the same act sent twice is known by a job of the same operation that is still open.
     """
     operation = as_read(operation)
-    row = row_of(operation, checked_plan(operation, store.facts()), uuid.uuid4(), user)
+    row = row_of(operation, checked_plan(operation, store.facts_for(operation)), uuid.uuid4(), user)
     with transaction.atomic():
         same = Job.objects.filter(state__in=Job.OPEN, subject=row.subject, operation=row.operation).first()
         if same:

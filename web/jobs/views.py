@@ -70,7 +70,7 @@ def confirmed(request: HttpRequest) -> HttpResponse:
         job = names.job_id(request.POST.get("job", ""))
         if known := Job.objects.filter(pk=job).first():
             return redirect("job", pk=known.pk)
-        plan = checked_plan(operation, store.facts())
+        plan = checked_plan(operation, store.facts_for(operation))
         if plan.digest() != request.POST.get("digest"):
             notice = "Something changed since you looked: a disk, a pool, or what is on them. Nothing was done. This is the plan as things are now."
             return confirm.review(request, operation, back=back, notice=notice, job=job, status=409)

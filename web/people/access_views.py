@@ -8,12 +8,15 @@ from typing import get_args
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
+from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
+from appliance.dataset import Dataset
 from appliance.errors import Reason, Refused
-from appliance.facts import Dataset, Facts
+from appliance.facts import Facts
 from appliance.shares.acl import Level
 from appliance.shares.permissions import Said, SetAccess, said_of
+from appliance.zfs import naming
 from web.inventory.models import DatasetRow
 from web.jobs import confirm
 from web.people.views import people_facts
@@ -60,9 +63,9 @@ def asked(request: HttpRequest, dataset: Dataset, facts: Facts) -> SetAccess:
     """The operation that the form asks for. Raises Refused."""
     people = {one.name: level(text) for one in facts.accounts if (text := request.POST.get(f"person-{one.name}", ""))}
     groups = {one.name: level(text) for one in facts.groups if (text := request.POST.get(f"group-{one.name}", "none")) != "none"}  # fmt: skip
-    return SetAccess(
-        dataset=dataset.name, everybody=level(request.POST.get("everybody", "")), people=people, groups=groups
-    )
+    before = naming.name_for(naming.BEFORE, timezone.now()) if "before" in request.POST else ""
+    everybody = level(request.POST.get("everybody", ""))
+    return SetAccess(dataset=dataset.name, everybody=everybody, people=people, groups=groups, before=before)
 
 
 @require_http_methods(["GET", "POST"])
@@ -87,5 +90,6 @@ def access(request: HttpRequest, key: str) -> HttpResponse:
         "said": said,
         "reasons": reasons,
         "people": facts.accounts,
+        "before": request.method != "POST" or "before" in request.POST,
     }
     return render(request, "people/access.html", context, status=400 if reasons else 200)

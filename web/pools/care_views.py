@@ -21,6 +21,7 @@ from appliance.operation import Operation
 from appliance.zfs.properties import ASKED, KNOWN, LONGEST_COMMENT, SetPoolProperty, Words
 from appliance.zfs.scrubs import PauseScrub, StartScrub, StopScrub
 from appliance.zfs.trims import StartTrim, StopTrim
+from web.choices import HOURS
 from web.inventory import store
 from web.inventory.models import Activity, DatasetRow, DiskRow, PoolRow, PropertiesRow
 from web.jobs import confirm
@@ -31,7 +32,6 @@ from web.pools.models import CareSchedule, WorkReport
 EVERY = (("never", "Never by itself"), ("week", "Every week"), ("month", "Every month"), ("quarter", "Every three months"))  # fmt: skip
 OWN = {"scrub": ("StartScrub", "PauseScrub", "StopScrub"), "trim": ("StartTrim", "StopTrim")}
 SHOWN = 3
-HOURS = [(hour, f"{hour:02d}:00") for hour in range(24)]
 
 
 def pool_of(key: str) -> Pool:

@@ -14,10 +14,11 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET, require_POST
 
 from appliance import names
+from appliance.dataset import Dataset
 from appliance.disks.wipe import WipeDisk
 from appliance.dormant import Importable
 from appliance.errors import Reason, Refused
-from appliance.facts import Dataset, Pool, PoolDetail
+from appliance.facts import Pool, PoolDetail
 from appliance.operation import Operation
 from appliance.shares.accepting import AcceptShares
 from appliance.shares.setting import ShareSetting, setting_of

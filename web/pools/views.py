@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
+from django.utils import timezone
 from django.views.decorators.http import require_GET
 
 from appliance.errors import Refused
+from appliance.words import size_text
+from appliance.zfs import verdict
 from appliance.zfs.unlocking import UnlockDataset
 from web import live
+from web.alerts import fullness
 from web.inventory import present
 from web.inventory.models import DatasetRow
+from web.inventory.present import PoolCard
 from web.jobs import confirm
 from web.pools import care_views, moving, topology
+from web.snapshots import space
 
 
 @require_GET
@@ -43,13 +51,27 @@ def pool(request: HttpRequest, key: str) -> HttpResponse:
             "folders": folders,
             "locked": [dataset for dataset in folders if dataset.locked and dataset.encryption_root == dataset.name],
             "moving": moving.section(card.pool),
+            "space": next(fullness.of([card.pool], timezone.now()), None),
             **care_views.context(card.pool),
             "rows": topology.rows(card.pool, box),
             "pool_actions": list(topology.pool_actions(card.pool)),
-            "advice": topology.advice(card.pool, box),
+            "advice": [*topology.advice(card.pool, box), *scarce_space(card)],
         }
 
     return live.respond(request, "pools/pool.html", build)
+
+
+def scarce_space(card: PoolCard) -> Iterator[topology.Advice]:
+    """Where space is that can be had back, once there is little."""
+    name = card.pool.name
+    if verdict.of_space(name, card.used, card.total) and (held := space.held_in(name)):
+        yield topology.Advice(
+            "attention",
+            f"Old snapshots hold {size_text(held)} of {name}.",
+            "It comes back when they go. The files in the folders stay as they are.",
+            f"{reverse('snapshots')}?order=size",
+            "See the largest",
+        )
 
 
 @require_GET

@@ -116,7 +116,7 @@ def usable(bay: Bay) -> bool:
 
 def trouble_of(bay: Bay) -> str:
     """What the disk says against itself, where that is known, as the rest of a sentence."""
-    bad = bay.smart_passed is False or ", but " in bay.smart_text
+    bad = bay.verdict in {"watch", "failing"}
     return bay.smart_text.removeprefix("It ").rstrip(".") if bad else ""
 
 

@@ -7,8 +7,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods
 
+from appliance.dataset import Dataset
 from appliance.errors import Refused
-from appliance.facts import Dataset
 from appliance.shares.setting import SPOKEN, Part, Protocol, ShareSetting, setting_of
 from appliance.shares.share import SetShare
 from web.datasets.views import add_reasons

@@ -14,8 +14,8 @@ from django.utils import timezone
 from django.utils.http import urlencode
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from appliance.dataset import Dataset
 from appliance.errors import Refused
-from appliance.facts import Dataset
 from appliance.operation import Operation
 from appliance.shares import connect, why
 from appliance.shares.again import LetIn, ServeAgain

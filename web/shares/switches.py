@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from django.urls import reverse
 
 from appliance import names
+from appliance.dataset import Dataset
 from appliance.errors import Refused
-from appliance.facts import Dataset, Facts
+from appliance.facts import Facts
 from appliance.shares.serving import SERVING
 from appliance.shares.setting import MOST_PEOPLE, Afp, Part, Protocol, ShareSetting, Smb, setting_of
 from web.inventory.models import ShareRow

@@ -7,13 +7,14 @@ from typing import Any
 from django.conf import settings
 from django.http import HttpRequest
 
+from web.alerts.models import Alert
 from web.inventory.models import Activity
 from web.jobs.models import Job
 from web.system import state
 
 
 def chrome(request: HttpRequest) -> dict[str, Any]:
-    """Box name, work under way, troubles, age of the facts. Three queries, none before someone is signed in."""
+    """Box name, work under way, troubles, age of the facts. Four queries, none before someone is signed in."""
     if not getattr(request, "user", None) or not request.user.is_authenticated:
         return {"box_name": settings.BOX_NAME, "larder_version": settings.VERSION}
     now = state.of(request)
@@ -25,6 +26,7 @@ def chrome(request: HttpRequest) -> dict[str, Any]:
         "troubles": now.troubles,
         "checked": now.checked,
         "open_jobs": open_jobs,
+        "open_alerts": Alert.objects.filter(state=Alert.State.OPEN).count(),
         "long_work": long_work,
         "working": len(open_jobs) + len(long_work),
     }

@@ -10,7 +10,7 @@ from axe_playwright_python.sync_playwright import Axe
 
 from tests.browser import steps
 from tests.system.shapes import page_of
-from tests.visitor import disk_paths
+from tests.visitor import create_pool, disk_paths
 
 # A hundred full screens, each read by axe: minutes under emulation.
 pytestmark = pytest.mark.soak
@@ -34,6 +34,11 @@ PAGES = (
     "{pool}end/destroy/",
     "/disks/",
     "/disks/bays/",
+    "{disk}health/",
+    "/alerts/",
+    "/alerts/mail/",
+    "/alerts/kinds/",
+    "/alerts/tests/",
     "/folders/",
     "/folders/new/",
     "/people/",
@@ -55,7 +60,7 @@ def signed_in(browser, appliance):
     context.set_default_timeout(120_000)
     window = context.new_page()
     steps.set_up(window, appliance)
-    appliance.run("zpool", "create", "-o", "ashift=12", "tank", "raidz2", *disk_paths(appliance, 1, 2, 3, 4, 5))
+    create_pool(appliance, "-o", "ashift=12", "tank", "raidz2", *disk_paths(appliance, 1, 2, 3, 4, 5))
     appliance.run("zfs", "create", "tank/photos")
     steps.create_account(window, name="anna", password="anna's own words")
     steps.share_over_smb(window, folder="tank/photos", user="anna")
@@ -67,7 +72,8 @@ def signed_in(browser, appliance):
 def test_a_page_fits_and_can_be_read_on_a_desk_and_a_phone_by_day_and_by_night(signed_in, appliance, path):
     SCREENS.mkdir(parents=True, exist_ok=True)
     signed_in.set_viewport_size({"width": 1280, "height": 900})
-    signed_in.goto(path.replace("{pool}", page_of(appliance, "tank")))
+    disk = f"/disks/{disk_paths(appliance, 1)[0].rsplit('/', 1)[-1]}/"
+    signed_in.goto(path.replace("{pool}", page_of(appliance, "tank")).replace("{disk}", disk))
     for width in WIDTHS:
         signed_in.set_viewport_size({"width": width, "height": 900})
         assert signed_in.evaluate("document.documentElement.scrollWidth") <= width, f"{path} is wider than {width} px"

@@ -9,8 +9,7 @@ from playwright.sync_api import expect
 
 from tests.browser import steps
 
-# Open: not yet seen to pass in an appliance, so none of it stands in the normal run.
-pytestmark = pytest.mark.soak
+pytestmark = pytest.mark.soak  # more than a minute; each part is tested over the pages without a browser
 
 FIRST, SECOND = "anna's own words", "other words of anna"
 

@@ -9,7 +9,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from tests.browser import steps
-from tests.visitor import disk_paths
+from tests.visitor import create_pool, disk_paths
 
 # Three minutes, most of them axe's: with the soak tests.
 pytestmark = pytest.mark.soak
@@ -29,7 +29,7 @@ def assert_readable(page: Page) -> None:
 
 
 def test_a_pool_is_found_reviewed_and_brought_in(page, appliance):
-    appliance.run("zpool", "create", "-o", "ashift=12", "tank", "mirror", *disk_paths(appliance, 1, 2))
+    create_pool(appliance, "-o", "ashift=12", "tank", "mirror", *disk_paths(appliance, 1, 2))
     appliance.run("zfs", "create", "tank/photos")
     appliance.run("zfs", "set", f"larder:share={SHARE}", "tank/photos")
     appliance.put("/tank/photos/holiday.txt", "sun\n")

@@ -7,7 +7,7 @@ import re
 from playwright.sync_api import expect
 
 from tests.browser import steps
-from tests.visitor import disk_paths
+from tests.visitor import create_pool, disk_paths
 
 LONG = 240_000
 NEW = "LARDER-NEW-7"
@@ -15,7 +15,7 @@ NEW = "LARDER-NEW-7"
 
 def test_a_person_who_pulls_a_disk_gets_back_to_healthy_by_the_page_alone(page, appliance):
     steps.set_up(page, appliance)
-    appliance.run("zpool", "create", "-o", "ashift=12", "tank", "raidz2", *disk_paths(appliance, 1, 2, 3, 4))
+    create_pool(appliance, "-o", "ashift=12", "tank", "raidz2", *disk_paths(appliance, 1, 2, 3, 4))
     appliance.shell("dd if=/dev/urandom of=/tank/photo bs=1M count=64 status=none; sha256sum /tank/photo > /root/sum; zpool sync tank")  # fmt: skip
     page.goto("/")
     bay = page.get_by_label("The disks of this box").get_by_role("link", name=re.compile(r"^Bay 2\b"))

@@ -6,14 +6,14 @@ import pytest
 
 from deploy.image.machine import wait_for
 from tests.system import moving
-from tests.visitor import disk_paths
+from tests.visitor import create_pool, disk_paths
 
 
 @pytest.fixture(scope="module")
 def tank(visitor, appliance):
     """A pool of one disk."""
     (disk,) = disk_paths(appliance, 1)
-    appliance.run("zpool", "create", "-o", "ashift=12", "-O", "xattr=sa", "-O", "acltype=posix", "tank", disk)
+    create_pool(appliance, "-o", "ashift=12", "-O", "xattr=sa", "-O", "acltype=posix", "tank", disk)
     visitor.wait_until("/folders/", "tank", timeout=60)
     yield "tank"
     moving.clear(appliance, disk)

@@ -6,17 +6,16 @@ import pytest
 
 from tests.system import moving
 from tests.system.datasets.test_folders import guid, prop
-from tests.visitor import disk_paths
+from tests.visitor import create_pool, disk_paths
 
-# Open: not yet seen to pass in an appliance, so none of it stands in the normal run.
-pytestmark = pytest.mark.soak
+pytestmark = pytest.mark.soak  # with a start in the middle, three minutes
 
 FIRST, SECOND = "four words for vault", "four others for it"
 
 
 def test_a_folder_with_a_key_of_its_own_through_its_life(visitor, appliance):
     (disk,) = disk_paths(appliance, 1)
-    appliance.run("zpool", "create", "-o", "ashift=12", "tank", disk)
+    create_pool(appliance, "-o", "ashift=12", "tank", disk)
     visitor.wait_until("/folders/", "tank", timeout=60)
     review = visitor.post("/folders/new/", parent="tank", name="vault", preset="documents", limit="", key="passphrase")
     moving.done(visitor, review, secret=FIRST, again=FIRST)

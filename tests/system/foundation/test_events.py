@@ -7,7 +7,7 @@ import json
 import pytest
 
 from deploy.image.machine import wait_for
-from tests.visitor import disk_paths
+from tests.visitor import create_pool, disk_paths
 
 SPOOL = "/var/spool/larder/events"
 QUERY = "import sqlite3, json; print(json.dumps(sqlite3.connect('/run/larder/inventory/inventory.sqlite3').execute('select source, kind, subject from inventory_event').fetchall()))"
@@ -16,7 +16,7 @@ QUERY = "import sqlite3, json; print(json.dumps(sqlite3.connect('/run/larder/inv
 @pytest.fixture(scope="module", autouse=True)
 def other(appliance, visitor) -> None:
     """A pool whose events are to be heard."""
-    appliance.run("zpool", "create", "-f", "other", disk_paths(appliance, 6)[0])
+    create_pool(appliance, "-f", "other", disk_paths(appliance, 6)[0])
 
 
 def heard(appliance) -> list[list[str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.visitor import disk_paths
+from tests.visitor import create_pool, disk_paths
 
 # The promise is ten seconds while somebody looks.
 SOON = 10
@@ -13,7 +13,7 @@ SOON = 10
 @pytest.fixture(scope="module")
 def tank(appliance, visitor) -> str:
     """A pool made by hand, with a folder."""
-    appliance.run("zpool", "create", "-o", "ashift=12", "tank", "raidz1", *disk_paths(appliance, 1, 2, 3))
+    create_pool(appliance, "-o", "ashift=12", "tank", "raidz1", *disk_paths(appliance, 1, 2, 3))
     appliance.run("zfs", "create", "tank/photos")
     return "tank"
 

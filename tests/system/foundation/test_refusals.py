@@ -8,7 +8,7 @@ import uuid
 import pytest
 
 from deploy.image.machine import wait_for
-from tests.visitor import Visitor, disk_paths
+from tests.visitor import Visitor, create_pool, disk_paths
 
 ASK = "import sys, json; from appliance import client\ntry:\n    print(json.dumps(list(client.ask(json.load(sys.stdin)))))\nexcept Exception as error:\n    print(json.dumps(str(error)))"
 
@@ -17,8 +17,8 @@ ASK = "import sys, json; from appliance import client\ntry:\n    print(json.dump
 def pools(appliance, visitor) -> None:
     """One pool in use on bay 1 and one that is exported on bay 2."""
     first, second = disk_paths(appliance, 1, 2)
-    appliance.run("zpool", "create", "used", first)
-    appliance.run("zpool", "create", "away", second)
+    create_pool(appliance, "used", first)
+    create_pool(appliance, "away", second)
     appliance.run("zpool", "export", "away")
     visitor.wait_until("/disks/", "used", "holds the pool away", timeout=120)
 

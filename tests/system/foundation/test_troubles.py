@@ -2,22 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
-
 from deploy.image.machine import wait_for
+from tests.system.crash import stopped
 from tests.visitor import Visitor, disk_paths
 
 PAGES = ("/", "/pools/", "/disks/", "/folders/", "/people/", "/jobs/", "/pools/new/", "/account/sessions/")
-
-
-@contextlib.contextmanager
-def stopped(appliance, *units: str) -> Iterator[None]:
-    appliance.run("systemctl", "stop", *units)
-    try:
-        yield
-    finally:
-        appliance.run("systemctl", "start", *reversed(units))
 
 
 def check_every_page(visitor: Visitor) -> None:

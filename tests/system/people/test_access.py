@@ -8,7 +8,9 @@ import pytest
 
 from deploy.image.machine import wait_for
 from tests.system.persons import done, make
-from tests.visitor import disk_paths
+from tests.visitor import create_pool, disk_paths
+
+pytestmark = pytest.mark.soak  # three minutes: hundreds of folders are walked
 
 PASSWORD = "words of a person"
 
@@ -16,7 +18,7 @@ PASSWORD = "words of a person"
 @pytest.fixture(scope="module")
 def folder(appliance, visitor) -> str:
     """A pool with a folder that holds files; anna and ben, and ben in the group family. The address of its page."""
-    appliance.run("zpool", "create", "tank", "mirror", *disk_paths(appliance, 1, 2))
+    create_pool(appliance, "tank", "mirror", *disk_paths(appliance, 1, 2))
     appliance.shell(
         "zfs create tank/photos; zfs create tank/photos/own; mkdir -p /tank/photos/2026/may; echo sea > /tank/photos/2026/may/sea.jpg; "
         "mkdir /outside; echo x > /outside/secret; chmod 700 /outside; ln -s /outside /tank/photos/way-out; zfs snapshot tank/photos@one"
@@ -59,6 +61,19 @@ def test_each_may_do_what_was_said_and_new_files_follow(appliance, visitor, fold
     assert may(appliance, "ben", "cat", "/tank/photos/june/a.jpg")
     assert not may(appliance, "ben", "touch", "/tank/photos/june/a.jpg")
     visitor.wait_until(folder.replace("access/", ""), "Who may use it", "anna", "read and change")
+
+
+# Open: not yet seen to pass in an appliance.
+@pytest.mark.soak
+def test_a_snapshot_of_before_keeps_the_rights_that_files_had(appliance, visitor, folder):
+    sea, before = "2026/may/sea.jpg", appliance.run("getfacl", "--omit-header", "/tank/photos/2026/may/sea.jpg")
+    done(visitor, say(visitor, folder, everybody="none", person_anna="change", group_family="change", before="on"))
+    names = appliance.run("zfs", "list", "-H", "-t", "snapshot", "-o", "name", "tank/photos").split()
+    (name,) = [one.partition("@")[2] for one in names if "@larder-before-" in one]
+    assert appliance.run("getfacl", "--omit-header", f"/tank/photos/.zfs/snapshot/{name}/{sea}") == before
+    assert may(appliance, "ben", "touch", f"/tank/photos/{sea}")
+    done(visitor, say(visitor, folder, everybody="none", person_anna="change", group_family="read"))
+    assert not may(appliance, "ben", "touch", f"/tank/photos/{sea}")
 
 
 def test_links_other_file_systems_and_snapshots_were_left_alone(appliance, folder):

@@ -6,7 +6,7 @@ import pytest
 
 from deploy.image.machine import wait_for
 from tests.system.care import PARAMETERS, guid_of, held, reported, reports, scan_of
-from tests.visitor import Visitor, disk_paths
+from tests.visitor import Visitor, create_pool, disk_paths
 
 # Two minutes each, the power cuts five and more under emulation.
 pytestmark = pytest.mark.soak
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.soak
 @pytest.fixture(scope="module")
 def tank(appliance, visitor) -> str:
     """A mirror with some data; the address of its page."""
-    appliance.run("zpool", "create", "-O", "compression=off", "tank", "mirror", *disk_paths(appliance, 1, 2))
+    create_pool(appliance, "-O", "compression=off", "tank", "mirror", *disk_paths(appliance, 1, 2))
     appliance.shell("head -c 48M /dev/urandom > /tank/data.bin; zpool sync tank")
     page = f"/pools/{guid_of(appliance, 'tank')}/"
     visitor.wait_until(page, "Check now", timeout=60)
@@ -122,7 +122,7 @@ def test_a_rebuilding_survives_a_power_cut_and_has_one_true_report(appliance, vi
 def test_a_growing_raidz_survives_a_power_cut_and_has_one_true_report(appliance, visitor, tank):
     appliance.run("zpool", "destroy", "tank")
     *three, fourth = disk_paths(appliance, 3, 4, 5, 6)
-    appliance.run("zpool", "create", "-f", "-O", "compression=off", "tank", "raidz1", *three)
+    create_pool(appliance, "-f", "-O", "compression=off", "tank", "raidz1", *three)
     appliance.shell("head -c 64M /dev/urandom > /tank/data.bin; sha256sum /tank/data.bin > /root/sum; zpool sync tank")
     page = f"/pools/{guid_of(appliance, 'tank')}/"
     visitor.wait_until(page, "Check now", timeout=60)

@@ -12,7 +12,7 @@ import pytest
 from deploy.image.machine import wait_for
 from tests.system import moving, shapes
 from tests.system.shapes import LONG, by_id, chosen, done, guid_of, page_of, status
-from tests.visitor import Visitor, disk_paths
+from tests.visitor import Visitor, create_pool, disk_paths
 
 TB = 10**12
 ASK = "import sys, json; from appliance import client\ntry:\n    print(json.dumps(list(client.ask(json.load(sys.stdin)))))\nexcept Exception as error:\n    print(json.dumps(str(error)))"
@@ -22,7 +22,7 @@ SUSPEND_SCANS = "/sys/module/zfs/parameters/zfs_scan_suspend_progress"
 @pytest.fixture(scope="module")
 def tank(appliance, visitor) -> str:
     """A raidz2 of bays 1 to 4 with a file; the address of its page."""
-    appliance.run("zpool", "create", "-o", "ashift=12", "tank", "raidz2", *disk_paths(appliance, 1, 2, 3, 4))
+    create_pool(appliance, "-o", "ashift=12", "tank", "raidz2", *disk_paths(appliance, 1, 2, 3, 4))
     appliance.shell("dd if=/dev/urandom of=/tank/photo bs=1M count=128 status=none; sha256sum /tank/photo > /root/sum; zpool sync tank")  # fmt: skip
     path = page_of(appliance, "tank")
     visitor.wait_until(path, "raidz2 of 4", timeout=LONG)
@@ -123,9 +123,7 @@ def test_a_new_disk_that_vanishes_while_it_is_being_rebuilt_loses_nothing_and_th
 # About three minutes.
 @pytest.mark.soak
 def test_a_pool_that_stopped_says_what_to_do_and_starts_again(appliance, visitor, tank):
-    appliance.run(
-        "zpool", "create", "-f", "-o", "ashift=12", "-o", "failmode=wait", "pond", disk_paths(appliance, 6)[0]
-    )
+    create_pool(appliance, "-f", "-o", "ashift=12", "-o", "failmode=wait", "pond", disk_paths(appliance, 6)[0])
     path = page_of(appliance, "pond")
     visitor.wait_until(path, "pond works", timeout=LONG)
     appliance.pull(6)
@@ -150,7 +148,7 @@ def test_a_full_pool_says_so_refuses_with_a_sentence_and_has_room_again_after_a_
     for name in ("drop", "more"):
         appliance.insert(name, 2**30, serial=f"LARDER-{name.upper()}")
     visitor.wait_until("/disks/", "LARDER-DROP", "LARDER-MORE", timeout=120)
-    appliance.run("zpool", "create", "-o", "ashift=12", "drop", by_id(appliance, "LARDER-DROP"))
+    create_pool(appliance, "-o", "ashift=12", "drop", by_id(appliance, "LARDER-DROP"))
     path = page_of(appliance, "drop")
     full = appliance.shell("dd if=/dev/urandom of=/drop/films bs=1M 2>&1 || true; zpool sync drop; sha256sum /drop/films > /root/drop.sum", timeout=300)  # fmt: skip
     assert "No space left" in full, full

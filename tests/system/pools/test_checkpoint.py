@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from deploy.image.machine import wait_for
 from tests.system import moving
-from tests.visitor import disk_paths
+from tests.visitor import create_pool, disk_paths
 
 
 def kept(appliance) -> str:
@@ -13,7 +13,7 @@ def kept(appliance) -> str:
 
 def test_a_checkpoint_from_taking_to_discarding(visitor, appliance):
     (disk,) = disk_paths(appliance, 1)
-    appliance.run("zpool", "create", "-o", "ashift=12", "tank", disk)
+    create_pool(appliance, "-o", "ashift=12", "tank", disk)
     appliance.run("zfs", "create", "-o", "mountpoint=/films", "tank/films")
     appliance.put("/tank/before.txt", "before\n")
     guid = moving.guid_of(appliance, "tank")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from tests.system import moving
-from tests.visitor import disk_paths
+from tests.visitor import create_pool, disk_paths
 
 
 def test_destroy_shows_what_goes_wants_the_name_and_can_be_undone(visitor, appliance):
     disks = disk_paths(appliance, 1, 2, 3)
-    appliance.run("zpool", "create", "-o", "ashift=12", "tank", "raidz1", *disks)
+    create_pool(appliance, "-o", "ashift=12", "tank", "raidz1", *disks)
     appliance.run("zfs", "create", "tank/photos")
     appliance.put("/tank/photos/holiday.txt", "sun\n")
     appliance.run("zfs", "snapshot", "-r", "tank@yesterday")

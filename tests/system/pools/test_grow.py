@@ -9,7 +9,9 @@ import pytest
 from deploy.image.machine import GIB, wait_for
 from tests.system import shapes
 from tests.system.shapes import LONG, by_id, chosen, done, guid_of, names, page_of, status
-from tests.visitor import blank, disk_paths
+from tests.visitor import blank, create_pool, disk_paths
+
+pytestmark = pytest.mark.soak  # rebuilding under emulation takes minutes
 
 
 def available(appliance, pool: str) -> int:
@@ -19,7 +21,7 @@ def available(appliance, pool: str) -> int:
 @pytest.fixture(scope="module")
 def tank(appliance, visitor) -> str:
     """A raidz1 of bays 1 to 3 with a file; the address of its page."""
-    appliance.run("zpool", "create", "-o", "ashift=12", "tank", "raidz1", *disk_paths(appliance, 1, 2, 3))
+    create_pool(appliance, "-o", "ashift=12", "tank", "raidz1", *disk_paths(appliance, 1, 2, 3))
     appliance.shell("dd if=/dev/urandom of=/tank/photo bs=1M count=64 status=none; sha256sum /tank/photo > /root/sum; zpool sync tank")  # fmt: skip
     path = page_of(appliance, "tank")
     visitor.wait_until(path, "raidz1 of 3", timeout=LONG)
@@ -95,7 +97,7 @@ def test_a_mirror_is_emptied_and_leaves(appliance, visitor):
     appliance.run("zpool", "destroy", "tank", check=False)
     paths = disk_paths(appliance, 1, 2, 3, 4)
     blank(appliance, *paths)
-    appliance.run("zpool", "create", "-f", "-o", "ashift=12", "pair", "mirror", *paths[:2], "mirror", *paths[2:])
+    create_pool(appliance, "-f", "-o", "ashift=12", "pair", "mirror", *paths[:2], "mirror", *paths[2:])
     appliance.shell("dd if=/dev/urandom of=/pair/photo bs=1M count=64 status=none; sha256sum /pair/photo > /root/sum; zpool sync pair")  # fmt: skip
     path = page_of(appliance, "pair")
     visitor.wait_until(path, "2 × mirror of 2", timeout=LONG)
@@ -112,7 +114,7 @@ def test_larger_disks_are_used_whole_once_both_are_larger(appliance, visitor):
         appliance.insert(name, size * GIB, serial=f"LARDER-{name.upper()}")
     visitor.wait_until("/disks/", "LARDER-LITTLE1", "LARDER-LARGE2", timeout=120)
     little1, little2, large1, large2 = (by_id(appliance, f"LARDER-{name}") for name in ("LITTLE1", "LITTLE2", "LARGE1", "LARGE2"))  # fmt: skip
-    appliance.run("zpool", "create", "-o", "ashift=12", "grown", "mirror", little1, little2)
+    create_pool(appliance, "-o", "ashift=12", "grown", "mirror", little1, little2)
     path = page_of(appliance, "grown")
     appliance.run("zpool", "replace", "-w", "grown", little1, large1)
     visitor.wait_until(path, "grown works", without=("have become larger",), timeout=LONG)

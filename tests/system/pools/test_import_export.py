@@ -7,7 +7,7 @@ import pytest
 from deploy.image.machine import wait_for
 from tests.system import moving
 from tests.system.crash import no_lock_left, struck, watching
-from tests.visitor import disk_paths
+from tests.visitor import create_pool, disk_paths
 
 SMB_PASSWORD = "anna's own words"
 CONFIG = "/etc/samba/larder.conf"
@@ -26,7 +26,7 @@ def anna(visitor) -> str:
 def test_export_and_import_under_another_name(visitor, appliance, anna):
     """The whole way: a share with somebody on it, export, another name, nothing shared by itself, read-only at last."""
     first, second = disk_paths(appliance, 1, 2)
-    appliance.run("zpool", "create", "-o", "ashift=12", "-m", "/tank", "tank", "mirror", first, second)
+    create_pool(appliance, "-o", "ashift=12", "-m", "/tank", "tank", "mirror", first, second)
     appliance.run("zfs", "create", "tank/photos")
     appliance.put("/tank/photos/holiday.txt", "sun\n")
     guid, photos = moving.guid_of(appliance, "tank"), moving.prop(appliance, "guid", "tank/photos")
@@ -82,7 +82,7 @@ def test_export_and_import_under_another_name(visitor, appliance, anna):
 def test_a_hostile_pool_mounts_nothing_where_it_should_not(visitor, appliance):
     (disk,) = disk_paths(appliance, 3)
     moving.clear(appliance, disk)
-    appliance.run("zpool", "create", "-O", "sharenfs=off", "evil", disk)
+    create_pool(appliance, "-O", "sharenfs=off", "evil", disk)
     appliance.shell("mkdir -p /srv/outside; ln -s /srv/outside /evil/a")
     appliance.run("zfs", "create", "-o", "canmount=noauto", "-o", "mountpoint=/etc", "evil/etc")
     appliance.run("zfs", "create", "-o", "canmount=noauto", "evil/a")
@@ -119,7 +119,7 @@ def test_a_pool_of_another_host_is_refused_then_forced_with_the_name_typed(visit
     (disk,) = disk_paths(appliance, 4)
     moving.clear(appliance, disk)
     appliance.run("zgenhostid", "-f", "11aa11aa")
-    appliance.run("zpool", "create", "foreign", disk)
+    create_pool(appliance, "foreign", disk)
     guid = moving.guid_of(appliance, "foreign")
     appliance.run("zpool", "sync", "foreign")
     # Frozen, its export leaves no mark on the disk: as if its box had died.
@@ -146,7 +146,7 @@ def disk(appliance) -> str:
     """Bay 5, with a pool ``hurt`` on it that holds one file."""
     (found,) = disk_paths(appliance, 5)
     moving.clear(appliance, found)
-    appliance.run("zpool", "create", "-o", "ashift=12", "hurt", found)
+    create_pool(appliance, "-o", "ashift=12", "hurt", found)
     appliance.put("/hurt/first.txt", "kept\n")
     return found
 
@@ -233,7 +233,7 @@ def test_a_last_resort_that_a_power_cut_ends_is_told_truly_and_can_be_had_again(
 def test_half_a_pool_is_listed_and_not_offered(visitor, appliance):
     disks = disk_paths(appliance, 1, 2)
     moving.clear(appliance, *disks)
-    appliance.run("zpool", "create", "-f", "half", *disks)
+    create_pool(appliance, "-f", "half", *disks)
     guid = moving.guid_of(appliance, "half")
     appliance.run("zpool", "export", "half")
     appliance.pull(2)
@@ -249,7 +249,7 @@ def test_half_a_pool_is_listed_and_not_offered(visitor, appliance):
 def test_killed_in_the_middle_nothing_is_mounted_and_the_way_on_works(visitor, appliance):
     (disk,) = disk_paths(appliance, 6)
     moving.clear(appliance, disk)
-    appliance.run("zpool", "create", "-o", "ashift=12", "cut", disk)
+    create_pool(appliance, "-o", "ashift=12", "cut", disk)
     guid = moving.guid_of(appliance, "cut")
     appliance.run("zpool", "export", "cut")
     moving.look(visitor, "Bring in cut")

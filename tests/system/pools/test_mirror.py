@@ -7,13 +7,15 @@ import pytest
 from deploy.image.machine import wait_for
 from tests.system import shapes
 from tests.system.shapes import LONG, chosen, done, guid_of, names, page_of, status
-from tests.visitor import disk_paths
+from tests.visitor import create_pool, disk_paths
+
+pytestmark = pytest.mark.soak  # rebuilding under emulation takes minutes
 
 
 @pytest.fixture(scope="module")
 def pond(appliance, visitor) -> str:
     """A pool of one disk with a file; the address of its page."""
-    appliance.run("zpool", "create", "-o", "ashift=12", "pond", *disk_paths(appliance, 1))
+    create_pool(appliance, "-o", "ashift=12", "pond", *disk_paths(appliance, 1))
     appliance.shell("dd if=/dev/urandom of=/pond/photo bs=1M count=32 status=none; zpool sync pond")
     path = page_of(appliance, "pond")
     visitor.wait_until(path, "stripe of 1", timeout=LONG)

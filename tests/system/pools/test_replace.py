@@ -9,7 +9,7 @@ import pytest
 from deploy.image.machine import wait_for
 from tests.system import shapes
 from tests.system.shapes import LONG, by_id, done, link, names, page_of, press, status
-from tests.visitor import disk_paths
+from tests.visitor import create_pool, disk_paths
 
 NEW, SMALL, SPARE = "LARDER-NEW-7", "LARDER-SMALL-8", "LARDER-SPARE-9"
 TB = 10**12
@@ -18,7 +18,7 @@ TB = 10**12
 @pytest.fixture(scope="module")
 def tank(appliance, visitor) -> str:
     """A raidz2 of bays 1 to 4 with a file; the address of its page."""
-    appliance.run("zpool", "create", "-o", "ashift=12", "tank", "raidz2", *disk_paths(appliance, 1, 2, 3, 4))
+    create_pool(appliance, "-o", "ashift=12", "tank", "raidz2", *disk_paths(appliance, 1, 2, 3, 4))
     appliance.shell("dd if=/dev/urandom of=/tank/photo bs=1M count=64 status=none; sha256sum /tank/photo > /root/sum; zpool sync tank")  # fmt: skip
     path = page_of(appliance, "tank")
     visitor.wait_until(path, "raidz2 of 4", timeout=LONG)

@@ -6,13 +6,13 @@ import pytest
 
 from deploy.image.machine import wait_for
 from tests.system.care import guid_of, held, press, reported, reports, scan_of, spoil
-from tests.visitor import Answer, disk_paths
+from tests.visitor import Answer, create_pool, disk_paths
 
 
 @pytest.fixture(scope="module")
 def tank(appliance, visitor) -> str:
     """A mirror made by hand, with a file; the address of its page."""
-    appliance.run("zpool", "create", "-O", "compression=off", "tank", "mirror", *disk_paths(appliance, 1, 2))
+    create_pool(appliance, "-O", "compression=off", "tank", "mirror", *disk_paths(appliance, 1, 2))
     appliance.shell(
         "head -c 16M /dev/urandom > /tank/kept.bin; head -c 4M /dev/urandom > /tank/lost.bin; zpool sync tank"
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from deploy.image.machine import wait_for
 from tests.system import moving
-from tests.visitor import disk_paths
+from tests.visitor import create_pool, disk_paths
 
 
 def state(appliance, pool: str, feature: str) -> str:
@@ -13,7 +13,7 @@ def state(appliance, pool: str, feature: str) -> str:
 
 def test_an_old_pool_is_upgraded_after_its_name_is_typed(visitor, appliance):
     (disk,) = disk_paths(appliance, 1)
-    appliance.run("zpool", "create", "-d", "tank", disk)
+    create_pool(appliance, "-d", "tank", disk)
     guid = moving.guid_of(appliance, "tank")
     assert state(appliance, "tank", "raidz_expansion") == "disabled"
     review = moving.end_review(visitor, guid, "upgrade", "raidz_expansion", "It cannot be undone")
@@ -26,7 +26,7 @@ def test_an_old_pool_is_upgraded_after_its_name_is_typed(visitor, appliance):
 
 def test_a_pool_that_shall_stay_readable_is_left_so(visitor, appliance):
     (disk,) = disk_paths(appliance, 2)
-    appliance.run("zpool", "create", "-o", "compatibility=openzfs-2.1-linux", "careful", disk)
+    create_pool(appliance, "-o", "compatibility=openzfs-2.1-linux", "careful", disk)
     guid = moving.guid_of(appliance, "careful")
 
     def told() -> bool:

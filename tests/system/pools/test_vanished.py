@@ -10,7 +10,7 @@ from deploy.image.machine import wait_for
 from tests.system import moving, shapes
 from tests.system.care import PARAMETERS, reported
 from tests.system.shapes import LONG, chosen, done, guid_of, names, page_of, status
-from tests.visitor import blank, disk_paths
+from tests.visitor import blank, create_pool, disk_paths
 
 MIB = 2**20
 
@@ -24,7 +24,7 @@ def found_of(text: str, *words: str) -> str:
 @pytest.mark.soak
 def test_a_disk_that_vanishes_while_a_raidz_grows_holds_it_up_until_it_is_back(appliance, visitor):
     *three, fourth = disk_paths(appliance, 1, 2, 3, 4)
-    appliance.run("zpool", "create", "-O", "compression=off", "-o", "ashift=12", "tank", "raidz1", *three)
+    create_pool(appliance, "-O", "compression=off", "-o", "ashift=12", "tank", "raidz1", *three)
     appliance.shell("head -c 128M /dev/urandom > /tank/photo; sha256sum /tank/photo > /root/sum; zpool sync tank")
     page = page_of(appliance, "tank")
     visitor.wait_until(page, "raidz1 of 3", timeout=LONG)
@@ -56,7 +56,7 @@ def test_a_disk_that_vanishes_while_a_raidz_grows_holds_it_up_until_it_is_back(a
 @pytest.mark.soak
 def test_a_disk_that_vanishes_from_a_mirror_that_is_emptied_stops_nothing(appliance, visitor):
     paths = disk_paths(appliance, 1, 2, 3, 4)
-    appliance.run("zpool", "create", "-f", "-o", "ashift=12", "pair", "mirror", *paths[:2], "mirror", *paths[2:])
+    create_pool(appliance, "-f", "-o", "ashift=12", "pair", "mirror", *paths[:2], "mirror", *paths[2:])
     appliance.shell("head -c 96M /dev/urandom > /pair/photo; sha256sum /pair/photo > /root/sum; zpool sync pair")
     page = page_of(appliance, "pair")
     visitor.wait_until(page, "2 × mirror of 2", timeout=LONG)

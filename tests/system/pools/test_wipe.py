@@ -9,7 +9,7 @@ import pytest
 from deploy.image.machine import wait_for
 from tests.system import moving
 from tests.system.crash import no_lock_left, struck, watching
-from tests.visitor import Answer, Visitor, disk_paths
+from tests.visitor import Answer, Visitor, create_pool, disk_paths
 
 MIB = 2**20
 SCRAP, LONG = "SCRAP0001", "LONG0001"
@@ -32,7 +32,7 @@ def asked_for(review: Answer) -> str:
 def test_a_quick_wipe_leaves_nothing_to_be_recognised(visitor, appliance):
     (disk,) = disk_paths(appliance, 6)
     serial = appliance.disks[5].serial
-    appliance.run("zpool", "create", "-f", "old", disk)
+    create_pool(appliance, "-f", "old", disk)
     appliance.run("zpool", "export", "old")
     visitor.wait_until("/disks/", "holds the pool old", timeout=60)
     job = wipe(visitor, moving.disk_key(visitor, serial), "quick")
@@ -63,7 +63,7 @@ def test_a_disk_in_use_is_refused_by_the_page_and_by_the_kernel(visitor, applian
     key = moving.disk_key(visitor, serial)
     review = visitor.get(f"/disks/{key}/wipe/?how=full")
     assert review.status == 200
-    appliance.run("zpool", "create", "-f", "busy", disk)
+    create_pool(appliance, "-f", "busy", disk)
     answer = visitor.send("/jobs/confirm/", {**review.hidden(), "typed": asked_for(review)})
     if "/jobs/confirm/" not in answer.url:
         said = visitor.ended(answer.url.rstrip("/").rsplit("/", 1)[-1])

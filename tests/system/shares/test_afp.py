@@ -89,8 +89,6 @@ def test_accounts_for_shares_are_kept_out_of_ssh(appliance, shared):
     assert "denygroups larder-people" in said
 
 
-# Open: afp_logintest passed; afp_lantest ended well and said nothing on its output, its other output was not looked at.
-@pytest.mark.soak
 def test_netatalks_own_tools_log_in_and_transfer(appliance, shared):
     """They speak clear text only, which Larder never offers: a second server on the loopback does, with the same file."""
     settings = appliance.run("cat", "/etc/netatalk/larder.conf")
@@ -198,8 +196,6 @@ def test_an_unmounted_folder_is_not_served_after_a_start(appliance, port):
         wait_for("netatalk to answer again", lambda: asks(port), timeout=90)
 
 
-# Open: the server was being started again by the test before; with waiting for it this has not been run.
-@pytest.mark.soak
 def test_a_volume_that_is_switched_off_is_really_closed(appliance, visitor, shared, port):
     with afp.Client("127.0.0.1", port) as client:
         client.log_in("anna", PASSWORD)

@@ -8,8 +8,7 @@ import pytest
 from tests.system import moving, protocols, sharing
 from tests.system.sharing import CONFIG, Client
 
-# Open: not yet seen to pass in an appliance, so none of it stands in the normal run.
-pytestmark = pytest.mark.soak
+pytestmark = pytest.mark.soak  # three minutes; that a hand edit stops Larder and survives is tried in test_smb.py
 
 EXPORTS = "/etc/exports.d/larder.exports"
 PAGE = "/shares/by-hand/"

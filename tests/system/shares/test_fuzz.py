@@ -13,9 +13,6 @@ from appliance.facts import Facts
 from appliance.shares import adopting, nfs, smb
 from tests.unit.test_fuzz import BOXES
 
-# Open: not yet seen to pass in an appliance, so none of it stands in the normal run.
-pytestmark = pytest.mark.soak
-
 HOW_MANY = 60
 FOLDER = "/tmp/fuzz"
 READ_BACK = f"""

@@ -9,8 +9,7 @@ import pytest
 from tests.system import moving, sharing
 from tests.system.sharing import CONFIG, Client
 
-# Open: not yet seen to pass in an appliance, so none of it stands in the normal run.
-pytestmark = pytest.mark.soak
+pytestmark = pytest.mark.soak  # more than a minute; test_moved_fresh.py tries the same with a second appliance
 
 NAMES = ("photos", "films", "music")
 

@@ -11,9 +11,9 @@ from deploy.image import states
 from deploy.image.machine import GIB, wait_for
 from tests.system import moving, sharing
 from tests.system.sharing import CONFIG, Client
-from tests.visitor import Visitor
+from tests.visitor import Visitor, create_pool
 
-pytestmark = pytest.mark.soak
+pytestmark = pytest.mark.soak  # two appliances at once, six minutes
 
 NAMES = ("photos", "films", "music")
 DISKS = ("moved1", "moved2")
@@ -54,7 +54,7 @@ def moved(visitor, appliance, fresh):
     for disk in DISKS:
         appliance.insert(disk, 4 * GIB, serial=serial(disk))
     paths = [link(appliance, disk) for disk in DISKS]
-    appliance.run("zpool", "create", "-o", "ashift=12", "-m", "/tank", "tank", "mirror", *paths)
+    create_pool(appliance, "-o", "ashift=12", "-m", "/tank", "tank", "mirror", *paths)
     sharing.make_person(visitor, "anna")
     for name in NAMES:
         appliance.run("zfs", "create", f"tank/{name}")

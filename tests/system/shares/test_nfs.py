@@ -11,9 +11,6 @@ from deploy.image.machine import free_port, wait_for
 from tests.system import protocols, sharing
 from tests.system.protocols import MIB, NETWORKS
 
-# Open: not yet seen to pass in an appliance, so none of it stands in the normal run.
-pytestmark = pytest.mark.soak
-
 
 @pytest.fixture(scope="module")
 def photos(appliance, visitor) -> str:

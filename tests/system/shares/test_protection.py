@@ -9,9 +9,6 @@ import pytest
 from tests.system import sharing
 from tests.system.sharing import Client
 
-# Open: not yet seen to pass in an appliance, so none of it stands in the normal run.
-pytestmark = pytest.mark.soak
-
 PAGE = "/shares/protection/"
 
 

@@ -1,0 +1,151 @@
+"""The kinds of alerts: a code that stays, how grave it is, what it means and what to do. Severities can be set by their owner."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Severity = Literal["critical", "warning", "notice"]
+SEVERITIES: tuple[Severity, ...] = ("critical", "warning", "notice")
+MINUTE, HOUR = 60, 3600
+
+
+@dataclass(frozen=True)
+class Kind:
+    """``source`` is what has to be readable before an alert of it may clear. ``settle``: seconds that a fault has to be
+    gone first, so that what flaps is one alert; ``wait``: how long it has to last before it is one. Of one ``group`` and subject only the highest ``rank`` is open."""
+
+    code: str
+    severity: Severity
+    source: str
+    name: str
+    meaning: str
+    todo: str
+    button: str
+    group: str = ""
+    rank: int = 0
+    settle: int = MINUTE
+    wait: int = 0
+
+
+KINDS = {
+    kind.code: kind
+    for kind in (
+        Kind("disk.failing", "critical", "temperatures", "A disk is failing",
+             "Disks with this seldom last. It may work for months or stop tonight.",
+             "See that your pool survives its loss, then take it out of use and test it, or replace it. Do not wait for it to stop.",
+             "What to do", "disk", 2, 10 * MINUTE),
+        Kind("disk.watch", "warning", "temperatures", "A disk deserves a look",
+             "It works. Most disks that failed showed something like this before, and many that show it go on for years.",
+             "Look at the figures. Accept them if they do not grow: you hear of it again when they do. If they grow, replace the disk.",
+             "See the disk", "disk", 1, 10 * MINUTE),
+        Kind("disk.warm", "warning", "temperatures", "A disk is too warm",
+             "Heat shortens a disk's life.",
+             "See that air can pass through the box, that its fan turns, and that dust has not closed it.",
+             "See the disk", settle=15 * MINUTE),
+        Kind("disk.slow", "warning", "latency", "A disk is much slower than those beside it",
+             "A pool is as fast as its slowest disk, and a disk often becomes slow before it fails.",
+             "Look at its figures and at its cable. If it stays slow, replace it.",
+             "See the disk", settle=30 * MINUTE, wait=10 * MINUTE),
+        Kind("disk.silent", "warning", "temperatures", "A disk does not tell any more how it is",
+             "It told before. A disk that hangs answers nothing, and one behind another cable or case may not be able to.",
+             "See whether its pool still uses it without errors. Look at its cable and power; if it stays silent, replace it.",
+             "See the disk", settle=0, wait=11 * MINUTE),
+        Kind("pool.stopped", "critical", "pools", "A pool has stopped",
+             "Too many of its disks do not answer, so its files cannot be reached. What is on the disks is not lost by this.",
+             "Look at cables and power first. Put missing disks back; the pool's page then offers to go on.",
+             "What to do", "pool", 3, 0),
+        Kind("pool.bare", "critical", "pools", "A pool survives no further failure",
+             "Your files are there. If one more disk fails, all or part of them is lost.",
+             "Bring the missing disk back or replace it now.",
+             "What to do", "pool", 2),
+        Kind("pool.weakened", "warning", "pools", "A pool has lost a disk",
+             "Your files are there, and the pool survives at least one more failed disk.",
+             "Bring the missing disk back or replace it.",
+             "What to do", "pool", 1),
+        Kind("pool.offline", "warning", "pools", "A pool runs without a disk that was taken offline",
+             "Somebody took the disk out of use. Until it is back, the pool survives fewer failed disks.",
+             "When you have done what you wanted, bring it online again, or replace it.",
+             "See the pool", "pool", 1),
+        Kind("pool.helper", "notice", "pools", "A spare or cache disk does not work",
+             "No file depends on it. But a spare that does not work cannot step in.",
+             "Put it back, or take it out of the pool and add another.",
+             "See the pool"),
+        Kind("pool.damaged", "critical", "pools", "Files are damaged",
+             "Some blocks could not be read from any disk. The pool's reports name the files after a check.",
+             "Restore those files from a snapshot or another copy. Then check the pool again.",
+             "See the pool"),
+        Kind("pool.errors", "warning", "pools", "A disk of a pool made errors",
+             "ZFS noticed them and used the other disks instead. A few after a pulled cable or a power cut are harmless.",
+             "Clear the counts. If they come back on the same disk, look at its cable, then replace the disk.",
+             "See the pool", wait=30),  # a disk that dies makes errors for some seconds, and is then told as the pool's loss
+        Kind("pool.stalls", "warning", "pools", "A disk of a pool was very slow to answer",
+             "It took more than 30 seconds for single requests, as ZFS counts. Disks do that when they try again and again to read a bad place.",
+             "Look at its figures and its cable. If more come, replace it. Clear the counts when you have looked.",
+             "See the pool"),
+        Kind("scan.errors", "warning", "pools", "A check or rebuilding ended with errors",
+             "Some blocks could not be read or repaired when ZFS went through the pool.",
+             "Check the pool once more. Its reports say what was found.",
+             "See the reports", settle=0),
+        Kind("pool.rebuilt", "notice", "pools", "A pool was rebuilt",
+             "What belongs on the new or returned disk is on it again.",
+             "Nothing. Its report says how long it took.",
+             "See the reports", settle=0),
+        Kind("pool.repaired", "notice", "pools", "A pool repaired itself",
+             "A check found damaged blocks and wrote them anew from the other disks. Nothing was lost.",
+             "Nothing now. If it happens again on the same disk, that disk is wearing out.",
+             "See the reports", settle=0),
+        Kind("pool.missing", "critical", "pools", "A pool is not there",
+             "It was there before and was neither exported nor destroyed here.",
+             "See that all its disks are in the box, then look for it under “Bring in a pool”.",
+             "Look for it", wait=2 * MINUTE),
+        Kind("pool.full96", "critical", "datasets", "A pool is full",
+             "A pool this full becomes very slow, and programs that write to it fail.",
+             "Free space now: delete what is not needed, or old snapshots, or add disks.",
+             "See the pool", "space", 3),
+        Kind("pool.full90", "warning", "datasets", "A pool is nearly full",
+             "A pool this full becomes slow.",
+             "Free space or add disks.",
+             "See the pool", "space", 2),
+        Kind("pool.full80", "notice", "datasets", "A pool is filling up",
+             "There is room left. Above 90 % a pool becomes slow.",
+             "Plan for more space, or delete what is not needed.",
+             "See the pool", "space", 1),
+        Kind("pool.filling", "warning", "datasets", "A pool fills up fast",
+             "At the pace of the last weeks it is 90 % full within two weeks. A pool that full becomes slow.",
+             "See what grows. Free space, or plan for more disks now.",
+             "See the pool"),
+        Kind("zfs.faulty", "warning", "", "This version of ZFS is known to spoil files",
+             "Newer versions have this mended. What was read wrongly is mostly right on the disks.",
+             "Bring the box up to date (sudo apt update && sudo apt full-upgrade), then restart it.",
+             "See the alert"),
+        Kind("test.overdue", "warning", "temperatures", "A disk has not tested itself for long",
+             "Self-tests find bad places before files are there. The last ones did not begin, or were stopped before their end.",
+             "Start a long test from the disk's health page, and let the box run through a night.",
+             "See the disk", settle=0),
+        Kind("scrub.overdue", "warning", "pools", "A check did not happen",
+             "Checks (scrubs) find what has gone bad before a second disk fails. This one should have been done by now.",
+             "Start it, or change its schedule.",
+             "See the pool"),
+        Kind("service.smartd", "warning", "services", "The disks are not watched",
+             "The service that watches the disks (smartd) does not run. Larder still asks them itself, every few minutes, but the second pair of eyes is missing.",
+             "Restart the box. If it stays, the system's journal says why: journalctl -u smartmontools",
+             "See the alert", settle=2 * MINUTE, wait=MINUTE),
+        Kind("service.zed", "warning", "services", "Events of ZFS are not heard",
+             "The service that tells of ZFS's events (ZED) does not run. Spares do not step in by themselves, and Larder hears of faults up to a minute later.",
+             "Restart the box. If it stays, the system's journal says why: journalctl -u zfs-zed",
+             "See the alert", settle=2 * MINUTE, wait=MINUTE),
+        Kind("hook.missing", "warning", "hook", "Larder's hook for events is missing",
+             "The service runs, but does not tell Larder what it sees. Faults are then seen some minutes later.",
+             "Install Larder again: sudo make install",
+             "See the alert"),
+        Kind("source.stopped", "warning", "", "Something is not read any more",
+             "What pages say of it is old, and a fault in it would not be seen.",
+             "If a disk hangs, replace it. Otherwise restart the box.",
+             "See the alert", settle=2 * MINUTE, wait=5 * MINUTE),
+        Kind("mail.failing", "warning", "", "Mail does not go out",
+             "Alerts wait and are tried again for three days. Until it works, this page is the only place that tells you.",
+             "Look at the mail settings and send a test.",
+             "Mail settings"),
+    )
+}  # fmt: skip

@@ -1,0 +1,274 @@
+"""What is wrong, from what is so. Pure functions: facts in, faults out; one rule that breaks never silences another."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from appliance.alerts.kinds import KINDS, Kind
+from appliance.disks.health import Reason, State
+from appliance.facts import Pool, Service, Vdev
+from appliance.words import size_text
+from appliance.zfs import module
+from appliance.zfs.verdict import BROKEN
+
+log = logging.getLogger(__name__)
+SUMS = ("read", "write", "checksum")
+LATE_AFTER = {"temperatures": timedelta(minutes=30)}
+LATE = timedelta(minutes=10)
+FULL = ((96, "pool.full96"), (90, "pool.full90"), (80, "pool.full80"))
+SOON, SOON_STILL = 14, 21  # days to 90 %: when that is an alert, and until when it stays one
+TOLD_FOR = timedelta(days=2)
+STALLS = 5  # requests of more than 30 seconds: a disk that spins up takes less
+HYSTERESIS = 2  # per cent that a pool has to empty below the mark before its alert clears
+
+
+@dataclass(frozen=True)
+class DiskSeen:
+    """A disk as the rules see it. ``label`` is ``bay 3 (WD20EARS …1234)``."""
+
+    key: str
+    label: str
+    state: State
+    reasons: tuple[Reason, ...] = ()
+    pool: str = ""
+    slow: str = ""  # how slow, in words, where it is the outlier among its siblings
+    silent: str = ""  # why it does not answer, where it did before
+    away: bool = False  # its pool does not use it any more, which is told as the pool's alert
+    untested: str = ""  # since when it has not tested itself, in words, where it should have
+
+
+@dataclass(frozen=True)
+class Space:
+    """How full a pool is, in per cent, and in how many days it is 80 and 90 % full at the pace of the last weeks."""
+
+    guid: int
+    pool: str
+    percent: int
+    free: int
+    days: int | None = None
+    days_to_80: int | None = None
+
+    @property
+    def forecast(self) -> str:
+        """``At the pace of the last weeks it is 80 % full in about 40 days, 90 % in about 70.`` Empty: it does not grow."""
+        if self.percent < 80 and self.days_to_80 is not None and self.days is not None:
+            return f"At the pace of the last weeks it is 80 % full in about {self.days_to_80} days, 90 % in about {self.days}."  # fmt: skip
+        if self.percent < 90 and self.days is not None:
+            return f"At the pace of the last weeks it is 90 % full in about {self.days} days."
+        return ""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Everything the rules look at. ``late`` are sources with when they were last read; ``open`` are open alerts."""
+
+    now: datetime
+    pools: tuple[Pool, ...] = ()
+    disks: tuple[DiskSeen, ...] = ()
+    services: tuple[Service, ...] = ()
+    spaces: tuple[Space, ...] = ()
+    checked: tuple[tuple[str, datetime, str], ...] = ()  # source, last reading, its error
+    overdue: tuple[Fault, ...] = ()  # work by schedule that did not happen, each under its own kind
+    missing: tuple[tuple[str, str], ...] = ()  # guid and name of pools that were there
+    unhooked: tuple[str, ...] = ()  # services that run without telling Larder: ZED, smartd
+    module: str = ""  # version of the ZFS module
+    mail_fails: str = ""  # the server's last answer
+    open: frozenset[tuple[str, str]] = frozenset()  # kind and subject
+    names: Callable[[Vdev], str] = lambda device: device.name
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One thing wrong. ``subject`` is its identity; ``mark`` moves when it gets worse, and wakes what was acknowledged."""
+
+    kind: str
+    subject: str
+    summary: str
+    detail: str = ""
+    link: str = ""
+    mark: int = 0
+
+    @property
+    def of(self) -> Kind:
+        return KINDS[self.kind]
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.kind, self.subject
+
+
+def of_disks(seen: Seen) -> Iterator[Fault]:
+    for disk in seen.disks:
+        warm = [reason for reason in disk.reasons if reason.count == "temperature"]
+        others = [reason for reason in disk.reasons if reason.count != "temperature"]
+        grave = [reason for reason in others if reason.state == "failing"]
+        looks = [reason for reason in others if reason.state == "watch"]
+        where = f"Disk in {disk.label}"
+        link, mark = f"/disks/{disk.key}/", sum(reason.value for reason in others)
+        texts = " ".join(reason.text for reason in others)
+        if disk.pool:
+            texts += f" It belongs to the pool {disk.pool}."
+        if grave:
+            yield Fault("disk.failing", disk.key, f"{where} is failing: {small(grave[0].text)}", texts, link, mark)
+        elif looks:
+            yield Fault("disk.watch", disk.key, f"{where} deserves a look: {small(looks[0].text)}", texts, link, mark)
+        for reason in warm:
+            yield Fault("disk.warm", disk.key, f"{where} is too warm.", reason.text, link)
+        if disk.slow:
+            yield Fault("disk.slow", disk.key, f"{where} is slow.", disk.slow, link)
+        if disk.silent and (not disk.away or ("disk.silent", disk.key) in seen.open):
+            yield Fault("disk.silent", disk.key, f"{where} does not tell any more how it is.", disk.silent, link)
+        if disk.untested:
+            yield Fault(
+                "test.overdue", disk.key, f"{where} has not tested itself for long.", disk.untested, f"{link}health/"
+            )
+
+
+def of_pools(seen: Seen) -> Iterator[Fault]:
+    for pool in seen.pools:
+        guid, link = str(pool.guid), f"/pools/{pool.guid}/"
+        broken = [one for one in pool.devices() if one.state in BROKEN and one.role not in {"spare", "cache"}]
+        away = "; ".join(f"{seen.names(one)} {AWAY.get(one.state, 'does not work')}" for one in broken[:6])
+        if pool.state in {"SUSPENDED", "FAULTED", "UNAVAIL"}:
+            yield Fault("pool.stopped", guid, f"{pool.name} has stopped.", away, link)
+        elif broken and all(one.state == "OFFLINE" for one in broken):
+            yield Fault("pool.offline", guid, f"{pool.name} runs without a disk that was taken offline.", away, link, len(broken))  # fmt: skip
+        elif broken and pool.failures_left == 0:
+            yield Fault(
+                "pool.bare", guid, f"{pool.name} works, but survives no further failure.", away, link, len(broken)
+            )
+        elif broken:
+            yield Fault("pool.weakened", guid, f"{pool.name} works, but misses a disk.", away, link, len(broken))
+        helpers = [one for one in pool.devices() if one.state in BROKEN and one.role in {"spare", "cache"}]
+        for one in helpers:
+            yield Fault("pool.helper", f"{guid}/{one.guid}", f"{pool.name}: the {one.role} disk {seen.names(one)} does not work.", "", link)  # fmt: skip
+        if pool.errors:
+            count = f"{pool.errors} {'place' if pool.errors == 1 else 'places'}"
+            yield Fault(
+                "pool.damaged", guid, f"{pool.name} has damaged files: {count}.", "", f"{link}reports/", pool.errors
+            )
+
+
+AWAY = {
+    "REMOVED": "was pulled out",
+    "UNAVAIL": "does not answer",
+    "FAULTED": "was given up by ZFS",
+    "OFFLINE": "is offline",
+}
+
+
+def of_errors(seen: Seen) -> Iterator[Fault]:
+    """One alert for each device that counts errors. One that ZFS has given up for them is told as the pool's loss alone."""
+    for pool in seen.pools:
+        for device in pool.devices():
+            subject = f"{pool.guid}/{device.guid}"
+            if device.state in BROKEN and ("pool.errors", subject) not in seen.open:
+                continue
+            counts = (device.read_errors, device.write_errors, device.checksum_errors)
+            if any(counts):
+                told = ", ".join(f"{count} {what}" for count, what in zip(counts, SUMS, strict=True) if count)
+                yield Fault("pool.errors", subject, f"{pool.name}: {seen.names(device)} made errors.", f"Counted: {told}.", f"/pools/{pool.guid}/", sum(counts))  # fmt: skip
+
+            if device.slow_ios >= STALLS:
+                yield Fault("pool.stalls", subject, f"{pool.name}: {seen.names(device)} was very slow to answer.", f"Counted: {device.slow_ios} requests of more than 30 seconds.", f"/pools/{pool.guid}/", device.slow_ios)  # fmt: skip
+
+
+def of_scrubs(seen: Seen) -> Iterator[Fault]:
+    """What the last check or rebuilding came to, as long as ZFS tells of it and it is not old."""
+    for pool in seen.pools:
+        scan, link = pool.scan, f"/pools/{pool.guid}/reports/"
+        if scan and scan.state == "finished" and scan.ended and abs(seen.now - scan.ended) < TOLD_FOR:
+            subject = f"{pool.guid}/{scan.ended:%Y%m%d%H%M%S}"
+            what = "check" if scan.kind == "scrub" else "rebuilding"
+            if scan.errors:
+                yield Fault("scan.errors", subject, f"{pool.name}: the {what} ended with {scan.errors} {'error' if scan.errors == 1 else 'errors'}.", "", link, scan.errors)  # fmt: skip
+            elif scan.kind == "scrub" and scan.repaired:
+                yield Fault("pool.repaired", subject, f"{pool.name} repaired itself.", f"The check rewrote {size_text(scan.repaired)}; no errors are left.", link)  # fmt: skip
+            elif scan.kind == "resilver" and scan.repaired:
+                yield Fault("pool.rebuilt", subject, f"{pool.name} was rebuilt.", f"{size_text(scan.repaired)} were written; no errors are left.", link)  # fmt: skip
+    yield from seen.overdue
+
+
+def of_space(seen: Seen) -> Iterator[Fault]:
+    for space in seen.spaces:
+        subject = str(space.guid)
+        for mark, kind in FULL:
+            if space.percent >= mark or ((kind, subject) in seen.open and space.percent >= mark - HYSTERESIS):
+                yield Fault(kind, subject, f"{space.pool} is {space.percent} % full.", f"{size_text(space.free)} are free. {space.forecast}".strip(), f"/pools/{space.guid}/")  # fmt: skip
+                break
+        within = SOON_STILL if ("pool.filling", subject) in seen.open else SOON
+        if space.percent < 90 and space.days is not None and space.days <= within:
+            yield Fault("pool.filling", subject, f"{space.pool} fills up fast.", f"{space.forecast} {size_text(space.free)} are free.", f"/pools/{space.guid}/")  # fmt: skip
+
+
+def of_silence(seen: Seen) -> Iterator[Fault]:
+    """What does not run, or has not been heard of for too long."""
+    units = {"smartmontools.service": "service.smartd", "zfs-zed.service": "service.zed"}
+    for service in seen.services:
+        if (kind := units.get(service.unit)) and service.present and service.active not in {"active", "activating"}:
+            yield Fault(
+                kind, service.unit, f"{KINDS[kind].name}.", f"{service.unit} is {service.active or 'not known'}."
+            )
+    for name in seen.unhooked:
+        yield Fault("hook.missing", name.lower(), f"{name} does not tell Larder what it sees.")
+    if says := module.fault(seen.module):
+        yield Fault("zfs.faulty", "zfs", f"ZFS {seen.module} is known to spoil files.", says)
+    for name, last, error in seen.checked:
+        if seen.now - last > LATE_AFTER.get(name, LATE) or error:
+            yield Fault("source.stopped", name, f"The {name} cannot be read." if error else f"The {name} were not read lately.", error)  # fmt: skip
+    if seen.mail_fails:
+        yield Fault("mail.failing", "mail", "Mail does not go out.", seen.mail_fails, "/alerts/mail/")
+
+
+def of_missing(seen: Seen) -> Iterator[Fault]:
+    for guid, name in seen.missing:
+        yield Fault("pool.missing", guid, f"{name} is not there.", "", "/pools/bring-in/")
+
+
+RULES: tuple[Callable[[Seen], Iterator[Fault]], ...] = (of_disks, of_pools, of_errors, of_scrubs, of_space, of_silence, of_missing)  # fmt: skip
+
+
+def faults(seen: Seen, rules: Iterable[Callable[[Seen], Iterable[Fault]]] = RULES) -> tuple[list[Fault], bool]:
+    """Everything wrong, each once and of a group only the worst; and whether every rule could be asked."""
+    found: dict[tuple[str, str], Fault] = {}
+    complete = True
+    for rule in rules:
+        try:
+            for fault in rule(seen):
+                found.setdefault(fault.key, fault)
+        except Exception:
+            log.exception("an alert rule broke")
+            complete = False
+    worst: dict[tuple[str, str], int] = {}
+    for fault in found.values():
+        if fault.of.group:
+            place = (fault.of.group, fault.subject)
+            worst[place] = max(worst.get(place, 0), fault.of.rank)
+    kept = [one for one in found.values() if not one.of.group or one.of.rank == worst[one.of.group, one.subject]]
+    return kept, complete
+
+
+def small(text: str) -> str:
+    """A sentence as the end of another: ``It is …`` becomes ``it is …``."""
+    return text[:1].lower() + text[1:]
+
+
+def days_until(samples: list[tuple[datetime, int]], total: int, percent: int) -> int | None:
+    """Days until so many per cent of ``total`` bytes are used, by a straight line through the samples (least squares);
+    None where it does not grow, or where less than a week is known."""
+    if len(samples) < 4 or total <= 0 or samples[-1][0] - samples[0][0] < timedelta(days=7):
+        return None
+    first = samples[0][0]
+    times = [(at - first).total_seconds() / 86400 for at, _used in samples]
+    used = [amount for _at, amount in samples]
+    middle, level = sum(times) / len(times), sum(used) / len(used)
+    spread = sum((time - middle) ** 2 for time in times)
+    slope = sum((time - middle) * (amount - level) for time, amount in zip(times, used, strict=True)) / spread if spread else 0  # fmt: skip
+    wanted = total * percent / 100
+    if slope <= 0 or used[-1] >= wanted:
+        return None
+    days = (wanted - used[-1]) / slope
+    return int(days) if days < 3650 else None

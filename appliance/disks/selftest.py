@@ -1,0 +1,87 @@
+"""A self-test of a disk, begun now: the disk carries it on by itself, beside its work, and keeps the result in its log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+from appliance import command, names
+from appliance.disks import smart
+from appliance.errors import Failed, Reason
+from appliance.facts import Facts
+from appliance.operation import Operation, Plan, Step, Work
+from appliance.words import disk_label
+
+TOLD = {"short": "It takes about two minutes.", "long": "It reads the whole disk, which takes hours. The disk answers a little slower meanwhile; a restart ends the test."}  # fmt: skip
+
+
+class StartSelfTest(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Let a disk test itself. Nothing on it is changed. A sleeping disk wakes for it only where a person asked."""
+
+    disk: str
+    test: Literal["short", "long"] = "short"
+    wake: bool = True
+
+    def __post_init__(self) -> None:
+        names.by_id(self.disk, field="disk")
+
+    @property
+    def title(self) -> str:
+        return f"Start a {self.test} self-test"
+
+    @property
+    def subject(self) -> str:
+        return self.disk
+
+    def locks(self) -> tuple[str, ...]:
+        return (self.disk,)
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        if facts.disk(self.disk) is None:
+            yield Reason("That disk is no longer there.", "disk")
+
+    def plan(self, facts: Facts) -> Plan:
+        disk = facts.disk(self.disk)
+        label = disk_label(disk) if disk else self.disk
+        return Plan(
+            summary=f"{label} tests itself. {TOLD[self.test]}",
+            steps=(Step("start", f"Start the {self.test} self-test", " ".join(self.argv), self.act, (self.disk,)),),
+            identity={"disk": disk.identity if disk else self.disk, "test": self.test, "wake": self.wake},
+            undo="Nothing on the disk is changed.",
+        )
+
+    @property
+    def argv(self) -> list[str]:
+        return ["smartctl", "--json", *self.gently, "-t", self.test, "--", self.disk]
+
+    @property
+    def gently(self) -> list[str]:
+        """smartctl(8): with this it leaves a disk alone that has spun down."""
+        return [] if self.wake else ["-n", "standby"]
+
+    def act(self, work: Work) -> None:
+        """smartctl's exit status is a bit mask: 1 to 4 say that the disk did not take it (smartctl(8)). A running test stays."""
+        answer = read(self.disk, *self.gently)
+        if smart.asleep(answer):
+            work.note("The disk sleeps and is not woken for this. It is tested another night.")
+            return
+        if answer is not None and smart.test_left(answer) is not None:
+            raise Failed("A self-test of this disk is under way already")
+        result = command.run(self.argv, timeout=60, accept=range(256))
+        if result.status & 7:
+            raise Failed(
+                "The disk did not take the self-test", result.stderr or "its case or controller may not pass it on"
+            )
+        work.note("The disk tests itself now. Its page shows how far it is.")
+
+    def happened(self, step: str, facts: Facts) -> bool:
+        answer = read(self.disk, *self.gently)
+        return answer is not None and smart.test_left(answer) is not None
+
+    def way_on(self, step: str, facts: Facts) -> str:
+        return "Look at the disk's health page: it says whether a test runs, and how the last one ended."
+
+
+def read(path: str, *more: str) -> object:
+    """The disk's answer about its tests; None where it gives none."""
+    return smart.parsed(command.run(["smartctl", "--json", *more, "-c", "-l", "selftest", "--", path], timeout=60, accept=range(256)).stdout)  # fmt: skip

@@ -1,0 +1,262 @@
+"""What is done to one snapshot: holding it with a reason, letting go, another name, a bookmark, a clone of it."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+
+import msgspec
+
+from appliance import names
+from appliance.dataset import Snapshot
+from appliance.errors import Reason
+from appliance.facts import Facts
+from appliance.operation import Plan, Step, Work, command_step
+from appliance.zfs import core
+from appliance.zfs.taking import AboutSnapshots
+
+# A hold's tag is what ZFS keeps of it; zfs-hold(8) lists tags of others as they are. The tag says who and why.
+OURS = re.compile(r"larder:(?P<who>[^:]*):(?P<why>.*)")
+LONGEST_TAG = 200
+
+
+class OneSnapshot(AboutSnapshots, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Base of what is done to one snapshot, known by its guid."""
+
+    snapshot: str
+    guid: int
+
+    def __post_init__(self) -> None:
+        names.existing_snapshot(self.snapshot)
+
+    @property
+    def dataset(self) -> str:
+        return self.snapshot.partition("@")[0]
+
+    @property
+    def subject(self) -> str:
+        return self.dataset
+
+    def about_snapshots(self) -> tuple[str, ...]:
+        return (self.dataset,)
+
+    def there(self, facts: Facts) -> Snapshot | None:
+        return next((one for one in facts.snapshots if (one.name, one.guid) == (self.snapshot, self.guid)), None)
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        yield from self.stopped(facts)
+        if self.there(facts) is None:
+            yield Reason(f"The snapshot {self.snapshot} is no longer there.")
+
+    def identity(self) -> dict[str, object]:
+        return {"operation": msgspec.to_builtins(self)}
+
+
+class HoldSnapshot(OneSnapshot, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Keep a snapshot from being destroyed, by anybody, until it is released."""
+
+    who: str
+    why: str
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        names.note(self.why, field="why")
+        names.printable(self.who, "who")
+        if not self.why:
+            raise names.refuse("Say why it has to stay. Whoever finds it later will want to know.", "why")
+        if len(self.tag.encode()) > LONGEST_TAG:
+            raise names.refuse("That is too long. Say it in fewer words.", "why")
+
+    @property
+    def tag(self) -> str:
+        return f"larder:{self.who.replace(':', ' ')}:{self.why}"
+
+    @property
+    def title(self) -> str:
+        return f"Hold the snapshot {self.snapshot}"
+
+    def plan(self, facts: Facts) -> Plan:
+        return Plan(
+            summary=f"{self.snapshot} stays until it is released. No policy and no other tool can destroy it.",
+            steps=(
+                Step(
+                    "hold",
+                    "Hold it",
+                    shlex.join(["zfs", "hold", self.tag, self.snapshot]),
+                    lambda _work: core.hold(self.snapshot, self.tag),
+                    (self.snapshot,),
+                    "Release it",
+                ),
+            ),
+            identity=self.identity(),
+            undo="It can be released again.",
+        )
+
+    def happened(self, step: str, facts: Facts) -> bool:
+        return self.there(facts) is not None and self.tag in core.holds(self.snapshot)
+
+    def way_on(self, step: str, facts: Facts) -> str:
+        return "It is not held. Hold it again."
+
+
+class ReleaseSnapshot(OneSnapshot, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Let go of every hold of a snapshot, naming each."""
+
+    @property
+    def title(self) -> str:
+        return f"Release the snapshot {self.snapshot}"
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        yield from super().check(facts)
+        found = self.there(facts)
+        if found and not found.holds:
+            yield Reason(f"{self.snapshot} is not held.")
+
+    def plan(self, facts: Facts) -> Plan:
+        def act(work: Work) -> None:
+            for tag in core.holds(self.snapshot):
+                core.release(self.snapshot, tag)
+                work.note(f"Released: {said(tag)}")
+
+        return Plan(
+            summary=f"{self.snapshot} may be destroyed again. Nothing happens to it by this alone.",
+            steps=(
+                Step("release", "Release all its holds", f"zfs release -- '{self.snapshot}'", act, (self.snapshot,)),
+            ),
+            identity=self.identity(),
+            warnings=("A backup that is under way may have set a hold. It then has to begin anew.",),
+            undo="It can be held again.",
+        )
+
+    def happened(self, step: str, facts: Facts) -> bool:
+        found = self.there(facts)
+        return found is None or not found.holds
+
+    def way_on(self, step: str, facts: Facts) -> str:
+        return "It is still held. Release it again."
+
+
+def said(tag: str) -> str:
+    """A hold as a person reads it: who set it and why, as far as its tag tells."""
+    if found := OURS.fullmatch(tag):
+        return f"{found['why']} ({found['who'] or 'somebody'})"
+    return f"{tag} (set by another tool)"
+
+
+class RenameSnapshot(OneSnapshot, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Give a snapshot another name. A policy that made it knows it by its guid, but no longer by its run's name."""
+
+    to: str
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        names.snapshot(self.to, field="to")
+
+    @property
+    def target(self) -> str:
+        return f"{self.dataset}@{self.to}"
+
+    @property
+    def title(self) -> str:
+        return f"Rename the snapshot {self.snapshot}"
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        yield from super().check(facts)
+        if any(one.name == self.target for one in facts.snapshots):
+            yield Reason(f"{self.dataset} has a snapshot {self.to} already. Choose another name.", "to")
+
+    def plan(self, facts: Facts) -> Plan:
+        argv = ["zfs", "rename", "--", self.snapshot, self.target]
+        return Plan(
+            summary=f"The snapshot is called {self.to} from then on.",
+            steps=(command_step("rename", "Rename it", argv, touches=[self.snapshot], undo="Rename it back"),),
+            identity=self.identity(),
+            undo="It can be renamed back.",
+        )
+
+    def happened(self, step: str, facts: Facts) -> bool:
+        return any((one.name, one.guid) == (self.target, self.guid) for one in facts.snapshots)
+
+    def way_on(self, step: str, facts: Facts) -> str:
+        return "It has its old name. Rename it again."
+
+
+class BookmarkSnapshot(OneSnapshot, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Remember a snapshot's moment without its data, so that a backup can go on from it after the snapshot has gone."""
+
+    name: str
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        names.snapshot(self.name)
+
+    @property
+    def target(self) -> str:
+        return f"{self.dataset}#{self.name}"
+
+    @property
+    def title(self) -> str:
+        return f"Bookmark the snapshot {self.snapshot}"
+
+    def plan(self, facts: Facts) -> Plan:
+        shown = shlex.join(["zfs", "bookmark", self.snapshot, self.target])
+        act = Step(
+            "bookmark", "Make it", shown, lambda _work: core.bookmark(self.target, self.snapshot), (self.target,)
+        )
+        return Plan(
+            summary=f"{self.target} remembers the moment of {self.snapshot}. It keeps no files: a backup that was made up to that moment can go on from it.",
+            steps=(act,),
+            identity=self.identity(),
+            undo=f"It takes next to no space. To be rid of it: zfs destroy {shlex.quote(self.target)}",
+        )
+
+    def happened(self, step: str, facts: Facts) -> bool:
+        return self.target in core.newer_bookmarks(self.dataset, 0)
+
+    def way_on(self, step: str, facts: Facts) -> str:
+        return "It was not made. Make it again."
+
+
+class CloneSnapshot(OneSnapshot, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Make a folder of its own that begins as the snapshot is, and can be written to."""
+
+    name: str
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        names.folder(self.name)
+        if len(self.target) > names.LONGEST_DATASET:
+            raise names.refuse("The full name would be too long for ZFS. Choose a shorter one.", "name")
+
+    @property
+    def target(self) -> str:
+        """Beside the folder that it is made from; below it where that is the pool itself."""
+        above = self.dataset.rpartition("/")[0] or self.dataset
+        return f"{above}/{self.name}"
+
+    @property
+    def title(self) -> str:
+        return f"Make the folder {self.target} from a snapshot"
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        yield from super().check(facts)
+        if any(one.name.lower() == self.target.lower() for one in facts.datasets):
+            yield Reason(f"There is already a folder {self.target}. Choose another name.", "name")
+
+    def plan(self, facts: Facts) -> Plan:
+        argv = ["zfs", "clone", "--", self.snapshot, self.target]
+        return Plan(
+            summary=f"{self.target} begins as {self.snapshot} is. It takes space only for what is changed in it. It is not shared.",
+            steps=(command_step("clone", f"Make {self.target}", argv, touches=[self.target], undo="Destroy it"),),
+            identity=self.identity(),
+            warnings=(f"While it is there, {self.snapshot} cannot be destroyed.",),
+            undo="It can be destroyed again.",
+        )
+
+    def happened(self, step: str, facts: Facts) -> bool:
+        found = facts.dataset(self.target)
+        return found is not None and found.origin == self.snapshot
+
+    def way_on(self, step: str, facts: Facts) -> str:
+        return f"{self.target} is not there. Make it again."

@@ -1,0 +1,33 @@
+"""The ZFS module that the kernel runs: its version, and whether that one is known to spoil files."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+VERSION = Path("/sys/module/zfs/version")
+Number = tuple[int, int, int]
+# From, up to but not including, what it does. Issue 15526 of openzfs/zfs, closed by 2.2.2 and 2.1.14; commit dceca0d4 ("Fix
+# read corruption after block clone after truncate"), which is in 2.3.8 and not in 2.3.4.
+FAULTS: tuple[tuple[Number, Number, str], ...] = (
+    ((2, 1, 4), (2, 1, 14), "Copies of files that have just been written can hold zeros in place of their content."),
+    ((2, 2, 0), (2, 2, 2), "Copies of files that have just been written can hold zeros in place of their content."),
+    ((2, 3, 0), (2, 3, 8), "A file that was shortened after it was copied can be read as zeros in places."),
+)  # fmt: skip
+
+
+def version() -> str:
+    """As the module itself says (``2.3.9-0+deb13u1``); empty where none is loaded."""
+    try:
+        return VERSION.read_text(encoding="ascii", errors="replace").strip()[:60]
+    except OSError:
+        return ""
+
+
+def fault(text: str) -> str:
+    """What is wrong with that version, in a sentence; empty where nothing is known."""
+    found = re.match(r"(\d+)\.(\d+)\.(\d+)", text)
+    if not found:
+        return ""
+    number = (int(found[1]), int(found[2]), int(found[3]))
+    return next((says for first, mended, says in FAULTS if first <= number < mended), "")

@@ -1,0 +1,180 @@
+"""Putting a whole dataset back to one of its snapshots: what that costs is said first, with a way back where there can be one.
+
+A snapshot taken just before would be newer than the one that is gone back to, and newer ones have to go (zfs-rollback(8)).
+So the way back is a checkpoint of the pool, where it can take one; it is kept until somebody discards it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from appliance.dataset import Snapshot
+from appliance.errors import Failed, Reason
+from appliance.facts import Facts
+from appliance.household import Share
+from appliance.operation import Loss, Plan, Step, Work
+from appliance.shares import below, leaving
+from appliance.shares.permissions import note_anew, said_of
+from appliance.words import size_text
+from appliance.zfs import core, snapshots, status
+from appliance.zfs.checkpoints import COSTS, TakeCheckpoint
+from appliance.zfs.clearing import blocked, told
+from appliance.zfs.keeping import OneSnapshot
+
+SHOWN = 20
+
+
+class RollBack(OneSnapshot, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Make a dataset be as a snapshot is. Newer snapshots and everything written since are lost."""
+
+    way_back: bool = True  # take a checkpoint of the pool first
+
+    @property
+    def title(self) -> str:
+        return f"Roll {self.dataset} back to {self.snapshot.partition('@')[2]}"
+
+    def locks(self) -> tuple[str, ...]:
+        return (self.dataset.split("/", 1)[0], "shares")
+
+    def newer(self, facts: Facts) -> list[Snapshot]:
+        found = self.there(facts)
+        return [one for one in facts.snapshots_of(self.dataset) if found and one.txg > found.txg]
+
+    def checkpoint(self, facts: Facts) -> TakeCheckpoint | None:
+        pool = facts.pool(self.dataset.split("/", 1)[0])
+        return TakeCheckpoint(pool=pool.name, guid=pool.guid) if pool else None
+
+    def shares(self, facts: Facts) -> list[Share]:
+        dataset = facts.dataset(self.dataset)
+        return below.shares_at(facts, [dataset]) if dataset else []
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        yield from super().check(facts)
+        if self.there(facts) is None:
+            return
+        dataset = facts.dataset(self.dataset)
+        if dataset and dataset.readonly:
+            yield Reason(f"{self.dataset} can only be read.")
+        for text in blocked(self.newer(facts)):
+            yield Reason(
+                f"{text}. It is newer, so it would have to go. Release it, or make the folder that was made from it independent, first."
+            )
+        taking = self.checkpoint(facts)
+        if self.way_back and taking:
+            for reason in taking.check(facts):
+                yield Reason(f"There can be no way back: {reason.text}", "way_back")
+
+    def plan(self, facts: Facts) -> Plan:
+        newer, shares = self.newer(facts), self.shares(facts)
+        dataset, found = facts.dataset(self.dataset), self.there(facts)
+        moment = f"{found.created:%d %B %Y, %H:%M} UTC" if found else ""
+        # What is in none of the snapshots that stay: since the newest one, and what each of those that go holds.
+        written = (dataset.written if dataset else 0) + sum(one.written for one in newer)
+        return Plan(
+            summary=f"{self.dataset} becomes what it was on {moment}. Folders below it that have snapshots of their own stay as they are.",
+            steps=(self.step(newer, shares),),
+            identity={
+                **self.identity(),
+                "newer": sorted(one.guid for one in newer),
+                "dataset": dataset.guid if dataset else 0,
+            },
+            losses=tuple(self.losses(newer, moment)),
+            warnings=tuple(self.warnings(facts, shares)),
+            undo="The pool keeps a checkpoint of the moment before. Going back to it puts the whole pool back."
+            if self.way_back
+            else "It cannot be undone.",
+            type_to_confirm=self.dataset,
+            facts={
+                "Written since": f"about {size_text(written)}, deleted files not counted",
+                "Newer snapshots": str(len(newer)),
+                **below.told(facts, shares),
+            },
+        )
+
+    def losses(self, newer: list[Snapshot], moment: str) -> Iterator[Loss]:
+        yield Loss(f"everything written to {self.dataset} after {moment}")
+        if newer:
+            yield Loss(f"{self.dataset}: {told([one.short for one in newer])}")
+
+    def warnings(self, facts: Facts, shares: list[Share]) -> Iterator[str]:
+        if shares:
+            yield "Its shares pause meanwhile. Whoever has a file of it open is disconnected, and should save elsewhere first."
+        dataset = facts.dataset(self.dataset)
+        if dataset and said_of(dataset):
+            yield "Who may use its files is also as it was then. Look at that afterwards, and set it again where it has changed since."
+        if self.way_back:
+            yield f"A checkpoint of the whole pool is taken first. {COSTS} Discard it on the pool's page when all is well."
+        yield "To have back only some files, look into the snapshot and restore those. To keep both, make a folder from the snapshot."
+
+    def step(self, newer: list[Snapshot], shares: list[Share]) -> Step:
+        """One step, so that it cannot be stopped while the shares are paused."""
+        pool = self.dataset.split("/", 1)[0]
+        shown = [
+            *([below.shown(shares)] if shares else []),
+            *([f"zpool checkpoint {pool}"] if self.way_back else []),
+            *(f"zfs destroy -- '{one.name}'" for one in newer[:SHOWN]),
+            *(["…"] if len(newer) > SHOWN else []),
+            f"zfs rollback -- '{self.snapshot}'",
+            *(["smbcontrol all reload-config"] if shares else []),
+        ]
+        return Step(
+            "rollback",
+            f"Put {self.dataset} back to {self.snapshot.partition('@')[2]}",
+            "\n".join(shown),
+            lambda work: self.act(work, newer, shares),
+            (self.dataset,),
+        )
+
+    def act(self, work: Work, newer: list[Snapshot], shares: list[Share]) -> None:
+        paused = {share.path for share in shares}
+        try:
+            if shares:
+                work.progress(5, "Pausing its shares")
+                leaving.serve((one for one in status.read_datasets() if one.mountpoint not in paused), work.note)
+                below.close(shares)
+            if self.way_back:
+                work.progress(20, "Taking a checkpoint of the pool")
+                core.take_checkpoint(self.dataset.split("/", 1)[0])
+                work.note("The pool keeps a checkpoint of the moment before")
+            self.put_back(work, newer)
+        finally:
+            if shares:
+                work.progress(90, "Serving its shares again")
+                leaving.serve(status.read_datasets(), work.note)
+
+    def put_back(self, work: Work, newer: list[Snapshot]) -> None:
+        work.progress(40, f"Destroying {len(newer)} newer snapshots")
+        if left := core.destroy_snapshots([one.name for one in newer]):
+            raise Failed("A newer snapshot is in the way", "; ".join(f"{one.name}: {one.why}" for one in left[:5]))
+        found = next(one for one in snapshots.read([self.dataset]) if one.guid == self.guid)
+        for name in core.newer_bookmarks(self.dataset, found.txg):
+            core.destroy_bookmark(name)
+            work.note(f"The bookmark {name} was newer and is gone")
+        core.rollback_to(self.dataset, self.snapshot)
+        dataset = next((one for one in status.read_datasets() if one.name == self.dataset), None)
+        if dataset and (said := said_of(dataset)):
+            # The files may have the rights of before it was said, and only the note would tell otherwise.
+            note_anew(dataset, msgspec.structs.replace(said, done=False), work)
+        work.note(f"{self.dataset} is as {self.snapshot} is")
+
+    def happened(self, step: str, facts: Facts) -> bool:
+        dataset = facts.dataset(self.dataset)
+        return (
+            self.there(facts) is not None
+            and not self.newer(facts)
+            and dataset is not None
+            and dataset.written == 0
+            and below.all_served(facts, [dataset])
+        )
+
+    def way_on(self, step: str, facts: Facts) -> str:
+        dataset = facts.dataset(self.dataset)
+        paused = dataset is not None and not below.all_served(facts, [dataset])
+        shares = " Its shares may be paused: look at the folder, and switch them on there." if paused else ""
+        if self.newer(facts):
+            return f"{self.dataset} was not put back; its files are as they were before.{shares} Roll it back again, or leave it so."
+        return (
+            f"No newer snapshot is there any more. If its files are not as they were then, roll it back again.{shares}"
+        )

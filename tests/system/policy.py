@@ -1,0 +1,36 @@
+"""Policies in the appliance: set on a page, seen in what is there, with the clock moved on by the test."""
+
+from __future__ import annotations
+
+from deploy.image.machine import Machine
+from tests.system import sharing
+from tests.visitor import Visitor
+
+NUMBERS = {"frequent": 0, "hourly": 2, "daily": 0, "weekly": 0, "monthly": 0, "first": 0, "last": 0, "below": "on"}
+
+
+def there(appliance: Machine, dataset: str = "tank/photos") -> list[str]:
+    """The short names of its snapshots, oldest first by transaction group."""
+    said = appliance.run("zfs", "list", "-H", "-t", "snapshot", "-d", "1", "-o", "name", "-s", "createtxg", dataset)
+    return [line.partition("@")[2] for line in said.splitlines()]
+
+
+def job_of(visitor: Visitor, path: str, **fields: object) -> str:
+    """Send a page's form; the job that it begins, ended."""
+    job = sharing.job_in(visitor.post(path, **fields))
+    said = visitor.ended(job)
+    assert said.startswith("Done."), said
+    return job
+
+
+def set_policy(visitor: Visitor, photos: str, **numbers: object) -> str:
+    """Look at what the numbers do, then set them; what the page said before."""
+    shown = visitor.post(f"{photos}policy/", **{**NUMBERS, **numbers}, look="")
+    assert shown.status == 200, shown.words[:1500]
+    job_of(visitor, f"{photos}policy/", **{**NUMBERS, **numbers}, set="", shown=shown.hidden()["shown"])
+    return shown.words
+
+
+def made(appliance: Machine, dataset: str = "tank/photos") -> list[str]:
+    """Those whose names are a policy's, oldest first."""
+    return [name for name in there(appliance, dataset) if name.startswith("larder-")]

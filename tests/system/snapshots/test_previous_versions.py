@@ -1,0 +1,50 @@
+"""What Windows shows as previous versions: the snapshots that Larder takes, by Samba's shadow_copy2, in UTC."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from deploy.image.machine import Machine
+from tests.system import sharing
+from tests.system.sharing import Client
+from tests.visitor import Visitor
+
+# Open: not yet seen to pass in an appliance, so none of it stands in the normal run.
+pytestmark = pytest.mark.soak
+
+
+@pytest.fixture(scope="module")
+def photos(appliance: Machine, visitor: Visitor) -> str:
+    sharing.make_pool(appliance, "tank", "photos")
+    sharing.make_person(visitor, "anna")
+    said = sharing.set_share(visitor, appliance, "tank/photos", name="photos", write="anna", previous="on")
+    assert said.startswith("Done."), said
+    return f"/snapshots/of/{sharing.key_of(appliance, 'tank/photos')}/"
+
+
+@pytest.mark.parametrize("zone", ["UTC", "America/St_Johns"])
+def test_a_deleted_file_is_had_back_from_a_previous_version(visitor, appliance, photos, tmp_path, zone):
+    appliance.run("timedatectl", "set-timezone", zone)
+    anna = Client(appliance, tmp_path, "anna")
+    old, got = tmp_path / "old", tmp_path / "got"
+    old.write_text(f"as it was in {zone}\n")
+    anna.done("photos", f"put {old} letter.txt")
+    answer = visitor.post(f"{photos}take/")
+    found = re.search(r"/jobs/([0-9a-f-]{36})/", answer.url)
+    assert found, answer.words[:1000]
+    assert visitor.ended(found[1]).startswith("Done.")
+    listed = appliance.run("zfs", "list", "-H", "-t", "snapshot", "-o", "name", "-S", "createtxg", "tank/photos")
+    name = listed.splitlines()[0].partition("@")[2]
+    assert name.startswith("larder-manual-")
+    moment = name.removeprefix("larder-manual-")
+    anna.done("photos", "del letter.txt")
+    said = anna.done("photos", "allinfo .")
+    assert f"@GMT-{moment}" in said, said
+    anna.done("photos", f"get @GMT-{moment}\\letter.txt {got}")
+    assert got.read_text() == old.read_text()
+    # One that is no moment is not among them.
+    appliance.run("zfs", "snapshot", f"tank/photos@by-hand-{zone.replace('/', '-')}")
+    assert "by-hand" not in anna.done("photos", "allinfo .")
+    appliance.run("timedatectl", "set-timezone", "UTC")

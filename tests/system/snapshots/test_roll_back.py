@@ -1,0 +1,114 @@
+"""Rolling a folder back on real ZFS: what is lost is said, shares pause, and there is a way back."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from deploy.image.machine import Machine
+from tests.system import crash, sharing
+from tests.system.policy import job_of
+from tests.visitor import Answer, Visitor
+
+# Open: not yet seen to pass in an appliance, so none of it stands in the normal run.
+pytestmark = pytest.mark.soak
+
+
+@pytest.fixture(scope="module")
+def photos(appliance: Machine, visitor: Visitor) -> str:
+    """The address of the snapshots of tank/photos, which is shared."""
+    sharing.make_pool(appliance, "tank", "photos")
+    sharing.make_person(visitor, "anna")
+    said = sharing.set_share(visitor, appliance, "tank/photos", name="photos", write="anna")
+    assert said.startswith("Done."), said
+    appliance.shell("echo one > /tank/photos/file && zfs snapshot tank/photos@one")
+    return f"/snapshots/of/{sharing.key_of(appliance, 'tank/photos')}/"
+
+
+def go_on(appliance: Machine, *names: str) -> None:
+    """Write and take, under these names."""
+    for name in names:
+        appliance.shell(f"echo {name} >> /tank/photos/file && zfs snapshot tank/photos@{name}")
+    appliance.shell("echo unsaved >> /tank/photos/file")
+
+
+def review(visitor: Visitor, appliance: Machine, photos: str, *, way_back: bool) -> Answer:
+    guid = guid_of(appliance, "one")
+    visitor.wait_until(f"{photos}{guid}/", "tank/photos@one", timeout=90)
+    return visitor.get(f"{photos}{guid}/roll-back/?answered=1{'&way_back=on' if way_back else ''}")
+
+
+def names(appliance: Machine) -> list[str]:
+    said = appliance.run("zfs", "list", "-H", "-t", "snapshot", "-d", "1", "-o", "name", "tank/photos")
+    return [line.partition("@")[2] for line in said.splitlines()]
+
+
+def guid_of(appliance: Machine, name: str) -> str:
+    return appliance.run("zfs", "get", "-H", "-o", "value", "guid", f"tank/photos@{name}").strip()
+
+
+def test_a_newer_snapshot_that_is_held_or_cloned_keeps_it_from_happening(visitor, appliance, photos):
+    go_on(appliance, "two", "three")
+    appliance.run("zfs", "hold", "backup", "tank/photos@two")
+    appliance.run("zfs", "clone", "tank/photos@three", "tank/copy")
+    go_on(appliance, "four")  # what is held or cloned moves nothing that is followed; this does
+    visitor.wait_until(photos, "held", "tank/copy", "four", timeout=90)
+    page = review(visitor, appliance, photos, way_back=False)
+    assert "tank/photos@two: it is held" in page.words
+    assert "tank/copy is a clone of it" in page.words
+    appliance.run("zfs", "destroy", "tank/copy")
+    job_of(visitor, f"{photos}{guid_of(appliance, 'two')}/release/")
+    visitor.wait_until(photos, "three", without=("tank/copy",), timeout=90)
+
+
+def test_it_says_what_is_lost_and_keeps_a_checkpoint_and_the_share(visitor, appliance, photos):
+    appliance.run("zfs", "bookmark", "tank/photos@three", "tank/photos#three")
+    page = review(visitor, appliance, photos, way_back=True)
+    assert "everything written to tank/photos after" in page.words
+    assert "tank/photos: two, three, four" in page.words
+    assert "photos" in page.words
+    said = visitor.ended(visitor.confirm(page, typed="tank/photos"))
+    assert said.startswith("Done."), said
+    assert names(appliance) == ["one"]
+    assert appliance.run("cat", "/tank/photos/file") == "one\n"
+    assert appliance.run("zpool", "get", "-H", "-o", "value", "checkpoint", "tank").strip() != "-"
+    assert "Disk|photos|" in appliance.run("smbclient", "-g", "-N", "-L", "localhost")
+    visitor.wait_until(photos, "one", without=("three", "four"), timeout=90)
+    # With a checkpoint there is no second way back: that is said, not passed over.
+    go_on(appliance, "five")
+    visitor.wait_until(photos, "five", timeout=90)
+    assert "There can be no way back" in review(visitor, appliance, photos, way_back=True).words
+    appliance.run("zpool", "checkpoint", "-d", "-w", "tank")
+
+
+@pytest.mark.parametrize("way_back", [False, True])
+def test_killed_on_the_way_it_is_told_truthfully_and_can_be_done_again(visitor, appliance, photos, way_back):
+    go_on(appliance, f"later{way_back}")
+    visitor.wait_until(photos, f"later{way_back}", timeout=90)
+    page = review(visitor, appliance, photos, way_back=way_back)
+    with crash.watching(appliance, entry="step begun", step="rollback", victim="agent") as watcher:
+        job = visitor.confirm(page, typed="tank/photos")
+        crash.struck(watcher)
+    said = visitor.ended(job)
+    assert re.match("Done|Interrupted", said), said
+    crash.no_lock_left(appliance)
+    appliance.shell("zpool checkpoint -d -w tank 2>/dev/null || true")
+    if not said.startswith("Done"):
+        visitor.wait_until("/pools/", "tank", timeout=60)
+        again = review(visitor, appliance, photos, way_back=False)
+        assert visitor.ended(visitor.confirm(again, typed="tank/photos")).startswith("Done.")
+    assert appliance.run("cat", "/tank/photos/file") == "one\n"
+    assert "one" in names(appliance)
+
+
+def test_a_clone_is_made_independent_and_a_bookmark_outlives_its_snapshot(visitor, appliance, photos):
+    guid = guid_of(appliance, "one")
+    for act, field in (("clone", {"name": "copy"}), ("bookmark", {"name": "mark"})):
+        job_of(visitor, f"{photos}{guid}/{act}/", **field)
+    assert "tank/photos#mark" in appliance.run("zfs", "list", "-H", "-t", "bookmark", "-o", "name", "tank/photos")
+    key = sharing.key_of(appliance, "tank/copy")
+    visitor.wait_until(f"/folders/{key}/", "tank/photos@one", timeout=90)
+    page = visitor.get(f"/folders/{key}/do/promote/")
+    assert visitor.ended(visitor.confirm(page)).startswith("Done.")
+    assert appliance.run("zfs", "get", "-H", "-o", "value", "origin", "tank/photos").strip() == "tank/copy@one"

@@ -1,0 +1,151 @@
+"""A year on real ZFS: both shifts of the clock, a clock set back, a week switched off. What is there is what has to be.
+
+The first test goes through the year at once, with the decisions of the policy and the snapshots of ZFS. The second moves the
+appliance's own clock over the shifts, and has the worker decide.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from functools import partial
+
+import msgspec
+import pytest
+
+from appliance.zfs.policies import Policy
+from deploy.image.machine import Machine, wait_for
+from tests.system.policy import made, set_policy, there
+from tests.unit.test_policies import BERLIN, Expected
+from tests.visitor import Visitor, create_pool, disk_paths
+
+# Open: not yet seen to pass in an appliance, so none of it stands in the normal run.
+pytestmark = pytest.mark.soak
+
+POLICY = Policy(hourly=6, daily=5, weekly=4, monthly=3)
+SHIFTS = (datetime(2026, 3, 29, tzinfo=BERLIN), datetime(2026, 10, 25, tzinfo=BERLIN))
+OFF = (datetime(2026, 7, 20, tzinfo=BERLIN), datetime(2026, 7, 27, tzinfo=BERLIN))
+SCRIPT = """
+import json, sys
+from datetime import datetime
+from zoneinfo import ZoneInfo
+from appliance.zfs import core, naming, policies, snapshots
+from appliance.zfs.policies import Policy, Taken
+
+numbers, moments = json.load(sys.stdin)
+policy, zone = Policy(**numbers), ZoneInfo("Europe/Berlin")
+recorded = {}  # guid: moment and grains, as the settings keep them of what a run made
+every, out = list(snapshots.read(["tank/year"])), []
+
+
+def taken():
+    return [Taken(one.guid, one.txg, *recorded[one.guid]) for one in every if one.guid in recorded]
+
+
+for text in moments:
+    now = datetime.fromisoformat(text)
+    if grains := policies.due(policy, taken(), now, zone):
+        name = f"tank/year@{naming.name_for(naming.coarsest(grains), now)}"
+        core.snapshot([name], {})
+        every = list(snapshots.read(["tank/year"]))
+        recorded[next(one.guid for one in every if one.name == name)] = (now, grains)
+    known = taken()
+    if gone := {one.guid for one in policies.expired(policy, known, others=len(every) - len(known))}:
+        assert not core.destroy_snapshots(one.name for one in every if one.guid in gone)
+        every = list(snapshots.read(["tank/year"]))
+    out.append([recorded[one.guid][0].isoformat() for one in every if one.guid in recorded])
+print(json.dumps(out))
+"""
+
+
+def moments() -> Iterator[tuple[datetime, bool]]:
+    """When the policy looks: each noon of the year, each hour around the shifts; once a month, told as False, the clock has
+    been set back by an hour."""
+    day = datetime(2026, 1, 1, 12, tzinfo=BERLIN)
+    while day.year == 2026:
+        if any(abs(day - shift) < timedelta(days=1) for shift in SHIFTS):
+            start = day.astimezone(UTC)
+            yield from ((start + timedelta(hours=hour), True) for hour in range(24))
+        elif not OFF[0] <= day < OFF[1]:
+            yield day.astimezone(UTC), True
+            if day.day == 15:
+                yield day.astimezone(UTC) - timedelta(hours=1), False
+        day += timedelta(days=1)
+
+
+@pytest.fixture(scope="module")
+def year(appliance: Machine, visitor: Visitor) -> str:
+    """The address of the snapshots of tank/year, which has two that no policy made."""
+    (disk,) = disk_paths(appliance, 1)
+    create_pool(appliance, "-o", "ashift=12", "tank", disk)
+    appliance.run("zfs", "create", "tank/year")
+    for name in ("by-hand", "larder-hourly-2020.01.01-00.00.00"):
+        appliance.run("zfs", "snapshot", f"tank/year@{name}")
+    guid = appliance.run("zfs", "get", "-H", "-o", "value", "guid", "tank/year").strip()
+    visitor.wait_until(f"/snapshots/of/{guid}/", "by-hand", timeout=90)
+    return f"/snapshots/of/{guid}/"
+
+
+def test_after_every_run_of_a_year_exactly_what_has_to_be_there_is_there(appliance, year):
+    asked = list(moments())
+    given = json.dumps([msgspec.to_builtins(POLICY), [at.isoformat() for at, _forward in asked]])
+    said = appliance.run("/opt/larder/venv/bin/python", "-c", SCRIPT, given=given, timeout=1800)
+    found = json.loads(said.splitlines()[-1])
+    assert len(found) == len(asked)
+    wanted = Expected(POLICY)
+    for (at, forward), now in zip(asked, found, strict=True):
+        if forward:
+            wanted.ran(at)
+        assert {datetime.fromisoformat(one) for one in now} == wanted.moments, at
+    assert {"by-hand", "larder-hourly-2020.01.01-00.00.00"} <= set(there(appliance, "tank/year"))
+
+
+def hours(appliance: Machine) -> list[str]:
+    """The grain and the hour in UTC of each that the worker took, oldest first: ``daily 2027.03.28-00``."""
+    names = [one.split("-", 2)[1:] for one in made(appliance, "tank/year") if "-2027." in one]
+    return [f"{grain} {at[:13]}" for grain, at in names]
+
+
+def at_moment(appliance: Machine, moment: str, wanted: list[str]) -> None:
+    """Set the clock, and wait until these are there, in this order, and no others."""
+    appliance.run("date", "-u", "-s", moment)
+    wait_for(f"{wanted} at {moment}", lambda: hours(appliance) == wanted, timeout=240, every=1)
+
+
+def looked_at(appliance: Machine) -> str:
+    """When the worker last read the snapshots, as the inventory says it."""
+    code = "import sqlite3; print(sqlite3.connect('/run/larder/inventory/inventory.sqlite3').execute(\"select checked from inventory_source where name = 'snapshots'\").fetchall())"
+    return appliance.run("python3", "-c", code)
+
+
+@pytest.mark.soak  # the worker looks every half minute
+def test_the_worker_goes_over_both_shifts_and_a_clock_set_back(visitor, appliance, year):
+    zone = appliance.run("timedatectl", "show", "-p", "Timezone", "--value").strip()
+    appliance.run("timedatectl", "set-timezone", "Europe/Berlin")
+    try:
+        appliance.run("date", "-u", "-s", "2027-03-28 00:30")
+        visitor.sign_in()
+        set_policy(visitor, year, hourly=50, daily=50)
+        # From 2:00 to 3:00 in one night, the night's hour twice in the other: a day each.
+        spring = ["daily 2027.03.28-00", "hourly 2027.03.28-01"]
+        at_moment(appliance, "2027-03-28 00:31", spring[:1])
+        at_moment(appliance, "2027-03-28 01:30", spring)
+        autumn = [*spring, "daily 2027.10.31-00", "hourly 2027.10.31-01"]
+        at_moment(appliance, "2027-10-31 00:30", autumn[:3])
+        at_moment(appliance, "2027-10-31 01:30", autumn)
+        # Set back by almost an hour: read twice more, nothing is taken twice and nothing goes.
+        appliance.run("date", "-u", "-s", "2027-10-31 00:40")
+        for _ in range(2):
+            before = looked_at(appliance)
+            wait_for("another look", partial(differs, appliance, before), timeout=240, every=1)
+        assert hours(appliance) == autumn
+        # A week later one snapshot catches up.
+        at_moment(appliance, "2027-11-07 01:30", [*autumn, "daily 2027.11.07-01"])
+    finally:
+        appliance.run("timedatectl", "set-timezone", zone or "UTC")
+        appliance.set_clock()
+
+
+def differs(appliance: Machine, before: str) -> bool:
+    return looked_at(appliance) != before

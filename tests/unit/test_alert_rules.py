@@ -1,0 +1,187 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from appliance.alerts import rules
+from appliance.alerts.kinds import KINDS, SEVERITIES
+from appliance.alerts.rules import DiskSeen, Fault, Seen, Space
+from appliance.disks.health import Reason
+from appliance.facts import Pool, Scan, Service, Vdev
+from tests.unit.made import recorded_pool
+
+NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
+BAY = "bay 3 (WD20EARS …1234)"
+
+
+def found(**seen: object) -> dict[str, str]:
+    faults, complete = rules.faults(Seen(now=NOW, **seen))  # type: ignore[arg-type]
+    assert complete
+    return {fault.kind: fault.summary for fault in faults}
+
+
+def with_device(state: str, *more: str, **changes: object) -> Pool:
+    """The recorded raidz2 with its first disks in these states."""
+    pool = recorded_pool()
+    group = pool.vdevs[0]
+    children = list(group.children)
+    for at, one in enumerate((state, *more)):
+        children[at] = replace(children[at], state=one, **changes)  # type: ignore[arg-type]
+    return replace(pool, vdevs=(replace(group, children=tuple(children)), *pool.vdevs[1:]))
+
+
+def test_a_disk_that_dies_in_its_place_is_one_alert_and_not_three():
+    pool = with_device("FAULTED", read_errors=12, write_errors=40)
+    silent = DiskSeen("x", BAY, "healthy", pool="tank", silent="It does not answer.", away=True)
+    assert set(found(pools=(pool,), disks=(silent,))) == {"pool.weakened"}
+
+
+def test_errors_that_were_told_before_the_disk_was_given_up_are_not_called_over():
+    pool = with_device("FAULTED", read_errors=12)
+    told = ("pool.errors", f"{pool.guid}/{pool.vdevs[0].children[0].guid}")
+    assert set(found(pools=(pool,), open=frozenset({told}))) == {"pool.weakened", "pool.errors"}
+
+
+def test_a_healthy_box_has_no_faults():
+    disk = DiskSeen("x", BAY, "healthy")
+    running = Service("smartmontools.service", "active", "enabled")
+    assert found(pools=(recorded_pool(),), disks=(disk,), services=(running,), checked=(("pools", NOW, ""),)) == {}
+
+
+def test_a_failing_disk_is_named_by_bay_model_and_serial_with_what_is_wrong():
+    disk = DiskSeen("x", BAY, "failing", (Reason("failing", "312 sectors cannot be read.", "pending", 312),), "tank")
+    assert found(disks=(disk,)) == {"disk.failing": f"Disk in {BAY} is failing: 312 sectors cannot be read."}
+
+
+def test_a_warm_disk_and_what_it_counts_are_two_faults():
+    reasons = (
+        Reason("watch", "1 sector cannot be read.", "pending", 1),
+        Reason("watch", "It is 61 °C warm.", "temperature"),
+    )
+    assert set(found(disks=(DiskSeen("x", BAY, "watch", reasons),))) == {"disk.watch", "disk.warm"}
+
+
+@pytest.mark.parametrize("state", ["unknown", "asleep", "healthy"])
+def test_a_disk_that_tells_nothing_is_no_fault(state):
+    assert found(disks=(DiskSeen("x", BAY, state, (Reason("unknown", "It does not tell."),)),)) == {}
+
+
+@pytest.mark.parametrize(
+    ("pool", "kind"),
+    [
+        (with_device("FAULTED"), "pool.weakened"),
+        (with_device("REMOVED", "UNAVAIL"), "pool.bare"),
+        (replace(with_device("REMOVED", "REMOVED", "REMOVED"), state="SUSPENDED"), "pool.stopped"),
+        (with_device("OFFLINE"), "pool.offline"),
+        (with_device("OFFLINE", "OFFLINE"), "pool.offline"),
+        (with_device("OFFLINE", "FAULTED"), "pool.bare"),
+        (with_device("ONLINE", slow_ios=5), "pool.stalls"),
+        (replace(recorded_pool(), errors=3), "pool.damaged"),
+        (with_device("ONLINE", checksum_errors=4), "pool.errors"),
+    ],
+)
+def test_what_a_pool_lacks_is_one_fault_as_grave_as_it_is(pool, kind):
+    assert set(found(pools=(pool,))) == {kind}
+
+
+def test_a_spare_that_failed_leaves_the_pool_whole():
+    pool = recorded_pool()
+    spare = Vdev("x", "disk", 5, "UNAVAIL", role="spare")
+    assert found(pools=(replace(pool, vdevs=(*pool.vdevs, spare)),)) == {"pool.helper": "tank: the spare disk x does not work."}  # fmt: skip
+
+
+def test_a_check_that_repaired_something_is_told_for_a_while():
+    scan = Scan("scrub", "finished", NOW - timedelta(hours=5), NOW - timedelta(hours=1), 1, 1, 1, 0, repaired=131072)
+    assert found(pools=(replace(recorded_pool(), scan=scan),)) == {"pool.repaired": "tank repaired itself."}
+    old = replace(scan, ended=NOW - timedelta(days=3))
+    assert found(pools=(replace(recorded_pool(), scan=old),)) == {}
+
+
+@pytest.mark.parametrize(
+    ("kind", "errors", "repaired", "told"),
+    [
+        ("scrub", 0, 0, []),
+        ("scrub", 3, 4096, ["scan.errors"]),
+        ("resilver", 0, 4096, ["pool.rebuilt"]),
+        ("resilver", 0, 0, []),  # a disk that came back at once and had missed nothing
+        ("resilver", 1, 4096, ["scan.errors"]),
+    ],
+)
+def test_how_a_check_or_rebuilding_ended_is_told_as_grave_as_it_is(kind, errors, repaired, told):
+    scan = Scan(
+        kind, "finished", NOW - timedelta(hours=5), NOW - timedelta(hours=1), 1, 1, 1, errors, repaired=repaired
+    )
+    assert list(found(pools=(replace(recorded_pool(), scan=scan),))) == told
+
+
+def test_a_disk_that_told_and_does_not_any_more_is_a_fault_of_its_own():
+    told = found(disks=(DiskSeen("x", BAY, "healthy", silent="It does not answer."),))
+    assert told == {"disk.silent": f"Disk in {BAY} does not tell any more how it is."}
+
+
+@pytest.mark.parametrize(
+    ("version", "faulty"),
+    [("2.3.2-2+deb13u1", True), ("2.3.9-0+deb13u1", False), ("2.2.1", True), ("2.2.8", False), ("2.4.0-rc1", False), ("", False), ("x", False)],
+)  # fmt: skip
+def test_a_module_that_is_known_to_spoil_files_is_told(version, faulty):
+    assert list(found(module=version)) == (["zfs.faulty"] if faulty else [])
+
+
+def test_a_pool_that_will_be_nearly_full_in_two_weeks_is_told_before_it_is():
+    fast = Space(1, "tank", 70, 100, days=12, days_to_80=6)
+    assert list(found(spaces=(fast,))) == ["pool.filling"]
+    assert "80 % full in about 6 days, 90 % in about 12" in fast.forecast
+    slower = replace(fast, days=18)
+    assert found(spaces=(slower,)) == {}
+    assert list(found(spaces=(slower,), open=frozenset({("pool.filling", "1")}))) == ["pool.filling"]
+
+
+@pytest.mark.parametrize(
+    ("percent", "kinds"), [(79, []), (80, ["pool.full80"]), (90, ["pool.full90"]), (96, ["pool.full96"])]
+)
+def test_a_pool_that_fills_up_has_one_fault_at_a_time(percent, kinds):
+    assert list(found(spaces=(Space(1, "tank", percent, 100),))) == kinds
+
+
+def test_a_pool_at_the_edge_does_not_flap():
+    known = frozenset({("pool.full90", "1")})
+    assert list(found(spaces=(Space(1, "tank", 89, 100),), open=known)) == ["pool.full90"]
+    assert list(found(spaces=(Space(1, "tank", 87, 100),), open=known)) == ["pool.full80"]
+
+
+def test_silence_is_a_fault():
+    stopped = (Service("smartmontools.service", "failed", "enabled"), Service("zfs-zed.service", "inactive", "enabled"))
+    late = (("temperatures", NOW - timedelta(hours=1), ""), ("pools", NOW, "It hangs."))
+    kinds = found(services=stopped, checked=late, unhooked=("ZED",), mail_fails="550 no", overdue=(Fault("scrub.overdue", "1", "x"),), missing=(("1", "tank"),))  # fmt: skip
+    assert set(kinds) == {
+        "service.smartd", "service.zed", "source.stopped", "hook.missing", "mail.failing", "scrub.overdue", "pool.missing",
+    }  # fmt: skip
+
+
+def test_a_box_without_such_a_service_does_not_miss_it():
+    assert found(services=(Service("smartmontools.service", "inactive", "", present=False),)) == {}
+
+
+def test_one_rule_that_breaks_silences_no_other():
+    def broken(_seen: Seen) -> list[rules.Fault]:
+        raise KeyError("x")
+
+    faults, complete = rules.faults(Seen(now=NOW, unhooked=("smartd",)), [broken, *rules.RULES])
+    assert [fault.kind for fault in faults] == ["hook.missing"]
+    assert not complete
+
+
+def test_a_forecast_follows_a_line_and_says_nothing_of_what_does_not_grow():
+    days = [(NOW + timedelta(days=day), 500 + 10 * day) for day in range(11)]
+    assert rules.days_until(days, 1000, 90) == 30
+    assert rules.days_until([(at, 500) for at, _used in days], 1000, 90) is None
+    assert rules.days_until(days[:5], 1000, 90) is None
+
+
+def test_every_kind_says_what_it_means_and_what_to_do():
+    for kind in KINDS.values():
+        assert kind.severity in SEVERITIES
+        assert kind.meaning.endswith(".")
+        assert kind.todo

@@ -1,0 +1,191 @@
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import msgspec
+import pytest
+
+from appliance.errors import Refused
+from appliance.zfs import naming, policies, status
+from appliance.zfs.policies import Policy, Taken, due, expired, slot
+from tests.unit.made import dataset
+
+BERLIN = ZoneInfo("Europe/Berlin")
+MIDNIGHT = datetime(2026, 1, 1, tzinfo=BERLIN).astimezone(UTC)
+MANY = Policy(frequent=4, hourly=24, daily=14, weekly=8, monthly=6)
+
+
+class Box:
+    """A box whose policy runs at every quarter of an hour; what it keeps is what would be there on real ZFS."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy, self.txg, self.runs = policy, 0, 0
+        self.there: list[Taken] = []
+
+    def tick(self, clock: datetime, *, unchanged: bool = False) -> None:
+        self.txg += 1
+        if grains := due(self.policy, self.there, clock, BERLIN, unchanged=unchanged):
+            self.there.append(Taken(self.txg, self.txg, clock, grains))
+            self.runs += 1
+        for gone in expired(self.policy, self.there, others=0):
+            self.there.remove(gone)
+
+
+class Expected:
+    """What has to be there, by another way than the code's: of each grain's slots the first moment of each of the newest."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy = policy
+        self.firsts: dict[str, dict[object, datetime]] = {grain: {} for grain in policy.grains}
+
+    def ran(self, moment: datetime) -> None:
+        local = moment.astimezone(BERLIN)
+        keys = {
+            "frequent": (moment.date(), moment.hour, moment.minute // 15),
+            "hourly": (moment.date(), moment.hour),
+            "daily": local.date(),
+            "weekly": local.isocalendar()[:2],
+            "monthly": (local.year, local.month),
+        }
+        for grain, first in self.firsts.items():
+            first.setdefault(keys[grain], moment)
+
+    @property
+    def moments(self) -> set[datetime]:
+        return {at for grain, first in self.firsts.items() for at in list(first.values())[-self.policy.keep(grain) :]}
+
+
+def test_a_year_with_both_shifts_and_a_week_switched_off_leaves_the_exact_set_each_day():
+    box, wanted = Box(MANY), Expected(MANY)
+    off = (MIDNIGHT + timedelta(days=200), MIDNIGHT + timedelta(days=207))
+    for step in range(366 * 96):
+        clock = MIDNIGHT + timedelta(minutes=15 * step)
+        if not off[0] <= clock < off[1]:
+            wanted.ran(clock)
+            box.tick(clock)
+        if step % 96 == 95:
+            assert {one.created for one in box.there} == wanted.moments, clock
+    assert len(box.there) <= 4 + 24 + 14 + 8 + 6
+
+
+@pytest.mark.parametrize("shift", [datetime(2026, 3, 29, tzinfo=BERLIN), datetime(2026, 10, 25, tzinfo=BERLIN)])
+def test_a_day_of_23_or_25_hours_is_one_day_and_as_many_hours(shift):
+    box = Box(Policy(hourly=500, daily=500))
+    start = shift.astimezone(UTC) - timedelta(days=1)
+    for step in range(4 * 24 * 3):
+        box.tick(start + timedelta(minutes=15 * step))
+    counted = Counter(grain for one in box.there for grain in one.grains)
+    assert counted == {"hourly": 72, "daily": 4 if shift.month == 3 else 3}
+
+
+def test_a_clock_set_back_by_an_hour_takes_nothing_twice_and_destroys_nothing_newer():
+    box = Box(Policy(hourly=3))
+    for hour in range(10):
+        box.tick(MIDNIGHT + timedelta(hours=hour))
+    before = list(box.there)
+    box.tick(MIDNIGHT + timedelta(hours=8, minutes=30))
+    assert box.there == before
+    box.tick(MIDNIGHT + timedelta(hours=10))
+    assert box.there == [*before[1:], box.there[-1]]
+
+
+def test_snapshots_of_a_clock_that_was_a_year_ahead_do_not_stop_the_policy():
+    box = Box(Policy(hourly=3))
+    box.tick(MIDNIGHT + timedelta(days=365))
+    for hour in range(4):
+        box.tick(MIDNIGHT + timedelta(hours=hour))
+    assert [one.created for one in box.there] == [MIDNIGHT + timedelta(hours=hour) for hour in (1, 2, 3)]
+
+
+def test_what_was_missed_is_caught_up_by_one_snapshot():
+    box = Box(MANY)
+    box.tick(MIDNIGHT)
+    box.tick(MIDNIGHT + timedelta(days=7))
+    assert len(box.there) == 2
+    assert box.there[-1].grains == ("frequent", "hourly", "daily", "weekly")
+
+
+def test_nothing_is_taken_outside_its_hours_or_while_nothing_changes():
+    night = Policy(daily=3, first=22, last=6, skip_unchanged=True)
+    assert due(night, [], datetime(2026, 5, 1, 12, tzinfo=BERLIN), BERLIN) == ()
+    assert due(night, [], datetime(2026, 5, 1, 23, tzinfo=BERLIN), BERLIN) == ("daily",)
+    assert due(night, [], datetime(2026, 5, 1, 5, tzinfo=BERLIN), BERLIN) == ("daily",)
+    assert due(night, [], datetime(2026, 5, 1, 23, tzinfo=BERLIN), BERLIN, unchanged=True) == ()
+    assert due(replace_policy(night, skip_unchanged=False), [], datetime(2026, 5, 1, 23, tzinfo=BERLIN), BERLIN, unchanged=True) == ("daily",)  # fmt: skip
+
+
+def replace_policy(policy: Policy, **changes: object) -> Policy:
+    return msgspec.structs.replace(policy, **changes)
+
+
+def test_a_dataset_is_never_left_with_none():
+    row = [Taken(number, number, MIDNIGHT, ("hourly",)) for number in (1, 2)]
+    assert expired(Policy(), row, others=0) == (row[0],)
+    assert expired(Policy(), row, others=1) == tuple(row)
+    assert expired(Policy(daily=1), row, others=0) == (row[0],)
+    assert expired(None, row, others=5) == ()
+
+
+def test_a_policy_from_elsewhere_waits_and_a_broken_one_is_none():
+    text = '{"daily":3}'
+    assert policies.of(dataset(policy=text, policy_source="local")) == Policy(daily=3)
+    assert policies.of(dataset(policy=text, policy_source="inherited")) == Policy(daily=3)
+    assert policies.of(dataset(policy=text, policy_source="received")) is None
+    assert policies.of(dataset(policy='{"daily":3,"below":false}', policy_source="inherited")) is None
+    for broken in ("", "{", '{"daily":-1}', '{"daily":501}', '{"x":1}', '{"first":24}', "[" * 5000):
+        assert policies.of(dataset(policy=broken, policy_source="local")) is None
+    with pytest.raises(Refused):
+        Policy(hourly=-1)
+
+
+def test_a_move_says_what_it_changes_about_snapshots():
+    text = '{"daily":3}'
+    plain, ruled = dataset("tank/a"), dataset("tank/b", policy=text, policy_source="local")
+    alone = dataset("tank/c", policy='{"daily":3,"below":false}', policy_source="local")
+    follows = dataset("tank/b/x", policy=text, policy_source="inherited", policy_from="tank/b")
+    assert "3 daily are kept" in next(policies.on_moving(plain, ruled))
+    assert "No snapshots are taken" in next(policies.on_moving(follows, plain))
+    assert "No snapshots are taken" in next(policies.on_moving(follows, alone))
+    for dataset_, parent in ((plain, alone), (plain, None), (follows, ruled), (ruled, plain)):
+        assert list(policies.on_moving(dataset_, parent)) == []
+
+
+def test_what_lies_below_a_policy_from_elsewhere_waits_too():
+    def listed(name: str, kind: str, data: str) -> dict[str, object]:
+        found = {"value": '{"daily":3}', "source": {"type": kind, "data": data}}
+        return {"type": "FILESYSTEM", "properties": {"guid": {"value": "1"}, "larder:policy": found}}
+
+    there = {
+        "tank/got": listed("tank/got", "RECEIVED", "-"),
+        "tank/got/below": listed("tank/got/below", "INHERITED", "tank/got"),
+        "tank/own": listed("tank/own", "LOCAL", "-"),
+        "tank/own/below": listed("tank/own/below", "INHERITED", "tank/own"),
+    }
+    found = {one.name: one for one in status.datasets_from({"datasets": there})}
+    assert [name for name, one in found.items() if policies.of(one)] == ["tank/own", "tank/own/below"]
+    assert policies.offered(found["tank/got/below"]) == Policy(daily=3)
+    assert found["tank/own/below"].policy_from == "tank/own"
+
+
+def test_names_are_in_utc_and_tell_their_moment():
+    at = datetime(2026, 11, 21, 13, tzinfo=BERLIN)
+    assert naming.name_for("hourly", at) == "larder-hourly-2026.11.21-12.00.00"
+    assert naming.PATTERN.fullmatch("larder-hourly-2026.11.21-12.00.00")
+    assert naming.coarsest(("hourly", "monthly", "daily")) == "monthly"
+
+
+def test_the_picture_shows_what_a_box_has_after_long():
+    policy = Policy(hourly=24, daily=14, weekly=8, monthly=6)
+    now = datetime(2026, 11, 21, 12, tzinfo=UTC)
+    box, clock = Box(policy), now - timedelta(days=190)
+    while clock <= now:
+        box.tick(clock)
+        clock += timedelta(hours=1)
+    assert {at for at, _grains in policies.picture(policy, now, BERLIN)} == {one.created for one in box.there}
+
+
+def test_weeks_begin_on_monday():
+    monday = datetime(2026, 11, 23, tzinfo=BERLIN)
+    assert slot("weekly", monday, BERLIN) == slot("weekly", monday - timedelta(seconds=1), BERLIN) + 1

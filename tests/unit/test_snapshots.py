@@ -1,0 +1,241 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from appliance.dataset import Snapshot, Span
+from appliance.errors import Cancelled, Failed, Refused
+from appliance.facts import Facts, Pool
+from appliance.operation import checked_plan
+from appliance.zfs import core, snapshots
+from appliance.zfs.clearing import DestroySnapshots, PruneSnapshots
+from appliance.zfs.policies import Policy
+from appliance.zfs.policing import SetPolicy
+from appliance.zfs.taking import RunPolicies, TakeSnapshot
+from tests.unit.made import JOB, dataset, recorded
+from tests.unit.test_pools import Working
+
+GUID = 2**63 + 5  # half of all are larger than a signed number
+
+
+def snap(number: int, name: str = "tank/photos", **changes: Any) -> Snapshot:
+    made = Snapshot(f"{name}@s{number}", GUID + number, number, datetime(2026, 11, 1, number, tzinfo=UTC), used=10)
+    return replace(made, **changes)
+
+
+def facts(*found: Snapshot) -> Facts:
+    return Facts(
+        pools=(Pool("tank", 1, "ONLINE"),),
+        datasets=(dataset("tank"), dataset("tank/photos"), dataset("tank/photos/old")),
+        snapshots=found,
+    )
+
+
+class SnapshotIsHeld(Exception):
+    def __init__(self, name: bytes) -> None:
+        self.name = name
+
+
+class SnapshotExists(SnapshotIsHeld):
+    pass
+
+
+class Many(Exception):
+    def __init__(self, errors: list[Exception]) -> None:
+        self.errors = errors
+
+
+class Library:
+    """Stands in for libzfs_core as 2.3.9 behaves: a call is all or nothing, and names who was in the way."""
+
+    def __init__(self) -> None:
+        self.there: set[bytes] = set()
+        self.held: set[bytes] = set()
+        self.calls: list[int] = []
+
+    def lzc_snapshot(self, names, props):
+        self.calls.append(len(names))
+        if bad := [name for name in names if name in self.there]:
+            raise Many([SnapshotExists(name) for name in bad])
+        self.there |= set(names)
+
+    def lzc_destroy_snaps(self, names, defer):
+        assert defer is False
+        self.calls.append(len(names))
+        if bad := [name for name in names if name in self.held]:
+            raise Many([SnapshotIsHeld(name) for name in bad])
+        self.there -= set(names)
+
+    def lzc_snaprange_space(self, first, last):
+        return 1000
+
+
+@pytest.fixture
+def library(monkeypatch):
+    stand_in = Library()
+    monkeypatch.setattr(core, "library", lambda: stand_in)
+    return stand_in
+
+
+def test_a_batch_goes_without_those_that_are_held_and_names_them(library):
+    names = [f"tank/a@{number}" for number in range(600)]
+    library.there = {name.encode() for name in names[:-1]}  # the last is already gone
+    library.held = {b"tank/a@3", b"tank/a@400"}
+    left = core.destroy_snapshots(names)
+    assert {one.name for one in left} == {"tank/a@3", "tank/a@400"}
+    assert "Release it first" in left[0].why
+    assert library.there == library.held
+    assert library.calls == [256, 255, 256, 255, 88]
+
+
+def test_it_can_be_stopped_between_two_batches(library):
+    names = [f"tank/a@{number}" for number in range(600)]
+    library.there = {name.encode() for name in names}
+
+    def stop(done: int) -> None:
+        if done:
+            raise Cancelled
+
+    with pytest.raises(Cancelled):
+        core.destroy_snapshots(names, stop)
+    assert len(library.there) == 600 - 256
+
+
+def test_taking_is_all_or_nothing_and_a_run_leaves_out_those_in_the_way(library):
+    library.there = {b"tank/a@x"}
+    with pytest.raises(Failed, match="is there already"):
+        core.snapshot(["tank/a@x", "tank/b@x"], {})
+    assert b"tank/b@x" not in library.there
+    left = core.snapshot_most(["tank/a@x", "tank/b@x"], {"larder:run": JOB})
+    assert [one.name for one in left] == ["tank/a@x"]
+    assert b"tank/b@x" in library.there
+
+
+def test_an_error_about_none_of_them_is_told(monkeypatch):
+    class Broken:
+        def lzc_destroy_snaps(self, _names, _defer):
+            raise RuntimeError("no such pool")
+
+    monkeypatch.setattr(core, "library", Broken)
+    with pytest.raises(Failed, match="no such pool"):
+        core.destroy_snapshots(["tank/a@x"])
+
+
+def test_a_tree_is_taken_at_one_moment(library):
+    plan = checked_plan(TakeSnapshot(dataset="tank/photos", name="before", below=True, note="tidy up"), facts())
+    assert "2 folders" not in plan.summary
+    assert "1 folders below it" in plan.summary
+    plan.steps[0].act(Working())
+    assert library.there == {b"tank/photos@before", b"tank/photos/old@before"}
+    assert library.calls == [2]
+    assert TakeSnapshot(dataset="tank/photos", name="s1").happened("take", facts(snap(1)))
+    with pytest.raises(Refused, match="already"):
+        checked_plan(TakeSnapshot(dataset="tank/photos", name="s1"), facts(snap(1)))
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a/b", "a@b", "-a", "larder-daily-2026.01.01-00.00.00", "x" * 51, "a\nb"])
+def test_names_that_are_no_snapshots_are_refused(name):
+    with pytest.raises(Refused):
+        TakeSnapshot(dataset="tank/photos", name=name)
+
+
+def test_the_proposed_name_is_taken_as_it_is():
+    proposed = "larder-manual-2026.11.21-12.00.00"
+    assert TakeSnapshot(dataset="tank", name=proposed).name == proposed
+
+
+def test_destroying_names_what_stays_and_why(library):
+    found = [snap(1), snap(2, holds=1), snap(3, clones=("tank/copy",)), snap(4), snap(5)]
+    library.there = {one.name.encode() for one in found}
+    chosen = DestroySnapshots.of((one.name, one.guid) for one in found[:4])
+    plan = checked_plan(chosen, facts(*found))
+    assert "2 snapshots" in plan.summary
+    assert "tank/photos@s2: it is held" in plan.warnings[0]
+    assert "tank/copy is a clone of it" in plan.warnings[1]
+    work = Working()
+    plan.steps[0].act(work)
+    assert library.there == {b"tank/photos@s2", b"tank/photos@s3", b"tank/photos@s5"}
+    # Two runs of neighbours that were measured, then two that were not.
+    spans = tuple(Span(one.name, one.name, 1000) for one in (found[0], found[3]))
+    plan = checked_plan(chosen, replace(facts(*found), spans=spans))
+    plan.steps[0].act(work)
+    assert any("at least 1.95 KiB" in note for note in work.notes)
+    assert chosen.happened("destroy", facts(*found[1:3]))
+    assert not chosen.happened("destroy", facts(*found))
+
+
+def test_destroying_many_wants_the_folder_s_name_typed():
+    found = [replace(snap(1), name=f"tank/photos@s{at}", guid=at, txg=at) for at in range(30)]
+    many = DestroySnapshots.of((one.name, one.guid) for one in found)
+    assert checked_plan(many, facts(*found)).type_to_confirm == "tank/photos"
+    assert checked_plan(many, facts(*found[:5])).type_to_confirm == ""
+
+
+def test_what_went_by_itself_is_no_reason_to_refuse_the_rest():
+    chosen = DestroySnapshots.of((one.name, one.guid) for one in (snap(1), snap(2)))
+    assert chosen.plan(facts(snap(1), snap(2))).digest() == chosen.plan(facts(snap(2))).digest()
+    with pytest.raises(Refused, match="None of these"):
+        checked_plan(chosen, facts(replace(snap(1), guid=7)))
+
+
+def test_pruning_spares_what_no_policy_made_and_the_last_one(library):
+    mine = [snap(number, run=JOB) for number in (1, 2)]
+    by_hand, other_guid = snap(3), replace(snap(4, run=JOB), guid=99)
+    prune = PruneSnapshots.of((one.name, GUID + at) for at, one in enumerate([*mine, by_hand, other_guid], 1))
+    assert [one.short for one in prune.free_to_go(facts(*mine, by_hand, other_guid))] == ["s1", "s2"]
+    assert [one.short for one in prune.free_to_go(facts(*mine))] == ["s1"]
+
+
+def test_a_run_takes_what_is_still_the_same_dataset(library):
+    photos = dataset("tank/photos")
+    run = RunPolicies.of(
+        "tank",
+        JOB,
+        "2026.11.21-12.00.00",
+        [
+            ("tank/photos", photos.guid, ("hourly", "daily")),
+            ("tank", 12345, ("hourly",)),
+            ("tank/gone", 1, ("hourly",)),
+        ],
+    )
+    plan = checked_plan(run, facts())
+    plan.steps[0].act(Working())
+    assert library.there == {b"tank/photos@larder-daily-2026.11.21-12.00.00"}
+    with pytest.raises(Refused):
+        RunPolicies.of("tank", JOB, "2026.11.21-12.00.00", [("pond/photos", 1, ("hourly",))])
+    with pytest.raises(Refused):
+        RunPolicies.of("tank", JOB, "now", [("tank/photos", 1, ("hourly",))])
+
+
+def test_a_policy_is_a_property_of_its_dataset():
+    wanted = SetPolicy(dataset="tank/photos", policy=Policy(hourly=24))
+    plan = checked_plan(wanted, facts())
+    assert plan.steps[0].shown.startswith('zfs set \'larder:policy={"frequent":0,"hourly":24,')
+    here = replace(facts(), datasets=(dataset("tank/photos", policy=wanted.text, policy_source="local"),))
+    assert wanted.happened("set", here)
+    assert not wanted.happened("set", facts())
+    with pytest.raises(Refused, match="no policy of its own"):
+        checked_plan(SetPolicy(dataset="tank/photos"), facts())
+    assert (
+        checked_plan(SetPolicy(dataset="tank/photos"), here).steps[0].shown == "zfs inherit larder:policy tank/photos"
+    )
+
+
+def test_snapshots_are_read_as_zfs_prints_them(commands):
+    """Recorded: names with spaces, a guid above 2^63, and what Larder set on one of them."""
+    import json
+
+    commands.answers["zfs"] = json.dumps(recorded("zfs-list-snapshots-2.3.9.json"))
+    found = list(snapshots.read(["snapshotsp/a b", "snapshotsp/c"]))
+    assert {one.name for one in found} == {"snapshotsp/a b@one", "snapshotsp/c@one", "snapshotsp/c@two"}
+    first = next(one for one in found if one.name == "snapshotsp/a b@one")
+    assert (first.run, first.note) == (JOB, "tidy up")
+    held = next(one for one in found if one.name == "snapshotsp/c@one")
+    assert held.holds == 1
+    assert held.clones == ("snapshotsp/copy", "snapshotsp/copy2")
+    # What stands on the folder itself is no word of its snapshots.
+    assert held.note == ""
+    assert held.txg < next(one for one in found if one.short == "two").txg

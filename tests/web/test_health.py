@@ -1,0 +1,390 @@
+"""The pages of health: what is open, one alert, who is told, what a disk said."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+from django.utils.html import escape
+
+from appliance.alerts.kinds import KINDS
+from appliance.alerts.rules import Fault
+from appliance.disks.smart import Figure, Reading
+from appliance.facts import Pool, Vdev
+from tests.unit.made import recorded, recorded_pool
+from tests.web import rows
+from web.alerts import disks, path, watch
+from web.alerts.models import Accepted, Alert, DiskDay, KindSeverity, MailSettings, Message, PoolDay
+from web.inventory import present, store
+from web.inventory.models import DiskRow, Source
+from web.jobs.models import Job
+from workers import alerts
+
+DISK = "ata-WDC_WD20EARS-00MVWB0_WD-WCAZA0000001"
+PENDING = Reading(answered=True, passed=True, temperature=31, counts={"pending": 312, "reallocated": 4}, hours=40000)
+
+
+@pytest.fixture
+def failing(calm) -> Alert:
+    rows.recorded_box()
+    disks.note({DiskRow.objects.get(key=DISK): PENDING})
+    alerts.look()
+    return Alert.objects.get(kind="disk.failing")
+
+
+def test_a_failing_disk_is_the_first_thing_on_the_overview(web, failing):
+    page = web.get("/").content.decode()
+    assert "is failing: 312 sectors cannot be read." in page
+    assert f"/alerts/{failing.pk}/" in page
+    assert 'class="nav-count">1<' in page
+
+
+def test_the_alert_names_bay_model_and_pool_and_the_way_to_healthy(web, failing):
+    page = web.get(f"/alerts/{failing.pk}/").content.decode()
+    for words in (
+        "bay 1 (WDC WD20EARS-00MVWB0 …0001)",
+        "pool tank",
+        "Take it offline to test it",
+        "survives 2 more failed disks",
+    ):
+        assert words in page, words
+
+
+def test_acknowledging_twice_is_acknowledging_once(web, failing):
+    for _ in range(2):
+        assert web.post(f"/alerts/{failing.pk}/act/", {"act": "acknowledge"}).status_code == 302
+    failing.refresh_from_db()
+    assert failing.state == "acknowledged"
+    assert failing.mark_seen == failing.mark
+    assert failing.notes.filter(text__startswith="Acknowledged").count() == 1
+    assert "Nothing is wrong" in web.get("/alerts/").content.decode()
+
+
+def test_a_silence_has_an_end_and_a_reason(web, failing):
+    web.post(f"/alerts/{failing.pk}/act/", {"act": "silence", "for": "week", "reason": "a new one is ordered"})
+    failing.refresh_from_db()
+    assert timedelta(days=6) < failing.quiet_until - timezone.now() <= timedelta(days=7)
+    assert "a new one is ordered" in web.get(f"/alerts/{failing.pk}/").content.decode()
+
+
+def test_the_severity_of_a_kind_is_its_owners(web, failing):
+    web.post(f"/alerts/{failing.pk}/act/", {"act": "severity", "severity": "notice"})
+    assert KindSeverity.objects.get().severity == "notice"
+    failing.refresh_from_db()
+    assert failing.severity == "notice"
+
+
+def test_every_figure_has_its_line_and_hostile_ones_stay_text(web, failing):
+    row = DiskRow.objects.get(key=DISK)
+    DiskDay.objects.all().delete()  # a day's row is written at once when it begins
+    told = (Figure("Power On Hours (9)", 40000, "40000", 45, 0), Figure("<script>x</script>", 1, "<b>1</b>"))
+    disks.note({row: Reading(answered=True, passed=True, temperature=30, figures=told)})
+    page = web.get(f"/disks/{DISK}/health/").content.decode()
+    assert "Power On Hours (9)" in page
+    assert "<script>x" not in page
+    assert "&lt;b&gt;1&lt;/b&gt;" in page
+    assert DiskDay.objects.get(disk=DISK).values["figure Power On Hours (9)"] == [40000, 40000, 40000]
+
+
+def test_a_figure_that_always_moves_is_not_written_each_time(web, failing):
+    row = DiskRow.objects.get(key=DISK)
+    DiskDay.objects.all().delete()
+    for count in range(3):
+        disks.note(
+            {
+                row: Reading(
+                    answered=True, passed=True, counts={"crc": 0}, figures=(Figure("Blocks (241)", count, str(count)),)
+                )
+            }
+        )
+    assert DiskDay.objects.get(disk=DISK).values["figure Blocks (241)"] == [0, 0, 0]
+
+
+def test_every_kind_can_be_made_graver_or_lighter_also_before_it_happens(web, failing):
+    page = web.get("/alerts/kinds/").content.decode()
+    assert all(escape(kind.name) in page for kind in KINDS.values())
+    web.post("/alerts/kinds/", {"disk.failing": "warning", "pool.rebuilt": "warning", "disk.warm": "warning"})
+    assert dict(KindSeverity.objects.values_list("kind", "severity")) == {
+        "disk.failing": "warning",
+        "pool.rebuilt": "warning",
+    }
+    failing.refresh_from_db()
+    assert failing.severity == "warning"
+    assert "It comes as “critical”." in web.get("/alerts/kinds/").content.decode()
+    web.post("/alerts/kinds/", {"disk.failing": "critical"})
+    assert set(KindSeverity.objects.values_list("kind", flat=True)) == {"pool.rebuilt"}
+    assert web.post("/alerts/kinds/", {"disk.failing": "dire"}).status_code == 400
+
+
+@pytest.mark.parametrize("act", ["", "delete", "silence", "severity"])
+def test_nothing_else_can_be_done_with_an_alert(web, failing, act):
+    assert web.post(f"/alerts/{failing.pk}/act/", {"act": act, "for": "ever", "severity": "none"}).status_code == 400
+
+
+def test_accepted_figures_stay_quiet_until_they_grow(web, failing):
+    web.post(f"/disks/{DISK}/health/accept/")
+    assert dict(Accepted.objects.values_list("count", "value")) == {"pending": 312, "reallocated": 4}
+    row = DiskRow.objects.get(key=DISK)
+    disks.note({row: PENDING})
+    assert DiskRow.objects.get(key=DISK).verdict == "healthy"
+    more = Reading(answered=True, passed=True, counts={"pending": 313, "reallocated": 4})
+    disks.note({DiskRow.objects.get(key=DISK): more})
+    assert DiskRow.objects.get(key=DISK).verdict == "failing"
+
+
+def test_the_page_of_a_disk_draws_what_it_said(web, failing):
+    page = web.get(f"/disks/{DISK}/health/").content.decode()
+    assert "312 sectors cannot be read." in page
+    assert "<polyline" in page
+    assert "Accept these figures" in page
+
+
+def test_what_was_never_counted_is_a_line_and_no_graph(web, failing):
+    row = DiskRow.objects.get(key=DISK)
+    disks.note({row: Reading(answered=True, passed=True, counts={"pending": 0, "uncorrectable": 0})})
+    page = " ".join(web.get(f"/disks/{DISK}/health/").content.decode().split())
+    assert "<h2>Never counted</h2><ul><li>Sectors that could not be read in a test (198)</li></ul>" in page
+    assert "<h2>Sectors that cannot be read (197)</h2>" in page  # it was 312 before
+
+
+def test_the_report_for_the_warranty_is_plain_text(web, failing):
+    reply = web.get(f"/disks/{DISK}/health/?report=1")
+    assert reply["Content-Type"].startswith("text/plain")
+    for words in ("WD-WCAZA0000001", "Sectors that cannot be read (197): 312", "Hours of use: 40000"):
+        assert words in reply.content.decode()
+
+
+def test_a_day_is_one_row_with_its_least_most_and_last(failing):
+    disks.keep(DISK, Reading(answered=True, temperature=40, counts={"pending": 10}))
+    values = DiskDay.objects.get(disk=DISK).values
+    assert values["pending"] == [10, 312, 10]
+    assert values["temperature"] == [31, 40, 40]
+
+
+def test_a_temperature_that_wanders_costs_no_writing(failing):
+    for degrees in (30, 31, 30, 31):
+        disks.keep(DISK, Reading(answered=True, temperature=degrees, counts=PENDING.counts))
+    before = DiskDay.objects.get(disk=DISK).written
+    disks.keep(DISK, Reading(answered=True, temperature=30, counts=PENDING.counts))
+    assert DiskDay.objects.get(disk=DISK).written == before
+
+
+def test_a_sleeping_disk_keeps_its_verdict_and_its_alert(failing):
+    disks.note({DiskRow.objects.get(key=DISK): Reading(asleep=True)})
+    alerts.look(timezone.now() + timedelta(hours=3))
+    row = DiskRow.objects.get(key=DISK)
+    assert (row.asleep, row.verdict) == (True, "failing")
+    assert Alert.objects.get(kind="disk.failing").state == "open"
+
+
+def test_a_disk_that_recovers_clears_its_alert(failing):
+    good = Reading(answered=True, passed=True, counts={"pending": 0, "reallocated": 0})
+    disks.note({DiskRow.objects.get(key=DISK): good})
+    Source.objects.update_or_create(name="temperatures", defaults={"checked": timezone.now(), "error": ""})
+    now = timezone.now()
+    for minutes in (1, 12):
+        alerts.look(now + timedelta(minutes=minutes))
+    assert Alert.objects.get(kind="disk.failing").state == "cleared"
+
+
+def test_a_slow_disk_among_quick_ones_is_told_once_it_has_lasted(calm, monkeypatch):
+    pool = rows.recorded_box()
+    names = {row.key: row.fact.name for row in DiskRow.objects.all()}
+    members = [name for key, name in names.items() if any(present.link_of(one) == key for one in pool.devices())]
+    assert len(members) == 4
+    disks.note_latency({name: 26.0 if names[DISK] == name else 1.2 for name in members})
+    alerts.look()
+    assert not Alert.objects.filter(kind="disk.slow").exists()
+    monkeypatch.setattr(alerts, "_since", dict.fromkeys(alerts._since, -10_000.0))
+    alerts.look()
+    slow = Alert.objects.get(kind="disk.slow")
+    assert slow.detail == "It takes 26 ms for a request where the disks beside it take 1.2 ms."
+    assert slow.subject == DISK
+
+
+def test_hostile_names_stay_text(web, calm):
+    watch.reconcile([Fault("disk.watch", "x", "Disk <script>alert(1)</script>", "<b>x</b>")], timezone.now())
+    for url in ("/alerts/", f"/alerts/{Alert.objects.get().pk}/", "/"):
+        assert "<script>alert(1)" not in web.get(url).content.decode()
+
+
+FORM = {
+    "preset": "own", "host": "mail.example", "port": 587, "security": "starttls", "user": "box@example.org", "sender": "",
+    "critical": "anna@example.org", "warning": "", "notice": "", "quiet_from": 22, "quiet_to": 7, "digest_hour": 8,
+    "address": "https://larder.local", "webhook": "", "password": "a canary of a password",
+}  # fmt: skip
+
+
+def test_mail_settings_are_kept_and_the_password_is_shown_nowhere(web, calm):
+    assert web.post("/alerts/mail/", FORM).status_code == 302
+    assert MailSettings.now().recipients("critical") == ["anna@example.org"]
+    assert "a canary" not in web.get("/alerts/mail/").content.decode()
+
+
+def test_a_provider_fills_in_its_server(web, calm):
+    web.post("/alerts/mail/", {**FORM, "preset": "fastmail", "host": ""})
+    kept = MailSettings.now()
+    assert (kept.host, kept.port, kept.security) == ("smtp.fastmail.com", 465, "tls")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("critical", "anna@example.org\nnot an address"),
+        ("host", "mail.example; rm -rf /"),
+        ("host", "mail\r\nexample"),
+        ("port", 0),
+        ("security", "none"),
+        ("sender", "x\ny@example.org"),
+        ("webhook", "file:///etc/shadow"),
+        ("webhook", "https://anna:secret@ntfy.example/topic"),
+        ("webhook", "https:///topic"),
+        ("webhook", "https://ntfy.example:port/topic"),
+        ("quiet_from", 24),
+    ],
+)
+def test_what_cannot_be_is_said_at_its_field(web, calm, field, value):
+    response = web.post("/alerts/mail/", {**FORM, field: value})
+    assert response.status_code == 400
+    assert not MailSettings.objects.exists()
+
+
+def test_a_kept_password_does_not_go_to_another_server(web, calm):
+    web.post("/alerts/mail/", FORM)
+    again = {**FORM, "host": "mail.elsewhere.example", "password": ""}
+    reply = web.post("/alerts/mail/", again)
+    assert reply.status_code == 400
+    assert "belongs to another server" in reply.content.decode()
+    assert web.post("/alerts/mail/", {**again, "password": "another"}).status_code == 302
+    assert web.post("/alerts/mail/", {**again, "warning": "ben@example.org"}).status_code == 302
+
+
+def test_a_test_is_sent_by_the_worker(web, calm):
+    web.post("/alerts/mail/test/", {"way": "mail"})
+    web.post("/alerts/mail/test/", {"way": "mail"})
+    assert Message.objects.get().state == "waiting"
+    assert ("workers.deliver",) in calm
+
+
+def test_the_recorded_disk_is_healthy_and_no_alert(calm):
+    from appliance.disks import smart
+
+    rows.recorded_box()
+    disks.note({DiskRow.objects.get(key=DISK): smart.read(recorded("smartctl-qemu-ata-7.4.json"))})
+    alerts.look()
+    assert not Alert.objects.filter(kind__startswith="disk.").exists()
+
+
+# --- the way of a failing disk -------------------------------------------------------------------------------
+def pool_with(state: str, *, rebuilding: bool = False, again: bool = False) -> Pool:
+    """The recorded pool with its first disk in that state; ``again``: it takes its own place anew."""
+    pool = recorded_pool()
+    group = pool.vdevs[0]
+    first = group.children[0]
+    now: Vdev = replace(first, state=state)
+    if again:
+        old = replace(first, state="OFFLINE", path=f"{first.path}/old", guid=1)
+        now = Vdev("replacing-0", "replacing", 2, "DEGRADED", children=(old, replace(first, state="ONLINE", guid=3)))
+    scan = replace(pool.scan, kind="resilver", state="scanning", ended=None) if rebuilding and pool.scan else None
+    vdevs = (replace(group, state="DEGRADED", children=(now, *group.children[1:])), *pool.vdevs[1:])
+    return replace(
+        pool, state="DEGRADED" if state != "ONLINE" or again else "ONLINE", vdevs=vdevs, scan=scan or pool.scan
+    )
+
+
+def wiped() -> Job:
+    path = DiskRow.objects.get(key=DISK).fact.path
+    job = rows.job(
+        kind="WipeDisk", subject=path, operation=json.dumps({"kind": "WipeDisk", "disk": path, "how": "full"})
+    )
+    Job.objects.filter(pk=job.pk).update(state="done", finished=timezone.now(), created=timezone.now())
+    return job
+
+
+def way(failing: Alert) -> list[tuple[str, list[str]]]:
+    """State and buttons of each step."""
+    failing.refresh_from_db()
+    found = path.of(failing)
+    assert found
+    return [(step.state, [text for text, _href in step.links]) for step in found.steps]
+
+
+def test_the_way_goes_on_with_what_is_so_and_ends_with_the_disk_in_its_pool(web, failing):
+    assert [state for state, _links in way(failing)] == ["working", "empty", "empty", "empty"]
+    assert way(failing)[1][1] == ["Take it offline to test it", "Replace it now"]
+    rows.put(pools=[pool_with("OFFLINE")])
+    assert [state for state, _links in way(failing)] == ["healthy", "healthy", "working", "empty"]
+    assert way(failing)[2][1] == ["Erase every sector", "Use it again as it is", "Replace it now"]
+    wiped()
+    assert way(failing)[3] == ("working", ["A report for the warranty"])  # it has not been asked since
+    disks.note({DiskRow.objects.get(key=DISK): replace(PENDING, counts={"pending": 0})})
+    store.checked("temperatures", changed=True)
+    page = web.get(f"/alerts/{failing.pk}/").content.decode()
+    assert "Sectors that cannot be read (197): 312 at most, 0 now" in page
+    assert way(failing)[3] == ("working", ["Put it back into the pool", "Replace it with another", "A report for the warranty"])  # fmt: skip
+    alerts.look()
+    alerts.look(timezone.now() + timedelta(minutes=11))
+    failing.refresh_from_db()
+    assert failing.state == "cleared"
+    assert way(failing)[3][0] == "working"  # the alert is over, the pool still misses the disk
+    rows.put(pools=[pool_with("ONLINE", rebuilding=True, again=True)])
+    assert way(failing)[3] == ("working", [])
+    rows.put(pools=[pool_with("ONLINE")])
+    assert [state for state, _links in way(failing)] == ["healthy"] * 4
+
+
+def test_a_disk_that_still_counts_faults_after_it_was_erased_is_not_put_back(web, failing):
+    rows.put(pools=[pool_with("OFFLINE")])
+    wiped()
+    store.checked("temperatures", changed=True)
+    assert way(failing)[3] == ("working", ["Replace it with another", "A report for the warranty"])
+    assert "warranty" in web.get(f"/alerts/{failing.pk}/").content.decode()
+
+
+def test_an_erased_disk_goes_back_into_its_own_place_after_a_review(web, failing):
+    rows.put(pools=[pool_with("OFFLINE")])
+    free = replace(DiskRow.objects.get(key=DISK).fact, uses=(), content=())
+    rows.put(disks=[free, *(row.fact for row in DiskRow.objects.exclude(key=DISK))])
+    reply = web.get(f"/disks/{DISK}/health/back/")
+    assert reply.status_code == 200
+    page = reply.content.decode()
+    assert "goes back into its own place in tank" in page
+    assert "zpool replace" in page
+
+
+# --- a disk that hangs ---------------------------------------------------------------------------------------
+def test_a_failing_disk_that_stops_answering_does_not_become_well(web, failing):
+    disks.note({DiskRow.objects.get(key=DISK): Reading(message="Read Device Identity failed: Input/output error")})
+    alerts.look(timezone.now() + timedelta(minutes=30))
+    failing.refresh_from_db()
+    assert failing.state == "open"
+    page = web.get(f"/disks/{DISK}/health/").content.decode()
+    assert "It does not answer at the moment" in page
+    assert "312 sectors cannot be read." in page
+    disks.note({DiskRow.objects.get(key=DISK): PENDING})
+    assert "It does not answer at the moment" not in web.get(f"/disks/{DISK}/health/").content.decode()
+
+
+def test_a_disk_that_never_told_anything_is_not_missed():
+    rows.recorded_box()
+    disks.note({DiskRow.objects.get(key=DISK): Reading(message="Unknown USB bridge")})
+    row = DiskRow.objects.get(key=DISK)
+    assert (row.verdict, row.reading.get("silent")) == ("unknown", None)
+
+
+def test_where_a_pool_leads_is_on_its_page_and_that_of_health(web, failing):
+    tank = store.facts().pools[0]
+    root = store.facts().dataset("tank")
+    assert root
+    total, today = root.used + root.available, timezone.now().date()
+    for ago in range(11):  # a hundredth a day, up to 40 %
+        day = today - timedelta(days=ago)
+        PoolDay.objects.update_or_create(
+            guid=str(tank.guid), day=day, defaults={"name": "tank", "used": total * (40 - ago) // 100, "total": total}
+        )
+    says = "At the pace of the last weeks it is 80 % full in about 40 days, 90 % in about 50."
+    for url in ("/alerts/", f"/pools/{tank.guid}/"):
+        assert says in web.get(url).content.decode(), url

@@ -1,0 +1,143 @@
+"""Real conversations with a mail server: over a socket, with TLS and a sign-in, refused, put off, cut off."""
+
+from __future__ import annotations
+
+import ssl
+import subprocess
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from appliance.alerts.rules import Fault
+from tests.system.mailbox import Mailbox, mailbox, text_of
+from web.alerts import outbox, secret, watch
+from web.alerts.models import MailSettings, Message
+from workers import mail
+
+NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
+FAULT = Fault(
+    "disk.failing", "x", "Disk in bay 3 (<b>x\r\nBcc: evil@example.org) is failing: ünlesbar.", "It belongs to tank."
+)
+
+
+@pytest.fixture
+def post() -> Iterator[Mailbox]:
+    with mailbox() as box:
+        MailSettings.objects.create(pk=1, host="127.0.0.1", port=box.port, security="none", sender="box@example.org", critical="anna@example.org\nbert@example.org")  # fmt: skip
+        yield box
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory) -> Path:
+    file = tmp_path_factory.mktemp("mail") / "both.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", file, "-out", f"{file}.crt", "-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    file.write_text(file.read_text() + Path(f"{file}.crt").read_text())
+    return file
+
+
+@pytest.fixture
+def secured(certificate) -> Iterator[Mailbox]:
+    with mailbox(certificate) as box:
+        MailSettings.objects.create(pk=1, host="localhost", port=box.port, security="starttls", user="box@example.org", critical="anna@example.org")  # fmt: skip
+        secret.keep("a secret of its own")
+        yield box
+
+
+@pytest.fixture
+def trusted(monkeypatch, certificate) -> None:
+    """As if the server's certificate were from an authority that this box trusts."""
+    context = ssl.create_default_context(cafile=certificate)
+    monkeypatch.setattr(ssl, "create_default_context", lambda: context)
+
+
+def test_a_mail_goes_out_whole_and_once(post):
+    watch.reconcile([FAULT], NOW)
+    for minute in range(3):
+        mail.send_due(NOW + timedelta(minutes=minute))
+    (message,) = post.mails
+    assert message["To"] == "anna@example.org, bert@example.org"
+    assert message["Bcc"] is None
+    # Where Python's email package folds a subject before an encoded word, reading it back gives two spaces.
+    assert " ".join(str(message["Subject"]).split()).endswith("is failing: ünlesbar")
+    assert "It belongs to tank." in text_of(message)
+    assert Message.objects.get().state == "sent"
+
+
+@pytest.mark.parametrize(
+    ("mode", "words"),
+    [("refuse", "550 5.1.1 nobody of that name"), ("greylist", "451 4.7.1 come back later"), ("hang", "timed out"), ("drop", "closed")],
+)  # fmt: skip
+def test_what_the_server_does_is_told_in_its_words_and_the_mail_still_goes_out_once(post, monkeypatch, mode, words):
+    watch.reconcile([FAULT], NOW)
+    post.mode = mode
+    with monkeypatch.context() as hasty:
+        if mode == "hang":
+            hasty.setattr(mail, "SECONDS", 1)
+        assert mail.send_due(NOW) == 0
+    row = Message.objects.get()
+    assert row.state == "waiting"
+    assert words in row.answer
+    post.mode = "take"
+    mail.send_due(NOW + timedelta(days=1))
+    mail.send_due(NOW + timedelta(days=2))
+    (message,) = post.mails
+    if mode == "drop":
+        assert message["Message-ID"] == post.dropped[0]["Message-ID"]  # so that mail programs show one
+
+
+def test_nothing_listens(post):
+    MailSettings.objects.update(port=1)
+    outbox.test("mail", NOW)
+    mail.send_due(NOW)
+    assert "Connection refused" in Message.objects.get().answer
+
+
+def test_it_signs_in_over_tls(secured, trusted):
+    outbox.test("mail", NOW)
+    assert mail.send_due(NOW) == 1
+    assert secured.signed_in == ["\0box@example.org\0a secret of its own"]
+    assert len(secured.mails) == 1
+
+
+def test_a_refused_login_is_told_without_the_password(secured, trusted):
+    secured.mode = "login"
+    outbox.test("mail", NOW)
+    mail.send_due(NOW)
+    answer = Message.objects.get().answer
+    assert answer == "The mail server answered: 535 5.7.8 wrong password"
+    assert "a secret of its own" not in str(list(Message.objects.values()))
+
+
+def test_a_certificate_that_nobody_vouches_for_gets_no_password(secured):
+    outbox.test("mail", NOW)
+    mail.send_due(NOW)
+    assert "certificate is not valid" in Message.objects.get().answer
+    assert secured.signed_in == []
+
+
+def test_the_weeks_report_comes_once_a_week_also_when_all_is_well(post):
+    MailSettings.objects.update(weekly=True, notice="anna@example.org")
+    settings, monday = MailSettings.now(), datetime(2026, 3, 9, 6, tzinfo=UTC)
+    assert not outbox.weekly(monday, settings)  # the day's hour has not come yet
+    for hours in (3, 4, 24, 6 * 24):
+        outbox.weekly(monday + timedelta(hours=hours), settings)
+        mail.send_due(monday + timedelta(hours=hours))
+    (message,) = post.mails
+    assert str(message["Subject"]).startswith("[larder] All is well on")
+    outbox.weekly(monday + timedelta(days=8), settings)
+    assert mail.send_due(monday + timedelta(days=8)) == 1
+
+
+def test_the_weeks_report_names_what_waits(post):
+    MailSettings.objects.update(weekly=True)
+    watch.reconcile([FAULT], NOW)
+    outbox.weekly(NOW, MailSettings.now())
+    mail.send_due(NOW)
+    report = next(one for one in post.mails if "needs you" in str(one["Subject"]))
+    assert "is failing" in text_of(report)
+    assert report["Bcc"] is None

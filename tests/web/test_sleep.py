@@ -1,0 +1,121 @@
+"""When disks sleep: kept for each, told to the disk, told again when it may have forgotten."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from appliance import client
+from appliance.disks import latency, sleep
+from appliance.disks.latency import Counters
+from appliance.disks.smart import Reading
+from tests.web import rows
+from web.alerts import disks
+from web.alerts.models import DiskCare
+from web.inventory.models import DiskRow
+from workers import sleeping
+
+DISK = "ata-WDC_WD20EARS-00MVWB0_WD-WCAZA0000001"
+PAGE = f"/disks/{DISK}/health/"
+WELL = Reading(answered=True, passed=True, temperature=31, ata=True)
+
+
+@pytest.fixture
+def told(calm, monkeypatch) -> list[dict[str, int]]:
+    """What the agent was asked to tell; every disk takes it, and none has lost power."""
+    asked: list[dict[str, int]] = []
+
+    def last(request, **_more):
+        asked.append(request["disks"])
+        return {"facts": dict.fromkeys(request["disks"], sleep.TOLD)}
+
+    monkeypatch.setattr(client, "last", last)
+    monkeypatch.setattr(sleep, "attached", lambda name: f"boot {name}")
+    rows.recorded_box()
+    disks.note(dict.fromkeys(DiskRow.objects.all(), WELL))
+    return asked
+
+
+def keep(web, value: str, **more: str):
+    return web.post(f"{PAGE}sleep/", {"sleep": value, **more})
+
+
+def test_a_disk_is_told_once_and_again_after_it_was_plugged_in(web, told, monkeypatch):
+    assert keep(web, "20").status_code == 302
+    assert "or when it wakes" in web.get(PAGE).content.decode()
+    assert sleeping.tell()
+    assert not sleeping.tell()
+    assert told == [{f"/dev/disk/by-id/{DISK}": 20}]
+    assert "or when it wakes" not in web.get(PAGE).content.decode()
+    monkeypatch.setattr(sleep, "attached", lambda name: f"boot {name} again")
+    assert sleeping.tell()
+    assert len(told) == 2
+
+
+def test_its_pool_is_told_with_it(web, told):
+    keep(web, "60", all="yes")
+    sleeping.tell()
+    assert len(told[0]) == 4
+    assert set(told[0].values()) == {60}
+
+
+def test_a_sleeping_disk_waits_until_it_is_awake(web, told):
+    DiskRow.objects.filter(key=DISK).update(asleep=True)
+    keep(web, "10")
+    assert not sleeping.tell()
+    DiskRow.objects.filter(key=DISK).update(asleep=False)
+    assert sleeping.tell()
+
+
+def test_one_that_fell_asleep_meanwhile_is_asked_again(web, told, monkeypatch):
+    keep(web, "10")
+    monkeypatch.setattr(
+        client, "last", lambda request, **_more: {"facts": dict.fromkeys(request["disks"], sleep.ASLEEP)}
+    )
+    sleeping.tell()
+    assert DiskCare.objects.get(disk=DISK).told == ""
+
+
+def test_a_disk_that_does_not_take_it_says_so_and_is_not_asked_again_and_again(web, told, monkeypatch):
+    keep(web, "10")
+    monkeypatch.setattr(
+        client, "last", lambda request, **_more: {"facts": dict.fromkeys(request["disks"], "<b>ATA IDLE</b> failed")}
+    )
+    sleeping.tell()
+    assert "&lt;b&gt;ATA IDLE&lt;/b&gt; failed" in web.get(PAGE).content.decode()
+    assert not sleeping.tell()
+
+
+def test_left_as_it_is_it_is_not_told_anything(web, told):
+    keep(web, "20")
+    keep(web, "")
+    assert not sleeping.tell()
+    assert DiskCare.objects.get(disk=DISK).sleep is None
+
+
+@pytest.mark.parametrize("value", ["7", "-1", "x", "20 "])
+def test_other_times_are_refused(web, told, value):
+    assert keep(web, value).status_code == 400
+
+
+def test_a_disk_that_has_nothing_that_turns_or_takes_no_such_command_is_not_asked_for_it(web, told):
+    disks.note({DiskRow.objects.get(key=DISK): Reading(answered=True, passed=True)})
+    assert "It goes to sleep" not in web.get(PAGE).content.decode()
+    assert keep(web, "20").status_code == 400
+
+
+def test_a_disk_without_work_is_left_in_peace_until_it_should_sleep(web, told, monkeypatch):
+    row = DiskRow.objects.get(key=DISK)
+    requests, clock = [100], [1000.0]
+    monkeypatch.setattr(sleeping, "_asked", {})
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(latency, "read", lambda: {row.fact.name: Counters(requests[0], 0)})
+    keep(web, "10")
+    assert sleeping.to_ask([row]) == [row]
+    clock[0] += 300
+    assert sleeping.to_ask([row]) == []
+    requests[0] += 1  # it has work, so a question keeps nothing awake
+    assert sleeping.to_ask([row]) == [row]
+    clock[0] += 700
+    assert sleeping.to_ask([row]) == [row]

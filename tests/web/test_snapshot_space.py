@@ -1,0 +1,153 @@
+"""Where the space of snapshots is, who holds which, and which folders have them taken by themselves."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from appliance.words import size_text
+from appliance.zfs.policies import Policy
+from appliance.zfs.policing import SetPolicy
+from tests.web import rows
+from tests.web.test_queries import queries
+from tests.web.test_snapshots import fill, settled, snap
+from web.inventory.models import SnapshotReading, SnapshotRow
+from web.snapshots import recorded, space
+from web.snapshots.models import MadeSnapshot
+from web.snapshots.recorded import Cost
+from workers import snapshots
+
+RULE = SetPolicy(dataset="x", policy=Policy(hourly=2)).text
+ALONE = SetPolicy(dataset="x", policy=Policy(daily=3, below=False)).text
+
+
+def made(key: str, *ages: int) -> list[SnapshotRow]:
+    """Made up: snapshots of so many days ago, oldest first."""
+    now = timezone.now()
+    found = [
+        snapshots.row_of(key, snap("tank/a", at, created=now - timedelta(days=days, minutes=1)))
+        for at, days in enumerate(ages)
+    ]
+    SnapshotRow.objects.bulk_create(found)
+    return found
+
+
+def test_neighbours_are_asked_for_as_one_row():
+    every = made("1", 9, 8, 7, 6)
+    pairs = space.pairs_of(every, {every[0].guid, every[1].guid, every[3].guid})
+    assert pairs == [("tank/a@s0000", "tank/a@s0001"), ("tank/a@s0003", "tank/a@s0003")]
+
+
+def test_groups_are_measured_exactly_where_they_are_neighbours_and_at_least_otherwise():
+    every = made("1", 400, 100, 40, 10, 1)
+    for row in every[1:4:2]:
+        MadeSnapshot.objects.create(dataset_key="1", guid=row.guid, grains="hourly")
+    MadeSnapshot.objects.create(dataset_key="1", guid=every[2].guid, grains="hourly,daily")
+    asked, _held = space.question(every, "1", timezone.now())
+    told = {words: (count, pairs) for words, count, pairs in asked}
+    assert told["All snapshots"] == (5, [("tank/a@s0000", "tank/a@s0004")])
+    assert told["All older than a month"] == (3, [("tank/a@s0000", "tank/a@s0002")])
+    assert told["All that the policy made"] == (3, [("tank/a@s0001", "tank/a@s0003")])
+    assert told["Those that the policy takes every hour"] == (2, [("tank/a@s0001", "tank/a@s0001"), ("tank/a@s0003", "tank/a@s0003")])  # fmt: skip
+    assert told["Those that no policy of this box made"][0] == 2
+    sizes = [10] * sum(len(pairs) for _words, _count, pairs in asked)
+    lines = {line.words: line for line in space.lines(asked, sizes)}
+    assert not lines["All snapshots"].least
+    assert lines["Those that the policy takes every hour"].least
+    assert lines["Those that the policy takes every hour"].size == 20
+    # One that has gone meanwhile leaves its group untold, and the others right.
+    broken = dict.fromkeys(line.words for line in space.lines(asked, [None, *sizes[1:]]))
+    assert "All snapshots" not in broken
+    assert len(broken) == len(lines) - 1
+
+
+def test_the_page_names_who_holds_what_and_what_may_be_forgotten(web, calm, monkeypatch):
+    (dataset,) = fill(3)
+    SnapshotRow.objects.filter(short="s0001").update(holds=2)
+    asked = []
+
+    def last(request, *, silence):
+        asked.append(request)
+        old, new = 1_600_000_000, int(timezone.now().timestamp())
+        holds = {"tank/d0@s0001": {"larder:anna:for <the> tax office": old, "zrepl": new}}
+        return {"facts": {"ranges": [2**20 for _pair in request["ranges"]], "holds": holds}}
+
+    monkeypatch.setattr("appliance.client.last", last)
+    text = web.get(f"/snapshots/of/{dataset.guid}/space/").content.decode()
+    assert asked[0]["held"] == ["tank/d0@s0001"]
+    assert "for &lt;the&gt; tax office (anna)" in text
+    assert "zrepl (set by another tool)" in text
+    assert text.count("Perhaps forgotten") == 1
+    assert size_text(2**20) in text
+
+
+@pytest.mark.parametrize("count", [0, 5])
+def test_without_snapshots_or_without_an_answer_the_page_is_there(web, calm, count):
+    (dataset,) = fill(count)
+    page = web.get(f"/snapshots/of/{dataset.guid}/space/")
+    assert page.status_code == 200
+    assert ("No snapshots" in page.content.decode()) == (count == 0)
+
+
+def test_rules_are_shown_with_where_they_come_from(web, calm):
+    datasets = [
+        settled("tank/a", policy=RULE, policy_source="local"),
+        settled("tank/a/b", policy=RULE, policy_source="inherited", policy_from="tank/a"),
+        settled("tank/c", policy=ALONE, policy_source="local"),
+        settled("tank/c/d", policy=ALONE, policy_source="inherited", policy_from="tank/c"),
+        settled("tank/e", policy=RULE, policy_source="received"),
+        settled("tank/e/g", policy=RULE, policy_source="waiting", policy_from="tank/e"),
+        settled("tank/f"),
+    ]
+    rows.put(pools=[rows.pool_of("tank", 1000)], datasets=datasets)
+    text = web.get("/snapshots/policies/").content.decode()
+    assert "that of tank/a" in text
+    assert "not for folders below tank/c" in text
+    assert text.count("from elsewhere (2 hourly); it waits until you set it") == 2
+    few = len(queries(web, "/snapshots/policies/"))
+    rows.put(datasets=[replace(datasets[0], name=f"tank/x{at:03d}", guid=5000 + at) for at in range(250)])
+    assert len(queries(web, "/snapshots/policies/")) == few
+    page = web.get("/snapshots/policies/")
+    assert page.context["next"] == "tank/x099"
+    assert "tank/x100" in web.get("/snapshots/policies/?after=tank/x099").content.decode()
+
+
+def test_what_policies_cost_is_told_as_closely_as_is_known(web, calm):
+    made = settled("tank/a", policy=RULE, policy_source="local", used_by_snapshots=90 * 2**20)
+    mixed = settled("tank/a/b", policy=RULE, policy_source="inherited", used_by_snapshots=50 * 2**20)
+    none = settled("tank/a/c", policy=RULE, policy_source="inherited", used_by_snapshots=7 * 2**20)
+    rows.put(pools=[rows.pool_of("tank", 1000)], datasets=[made, mixed, none])
+    for dataset, run, number in ((made, "r", 1), (made, "r", 2), (mixed, "r", 3), (mixed, "", 4), (none, "", 5)):
+        SnapshotRow.objects.bulk_create(
+            [snapshots.row_of(str(dataset.guid), snap(dataset.name, number, run=run, used=10 * 2**20))]
+        )
+    for dataset, count in ((made, 2), (mixed, 2), (none, 1)):
+        SnapshotReading.objects.create(
+            dataset_key=str(dataset.guid), dataset=dataset.name, at=timezone.now(), count=count
+        )
+    found = recorded.costs([made, mixed, none])
+    assert found[str(made.guid)] == Cost(2, 90 * 2**20, 90 * 2**20)
+    assert found[str(mixed.guid)] == Cost(1, 10 * 2**20, 50 * 2**20)
+    assert str(none.guid) not in found
+    words = " ".join(re.sub(r"<[^>]+>", " ", web.get(f"/snapshots/of/{made.guid}/policy/").content.decode()).split())
+    assert "3 that were taken by themselves are there now, in 2 folders, and hold 100 MiB to 140 MiB" in words
+    listed = " ".join(re.sub(r"<[^>]+>", " ", web.get("/snapshots/policies/").content.decode()).split())
+    assert "10 MiB to 50 MiB" in listed
+
+
+def test_a_pool_with_little_space_says_what_its_snapshots_hold(web, calm):
+    def page(used: int) -> str:
+        top = settled("tank", used=used, available=100 - used)
+        rows.put(pools=[rows.pool_of("tank", 1000)], datasets=[replace(top, guid=7)])
+        return web.get("/pools/1000/").content.decode()
+
+    SnapshotReading.objects.create(dataset_key="7", dataset="tank/a", at=timezone.now(), used=3 * 2**30)
+    SnapshotReading.objects.create(dataset_key="8", dataset="tanks/a", at=timezone.now(), used=2**30)
+    assert "Old snapshots hold" not in page(50)
+    assert "Old snapshots hold 3 GiB of tank." in page(95)
+    SnapshotReading.objects.update(used=0)
+    assert "Old snapshots hold" not in page(95)

@@ -1,0 +1,376 @@
+"""Pages of snapshots, what the collector reads, and the clock of policies."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from appliance.dataset import Dataset, Snapshot
+from appliance.errors import Failed
+from appliance.zfs.policies import Policy
+from appliance.zfs.policing import SetPolicy
+from tests.web import rows
+from tests.web.test_queries import queries
+from web.inventory import store
+from web.inventory.models import SnapshotReading, SnapshotRow
+from web.jobs.models import Job
+from web.snapshots import recorded
+from web.snapshots.models import MadeSnapshot, PolicyRun
+from workers import policies, snapshots
+
+MADE = datetime(2026, 11, 1, tzinfo=UTC)
+TEXT = SetPolicy(dataset="x", policy=Policy(hourly=2)).text
+
+
+def snap(dataset: str, number: int, **changes: Any) -> Snapshot:
+    made = Snapshot(f"{dataset}@s{number:04d}", 2**63 + number, number, MADE + timedelta(minutes=number), used=number)
+    return replace(made, **changes)
+
+
+class Zfs:
+    """Stands in for reading: what it was asked for, and what it answers."""
+
+    def __init__(self) -> None:
+        self.there: dict[str, list[Snapshot]] = {}
+        self.asked: list[str] = []
+
+    def read(self, datasets):
+        for name in datasets:
+            self.asked.append(name)
+            yield from self.there.get(name, [])
+
+
+@pytest.fixture
+def zfs(monkeypatch):
+    stand_in = Zfs()
+    monkeypatch.setattr("appliance.zfs.snapshots.read", stand_in.read)
+    return stand_in
+
+
+def settled(name: str, **changes: Any) -> Dataset:
+    return rows.dataset(name, snapshots_changed=1_700_000_000, **changes)
+
+
+def fill(count: int, datasets: int = 1) -> list[Dataset]:
+    """Made up: so many snapshots on so many folders of tank."""
+    found = [settled(f"tank/d{number}") for number in range(datasets)]
+    rows.put(pools=[rows.pool_of("tank", 1000)], datasets=found)
+    SnapshotRow.objects.bulk_create(
+        (snapshots.row_of(str(found[at % datasets].guid), snap(found[at % datasets].name, at)) for at in range(count)),
+        batch_size=50,
+    )
+    return found
+
+
+def test_only_the_dataset_that_changed_is_read_again(zfs):
+    datasets = [settled(f"tank/d{number}") for number in range(5)]
+    zfs.there = {one.name: [snap(one.name, number) for number in range(3)] for one in datasets}
+    assert snapshots.follow(datasets)
+    assert SnapshotRow.objects.count() == 15
+    zfs.asked.clear()
+    assert not snapshots.follow(datasets)
+    assert zfs.asked == []
+    zfs.there["tank/d2"].append(snap("tank/d2", 9))
+    datasets[2] = replace(datasets[2], snapshots_changed=1_700_000_100)
+    assert snapshots.follow(datasets)
+    assert zfs.asked == ["tank/d2"]
+    assert SnapshotRow.objects.filter(dataset="tank/d2").count() == 4
+
+
+def test_what_changed_within_the_last_seconds_is_not_believed_yet(zfs):
+    one = settled("tank/a")
+    one = replace(one, snapshots_changed=int(timezone.now().timestamp()))
+    snapshots.follow([one])
+    snapshots.follow([one])
+    assert zfs.asked == ["tank/a", "tank/a"]
+
+
+def test_a_dataset_that_went_takes_its_rows_along_and_what_was_not_read_for_long_is(zfs):
+    a, b = settled("tank/a"), settled("tank/b")
+    zfs.there = {"tank/a": [snap("tank/a", 1)], "tank/b": [snap("tank/b", 1)]}
+    snapshots.follow([a, b])
+    assert snapshots.follow([a])
+    assert {row.dataset for row in SnapshotRow.objects.all()} == {"tank/a"}
+    SnapshotReading.objects.update(at=timezone.now() - timedelta(hours=1))
+    zfs.asked.clear()
+    zfs.there["tank/a"] = [snap("tank/a", 1, holds=1)]
+    assert snapshots.follow([a])
+    assert SnapshotRow.objects.get().holds == 1
+    snapshots.doubt(["tank/a"])
+    snapshots.follow([a])
+    assert zfs.asked == ["tank/a", "tank/a"]
+
+
+def test_pages_follow_each_other_without_a_gap_in_every_order(web, calm):
+    fill(250)
+    for query in ("", "order=size", "order=name", "begins=s0"):
+        seen, url = [], f"/snapshots/?{query}"
+        while url:
+            page = web.get(url)
+            found = page.context["found"]
+            seen += [row.pk for row in found.rows]
+            url = f"/snapshots/?{query}&after={found.next}" if found.next else ""
+        assert len(seen) == len(set(seen)) == 250, query
+
+
+def test_nonsense_in_the_address_is_the_first_page(web, calm):
+    fill(3)
+    for after in ("x", "1", "1.x", "." * 50, "1." + "9" * 60, "-1.-1"):
+        assert web.get("/snapshots/", {"after": after, "kind": "x", "order": "y"}).status_code == 200
+
+
+def test_a_page_costs_the_same_for_ten_snapshots_and_for_thousands(web, calm):
+    (dataset,) = fill(10)
+    urls = ["/snapshots/", f"/snapshots/of/{dataset.guid}/", "/snapshots/?kind=policy", "/snapshots/?begins=s00"]
+    web.get(urls[0])
+    small = [len(queries(web, url)) for url in urls]
+    SnapshotRow.objects.all().delete()
+    fill(5000, 50)
+    assert [len(queries(web, url)) for url in urls] == small
+
+
+@pytest.mark.parametrize("query", ["", "kind=policy", "kind=hand", "kind=held", "order=size", "begins=s00"])
+def test_every_list_is_answered_by_an_index(query):
+    from django.http import QueryDict
+
+    from web.snapshots import listing
+
+    asked = listing.Asked.of(QueryDict(query))
+    column = {"": "created", "size": "used", "name": "short"}[asked.order]
+    plan = listing.rows_for(asked).order_by(f"-{column}", "-id").explain()
+    assert "USE TEMP B-TREE" not in plan, plan
+    assert "INDEX" in plan, plan
+
+
+def test_chosen_snapshots_are_shown_before_they_go(web, calm):
+    (dataset,) = fill(5)
+    keys = [row.pk for row in SnapshotRow.objects.all()[:2]]
+    SnapshotRow.objects.filter(pk=keys[0]).update(holds=1)
+    page = web.post("/snapshots/destroy/", {"snapshot": keys, "of": dataset.guid})
+    text = page.content.decode()
+    assert page.status_code == 200
+    assert "it is held" in text
+    assert "The snapshot tank/d0@s0001 will go" in text
+    assert Job.objects.count() == 0
+    assert web.post("/snapshots/destroy/", {"snapshot": ["x", "9" * 30]}).status_code == 409
+
+
+class Agent:
+    """Stands in for the agent: every row of neighbours holds a MiB, unless it does not answer."""
+
+    def __init__(self) -> None:
+        self.asked: list[dict[str, Any]] = []
+        self.silent = False
+
+    def last(self, request, *, silence):
+        self.asked.append(request)
+        if self.silent:
+            raise Failed("Larder's agent does not answer")
+        return {"facts": {"ranges": [2**20 for _pair in request["ranges"]], "holds": {}}}
+
+
+@pytest.fixture
+def agent(monkeypatch):
+    stand_in = Agent()
+    monkeypatch.setattr("appliance.client.last", stand_in.last)
+    return stand_in
+
+
+def destroyed_by(page: Any) -> set[str]:
+    """The names in the operation that a review page is about."""
+    return {one[0] for one in json.loads(page.context["operation_json"])["snapshots"]}
+
+
+def test_all_that_a_list_shows_can_go_at_once_and_nothing_else(web, calm, agent):
+    one, other = fill(600, 2)
+    assert 'name="every"' in web.get(f"/snapshots/of/{one.guid}/").content.decode()
+    page = web.post("/snapshots/destroy/", {"of": one.guid, "every": "", "begins": "s00"})
+    assert "50 snapshots will go" in page.content.decode()
+    assert destroyed_by(page) == {f"tank/d0@s{number:04d}" for number in range(0, 100, 2)}
+    page = web.post("/snapshots/destroy/", {"of": one.guid, "every": ""})
+    assert "300 snapshots will go" in page.content.decode()
+    assert destroyed_by(page) == {f"tank/d0@s{number:04d}" for number in range(0, 600, 2)}
+    SnapshotRow.objects.filter(dataset=other.name, short="s0007").update(holds=1)
+    page = web.post("/snapshots/destroy/", {"of": other.guid, "every": "", "kind": "held"})
+    assert page.status_code == 409  # held ones stay
+    assert web.post("/snapshots/destroy/", {"every": ""}).status_code == 409
+    assert Job.objects.count() == 0
+
+
+def test_what_comes_back_is_exact_for_neighbours_and_the_least_otherwise(web, calm, agent):
+    (dataset,) = fill(30)
+    page = web.post("/snapshots/destroy/", {"of": dataset.guid, "every": ""})
+    assert agent.asked[-1]["ranges"] == [("tank/d0@s0000", "tank/d0@s0029")]
+    assert page.context["plan"].facts == {"Space that comes back": "1 MiB"}
+    digest = page.context["digest"]
+    # One in between that is held makes two rows of them, and what these share is not told.
+    SnapshotRow.objects.filter(short="s0010").update(holds=1)
+    page = web.post("/snapshots/destroy/", {"of": dataset.guid, "every": ""})
+    assert len(agent.asked[-1]["ranges"]) == 2
+    assert page.context["plan"].facts["Space that comes back"].startswith("at least 2 MiB")
+    agent.silent = True
+    page = web.post("/snapshots/destroy/", {"of": dataset.guid, "every": ""})
+    assert page.status_code == 200
+    assert page.context["plan"].facts["Space that comes back"].startswith("at least 425 B")
+    assert page.context["digest"] == digest
+
+
+def test_a_snapshot_is_taken_with_a_note(web, calm):
+    (dataset,) = fill(0)
+    assert web.post(f"/snapshots/of/{dataset.guid}/take/", {"note": "tidy up", "name": "", "below": "on"}).status_code == 302  # fmt: skip
+    operation = json.loads(Job.objects.get().operation)
+    assert operation["name"].startswith("larder-manual-20")
+    assert (operation["note"], operation["below"]) == ("tidy up", True)
+    assert web.post(f"/snapshots/of/{dataset.guid}/take/", {"name": "a b"}).status_code == 400
+
+
+def run_for(dataset: Dataset, *found: Snapshot) -> list[Snapshot]:
+    """Made up: these were asked for by runs of this box."""
+    made = []
+    for one in found:
+        run = PolicyRun.objects.create(pool="tank", targets={str(dataset.guid): {"short": one.short, "grains": ["hourly"]}})  # fmt: skip
+        made.append(replace(one, run=str(run.pk)))
+    return made
+
+
+def test_a_change_of_policy_shows_what_it_destroys_before(web, calm, zfs, agent):
+    dataset = settled("tank/a", policy=TEXT, policy_source="local")
+    rows.put(pools=[rows.pool_of("tank", 1000)], datasets=[dataset])
+    zfs.there["tank/a"] = run_for(dataset, *(snap("tank/a", number) for number in range(4)))
+    snapshots.follow([dataset])
+    url = f"/snapshots/of/{dataset.guid}/policy/"
+    numbers = {"frequent": 0, "hourly": 1, "daily": 0, "weekly": 0, "monthly": 0, "first": 0, "last": 0}
+    page = web.post(url, {**numbers, "look": ""})
+    assert "3 snapshots will be destroyed" in page.content.decode()
+    assert "What comes back: 1 MiB." in page.content.decode()
+    assert agent.asked[-1]["ranges"] == [("tank/a@s0000", "tank/a@s0002")]
+    assert Job.objects.count() == 0
+    # Other numbers than those that were shown are shown first.
+    assert web.post(url, {**numbers, "set": "", "shown": "{}"}).status_code == 200
+    assert Job.objects.count() == 0
+    assert web.post(url, {**numbers, "set": "", "shown": page.context["wanted"].sentence_in_full}).status_code == 302
+    assert Job.objects.get().kind == "SetPolicy"
+    assert web.post(url, {**numbers, "hourly": -1}).status_code == 400
+
+
+def test_following_the_folder_above_shows_what_that_destroys_before(web, calm, zfs, agent):
+    one = SetPolicy(dataset="x", policy=Policy(hourly=1)).text
+    above = settled("tank/a", policy=one, policy_source="local")
+    own = settled("tank/a/b", policy=TEXT, policy_source="local")
+    below = settled("tank/a/b/c", policy=TEXT, policy_source="inherited", policy_from="tank/a/b")
+    rows.put(pools=[rows.pool_of("tank", 1000)], datasets=[above, own, below])
+    for dataset in (own, below):
+        zfs.there[dataset.name] = run_for(dataset, *(snap(dataset.name, number) for number in range(2)))
+    snapshots.follow([above, own, below])
+    url = f"/snapshots/of/{own.guid}/policy/follow/"
+    page = web.get(url)
+    assert "It then follows tank/a: 1 hourly are kept." in page.content.decode()
+    assert [row.name for row in page.context["going"]] == ["tank/a/b@s0000", "tank/a/b/c@s0000"]
+    # Something else than what was shown is shown first.
+    assert web.post(url, {"shown": ""}).status_code == 200
+    assert Job.objects.count() == 0
+    assert web.post(url, {"shown": page.context["told"]}).status_code == 302
+    assert json.loads(Job.objects.get().operation)["dataset"] == "tank/a/b"
+    page = web.get(f"/snapshots/of/{above.guid}/policy/follow/")
+    assert "none are taken by themselves any more" in page.content.decode()
+    assert "Nothing is destroyed by this" in page.content.decode()
+
+
+# --- the clock ------------------------------------------------------------------------------------------------
+def ready(*datasets: Dataset) -> None:
+    rows.put(pools=[rows.pool_of("tank", 1000)], datasets=datasets)
+    store.checked("snapshots", changed=False)
+
+
+def test_what_is_due_is_asked_for_once_and_written_down_before(calm, zfs):
+    a, b = settled("tank/a", policy=TEXT, policy_source="local"), settled("tank/b")
+    ready(a, b)
+    (job,) = policies.look()
+    operation = json.loads(job.operation)
+    assert [target["dataset"] for target in operation["targets"]] == ["tank/a"]
+    assert PolicyRun.objects.get().targets[str(a.guid)]["grains"] == ["hourly"]
+    assert policies.look() == []
+
+
+def test_only_what_a_run_of_this_box_made_is_recorded_and_pruned(calm, zfs):
+    a = settled("tank/a", policy=TEXT, policy_source="local")
+    ready(a)
+    now = timezone.now()
+    mine = run_for(a, *(snap("tank/a", number, created=now - timedelta(hours=3 - number)) for number in range(4)))
+    stranger = snap("tank/a", 10, run=str(uuid.uuid4()))
+    renamed = replace(run_for(a, snap("tank/a", 11))[0], name="tank/a@elsewhere")
+    by_hand = snap("tank/a", 12)
+    zfs.there["tank/a"] = [*mine, stranger, renamed, by_hand]
+    snapshots.follow([a])
+    assert {one.guid for one in MadeSnapshot.objects.all()} == {str(one.guid) for one in mine}
+    (job,) = policies.look()
+    assert job.kind == "PruneSnapshots"
+    assert [one[0] for one in json.loads(job.operation)["snapshots"]] == ["tank/a@s0000", "tank/a@s0001"]
+
+
+def test_another_snapshot_of_the_same_name_is_not_the_recorded_one(calm, zfs):
+    a = settled("tank/a", policy=TEXT, policy_source="local")
+    ready(a)
+    mine = run_for(a, *(snap("tank/a", number) for number in range(4)))
+    zfs.there["tank/a"] = mine
+    snapshots.follow([a])
+    zfs.there["tank/a"] = [replace(mine[0], guid=77, run=""), *mine[1:]]
+    snapshots.doubt(["tank/a"])
+    snapshots.follow([a])
+    assert recorded.expired([(a, Policy(hourly=2))], {str(a.guid): 4})[0].short == "s0001"
+    assert not MadeSnapshot.objects.filter(guid=str(mine[0].guid)).exists()
+
+
+def test_a_run_that_failed_rests_before_it_is_tried_again(calm, zfs):
+    ready(settled("tank/a", policy=TEXT, policy_source="local"))
+    (job,) = policies.look()
+    Job.objects.filter(pk=job.pk).update(state=Job.State.FAILED)
+    assert policies.look() == []
+    # A moment of a clock that was a year ahead is none.
+    for created in (timezone.now() - timedelta(hours=1), timezone.now() + timedelta(days=365)):
+        Job.objects.update(created=created)
+        (job,) = policies.look()
+        assert policies.look() == []
+        Job.objects.update(state=Job.State.FAILED)
+        assert policies.look() == []
+
+
+def test_what_fails_again_and_again_is_tried_ever_less_often(calm, zfs):
+    ready(settled("tank/a", policy=TEXT, policy_source="local"))
+    now = timezone.now()
+    for minutes in (200, 150, 100):
+        (job,) = policies.look()
+        Job.objects.filter(pk=job.pk).update(state=Job.State.FAILED, created=now - timedelta(minutes=minutes))
+    mine = Job.objects.all()
+    assert policies.resting(mine, now - timedelta(minutes=61)) == {("RunPolicies", "tank")}
+    assert policies.resting(mine, now - timedelta(minutes=59)) == set()
+    # One that went well begins the count anew.
+    (job,) = policies.look()
+    Job.objects.filter(pk=job.pk).update(state=Job.State.DONE, created=now - timedelta(minutes=95))
+    assert policies.resting(mine, now - timedelta(minutes=90)) == set()
+
+
+def test_before_the_snapshots_were_read_nothing_is_taken(calm, zfs):
+    rows.put(pools=[rows.pool_of("tank", 1000)], datasets=[settled("tank/a", policy=TEXT, policy_source="local")])
+    assert policies.look() == []
+
+
+def test_one_snapshot_is_held_with_a_reason(web, calm):
+    (dataset,) = fill(1)
+    row = SnapshotRow.objects.get()
+    url = f"/snapshots/of/{dataset.guid}/{row.guid}/"
+    assert "Release" not in web.get(url).content.decode()
+    assert web.post(f"{url}hold/", {"why": ""}).status_code == 400
+    assert web.post(f"{url}hold/", {"why": "for the tax office"}).status_code == 302
+    operation = json.loads(Job.objects.get().operation)
+    assert (operation["who"], operation["why"], operation["guid"]) == ("admin", "for the tax office", int(row.guid))
+    assert web.get(f"{url}eat/").status_code == 404
+    assert web.post(f"{url}rename/", {"to": "a b"}).status_code == 400
+    SnapshotRow.objects.update(holds=1)
+    assert "Release" in web.get(url).content.decode()

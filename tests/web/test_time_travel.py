@@ -1,0 +1,235 @@
+"""Pages of time travel: what the agent says is shown, and never trusted."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from appliance.errors import Failed, Refused
+from tests.web import rows
+from tests.web.test_queries import queries
+from tests.web.test_snapshots import fill
+from web.inventory.models import SnapshotRow
+from web.jobs.models import Job
+from web.snapshots import content_views, preview
+
+HOSTILE = "%3Cscript%3Ealert(1)%3C%2Fscript%3E%FF%0A"
+
+
+class Agent:
+    """Stands in for the agent: what it was asked, and what it answers."""
+
+    def __init__(self, tmp_path: Path) -> None:
+        self.asked: list[dict[str, Any]] = []
+        self.says: Any = {}
+        self.content = b"hello"
+        self.place = tmp_path / "content"
+
+    def last(self, request, *, silence):
+        self.asked.append(request)
+        if isinstance(self.says, Exception):
+            raise self.says
+        return {"facts": self.says}
+
+    def open_file(self, request, *, silence):
+        self.last(request, silence=silence)
+        self.place.write_bytes(self.content)
+        return {"size": len(self.content), "mtime": 1.5}, os.open(self.place, os.O_RDONLY)
+
+
+@pytest.fixture
+def agent(tmp_path, monkeypatch):
+    stand_in = Agent(tmp_path)
+    monkeypatch.setattr("appliance.client.last", stand_in.last)
+    monkeypatch.setattr("appliance.client.open_file", stand_in.open_file)
+    return stand_in
+
+
+@pytest.fixture
+def url(calm) -> str:
+    (dataset,) = fill(3)
+    row = SnapshotRow.objects.order_by("created")[1]
+    return f"/snapshots/of/{dataset.guid}/{row.guid}/"
+
+
+def entry(name: str, kind: str = "file", now: str = "same") -> dict[str, Any]:
+    return {"name": name, "kind": kind, "size": 10, "mtime": 1e300, "now": now}
+
+
+def test_a_folder_shows_what_was_deleted_and_leads_to_the_same_folder_earlier_and_later(web, agent, url):
+    agent.says = {
+        "entries": [entry("sub", "folder"), entry(HOSTILE, now="gone"), entry("l", "link")],
+        "total": 3,
+        "next": "1x",
+    }
+    page = web.get(f"{url}files/", {"path": "my%20trip"})
+    text = page.content.decode()
+    assert page.status_code == 200
+    assert agent.asked[0] | {"verb": "list-folder", "snapshot": "tank/d0@s0001", "path": "my%20trip", "after": ""} == agent.asked[0]  # fmt: skip
+    assert '<h1 class="break">my trip</h1>' in text
+    assert "deleted since" in text
+    assert "<script>alert" not in text
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
+    assert "a link, which is not followed" in text
+    assert "path=my%2520trip/sub" in text
+    assert "Earlier" in text
+    assert "Later" in text
+    assert "after=1x" in text
+
+
+@pytest.mark.parametrize("path", ["..", "a/../b", "%252e%252e", "/etc", "%00", "%2500", "a%252Fb", "a%0ab", "%FF"])
+def test_what_leads_elsewhere_is_no_page_and_nobody_is_asked(web, agent, url, path):
+    for page in ("files", "file", "content", "restore"):
+        assert web.get(f"{url}{page}/?path={path}").status_code == 404
+    assert agent.asked == []
+
+
+@pytest.mark.parametrize("trouble", [Refused("There is no such folder."), Failed("Larder's agent does not answer")])
+def test_trouble_is_a_sentence_on_the_page(web, agent, url, trouble):
+    agent.says = trouble
+    for page in ("files/", "file/?path=a", "difference/"):
+        answer = web.get(f"{url}{page}")
+        assert answer.status_code == 200
+        assert str(trouble).replace("'", "&#x27;") in answer.content.decode()
+    assert web.get(f"{url}content/?path=a").status_code == 409
+
+
+def test_a_pool_that_has_stopped_is_not_asked(web, agent, url):
+    rows.put(pools=[replace(rows.pool_of("tank", 1000), state="SUSPENDED")])
+    assert "has stopped" in web.get(f"{url}files/").content.decode()
+    assert agent.asked == []
+
+
+def test_text_is_shown_as_text_and_pictures_by_what_they_are(web, agent, url):
+    agent.content = b"<script>alert(1)</script>"
+    text = web.get(f"{url}file/?path=a.txt").content.decode()
+    assert "&lt;script&gt;" in text
+    assert "<script>alert" not in text
+    agent.content = b"\x89PNG\r\n\x1a\n" + b"\0" * 50
+    assert 'class="preview" src=' in web.get(f"{url}file/?path=a.txt").content.decode()
+    agent.content = b"MZ\0\0"
+    assert "shows text and pictures" in web.get(f"{url}file/?path=a.png").content.decode()
+    agent.content = b""
+    assert "<pre" in web.get(f"{url}file/?path=empty").content.decode()
+
+
+def test_a_download_runs_nowhere_and_keeps_its_name(web, agent, url):
+    for content, query in (
+        (b"<html><script>1</script>", "&look="),
+        (b"<svg xmlns='x' onload='1'/>", "&look="),
+        (b"\xff\xd8\xff", ""),
+    ):
+        agent.content = content
+        answer = web.get(f"{url}content/?path=sub/%25C3%25BC%25220%250A.html{query}")
+        assert answer.getvalue() == content
+        assert answer["Content-Type"] == "application/octet-stream"
+        assert answer["Content-Disposition"].startswith("attachment; filename*=utf-8''%C3%BC%220")
+        assert answer["Content-Security-Policy"] == "default-src 'none'; sandbox"
+        assert answer["X-Content-Type-Options"] == "nosniff"
+        assert answer["Content-Length"] == str(len(content))
+        answer.close()
+    agent.content = b"\xff\xd8\xff\xe0"
+    answer = web.get(f"{url}content/?path=a.jpg&look=")
+    assert (answer["Content-Type"], answer["Content-Disposition"]) == ("image/jpeg", 'inline; filename="a.jpg"')
+    answer.close()
+
+
+def test_downloads_never_take_all_the_threads(web, agent, url):
+    held = [web.get(f"{url}content/?path=a") for _ in range(2)]
+    assert [one.status_code for one in held] == [200, 200]
+    assert web.get(f"{url}content/?path=a").status_code == 409
+    for one in held:
+        one.close()
+        one.close()
+    again = web.get(f"{url}content/?path=a")
+    assert again.status_code == 200
+    again.close()
+    agent.says = Failed("x")
+    for _ in range(3):
+        assert web.get(f"{url}content/?path=a").status_code == 409
+    assert content_views.DOWNLOADS._value == 2
+
+
+def test_versions_are_a_time_line(web, agent, url):
+    guid = SnapshotRow.objects.all()[0].guid
+    version = {
+        "there": True,
+        "first": "s0000",
+        "last": "s0001",
+        "guid": guid,
+        "count": 2,
+        "kind": "file",
+        "size": 3,
+        "mtime": 5.0,
+    }
+    agent.says = {"versions": [version, {**version, "there": False, "count": 1}], "now": False, "complete": False}
+    text = web.get(f"{url.rsplit('/', 2)[0]}/versions/?path=a.txt").content.decode()
+    assert "in 2 snapshots, from s0000 to s0001" in text
+    assert "Not there in 1 snapshot" in text
+    assert f"{guid}/restore/?path=a.txt" in text
+    assert "more snapshots than could be looked into" in text
+
+
+def test_a_difference_is_told_in_words(web, agent, url):
+    agent.says = {
+        "changes": [
+            {"what": "moved", "kind": "file", "path": "a%20b", "to": "c"},
+            {"what": "gone", "kind": "folder", "path": "old", "to": ""},
+        ],
+        "complete": False,
+    }
+    later = SnapshotRow.objects.order_by("-created")[0]
+    text = web.get(f"{url}difference/", {"until": later.guid}).content.decode()
+    assert agent.asked[0]["until"] == later.name
+    assert "0 new, 0 changed, 1 moved, 1 deleted" in text
+    assert "There are more" in text
+    assert "a b" in text
+
+
+def test_restoring_begins_at_once_and_asks_where(web, agent, url):
+    page = web.get(f"{url}restore/?path=my%2520trip")
+    assert "Restore my trip" in page.content.decode()
+    assert web.post(f"{url}restore/?path=my%2520trip", {"place": "elsewhere"}).status_code == 400
+    assert Job.objects.count() == 0
+    assert web.post(f"{url}restore/?path=my%2520trip", {"place": "back"}).status_code == 302
+    operation = json.loads(Job.objects.get().operation)
+    assert (operation["path"], operation["place"]) == ("my%20trip", "back")
+
+
+def test_rolling_back_says_what_is_lost_and_wants_the_name(web, agent, url):
+    page = web.get(f"{url}roll-back/")
+    assert "checked" in page.content.decode()
+    text = web.get(f"{url}roll-back/?answered=1&way_back=on").content.decode()
+    assert "everything written to tank/d0 after" in text
+    assert "tank/d0: s0002" in text
+    assert "checkpoint" in text
+    assert 'data-confirm-name="tank/d0"' in text
+    SnapshotRow.objects.filter(short="s0002").update(clones="tank/copy")
+    answer = web.get(f"{url}roll-back/?answered=1&way_back=on")
+    assert answer.status_code == 400
+    assert "tank/copy is a clone of it" in answer.content.decode()
+
+
+def test_a_folder_of_many_names_costs_no_more_queries(web, agent, url):
+    agent.says = {"entries": [entry("a")], "total": 1, "next": ""}
+    web.get(f"{url}files/")
+    one = len(queries(web, f"{url}files/"))
+    agent.says = {"entries": [entry(f"f{number}") for number in range(200)], "total": 50000, "next": "1f199"}
+    assert len(queries(web, f"{url}files/")) == one
+
+
+@pytest.mark.parametrize(
+    ("content", "kind"),
+    [(b"GIF89a..", "picture"), (b"RIFF1234WEBPVP8", "picture"), ("ü" .encode() * 40000, "text"), (b"\xff\xfe", "nothing"), (b"a\0b", "nothing"), (b"<svg/>", "text"), (b"", "text")],
+)  # fmt: skip
+def test_a_look_trusts_no_name(content, kind, tmp_path):
+    (tmp_path / "x").write_bytes(content)
+    with (tmp_path / "x").open("rb") as stream:
+        found = preview.of(stream, len(content))
+    assert found.kind == kind
+    assert found.whole == (len(content) <= preview.MOST_TEXT)

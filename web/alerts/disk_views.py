@@ -1,0 +1,143 @@
+"""What one disk said of itself, now and over time; and its values accepted by its owner."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Literal
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_GET, require_POST
+
+from appliance.disks.selftest import StartSelfTest
+from appliance.errors import Reason, Refused
+from appliance.zfs import tree
+from appliance.zfs.replace import ReplaceDisk
+from appliance.zfs.states import WORKING
+from web import live
+from web.alerts import disks, sleep_views
+from web.alerts.graphs import BOX, NAMES, figures, graphs
+from web.alerts.models import Accepted, Alert, DiskCare, DiskDay
+from web.inventory import present, store
+from web.inventory.models import DiskRow
+from web.jobs import confirm
+from web.jobs.models import Job
+
+STATES = {"healthy": "healthy", "watch": "attention", "failing": "failed", "unknown": "unknown", "asleep": "asleep", "": "unknown"}  # fmt: skip
+STATE_WORDS = {"watch": "deserves a look", "failing": "failing", "": "not asked yet"}
+SHOWN = timedelta(days=366)
+
+
+@require_GET
+def health(request: HttpRequest, key: str) -> HttpResponse:
+    """Verdict, reasons, figures, graphs, self-tests; with ``?report=1`` as plain text to attach to a warranty claim."""
+    box = present.box()
+    bay = present.names_of(box.bays).get(key)
+    row = DiskRow.objects.filter(key=key).first()
+    if bay is None or row is None:
+        raise Http404
+    member = next((one for card in box.cards for one in card.pool.devices() if present.link_of(one) == key), None)
+    if request.GET.get("report"):
+        reply = HttpResponse(report(bay, row), content_type="text/plain; charset=utf-8")
+        reply["Content-Disposition"] = 'attachment; filename="disk-report.txt"'
+        return reply
+
+    def build() -> dict[str, object]:
+        accepted = {found.count: found for found in Accepted.objects.filter(disk=key)}
+        care = DiskCare.objects.filter(disk=key).first() or DiskCare(disk=key)
+        days = list(DiskDay.objects.filter(disk=key, day__gte=timezone.now().date() - SHOWN))
+        lines = graphs(days, {name: found.value for name, found in accepted.items()})
+        return {
+            "bay": bay,
+            "row": row,
+            "state": "asleep" if row.asleep else STATES.get(row.verdict, "unknown"),
+            "word": "asleep" if row.asleep else STATE_WORDS.get(row.verdict, row.verdict),
+            "reasons": row.reasons,
+            "silent": row.reading.get("silent", ""),
+            "can_accept": any(
+                count and value and not count.startswith("warning") for _s, _t, count, value in row.reasons
+            ),
+            "graphs": [one for one in lines if one.most],
+            "never": [one.title for one in lines if not one.most],
+            "figures": figures(days, row.reading.get("figures", [])),
+            "box_size": BOX,
+            "tests": row.reading.get("tests", []),
+            "left": row.reading.get("left"),
+            "hours": row.reading.get("hours"),
+            "errors": row.reading.get("errors"),
+            "member": member,
+            "able": bool(row.reading.get("able")),
+            "tested": care.tested,
+            "sleep": sleep_views.state(row, care, sleep_views.mates_of(box.bays, key)),
+            "busy": Job.objects.filter(state__in=Job.OPEN, kind="StartSelfTest", subject=bay.disk.path).exists(),
+            "alerts": list(Alert.objects.filter(subject=key, kind__startswith="disk.")[:10]),
+        }
+
+    return live.respond(request, "alerts/disk.html", build)
+
+
+def report(bay: present.Bay, row: DiskRow) -> str:
+    """What a maker asks for: which disk, how old, what it counts, its tests."""
+    lines = [
+        f"Disk: {bay.disk.model}",
+        f"Serial number: {bay.disk.serial}",
+        f"Size: {bay.disk.size} bytes",
+        f"Hours of use: {row.reading.get('hours') or 'not told'}",
+        f"Overall status: {'failed' if row.smart_passed is False else 'passed' if row.smart_passed else 'not told'}",
+        "",
+        "What it counts:",
+        *(f"  {NAMES.get(name, name)}: {value}" for name, value in row.reading.get("counts", {}).items()),
+        "",
+        "Findings:",
+        *(f"  {text}" for _state, text, _count, _value in row.reasons),
+        "",
+        "Self-tests, the newest first:",
+        *(
+            f"  {test['kind']}: {test['text']} (at {test['hours']} hours of use)"
+            for test in row.reading.get("tests", [])
+        ),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+@require_POST
+def self_test(request: HttpRequest, key: str) -> HttpResponse:
+    """Let the disk test itself, as a job."""
+    disk = get_object_or_404(DiskRow, key=key).fact
+    back = reverse("disk_health", args=[key])
+    kind: Literal["short", "long"] = "long" if request.POST.get("test") == "long" else "short"
+    try:
+        confirm.start(StartSelfTest(disk=disk.path, test=kind), user=request.user.get_username())
+    except Refused as refusal:
+        return render(request, "jobs/refused.html", {"reasons": refusal.reasons, "back": back}, status=409)
+    return redirect(back)
+
+
+@require_GET
+def put_back(request: HttpRequest, key: str) -> HttpResponse:
+    """The review of putting an erased disk back into its own place in its pool."""
+    disk = get_object_or_404(DiskRow, key=key).fact
+    back = reverse("disk_health", args=[key])
+    for pool in store.facts().pools:
+        place = tree.find_disk(pool, disk.path)
+        if place and place.vdev.state not in WORKING:
+            try:
+                return confirm.review(
+                    request, ReplaceDisk(pool=pool.name, vdev=place.vdev.guid, disk=disk.path), back=back
+                )
+            except Refused as refusal:
+                return render(request, "jobs/refused.html", {"reasons": refusal.reasons, "back": back}, status=409)
+    return render(request, "jobs/refused.html", {"reasons": [Reason("No pool keeps a place for this disk.")], "back": back}, status=409)  # fmt: skip
+
+
+@require_POST
+def accept(request: HttpRequest, key: str) -> HttpResponse:
+    """What it counts now stays quiet until it grows."""
+    row = get_object_or_404(DiskRow, key=key)
+    if disks.accept(row, request.user.get_username()):
+        messages.success(request, "Accepted. You hear of it again when a figure grows. The verdict follows within a few minutes.")  # fmt: skip
+    store.touch("disks")
+    return redirect("disk_health", key=key)

@@ -1,0 +1,141 @@
+"""Who is told, and how: the mail server, recipients by severity, quiet hours, a webhook; and a test with the real answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from django import forms
+from django.contrib import messages
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods, require_POST
+
+from web.alerts import outbox, secret
+from web.alerts.models import MailSettings, Message
+from web.choices import HOURS
+from web.inventory import store
+from web.jobs import queue
+
+# Host, port, security; what each provider's help page says for sending mail from a program.
+PRESETS: dict[str, tuple[str, int, str, str]] = {
+    "gmail": ("smtp.gmail.com", 587, "starttls", "Gmail: use an app password, not that of your account."),
+    "icloud": ("smtp.mail.me.com", 587, "starttls", "iCloud: use an app-specific password."),
+    "outlook": ("smtp-mail.outlook.com", 587, "starttls", "Outlook.com"),
+    "fastmail": ("smtp.fastmail.com", 465, "tls", "Fastmail: use an app password."),
+    "gmx": ("mail.gmx.net", 587, "starttls", "GMX: allow POP3 and IMAP in its settings first."),
+    "own": ("", 587, "starttls", "Another server"),
+}
+SECURITY = (("starttls", "STARTTLS"), ("tls", "TLS"), ("none", "None (no sign-in then)"))
+
+
+if TYPE_CHECKING:
+    SettingsForm = forms.ModelForm[MailSettings]
+else:
+    SettingsForm = forms.ModelForm  # at run time it takes no parameter
+
+
+class MailForm(SettingsForm):
+    preset = forms.ChoiceField(label="Provider", choices=[(key, found[3]) for key, found in PRESETS.items()], initial="own", required=False)  # fmt: skip
+    host = forms.RegexField(r"^[A-Za-z0-9.:_-]+$", label="Mail server", required=False, max_length=255, help_text="Empty: no mail is sent. A provider chosen above fills it in.", error_messages={"invalid": "That is not the name of a server."})  # fmt: skip
+    password = forms.CharField(label="Password", required=False, strip=False, max_length=500, widget=forms.PasswordInput(attrs={"autocomplete": "off"}), help_text="Leave it empty to keep the one that is there. It is in a file that only Larder can read.")  # fmt: skip
+    security = forms.ChoiceField(label="Encryption", choices=SECURITY)
+    port = forms.IntegerField(label="Port", min_value=1, max_value=65535)
+
+    class Meta:
+        model = MailSettings
+        fields = (
+            "host", "port", "security", "user", "sender", "critical", "warning", "notice", "quiet_from", "quiet_to",
+            "digest_hour", "weekly", "address", "webhook", "webhook_private",
+        )  # fmt: skip
+        labels = {
+            "user": "User name", "sender": "Sender’s address", "critical": "Who hears of what is critical",
+            "warning": "Who hears of warnings", "notice": "Who gets the day’s other news", "quiet_from": "Quiet from",
+            "quiet_to": "Quiet until", "digest_hour": "The day’s news at",
+            "weekly": "A report each Monday, also when all is well", "address": "Address of this box, for links",
+            "webhook": "Webhook", "webhook_private": "The webhook may lead into my own network",
+        }  # fmt: skip
+        help_texts = {
+            "critical": "An address a line. Sent at once, at any hour.",
+            "quiet_to": "The same hour twice means no quiet hours. What is critical is sent all the same.",
+            "weekly": "It goes to those who get the day’s news. If it does not come, mail does not work.",
+            "address": "For example https://larder.local",
+            "webhook": "Larder posts the text there, in the way of ntfy. For example https://ntfy.sh/your-topic",
+        }
+        widgets = {
+            **{name: forms.Textarea(attrs={"rows": 2}) for name in ("critical", "warning", "notice")},
+            **{name: forms.Select(choices=HOURS) for name in ("quiet_from", "quiet_to", "digest_hour")},
+        }
+
+    def clean(self) -> dict[str, Any]:
+        data = super().clean() or self.cleaned_data
+        if (preset := PRESETS.get(str(data.get("preset")))) and preset[0]:
+            data["host"], data["port"], data["security"] = preset[:3]
+        for name in ("user", "sender", "address", "webhook"):
+            if any(not letter.isprintable() for letter in str(data.get(name, ""))):
+                self.add_error(name, "This holds an invisible character. Type it again by hand.")
+        for name in ("critical", "warning", "notice"):
+            for line in filter(None, (line.strip() for line in str(data.get(name, "")).splitlines())):
+                self.check_address(name, line)
+        for name in ("quiet_from", "quiet_to", "digest_hour"):
+            if not 0 <= (data.get(name) or 0) <= 23:
+                self.add_error(name, "Choose an hour.")
+        if data.get("host"):
+            self.check_address("sender", str(data.get("sender") or data.get("user") or ""))
+            if data.get("user") and data.get("security") == "none":
+                self.add_error("security", "A password is not sent over an unencrypted connection.")
+        for name in ("webhook", "address"):
+            if data.get(name):
+                self.check_link(name, str(data[name]))
+        # As loaded from the row: the form's own changes are not in the instance before it is valid.
+        if data.get("user") and not data.get("password") and secret.known() and data.get("host") != self.initial.get("host"):  # fmt: skip
+            self.add_error("password", "Type it again: the one that is kept belongs to another server.")
+        return data
+
+    def check_link(self, name: str, text: str) -> None:
+        try:
+            parts = urlsplit(text)
+            _port = parts.port
+        except ValueError:
+            return self.add_error(name, "That is not an address.")
+        if parts.scheme not in {"http", "https"} or not parts.hostname:
+            self.add_error(name, "It begins with https:// or http:// and names a computer.")
+        elif parts.username is not None or parts.password is not None:
+            self.add_error(name, "A name and password cannot be part of it.")
+        return None
+
+    def check_address(self, name: str, text: str) -> None:
+        try:
+            validate_email(text)
+        except ValidationError:
+            self.add_error(name, f"“{text[:80]}” is not a mail address." if text else "Give an address.")
+
+
+@require_http_methods(["GET", "POST"])
+def settings(request: HttpRequest) -> HttpResponse:
+    """Keep how people are told."""
+    form = MailForm(request.POST or None, instance=MailSettings.now())
+    if request.method == "POST" and form.is_valid():
+        row = form.save(commit=False)
+        row.pk = 1
+        row.save()
+        if form.cleaned_data["password"]:
+            secret.keep(form.cleaned_data["password"])
+        messages.success(request, "Kept. Send a test to see that it works.")
+        return redirect("mail_settings")
+    tests = {row.way: row for row in Message.objects.filter(event="test")}
+    context = {"form": form, "password_known": secret.known(), "tests": tests.values(), "mail": MailSettings.now()}
+    return render(request, "alerts/mail.html", context, status=400 if form.is_bound else 200)
+
+
+@require_POST
+def test(request: HttpRequest) -> HttpResponse:
+    """Queue a test; the page then shows what the server answered."""
+    way = "webhook" if request.POST.get("way") == "webhook" else "mail"
+    outbox.test(way, timezone.now())
+    store.touch("alerts")
+    queue.send("workers.deliver")
+    return redirect("mail_settings")

@@ -1,0 +1,244 @@
+"""Alerts and their time line, messages that go out once, what disks said day by day. All belongs to the box."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import models
+from django.utils import timezone
+
+from appliance.alerts.kinds import KINDS, Kind
+
+LONGEST_SILENCE = timedelta(days=31)
+
+
+class Alert(models.Model):
+    """One fault from its beginning to its end. There is at most one that is not cleared of a kind and subject.
+
+    ``gone`` is since when the fault has not been seen, while its clearing waits. ``mark`` is how bad it is now,
+    ``mark_seen`` how bad it was when somebody acknowledged it.
+    """
+
+    class State(models.TextChoices):
+        OPEN = "open", "Open"
+        ACKNOWLEDGED = "acknowledged", "Acknowledged"
+        CLEARED = "cleared", "Cleared"
+
+    kind = models.CharField(max_length=40)
+    subject = models.CharField(max_length=300)
+    severity = models.CharField(max_length=10)
+    state = models.CharField(max_length=12, choices=State.choices, default=State.OPEN, db_index=True)
+    summary = models.CharField(max_length=400)
+    detail = models.TextField(default="")
+    link = models.CharField(max_length=400, default="")
+    mark = models.BigIntegerField(default=0)
+    mark_seen = models.BigIntegerField(default=0)
+    first_seen = models.DateTimeField()
+    gone = models.DateTimeField(null=True)
+    cleared = models.DateTimeField(null=True)
+    quiet_until = models.DateTimeField(null=True)
+    quiet_reason = models.CharField(max_length=200, default="")
+
+    class Meta:
+        ordering = ("-first_seen", "-pk")
+        constraints = (
+            models.UniqueConstraint(
+                fields=["kind", "subject"], condition=~models.Q(state="cleared"), name="one_alert_of_a_fault"
+            ),
+        )
+
+    def __str__(self) -> str:
+        return self.summary
+
+    @property
+    def of(self) -> Kind:
+        return KINDS[self.kind]
+
+    def silent(self, now: datetime) -> bool:
+        """Whether nothing is told about it at that time. A silence that ends too far ahead was asked for while the clock
+        was wrong."""
+        return self.quiet_until is not None and now < self.quiet_until <= now + LONGEST_SILENCE
+
+    @property
+    def silenced(self) -> bool:
+        return self.silent(timezone.now())
+
+    @property
+    def look(self) -> str:
+        """The state that its mark shows."""
+        if self.state == self.State.CLEARED:
+            return "healthy"
+        return {"critical": "failed", "warning": "attention"}.get(self.severity, "repaired")
+
+
+class AlertNote(models.Model):
+    """One line of an alert's time line."""
+
+    alert = models.ForeignKey(Alert, on_delete=models.CASCADE, related_name="notes")
+    at = models.DateTimeField()
+    text = models.CharField(max_length=500)
+    by = models.CharField(max_length=150, default="")
+
+    class Meta:
+        ordering = ("at", "pk")
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class Message(models.Model):
+    """Something to be told, once: made together with what it tells, sent by the worker, tried again for days."""
+
+    class State(models.TextChoices):
+        WAITING = "waiting", "Waiting"
+        SENDING = "sending", "Being sent"
+        SENT = "sent", "Sent"
+        GIVEN_UP = "given-up", "Given up"
+
+    key = models.CharField(max_length=120, unique=True)  # raised-12-mail: what is told, and by which way
+    alert = models.ForeignKey(Alert, on_delete=models.CASCADE, null=True)
+    event = models.CharField(max_length=10)  # raised, cleared, weekly, test
+    way = models.CharField(max_length=10)  # mail, webhook
+    state = models.CharField(max_length=10, choices=State.choices, default=State.WAITING, db_index=True)
+    made = models.DateTimeField()
+    next_try = models.DateTimeField()
+    tries = models.PositiveSmallIntegerField(default=0)
+    answer = models.CharField(max_length=500, default="")
+
+    class Meta:
+        ordering = ("-made", "-pk")
+
+    def __str__(self) -> str:
+        return self.key
+
+
+class MailSettings(models.Model):
+    """How people are told: one row. The password is in a file of its own (``web/alerts/secret.py``)."""
+
+    host = models.CharField(max_length=255, default="", blank=True)
+    port = models.PositiveIntegerField(default=587)
+    security = models.CharField(max_length=10, default="starttls")
+    user = models.CharField(max_length=255, default="", blank=True)
+    sender = models.CharField(max_length=255, default="", blank=True)
+    critical = models.TextField(default="", blank=True)  # addresses, one a line
+    warning = models.TextField(default="", blank=True)
+    notice = models.TextField(default="", blank=True)
+    quiet_from = models.PositiveSmallIntegerField(default=0)
+    quiet_to = models.PositiveSmallIntegerField(default=0)
+    digest_hour = models.PositiveSmallIntegerField(default=8)
+    weekly = models.BooleanField(default=False)  # a report each Monday, also when all is well
+    address = models.CharField(max_length=255, default="", blank=True)  # of this box, for links
+    webhook = models.CharField(max_length=500, default="", blank=True)
+    webhook_private = models.BooleanField(default=False)
+
+    def __str__(self) -> str:
+        return self.host or "no mail"
+
+    def recipients(self, severity: str) -> list[str]:
+        return [line.strip() for line in str(getattr(self, severity, "")).splitlines() if line.strip()]
+
+    @property
+    def for_report(self) -> list[str]:
+        """Who gets what is no alert: reports and tests."""
+        return self.recipients("notice") or self.recipients("critical")
+
+    @classmethod
+    def now(cls) -> MailSettings:
+        return cls.objects.filter(pk=1).first() or cls(pk=1)
+
+
+class KindSeverity(models.Model):
+    """A severity that the owner gave to a kind."""
+
+    kind = models.CharField(max_length=40, primary_key=True)
+    severity = models.CharField(max_length=10)
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.severity}"
+
+
+class Accepted(models.Model):
+    """A value of a disk that stays quiet until it grows."""
+
+    disk = models.CharField(max_length=300)
+    count = models.CharField(max_length=30)
+    value = models.BigIntegerField()
+    by = models.CharField(max_length=150, default="")
+    at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        constraints = (models.UniqueConstraint(fields=["disk", "count"], name="one_accepted_value"),)
+
+    def __str__(self) -> str:
+        return f"{self.disk} {self.count} {self.value}"
+
+
+class DiskDay(models.Model):
+    """What one disk said on one day: ``{count: [least, most, last]}``. About 1,300 bytes a disk and day."""
+
+    disk = models.CharField(max_length=300)
+    day = models.DateField()
+    values: Any = models.JSONField(default=dict)
+    written = models.DateTimeField()
+
+    class Meta:
+        ordering = ("day",)
+        constraints = (models.UniqueConstraint(fields=["disk", "day"], name="one_day_of_a_disk"),)
+
+    def __str__(self) -> str:
+        return f"{self.disk} {self.day}"
+
+
+class DiskCare(models.Model):
+    """What its owner wants of a disk: whether the schedule tests it and when it last did; after how long it sleeps.
+
+    ``told`` is what a drive was last told and since when it has had power, for it forgets that without; ``answer`` what
+    came of it: told, or why it did not take it.
+    """
+
+    disk = models.CharField(max_length=300, primary_key=True)
+    since = models.DateTimeField()  # when it was first seen
+    short = models.DateTimeField(null=True)  # when a short test was last begun by the schedule
+    long = models.DateTimeField(null=True)
+    tested = models.BooleanField(default=True)  # whether the schedule tests it
+    sleep = models.PositiveSmallIntegerField(null=True)  # minutes, 0: never, null: as the drive has it
+    told = models.CharField(max_length=100, default="")
+    answer = models.CharField(max_length=300, default="")
+
+    def __str__(self) -> str:
+        return self.disk
+
+
+class SelfTestPlan(models.Model):
+    """How often every disk tests itself, and between which hours that begins: one row."""
+
+    short = models.CharField(max_length=10, default="week")
+    long = models.CharField(max_length=10, default="month")
+    first = models.PositiveSmallIntegerField(default=1)
+    last = models.PositiveSmallIntegerField(default=6)
+
+    def __str__(self) -> str:
+        return f"short each {self.short}, long each {self.long}"
+
+    @classmethod
+    def now(cls) -> SelfTestPlan:
+        return cls.objects.filter(pk=1).first() or cls(pk=1)
+
+
+class PoolDay(models.Model):
+    """How full a pool was at the end of a day, and that it was there. Kept when the pool goes, to miss it."""
+
+    guid = models.CharField(max_length=20)
+    name = models.CharField(max_length=255)
+    day = models.DateField()
+    used = models.PositiveBigIntegerField()
+    total = models.PositiveBigIntegerField()
+    ended = models.BooleanField(default=False)  # it was exported or destroyed here, so nobody misses it
+
+    class Meta:
+        ordering = ("day",)
+        constraints = (models.UniqueConstraint(fields=["guid", "day"], name="one_day_of_a_pool"),)
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.day}"

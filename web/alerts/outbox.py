@@ -1,0 +1,67 @@
+"""What is to be told, as rows: made with the change they tell, so that each goes out once. The worker sends them."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, tzinfo
+
+from appliance.schedules import box_zone
+from web.alerts.models import Alert, MailSettings, Message
+
+IMMEDIATE = ("critical", "warning")
+
+
+def put(alert: Alert, event: str, now: datetime, mail: MailSettings, *, again: str = "") -> None:
+    """Queue the telling of an alert by every way that is set up. What is silenced is not told, nor is mail's own fault."""
+    if alert.kind == "mail.failing" or alert.silent(now):
+        return
+    if event == "cleared" and not Message.objects.filter(alert=alert, event="raised").exists():
+        return  # nobody heard of it, so nobody has to hear that it is over
+    ways = [
+        *(["mail"] if mail.host and mail.recipients(alert.severity) else []),
+        *(["webhook"] if mail.webhook else []),
+    ]
+    at = when(alert.severity, now, mail, box_zone())
+    for way in ways:
+        key = "-".join(filter(None, [event, str(alert.pk), way, again]))
+        Message.objects.get_or_create(
+            key=key, defaults={"alert": alert, "event": event, "way": way, "made": now, "next_try": at}
+        )
+
+
+def test(way: str, now: datetime) -> Message:
+    """A test of one way, made by a person who waits for the answer; it replaces the last one."""
+    Message.objects.filter(event="test", way=way).delete()
+    return Message.objects.create(key=f"test-{way}-{now.timestamp()}", event="test", way=way, made=now, next_try=now)
+
+
+def weekly(now: datetime, mail: MailSettings) -> bool:
+    """Queue the week's report from Monday on, once a week by the box's calendar; whether one was made."""
+    local = now.astimezone(box_zone())
+    if not (mail.weekly and mail.host and mail.for_report):
+        return False
+    if local.weekday() == 0 and local.hour < mail.digest_hour:
+        return False
+    year, week, _day = local.isocalendar()
+    _row, made = Message.objects.get_or_create(
+        key=f"weekly-{year}-{week}", defaults={"event": "weekly", "way": "mail", "made": now, "next_try": now}
+    )
+    return made
+
+
+def when(severity: str, now: datetime, mail: MailSettings, zone: tzinfo) -> datetime:
+    """When it may go out: critical at once, a warning after the quiet hours, a notice with the day's digest."""
+    if severity == "critical":
+        return now
+    if severity not in IMMEDIATE:
+        return next_hour(now, mail.digest_hour, zone)
+    hour = now.astimezone(zone).hour
+    begin, end = mail.quiet_from, mail.quiet_to
+    quiet = begin <= hour < end if begin <= end else hour >= begin or hour < end
+    return next_hour(now, end, zone) if quiet else now
+
+
+def next_hour(now: datetime, hour: int, zone: tzinfo) -> datetime:
+    """The next full hour of that number by the box's clock."""
+    local = now.astimezone(zone)
+    found = local.replace(hour=hour, minute=0, second=0, microsecond=0)
+    return found if found > local else found + timedelta(days=1)

@@ -1,0 +1,99 @@
+"""What is wrong and what was: each alert with its time line, what it means and the next step."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from django.core.paginator import Paginator
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
+from django.shortcuts import get_object_or_404, redirect
+from django.utils import timezone
+from django.views.decorators.http import require_GET, require_POST
+
+from appliance.alerts.kinds import KINDS, SEVERITIES
+from web import live
+from web.alerts import fullness, path, watch
+from web.alerts.models import Alert, MailSettings, Message
+from web.inventory import store
+from web.inventory.models import PoolRow
+
+SILENCES = {"day": timedelta(days=1), "week": timedelta(days=7), "month": timedelta(days=30)}
+A_PAGE = 50
+
+
+@require_GET
+def alerts(request: HttpRequest) -> HttpResponse:
+    """Open ones first, the worst of them on top; then acknowledged ones; then what is over, a page at a time."""
+
+    def build() -> dict[str, object]:
+        now = [row for row in Alert.objects.exclude(state=Alert.State.CLEARED)[:500] if row.kind in KINDS]
+        now.sort(key=lambda row: SEVERITIES.index(row.severity))
+        page = Paginator(Alert.objects.filter(state=Alert.State.CLEARED), A_PAGE).get_page(request.GET.get("page"))
+        mail = MailSettings.now()
+        return {
+            "open": [row for row in now if row.state == Alert.State.OPEN],
+            "acknowledged": [row for row in now if row.state == Alert.State.ACKNOWLEDGED],
+            "page": page,
+            "told": bool((mail.host and mail.recipients("critical")) or mail.webhook),
+            "spaces": list(fullness.of([row.fact for row in PoolRow.objects.all()], timezone.now())),
+            "undelivered": Message.objects.filter(state="given-up").exclude(event="test").count(),
+        }
+
+    return live.respond(request, "alerts/list.html", build)
+
+
+@require_GET
+def alert(request: HttpRequest, pk: int) -> HttpResponse:
+    """One alert: what is so, what it means, what to do, what has happened."""
+
+    def build() -> dict[str, object]:
+        row = get_object_or_404(Alert, pk=pk, kind__in=KINDS)
+        return {
+            "alert": row,
+            "kind": row.of,
+            "notes": list(row.notes.all()[:200]),
+            "messages_sent": list(Message.objects.filter(alert=row)[:20]),
+            "severities": SEVERITIES,
+            "path": path.of(row) if row.kind == "disk.failing" else None,
+        }
+
+    return live.respond(request, "alerts/alert.html", build)
+
+
+@require_POST
+def act(request: HttpRequest, pk: int) -> HttpResponse:
+    """Acknowledge, open again, silence for a time with a reason, or give its kind another severity."""
+    what, by, now = request.POST.get("act", ""), request.user.get_username(), timezone.now()
+    with transaction.atomic():
+        row = get_object_or_404(Alert.objects.select_for_update(), pk=pk, kind__in=KINDS)
+        if not change(request, row, what, by, now):
+            return HttpResponseBadRequest("That is not something that can be done with an alert.", content_type="text/plain")  # fmt: skip
+    store.touch("alerts")
+    return redirect("alert", pk=pk)
+
+
+def change(request: HttpRequest, row: Alert, what: str, by: str, now: datetime) -> bool:
+    """Whether ``what`` was something to do; done twice it changes nothing more."""
+    if what == "acknowledge":
+        if row.state == Alert.State.OPEN:
+            row.state, row.mark_seen = Alert.State.ACKNOWLEDGED, row.mark
+            watch.tell(row, "Acknowledged. It stays quiet until it gets worse.", now, by)
+    elif what == "open":
+        if row.state == Alert.State.ACKNOWLEDGED:
+            row.state = Alert.State.OPEN
+            watch.tell(row, "Opened again.", now, by)
+    elif what == "silence" and request.POST.get("for") in SILENCES:
+        reason = " ".join(request.POST.get("reason", "").split())[:200] or "no reason given"
+        row.quiet_until, row.quiet_reason = now + SILENCES[request.POST["for"]], reason
+        watch.tell(row, f"Silenced for a {request.POST['for']}: {reason}", now, by)
+    elif what == "unsilence":
+        row.quiet_until = None
+        watch.tell(row, "Not silenced any more.", now, by)
+    elif what == "severity" and request.POST.get("severity") in SEVERITIES:
+        watch.grade(row.kind, request.POST["severity"], now, by)
+        row.refresh_from_db()
+    else:
+        return False
+    row.save()
+    return True

@@ -1,0 +1,70 @@
+"""Forms about snapshots and their policies."""
+
+from __future__ import annotations
+
+from django import forms
+
+from appliance import names
+from appliance.errors import Refused
+from appliance.zfs.naming import GRAINS
+from appliance.zfs.policies import MOST_KEPT, WORDS, Policy
+from web.choices import HOURS
+
+PLAIN = {"autocomplete": "off", "spellcheck": "false", "autocapitalize": "none"}
+
+
+class TakeForm(forms.Form):
+    """A snapshot of now."""
+
+    note = forms.CharField(
+        label="Note",
+        max_length=200,
+        required=False,
+        help_text="For example: before tidying up. It is shown in the list.",
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
+    )
+    name = forms.CharField(
+        label="Name",
+        max_length=60,
+        required=False,
+        strip=False,
+        help_text="Leave it empty and the moment is its name: Windows then shows it among the previous versions.",
+        widget=forms.TextInput(attrs=PLAIN),
+    )
+    below = forms.BooleanField(label="With all folders below it, at the same moment", required=False, initial=True)
+
+    def clean_name(self) -> str:
+        name: str = self.cleaned_data["name"]
+        try:
+            return names.snapshot(name) if name else ""
+        except Refused as refusal:
+            raise forms.ValidationError(str(refusal)) from refusal
+
+
+class PolicyForm(forms.Form):
+    """How many are kept of which grain, and when they are taken."""
+
+    first = forms.TypedChoiceField(label="Take them from", choices=HOURS, coerce=int)
+    last = forms.TypedChoiceField(
+        label="until",
+        choices=HOURS,
+        coerce=int,
+        help_text="The same hour twice means at any time. What was missed because the box was off is caught up once.",
+    )
+    skip_unchanged = forms.BooleanField(label="Take none while nothing has changed", required=False)
+    below = forms.BooleanField(
+        label="Also for the folders below it", required=False, help_text="Each of them can have a policy of its own."
+    )
+
+    def __init__(self, data: object = None, *, initial: Policy) -> None:
+        fields = ("first", "last", "skip_unchanged", "below", *GRAINS)
+        super().__init__(data, initial={name: getattr(initial, name) for name in fields})  # type: ignore[arg-type]  # Django takes a QueryDict here
+        for grain in GRAINS:
+            self.fields[grain] = forms.IntegerField(
+                label=f"Keep of those taken {WORDS[grain]}", min_value=0, max_value=MOST_KEPT
+            )
+        self.order_fields([*GRAINS, "first", "last", "skip_unchanged", "below"])
+
+    @property
+    def policy(self) -> Policy:
+        return Policy(**self.cleaned_data)

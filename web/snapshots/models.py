@@ -1,0 +1,38 @@
+"""What the policies of this box have made. Only what stands here, by its guid, may they destroy again."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from django.db import models
+
+
+class PolicyRun(models.Model):
+    """A run that was asked for: written before anything is taken. ``targets``: dataset key to short name and grains.
+
+    Each snapshot of the run carries its id, set in the same transaction that took it. So whatever is interrupted in
+    between, the snapshots are known by their run as soon as they are seen.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4)
+    asked = models.DateTimeField(auto_now_add=True, db_index=True)
+    pool = models.CharField(max_length=255)
+    targets: models.JSONField[Any, Any] = models.JSONField(default=dict)
+
+    def __str__(self) -> str:
+        return f"{self.pool} {self.asked}"
+
+
+class MadeSnapshot(models.Model):
+    """A snapshot that a run made, by the guids of its dataset and its own; ``grains`` in one word with commas."""
+
+    dataset_key = models.CharField(max_length=20)
+    guid = models.CharField(max_length=20)
+    grains = models.CharField(max_length=60)
+
+    class Meta:
+        constraints = (models.UniqueConstraint(fields=["dataset_key", "guid"], name="made_once"),)
+
+    def __str__(self) -> str:
+        return f"{self.dataset_key} {self.guid}"

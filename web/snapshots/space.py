@@ -1,0 +1,100 @@
+"""Where the space of a folder's snapshots is: questions for ZFS made from rows, and the answers in words."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from django.db.models import Q, Sum
+
+from appliance.zfs import space
+from appliance.zfs.keeping import said
+from appliance.zfs.naming import GRAINS
+from appliance.zfs.policies import WORDS
+from appliance.zfs.space import Pair
+from web.inventory.models import SnapshotReading, SnapshotRow
+from web.snapshots.models import MadeSnapshot
+
+AGES = ((365, "a year"), (90, "three months"), (30, "a month"), (7, "a week"))
+STALE = timedelta(days=60)
+
+
+@dataclass(frozen=True)
+class Line:
+    """What destroying some snapshots frees. Where not all stand in a row, what two groups share comes on top: ``least``."""
+
+    words: str
+    count: int
+    size: int
+    least: bool = False
+
+
+@dataclass(frozen=True)
+class Hold:
+    row: SnapshotRow
+    why: str
+    since: datetime
+    stale: bool
+
+
+def groups(every: Sequence[SnapshotRow], key: str, now: datetime) -> Iterator[tuple[str, list[SnapshotRow]]]:
+    """The groups of snapshots that somebody may think of destroying together."""
+    yield "All snapshots", list(every)
+    for days, words in AGES:
+        if older := [row for row in every if row.created < now - timedelta(days=days)]:
+            yield f"All older than {words}", older
+    made = {one.guid: one.grains.split(",") for one in MadeSnapshot.objects.filter(dataset_key=key)}
+    if own := [row for row in every if row.guid in made]:
+        yield "All that the policy made", own
+    for grain in GRAINS:
+        # What serves several grains stays for the others.
+        if only := [row for row in every if made.get(row.guid) == [grain]]:
+            yield f"Those that the policy takes {WORDS[grain]}", only
+    if by_hand := [row for row in every if row.guid not in made]:
+        yield "Those that no policy of this box made", by_hand
+
+
+def held_in(pool: str) -> int:
+    """Bytes that the snapshots of a pool hold and its folders do not. One query."""
+    readings = SnapshotReading.objects.filter(Q(dataset=pool) | Q(dataset__startswith=f"{pool}/"))
+    return readings.aggregate(held=Sum("used"))["held"] or 0
+
+
+def pairs_of(every: Sequence[SnapshotRow], wanted: Collection[str]) -> list[Pair]:
+    """The first and the last of each run of neighbours among those wanted by guid."""
+    return [(run[0].name, run[-1].name) for run in space.runs(every, lambda row: row.guid in wanted)]
+
+
+def question(
+    every: Sequence[SnapshotRow], key: str, now: datetime
+) -> tuple[list[tuple[str, int, list[Pair]]], list[str]]:
+    """The groups with the rows of neighbours in each, as many as may be asked for at once, and the held ones."""
+    found, left = [], space.MOST_RANGES
+    for words, members in groups(every, key, now):
+        pairs = pairs_of(every, {row.guid for row in members})
+        if len(pairs) <= left:
+            left -= len(pairs)
+            found.append((words, len(members), pairs))
+    return found, [row.name for row in every if row.holds][: space.MOST_HELD]
+
+
+def lines(asked: Iterable[tuple[str, int, list[Pair]]], sizes: Iterable[int | None]) -> Iterator[Line]:
+    """The answers, in the order of the questions; a group of which a snapshot has gone meanwhile is left out."""
+    rest = iter(sizes)
+    for words, count, pairs in asked:
+        mine = [next(rest, None) for _pair in pairs]
+        known = [size for size in mine if size is not None]
+        if len(known) == len(mine):
+            yield Line(words, count, sum(known), least=len(mine) > 1)
+
+
+def holds(every: Iterable[SnapshotRow], found: dict[str, dict[str, Any]], now: datetime) -> Iterator[Hold]:
+    """Each hold with who set it and why, the oldest first; one of long ago may have been forgotten."""
+    told = [
+        Hold(row, said(tag), at := datetime.fromtimestamp(int(since), UTC), now - at > STALE)
+        for row in every
+        for tag, since in found.get(row.name, {}).items()
+    ]
+    yield from sorted(told, key=lambda one: one.since)

@@ -1,0 +1,27 @@
+"""Addresses of snapshots."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from web.snapshots import content_views, one_views, space_views, views
+
+urlpatterns = [
+    path("", views.everything, name="snapshots"),
+    path("destroy/", views.destroy, name="destroy_snapshots"),
+    path("of/<str:key>/", views.of_dataset, name="snapshots_of"),
+    path("of/<str:key>/take/", views.take, name="take_snapshot"),
+    path("of/<str:key>/policy/", views.policy, name="snapshot_policy"),
+    path("of/<str:key>/policy/follow/", views.follow, name="follow_policy"),
+    path("policies/", space_views.by_themselves, name="snapshot_policies"),
+    path("of/<str:key>/space/", space_views.of_dataset, name="snapshot_space"),
+    path("of/<str:key>/versions/", content_views.versions, name="file_versions"),
+    path("of/<str:key>/<str:guid>/files/", content_views.files, name="snapshot_files"),
+    path("of/<str:key>/<str:guid>/file/", content_views.file, name="snapshot_file"),
+    path("of/<str:key>/<str:guid>/content/", content_views.content, name="snapshot_content"),
+    path("of/<str:key>/<str:guid>/restore/", content_views.restore, name="restore_from_snapshot"),
+    path("of/<str:key>/<str:guid>/difference/", content_views.difference, name="snapshot_difference"),
+    path("of/<str:key>/<str:guid>/roll-back/", one_views.roll_back, name="roll_back"),
+    path("of/<str:key>/<str:guid>/", one_views.one, name="snapshot"),
+    path("of/<str:key>/<str:guid>/<str:act>/", one_views.act, name="snapshot_act"),
+]

@@ -1,0 +1,206 @@
+"""Snapshots: of one folder or of all, taking, destroying, and the policy that does both by itself."""
+
+from __future__ import annotations
+
+from django.db.models import Sum
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from appliance import schedules
+from appliance.dataset import Dataset
+from appliance.errors import Refused
+from appliance.operation import Operation
+from appliance.zfs import naming, policies
+from appliance.zfs.clearing import MOST, DestroySnapshots
+from appliance.zfs.policies import USUAL, Policy
+from appliance.zfs.policing import SetPolicy
+from appliance.zfs.taking import TakeSnapshot
+from web import live
+from web.datasets.views import add_reasons
+from web.inventory.models import DatasetRow, SnapshotReading, SnapshotRow
+from web.jobs import confirm
+from web.jobs.models import Job
+from web.snapshots import asking, listing, recorded
+from web.snapshots.forms import PolicyForm, TakeForm
+
+OWN = ("TakeSnapshot", "DestroySnapshots", "SetPolicy")
+
+
+def dataset_of(key: str) -> Dataset:
+    dataset: Dataset = get_object_or_404(DatasetRow, key=key).fact
+    return dataset
+
+
+def refused(request: HttpRequest, refusal: Refused, back: str) -> HttpResponse:
+    """The reasons against it."""
+    return render(request, "jobs/refused.html", {"reasons": refusal.reasons, "back": back}, status=409)
+
+
+@require_GET
+def everything(request: HttpRequest) -> HttpResponse:
+    """The snapshots of all folders."""
+    asked = listing.Asked.of(request.GET)
+
+    def build() -> dict[str, object]:
+        totals = SnapshotReading.objects.aggregate(count=Sum("count"), used=Sum("used"))
+        return {
+            "found": listing.page(asked),
+            "count": totals["count"] or 0,
+            "used": totals["used"] or 0,
+            **around(asked),
+        }
+
+    return live.respond(request, "snapshots/list.html", build)
+
+
+@require_GET
+def of_dataset(request: HttpRequest, key: str) -> HttpResponse:
+    """The snapshots of one folder, and the policy that is in force for it."""
+    asked = listing.Asked.of(request.GET, key)
+
+    def build() -> dict[str, object]:
+        dataset = dataset_of(key)
+        reading = SnapshotReading.objects.filter(dataset_key=key).first()
+        policy = policies.of(dataset)
+        return {
+            "found": listing.page(asked),
+            "dataset": dataset,
+            "key": key,
+            "count": reading.count if reading else 0,
+            "used": dataset.used_by_snapshots,
+            "newest": newest_of(dataset, key),
+            "policy": policy,
+            "from_above": dataset.policy_source == "inherited",
+            "offered": policies.offered(dataset),
+            "latest": Job.objects.filter(subject=dataset.name, kind__in=OWN).defer("plan", "log").first(),
+            **around(asked),
+        }
+
+    return live.respond(request, "snapshots/list.html", build)
+
+
+def newest_of(dataset: Dataset, key: str) -> str:
+    """The guid of the latest snapshot in which a lost file may be looked for; empty where there is none."""
+    newest = SnapshotRow.objects.filter(dataset_key=key).order_by("-created", "-id").values_list("guid", flat=True)
+    return (newest.first() or "") if dataset.kind == "filesystem" else ""
+
+
+def around(asked: listing.Asked) -> dict[str, object]:
+    return {"asked": asked, "kinds": listing.KINDS.items(), "orders": listing.ORDERS.items()}
+
+
+@require_http_methods(["GET", "POST"])
+def take(request: HttpRequest, key: str) -> HttpResponse:
+    """Take one now; a small act, so without a review page."""
+    dataset = dataset_of(key)
+    form = TakeForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        name = form.cleaned_data["name"] or naming.name_for(naming.BY_HAND, timezone.now())
+        try:
+            operation = TakeSnapshot(
+                dataset=dataset.name, name=name, below=form.cleaned_data["below"], note=form.cleaned_data["note"]
+            )
+            job = confirm.start(operation, user=request.user.get_username())
+            return redirect("job", pk=job.pk)
+        except Refused as refusal:
+            add_reasons(form, refusal)
+    status = 400 if form.is_bound else 200
+    return render(request, "snapshots/take.html", {"form": form, "dataset": dataset, "key": key}, status=status)
+
+
+@require_POST
+def destroy(request: HttpRequest) -> HttpResponse:
+    """Show what destroying the chosen ones takes away. Nothing is changed by this request."""
+    chosen = [int(key) for key in request.POST.getlist("snapshot") if key.isdecimal() and len(key) < 19]
+    rows: list[SnapshotRow] = []
+    for start in range(0, len(chosen), 500):
+        rows += SnapshotRow.objects.filter(pk__in=chosen[start : start + 500])
+    key = request.POST.get("of", "")
+    if "every" in request.POST and key.isdecimal():
+        # All that the list shows, not only this page of it; the oldest where they are more than go at once.
+        rows = list(listing.rows_for(listing.Asked.of(request.POST, key)).order_by("txg")[:MOST])
+    back = reverse("snapshots_of", args=[key]) if key.isdecimal() else reverse("snapshots")
+    try:
+        operation = DestroySnapshots.of((row.name, int(row.guid)) for row in rows)
+        return confirm.review(request, operation, back=back, facts=asking.measured(operation))
+    except Refused as refusal:
+        return refused(request, refusal, back)
+
+
+# --- policies -------------------------------------------------------------------------------------------------
+@require_http_methods(["GET", "POST"])
+def policy(request: HttpRequest, key: str) -> HttpResponse:
+    """The policy of a folder: first the numbers, then what they will destroy, then the change."""
+    dataset = dataset_of(key)
+    now = policies.of(dataset) or policies.offered(dataset) or USUAL
+    form = PolicyForm(request.POST or None, initial=now)
+    context: dict[str, object] = {
+        "form": form,
+        "dataset": dataset,
+        "key": key,
+        "own": dataset.policy_source in policies.OWN,
+        **cost_of(dataset),
+        "from_above": dataset.policy_source == "inherited" and policies.of(dataset),
+        "hours": f"{timezone.now().astimezone(schedules.box_zone()):%H:%M (%Z)}",
+    }
+    if request.method == "POST" and form.is_valid():
+        wanted = form.policy
+        # Numbers changed after they were looked at are shown first.
+        if "set" in request.POST and request.POST.get("shown") == wanted.sentence_in_full:
+            return begun(request, SetPolicy(dataset=dataset.name, policy=wanted), key)
+        context |= {"wanted": wanted, **shown(dataset, wanted)}
+    return render(request, "snapshots/policy.html", context, status=400 if form.is_bound and form.errors else 200)
+
+
+@require_http_methods(["GET", "POST"])
+def follow(request: HttpRequest, key: str) -> HttpResponse:
+    """Take a folder's own policy away: first what following the one above means, then the change."""
+    dataset = dataset_of(key)
+    row = DatasetRow.objects.filter(name=dataset.name.rpartition("/")[0]).first()
+    parent: Dataset | None = row.fact if row else None
+    wanted = policies.above(parent)
+    told = wanted.sentence_in_full if wanted else ""
+    if request.method == "POST" and request.POST.get("shown") == told:
+        return begun(request, SetPolicy(dataset=dataset.name), key)
+    context = {"dataset": dataset, "key": key, "parent": parent, "wanted": wanted, "told": told}
+    return render(request, "snapshots/follow.html", {**context, **shown(dataset, wanted)})
+
+
+def begun(request: HttpRequest, operation: Operation, key: str) -> HttpResponse:
+    back = reverse("snapshots_of", args=[key])
+    try:
+        job = confirm.start(operation, user=request.user.get_username())
+    except Refused as refusal:
+        return refused(request, refusal, back)
+    return redirect("job", pk=job.pk)
+
+
+def shown(dataset: Dataset, wanted: Policy | None) -> dict[str, object]:
+    """What a policy will keep in the long run, and what it destroys at once, in every folder that it will hold for."""
+    concerned = [dataset]
+    if wanted is None or wanted.below:
+        concerned += policies.followers(dataset, tree_of(dataset))
+    counts = dict(SnapshotReading.objects.values_list("dataset_key", "count"))
+    going = recorded.expired([(one, wanted) for one in concerned], counts)
+    return {
+        "going": going[: listing.PAGE],
+        "going_count": len(going),
+        "freed": asking.freed_by_pruning(going) if going else None,
+        "folders": len(concerned),
+        "will_be": policies.picture(wanted, timezone.now(), schedules.box_zone()) if wanted else [],
+    }
+
+
+def cost_of(dataset: Dataset) -> dict[str, object]:
+    """What was taken by itself of a folder and of those that follow it, and what that holds now."""
+    concerned = [dataset, *policies.followers(dataset, tree_of(dataset))]
+    found = recorded.costs(concerned)
+    return {"cost": sum(found.values(), recorded.Cost()), "cost_folders": len(found)}
+
+
+def tree_of(dataset: Dataset) -> list[Dataset]:
+    """All datasets of its pool. One query."""
+    return [row.fact for row in DatasetRow.objects.filter(pool=dataset.pool).order_by("name")]

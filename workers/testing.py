@@ -1,0 +1,105 @@
+"""Self-tests by schedule. What begins when is decided by ``appliance/disks/testing.py``; here are the rows it needs."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.utils import timezone
+
+from appliance import schedules
+from appliance.disks import testing
+from appliance.disks.selftest import StartSelfTest
+from appliance.disks.smart import SelfTest
+from appliance.errors import Refused
+from appliance.facts import Pool
+from web.alerts.models import DiskCare, SelfTestPlan
+from web.inventory import present, store
+from web.inventory.models import DiskRow
+from web.jobs import confirm
+from web.jobs.models import Job
+
+log = logging.getLogger(__name__)
+BY = "the schedule"
+
+
+@dataclass(frozen=True)
+class Known:
+    """A disk with its row and what its owner wants of it."""
+
+    disk: testing.Disk
+    row: DiskRow
+    care: DiskCare
+
+
+def look(now: datetime | None = None) -> list[Job]:
+    """Begin what is due; the jobs that were made. Nothing while the pools cannot be read or a test is being begun."""
+    now = now or timezone.now()
+    if not store.is_read("pools"):
+        return []
+    if Job.objects.filter(state__in=Job.OPEN, kind="StartSelfTest").exists():
+        return []
+    pools = store.facts_of_pools().pools
+    found = {one.disk.key: one for one in known(pools, now)}
+    begun = []
+    acts = testing.decide([one.disk for one in found.values()], plan(), now, schedules.box_zone(), busy(pools))
+    for key, kind in acts:
+        one = found[key]
+        setattr(one.care, kind, now)
+        one.care.save()
+        try:
+            begun.append(
+                confirm.start(
+                    StartSelfTest(disk=one.row.fact.path, test=kind, wake=not one.row.fact.rotational), user=BY
+                )
+            )
+        except Refused as refusal:
+            log.warning("the schedule could not begin a test of %s: %s", key, refusal)
+    return begun
+
+
+def plan() -> testing.Plan:
+    row = SelfTestPlan.now()
+    return testing.Plan(row.short, row.long, row.first, row.last)
+
+
+def known(pools: Iterable[Pool], now: datetime) -> list[Known]:
+    """Every disk that the schedule may test; one seen for the first time gets its row."""
+    groups = {present.link_of(device): f"{pool.guid}/{group.guid}" for pool in pools for group in pool.vdevs for device in group.devices()}  # fmt: skip
+    cares = {care.disk: care for care in DiskCare.objects.all()}
+    found = []
+    for row in DiskRow.objects.all():
+        care = cares.get(row.key) or DiskCare.objects.create(disk=row.key, since=now)
+        if care.since > now:  # noted while the clock was wrong
+            care.since = now
+            care.save(update_fields=["since"])
+        tests = [SelfTest(**test) for test in row.reading.get("tests", ())]
+        disk = testing.Disk(
+            key=row.key,
+            group=groups.get(row.key, row.key),
+            able=bool(row.reading.get("able")) and care.tested and bool(row.fact.path),
+            asleep=row.asleep,
+            running=row.reading.get("left") is not None,
+            short=care.short,
+            long=care.long,
+            ended=testing.hours_since(tests, row.reading.get("hours")),
+        )
+        found.append(Known(disk, row, care))
+    return found
+
+
+def busy(pools: Iterable[Pool]) -> set[str]:
+    """Groups whose disks have enough to do: a pool that is checked or rebuilt."""
+    at_work = [pool for pool in pools if pool.scan and pool.scan.state == "scanning"]
+    return {f"{pool.guid}/{group.guid}" for pool in at_work for group in pool.vdevs}
+
+
+def untested(pools: Iterable[Pool], now: datetime) -> dict[str, str]:
+    """Disks that have not tested themselves for too long, with since when in words."""
+    told, how = {}, plan()
+    for one in known(pools, now):
+        if text := testing.overdue(one.disk, how, one.care.since, now):
+            told[one.disk.key] = text
+    return told
