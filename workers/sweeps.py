@@ -100,7 +100,7 @@ def following(row: SweepRow) -> None:
 def left_over(case: CaseRow) -> bool:
     """Whether some disk of the case still carries what an earlier attempt at it made."""
     name = name_of(case.token)
-    facts = store.facts() if case.token else Facts()
+    facts = store.facts_of_pools() if case.token else Facts()
     disks = [disk for path in case.case.every if (disk := facts.disk(path))]
     return any(use.pool == name for disk in disks for use in disk.uses)
 

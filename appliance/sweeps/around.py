@@ -20,7 +20,7 @@ MODULE = Path("/sys/module/zfs")
 TUNABLES = ("zfs_arc_max", "zfs_dirty_data_max", "zfs_txg_timeout", "zfs_prefetch_disable")
 THROTTLES = "cpu*/thermal_throttle/core_throttle_count"
 PROCESSORS = Path("/sys/devices/system/cpu")
-MOST_TOLD = 16
+MOST_TOLD = 8  # what is told of a run has to fit into one note of a job's log
 WORK = {"scrub": "checked", "resilver": "rebuilt", "trim": "trimmed", "expand": "expanded", "remove": "emptied", "initialize": "initialized"}  # fmt: skip
 
 

@@ -91,6 +91,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             yield "A disk was chosen twice."
         if self.workload == "resilver" and (self.where != "scratch" or self.layout == "stripe" or not self.fill):
             yield "Rebuilding is measured on a scratch pool with redundancy, filled to some part."
+        if self.cache and self.aside:
+            yield "A cache device is filled from memory. Do not keep memory out of reads."
         if self.zeros and not self.workload.startswith("dd-"):
             yield "Only dd writes zeros."
 

@@ -39,6 +39,11 @@ def token(text: str) -> str:
     return text
 
 
+def is_scratch(pool: str) -> bool:
+    """Whether a pool of this name is one that is only there to be measured."""
+    return re.fullmatch(rf"{PREFIX}[0-9a-f]{{12}}", pool) is not None
+
+
 def name_of(token: str) -> str:
     """Of the scratch pool or dataset."""
     return f"{PREFIX}{token}"

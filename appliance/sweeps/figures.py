@@ -25,6 +25,12 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     written: int = 0
     tool: str = ""
 
+    def with_more(self, seconds: float) -> Figures:
+        """The same amount in so many seconds more."""
+        whole = self.seconds + seconds
+        part = self.seconds / whole if whole else 1.0
+        return msgspec.structs.replace(self, seconds=whole, rate=self.rate * part, operations=self.operations * part)
+
     def main(self, which: str) -> float:
         found = {"rate": self.rate, "operations": self.operations, "seconds": self.seconds}
         return found[which]

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator, Sequence
 import msgspec
 
 from appliance import command
-from appliance.disks import udev
 from appliance.disks.partitions import Cut, partition_step
 from appliance.errors import Failed, Reason
 from appliance.facts import Disk, Facts, Pool
@@ -27,7 +26,7 @@ from appliance.sweeps.case import Case
 from appliance.sweeps.claims import Claim
 from appliance.sweeps.figures import Figures, from_dd, from_fio
 from appliance.sweeps.table import RESULT, VERSIONS, Run
-from appliance.sweeps.workloads import DATA, KINDS, commands_for, filling, laying
+from appliance.sweeps.workloads import DATA, KINDS, SYNCED, commands_for, filling, laying
 from appliance.words import disk_label, size_text
 from appliance.zfs import fresh, status
 
@@ -165,7 +164,8 @@ class RunCase(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def shown(self, facts: Facts) -> str:
         if self.case.workload == "resilver":
             return "\n".join(shlex.join(words) for words in self.replacing())
-        return shlex.join(self.words(facts))
+        words = [self.words(facts), *([self.syncing] if self.case.workload in SYNCED else [])]
+        return "\n".join(map(shlex.join, words))
 
     def words(self, facts: Facts) -> list[str]:
         disk = facts.disk(self.case.disks[0]) if self.case.where == "disk" else None
@@ -249,7 +249,7 @@ class RunCase(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
         figures = self.run_once(work, facts, f"Run {number} of {self.case.repeats}")
         if self.case.where != "disk":
             # What was written is counted when it has arrived.
-            command.run(["zpool", "sync", "--", self.case.pool or self.name], timeout=scratch.LONG)
+            command.run(self.syncing, timeout=scratch.LONG)
         moved = around.between(before, around.moved(devices))
         after = read_pools()
         circumstances = msgspec.structs.replace(
@@ -276,10 +276,13 @@ class RunCase(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
                 if path.is_file() and (path.name == DATA or path.name.startswith("larder.")):
                     path.unlink()
         if not self.case.warmups:
-            for argv in scratch.forgetting(self.case, self.token):
-                work.stop_if_asked()
-                udev.settle()  # the partitions that a pool lies on are away for a moment when it lets go of them
-                fresh.run(argv, timeout=scratch.LONG)
+            out, back = scratch.forgetting(self.case, self.token)
+            work.stop_if_asked()
+            command.run(out, timeout=scratch.LONG)
+            if self.case.where == "scratch":
+                scratch.wait_for_parts(self.case)
+            work.stop_if_asked()
+            fresh.run(back, timeout=scratch.LONG)
 
     def run_once(self, work: Work, facts: Facts, doing: str) -> Figures:
         if self.case.workload == "resilver":
@@ -287,8 +290,21 @@ class RunCase(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
         expected = estimate.of_run(self.case)
         result = command.run(self.words(facts), timeout=HOURS, meanwhile=self.telling(work, doing, expected))
         if self.case.workload.startswith("dd-"):
-            return from_dd(result.stderr, reading=self.case.workload == "dd-read")
-        return from_fio(result.stdout)
+            found = from_dd(result.stderr, reading=self.case.workload == "dd-read")
+        else:
+            found = from_fio(result.stdout)
+        return found.with_more(self.synced(work, doing)) if self.case.workload in SYNCED else found
+
+    @property
+    def syncing(self) -> list[str]:
+        """The command that ends when everything written is on the pool's disks."""
+        return ["zpool", "sync", "--", self.case.pool or self.name]
+
+    def synced(self, work: Work, doing: str) -> float:
+        """Wait until what was written has arrived; the seconds that it took."""
+        began = time.monotonic()
+        command.run(self.syncing, timeout=HOURS, meanwhile=self.telling(work, doing, estimate.of_run(self.case)))
+        return time.monotonic() - began
 
     # --- rebuilding -------------------------------------------------------------------------------------------
     def replacing(self) -> list[list[str]]:

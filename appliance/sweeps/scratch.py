@@ -9,24 +9,28 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from pathlib import Path
 
 from appliance import command, places
 from appliance.disks import inventory, udev
 from appliance.disks.erase import erase_step
+from appliance.disks.partitions import size_of
 from appliance.disks.wipe import Target
 from appliance.errors import Failed
 from appliance.facts import Disk, Pool
 from appliance.layout.geometry import LABEL, MIB
 from appliance.operation import Work
+from appliance.shares import setting
 from appliance.sweeps import claims
 from appliance.sweeps.case import Case
 from appliance.sweeps.claims import Claim
 from appliance.words import disk_label
-from appliance.zfs import status
+from appliance.zfs import policing, status
 from appliance.zfs.beside import FUZZ
 
 PROPERTY = "larder:sweep"
+NOTHING = "none"  # neither a share nor a policy, and not what would be inherited either
 LONG = 900  # seconds for what ZFS does with a whole pool
 
 
@@ -36,7 +40,10 @@ def folder_of(token: str) -> Path:
 
 
 def properties(case: Case, token: str) -> dict[str, str]:
-    """Of the scratch dataset, whether it is a pool's own or one in a pool that is there."""
+    """Of the scratch dataset, whether it is a pool's own or one in a pool that is there.
+
+    What the folders above it hand down is not for it: nobody is to see it, and snapshots would keep what is measured.
+    """
     return {
         "compression": case.compression,
         "dedup": "on" if case.dedup else "off",
@@ -46,6 +53,8 @@ def properties(case: Case, token: str) -> dict[str, str]:
         "atime": "off",
         "mountpoint": str(folder_of(token)),
         PROPERTY: token,
+        setting.PROPERTY: NOTHING,
+        policing.PROPERTY: NOTHING,
     }
 
 
@@ -78,14 +87,34 @@ def unequal(sizes: list[list[int]]) -> bool:
     return any(max(group) - min(group) > FUZZ for group in sizes if group)
 
 
-def forgetting(case: Case, token: str) -> list[list[str]]:
-    """The commands after which reads come from the disks: the pool leaves and comes back, or the dataset does."""
+def forgetting(case: Case, token: str) -> tuple[list[str], list[str]]:
+    """The two commands after which reads come from the disks: the pool leaves and comes back, or the dataset does."""
     name = claims.name_of(token)
     if case.where == "dataset":
-        return [["zfs", "unmount", "--", f"{case.pool}/{name}"], ["zfs", "mount", "--", f"{case.pool}/{name}"]]
-    # A whole disk that is given to a pool gets a partition for it, the first, so all of them are found there.
-    where = [word for path in case.every for word in ("-d", f"{path}-part1")]
-    return [["zpool", "export", "--", name], ["zpool", "import", *where, "-o", "cachefile=none", "--", name]]
+        return ["zfs", "unmount", "--", f"{case.pool}/{name}"], ["zfs", "mount", "--", f"{case.pool}/{name}"]
+    where = [word for path in parts(case) for word in ("-d", path)]
+    return ["zpool", "export", "--", name], ["zpool", "import", *where, "-o", "cachefile=none", "--", name]
+
+
+def parts(case: Case) -> list[str]:
+    """What the pool lies on: a whole disk that is given to a pool gets a partition for it, the first."""
+    return [f"{path}-part1" for path in case.every]
+
+
+def wait_for_parts(case: Case) -> None:
+    """Return when the partitions of an exported pool are there, and still are once udev is idle. Raises Failed.
+
+    When a pool lets go of its disks, udev has their tables read anew, and for a moment the partitions are away: a pool
+    that comes back then misses a disk, or is not found at all.
+    """
+    seen = 0
+    for _ in range(udev.LOOKS):
+        udev.settle()
+        seen = seen + 1 if all(size_of(path) for path in parts(case)) else 0
+        if seen == 2:
+            return
+        time.sleep(udev.SECONDS_BETWEEN_LOOKS)
+    raise Failed("A disk of the scratch pool did not come back after the pool had let go of it")
 
 
 def empty(path: str) -> None:

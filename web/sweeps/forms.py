@@ -147,6 +147,8 @@ class SweepForm(forms.Form):
             extra = next((disk.path for disk in free if not disk.rotational), free[-1].path)
         chosen = [disk for disk in free if disk.path != extra]
         size, aside = self.proposed_size(smallest(chosen) or min((pool.free for pool in self.facts.pools), default=0))
+        if self.preset.extra == "cache":
+            aside = False  # a cache device is filled from memory
         filled = self.preset.fill(smallest(chosen), max(len(chosen), 1))
         parts = ["whole", "part"] if filled.pop("partitions", None) else ["whole"]
         found: dict[str, object] = {

@@ -92,7 +92,7 @@ def sweep(request: HttpRequest, pk: str) -> HttpResponse:
 
 
 def left(row: SweepRow, cases: list[CaseRow], ended: dict[int, float]) -> int:
-    facts = store.facts()
+    facts = store.facts_of_pools()
     sizes = smallest([disk for path in row.sweep.disks if (disk := facts.disk(path))])
     return estimate.left([case.case for case in cases], ended, sizes)
 
