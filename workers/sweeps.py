@@ -10,6 +10,7 @@ import logging
 import secrets
 import threading
 import uuid
+from datetime import timedelta
 
 import msgspec
 from django.db import transaction
@@ -18,17 +19,21 @@ from django.utils import timezone
 from appliance.errors import LarderError, Refused
 from appliance.facts import Facts
 from appliance.operation import Operation, checked_plan
-from appliance.sweeps.claims import name_of
+from appliance.sweeps.claims import PREFIX, is_scratch, name_of
 from appliance.sweeps.run_case import ClearUp, RunCase
 from appliance.sweeps.table import RESULT, VERSIONS, Run
 from web.inventory import store
 from web.jobs import confirm
 from web.jobs.models import Job
 from web.sweeps.models import CaseRow, ResultRow, SweepRow
+from workers.every import Every
 
 log = logging.getLogger(__name__)
 MOST_ATTEMPTS = 3
 State, Its = SweepRow.State, CaseRow.State
+BY = "the measurement"
+TRY_AGAIN_AFTER = timedelta(hours=1)
+tidying = Every(60.0)
 _looking = threading.Lock()
 
 
@@ -48,8 +53,24 @@ def look() -> None:
     try:
         for row in SweepRow.objects.filter(state__in=(State.QUEUED, *SweepRow.ACTIVE)).order_by("created"):
             advance(row)
+        if tidying.due():
+            tidy()
     finally:
         _looking.release()
+
+
+def tidy() -> None:
+    """Clear what a disk that was away has brought back of a sweep that is over."""
+    facts = store.facts_of_pools()
+    found = {use.pool for disk in facts.disks for use in disk.uses} | {pool.name for pool in facts.pools}
+    for name in filter(is_scratch, sorted(found)):
+        case = CaseRow.objects.filter(token=name.removeprefix(PREFIX)).exclude(sweep__state__in=SweepRow.OPEN).first()
+        lately = Job.objects.filter(kind="ClearUp", subject=name, created__gte=timezone.now() - TRY_AGAIN_AFTER)
+        if case is not None and not lately.exists():
+            try:
+                confirm.start(clearing(case), user=BY)
+            except Refused as refusal:
+                log.warning("what is left of %s could not be cleared away: %s", name, refusal)
 
 
 def advance(row: SweepRow) -> None:

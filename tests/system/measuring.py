@@ -24,11 +24,16 @@ def review(visitor: Visitor, preset: str, disks: list[str], **changes: Any) -> A
     return visitor.get(f"/sweeps/new/{preset}/?" + urllib.parse.urlencode(query, doseq=True))
 
 
+def typed(page: Answer) -> dict[str, str]:
+    """What the review asks to be typed, as the fields of its form."""
+    words = re.findall(r'class="to-type">([^<]*)<', page.text)
+    return {f"typed-{at}": html.unescape(word) for at, word in enumerate(words)}
+
+
 def begin(visitor: Visitor, page: Answer) -> str:
     """Type what the review asks for; the sweep's address."""
     assert page.status == 200, page.words
-    words = [html.unescape(word) for word in re.findall(r'class="to-type">([^<]*)<', page.text)]
-    answer = visitor.send("/sweeps/start/", {**page.hidden(), **{f"typed-{at}": word for at, word in enumerate(words)}})
+    answer = visitor.send("/sweeps/start/", {**page.hidden(), **typed(page)})
     assert re.search(r"/sweeps/[0-9a-f-]{36}/$", answer.url), answer.words
     return urllib.parse.urlsplit(answer.url).path
 

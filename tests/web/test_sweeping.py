@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import json
 import uuid
+from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
+from django.utils import timezone
 
-from appliance.facts import Use
+from appliance.facts import LongWork, Use
+from tests.unit import shapes
 from tests.unit.made import disk, path_of
 from tests.web import rows, sweeping
-from web.inventory.models import Source
+from web.inventory import store
+from web.inventory.models import PoolRow, Source
 from web.jobs.models import Job
+from web.pools.models import WorkReport
 from web.sweeps.models import CaseRow, ResultRow, SweepRow
-from workers import sweeps
+from workers import alerts, reports, sweeps
 from workers.run_job import lasts
 
+BEEN_REBUILT = LongWork("resilver", "finished", None, datetime(2026, 11, 20, tzinfo=UTC), 100, 100)
 State, Its = SweepRow.State, CaseRow.State
 
 
@@ -243,3 +250,29 @@ def test_a_job_that_told_no_figure_is_no_result(note):
 def test_a_sweep_stored_twice_is_one():
     assert sweeping.made().pk == sweeping.made().pk
     assert CaseRow.objects.count() == 2
+
+
+def test_a_pool_that_is_only_there_to_be_measured_raises_no_alert_and_keeps_no_report():
+    weak = replace(shapes.mirror("ONLINE", "OFFLINE"), name="larder-sweep-0123456789ab", work=(BEEN_REBUILT,))
+    store.replace(PoolRow, [weak], lambda pool: str(pool.guid))
+    assert alerts.gather(timezone.now(), {}).pools == ()
+    assert not reports.keep([weak])
+    assert not WorkReport.objects.exists()
+    assert alerts.gather(timezone.now(), {}).pools == ()
+    store.replace(PoolRow, [replace(weak, name="larder-sweep-mine")], lambda pool: str(pool.guid))
+    assert len(alerts.gather(timezone.now(), {}).pools) == 1
+
+
+def test_what_a_disk_brings_back_after_the_end_is_cleared_away_once(calm, monkeypatch):
+    row = sweeping.finished()
+    CaseRow.objects.filter(sweep=row).update(token="")
+    CaseRow.objects.filter(sweep=row, number=0).update(token="0123456789ab")
+    traces = Use("exported", "holds the pool larder-sweep-0123456789ab", "42", "larder-sweep-0123456789ab")
+    rows.empty_box(3, disk(4, uses=(traces,)))
+    sweeps.tidy()
+    sweeps.tidy()
+    assert kinds() == ["ClearUp"]
+    Job.objects.all().delete()
+    SweepRow.objects.update(state=State.RUNNING)
+    sweeps.tidy()
+    assert kinds() == []

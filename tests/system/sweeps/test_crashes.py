@@ -7,7 +7,10 @@ import pytest
 from deploy.image.machine import wait_for
 from tests.system.crash import no_lock_left, struck, watching
 from tests.system.measuring import begin, ended, nothing_left, review
-from tests.visitor import disk_paths
+from tests.visitor import create_pool, disk_paths
+
+# Open: not yet seen to pass in an appliance, so none of it stands in the normal run.
+pytestmark = pytest.mark.soak
 
 
 def long_one(visitor, disks, **changes):
@@ -60,10 +63,9 @@ def test_short_jobs_are_not_held_up_by_a_sweep(visitor, appliance):
     nothing_left(appliance, *disks)
 
 
-@pytest.mark.soak
 def test_after_a_power_cut_nothing_is_left_and_it_goes_on(visitor, appliance):
     disks = disk_paths(appliance, 1, 2)
-    appliance.run("zpool", "create", "-f", "tank", *disk_paths(appliance, 3))
+    create_pool(appliance, "-f", "tank", *disk_paths(appliance, 3))
     appliance.shell("head -c 8M /dev/urandom > /tank/photo; sha256sum /tank/photo > /root/sum; sync; zpool sync tank")
     path = begin(visitor, long_one(visitor, disks))
     visitor.wait_until(path, "Run 1 of 2", timeout=120)
@@ -77,7 +79,6 @@ def test_after_a_power_cut_nothing_is_left_and_it_goes_on(visitor, appliance):
     appliance.run("zpool", "destroy", "tank")
 
 
-@pytest.mark.soak
 def test_a_disk_that_is_pulled_is_told_and_its_figures_do_not_count(visitor, appliance):
     disks = disk_paths(appliance, 1, 2, 3)
     path = begin(visitor, long_one(visitor, disks, layouts=["raidz1"], seconds=30))
@@ -92,4 +93,4 @@ def test_a_disk_that_is_pulled_is_told_and_its_figures_do_not_count(visitor, app
     if ">paused<" in visitor.get(path).text:
         visitor.send(f"{path}act/cancel/", {**visitor.get(path).hidden()})
         ended(visitor, path, timeout=300)
-    assert "larder-sweep" not in appliance.run("zpool", "list", "-H", "-o", "name")
+    nothing_left(appliance, *disks)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
 
 from deploy.image.machine import wait_for
-from tests.system.measuring import begin, complete, ended, nothing_left, review
-from tests.visitor import blank, disk_paths
+from tests.system.measuring import begin, complete, ended, nothing_left, review, typed
+from tests.visitor import blank, create_pool, disk_paths
+
+# Open: not yet seen to pass in an appliance, so none of it stands in the normal run.
+pytestmark = pytest.mark.soak
 
 
 def test_small_sectors_against_large_give_a_complete_table(visitor, appliance):
@@ -60,7 +64,7 @@ def test_a_rebuilding_is_timed(visitor, appliance):
 
 def test_the_slow_disk_is_named_and_disks_of_a_pool_take_part_unharmed(visitor, appliance):
     disks = disk_paths(appliance, 1, 2, 3, 4)
-    appliance.run("zpool", "create", "-f", "tank", disks[0])
+    create_pool(appliance, "-f", "tank", disks[0])
     appliance.shell("head -c 8M /dev/urandom > /tank/photo; sha256sum /tank/photo > /root/sum; zpool sync tank")
     visitor.wait_until("/pools/", "tank")
     appliance.slow(3, 20)
@@ -80,34 +84,42 @@ def test_the_slow_disk_is_named_and_disks_of_a_pool_take_part_unharmed(visitor, 
     blank(appliance, disks[0])
 
 
-def test_a_log_device_wins_for_writes_that_are_waited_for(visitor, appliance):
+def test_a_log_device_wins_for_writes_that_are_waited_for_and_not_for_others(visitor, appliance):
     *data, log = disk_paths(appliance, 1, 2, 3)
     for bay in (1, 2):
         appliance.slow(bay, 60)
     try:
-        page = review(
-            visitor, "log", data, layouts=["mirror"], log=log, workloads=["sync-write"], size="16 MiB", repeats=3
-        )
-        said = complete(visitor, page, timeout=900)
+        work = ["sync-write", "seq-write"]
+        page = review(visitor, "log", data, layouts=["mirror"], log=log, workloads=work, size="32 MiB", repeats=3)
+        said = complete(visitor, page, timeout=1800)
     finally:
         for bay in (1, 2):
             appliance.slow(bay, 0)
     assert re.search(r"Small writes that are waited for: .* is best", said.words), said.words
     assert appliance.disks[2].serial in said.words
     assert 'class="better"' in said.text
+    told = json.loads(visitor.get(f"{said.url.split('?')[0]}export/json/").text)["cases"]
+    found = {(one["case"]["workload"], bool(one["case"].get("log"))): one["median"] for one in told}
+    assert found["sync-write", True] > 2 * found["sync-write", False], found
+    assert found["seq-write", True] < 1.5 * found["seq-write", False], found
     nothing_left(appliance, *data, log)
 
 
 def test_a_cache_device_is_tried_and_cleared_too(visitor, appliance):
     *data, cache = disk_paths(appliance, 1, 2, 3)
-    said = complete(visitor, review(visitor, "cache", data, layouts=["mirror"], cache=cache, workloads=["random-read"], warmups=1, repeats=1))  # fmt: skip
+    small = {"layouts": ["mirror"], "cache": cache, "workloads": ["random-read"], "warmups": 1, "repeats": 1}
+    assert "filled from memory" in review(visitor, "cache", data, **small).words
+    # So little data is never asked of a cache device, because memory has all of it: that is said.
+    said = ended(visitor, begin(visitor, review(visitor, "cache", data, **small, aside=[])))
+    assert ">done<" in said.text, said.words
     assert "Cache device" in said.words
+    assert "fit into memory" in said.words
     nothing_left(appliance, *data, cache)
 
 
 def test_a_pool_in_use_is_measured_in_a_folder_of_its_own(visitor, appliance):
     disks = disk_paths(appliance, 1, 2)
-    appliance.run("zpool", "create", "-f", "tank", "mirror", *disks)
+    create_pool(appliance, "-f", "tank", "mirror", *disks)
     appliance.shell("head -c 8M /dev/urandom > /tank/photo; sha256sum /tank/photo > /root/sum; zpool sync tank")
     visitor.wait_until("/pools/", "tank")
     guid = appliance.run("zpool", "get", "-H", "-o", "value", "guid", "tank").strip()
@@ -140,7 +152,7 @@ def test_what_only_looks_fast_does_not_count(visitor, appliance, changes, reason
 @pytest.mark.parametrize(
     "make",
     [
-        "mkfs.ext4 -q -F {disk}",
+        "mkfs.ext4 -q -F {disk} 1G",
         "printf 'label: gpt\\n,64M\\n' | sfdisk -q {disk}",
         "zpool create -f attic {disk} && zpool export attic",
         "mkswap -f {disk}",
@@ -153,9 +165,7 @@ def test_a_disk_that_holds_anything_is_refused_with_the_reason(visitor, applianc
     assert good.status == 200
     appliance.shell(make.format(disk=disks[0]))
     wait_for("the disk to be seen as taken", lambda: f'value="{disks[0]}"' not in visitor.get("/sweeps/new/ashift/").text, timeout=60)  # fmt: skip
-    late = visitor.send(
-        "/sweeps/start/", {**good.hidden(), **{f"typed-{at}": appliance.disks[at].serial for at in (0, 1)}}
-    )
+    late = visitor.send("/sweeps/start/", {**good.hidden(), **typed(good)})
     assert late.status == 409, late.words
     assert "Only disks that hold nothing" in late.words
     blank(appliance, disks[0])
