@@ -16,10 +16,12 @@ Workload = Literal[
     "seq-write", "seq-read", "dd-write", "dd-read", "random-read", "random-write", "mixed", "sync-write", "small-files",
     "resilver", "disk-start", "disk-middle", "disk-end", "disk-latency",
 ]  # fmt: skip
+Protocol = Literal["", "smb", "nfs"]
 Where = Literal["scratch", "dataset", "disk"]
 LARGEST, LEAST = 16 * 2**40, MIB
 RECORDS = tuple(2**power for power in range(9, 25))  # recordsize, zfsprops(7): a power of two from 512 bytes to 16 MiB
 PER_DISK = ("disk-start", "disk-middle", "disk-end", "disk-latency")
+WAYS = {"": "in the box itself", "smb": "over SMB", "nfs": "over NFS"}
 FILLED = (25, 50)  # what a pool is filled to before a disk of it is rebuilt; per cent
 
 
@@ -28,7 +30,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     ``size`` is what one run writes or reads, in bytes; ``seconds`` is how long a run of random access lasts. Data can be
     made smaller by ``compressible`` per cent; ``zeros`` (dd alone) is data that holds nothing. ``aside`` keeps ZFS's
-    memory out of the way of reads (primarycache=metadata). ``warmups`` are runs before those that count.
+    memory out of the way of reads (primarycache=metadata). ``protocol`` is the way to the folder, over the box's own
+    loopback; empty for none. ``warmups`` are runs before those that count.
     """
 
     where: Where
@@ -55,6 +58,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     aside: bool = False
     gentle: bool = False
     fill: int = 0
+    protocol: Protocol = ""
 
     def __post_init__(self) -> None:
         for path in self.every:
@@ -93,6 +97,10 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             yield "Rebuilding is measured on a scratch pool with redundancy, filled to some part."
         if self.cache and self.aside:
             yield "A cache device is filled from memory. Do not keep memory out of reads."
+        if self.protocol and (self.where == "disk" or self.workload == "resilver"):
+            yield "Only what is written and read in a folder can go through a protocol."
+        if self.protocol and self.warmups:
+            yield "Through a protocol every run begins anew. Nothing can be warmed up."
         if self.zeros and not self.workload.startswith("dd-"):
             yield "Only dd writes zeros."
 
@@ -127,6 +135,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         found["Compression"] = self.compression
         found["Dedup"] = "on" if self.dedup else "off"
         found["Sync"] = self.sync
+        found["Way in"] = WAYS[self.protocol]
         if self.fill:
             found["Filled to"] = f"{self.fill} %"
         return found

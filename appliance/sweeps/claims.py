@@ -16,11 +16,13 @@ PREFIX = "larder-sweep-"
 
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True):
-    """``disks`` held nothing when they were taken; ``pool`` is the pool in which the scratch dataset is."""
+    """What is to be cleared away. ``disks`` held nothing when they were taken; ``pool`` is the pool in which the scratch dataset is."""
 
     token: str
     disks: tuple[str, ...] = ()
     pool: str = ""
+    protocol: str = ""  # through which it is reached
+    nfs: bool = False  # the NFS server was started for it
 
     @property
     def name(self) -> str:

@@ -11,6 +11,7 @@ from appliance.sweeps.workloads import FILES, KINDS
 GUESSED_RATE = 100 * MIB  # bytes a second of one disk, where nothing is known
 AROUND = {"scratch": 20, "dataset": 8, "disk": 3}  # making and clearing away what a case is measured on
 BETWEEN = 4  # from one job to the next
+SERVING = 6  # making a server and its client anew
 DROPPING = 3  # export and import between runs
 FILES_A_SECOND = 100
 
@@ -30,7 +31,8 @@ def of_case(case: Case, disk_size: int = 0) -> float:
     """``disk_size`` is the smallest disk's, which decides how much a pool is filled for a rebuilding."""
     runs = case.repeats + case.warmups
     laid = case.size / GUESSED_RATE if KINDS[case.workload].laid else 0
-    return AROUND[case.where] + BETWEEN + laid + runs * (of_run(case, disk_size) + DROPPING)
+    dropping = DROPPING + (SERVING if case.protocol else 0)
+    return AROUND[case.where] + BETWEEN + laid + runs * (of_run(case, disk_size) + dropping)
 
 
 def of_all(cases: Iterable[Case], disk_size: int = 0) -> int:

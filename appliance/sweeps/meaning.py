@@ -5,12 +5,16 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable, Iterator, Sequence
 
+import msgspec
+
+from appliance.sweeps.case import WAYS
 from appliance.sweeps.statistics import change_text, outlier
 from appliance.sweeps.table import Block, Row, value_text
 from appliance.words import link_label, size_text
 
 GIGABIT = 117 * 2**20  # bytes a second that TCP carries over gigabit Ethernet at the usual MTU of 1500
 NOTABLE = 3.0  # per cent
+HELD_UP = 0.8  # of what the folder itself gives: below this the protocol costs more than it should
 MUCH_SLOWER = 0.4  # of what the others answer in the same time
 
 
@@ -19,7 +23,7 @@ def sentences(blocks: Sequence[Block]) -> list[str]:
     found: list[str] = []
     for block in blocks:
         found += of_disks(block) if block.workload.startswith("disk-") else of_block(block)
-    found += [*members(blocks), *network(blocks), *invalid(blocks)]
+    found += [*ways(blocks), *members(blocks), *network(blocks), *invalid(blocks)]
     return found
 
 
@@ -90,6 +94,26 @@ def members(blocks: Iterable[Block]) -> Iterator[str]:
     if slow:
         others = statistics.median(wait for link, wait in usual.items() if link != slow)
         yield f"{link_label(slow)} held the others up: a request took it {usual[slow] * 1000:.1f} ms, and them {others * 1000:.1f} ms."
+
+
+def ways(blocks: Iterable[Block]) -> Iterator[str]:
+    """Whether the pool, the protocol or the wire decides what another computer gets of large files."""
+    for block in blocks:
+        if block.workload not in {"seq-read", "seq-write"}:
+            continue
+        rows = valid(block)
+        for row in rows:
+            case = row.measured.case
+            plain = next((one for one in rows if msgspec.structs.replace(case, protocol="") == one.measured.case), None)
+            if not case.protocol or plain is None:
+                continue
+            way = f"{block.kind.title} {WAYS[case.protocol]}"
+            if median(row) > GIGABIT:
+                yield f"{way}: {row.value}, more than a gigabit network carries. Over such a network the wire is the limit."
+            elif median(row) < HELD_UP * median(plain):
+                yield f"{way}: the protocol is the limit, with {row.value} where the folder itself gives {plain.value}."
+            else:
+                yield f"{way}: the pool is the limit. The folder itself gives {plain.value}, and {row.value} of it arrive."
 
 
 def network(blocks: Iterable[Block]) -> Iterator[str]:

@@ -57,6 +57,7 @@ PRESETS = (
     Preset("cache", "Does a cache device help?", "Small reads of the same data, again and again, until the device is warm.", "disks", 1, lambda _size, count: {"layouts": [usual(count)], "workloads": ["random-read"], "warmups": 3}, "cache"),
     Preset("resilver", "How long does rebuilding take?", "A disk is taken away and put back empty, with the pool a quarter and half full.", "disks", 2, resilver),
     Preset("disks", "Each disk alone", "Reads every disk at its start, middle and end. Nothing is written, so disks of a pool can take part.", "any disks", 1, lambda _size, _count: {"workloads": ["disk-start", "disk-middle", "disk-end", "disk-latency"]}),
+    Preset("protocols", "Which share protocol?", "The same folder in the box itself, over SMB and over NFS, without a network between.", "pool", 0, lambda _size, _count: {"protocols": ["", "smb", "nfs"], "workloads": [*LARGE, "small-files"]}),
     Preset("pool", "A pool that is in use", "In a folder of its own with a limit, which is removed afterwards. Run it before and after a change.", "pool", 0, lambda _size, _count: {"workloads": [*LARGE, "random-read", "sync-write"]}),
 )  # fmt: skip
 BY_NAME = {preset.name: preset for preset in PRESETS}

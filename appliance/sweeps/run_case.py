@@ -21,7 +21,8 @@ from appliance.facts import Disk, Facts, Pool
 from appliance.layout.choices import SLACK
 from appliance.layout.geometry import GIB, MIB, PARTITION_MARGIN, usable_bytes
 from appliance.operation import Operation, Plan, Step, Work
-from appliance.sweeps import around, claims, estimate, honesty, scratch
+from appliance.shares import nfs
+from appliance.sweeps import around, claims, estimate, honesty, loopback, scratch
 from appliance.sweeps.case import Case
 from appliance.sweeps.claims import Claim
 from appliance.sweeps.figures import Figures, from_dd, from_fio
@@ -145,7 +146,7 @@ class RunCase(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
         elif case.where == "dataset":
             yield self.command("create", f"Create the scratch folder {case.pool}/{self.name}", scratch.create_dataset(case, self.token, self.quota))  # fmt: skip
         if kind.laid:
-            words = laying(case, self.folder)
+            words = laying(case, str(scratch.folder_of(self.token)))
             yield Step("lay", f"Write {size_text(case.size)} to be read or changed", shlex.join(words), self.lay)
         elif case.workload == "resilver":
             yield Step("lay", f"Fill the pool to {case.fill} %", shlex.join(filling(self.folder, 0)), self.fill)
@@ -159,12 +160,14 @@ class RunCase(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def folder(self) -> str:
-        return str(scratch.folder_of(self.token))
+        """Where a run writes and reads: what a client sees, where it goes through a protocol."""
+        return str(loopback.mounted_at(self.token) if self.case.protocol else scratch.folder_of(self.token))
 
     def shown(self, facts: Facts) -> str:
         if self.case.workload == "resilver":
             return "\n".join(shlex.join(words) for words in self.replacing())
-        words = [self.words(facts), *([self.syncing] if self.case.workload in SYNCED else [])]
+        through = loopback.commands_for(self.case.protocol, scratch.folder_of(self.token), self.token) if self.case.protocol else []  # fmt: skip
+        words = [*through, self.words(facts), *([self.syncing] if self.case.workload in SYNCED else [])]
         return "\n".join(map(shlex.join, words))
 
     def words(self, facts: Facts) -> list[str]:
@@ -177,12 +180,16 @@ class RunCase(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
         return Step(name, title, shlex.join(argv), act, self.case.every, "It is cleared away at the end")
 
+    @property
+    def made(self) -> Claim:
+        return Claim(token=self.token, disks=self.case.every, pool=self.case.pool, protocol=self.case.protocol)
+
     def claim(self, _work: Work) -> None:
-        claims.write(Claim(token=self.token, disks=self.case.every, pool=self.case.pool))
+        claims.write(self.made)
         scratch.folder_of(self.token).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     def lay(self, work: Work) -> None:
-        words = laying(self.case, self.folder)
+        words = laying(self.case, str(scratch.folder_of(self.token)))
         command.run(words, timeout=HOURS, meanwhile=self.telling(work, "Writing the data", estimate.of_run(self.case)))
 
     def fill(self, work: Work) -> None:
@@ -270,6 +277,17 @@ class RunCase(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
         )
 
     def prepare(self, work: Work) -> None:
+        """As ``forget``; through a protocol, server and client are made anew, so that neither remembers anything."""
+        if self.case.protocol:
+            loopback.end(scratch.folder_of(self.token), self.token)
+        self.forget(work)
+        if self.case.protocol == "nfs" and not nfs.running():
+            claims.write(msgspec.structs.replace(self.made, nfs=True))
+            loopback.start_nfs()
+        if self.case.protocol:
+            loopback.begin(self.case.protocol, scratch.folder_of(self.token), self.token)
+
+    def forget(self, work: Work) -> None:
         """Nothing of the last run in memory, nor, where files are made, on disk. A warm cache device stays warm."""
         if not KINDS[self.case.workload].laid:
             for path in scratch.folder_of(self.token).iterdir():

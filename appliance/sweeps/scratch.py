@@ -22,7 +22,7 @@ from appliance.facts import Disk, Pool
 from appliance.layout.geometry import LABEL, MIB
 from appliance.operation import Work
 from appliance.shares import setting
-from appliance.sweeps import claims
+from appliance.sweeps import claims, loopback
 from appliance.sweeps.case import Case
 from appliance.sweeps.claims import Claim
 from appliance.words import disk_label
@@ -135,6 +135,10 @@ def clear(token: str, work: Work) -> None:
     if claim is None:
         work.note("There is nothing to clear away")
         return
+    if claim.protocol:
+        loopback.end(folder_of(token), token)
+    if claim.nfs:
+        loopback.stop_nfs()
     if claim.dataset:
         clear_dataset(claim, work)
         claims.forget(token)

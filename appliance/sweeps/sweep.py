@@ -9,7 +9,7 @@ import msgspec
 
 from appliance import names
 from appliance.layout.geometry import KIB, LEAST_DISKS, MIB
-from appliance.sweeps.case import PER_DISK, Case, Layout, Where, Workload
+from appliance.sweeps.case import PER_DISK, Case, Layout, Protocol, Where, Workload
 
 MOST_CASES = 200
 
@@ -34,6 +34,7 @@ class Sweep(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     logs: tuple[str, ...] = ("",)
     caches: tuple[str, ...] = ("",)
     fills: tuple[int, ...] = (0,)
+    protocols: tuple[Protocol, ...] = ("",)
     repeats: int = 3
     warmups: int = 0
     size: int = 1024 * MIB
@@ -74,25 +75,25 @@ class Sweep(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
                 if reading in PER_DISK:
                     yield self.case(disks=(disk,), workload=reading)
             return
-        axes: tuple[tuple[object, ...], ...] = (self.recordsizes, self.compressions, self.dedups, self.syncs)
+        axes = itertools.product(self.recordsizes, self.compressions, self.dedups, self.syncs, self.protocols)
+        data = [
+            {"recordsize": recordsize, "compression": compression, "dedup": dedup, "sync": sync, "protocol": protocol}
+            for recordsize, compression, dedup, sync, protocol in axes
+        ]
         if self.where == "dataset":
-            for recordsize, compression, dedup, sync, workload in itertools.product(*axes, self.workloads):
-                yield self.case(
-                    pool=self.pool, guid=self.guid, workload=workload, recordsize=recordsize,
-                    compression=compression, dedup=dedup, sync=sync,
-                )  # fmt: skip
+            for chosen, workload in itertools.product(data, self.workloads):
+                yield self.case(pool=self.pool, guid=self.guid, workload=workload, **chosen)
             return
         shapes = itertools.product(self.layouts, self.counts or (len(self.disks),), self.ashifts, self.partitions)
         for layout, count, ashift, partition in shapes:
             if not LEAST_DISKS[layout] <= count <= len(self.disks):
                 continue
-            for recordsize, compression, dedup, sync in itertools.product(*axes):
+            for chosen in data:
                 for log, cache, fill, workload in itertools.product(self.logs, self.caches, self.fills, self.workloads):
                     if (workload == "resilver") == bool(fill):
                         yield self.case(
-                            disks=self.disks[:count], layout=layout, ashift=ashift, partition=partition,
-                            recordsize=recordsize, compression=compression, dedup=dedup, sync=sync, log=log, cache=cache,
-                            fill=fill, workload=workload,
+                            disks=self.disks[:count], layout=layout, ashift=ashift, partition=partition, log=log,
+                            cache=cache, fill=fill, workload=workload, **chosen,
                         )  # fmt: skip
 
     def case(self, **own: object) -> Case:

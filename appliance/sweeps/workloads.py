@@ -97,7 +97,8 @@ def fio_words(case: Case, folder: str) -> list[str]:
     small = [f"--directory={folder}", f"--filename={DATA}", f"--bs={SMALL}", f"--size={case.size}", f"--numjobs={case.writers}", *timed]  # fmt: skip
     match case.workload:
         case "seq-write":
-            return sequential("write", case, folder)
+            # A client keeps what it was given until it is asked to hand it over.
+            return [*sequential("write", case, folder), *(["--end_fsync=1"] if case.protocol else [])]
         case "seq-read":
             return sequential("read", case, folder)
         case "random-read":
@@ -136,4 +137,4 @@ def dd(case: Case, folder: str) -> list[str]:
     if case.workload == "dd-read":
         return ["dd", f"if={file}", "of=/dev/null", "bs=1M"]
     source = "/dev/zero" if case.zeros else "/dev/urandom"
-    return ["dd", f"if={source}", f"of={file}", "bs=1M", f"count={count}"]
+    return ["dd", f"if={source}", f"of={file}", "bs=1M", f"count={count}", *(["conv=fsync"] if case.protocol else [])]

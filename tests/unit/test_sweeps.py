@@ -374,3 +374,14 @@ def test_what_is_left_is_guessed_anew_from_what_was_done():
 
 def test_presets_are_found_by_name():
     assert set(BY_NAME) == {preset.name for preset in PRESETS}
+
+
+def test_through_each_protocol_it_is_said_what_the_limit_is():
+    def one(number: int, protocol: str, rate: float) -> Measured:
+        found = case(where="dataset", disks=(), layout="stripe", pool="tank", guid=7, protocol=protocol)
+        return Measured(number, found, (Run(number=1, figures=Figures(rate=rate * MIB), around=Circumstances()),))
+
+    said = " ".join(meaning.ways(blocks([one(0, "", 100), one(1, "smb", 40), one(2, "nfs", 95)])))
+    assert "over SMB: the protocol is the limit, with 40 MiB/s where the folder itself gives 100 MiB/s." in said
+    assert "over NFS: the pool is the limit" in said
+    assert "the wire is the limit" in " ".join(meaning.ways(blocks([one(0, "", 400), one(1, "nfs", 200)])))

@@ -11,7 +11,7 @@ from django.http import QueryDict
 from appliance.errors import Reason, Refused
 from appliance.facts import Facts
 from appliance.layout.geometry import GIB, KIB, MIB
-from appliance.sweeps.case import PER_DISK
+from appliance.sweeps.case import PER_DISK, WAYS
 from appliance.sweeps.presets import Preset, smallest
 from appliance.sweeps.run_case import RunCase
 from appliance.sweeps.sweep import Sweep
@@ -19,6 +19,7 @@ from appliance.sweeps.workloads import KINDS
 from appliance.words import size_of, size_typed
 from web.inventory.present import Bay
 
+PLAIN = "none"  # through no protocol: a box that is ticked has to have a value
 NO_TOKEN = "0" * 12  # of a case that is only looked at
 SHARE_OF_DISK = 0.3  # of the smallest disk: how much data at most is proposed
 USUAL_SIZE = 8 * GIB
@@ -26,7 +27,20 @@ LAYOUTS = [(name, name) for name in ("stripe", "mirror", "raidz1", "raidz2", "ra
 RECORDS = [(size * KIB, f"{size} KiB" if size < 1024 else f"{size // 1024} MiB") for size in (16, 64, 128, 512, 1024, 4096)]  # fmt: skip
 WHERE = {"disks": "scratch", "any disks": "disk", "pool": "dataset"}
 # Fields that stand above "More settings", and those that only belong to some of the sweeps.
-MAIN = ("title", "pool", "disks", "log", "cache", "layouts", "workloads", "fills", "compressible", "size", "repeats")
+MAIN = (
+    "title",
+    "pool",
+    "disks",
+    "log",
+    "cache",
+    "layouts",
+    "protocols",
+    "workloads",
+    "fills",
+    "compressible",
+    "size",
+    "repeats",
+)
 OF_SCRATCH = ("layouts", "ashifts", "partitions", "log", "cache", "fills")
 NOT_OF_DISKS = (
     "recordsizes",
@@ -49,6 +63,10 @@ def many(label: str, choices: list[tuple[Any, str]], coerce: Any = str, **more: 
 
 def number(label: str, least: int, most: int, help_text: str = "") -> forms.IntegerField:
     return forms.IntegerField(label=label, min_value=least, max_value=most, help_text=help_text)
+
+
+def protocol_of(word: str) -> str:
+    return "" if word == PLAIN else word
 
 
 def truth(word: str) -> bool:
@@ -83,6 +101,7 @@ class SweepForm(forms.Form):
     recordsizes = many("Record size", RECORDS, int)
     compressions = many("Compression", [("off", "off"), ("lz4", "lz4"), ("zstd", "zstd")])
     dedups = many("Dedup", [(False, "off"), (True, "on")], truth)
+    protocols = many("Way in", [(name or PLAIN, words) for name, words in WAYS.items()], protocol_of)
     syncs = many("Writes that are waited for (sync)", [("standard", "standard"), ("always", "always"), ("disabled", "disabled: faster by not doing what was promised")])  # fmt: skip
     zeros = forms.BooleanField(label="Let dd write zeros", required=False, help_text="As in old tables. They mean nothing where compression is on, and such cases are marked.")  # fmt: skip
     aside = forms.BooleanField(label="Keep memory out of reads", required=False, help_text="For less data than twice the memory. Large files then read slower than in daily use, because nothing is read ahead.")  # fmt: skip
@@ -115,6 +134,8 @@ class SweepForm(forms.Form):
             away |= {"workloads", "size", "seconds", "warmups", "aside", "zeros", "writers"}
         else:
             away.add("fills")
+        if self.preset.name != "protocols":
+            away.add("protocols")
         return away | ({"disks"} if self.where == "dataset" else {"pool"})
 
     def fits(self, workload: str) -> bool:
@@ -159,6 +180,8 @@ class SweepForm(forms.Form):
         }  # fmt: skip
         if self.preset.extra:
             found[self.preset.extra] = extra
+        if "protocols" in filled:
+            filled["protocols"] = [name or PLAIN for name in WAYS]
         return found | filled
 
     def proposed_size(self, room: int) -> tuple[int, bool]:
