@@ -9,24 +9,30 @@ import msgspec
 
 from appliance import names
 from appliance.layout.geometry import KIB, LEAST_DISKS, MIB
+from appliance.shares import clients
 from appliance.words import link_label, size_text
 
 Layout = Literal["stripe", "mirror", "raidz1", "raidz2", "raidz3"]
 Workload = Literal[
     "seq-write", "seq-read", "dd-write", "dd-read", "random-read", "random-write", "mixed", "sync-write", "small-files",
-    "resilver", "disk-start", "disk-middle", "disk-end", "disk-latency",
+    "resilver", "disk-start", "disk-middle", "disk-end", "disk-latency", "bonnie", "net-send", "net-receive",
 ]  # fmt: skip
 Protocol = Literal["", "smb", "nfs"]
-Where = Literal["scratch", "dataset", "disk"]
+Where = Literal["scratch", "dataset", "disk", "network"]
 LARGEST, LEAST = 16 * 2**40, MIB
 RECORDS = tuple(2**power for power in range(9, 25))  # recordsize, zfsprops(7): a power of two from 512 bytes to 16 MiB
+NETWORK = ("net-send", "net-receive")
+VOLUME_BLOCKS = tuple(2**power for power in range(9, 18))  # volblocksize, zfsprops(7): 512 bytes to 128 KiB
+ON_VOLUMES = ("seq-write", "seq-read", "random-read", "random-write", "mixed", "sync-write")
 PER_DISK = ("disk-start", "disk-middle", "disk-end", "disk-latency")
 WAYS = {"": "in the box itself", "smb": "over SMB", "nfs": "over NFS"}
 FILLED = (25, 50)  # what a pool is filled to before a disk of it is rebuilt; per cent
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """``where``: on a scratch pool made of ``disks``, in a scratch dataset of ``pool``, or reading one disk as it is.
+    """``where``: on a scratch pool made of ``disks``, in a scratch dataset of ``pool``, reading one disk as it is, or over
+    the network to ``peer``, a computer on which ``iperf3 -s`` runs. With a ``volblocksize`` in bytes a volume (zvol) takes
+    the place of the file.
 
     ``size`` is what one run writes or reads, in bytes; ``seconds`` is how long a run of random access lasts. Data can be
     made smaller by ``compressible`` per cent; ``zeros`` (dd alone) is data that holds nothing. ``aside`` keeps ZFS's
@@ -59,12 +65,16 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     gentle: bool = False
     fill: int = 0
     protocol: Protocol = ""
+    peer: str = ""
+    volblocksize: int = 0
 
     def __post_init__(self) -> None:
         for path in self.every:
             names.by_id(path, field="disks")
         if self.where == "dataset":
             names.existing_pool(self.pool)
+        if self.where == "network" and "/" in clients.client(self.peer, field="peer"):
+            raise names.refuse("Name one computer, not a network.", "peer")
         whole = {
             "repeats": (self.repeats, 1, 9), "warmups": (self.warmups, 0, 9), "size": (self.size, LEAST, LARGEST),
             "seconds": (self.seconds, 1, 3600), "writers": (self.writers, 1, 64), "compressible": (self.compressible, 0, 95),
@@ -76,6 +86,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
                 raise names.refuse(f"The {field} of a case lies between {said}.", field)
         if self.recordsize not in RECORDS:
             raise names.refuse("A record size is a power of two from 512 bytes to 16 MiB.", "recordsize")
+        if self.volblocksize and self.volblocksize not in VOLUME_BLOCKS:
+            raise names.refuse("A volume's block size is a power of two from 512 bytes to 128 KiB.", "volblocksizes")
         if self.size % MIB or self.partition % MIB:
             raise names.refuse("Sizes are whole MiB.", "size")
         for reason in self.contradictions():
@@ -85,10 +97,12 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         """What cannot be measured at all, whatever the box is like."""
         if (self.where == "disk") != (self.workload in PER_DISK):
             yield "A single disk is read as it is; everything else is measured in a pool."
+        if (self.where == "network") != (self.workload in NETWORK):
+            yield "The network is measured by itself, to another computer."
         if self.where == "disk" and len(self.disks) != 1:
             yield "A single disk is one disk."
-        if self.where == "dataset" and (self.disks or self.log or self.cache):
-            yield "What is measured in an existing pool takes no disks of its own."
+        if self.where in {"dataset", "network"} and (self.disks or self.log or self.cache):
+            yield "What is measured in an existing pool or over the network takes no disks of its own."
         if self.where == "scratch" and len(self.disks) < LEAST_DISKS[self.layout]:
             yield f"{self.layout} needs at least {LEAST_DISKS[self.layout]} disks."
         if len(set(self.every)) < len(self.every):
@@ -97,12 +111,19 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             yield "Rebuilding is measured on a scratch pool with redundancy, filled to some part."
         if self.cache and self.aside:
             yield "A cache device is filled from memory. Do not keep memory out of reads."
-        if self.protocol and (self.where == "disk" or self.workload == "resilver"):
+        if self.protocol and (not self.makes or self.workload == "resilver"):
             yield "Only what is written and read in a folder can go through a protocol."
         if self.protocol and self.warmups:
             yield "Through a protocol every run begins anew. Nothing can be warmed up."
+        if self.volblocksize and (not self.makes or self.protocol or self.workload not in ON_VOLUMES):
+            yield "A volume is written and read as a disk, not as a folder of files."
         if self.zeros and not self.workload.startswith("dd-"):
             yield "Only dd writes zeros."
+
+    @property
+    def makes(self) -> bool:
+        """Whether a pool or a folder is made for it."""
+        return self.where in {"scratch", "dataset"}
 
     @property
     def every(self) -> tuple[str, ...]:
@@ -122,6 +143,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         """What sets it apart, in words; two cases of one sweep differ in some of these or in their workload."""
         if self.where == "disk":
             return {"Disk": link_label(self.disks[0].rsplit("/", 1)[-1])}
+        if self.where == "network":
+            return {"Other computer": self.peer}
         found = {}
         if self.where == "scratch":
             found["Layout"] = layout_text(self.layout, len(self.disks))
@@ -131,7 +154,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             found["Cache device"] = link_label(self.cache.rsplit("/", 1)[-1]) if self.cache else "none"
         else:
             found["Pool"] = self.pool
-        found["Record size"] = size_text(self.recordsize)
+        found["Record size"] = "none" if self.volblocksize else size_text(self.recordsize)
+        found["Volume blocks"] = size_text(self.volblocksize) if self.volblocksize else "none"
         found["Compression"] = self.compression
         found["Dedup"] = "on" if self.dedup else "off"
         found["Sync"] = self.sync

@@ -9,7 +9,7 @@ from appliance.sweeps.case import Case
 from appliance.sweeps.workloads import FILES, KINDS
 
 GUESSED_RATE = 100 * MIB  # bytes a second of one disk, where nothing is known
-AROUND = {"scratch": 20, "dataset": 8, "disk": 3}  # making and clearing away what a case is measured on
+AROUND = {"scratch": 20, "dataset": 8, "disk": 3, "network": 1}  # making and clearing away what a case is measured on
 BETWEEN = 4  # from one job to the next
 SERVING = 6  # making a server and its client anew
 DROPPING = 3  # export and import between runs

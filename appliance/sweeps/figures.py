@@ -10,11 +10,13 @@ from typing import Any
 import msgspec
 
 from appliance.errors import Failed
+from appliance.words import size_text
 
 
 class Figures(msgspec.Struct, frozen=True, kw_only=True):
     """One run. ``rate`` in bytes a second, ``operations`` a second, ``latency`` and ``latency99`` in seconds (the mean,
-    and what one in a hundred exceeds), ``read`` and ``written`` in bytes as the program counted them."""
+    and what one in a hundred exceeds), ``read`` and ``written`` in bytes as the program counted them.
+    ``told`` is what else it said, as a sentence."""
 
     rate: float = 0.0
     operations: float = 0.0
@@ -24,6 +26,7 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     read: int = 0
     written: int = 0
     tool: str = ""
+    told: str = ""
 
     def with_more(self, seconds: float) -> Figures:
         """The same amount in so many seconds more."""
@@ -87,3 +90,52 @@ def from_dd(text: str, *, reading: bool) -> Figures:
         written=0 if reading else amount,
         tool="dd",
     )
+
+
+def from_iperf(text: str) -> Figures:
+    """Of iperf3's JSON: what arrived at the other end. Raises Failed with what iperf3 says is wrong."""
+    try:
+        answer = json.loads(text)
+    except ValueError as error:
+        raise Failed("iperf3 printed something that is not JSON", text[:200]) from error
+    answer = answer if isinstance(answer, dict) else {}
+    if said := str(answer.get("error", "")):
+        raise Failed("iperf3 could not measure. Does iperf3 -s run on the other computer", said[:300])
+    arrived, left = part(part(answer, "end"), "sum_received"), part(part(answer, "end"), "sum_sent")
+    if not number(arrived, "seconds"):
+        raise Failed("iperf3 printed no figures", text[:200])
+    again = int(number(left, "retransmits"))
+    return Figures(
+        rate=number(arrived, "bits_per_second") / 8,
+        seconds=number(arrived, "seconds"),
+        tool=str(part(answer, "start").get("version", ""))[:40],
+        told=f"{again:,} packets were sent again." if again else "",
+    )
+
+
+# Places in a line of bonnie++ 2.00's CSV (its bon_csv.cpp, format 1.98). Sizes in KiB a second; a plus where it went too fast.
+BONNIE = {"written": 11, "rewritten": 13, "read": 17, "seeks": 19, "created": 26, "deleted": 30}
+BONNIE_FIELDS = 21
+
+
+def from_bonnie(text: str) -> Figures:
+    """Of the one line of CSV that bonnie++ prints: its writing by blocks, and everything else in words. Raises Failed."""
+    lines = [line.split(",") for line in text.splitlines() if line.startswith(("1.9", "2."))]
+    if len(lines) != 1 or len(lines[0]) < BONNIE_FIELDS:
+        raise Failed("bonnie++ printed no figures", text[:200])
+    (line,) = lines
+    found = {name: count(line[at]) for name, at in BONNIE.items() if at < len(line)}
+    if not found["written"]:
+        raise Failed("bonnie++ ended too soon to tell a speed. Measure with more data", text[:200])
+    sizes = [f"{size_text(found[name] * 1024)}/s {name}" for name in ("rewritten", "read") if found[name]]
+    counts = [f"{found[name]:,} {what} a second" for name, what in (("seeks", "seeks"), ("created", "files made"), ("deleted", "files removed")) if found.get(name)]  # fmt: skip
+    return Figures(
+        rate=found["written"] * 1024,
+        tool=f"bonnie++ {line[1]}"[:40],
+        told=f"{', '.join([*sizes, *counts])}. As bonnie++ says it: {','.join(line)}"[:700],
+    )
+
+
+def count(text: str) -> int:
+    """A figure of bonnie++; 0 where it told none."""
+    return int(float(text)) if re.fullmatch(r"[0-9]+([.][0-9]+)?", text) else 0

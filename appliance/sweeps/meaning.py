@@ -7,13 +7,14 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from appliance.sweeps.case import WAYS
+from appliance.sweeps.case import NETWORK, WAYS
 from appliance.sweeps.statistics import change_text, outlier
 from appliance.sweeps.table import Block, Row, value_text
 from appliance.words import link_label, size_text
 
 GIGABIT = 117 * 2**20  # bytes a second that TCP carries over gigabit Ethernet at the usual MTU of 1500
 NOTABLE = 3.0  # per cent
+FAST_ETHERNET = 12 * 2**20  # bytes a second
 HELD_UP = 0.8  # of what the folder itself gives: below this the protocol costs more than it should
 MUCH_SLOWER = 0.4  # of what the others answer in the same time
 
@@ -96,9 +97,25 @@ def members(blocks: Iterable[Block]) -> Iterator[str]:
         yield f"{link_label(slow)} held the others up: a request took it {usual[slow] * 1000:.1f} ms, and them {others * 1000:.1f} ms."
 
 
+def of_network(block: Block) -> Iterator[str]:
+    """What kind of wire it is, by what it carries."""
+    for row in valid(block):
+        speed = median(row)
+        if speed < FAST_ETHERNET:
+            yield f"{block.kind.title}: {row.value} is what 100 Mbit/s Ethernet or a poor radio link carries. Look at cable, socket and switch: one bad wire makes a gigabit connection fall back to this."
+        elif speed < HELD_UP * GIGABIT:
+            yield f"{block.kind.title}: {row.value}, where a gigabit network carries about {size_text(GIGABIT)}/s. Radio, the other computer or a busy network holds it up."
+        elif speed < GIGABIT * 1.1:
+            yield f"{block.kind.title}: {row.value}, all that a gigabit network carries."
+        else:
+            yield f"{block.kind.title}: {row.value}, more than a gigabit network carries."
+
+
 def ways(blocks: Iterable[Block]) -> Iterator[str]:
     """Whether the pool, the protocol or the wire decides what another computer gets of large files."""
     for block in blocks:
+        if block.workload in NETWORK:
+            yield from of_network(block)
         if block.workload not in {"seq-read", "seq-write"}:
             continue
         rows = valid(block)

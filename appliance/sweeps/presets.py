@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from appliance.facts import Disk
-from appliance.layout.geometry import LEAST_DISKS, MIB
+from appliance.layout.geometry import KIB, LEAST_DISKS, MIB
 
-Needs = Literal["disks", "any disks", "pool"]
+Needs = Literal["disks", "any disks", "pool", "network"]
 LARGE = ("seq-write", "seq-read")
 PARTITION_SHARE = 2 / 3  # of the smallest disk: what the field notes' builder compared with whole disks
 
@@ -57,7 +57,9 @@ PRESETS = (
     Preset("cache", "Does a cache device help?", "Small reads of the same data, again and again, until the device is warm.", "disks", 1, lambda _size, count: {"layouts": [usual(count)], "workloads": ["random-read"], "warmups": 3}, "cache"),
     Preset("resilver", "How long does rebuilding take?", "A disk is taken away and put back empty, with the pool a quarter and half full.", "disks", 2, resilver),
     Preset("disks", "Each disk alone", "Reads every disk at its start, middle and end. Nothing is written, so disks of a pool can take part.", "any disks", 1, lambda _size, _count: {"workloads": ["disk-start", "disk-middle", "disk-end", "disk-latency"]}),
+    Preset("volumes", "Which block size for a volume?", "For block storage and virtual machines: volumes with small and large blocks, large and small accesses.", "disks", 1, lambda _size, count: {"layouts": [usual(count)], "volblocksizes": [8 * KIB, 16 * KIB, 64 * KIB, 128 * KIB], "workloads": [*LARGE, "random-read", "random-write"]}),
     Preset("protocols", "Which share protocol?", "The same folder in the box itself, over SMB and over NFS, without a network between.", "pool", 0, lambda _size, _count: {"protocols": ["", "smb", "nfs"], "workloads": [*LARGE, "small-files"]}),
+    Preset("network", "How fast is the network?", "To and from another computer, without any disk, so that you know what no pool can exceed. Start iperf3 -s there first.", "network", 0, lambda _size, _count: {"workloads": ["net-send", "net-receive"], "seconds": 10}),
     Preset("pool", "A pool that is in use", "In a folder of its own with a limit, which is removed afterwards. Run it before and after a change.", "pool", 0, lambda _size, _count: {"workloads": [*LARGE, "random-read", "sync-write"]}),
 )  # fmt: skip
 BY_NAME = {preset.name: preset for preset in PRESETS}

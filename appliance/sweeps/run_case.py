@@ -25,7 +25,7 @@ from appliance.shares import nfs
 from appliance.sweeps import around, claims, estimate, honesty, loopback, scratch
 from appliance.sweeps.case import Case
 from appliance.sweeps.claims import Claim
-from appliance.sweeps.figures import Figures, from_dd, from_fio
+from appliance.sweeps.figures import Figures, from_bonnie, from_dd, from_fio, from_iperf
 from appliance.sweeps.table import RESULT, VERSIONS, Run
 from appliance.sweeps.workloads import DATA, KINDS, SYNCED, commands_for, filling, laying
 from appliance.words import disk_label, size_text
@@ -55,7 +55,7 @@ class RunCase(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def subject(self) -> str:
-        return self.case.pool or self.name
+        return self.case.pool or self.case.peer or self.name
 
     def locks(self) -> tuple[str, ...]:
         return (self.name, *self.case.every)
@@ -68,6 +68,8 @@ class RunCase(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
         if self.case.where == "disk":
             if facts.disk(self.case.disks[0]) is None:
                 yield Reason(f"The disk {self.case.disks[0].rsplit('/', 1)[-1]} is no longer there.", "disks")
+            return
+        if self.case.where == "network":
             return
         if facts.zfs == "missing":
             yield Reason("The ZFS module is not loaded on this system, so nothing can be measured.")
@@ -136,7 +138,7 @@ class RunCase(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     def steps(self, facts: Facts) -> Iterator[Step]:
         case, kind = self.case, KINDS[self.case.workload]
-        if case.where != "disk":
+        if case.makes:
             yield Step("claim", "Note what is taken, so that it can be cleared away after a power cut", f"{self.name}: {', '.join(case.every) or case.pool}", self.claim, case.every)  # fmt: skip
         if case.partition:
             cuts = [Cut(disk, case.partition) for path in case.disks if (disk := facts.disk(path))]
@@ -145,8 +147,10 @@ class RunCase(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
             yield self.command("create", f"Create the scratch pool {self.name}", scratch.create_pool(case, self.token, scratch.unequal(self.sizes(facts))))  # fmt: skip
         elif case.where == "dataset":
             yield self.command("create", f"Create the scratch folder {case.pool}/{self.name}", scratch.create_dataset(case, self.token, self.quota))  # fmt: skip
+        if case.volblocksize:
+            yield self.command("volume", f"Create a volume with blocks of {size_text(case.volblocksize)}", scratch.create_volume(case, self.token))  # fmt: skip
         if kind.laid:
-            words = laying(case, str(scratch.folder_of(self.token)))
+            words = laying(case, self.place)
             yield Step("lay", f"Write {size_text(case.size)} to be read or changed", shlex.join(words), self.lay)
         elif case.workload == "resilver":
             yield Step("lay", f"Fill the pool to {case.fill} %", shlex.join(filling(self.folder, 0)), self.fill)
@@ -155,13 +159,20 @@ class RunCase(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
             yield Step("warm", f"Run it {case.warmups} times, which do not count", shown, self.warm(facts))
         for number in range(1, case.repeats + 1):
             yield Step(f"run-{number}", f"Run {number} of {case.repeats}", shown, self.measuring(facts, number))
-        if case.where != "disk":
+        if case.makes:
             yield Step("clear", "Clear everything away", f"zpool destroy, zfs destroy or wipefs, of {self.name} alone", lambda work: scratch.clear(self.token, work))  # fmt: skip
 
     @property
     def folder(self) -> str:
-        """Where a run writes and reads: what a client sees, where it goes through a protocol."""
-        return str(loopback.mounted_at(self.token) if self.case.protocol else scratch.folder_of(self.token))
+        """Where a run writes and reads: what a client sees, where it goes through a protocol; a volume's device."""
+        return str(loopback.mounted_at(self.token)) if self.case.protocol else self.place
+
+    @property
+    def place(self) -> str:
+        """The scratch folder in the box itself, or the device of the scratch volume."""
+        if self.case.volblocksize:
+            return scratch.volume_device(self.case, self.token)
+        return str(scratch.folder_of(self.token))
 
     def shown(self, facts: Facts) -> str:
         if self.case.workload == "resilver":
@@ -189,7 +200,9 @@ class RunCase(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
         scratch.folder_of(self.token).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     def lay(self, work: Work) -> None:
-        words = laying(self.case, str(scratch.folder_of(self.token)))
+        if self.case.volblocksize:
+            scratch.wait_for_volume(self.case, self.token)
+        words = laying(self.case, self.place)
         command.run(words, timeout=HOURS, meanwhile=self.telling(work, "Writing the data", estimate.of_run(self.case)))
 
     def fill(self, work: Work) -> None:
@@ -205,7 +218,7 @@ class RunCase(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
         def look() -> None:
             nonlocal last
             work.stop_if_asked()
-            if around.stopped(self.case.pool or self.name):
+            if self.case.makes and around.stopped(self.case.pool or self.name):
                 raise Failed("The pool has stopped while it was measured, because a disk of it does not answer")
             now = around.moved(self.devices())
             done = around.between(last, now)
@@ -248,13 +261,13 @@ class RunCase(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     def judged(self, work: Work, facts: Facts, number: int) -> Run:
         """One run with what is to be said of it."""
-        if self.case.where != "disk" and self.case.workload != "resilver":
+        if self.case.makes and self.case.workload != "resilver":
             self.prepare(work)
         throttles, devices = around.throttled(), self.devices()
         pools = read_pools()
         before = around.moved(devices)
         figures = self.run_once(work, facts, f"Run {number} of {self.case.repeats}")
-        if self.case.where != "disk":
+        if self.case.makes:
             # What was written is counted when it has arrived.
             command.run(self.syncing, timeout=scratch.LONG)
         moved = around.between(before, around.moved(devices))
@@ -273,7 +286,7 @@ class RunCase(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
             around=circumstances,
             invalid=tuple(honesty.reasons(self.case, figures, circumstances)),
             disturbed=tuple(honesty.disturbances(circumstances)),
-            remarks=tuple(honesty.remarks(circumstances)),
+            remarks=tuple(filter(None, (figures.told, *honesty.remarks(circumstances)))),
         )
 
     def prepare(self, work: Work) -> None:
@@ -289,6 +302,8 @@ class RunCase(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     def forget(self, work: Work) -> None:
         """Nothing of the last run in memory, nor, where files are made, on disk. A warm cache device stays warm."""
+        if self.case.volblocksize and not KINDS[self.case.workload].laid:
+            command.run(["blkdiscard", "-f", self.place], timeout=scratch.LONG)
         if not KINDS[self.case.workload].laid:
             for path in scratch.folder_of(self.token).iterdir():
                 if path.is_file() and (path.name == DATA or path.name.startswith("larder.")):
@@ -296,17 +311,25 @@ class RunCase(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
         if not self.case.warmups:
             out, back = scratch.forgetting(self.case, self.token)
             work.stop_if_asked()
-            command.run(out, timeout=scratch.LONG)
+            scratch.leave(out)
             if self.case.where == "scratch":
                 scratch.wait_for_parts(self.case)
             work.stop_if_asked()
             fresh.run(back, timeout=scratch.LONG)
+            if self.case.volblocksize:
+                scratch.wait_for_volume(self.case, self.token)
 
     def run_once(self, work: Work, facts: Facts, doing: str) -> Figures:
         if self.case.workload == "resilver":
             return self.rebuilt(work, doing)
         expected = estimate.of_run(self.case)
-        result = command.run(self.words(facts), timeout=HOURS, meanwhile=self.telling(work, doing, expected))
+        # iperf3 says what went wrong in its JSON, and ends with status 1.
+        accept = (0, 1) if self.case.where == "network" else (0,)
+        result = command.run(self.words(facts), timeout=HOURS, accept=accept, meanwhile=self.telling(work, doing, expected))  # fmt: skip
+        if self.case.where == "network":
+            return from_iperf(result.stdout)
+        if self.case.workload == "bonnie":
+            return from_bonnie(result.stdout)
         if self.case.workload.startswith("dd-"):
             found = from_dd(result.stderr, reading=self.case.workload == "dd-read")
         else:

@@ -83,6 +83,33 @@ def create_dataset(case: Case, token: str, quota: int) -> list[str]:
     return ["zfs", "create", *(word for key, value in settings.items() for word in ("-o", f"{key}={value}")), "--", f"{case.pool}/{claims.name_of(token)}"]  # fmt: skip
 
 
+VOLUME = "volume"
+
+
+def volume_of(case: Case, token: str) -> str:
+    """The name of the scratch volume; it goes with the scratch dataset that it lies in."""
+    return f"{f'{case.pool}/' if case.pool else ''}{claims.name_of(token)}/{VOLUME}"
+
+
+def volume_device(case: Case, token: str) -> str:
+    return f"/dev/zvol/{volume_of(case, token)}"
+
+
+def create_volume(case: Case, token: str) -> list[str]:
+    """Sparse: what it holds is what is measured, and a reservation for it would have to be waited for."""
+    return ["zfs", "create", "-s", "-V", str(case.size), "-b", str(case.volblocksize), "--", volume_of(case, token)]
+
+
+def wait_for_volume(case: Case, token: str) -> None:
+    """Return when the volume's device is there: udev makes it a moment after its pool came. Raises Failed."""
+    for _ in range(udev.LOOKS):
+        udev.settle()
+        if Path(volume_device(case, token)).exists():
+            return
+        time.sleep(udev.SECONDS_BETWEEN_LOOKS)
+    raise Failed("The scratch volume did not appear among the devices")
+
+
 def unequal(sizes: list[list[int]]) -> bool:
     return any(max(group) - min(group) > FUZZ for group in sizes if group)
 
@@ -94,6 +121,21 @@ def forgetting(case: Case, token: str) -> tuple[list[str], list[str]]:
         return ["zfs", "unmount", "--", f"{case.pool}/{name}"], ["zfs", "mount", "--", f"{case.pool}/{name}"]
     where = [word for path in parts(case) for word in ("-d", path)]
     return ["zpool", "export", "--", name], ["zpool", "import", *where, "-o", "cachefile=none", "--", name]
+
+
+def leave(argv: list[str]) -> None:
+    """Run the first of ``forgetting``, again where something was still open: udev looks at a volume that was written to,
+    and a server lets go of a folder a moment after its client. Raises what ``command.run`` raises."""
+    for _again in range(udev.LOOKS):
+        udev.settle()
+        try:
+            command.run(argv, timeout=LONG)
+            return
+        except command.CommandFailed as failed:
+            if "busy" not in failed.said:
+                raise
+            time.sleep(udev.SECONDS_BETWEEN_LOOKS)
+    command.run(argv, timeout=LONG)
 
 
 def parts(case: Case) -> list[str]:

@@ -9,7 +9,7 @@ import msgspec
 
 from appliance import names
 from appliance.layout.geometry import KIB, LEAST_DISKS, MIB
-from appliance.sweeps.case import PER_DISK, Case, Layout, Protocol, Where, Workload
+from appliance.sweeps.case import NETWORK, PER_DISK, Case, Layout, Protocol, Where, Workload
 
 MOST_CASES = 200
 
@@ -34,6 +34,7 @@ class Sweep(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     logs: tuple[str, ...] = ("",)
     caches: tuple[str, ...] = ("",)
     fills: tuple[int, ...] = (0,)
+    volblocksizes: tuple[int, ...] = (0,)  # 0: no volume, a file
     protocols: tuple[Protocol, ...] = ("",)
     repeats: int = 3
     warmups: int = 0
@@ -44,11 +45,12 @@ class Sweep(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     zeros: bool = False
     aside: bool = False
     gentle: bool = False
+    peer: str = ""
 
     def __post_init__(self) -> None:
         if not self.workloads:
             raise names.refuse("Choose what is to be measured.", "workloads")
-        if self.where != "dataset" and not self.disks:
+        if self.where in {"scratch", "disk"} and not self.disks:
             raise names.refuse("Choose the disks.", "disks")
         found = len(list(itertools.islice(self.cases(), MOST_CASES + 1)))
         if not found:
@@ -70,15 +72,29 @@ class Sweep(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     def cases(self) -> Iterator[Case]:
         """In the order of the fields, the last turning fastest and workloads fastest of all; the impossible are left out."""
+        if self.where == "network":
+            for way in self.workloads:
+                if way in NETWORK:
+                    yield self.case(workload=way)
+            return
         if self.where == "disk":
             for disk, reading in itertools.product(self.disks, self.workloads):
                 if reading in PER_DISK:
                     yield self.case(disks=(disk,), workload=reading)
             return
-        axes = itertools.product(self.recordsizes, self.compressions, self.dedups, self.syncs, self.protocols)
+        blocks = [(size, 0) for size in self.recordsizes if 0 in self.volblocksizes]
+        blocks += [(128 * KIB, size) for size in self.volblocksizes if size]  # a volume has no records
+        axes = itertools.product(blocks, self.compressions, self.dedups, self.syncs, self.protocols)
         data = [
-            {"recordsize": recordsize, "compression": compression, "dedup": dedup, "sync": sync, "protocol": protocol}
-            for recordsize, compression, dedup, sync, protocol in axes
+            {
+                "recordsize": recordsize,
+                "volblocksize": volume,
+                "compression": compression,
+                "dedup": dedup,
+                "sync": sync,
+                "protocol": protocol,
+            }
+            for (recordsize, volume), compression, dedup, sync, protocol in axes
         ]
         if self.where == "dataset":
             for chosen, workload in itertools.product(data, self.workloads):
@@ -101,7 +117,7 @@ class Sweep(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         common = {
             "where": self.where, "repeats": self.repeats, "warmups": self.warmups, "size": self.size,
             "seconds": self.seconds, "writers": self.writers, "compressible": self.compressible, "zeros": self.zeros,
-            "aside": self.aside, "gentle": self.gentle,
+            "aside": self.aside, "gentle": self.gentle, "peer": self.peer,
         }  # fmt: skip
         try:
             return msgspec.convert({**common, **own}, Case)

@@ -55,12 +55,22 @@ KINDS: dict[str, Kind] = {
     "sync-write": Kind("Small writes that are waited for", "4 KiB each, on disk before the next: NFS, databases, virtual machines.", "per second", "operations", writes=True, timed=True),
     "small-files": Kind("Many small files", "1,000 files of 512 bytes by each writer, each safe on disk before the next.", "per second", "operations", writes=True),
     "resilver": Kind("Rebuilding a disk", "How long it takes until a replaced disk holds its part again.", "seconds", "seconds", writes=True),
+    "bonnie": Kind("bonnie++", "Large files in blocks, seeks, and 1,024 files without content, for those who compare with old results. What is compared is writing in blocks.", "B/s", "rate", reads=True, writes=True),
+    "net-send": Kind("Sending over the network", "From this box to the other computer, without any disk.", "B/s", "rate", timed=True),
+    "net-receive": Kind("Receiving over the network", "From the other computer to this box, without any disk.", "B/s", "rate", timed=True),
     "disk-start": Kind("Reading at the start", "The outer tracks, where a disk with platters is fastest.", "B/s", "rate", reads=True),
     "disk-middle": Kind("Reading in the middle", "Half way through the disk.", "B/s", "rate", reads=True),
     "disk-end": Kind("Reading at the end", "The inner tracks, where a disk with platters is slowest.", "B/s", "rate", reads=True),
     "disk-latency": Kind("Finding one place", "4 KiB from here and there, one at a time.", "per second", "operations", reads=True, timed=True),
 }  # fmt: skip
 PLACES = {"disk-start": 0.0, "disk-middle": 0.5, "disk-end": 1.0}
+
+
+def target(case: Case, folder: str) -> list[str]:
+    """The one file in the folder; or the volume, whose device is then named instead of a folder, past the page cache."""
+    if case.volblocksize:
+        return ["--direct=1", f"--filename={escaped(folder)}"]
+    return [f"--directory={folder}", f"--filename={DATA}"]
 
 
 def commands_for(case: Case, folder: str, disk_size: int = 0) -> list[str]:
@@ -70,6 +80,18 @@ def commands_for(case: Case, folder: str, disk_size: int = 0) -> list[str]:
         return [*gently, *dd(case, folder)]
     if case.where == "disk":
         return [*gently, *of_disk(case, disk_size)]
+    if case.where == "network":
+        back = ["--reverse"] if case.workload == "net-receive" else []
+        return [
+            "iperf3",
+            "--json",
+            f"--time={case.seconds}",
+            f"--parallel={case.writers}",
+            *back,
+            f"--client={case.peer}",
+        ]
+    if case.workload == "bonnie":
+        return [*gently, *bonnie(case, folder)]
     return [*gently, *FIO, *compress(case), *fio_words(case, folder)]
 
 
@@ -88,13 +110,13 @@ def compress(case: Case) -> list[str]:
 
 
 def sequential(direction: str, case: Case, folder: str) -> list[str]:
-    block = max(case.recordsize, LEAST_BLOCK)
-    return [f"--directory={folder}", f"--filename={DATA}", f"--rw={direction}", f"--bs={block}", f"--size={case.size}"]
+    block = max(case.volblocksize or case.recordsize, LEAST_BLOCK)
+    return [*target(case, folder), f"--rw={direction}", f"--bs={block}", f"--size={case.size}"]
 
 
 def fio_words(case: Case, folder: str) -> list[str]:
     timed = ["--time_based", f"--runtime={case.seconds}"]
-    small = [f"--directory={folder}", f"--filename={DATA}", f"--bs={SMALL}", f"--size={case.size}", f"--numjobs={case.writers}", *timed]  # fmt: skip
+    small = [*target(case, folder), f"--bs={SMALL}", f"--size={case.size}", f"--numjobs={case.writers}", *timed]  # fmt: skip
     match case.workload:
         case "seq-write":
             # A client keeps what it was given until it is asked to hand it over.
@@ -108,6 +130,8 @@ def fio_words(case: Case, folder: str) -> list[str]:
         case "mixed":
             return [*small, "--rw=randrw", "--rwmixread=70", "--end_fsync=1"]
         case "sync-write":
+            if case.volblocksize:
+                return [*small, "--rw=write", "--sync=1"]
             return [f"--directory={folder}", f"--bs={SMALL}", f"--size={case.size // case.writers // SMALL * SMALL}", f"--numjobs={case.writers}", "--rw=write", "--sync=1", *timed]  # fmt: skip
         case _:
             return [
@@ -138,3 +162,8 @@ def dd(case: Case, folder: str) -> list[str]:
         return ["dd", f"if={file}", "of=/dev/null", "bs=1M"]
     source = "/dev/zero" if case.zeros else "/dev/urandom"
     return ["dd", f"if={source}", f"of={file}", "bs=1M", f"count={count}", *(["conv=fsync"] if case.protocol else [])]
+
+
+def bonnie(case: Case, folder: str) -> list[str]:
+    """bonnie++(8): no single characters (``-f``), which take long and tell nothing of disks; no check of its own for memory."""
+    return ["bonnie++", "-d", folder, "-s", str(case.size // MIB), "-r", "0", "-n", "1", "-f", "-u", "root", "-q", "-m", "larder"]  # fmt: skip

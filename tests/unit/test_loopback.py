@@ -62,7 +62,7 @@ def test_a_samba_that_does_not_answer_is_said(commands, folder, monkeypatch):
 
 
 def test_the_end_of_nfs_takes_only_this_export_away(commands, folder, monkeypatch):
-    released = []
+    released: list[str] = []
     commands.answers |= {"systemctl": "active\n", "exportfs": EXPORTED.format(path=folder) + EXPORTED.format(path="/tank/photos")}  # fmt: skip
     monkeypatch.setattr(nfs, "release", released.append)
     loopback.mounted_at(TOKEN).mkdir()
@@ -86,7 +86,7 @@ def test_only_the_samba_of_an_agent_is_ended(commands, folders, folder, monkeypa
     process(folders, 11, "/usr/sbin/smbd", "system-larder.slice/larder-agent@7.service")
     process(folders, 12, "/usr/sbin/smbd", "smbd.service")
     process(folders, 13, "/usr/bin/python3", "system-larder.slice/larder-agent@7.service")
-    killed = []
+    killed: list[tuple[int, int]] = []
 
     def kill(pid: int, what: int) -> None:
         killed.append((pid, what))
@@ -122,7 +122,7 @@ def test_a_run_has_server_and_client_made_anew_around_the_leaving_of_the_folder(
     monkeypatch.setattr(nfs, "running", lambda: False)
     commands.on_run = lambda argv: done.append(" ".join(argv[:2]))
     in_pool(protocol="nfs").prepare(Working())
-    assert done == ["end", "zfs unmount", "zfs mount", "systemctl start", "begin nfs"]
+    assert done == ["end", "udevadm settle", "zfs unmount", "zfs mount", "systemctl start", "begin nfs"]
     kept = claims.read(TOKEN)
     assert kept is not None
     assert (kept.protocol, kept.nfs) == ("nfs", True)

@@ -395,3 +395,39 @@ def test_a_program_that_is_looked_after_has_a_limit_all_the_same(monkeypatch):
     monkeypatch.setattr(command, "SECONDS_BETWEEN_LOOKS", 0.05)
     with pytest.raises(command.CommandTimedOut):
         command.run(["sleep", "60"], timeout=0.3, meanwhile=lambda: None)
+
+
+# --- volumes --------------------------------------------------------------------------------------------------
+def test_a_volume_takes_the_place_of_the_file_and_is_written_past_the_page_cache():
+    found = operation(workload="random-write", volblocksize=16384, size=64 * MIB)
+    plan = checked_plan(found, box())
+    assert [step.name for step in plan.steps[:4]] == ["claim", "create", "volume", "lay"]
+    assert plan.steps[2].shown.endswith(f"zfs create -s -V {64 * MIB} -b 16384 -- {NAME}/volume")
+    device = f"--filename=/dev/zvol/{NAME}/volume"
+    assert all(device in step.shown and "--direct=1" in step.shown for step in plan.steps[3:5])
+    assert found.case.settings["Volume blocks"] == "16 KiB"
+
+
+@pytest.mark.parametrize("changes", [{"workload": "small-files"}, {"volblocksize": 12345}, {"volblocksize": 2**18}, {"workload": "dd-write"}])  # fmt: skip
+def test_what_cannot_be_done_with_a_volume_is_refused(changes):
+    with pytest.raises(Refused):
+        operation(**{"volblocksize": 16384, **changes})
+
+
+def test_a_pool_that_is_still_open_leaves_a_moment_later(monkeypatch):
+    said = iter(["cannot export 'x': pool is busy", "cannot export 'x': pool is busy", ""])
+
+    def run(argv: Any, **_more: Any) -> command.Result:
+        text = next(said)
+        result = command.Result(tuple(argv), 1 if text else 0, "", text, 0.0)
+        if text:
+            raise command.CommandFailed(result)
+        return result
+
+    monkeypatch.setattr(command, "run", run)
+    monkeypatch.setattr(udev, "settle", lambda: None)
+    monkeypatch.setattr(udev, "SECONDS_BETWEEN_LOOKS", 0)
+    scratch.leave(["zpool", "export", "--", NAME])
+    said = iter(["cannot export 'x': no such pool"])
+    with pytest.raises(command.CommandFailed):
+        scratch.leave(["zpool", "export", "--", NAME])

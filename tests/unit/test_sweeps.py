@@ -16,7 +16,7 @@ from appliance.errors import Failed, Refused
 from appliance.layout.geometry import GIB, MIB
 from appliance.sweeps import estimate, export, honesty, meaning
 from appliance.sweeps.case import Case
-from appliance.sweeps.figures import Figures, from_dd, from_fio
+from appliance.sweeps.figures import Figures, from_bonnie, from_dd, from_fio, from_iperf
 from appliance.sweeps.honesty import Circumstances
 from appliance.sweeps.presets import BY_NAME, PRESETS
 from appliance.sweeps.statistics import change, change_text, outlier, summary
@@ -118,15 +118,33 @@ def test_no_two_cases_of_a_sweep_are_the_same_and_each_survives_being_kept(layou
 def test_every_preset_makes_a_sweep_of_as_many_disks_as_it_asks_for(preset, count):
     if count < preset.least:
         return
-    where = {"disks": "scratch", "any disks": "disk", "pool": "dataset"}[preset.needs]
-    disks = () if where == "dataset" else FIVE[:count]
+    where = {"disks": "scratch", "any disks": "disk", "pool": "dataset", "network": "network"}[preset.needs]
+    disks = () if where in {"dataset", "network"} else FIVE[:count]
     common = {"where": where, "disks": disks, "pool": "tank" if where == "dataset" else "", "layouts": ["stripe"]}
     extra = {f"{preset.extra}s": ["", path_of(6)]} if preset.extra else {}
-    made = msgspec.convert({**common, **preset.fill(2 * 10**12, count), **extra}, Sweep)
+    peer = {"peer": "imac.local"} if where == "network" else {}
+    made = msgspec.convert({**common, **preset.fill(2 * 10**12, count), **extra, **peer}, Sweep)
     found = list(made.cases())
     assert found
     assert len(found) == 1 or axes_of(found) or len(made.workloads) > 1
     assert 0 < estimate.of_all(found, 2 * 10**12) < 30 * 24 * 3600
+
+
+@pytest.mark.parametrize("peer", ["", "-x", "192.168.1.0/24", "a b", "x;reboot", "../etc", "*"])
+def test_the_other_computer_is_one_computer(peer):
+    with pytest.raises(Refused):
+        sweep(where="network", disks=(), layouts=["stripe"], workloads=["net-send"], peer=peer)
+
+
+def test_the_network_is_measured_both_ways():
+    made = sweep(
+        where="network", disks=(), layouts=["stripe"], workloads=["net-send", "net-receive"], peer="imac.local"
+    )
+    to, back = (commands_for(one, "/x") for one in made.cases())
+    assert to[-1] == "--client=imac.local"
+    assert "--reverse" in back
+    assert "--reverse" not in to
+    assert not made.destroys
 
 
 # --- output of the programs -----------------------------------------------------------------------------------
@@ -198,12 +216,14 @@ def test_a_colon_in_a_disks_name_does_not_end_it():
     assert escaped("/dev/disk/by-id/ata-a:b") == "/dev/disk/by-id/ata-a\\:b"
 
 
-@pytest.mark.parametrize("workload", [name for name in KINDS if not name.startswith("disk-") and name != "resilver"])
+@pytest.mark.parametrize(
+    "workload", [name for name in KINDS if not name.startswith(("disk-", "net-")) and name != "resilver"]
+)
 def test_every_workload_stays_in_its_folder_and_counts_until_the_data_is_safe(workload):
     words = commands_for(case(workload=workload), "/run/larder/sweeps/x")
     assert any("/run/larder/sweeps/x" in word for word in words)
     assert not any(word.startswith("/dev/disk") for word in words)
-    if KINDS[workload].writes and workload not in SYNCED:
+    if KINDS[workload].writes and workload not in {*SYNCED, "bonnie"}:
         assert {"--end_fsync=1", "--sync=1", "--fsync_on_close=1"} & set(words)
 
 
@@ -385,3 +405,45 @@ def test_through_each_protocol_it_is_said_what_the_limit_is():
     assert "over SMB: the protocol is the limit, with 40 MiB/s where the folder itself gives 100 MiB/s." in said
     assert "over NFS: the pool is the limit" in said
     assert "the wire is the limit" in " ".join(meaning.ways(blocks([one(0, "", 400), one(1, "nfs", 200)])))
+
+
+def test_the_figures_of_iperf_are_what_arrived():
+    sent = from_iperf(recorded_text("iperf3-send-3.12.json"))
+    assert sent.rate == pytest.approx(459_414_664, rel=1e-6)
+    assert sent.tool == "iperf 3.12"
+    assert sent.told == "7 packets were sent again."
+    assert from_iperf(recorded_text("iperf3-receive-3.12.json")).rate == pytest.approx(230_423_806, rel=1e-6)
+    with pytest.raises(Failed, match="Connection refused"):
+        from_iperf('{"start": {}, "end": {}, "error": "unable to connect to server: Connection refused"}')
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"end": 1}', '{"end": {"sum_received": {"seconds": "x"}}}'])
+def test_what_is_no_answer_of_iperf_is_said(text):
+    with pytest.raises(Failed):
+        from_iperf(text)
+
+
+def test_the_figures_of_bonnie_are_its_blocks_and_the_rest_in_words():
+    found = from_bonnie(recorded_text("bonnie-2.00a.csv"))
+    assert found.rate == 59984 * 1024
+    assert found.told.startswith(
+        "188 MiB/s rewritten, 187 MiB/s read, 2,100 seeks a second. As bonnie++ says it: 1.98,2.00a,"
+    )
+    for text in ("", "1.98,2.00a", recorded_text("bonnie-2.00a.csv").replace("59984", "+++++")):
+        with pytest.raises(Failed):
+            from_bonnie(text)
+
+
+@pytest.mark.parametrize(
+    ("rate", "said"),
+    [
+        (11.0, "Look at cable"),
+        (60.0, "holds it up"),
+        (112.0, "all that a gigabit network carries"),
+        (1000.0, "more than a gigabit"),
+    ],
+)
+def test_what_kind_of_wire_it_is(rate, said):
+    found = case(where="network", disks=(), layout="stripe", workload="net-send", peer="imac.local")
+    one = Measured(0, found, (Run(number=1, figures=Figures(rate=rate * MIB), around=Circumstances()),))
+    assert said in " ".join(meaning.sentences(blocks([one])))

@@ -11,7 +11,7 @@ from django.http import QueryDict
 from appliance.errors import Reason, Refused
 from appliance.facts import Facts
 from appliance.layout.geometry import GIB, KIB, MIB
-from appliance.sweeps.case import PER_DISK, WAYS
+from appliance.sweeps.case import NETWORK, ON_VOLUMES, PER_DISK, WAYS
 from appliance.sweeps.presets import Preset, smallest
 from appliance.sweeps.run_case import RunCase
 from appliance.sweeps.sweep import Sweep
@@ -25,10 +25,12 @@ SHARE_OF_DISK = 0.3  # of the smallest disk: how much data at most is proposed
 USUAL_SIZE = 8 * GIB
 LAYOUTS = [(name, name) for name in ("stripe", "mirror", "raidz1", "raidz2", "raidz3")]
 RECORDS = [(size * KIB, f"{size} KiB" if size < 1024 else f"{size // 1024} MiB") for size in (16, 64, 128, 512, 1024, 4096)]  # fmt: skip
-WHERE = {"disks": "scratch", "any disks": "disk", "pool": "dataset"}
+VOLUMES = [(size * KIB, f"{size} KiB") for size in (4, 8, 16, 32, 64, 128)]
+WHERE = {"disks": "scratch", "any disks": "disk", "pool": "dataset", "network": "network"}
 # Fields that stand above "More settings", and those that only belong to some of the sweeps.
 MAIN = (
     "title",
+    "peer",
     "pool",
     "disks",
     "log",
@@ -79,6 +81,7 @@ class SweepForm(forms.Form):
     title = forms.CharField(
         label="Name", max_length=120, help_text="So that you find it again, for example with the month."
     )
+    peer = forms.CharField(label="Other computer", max_length=253, help_text="Its name or address. Run iperf3 -s there; it is free for Windows, macOS and Linux.")  # fmt: skip
     pool = forms.ChoiceField(label="Which pool?")
     disks = many("Which disks?", [])
     log = forms.ChoiceField(label="Log device to try", required=False)
@@ -101,6 +104,7 @@ class SweepForm(forms.Form):
     recordsizes = many("Record size", RECORDS, int)
     compressions = many("Compression", [("off", "off"), ("lz4", "lz4"), ("zstd", "zstd")])
     dedups = many("Dedup", [(False, "off"), (True, "on")], truth)
+    volblocksizes = many("Block size of the volume", VOLUMES, int)
     protocols = many("Way in", [(name or PLAIN, words) for name, words in WAYS.items()], protocol_of)
     syncs = many("Writes that are waited for (sync)", [("standard", "standard"), ("always", "always"), ("disabled", "disabled: faster by not doing what was promised")])  # fmt: skip
     zeros = forms.BooleanField(label="Let dd write zeros", required=False, help_text="As in old tables. They mean nothing where compression is on, and such cases are marked.")  # fmt: skip
@@ -128,20 +132,33 @@ class SweepForm(forms.Form):
         away: set[str] = set()
         if self.where != "scratch":
             away |= set(OF_SCRATCH)
-        if self.where == "disk":
+        if self.where in {"disk", "network"}:
             away |= set(NOT_OF_DISKS)
+        if self.where == "network":
+            away |= {"disks", "pool", "size", "gentle"}
+            away.discard("writers")
+        else:
+            away.add("peer")
         if self.preset.name == "resilver":
             away |= {"workloads", "size", "seconds", "warmups", "aside", "zeros", "writers"}
         else:
             away.add("fills")
+        if self.preset.name == "volumes":
+            away |= {"recordsizes", "zeros", "warmups", "cache"}
+        else:
+            away.add("volblocksizes")
         if self.preset.name != "protocols":
             away.add("protocols")
         return away | ({"disks"} if self.where == "dataset" else {"pool"})
 
     def fits(self, workload: str) -> bool:
-        return (workload in PER_DISK) == (self.where == "disk") and (workload == "resilver") == (
-            self.preset.name == "resilver"
-        )
+        if self.preset.name == "volumes":
+            return workload in ON_VOLUMES
+        if self.where == "network" or workload in NETWORK:
+            return self.where == "network" and workload in NETWORK
+        if workload in PER_DISK or self.where == "disk":
+            return workload in PER_DISK and self.where == "disk"
+        return (workload == "resilver") == (self.preset.name == "resilver")
 
     @property
     def usable(self) -> list[Bay]:
@@ -231,7 +248,7 @@ class SweepForm(forms.Form):
             part = int(smallest(chosen) * 2 / 3) // MIB * MIB
             found["partitions"] = [part if kind == "part" else 0 for kind in values["partitions"]]
             found["logs"] = ["", values["log"]] if values["log"] else [""]
-            found["caches"] = ["", values["cache"]] if values["cache"] else [""]
+            found["caches"] = ["", values["cache"]] if values.get("cache") else [""]
         if self.preset.name == "resilver":
             found["workloads"] = ["resilver"]
         return msgspec.convert(found, Sweep)

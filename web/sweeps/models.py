@@ -61,7 +61,7 @@ class SweepRow(models.Model):
     def takes(self) -> set[str]:
         """What no other sweep may have at the same time: its disks, or its pool."""
         sweep = self.sweep
-        return {*sweep.every, *filter(None, [sweep.pool])}
+        return {*sweep.every, *filter(None, [sweep.pool, "network" if sweep.where == "network" else ""])}
 
 
 class CaseRow(models.Model):
