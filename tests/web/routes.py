@@ -144,6 +144,7 @@ ROUTES = [
     Route("start_sweep", "/sweeps/start/", CHANGE),
     Route("compare_sweeps", f"/sweeps/{SWEEP}/with/{SWEEP}/", READ),
     Route("sweep", f"/sweeps/{SWEEP}/", READ),
+    Route("sweep_over_time", f"/sweeps/{SWEEP}/over-time/", READ),
     Route("act_sweep", f"/sweeps/{SWEEP}/act/pause/", CHANGE),
     Route("forget_sweep", f"/sweeps/{SWEEP}/forget/", CHANGE),
     Route("export_sweep", f"/sweeps/{SWEEP}/export/csv/", READ),

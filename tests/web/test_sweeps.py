@@ -12,14 +12,18 @@ from django.db import connections
 from django.test.utils import CaptureQueriesContext
 
 from appliance.facts import Use
-from appliance.layout.geometry import GIB
+from appliance.layout.geometry import GIB, MIB
+from appliance.sweeps.around import Moved
 from appliance.sweeps.presets import PRESETS
+from appliance.sweeps.run_case import ClearUp, RunCase
 from tests.unit.made import dataset, disk, path_of
 from tests.web import rows, sweeping
 from tests.web.reading import text_of
 from tests.web.routes import SWEEP
+from web.inventory.models import Progress
 from web.jobs.models import Job
 from web.sweeps.models import CaseRow, ResultRow, SweepRow
+from workers import meter
 from workers import sweeps as worker
 
 State = SweepRow.State
@@ -299,3 +303,44 @@ def test_jobs_of_a_sweep_lead_to_the_measurements(web, empty):
     Job.objects.filter(pk=job.pk).update(state="done")
     assert b'href="/sweeps/"' in web.get(f"/jobs/{job.pk}/").content
     assert json.loads(job.operation)["kind"] == "RunCase"
+
+
+# --- pictures that move -----------------------------------------------------------------------------------------
+def test_the_page_draws_what_the_disks_of_the_running_case_move(web, empty):
+    row = sweeping.made()
+    worker.look()
+    Progress.objects.create(job=Job.objects.get().pk, speeds=[[0, 10 * MIB], [5 * MIB, 20 * MIB]])
+    page = web.get(f"/sweeps/{row.pk}/")
+    assert b'class="line-2" points="0.0,40.0 600.0,1.0"' in page.content
+    assert "at most 20 MiB/s" in text_of(page)
+    Progress.objects.update(speeds=[])
+    assert b"live-graph" not in web.get(f"/sweeps/{row.pk}/").content
+
+
+def test_a_meter_reads_bytes_a_second_and_forgets_what_is_long_past(monkeypatch):
+    clock, read = iter(range(0, 10_000, 2)), iter(range(0, 10_000_000, 1000))
+    monkeypatch.setattr("workers.meter.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr("workers.meter.around.moved", lambda _paths: {"a": Moved(1, next(read), 0, 0.0)})
+    found = meter.Meter(["a"])
+    for _ in range(meter.KEPT + 5):
+        speeds = found.speeds()
+    assert speeds == [[500, 0]] * meter.KEPT
+
+
+def test_only_a_case_on_disks_has_a_meter(empty):
+    assert meter.of(RunCase(token="0" * 12, case=next(sweeping.spec().cases()))) is not None
+    assert meter.of(ClearUp(token="0" * 12)) is None
+
+
+def test_the_same_sweep_made_again_is_a_line_for_each_case(web, empty):
+    first = sweeping.finished()
+    assert "All times it was made" not in text_of(web.get(f"/sweeps/{first.pk}/"))
+    second = sweeping.again(first, 0.5)
+    SweepRow.objects.update(state=State.DONE)
+    assert "All times it was made" in text_of(web.get(f"/sweeps/{second.pk}/"))
+    page = web.get(f"/sweeps/{second.pk}/over-time/")
+    assert "made 2 times" in text_of(page)
+    assert page.content.count(b"<polyline") == 2
+    assert "ashift 12" in text_of(page)
+    SweepRow.objects.update(state=State.RUNNING)
+    assert "not made to its end yet" in text_of(web.get(f"/sweeps/{second.pk}/over-time/"))

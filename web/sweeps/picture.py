@@ -35,6 +35,64 @@ def bar(row: Row, block: Block) -> Bar | None:
     )
 
 
+LIVE_WIDTH, LIVE_HEIGHT = 600, 80
+
+
+@dataclass(frozen=True)
+class Live:
+    """What the disks of the running case move: two lines in the units of the drawing, and the top of its scale."""
+
+    read: str
+    written: str
+    top: int
+    width = LIVE_WIDTH
+    height = LIVE_HEIGHT
+
+
+def live(speeds: list[list[int]]) -> Live | None:
+    """From pairs of bytes a second, the newest last and at the right. None before there are two."""
+    top = max((max(pair) for pair in speeds), default=0)
+    if len(speeds) < 2 or not top:
+        return None
+    read, written = (points([pair[at] for pair in speeds], top, LIVE_WIDTH, LIVE_HEIGHT) for at in (0, 1))
+    return Live(read, written, top)
+
+
+def points(values: list[float] | list[int], top: float, width: int, height: int) -> str:
+    """A line through these values from the left to the right; ``top`` is the upper edge, 0 the lower one."""
+    step = width / max(len(values) - 1, 1)
+    return " ".join(f"{at * step:.1f},{height - value * (height - 2) / top - 1:.1f}" for at, value in enumerate(values))
+
+
+@dataclass(frozen=True)
+class Trend:
+    """One case in every sweep that was made of it, the oldest first; ``style`` numbers its line."""
+
+    name: str
+    values: tuple[str, ...]
+    line: str
+    style: int
+
+
+def trends(rows: list[list[Row | None]], most: float) -> list[Trend]:
+    """A line for each list of rows of the same case; where one does not count, the line goes past it."""
+    found = []
+    for number, one in enumerate(rows):
+        there = [(at, row) for at, row in enumerate(one) if row and row.summary]
+        step = WIDE / max(len(one) - 1, 1)
+        line = " ".join(
+            f"{at * step:.1f},{TALL - row.summary.median * (TALL - 2) / most - 1:.1f}"
+            for at, row in there
+            if row.summary
+        )
+        name = next(row.name for row in one if row)
+        found.append(Trend(name, tuple(row.value if row else "" for row in one), line, number % STYLES + 1))
+    return found
+
+
+WIDE, TALL, STYLES = 600, 160, 6
+
+
 @dataclass(frozen=True)
 class Cell:
     """One place of a heat map: its value in words, and how good it is, from 1 to SHADES; 0 where nothing counts."""

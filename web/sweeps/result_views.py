@@ -14,7 +14,7 @@ from appliance.sweeps import estimate, meaning, table
 from appliance.sweeps import export as exporting
 from appliance.sweeps.presets import smallest
 from appliance.sweeps.statistics import change, change_text
-from appliance.sweeps.table import Block, Measured, Row
+from appliance.sweeps.table import Block, Measured, Row, value_text
 from appliance.sweeps.workloads import KINDS
 from web import live
 from web.inventory import store
@@ -22,6 +22,7 @@ from web.inventory.models import Progress
 from web.sweeps import picture
 from web.sweeps.models import CaseRow, SweepRow
 
+MOST_TIMES = 24
 FORMS = {"csv": "text/csv", "json": "application/json", "md": "text/markdown"}
 EXPORTS = (("md", "Markdown, for a forum"), ("csv", "CSV, for a spreadsheet"), ("json", "JSON, with everything"))
 
@@ -69,6 +70,7 @@ def sweep(request: HttpRequest, pk: str) -> HttpResponse:
         cases = rows_of(row)
         blocks = table.blocks(measured(cases), whole(request.GET.get("baseline", "")))
         current = next((case for case in cases if case.state in {CaseRow.State.RUNNING, CaseRow.State.CLEARING}), None)
+        progress = Progress.objects.filter(job=current.job).first() if current and current.job else None
         ended = {
             case.number: case.seconds for case in cases if case.state in {CaseRow.State.DONE, CaseRow.State.FAILED}
         }
@@ -78,13 +80,16 @@ def sweep(request: HttpRequest, pk: str) -> HttpResponse:
             "sentences": meaning.sentences(blocks),
             "current": current,
             "title": KINDS[current.case.workload].title if current else "",
-            "progress": Progress.objects.filter(job=current.job).first() if current and current.job else None,
+            "progress": progress,
+            "graph": picture.live(progress.speeds) if progress else None,
             "done": len(ended),
             "total": len(cases),
             "percent": len(ended) * 100 // len(cases) if cases else 0,
             "left": left(row, cases, ended) if row.open else 0,
             "versions": json.loads(row.versions) if row.versions else {},
             "exports": EXPORTS,
+            "repeated": row.state == SweepRow.State.DONE
+            and SweepRow.objects.filter(preset=row.preset, spec=row.spec, state=SweepRow.State.DONE).count() > 1,
             "others": SweepRow.objects.filter(preset=row.preset).exclude(pk=row.pk).defer("spec")[:20],
         }
 
@@ -149,6 +154,27 @@ def pairs(before: SweepRow, now: SweepRow) -> list[Pair]:
 def key(one: Measured) -> tuple[object, ...]:
     """What makes two cases of different sweeps the same; which disks they had is not part of it, but for single ones."""
     return (one.case.workload, *one.case.settings.items())
+
+
+@require_GET
+def over_time(request: HttpRequest, pk: str) -> HttpResponse:
+    """The same sweep each time it was made, the oldest first: a line for each case."""
+    row = get_object_or_404(SweepRow, pk=pk)
+    again = SweepRow.objects.filter(preset=row.preset, spec=row.spec, state=SweepRow.State.DONE).order_by("-created")
+    made = list(again.prefetch_related("cases__results")[:MOST_TIMES])[::-1]
+    tables = [table.blocks([case.measured for case in one.cases.all()]) for one in made]
+    found = []
+    for block in tables[-1] if tables else ():
+        same = [next((other for other in one if other.workload == block.workload), None) for one in tables]
+        rows = [[row_of(other, line.measured.number) for other in same] for line in block.rows]
+        if most := max((other.most for other in same if other), default=0.0):
+            found.append((block, picture.trends(rows, most), value_text(most, block.kind.unit)))
+    context = {"sweep": row, "made": made, "blocks": found, "wide": picture.WIDE, "tall": picture.TALL}
+    return render(request, "sweeps/over_time.html", context)
+
+
+def row_of(block: Block | None, number: int) -> Row | None:
+    return next((row for row in block.rows if row.measured.number == number), None) if block else None
 
 
 @require_GET
