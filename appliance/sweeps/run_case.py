@@ -224,8 +224,8 @@ class RunCase(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
             done = around.between(last, now)
             last = now
             seconds = time.monotonic() - began
-            speed = f"{size_text(done.read)}/s read, {size_text(done.written)}/s written"
-            work.progress(min(99, int(seconds * 100 / max(expected, 1))), f"{doing}: {speed}")
+            speed = f": {size_text(done.read)}/s read, {size_text(done.written)}/s written" if self.devices() else ""
+            work.progress(min(99, int(seconds * 100 / max(expected, 1))), f"{doing}{speed}")
 
         return look
 
