@@ -27,7 +27,7 @@ def ask(request: dict[str, Any], *, silence: float = SECONDS_OF_SILENCE) -> Iter
             for line in connection.makefile("rb"):
                 yield told(json.loads(line))
         except (OSError, ValueError) as error:
-            raise Failed("Larder's agent does not answer", str(error)) from error
+            raise Failed("Larder's agent does not answer", why(error)) from error
 
 
 def open_file(request: dict[str, Any], *, silence: float = 60) -> tuple[dict[str, Any], int]:
@@ -51,10 +51,25 @@ def open_file(request: dict[str, Any], *, silence: float = 60) -> tuple[dict[str
                 raise Failed("Larder's agent sent no file")
             return reply["facts"], handles.pop()
         except (OSError, ValueError) as error:
-            raise Failed("Larder's agent does not answer", str(error)) from error
+            raise Failed("Larder's agent does not answer", why(error)) from error
         finally:
             for handle in handles:
                 os.close(handle)
+
+
+def why(error: OSError | ValueError) -> str:
+    """Why the agent did not answer, in words: these end up on a page."""
+    match error:
+        case FileNotFoundError() | ConnectionRefusedError():
+            return "it is not running"
+        case TimeoutError():
+            return "nothing came in time"
+        case BrokenPipeError() | ConnectionResetError():
+            return "it stopped in the middle"
+        case OSError(strerror=str(words)):
+            return words
+        case _:
+            return "it broke off in the middle of its answer"
 
 
 def told(reply: dict[str, Any]) -> dict[str, Any]:

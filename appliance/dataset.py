@@ -93,6 +93,24 @@ class Snapshot:
 
 
 @dataclass(frozen=True)
+class Bookmark:
+    """A moment of a dataset that is remembered without its files. ``guid`` and ``txg`` are those of its snapshot."""
+
+    name: str  # dataset#short
+    guid: int
+    txg: int
+    created: datetime  # when the snapshot was taken
+
+    @property
+    def dataset(self) -> str:
+        return self.name.partition("#")[0]
+
+    @property
+    def short(self) -> str:
+        return self.name.partition("#")[2]
+
+
+@dataclass(frozen=True)
 class Span:
     """What comes back, in bytes, when every snapshot of a dataset from ``first`` to ``last`` goes, both included."""
 

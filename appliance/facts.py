@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from appliance.dataset import Dataset, DatasetDetail, Snapshot, Span
+from appliance.dataset import Bookmark, Dataset, DatasetDetail, Snapshot, Span
 from appliance.dormant import Importable
 from appliance.household import Account, Group, Session, Share, SmbPolicy
 
@@ -266,6 +266,7 @@ class Facts:
     sessions: tuple[Session, ...] = ()
     properties: tuple[PoolProperties, ...] = ()
     snapshots: tuple[Snapshot, ...] = ()  # of the datasets that an operation is about, oldest first
+    bookmarks: tuple[Bookmark, ...] = ()  # of the same
     spans: tuple[Span, ...] = ()  # what was measured of them
     dataset_details: tuple[DatasetDetail, ...] = ()
     smb_policy: SmbPolicy = field(default_factory=SmbPolicy)

@@ -111,6 +111,15 @@ def existing_snapshot(name: str, *, field: str = "snapshot") -> str:
     return name
 
 
+def existing_bookmark(name: str, *, field: str = "bookmark") -> str:
+    """The full name of a bookmark that is there, by ZFS's own rule."""
+    dataset, _mark, short = name.partition("#")
+    if len(name) > 255 or not re.fullmatch(r"[A-Za-z0-9_.: -]+", short):
+        raise refuse("That is not the name of a bookmark.", field)
+    existing_dataset(dataset, field=field)
+    return name
+
+
 def snapshot(name: str, *, field: str = "name") -> str:
     """The part of a new snapshot's name after the ``@``."""
     printable(name, field)

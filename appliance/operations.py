@@ -19,6 +19,7 @@ from appliance.shares.protecting import SetSmbPolicy
 from appliance.shares.removal import RemoveAccount
 from appliance.shares.share import SetShare
 from appliance.sweeps.run_case import ClearUp, RunCase
+from appliance.zfs.bookmarks import BookmarkSnapshot, DestroyBookmark
 from appliance.zfs.checkpoints import DiscardCheckpoint, RewindCheckpoint, TakeCheckpoint
 from appliance.zfs.clearing import DestroySnapshots, PruneSnapshots
 from appliance.zfs.dataset_properties import InheritDatasetProperty, SetDatasetProperty
@@ -28,7 +29,7 @@ from appliance.zfs.ending import DestroyPool, ExportPool
 from appliance.zfs.extras import AddCache, AddLog, AddSpare, RemoveVdev
 from appliance.zfs.grow import AddGroup, ExpandRaidz, GrowGroup
 from appliance.zfs.importing import ImportPool
-from appliance.zfs.keeping import BookmarkSnapshot, CloneSnapshot, HoldSnapshot, ReleaseSnapshot, RenameSnapshot
+from appliance.zfs.keeping import CloneSnapshot, HoldSnapshot, ReleaseSnapshot, RenameSnapshot
 from appliance.zfs.keys import ChangeKey, ForgetKey, KeepKey, LockDataset
 from appliance.zfs.placing import MountDataset, PromoteDataset, RenameDataset, UnmountDataset
 from appliance.zfs.policing import SetPolicy
@@ -64,7 +65,14 @@ Topology = (
 )  # fmt: skip
 Snapshots = TakeSnapshot | RunPolicies | DestroySnapshots | PruneSnapshots | SetPolicy
 Keeping = (
-    HoldSnapshot | ReleaseSnapshot | RenameSnapshot | CloneSnapshot | BookmarkSnapshot | RollBack | RestoreFromSnapshot
+    HoldSnapshot
+    | ReleaseSnapshot
+    | RenameSnapshot
+    | CloneSnapshot
+    | BookmarkSnapshot
+    | DestroyBookmark
+    | RollBack
+    | RestoreFromSnapshot
 )
 People = (
     CreateAccount | SetPassword | RenameAccount | SwitchAccount | RemoveAccount

@@ -28,7 +28,7 @@ from workers import mail, overdue, testing
 
 HOOK = Path("/etc/zfs/zed.d/all-larder.sh")
 SMARTD, OWN_SCRIPT = Path("/etc/larder/smartd.conf"), "/usr/local/lib/larder/smartd"
-READ = ("pools", "datasets", "disks", "services", "temperatures", "properties")
+READ = ("pools", "datasets", "disks", "services", "temperatures", "properties", "snapshots")
 ENDED = ("ExportPool", "DestroyPool")
 UP_SINCE = time.monotonic()
 _since: dict[tuple[str, str], float] = {}
@@ -73,6 +73,7 @@ def gather(now: datetime, sources: dict[str, Source]) -> Seen:
     homes = present.homes()
     rows = {row.key: row for row in DiskRow.objects.all()}
     broken = {present.link_of(one) for pool in facts.pools for one in pool.devices() if one.state in BROKEN}
+    unread_datasets = "datasets" not in sources or bool(sources["datasets"].error)
     slow, untested = slow_ones(facts.pools, rows), testing.untested(facts.pools, now)
     return Seen(
         now=now,
@@ -89,6 +90,7 @@ def gather(now: datetime, sources: dict[str, Source]) -> Seen:
             for name, found in sources.items()
             if name in READ
             and found.checked
+            and not (name == "snapshots" and unread_datasets)  # which are asked for only after those
             and time.monotonic() - UP_SINCE > rules.LATE_AFTER.get(name, rules.LATE).total_seconds()
         ),
         overdue=tuple(overdue.of(facts, now)),

@@ -21,6 +21,7 @@ from appliance.facts import Disk, Pool, Service
 from appliance.shares import accounts, policy, serving
 from appliance.zfs import kstat, properties, status
 from web.alerts import disks
+from web.alerts.models import Alert
 from web.bays import ports
 from web.inventory import store
 from web.inventory.models import (
@@ -219,6 +220,8 @@ def ask_disks() -> None:
         return disks.note({rows[path]: smart.read(answer) for path, answer in answers.items() if path in rows})
 
     source("temperatures", read)
+    if Alert.objects.filter(kind="disk.failing").exclude(state=Alert.State.CLEARED).exists():
+        store.touch("alerts")  # its page says whether the disk has told how it is since it was erased
     source("sleep", sleeping.tell)
     source("latency", latencies)
     # Counters in memory: no disk wakes, and shares in per cent seldom change.

@@ -12,8 +12,9 @@ import logging
 import smtplib
 import socket
 import ssl
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 from urllib.parse import urlsplit
 
@@ -37,14 +38,26 @@ FURTHEST = timedelta(hours=26)  # that anything waits; what waits longer was que
 FAILING_AFTER = timedelta(minutes=30)
 
 
+_delivering = threading.Lock()
+
+
 class NotSent(Exception):
     """Why a message did not go out, in the server's own words where it had any."""
 
 
+class Unreachable(NotSent):
+    """The server was not there, hung or broke off, so that other messages need not try it now."""
+
+
 @app.task(name="workers.deliver")
 def deliver() -> None:
-    """Send what is due."""
-    send_due()
+    """Send what is due. One at a time: a server that hangs must not hold all the worker's threads."""
+    if not _delivering.acquire(blocking=False):
+        return
+    try:
+        send_due()
+    finally:
+        _delivering.release()
 
 
 def send_due(now: datetime | None = None) -> int:
@@ -52,12 +65,16 @@ def send_due(now: datetime | None = None) -> int:
     now = now or timezone.now()
     stuck = Q(next_try__lt=now - STUCK) | Q(next_try__gt=now + STUCK)
     Message.objects.filter(stuck, state="sending").update(state="waiting")
-    sent = 0
+    sent, away = 0, set()
     rows = list(Message.objects.filter(due(now), state="waiting").select_related("alert")[:AT_ONCE])
     for group in grouped(rows):
+        if group[0].way in away:
+            continue
         mine = [row for row in group if Message.objects.filter(pk=row.pk, state="waiting").update(state="sending", next_try=now)]  # fmt: skip
-        if mine:
-            sent += attempt(mine, now)
+        try:
+            sent += attempt(mine, now) if mine else 0
+        except Unreachable:
+            away.add(group[0].way)  # the others are tried at the next beat, one at a time
     if rows:
         store.touch("alerts")
     return sent
@@ -79,6 +96,7 @@ def grouped(rows: list[Message]) -> Iterator[list[Message]]:
 
 
 def attempt(rows: list[Message], now: datetime) -> int:
+    """Send these together; how many went out. Raises Unreachable, with the rows put off like after any other failure."""
     mail = MailSettings.now()
     try:
         answer = by_mail(rows, mail) if rows[0].way == "mail" else by_webhook(rows[0], mail)
@@ -92,6 +110,8 @@ def attempt(rows: list[Message], now: datetime) -> int:
             )
         if str(problem)[:500] != rows[0].answer:  # the same answer for three days is one line
             log.warning("a message did not go out: %s", problem)
+        if isinstance(problem, Unreachable):
+            raise
         return 0
     Message.objects.filter(pk__in=[row.pk for row in rows]).update(state="sent", answer=answer[:500], tries=rows[0].tries + 1)  # fmt: skip
     return len(rows)
@@ -134,9 +154,11 @@ def by_mail(rows: list[Message], mail: MailSettings) -> str:
     except smtplib.SMTPResponseException as problem:
         raise NotSent(f"The mail server answered: {problem.smtp_code} {words(problem.smtp_error)}") from problem
     except ssl.SSLCertVerificationError as problem:
-        raise NotSent(f"The mail server's certificate is not valid: {problem.verify_message}.") from problem
-    except (OSError, smtplib.SMTPException, ValueError) as problem:
         raise NotSent(
+            f"The mail server's certificate is not valid: {problem.verify_message}. Nothing was sent to it."
+        ) from problem
+    except (OSError, smtplib.SMTPException, ValueError) as problem:
+        raise Unreachable(
             f"The mail server {mail.host} could not be used: {problem or type(problem).__name__}."
         ) from problem
     if refused:
@@ -161,7 +183,8 @@ def server(mail: MailSettings) -> Iterator[smtplib.SMTP]:
                 raise NotSent("A password is not sent over an unencrypted connection. Choose TLS or STARTTLS.")
             smtp.login(mail.user, secret.read())
         yield smtp
-        smtp.quit()
+        with suppress(OSError, smtplib.SMTPException):  # it has taken the mail: that it hangs up undoes nothing
+            smtp.quit()
     finally:
         smtp.close()
 
@@ -194,7 +217,7 @@ def by_webhook(row: Message, mail: MailSettings) -> str:
         answer = connection.getresponse()
         said = words(answer.read(300))
     except (OSError, http.client.HTTPException, ValueError) as problem:
-        raise NotSent(f"The webhook could not be reached: {problem or type(problem).__name__}.") from problem
+        raise Unreachable(f"The webhook could not be reached: {problem or type(problem).__name__}.") from problem
     finally:
         connection.close()
     if not 200 <= answer.status < 300:

@@ -8,14 +8,22 @@ from datetime import datetime, timedelta
 from appliance import schedules
 from appliance.alerts.rules import Fault
 from appliance.facts import Facts
+from appliance.zfs.policies import AHEAD, opens
+from web.alerts import watch
+from web.inventory import store
 from web.pools import care
+from workers import policies
+from workers.every import Every
 
 AFTER = timedelta(days=14)  # beyond when it should have begun: a large pool takes its days
+SNAPSHOT_AFTER = timedelta(hours=1)  # a policy that failed is tried again after 10 and 30 minutes
+MOST_NAMED = 5
 
 
 def of(facts: Facts, now: datetime) -> Iterator[Fault]:
     """Everything that is overdue, each under the kind that says so."""
     yield from scrubs(facts, now)
+    yield from snapshots.of(facts, now)
 
 
 def scrubs(facts: Facts, now: datetime) -> Iterator[Fault]:
@@ -27,3 +35,48 @@ def scrubs(facts: Facts, now: datetime) -> Iterator[Fault]:
         if due and due < (now - AFTER).date():
             last = f"The last one ended on {found.ended:%d %B %Y}." if found.ended else "It has never been checked."
             yield Fault("scrub.overdue", str(pool.guid), f"{pool.name} was not checked in time.", last, f"/pools/{pool.guid}/")  # fmt: skip
+
+
+class Snapshots:
+    """Folders whose policy took nothing when it should have, told once for each pool.
+
+    What was taken is read anew every few minutes, as that is many rows. Since when a folder waits is remembered here:
+    that it has changed, or follows a policy, is nowhere written with a time.
+    """
+
+    def __init__(self, seconds: float = 300.0) -> None:
+        self.looks = Every(seconds)
+        self.waits: dict[tuple[str, str], datetime] = {}
+        self.late: dict[str, list[str]] = {}
+
+    def of(self, facts: Facts, now: datetime) -> Iterator[Fault]:
+        """One fault for each pool in which snapshots were missed. A pool that has stopped is told as that."""
+        # Where they cannot be read nothing is taken either, which is told as what is not read.
+        if store.is_read("snapshots") and self.looks.due():
+            self.look(now)
+        for pool in facts.pools:
+            names = self.late.get(pool.name, [])
+            if names and pool.state != "SUSPENDED":
+                more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+                yield Fault("policy.overdue", str(pool.guid), f"{pool.name}: snapshots were not taken.", f"One was due of {', '.join(names[:MOST_NAMED])}{more}.", "/jobs/", len(names))  # fmt: skip
+
+    def look(self, now: datetime) -> None:
+        """Find out which folders wait for longer than a policy that may run needs."""
+        zone, told = schedules.box_zone(), {subject for kind, subject in watch.open_keys() if kind == "policy.overdue"}
+        pools = {pool.name: str(pool.guid) for pool in store.facts_of_pools().pools}
+        waits: dict[tuple[str, str], datetime] = {}
+        self.late = {}
+        for pool, datasets in policies.with_policies().items():
+            for dataset, policy, grains in policies.behind(datasets, now):
+                if not grains:
+                    continue
+                key = (str(dataset.guid), policy.sentence_in_full)
+                since = self.waits.get(key, now)
+                waits[key] = since if since <= now + AHEAD else now  # noted while the clock was wrong
+                # What was told stays so until it is taken, also when the worker has begun anew meanwhile.
+                if opens(policy, waits[key], zone) + SNAPSHOT_AFTER <= now or pools.get(pool) in told:
+                    self.late.setdefault(pool, []).append(dataset.name)
+        self.waits = waits
+
+
+snapshots = Snapshots()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import uuid
 from collections import defaultdict
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 from django.db.models import QuerySet
@@ -92,16 +93,12 @@ def with_policies() -> dict[str, list[tuple[Dataset, Policy]]]:
 
 def take(pool: str, datasets: list[tuple[Dataset, Policy]], now: datetime) -> Job | None:
     """Ask for one transaction with all that is due in a pool. What was asked for is written down before."""
-    zone = schedules.box_zone()
-    taken = recorded.taken_of([str(dataset.guid) for dataset, _policy in datasets] if len(datasets) <= 200 else None)
-    counts = counts_of()
-    targets = []
-    for dataset, policy in datasets:
-        key = str(dataset.guid)
-        own = [one for one, _row in taken.get(key, [])]
-        unchanged = dataset.written == 0 and counts.get(key, 0) > 0
-        if grains := policies.due(policy, own, now, zone, unchanged=unchanged):
-            targets.append((dataset.name, dataset.guid, grains))
+    hour = now.astimezone(schedules.box_zone()).hour
+    targets = [
+        (dataset.name, dataset.guid, grains)
+        for dataset, policy, grains in behind(datasets, now)
+        if grains and policy.open_at(hour)
+    ]
     if not targets:
         return None
     text = now.astimezone(UTC).strftime(naming.FORMAT)
@@ -118,6 +115,18 @@ def take(pool: str, datasets: list[tuple[Dataset, Policy]], now: datetime) -> Jo
         run.delete()
         log.warning("the policies of %s could not run: %s", pool, refusal)
         return None
+
+
+def behind(datasets: list[tuple[Dataset, Policy]], now: datetime) -> Iterator[tuple[Dataset, Policy, tuple[str, ...]]]:
+    """Each with the grains of which it has no snapshot of this quarter, hour, day and so on. Three queries."""
+    zone = schedules.box_zone()
+    taken = recorded.taken_of([str(dataset.guid) for dataset, _policy in datasets] if len(datasets) <= 200 else None)
+    counts = counts_of()
+    for dataset, policy in datasets:
+        key = str(dataset.guid)
+        own = [one for one, _row in taken.get(key, [])]
+        unchanged = dataset.written == 0 and counts.get(key, 0) > 0
+        yield dataset, policy, policies.behind(policy, own, now, zone, unchanged=unchanged)
 
 
 def counts_of() -> dict[str, int]:

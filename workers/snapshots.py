@@ -2,72 +2,99 @@
 
 from __future__ import annotations
 
+import zlib
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
 
 from django.db import transaction
 from django.utils import timezone
 
-from appliance.dataset import Dataset, Snapshot
-from appliance.zfs import snapshots
-from web.inventory.models import SnapshotReading, SnapshotRow
+from appliance.dataset import Bookmark, Dataset, Snapshot
+from appliance.zfs import bookmarks, snapshots
+from web.inventory.models import BookmarkRow, SnapshotReading, SnapshotRow
 from web.snapshots import recorded
 
 # ``snapshots_changed`` counts whole seconds: what was read within them may have changed again.
 SECONDS_OF_DOUBT = 2
-# A hold set by hand moves nothing that the list of datasets tells, so every dataset is read now and then.
+# A hold or a bookmark set by hand moves nothing that the list of datasets tells, so every dataset is read now and then.
 ANYWAY_AFTER = timedelta(minutes=15)
 ANYWAY_AT_ONCE = 10
 COLUMNS = ("dataset", "short", "txg", "created", "used", "referenced", "written", "holds", "clones", "run", "note")
 
 
-def stamp_of(dataset: Dataset) -> str:
-    """What moves when a snapshot is made, destroyed or renamed, or holds more than before."""
-    return f"{dataset.snapshots_changed} {dataset.used_by_snapshots}"
+def stamps_of(datasets: Iterable[Dataset]) -> dict[str, str]:
+    """By the dataset's key what moves when a snapshot of it is made, destroyed or renamed, holds more than before, or has
+    a clone more or less: that last only the clones tell (``origin``)."""
+    every = list(datasets)
+    clones: dict[str, list[str]] = defaultdict(list)
+    for one in every:
+        if one.origin:
+            clones[one.origin.partition("@")[0]].append(f"{one.origin} {one.name}")
+    # Only their sum: a stamp has its length.
+    sums = {name: zlib.crc32(" ".join(sorted(found)).encode()) for name, found in clones.items()}
+    return {str(one.guid): f"{one.snapshots_changed} {one.used_by_snapshots} {sums.get(one.name, 0)}" for one in every}
 
 
 def follow(datasets: Sequence[Dataset]) -> bool:
     """Make the rows say what ZFS says, reading only what has changed; whether anything did."""
     known = {reading.dataset_key: reading for reading in SnapshotReading.objects.all()}
-    keys = {str(dataset.guid): dataset for dataset in datasets}
+    keys, stamps = {str(dataset.guid): dataset for dataset in datasets}, stamps_of(datasets)
     gone = [key for key in known if key not in keys]
-    wanted = changed_of(keys, known)
+    wanted = changed_of(keys, known, stamps)
     changed = bool(gone)
     for start in range(0, len(gone), 500):
         SnapshotRow.objects.filter(dataset_key__in=gone[start : start + 500]).delete()
+        BookmarkRow.objects.filter(dataset_key__in=gone[start : start + 500]).delete()
         SnapshotReading.objects.filter(dataset_key__in=gone[start : start + 500]).delete()
     for start in range(0, len(wanted), snapshots.AT_ONCE):
-        changed = read_group(wanted[start : start + snapshots.AT_ONCE]) or changed
+        group = wanted[start : start + snapshots.AT_ONCE]
+        doubted = [dataset for dataset in group if in_doubt(dataset, known.get(str(dataset.guid)))]
+        changed = read_group(group, stamps, doubted) or changed
     return changed
 
 
-def changed_of(keys: dict[str, Dataset], known: dict[str, SnapshotReading]) -> list[Dataset]:
+def changed_of(keys: dict[str, Dataset], known: dict[str, SnapshotReading], stamps: dict[str, str]) -> list[Dataset]:
     """The datasets to read: those that changed, and a few that were not looked at for long."""
     changed, rest = [], []
     for key, dataset in keys.items():
         reading = known.get(key)
-        if reading is None or reading.stamp != stamp_of(dataset) or reading.dataset != dataset.name:
+        if reading is None or reading.stamp != stamps[key] or reading.dataset != dataset.name:
             changed.append(dataset)
         elif abs(timezone.now() - reading.at) > ANYWAY_AFTER:
             rest.append((reading.at, dataset.name, dataset))
     return changed + [dataset for _at, _name, dataset in sorted(rest, key=lambda one: one[:2])[:ANYWAY_AT_ONCE]]
 
 
-def read_group(datasets: Sequence[Dataset]) -> bool:
+def in_doubt(dataset: Dataset, reading: SnapshotReading | None) -> bool:
+    """Whether something may have changed that moves nothing in the list of datasets, such as a bookmark. Where only the
+    stamp has moved, one process the less reads what did."""
+    if reading is None or not reading.stamp or reading.dataset != dataset.name:
+        return True
+    return abs(timezone.now() - reading.at) > ANYWAY_AFTER
+
+
+def read_group(datasets: Sequence[Dataset], stamps: dict[str, str], doubted: Sequence[Dataset]) -> bool:
+    """Read these again, and the bookmarks of those in doubt; whether anything was different."""
     began = timezone.now()
     found: dict[str, list[Snapshot]] = {dataset.name: [] for dataset in datasets}
     for snapshot in snapshots.read(found):
         found.setdefault(snapshot.dataset, []).append(snapshot)
+    marks: dict[str, list[Bookmark]] = {dataset.name: [] for dataset in doubted}
+    for mark in bookmarks.read(list(marks)):
+        marks[mark.dataset].append(mark)
     changed = False
     with transaction.atomic(using="inventory"):
         for dataset in datasets:
             changed = write(dataset, found[dataset.name]) or changed
+            if dataset.name in marks:
+                changed = write_bookmarks(dataset, marks[dataset.name]) or changed
             settled = dataset.snapshots_changed < began.timestamp() - SECONDS_OF_DOUBT
             SnapshotReading.objects.update_or_create(
                 dataset_key=str(dataset.guid),
                 defaults={
                     "dataset": dataset.name,
-                    "stamp": stamp_of(dataset) if settled else "",
+                    "stamp": stamps[str(dataset.guid)] if settled else "",
                     "at": began,
                     "count": len(found[dataset.name]),
                     "used": dataset.used_by_snapshots,
@@ -101,6 +128,25 @@ def write(dataset: Dataset, found: Iterable[Snapshot]) -> bool:
     recorded.remember(row for row in new if row.run)
     recorded.forget(key, [row.guid for guid, row in known.items() if guid not in seen and row.run])
     return bool(new or changed or gone)
+
+
+def write_bookmarks(dataset: Dataset, found: Iterable[Bookmark]) -> bool:
+    """Make the rows say exactly these bookmarks of a dataset; whether anything changed."""
+    key = str(dataset.guid)
+    table = BookmarkRow.objects.filter(dataset_key=key)
+    wanted = {one.short: one for one in found}
+    known = {row.short: row.fact for row in table}
+    if known == wanted:
+        return False
+    table.delete()
+    BookmarkRow.objects.bulk_create(
+        (
+            BookmarkRow(dataset_key=key, dataset=one.dataset, short=one.short, guid=str(one.guid), txg=one.txg, created=one.created)
+            for one in wanted.values()
+        ),
+        batch_size=100,
+    )  # fmt: skip
+    return True
 
 
 def row_of(key: str, snapshot: Snapshot) -> SnapshotRow:

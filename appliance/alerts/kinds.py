@@ -13,7 +13,8 @@ MINUTE, HOUR = 60, 3600
 @dataclass(frozen=True)
 class Kind:
     """``source`` is what has to be readable before an alert of it may clear. ``settle``: seconds that a fault has to be
-    gone first, so that what flaps is one alert; ``wait``: how long it has to last before it is one. Of one ``group`` and subject only the highest ``rank`` is open."""
+    gone first, so that what flaps is one alert; ``wait``: how long it has to last before it is one. Of one ``group`` and subject only the highest ``rank`` is open.
+    ``news``: it tells what has happened, and nobody has to hear that it is over."""
 
     code: str
     severity: Severity
@@ -26,6 +27,7 @@ class Kind:
     rank: int = 0
     settle: int = MINUTE
     wait: int = 0
+    news: bool = False
 
 
 KINDS = {
@@ -90,11 +92,11 @@ KINDS = {
         Kind("pool.rebuilt", "notice", "pools", "A pool was rebuilt",
              "What belongs on the new or returned disk is on it again.",
              "Nothing. Its report says how long it took.",
-             "See the reports", settle=0),
+             "See the reports", settle=0, news=True),
         Kind("pool.repaired", "notice", "pools", "A pool repaired itself",
              "A check found damaged blocks and wrote them anew from the other disks. Nothing was lost.",
              "Nothing now. If it happens again on the same disk, that disk is wearing out.",
-             "See the reports", settle=0),
+             "See the reports", settle=0, news=True),
         Kind("pool.missing", "critical", "pools", "A pool is not there",
              "It was there before and was neither exported nor destroyed here.",
              "See that all its disks are in the box, then look for it under “Bring in a pool”.",
@@ -127,6 +129,10 @@ KINDS = {
              "Checks (scrubs) find what has gone bad before a second disk fails. This one should have been done by now.",
              "Start it, or change its schedule.",
              "See the pool"),
+        Kind("policy.overdue", "warning", "snapshots", "Snapshots were not taken",
+             "Folders with a snapshot policy should have had one by now. Without it, what is deleted or changed by mistake meanwhile cannot be brought back.",
+             "See why the last try failed: it is among the jobs. Larder goes on trying by itself.",
+             "See the jobs", wait=10 * MINUTE),
         Kind("service.smartd", "warning", "services", "The disks are not watched",
              "The service that watches the disks (smartd) does not run. Larder still asks them itself, every few minutes, but the second pair of eyes is missing.",
              "Restart the box. If it stays, the system's journal says why: journalctl -u smartmontools",

@@ -177,10 +177,11 @@ def of_errors(seen: Seen) -> Iterator[Fault]:
 
 
 def of_scrubs(seen: Seen) -> Iterator[Fault]:
-    """What the last check or rebuilding came to, as long as ZFS tells of it and it is not old."""
+    """What the last check or rebuilding came to, as long as ZFS tells of it. Errors stay until one ends without any: that
+    they are old does not mend them. What went well is told for a while."""
     for pool in seen.pools:
         scan, link = pool.scan, f"/pools/{pool.guid}/reports/"
-        if scan and scan.state == "finished" and scan.ended and abs(seen.now - scan.ended) < TOLD_FOR:
+        if scan and scan.state == "finished" and scan.ended and (scan.errors or abs(seen.now - scan.ended) < TOLD_FOR):
             subject = f"{pool.guid}/{scan.ended:%Y%m%d%H%M%S}"
             what = "check" if scan.kind == "scrub" else "rebuilding"
             if scan.errors:

@@ -107,14 +107,13 @@ class DestroySnapshots(AboutSnapshots, frozen=True, kw_only=True, forbid_unknown
                     "destroy",
                     f"Destroy {counted(going)}",
                     "\n".join(f"zfs destroy -- '{one.name}'" for one in going[:NAMED]) + ("\n…" if len(going) > NAMED else ""),
-                    lambda work: self.act(work, going, freed),
+                    lambda work: self.act(work, going, freed, stay),
                     self.datasets,
                 ),
             ),
             identity={"snapshots": sorted([one.name, one.guid] for one in self.snapshots)},
             losses=self.losses(),
-            warnings=tuple(f"It stays: {text}" for text in stay[:NAMED])
-            + ((f"{len(stay) - NAMED} more stay, held or cloned.",) if len(stay) > NAMED else ()),
+            warnings=tuple(staying(stay)),
             undo="What only these snapshots hold cannot be had back.",
             type_to_confirm=self.subject if len(going) > NAMED else "",
             facts={"Space that comes back": freed.text},
@@ -127,8 +126,10 @@ class DestroySnapshots(AboutSnapshots, frozen=True, kw_only=True, forbid_unknown
             Loss(f"{dataset}: {told([name.partition('@')[2] for name in found])}") for dataset, found in by_dataset
         )
 
-    def act(self, work: Work, going: Sequence[Snapshot], freed: space.Freed) -> None:
+    def act(self, work: Work, going: Sequence[Snapshot], freed: space.Freed, stay: Sequence[str] = ()) -> None:
         total = len(going)
+        for text in staying(stay):
+            work.note(text)  # also what was held or cloned only after the plan was shown
 
         def before(done: int) -> None:
             work.progress(done * 100 // max(total, 1), f"{done} of {total} are gone")
@@ -187,6 +188,13 @@ def blocked(found: Iterable[Snapshot]) -> list[str]:
         elif one.holds:
             said.append(f"{one.name}: it is held")
     return said
+
+
+def staying(found: Sequence[str]) -> Iterator[str]:
+    """What ``blocked`` said, as lines for a plan and for a job's log: all where they are few."""
+    yield from (f"It stays: {text}" for text in found[:NAMED])
+    if len(found) > NAMED:
+        yield f"{len(found) - NAMED} more stay, held or cloned."
 
 
 def counted(found: Sequence[Snapshot]) -> str:

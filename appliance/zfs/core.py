@@ -58,8 +58,8 @@ def call(name: str, what: str, *arguments: object) -> Any:
     except LarderError:
         raise
     except Exception as error:
-        # Every error of the library derives from ZFSError; its class says which.
-        raise Failed(what, SAID.get(type(error).__name__, str(error) or type(error).__name__)) from error
+        # Every error of the library derives from ZFSError; its class says which. One about many holds each.
+        raise Failed(what, said_of(errors_of(error)[0])) from error
 
 
 def take_checkpoint(pool: str) -> None:

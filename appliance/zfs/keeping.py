@@ -1,4 +1,4 @@
-"""What is done to one snapshot: holding it with a reason, letting go, another name, a bookmark, a clone of it."""
+"""What is done to one snapshot: holding it with a reason, letting go, another name, a clone of it."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from appliance.dataset import Snapshot
 from appliance.errors import Reason
 from appliance.facts import Facts
 from appliance.operation import Plan, Step, Work, command_step
+from appliance.shares.setting import PROPERTY, ShareSetting
 from appliance.zfs import core
 from appliance.zfs.taking import AboutSnapshots
 
@@ -182,42 +183,6 @@ class RenameSnapshot(OneSnapshot, frozen=True, kw_only=True, forbid_unknown_fiel
         return "It has its old name. Rename it again."
 
 
-class BookmarkSnapshot(OneSnapshot, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Remember a snapshot's moment without its data, so that a backup can go on from it after the snapshot has gone."""
-
-    name: str
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        names.snapshot(self.name)
-
-    @property
-    def target(self) -> str:
-        return f"{self.dataset}#{self.name}"
-
-    @property
-    def title(self) -> str:
-        return f"Bookmark the snapshot {self.snapshot}"
-
-    def plan(self, facts: Facts) -> Plan:
-        shown = shlex.join(["zfs", "bookmark", self.snapshot, self.target])
-        act = Step(
-            "bookmark", "Make it", shown, lambda _work: core.bookmark(self.target, self.snapshot), (self.target,)
-        )
-        return Plan(
-            summary=f"{self.target} remembers the moment of {self.snapshot}. It keeps no files: a backup that was made up to that moment can go on from it.",
-            steps=(act,),
-            identity=self.identity(),
-            undo=f"It takes next to no space. To be rid of it: zfs destroy {shlex.quote(self.target)}",
-        )
-
-    def happened(self, step: str, facts: Facts) -> bool:
-        return self.target in core.newer_bookmarks(self.dataset, 0)
-
-    def way_on(self, step: str, facts: Facts) -> str:
-        return "It was not made. Make it again."
-
-
 class CloneSnapshot(OneSnapshot, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Make a folder of its own that begins as the snapshot is, and can be written to."""
 
@@ -245,9 +210,12 @@ class CloneSnapshot(OneSnapshot, frozen=True, kw_only=True, forbid_unknown_field
             yield Reason(f"There is already a folder {self.target}. Choose another name.", "name")
 
     def plan(self, facts: Facts) -> Plan:
-        argv = ["zfs", "clone", "--", self.snapshot, self.target]
+        # What is below a shared folder is shared with it: a copy of what somebody once deleted had better not be.
+        above = facts.dataset(self.target.rpartition("/")[0])
+        off = ["-o", f"{PROPERTY}={ShareSetting().text()}"] if above and above.share else []
+        argv = ["zfs", "clone", *off, "--", self.snapshot, self.target]
         return Plan(
-            summary=f"{self.target} begins as {self.snapshot} is. It takes space only for what is changed in it. It is not shared.",
+            summary=f"{self.target} begins as {self.snapshot} is. It takes space only for what is changed in it. It is not shared{', although the folder above it is' if off else ''}.",
             steps=(command_step("clone", f"Make {self.target}", argv, touches=[self.target], undo="Destroy it"),),
             identity=self.identity(),
             warnings=(f"While it is there, {self.snapshot} cannot be destroyed.",),

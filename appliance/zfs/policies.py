@@ -143,11 +143,11 @@ def slot(grain: str, at: datetime, zone: tzinfo) -> int:
     return (day.toordinal() - 1) // 7 if grain == "weekly" else day.year * 12 + day.month
 
 
-def due(
+def behind(
     policy: Policy, taken: Iterable[Taken], now: datetime, zone: tzinfo, *, unchanged: bool = False
 ) -> tuple[str, ...]:
-    """The grains for which a snapshot is due now. However many slots were missed, one snapshot catches up."""
-    if (unchanged and policy.skip_unchanged) or not policy.open_at(now.astimezone(zone).hour):
+    """The grains whose last snapshot is of an earlier slot than now, whatever the hour: what is due once the policy may run."""
+    if unchanged and policy.skip_unchanged:
         return ()
     known = [one for one in taken if one.created <= now + AHEAD]
     found = []
@@ -156,6 +156,22 @@ def due(
         if latest is None or slot(grain, now, zone) > slot(grain, latest, zone):
             found.append(grain)
     return tuple(found)
+
+
+def due(
+    policy: Policy, taken: Iterable[Taken], now: datetime, zone: tzinfo, *, unchanged: bool = False
+) -> tuple[str, ...]:
+    """The grains for which a snapshot is due now. However many slots were missed, one snapshot catches up."""
+    return behind(policy, taken, now, zone, unchanged=unchanged) if policy.open_at(now.astimezone(zone).hour) else ()
+
+
+def opens(policy: Policy, since: datetime, zone: tzinfo) -> datetime:
+    """The first moment from then on at which the policy may run."""
+    local = since.astimezone(zone)
+    if policy.open_at(local.hour):
+        return since
+    day = local.date() + timedelta(days=1 if local.hour >= policy.first else 0)
+    return schedules.at_hour(day, policy.first, zone)
 
 
 def expired(policy: Policy | None, taken: Sequence[Taken], *, others: int) -> tuple[Taken, ...]:

@@ -74,7 +74,7 @@ class RollBack(OneSnapshot, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         written = (dataset.written if dataset else 0) + sum(one.written for one in newer)
         return Plan(
             summary=f"{self.dataset} becomes what it was on {moment}. Folders below it that have snapshots of their own stay as they are.",
-            steps=(self.step(newer, shares),),
+            steps=(self.step(newer, facts),),
             identity={
                 **self.identity(),
                 "newer": sorted(one.guid for one in newer),
@@ -108,8 +108,9 @@ class RollBack(OneSnapshot, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             yield f"A checkpoint of the whole pool is taken first. {COSTS} Discard it on the pool's page when all is well."
         yield "To have back only some files, look into the snapshot and restore those. To keep both, make a folder from the snapshot."
 
-    def step(self, newer: list[Snapshot], shares: list[Share]) -> Step:
+    def step(self, newer: list[Snapshot], facts: Facts) -> Step:
         """One step, so that it cannot be stopped while the shares are paused."""
+        shares = self.shares(facts)
         pool = self.dataset.split("/", 1)[0]
         shown = [
             *([below.shown(shares)] if shares else []),
@@ -123,12 +124,19 @@ class RollBack(OneSnapshot, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             "rollback",
             f"Put {self.dataset} back to {self.snapshot.partition('@')[2]}",
             "\n".join(shown),
-            lambda work: self.act(work, newer, shares),
+            lambda work: self.act(work, newer, facts),
             (self.dataset,),
         )
 
-    def act(self, work: Work, newer: list[Snapshot], shares: list[Share]) -> None:
+    def left_paused(self, facts: Facts) -> bool:
+        """Whether it is not shared as somebody agreed to: an earlier run was cut off before it served the shares again."""
+        dataset = facts.dataset(self.dataset)
+        return dataset is not None and not below.all_served(facts, [dataset])
+
+    def act(self, work: Work, newer: list[Snapshot], facts: Facts) -> None:
+        shares = self.shares(facts)
         paused = {share.path for share in shares}
+        again = bool(shares) or self.left_paused(facts)
         try:
             if shares:
                 work.progress(5, "Pausing its shares")
@@ -140,7 +148,7 @@ class RollBack(OneSnapshot, frozen=True, kw_only=True, forbid_unknown_fields=Tru
                 work.note("The pool keeps a checkpoint of the moment before")
             self.put_back(work, newer)
         finally:
-            if shares:
+            if again:
                 work.progress(90, "Serving its shares again")
                 leaving.serve(status.read_datasets(), work.note)
 
@@ -170,9 +178,11 @@ class RollBack(OneSnapshot, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         )
 
     def way_on(self, step: str, facts: Facts) -> str:
-        dataset = facts.dataset(self.dataset)
-        paused = dataset is not None and not below.all_served(facts, [dataset])
-        shares = " Its shares may be paused: look at the folder, and switch them on there." if paused else ""
+        shares = (
+            " Its shares may be paused: look at the folder, and switch them on there."
+            if self.left_paused(facts)
+            else ""
+        )
         if self.newer(facts):
             return f"{self.dataset} was not put back; its files are as they were before.{shares} Roll it back again, or leave it so."
         return (

@@ -50,14 +50,20 @@ def snapshots_from(listing: Mapping[str, Any]) -> Iterator[Snapshot]:
 
 def read(datasets: Iterable[str]) -> Iterator[Snapshot]:
     """The snapshots of these datasets, without those below; a dataset that has gone is passed over. Raises Failed."""
+    for listing in listings(datasets, "snapshot", COLUMNS):
+        yield from snapshots_from(listing)
+
+
+def listings(datasets: Iterable[str], kind: str, columns: str) -> Iterator[Mapping[str, Any]]:
+    """What ``zfs list`` says of the snapshots, or bookmarks, of these datasets, a few datasets at a time. Raises Failed."""
     names = list(datasets)
     for start in range(0, len(names), AT_ONCE):
-        yield from some(names[start : start + AT_ONCE])
+        yield from some(names[start : start + AT_ONCE], kind, columns)
 
 
-def some(names: list[str]) -> Iterator[Snapshot]:
+def some(names: list[str], kind: str, columns: str) -> Iterator[Mapping[str, Any]]:
     # Not --json-int: it cuts guids above 2^63 - 1. -d 1: a dataset's own snapshots.
-    argv = ["zfs", "list", "-j", "-p", "-t", "snapshot", "-d", "1", "-o", COLUMNS, "--", *names]
+    argv = ["zfs", "list", "-j", "-p", "-t", kind, "-d", "1", "-o", columns, "--", *names]
     try:
         result = command.run(argv, timeout=120)
     except command.CommandTimedOut:
@@ -67,7 +73,7 @@ def some(names: list[str]) -> Iterator[Snapshot]:
             raise
         if len(names) > 1:
             for name in names:
-                yield from some([name])
+                yield from some([name], kind, columns)
         return
     if result.stdout.strip():
-        yield from snapshots_from(parse(result.stdout, "zfs list"))
+        yield parse(result.stdout, "zfs list")

@@ -25,16 +25,16 @@ def agents():
                 pass
 
 print("watching", flush=True)
-pids = []
+pids = {}  # by journal: a job before the one that is meant has had an agent of its own
 parent = os.getppid()  # another one: whoever waited for this has gone, and the next test's agent is none of its business
 until = time.monotonic() + 180
 while time.monotonic() < until and os.getppid() == parent:
     for path in set(glob.glob(folder + "/*")) - known:
-        if victim == "agent" and not pids:
-            pids = list(agents())
+        if victim == "agent" and path not in pids:
+            pids[path] = list(agents())
         lines = open(path).read().splitlines()
         if any(f'"entry": "{entry}"' in line and f'"step": "{step}"' in line for line in lines):
-            for pid in pids if victim == "agent" else ([int(victim)] if victim.isdigit() else []):
+            for pid in pids[path] if victim == "agent" else ([int(victim)] if victim.isdigit() else []):
                 try:
                     os.kill(pid, signal.SIGKILL)
                 except ProcessLookupError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deploy.image.machine import Machine
+from deploy.image.machine import Machine, wait_for
 from tests.system import sharing
 from tests.visitor import Visitor
 
@@ -13,6 +13,24 @@ def there(appliance: Machine, dataset: str = "tank/photos") -> list[str]:
     """The short names of its snapshots, oldest first by transaction group."""
     said = appliance.run("zfs", "list", "-H", "-t", "snapshot", "-d", "1", "-o", "name", "-s", "createtxg", dataset)
     return [line.partition("@")[2] for line in said.splitlines()]
+
+
+def guid_of(appliance: Machine, name: str) -> str:
+    """The guid of a dataset or snapshot."""
+    return appliance.run("zfs", "get", "-H", "-o", "value", "guid", name).strip()
+
+
+def known(visitor: Visitor, appliance: Machine, snapshot: str) -> str:
+    """Wait until the pages know this snapshot; the address of its page. A list says many a word that is also a name."""
+    key, guid = guid_of(appliance, snapshot.partition("@")[0]), guid_of(appliance, snapshot)
+    address = f"/snapshots/of/{key}/{guid}/"
+
+    def is_shown() -> bool:
+        visitor.get(f"/snapshots/of/{key}/")  # looking at a list has it read again; looking at one snapshot does not
+        return snapshot in visitor.get(address).words
+
+    wait_for(f"the pages to know {snapshot}", is_shown, timeout=120, every=0.5)
+    return address
 
 
 def job_of(visitor: Visitor, path: str, **fields: object) -> str:

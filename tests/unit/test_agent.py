@@ -461,5 +461,9 @@ def test_an_agent_that_dies_without_an_answer_is_a_failure_with_words(short, rep
 
 
 def test_an_agent_out_of_reach_is_a_failure_with_words(short):
-    with pytest.raises(Failed, match="does not answer"):
+    with pytest.raises(Failed, match="does not answer: it is not running"):
         client.last({"verb": "run"})
+    with socket.socket(socket.AF_UNIX) as left:  # what is left of one that was killed
+        left.bind(str(places.AGENT_SOCKET))
+        with pytest.raises(Failed, match="does not answer: it is not running"):
+            client.last({"verb": "run"})

@@ -116,6 +116,12 @@ def test_how_a_check_or_rebuilding_ended_is_told_as_grave_as_it_is(kind, errors,
     assert list(found(pools=(replace(recorded_pool(), scan=scan),))) == told
 
 
+def test_a_check_that_ended_with_errors_is_told_until_another_ends_without():
+    scan = Scan("scrub", "finished", NOW - timedelta(days=90), NOW - timedelta(days=90), 1, 1, 1, 3)
+    assert set(found(pools=(replace(recorded_pool(), scan=scan),))) == {"scan.errors"}
+    assert found(pools=(replace(recorded_pool(), scan=replace(scan, errors=0)),)) == {}
+
+
 def test_a_disk_that_told_and_does_not_any_more_is_a_fault_of_its_own():
     told = found(disks=(DiskSeen("x", BAY, "healthy", silent="It does not answer."),))
     assert told == {"disk.silent": f"Disk in {BAY} does not tell any more how it is."}

@@ -5,13 +5,14 @@ from typing import Any
 
 import pytest
 
-from appliance.errors import Refused
+from appliance.errors import Failed, Refused, explain
 from appliance.operation import checked_plan
+from appliance.shares.setting import setting_of
 from appliance.zfs import core
 from appliance.zfs.keeping import CloneSnapshot, HoldSnapshot, ReleaseSnapshot, RenameSnapshot, said
 from tests.unit.made import dataset
 from tests.unit.test_pools import Working
-from tests.unit.test_snapshots import facts, snap
+from tests.unit.test_snapshots import Many, facts, snap
 
 ONE = snap(1)
 THIS: dict[str, Any] = {"snapshot": ONE.name, "guid": ONE.guid}
@@ -28,6 +29,20 @@ def test_a_hold_says_who_and_why(monkeypatch):
     for why in ("", "a\nb", "x" * 201):
         with pytest.raises(Refused):
             HoldSnapshot(**THIS, who="anna", why=why)
+
+
+def test_a_hold_that_is_there_already_is_told_in_words(monkeypatch):
+    class HoldExists(Exception):
+        name = ONE.name.encode()
+
+    class Library:
+        def lzc_hold(self, _holds):
+            raise Many([HoldExists()])
+
+    monkeypatch.setattr(core, "library", Library)
+    with pytest.raises(Failed) as failed:
+        core.hold(ONE.name, "tag")
+    assert "held under this name already" in explain(failed.value)
 
 
 def test_releasing_names_every_hold(monkeypatch):
@@ -57,3 +72,19 @@ def test_renaming_and_cloning_refuse_what_is_there_already():
         checked_plan(CloneSnapshot(**THIS, name="Photos"), facts(ONE))
     assert clone.happened("clone", replace(facts(), datasets=(dataset("tank/then", origin=ONE.name),)))
     assert not clone.happened("clone", replace(facts(), datasets=(dataset("tank/then"),)))
+
+
+def test_a_clone_below_a_shared_folder_is_not_shared_by_it():
+    clone = CloneSnapshot(**THIS, name="then")
+    plan = checked_plan(clone, facts(ONE))
+    assert "larder:share" not in plan.steps[0].shown
+    assert plan.summary.endswith("It is not shared.")
+    found = facts(ONE)
+    shared = replace(found, datasets=tuple(replace(one, share='{"nfs":{"hosts":["*"]}}') if one.name == "tank" else one for one in found.datasets))  # fmt: skip
+    plan = checked_plan(clone, shared)
+    assert plan.steps[0].shown == "zfs clone -o 'larder:share={}' -- tank/photos@s1 tank/then"
+    assert "It is not shared, although the folder above it is." in plan.summary
+    made = dataset("tank/then", share="{}", share_source="local")
+    asked = setting_of(made)
+    assert asked is not None
+    assert not asked.anything

@@ -189,3 +189,21 @@ def test_the_picture_shows_what_a_box_has_after_long():
 def test_weeks_begin_on_monday():
     monday = datetime(2026, 11, 23, tzinfo=BERLIN)
     assert slot("weekly", monday, BERLIN) == slot("weekly", monday - timedelta(seconds=1), BERLIN) + 1
+
+
+@pytest.mark.parametrize(
+    ("since", "first", "last", "opens_at"),
+    [(12, 0, 0, (1, 12)), (12, 9, 17, (1, 12)), (7, 9, 17, (1, 9)), (20, 9, 17, (2, 9)), (20, 22, 6, (1, 22)), (3, 22, 6, (1, 3))],
+)  # fmt: skip
+def test_a_policy_may_run_again_when_its_hours_come(since, first, last, opens_at):
+    begun = datetime(2026, 6, 1, since, tzinfo=BERLIN)
+    day, hour = opens_at
+    found = policies.opens(Policy(hourly=1, first=first, last=last), begun, BERLIN)
+    assert found == datetime(2026, 6, day, hour, tzinfo=BERLIN)
+
+
+def test_outside_of_its_hours_a_policy_is_behind_and_nothing_is_due():
+    policy, noon = Policy(daily=7, first=2, last=4), datetime(2026, 6, 2, 12, tzinfo=BERLIN)
+    yesterday = Taken(1, 1, noon - timedelta(days=1), ("daily",))
+    assert policies.behind(policy, [yesterday], noon, BERLIN) == ("daily",)
+    assert due(policy, [yesterday], noon, BERLIN) == ()

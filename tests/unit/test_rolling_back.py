@@ -13,7 +13,7 @@ from appliance.operation import checked_plan
 from appliance.shares import below, leaving
 from appliance.shares.permissions import Said, noted
 from appliance.zfs import core, snapshots, status
-from appliance.zfs.keeping import BookmarkSnapshot
+from appliance.zfs.bookmarks import BookmarkSnapshot
 from appliance.zfs.rolling_back import RollBack
 from appliance.zfs.space import measure
 from tests.unit.test_pools import Working
@@ -95,6 +95,12 @@ def test_shares_pause_before_the_checkpoint_and_are_on_again_at_the_end(done):
         "rollback tank/photos tank/photos@s1",
         "serve tank tank/photos tank/photos/old",
     ]
+
+
+def test_a_share_that_an_interrupted_run_left_paused_is_on_again(done, monkeypatch):
+    monkeypatch.setattr(below, "all_served", lambda _facts, _datasets: False)
+    checked_plan(roll(way_back=False), replace(shared(1, 2), shares=())).steps[0].act(Working())
+    assert [one for one in done if one.startswith(("serve", "close"))] == ["serve tank tank/photos tank/photos/old"]
 
 
 def test_who_may_use_it_is_noted_as_not_carried_through_afterwards(done, monkeypatch):

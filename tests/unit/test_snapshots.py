@@ -158,6 +158,7 @@ def test_destroying_names_what_stays_and_why(library):
     work = Working()
     plan.steps[0].act(work)
     assert library.there == {b"tank/photos@s2", b"tank/photos@s3", b"tank/photos@s5"}
+    assert work.notes[:2] == list(plan.warnings)  # also in the job's log: they may be others than those that were shown
     # Two runs of neighbours that were measured, then two that were not.
     spans = tuple(Span(one.name, one.name, 1000) for one in (found[0], found[3]))
     plan = checked_plan(chosen, replace(facts(*found), spans=spans))

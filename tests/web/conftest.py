@@ -132,6 +132,7 @@ def box(calm: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
     rows.replacement()
     sweeping.finished()
     rows.snapshot_of(PHOTOS)
+    rows.bookmark_of(PHOTOS)
     rows.alert()
     rows.job(id=uuid.UUID(JOB), state=Job.State.FAILED, text="The disk vanished.")
     return calm

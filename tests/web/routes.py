@@ -88,6 +88,7 @@ ROUTES = [
     Route("snapshot_policy", f"/snapshots/of/{PHOTOS}/policy/", BOTH),
     Route("follow_policy", f"/snapshots/of/{PHOTOS}/policy/follow/", BOTH),
     Route("snapshot_policies", "/snapshots/policies/", READ),
+    Route("destroy_bookmark", f"/snapshots/of/{PHOTOS}/bookmarks/mark/destroy/", READ),
     Route("snapshot_space", f"/snapshots/of/{PHOTOS}/space/", READ),
     Route("file_versions", f"/snapshots/of/{PHOTOS}/versions/", READ),
     Route("snapshot_files", f"/snapshots/of/{PHOTOS}/9223372036854775809/files/", READ),

@@ -22,6 +22,7 @@ from web.bays.models import Replacement
 from web.inventory import present, store
 from web.inventory.models import (
     AccountRow,
+    BookmarkRow,
     ConnectionRow,
     DatasetRow,
     DetailRow,
@@ -124,6 +125,14 @@ def snapshot_of(key: str) -> SnapshotRow:
     row = snapshots.row_of(key, made)
     row.save()
     return row
+
+
+def bookmark_of(key: str) -> BookmarkRow:
+    """Made up: a bookmark of that snapshot."""
+    row = SnapshotRow.objects.get(dataset_key=key)
+    return BookmarkRow.objects.create(
+        dataset_key=key, dataset=row.dataset, short="mark", guid=row.guid, txg=row.txg, created=row.created
+    )
 
 
 def empty_box(count: int = 4, *more: Disk) -> list[Disk]:

@@ -50,6 +50,13 @@ def test_its_end_is_told_once_and_only_when_it_has_lasted():
     assert [note.text for note in AlertNote.objects.all()] == [FAULT.summary, "It is over."]
 
 
+def test_what_has_happened_is_told_and_does_not_end():
+    watch.reconcile([Fault("pool.repaired", "1/20260310", "tank repaired itself.")], NOW)
+    watch.reconcile([], later(days=2))
+    assert Alert.objects.get().state == "cleared"
+    assert messages() == ["raised"]
+
+
 def test_what_comes_again_later_is_another_alert():
     watch.reconcile([FAULT], NOW)
     watch.reconcile([], later(minutes=1))

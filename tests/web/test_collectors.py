@@ -208,6 +208,16 @@ def test_disks_are_not_asked_again_while_they_are_still_being_asked(one_disk, mo
     assert len(asked) == 2
 
 
+def test_while_a_disk_is_failing_each_asking_moves_the_page_of_its_alert(one_disk, monkeypatch):
+    """It says whether the disk has told how it is since it was erased, also where that is the same as before."""
+    rows.alert()
+    answer(one_disk, recorded("smartctl-qemu-ata-7.4.json"), monkeypatch)
+    collectors.temperatures()
+    before = Source.objects.get(name="alerts").version
+    collectors.temperatures()
+    assert Source.objects.get(name="alerts").version > before
+
+
 def test_a_sleeping_disk_keeps_its_last_temperature(one_disk, monkeypatch):
     answer(one_disk, {"temperature": {"current": 31}}, monkeypatch)
     collectors.temperatures()

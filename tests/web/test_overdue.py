@@ -8,11 +8,18 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from appliance import schedules
+from appliance.alerts.rules import Fault
+from appliance.dataset import Snapshot
 from appliance.facts import LongWork, Pool, Scan
+from appliance.zfs.policies import Policy
+from appliance.zfs.policing import SetPolicy
 from tests.web import rows
+from web.alerts import watch
 from web.inventory import store
+from web.inventory.models import SnapshotReading
 from web.pools.models import CareSchedule
-from workers import overdue
+from web.snapshots.models import MadeSnapshot
+from workers import overdue, snapshots
 
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
 
@@ -51,3 +58,79 @@ def test_a_schedule_that_was_switched_off_misses_nothing():
 def test_a_check_under_way_is_not_missed_but_one_that_somebody_paused_and_forgot_is():
     assert told(None, state="running") == []
     assert told(None, state="paused") == ["tank was not checked in time."]
+
+
+FOLDER = rows.dataset("tank/photos", policy=SetPolicy(dataset="tank/photos", policy=Policy(daily=7, first=2, last=4)).text, policy_source="local")  # fmt: skip
+
+
+@pytest.fixture
+def folder() -> overdue.Snapshots:
+    """A folder of which a snapshot is taken each day between two and four."""
+    rows.recorded_box()
+    store.checked("snapshots", changed=True)
+    rows.put(datasets=[rows.dataset("tank"), FOLDER])
+    return overdue.Snapshots(seconds=0)
+
+
+def taken(at: datetime) -> None:
+    """Made up: the policy has taken one of the folder then."""
+    made = Snapshot(f"tank/photos@s{at:%d%H}", 2**63 + at.day, at.day, at, run="r")
+    row = snapshots.row_of(str(FOLDER.guid), made)
+    row.save()
+    MadeSnapshot.objects.create(dataset_key=str(FOLDER.guid), guid=row.guid, grains="daily")
+
+
+def missed(watch: overdue.Snapshots, *, day: int, hour: int) -> list[str]:
+    return [fault.detail for fault in watch.of(store.facts(), NOW.replace(day=day, hour=hour))]
+
+
+def test_a_policy_that_runs_each_day_misses_nothing(folder):
+    for day in (10, 11, 12):
+        assert missed(folder, day=day, hour=1) == []
+        taken(NOW.replace(day=day, hour=2))
+        assert missed(folder, day=day, hour=12) == []
+
+
+def test_a_snapshot_that_was_not_taken_in_its_hours_is_told_until_one_is(folder):
+    taken(NOW.replace(hour=2))
+    assert missed(folder, day=11, hour=0) == []  # a new day, whose hour has not come
+    assert missed(folder, day=11, hour=2) == []  # an hour is left for trying again
+    assert missed(folder, day=11, hour=3) == ["One was due of tank/photos."]
+    assert missed(folder, day=11, hour=20) == ["One was due of tank/photos."]
+    taken(NOW.replace(day=12, hour=2))
+    assert missed(folder, day=12, hour=3) == []
+
+
+def test_a_policy_that_was_just_set_has_its_time_to_begin(folder):
+    assert missed(folder, day=10, hour=12) == []
+    assert missed(folder, day=11, hour=1) == []
+    assert missed(folder, day=11, hour=4) == ["One was due of tank/photos."]
+
+
+def test_what_was_told_stays_so_when_the_worker_begins_anew(folder):
+    taken(NOW.replace(hour=2))
+    pool = store.facts().pools[0]
+    watch.reconcile([Fault("policy.overdue", str(pool.guid), "tank: snapshots were not taken.")], NOW.replace(day=11))
+    assert missed(folder, day=11, hour=13) == ["One was due of tank/photos."]
+
+
+def test_a_folder_in_which_nothing_changed_misses_nothing(folder):
+    text = SetPolicy(dataset="tank/photos", policy=Policy(daily=7, skip_unchanged=True)).text
+    rows.put(datasets=[rows.dataset("tank"), replace(FOLDER, policy=text, written=0)])
+    taken(NOW.replace(hour=2))
+    SnapshotReading.objects.create(dataset_key=str(FOLDER.guid), at=NOW, count=1)
+    for day in (12, 13):
+        assert missed(folder, day=day, hour=12) == []
+
+
+def test_snapshots_that_cannot_be_read_are_told_as_that_and_not_twice(folder):
+    store.checked("snapshots", changed=False, error="It hangs.")
+    for day in (10, 11, 12):
+        assert missed(folder, day=day, hour=12) == []
+
+
+def test_a_clock_that_was_ahead_tells_nothing_once_it_is_back(folder):
+    taken(NOW.replace(hour=2))
+    assert missed(folder, day=25, hour=1) == []
+    assert missed(folder, day=11, hour=2) == []
+    assert missed(folder, day=11, hour=3) == ["One was due of tank/photos."]

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from appliance.dataset import Dataset, Snapshot
+from appliance.dataset import Bookmark, Dataset, Snapshot
 from appliance.errors import Failed
 from appliance.zfs.policies import Policy
 from appliance.zfs.policing import SetPolicy
 from tests.web import rows
 from tests.web.test_queries import queries
 from web.inventory import store
-from web.inventory.models import SnapshotReading, SnapshotRow
+from web.inventory.models import BookmarkRow, SnapshotReading, SnapshotRow
 from web.jobs.models import Job
 from web.snapshots import recorded
 from web.snapshots.models import MadeSnapshot, PolicyRun
@@ -39,17 +39,24 @@ class Zfs:
     def __init__(self) -> None:
         self.there: dict[str, list[Snapshot]] = {}
         self.asked: list[str] = []
+        self.marks: list[Bookmark] = []
+        self.asked_for_marks: list[str] = []
 
     def read(self, datasets):
         for name in datasets:
             self.asked.append(name)
             yield from self.there.get(name, [])
 
+    def read_bookmarks(self, datasets):
+        self.asked_for_marks += datasets
+        return [one for one in self.marks if one.dataset in datasets]
+
 
 @pytest.fixture
 def zfs(monkeypatch):
     stand_in = Zfs()
     monkeypatch.setattr("appliance.zfs.snapshots.read", stand_in.read)
+    monkeypatch.setattr("appliance.zfs.bookmarks.read", stand_in.read_bookmarks)
     return stand_in
 
 
@@ -74,13 +81,27 @@ def test_only_the_dataset_that_changed_is_read_again(zfs):
     assert snapshots.follow(datasets)
     assert SnapshotRow.objects.count() == 15
     zfs.asked.clear()
+    zfs.asked_for_marks.clear()
     assert not snapshots.follow(datasets)
     assert zfs.asked == []
     zfs.there["tank/d2"].append(snap("tank/d2", 9))
     datasets[2] = replace(datasets[2], snapshots_changed=1_700_000_100)
     assert snapshots.follow(datasets)
     assert zfs.asked == ["tank/d2"]
+    assert zfs.asked_for_marks == []  # a new snapshot is no new bookmark
     assert SnapshotRow.objects.filter(dataset="tank/d2").count() == 4
+
+
+def test_a_clone_that_is_made_or_goes_has_its_origin_read_again(zfs):
+    origin, clone = settled("tank/a"), settled("tank/copy", origin="tank/a@s0001")
+    zfs.there = {"tank/a": [snap("tank/a", 1)]}
+    snapshots.follow([origin])
+    for datasets, clones in (([origin, clone], ("tank/copy",)), ([origin], ())):
+        zfs.asked.clear()
+        zfs.there["tank/a"] = [snap("tank/a", 1, clones=clones)]
+        snapshots.follow(datasets)
+        assert "tank/a" in zfs.asked
+        assert SnapshotRow.objects.get().clones == ",".join(clones)
 
 
 def test_what_changed_within_the_last_seconds_is_not_believed_yet(zfs):
@@ -374,3 +395,42 @@ def test_one_snapshot_is_held_with_a_reason(web, calm):
     assert web.post(f"{url}rename/", {"to": "a b"}).status_code == 400
     SnapshotRow.objects.update(holds=1)
     assert "Release" in web.get(url).content.decode()
+
+
+def test_bookmarks_are_followed_listed_and_destroyed_after_a_look(web, calm, zfs):
+    one = settled("tank/a")
+    rows.put(pools=[rows.pool_of("tank", 1000)], datasets=[one])
+    zfs.marks = [Bookmark(f"tank/a#{name}", 2**63 + 7, 7, MADE) for name in ("mark", "other one")]
+    assert snapshots.follow([one])
+    url = f"/snapshots/of/{one.guid}/"
+    page = web.get(url).content.decode()
+    assert f'href="{url}bookmarks/mark/destroy/"' in page
+    review = web.get(f"{url}bookmarks/other%20one/destroy/")
+    assert review.status_code == 200
+    assert "zfs destroy &#x27;tank/a#other one&#x27;" in review.content.decode()
+    answer = web.post("/jobs/confirm/", {key: review.context[name] for key, name in (("operation", "operation_json"), ("digest", "digest"), ("job", "job"), ("back", "back"))})  # fmt: skip
+    assert answer.status_code == 302
+    assert (
+        Job.objects.get().operation == f'{{"kind":"DestroyBookmark","bookmark":"tank/a#other one","guid":{2**63 + 7}}}'
+    )
+    # It goes from the page when it has gone, and with its folder.
+    zfs.marks = zfs.marks[:1]
+    snapshots.doubt(["tank/a"])
+    assert snapshots.follow([one])
+    assert [row.short for row in BookmarkRow.objects.all()] == ["mark"]
+    assert web.get(f"{url}bookmarks/other%20one/destroy/").status_code == 404
+    snapshots.doubt(["tank/a"])
+    assert not snapshots.follow([one])
+    snapshots.follow([])
+    assert not BookmarkRow.objects.exists()
+
+
+def test_a_bookmark_of_a_name_that_is_there_is_refused_at_its_field(web, calm):
+    (dataset,) = fill(1)
+    key = str(dataset.guid)
+    row = SnapshotRow.objects.get()
+    rows.bookmark_of(key)
+    answer = web.post(f"/snapshots/of/{key}/{row.guid}/bookmark/", {"name": "mark"})
+    assert answer.status_code == 400
+    assert b"has a bookmark mark already" in answer.content
+    assert web.post(f"/snapshots/of/{key}/{row.guid}/bookmark/", {"name": "mark2"}).status_code == 302

@@ -14,8 +14,8 @@ def put(alert: Alert, event: str, now: datetime, mail: MailSettings, *, again: s
     """Queue the telling of an alert by every way that is set up. What is silenced is not told, nor is mail's own fault."""
     if alert.kind == "mail.failing" or alert.silent(now):
         return
-    if event == "cleared" and not Message.objects.filter(alert=alert, event="raised").exists():
-        return  # nobody heard of it, so nobody has to hear that it is over
+    if event == "cleared" and (alert.of.news or not Message.objects.filter(alert=alert, event="raised").exists()):
+        return  # nobody heard of it, so nobody has to hear that it is over; and what has happened does not end
     ways = [
         *(["mail"] if mail.host and mail.recipients(alert.severity) else []),
         *(["webhook"] if mail.webhook else []),

@@ -11,7 +11,7 @@ import msgspec
 from django.db import models
 
 from appliance import facts, household
-from appliance.dataset import Dataset, DatasetDetail, Snapshot
+from appliance.dataset import Bookmark, Dataset, DatasetDetail, Snapshot
 from appliance.dormant import Importable
 from appliance.shares import connections, drift, why
 from appliance.zfs import activities
@@ -181,6 +181,32 @@ class SnapshotRow(models.Model):
             run=self.run,
             note=self.note,
         )
+
+
+class BookmarkRow(models.Model):
+    """A bookmark. ``guid`` is that of its snapshot: there may be several of one."""
+
+    dataset_key = models.CharField(max_length=20)
+    dataset = models.CharField(max_length=255)
+    short = models.CharField(max_length=255)
+    guid = models.CharField(max_length=20)
+    txg = models.PositiveBigIntegerField()
+    created = models.DateTimeField()
+
+    class Meta:
+        constraints = (models.UniqueConstraint(fields=["dataset_key", "short"], name="bookmark_once"),)
+        indexes = (models.Index(fields=["dataset"], name="bookmarks_by_name"),)
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def name(self) -> str:
+        return f"{self.dataset}#{self.short}"
+
+    @property
+    def fact(self) -> Bookmark:
+        return Bookmark(name=self.name, guid=int(self.guid), txg=self.txg, created=self.created)
 
 
 class SnapshotReading(models.Model):

@@ -17,6 +17,7 @@ from appliance.household import SmbPolicy
 from appliance.operation import Operation
 from web.inventory.models import (
     AccountRow,
+    BookmarkRow,
     DatasetDetailRow,
     DatasetRow,
     DetailRow,
@@ -137,10 +138,11 @@ def facts_of_pools() -> Facts:
 
 
 def facts_for(operation: Operation) -> Facts:
-    """The same, with the snapshots of the datasets that the operation is about. One query more where it is about any."""
+    """The same, with snapshots and bookmarks of the datasets that the operation is about. Two queries more where it is."""
     found = facts()
     datasets = operation.about_snapshots()
     if not datasets:
         return found
     rows = SnapshotRow.objects.filter(dataset__in=datasets).order_by("dataset", "txg")
-    return changed_copy(found, snapshots=tuple(row.fact for row in rows))
+    marks = BookmarkRow.objects.filter(dataset__in=datasets).order_by("dataset", "short")
+    return changed_copy(found, snapshots=tuple(row.fact for row in rows), bookmarks=tuple(row.fact for row in marks))

@@ -42,6 +42,7 @@ AFTER: dict[str, tuple[str, str]] = {
     "RenameSnapshot": SNAPSHOTS,
     "CloneSnapshot": FOLDERS,
     "BookmarkSnapshot": SNAPSHOTS,
+    "DestroyBookmark": SNAPSHOTS,
     "RollBack": SNAPSHOTS,
     "RestoreFromSnapshot": SNAPSHOTS,
     "StartSelfTest": ("disks", "See the disks"),

@@ -13,7 +13,8 @@ from django.views.decorators.http import require_GET, require_http_methods
 
 from appliance.errors import Refused
 from appliance.operation import Operation
-from appliance.zfs.keeping import BookmarkSnapshot, CloneSnapshot, HoldSnapshot, ReleaseSnapshot, RenameSnapshot
+from appliance.zfs.bookmarks import BookmarkSnapshot
+from appliance.zfs.keeping import CloneSnapshot, HoldSnapshot, ReleaseSnapshot, RenameSnapshot
 from appliance.zfs.rolling_back import RollBack
 from web.datasets.views import add_reasons
 from web.inventory.models import DatasetRow, PoolRow, SnapshotRow

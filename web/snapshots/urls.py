@@ -14,6 +14,7 @@ urlpatterns = [
     path("of/<str:key>/policy/", views.policy, name="snapshot_policy"),
     path("of/<str:key>/policy/follow/", views.follow, name="follow_policy"),
     path("policies/", space_views.by_themselves, name="snapshot_policies"),
+    path("of/<str:key>/bookmarks/<str:short>/destroy/", views.destroy_bookmark, name="destroy_bookmark"),
     path("of/<str:key>/space/", space_views.of_dataset, name="snapshot_space"),
     path("of/<str:key>/versions/", content_views.versions, name="file_versions"),
     path("of/<str:key>/<str:guid>/files/", content_views.files, name="snapshot_files"),

@@ -14,19 +14,21 @@ from appliance.dataset import Dataset
 from appliance.errors import Refused
 from appliance.operation import Operation
 from appliance.zfs import naming, policies
+from appliance.zfs.bookmarks import DestroyBookmark
 from appliance.zfs.clearing import MOST, DestroySnapshots
 from appliance.zfs.policies import USUAL, Policy
 from appliance.zfs.policing import SetPolicy
 from appliance.zfs.taking import TakeSnapshot
 from web import live
 from web.datasets.views import add_reasons
-from web.inventory.models import DatasetRow, SnapshotReading, SnapshotRow
+from web.inventory.models import BookmarkRow, DatasetRow, SnapshotReading, SnapshotRow
 from web.jobs import confirm
 from web.jobs.models import Job
 from web.snapshots import asking, listing, recorded
 from web.snapshots.forms import PolicyForm, TakeForm
 
-OWN = ("TakeSnapshot", "DestroySnapshots", "SetPolicy")
+OWN = ("TakeSnapshot", "DestroySnapshots", "DestroyBookmark", "SetPolicy")
+BOOKMARKS = 100  # that are shown
 
 
 def dataset_of(key: str) -> Dataset:
@@ -76,6 +78,7 @@ def of_dataset(request: HttpRequest, key: str) -> HttpResponse:
             "from_above": dataset.policy_source == "inherited",
             "offered": policies.offered(dataset),
             "latest": Job.objects.filter(subject=dataset.name, kind__in=OWN).defer("plan", "log").first(),
+            "bookmarks": BookmarkRow.objects.filter(dataset_key=key).order_by("-txg", "short")[:BOOKMARKS],
             **around(asked),
         }
 
@@ -126,6 +129,17 @@ def destroy(request: HttpRequest) -> HttpResponse:
     try:
         operation = DestroySnapshots.of((row.name, int(row.guid)) for row in rows)
         return confirm.review(request, operation, back=back, facts=asking.measured(operation))
+    except Refused as refusal:
+        return refused(request, refusal, back)
+
+
+@require_GET
+def destroy_bookmark(request: HttpRequest, key: str, short: str) -> HttpResponse:
+    """Show what letting a bookmark go means."""
+    row = get_object_or_404(BookmarkRow, dataset_key=key, short=short)
+    back = reverse("snapshots_of", args=[key])
+    try:
+        return confirm.review(request, DestroyBookmark(bookmark=row.name, guid=int(row.guid)), back=back)
     except Refused as refusal:
         return refused(request, refusal, back)
 

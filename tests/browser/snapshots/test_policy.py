@@ -42,7 +42,7 @@ def test_snapshots_are_taken_by_themselves_and_old_ones_destroyed(page, applianc
 
     page.goto(shown)
     page.get_by_label("Name begins with").fill("old")
-    page.get_by_role("button", name="Show").click()
+    page.get_by_role("button", name="Show", exact=True).click()
     page.get_by_role("button", name="Destroy all that are as asked").click()
     expect(page.get_by_text("Space that comes back")).to_be_visible()
     page.get_by_label("type tank/photos").fill("tank/photos")

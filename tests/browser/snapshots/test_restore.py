@@ -48,8 +48,7 @@ def test_a_deleted_file_and_a_deleted_folder_are_had_back(page, appliance):
     page.get_by_role("link", name="trip", exact=True).click()
     page.get_by_role("link", name="red.png", exact=True).click()
     picture = page.get_by_role("img", name="red.png as it was then")
-    expect(picture).to_be_visible()
-    assert picture.evaluate("image => image.naturalWidth") == 1
+    expect(picture).to_have_js_property("naturalWidth", 1)
     page.get_by_role("link", name="trip", exact=True).click()
     page.get_by_role("link", name="Restore this folder").click()
     page.get_by_label("In its own place", exact=False).check()
@@ -61,7 +60,9 @@ def test_a_deleted_file_and_a_deleted_folder_are_had_back(page, appliance):
     page.set_viewport_size({"width": 320, "height": 640})
     page.goto("/snapshots/")
     page.get_by_role("link", name="then", exact=True).click()
-    for link in ("Look inside", "What changed since"):
+    for link, heading in (("Look inside", "tank/photos"), ("What changed since", "What changed in tank/photos")):
         page.get_by_role("link", name=link).click()
+        expect(page.get_by_role("heading", name=heading, exact=True)).to_be_visible()
         assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), link
         page.go_back()
+        expect(page.get_by_role("heading", name="tank/photos@then")).to_be_visible()

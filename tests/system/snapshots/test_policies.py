@@ -9,7 +9,7 @@ import pytest
 
 from deploy.image.machine import Machine, wait_for
 from tests.system.care import press
-from tests.system.policy import job_of, made, set_policy, there
+from tests.system.policy import guid_of, job_of, known, made, set_policy, there
 from tests.visitor import Visitor, create_pool, disk_paths
 
 # Open: not yet seen to pass in an appliance, so none of it stands in the normal run.
@@ -22,9 +22,8 @@ def photos(appliance: Machine, visitor: Visitor) -> str:
     (disk,) = disk_paths(appliance, 1)
     create_pool(appliance, "-o", "ashift=12", "tank", disk)
     appliance.run("zfs", "create", "-p", "tank/photos/old times")
-    guid = appliance.run("zfs", "get", "-H", "-o", "value", "guid", "tank/photos").strip()
-    visitor.wait_until(f"/folders/{guid}/", "tank/photos", timeout=60)
-    return f"/snapshots/of/{guid}/"
+    visitor.wait_until("/folders/", "tank/photos", "tank/photos/old times", timeout=90)
+    return f"/snapshots/of/{guid_of(appliance, 'tank/photos')}/"
 
 
 def chosen(page: str, *names: str) -> list[str]:
@@ -55,7 +54,7 @@ def test_of_those_chosen_the_held_one_stays_and_is_named(visitor, appliance, pho
         appliance.run("zfs", "snapshot", f"tank/photos@{name}")
     appliance.run("zfs", "hold", "backup", "tank/photos@b")
     appliance.run("zfs", "clone", "tank/photos@c", "tank/copy")
-    page = visitor.wait_until(photos, " a ", " b ", " c ", "held", "tank/copy", timeout=90)
+    page = visitor.wait_until(photos, " b held ", " c cloned as tank/copy ", timeout=90)
     review = press(visitor, photos, "/snapshots/destroy/", snapshot=chosen(page.text, "a", "b", "c"))
     assert "tank/photos@b: it is held" in review.words
     assert "tank/copy is a clone of it" in review.words
@@ -67,7 +66,7 @@ def test_of_those_chosen_the_held_one_stays_and_is_named(visitor, appliance, pho
 
 
 def test_a_hold_is_set_with_its_reason_and_released(visitor, appliance, photos):
-    guid = appliance.run("zfs", "get", "-H", "-o", "value", "guid", "tank/photos@b").strip()
+    guid = guid_of(appliance, "tank/photos@b")
     job_of(visitor, f"{photos}{guid}/hold/", why="for the tax office")
     assert "larder:admin:for the tax office" in appliance.run("zfs", "holds", "-H", "tank/photos@b")
     assert appliance.run("zfs", "destroy", "tank/photos@b", check=False) == ""
@@ -75,6 +74,21 @@ def test_a_hold_is_set_with_its_reason_and_released(visitor, appliance, photos):
     visitor.wait_until(f"{photos}{guid}/", "Release", timeout=90)
     job_of(visitor, f"{photos}{guid}/release/")
     assert appliance.run("zfs", "holds", "-H", "tank/photos@b") == ""
+
+
+def test_a_bookmark_outlives_its_snapshot_and_is_destroyed_from_the_page(visitor, appliance, photos):
+    appliance.run("zfs", "snapshot", "tank/photos@moment")
+    guid = guid_of(appliance, "tank/photos@moment")
+    job_of(visitor, f"{known(visitor, appliance, 'tank/photos@moment')}bookmark/", name="mark")
+    marks = ("zfs", "list", "-H", "-t", "bookmark", "-o", "name,guid", "tank/photos")
+    assert appliance.run(*marks).split() == ["tank/photos#mark", guid]
+    appliance.run("zfs", "destroy", "tank/photos@moment")
+    visitor.wait_until(photos, "Bookmarks", " mark Destroy ", without=(" moment ",), timeout=90)
+    job = visitor.confirm(visitor.get(f"{photos}bookmarks/mark/destroy/"))
+    assert visitor.ended(job).startswith("Done.")
+    assert appliance.run(*marks) == ""
+    visitor.wait_until(photos, without=("Bookmarks",), timeout=90)
+    assert visitor.get(f"{photos}bookmarks/mark/destroy/").status == 404
 
 
 def newer(appliance: Machine, known: set[str]) -> set[str]:

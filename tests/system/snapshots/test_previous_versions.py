@@ -8,6 +8,7 @@ import pytest
 
 from deploy.image.machine import Machine
 from tests.system import sharing
+from tests.system.policy import job_of, made
 from tests.system.sharing import Client
 from tests.visitor import Visitor
 
@@ -31,20 +32,16 @@ def test_a_deleted_file_is_had_back_from_a_previous_version(visitor, appliance, 
     old, got = tmp_path / "old", tmp_path / "got"
     old.write_text(f"as it was in {zone}\n")
     anna.done("photos", f"put {old} letter.txt")
-    answer = visitor.post(f"{photos}take/")
-    found = re.search(r"/jobs/([0-9a-f-]{36})/", answer.url)
-    assert found, answer.words[:1000]
-    assert visitor.ended(found[1]).startswith("Done.")
+    job_of(visitor, f"{photos}take/")
     listed = appliance.run("zfs", "list", "-H", "-t", "snapshot", "-o", "name", "-S", "createtxg", "tank/photos")
     name = listed.splitlines()[0].partition("@")[2]
     assert name.startswith("larder-manual-")
     moment = name.removeprefix("larder-manual-")
-    anna.done("photos", "del letter.txt")
-    said = anna.done("photos", "allinfo .")
-    assert f"@GMT-{moment}" in said, said
-    anna.done("photos", f"get @GMT-{moment}\\letter.txt {got}")
-    assert got.read_text() == old.read_text()
     # One that is no moment is not among them.
     appliance.run("zfs", "snapshot", f"tank/photos@by-hand-{zone.replace('/', '-')}")
-    assert "by-hand" not in anna.done("photos", "allinfo .")
+    said = anna.done("photos", "allinfo letter.txt")
+    assert {f"larder-manual-{at}" for at in re.findall(r"@GMT-([\d.-]+)", said)} == set(made(appliance)), said
+    anna.done("photos", "del letter.txt")
+    anna.done("photos", f"get @GMT-{moment}\\letter.txt {got}")
+    assert got.read_text() == old.read_text()
     appliance.run("timedatectl", "set-timezone", "UTC")

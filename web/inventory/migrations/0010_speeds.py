@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('inventory', '0008_health'),
+        ('inventory', '0009_bookmarks'),
     ]
 
     operations = [
