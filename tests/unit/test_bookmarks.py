@@ -15,6 +15,7 @@ from appliance.operation import as_json, checked_plan
 from appliance.operations import decode_operation
 from appliance.zfs import bookmarks, core
 from appliance.zfs.bookmarks import BookmarkSnapshot, DestroyBookmark
+from tests.unit.made import recorded
 from tests.unit.test_pools import Working
 from tests.unit.test_snapshots import GUID, facts, snap
 
@@ -23,7 +24,7 @@ THIS: dict[str, Any] = {"bookmark": MARK.name, "guid": MARK.guid}
 
 
 def listing(*found: Bookmark) -> str:
-    """Made up, of the shape that zfs list -j -p has for snapshots (2.3.9)."""
+    """Of the shape of the recorded one."""
 
     def value(text: object) -> dict[str, object]:
         return {"value": str(text), "source": {"type": "NONE", "data": "-"}}
@@ -35,7 +36,6 @@ def listing(*found: Bookmark) -> str:
                     "name": one.name,
                     "type": "BOOKMARK",
                     "properties": {
-                        "name": value(one.name),
                         "guid": value(one.guid),
                         "createtxg": value(one.txg),
                         "creation": value(int(one.created.timestamp())),
@@ -45,6 +45,13 @@ def listing(*found: Bookmark) -> str:
             }
         }
     )
+
+
+def test_they_are_read_from_a_recorded_listing():
+    assert list(bookmarks.bookmarks_from(recorded("zfs-list-bookmarks-2.3.9.json"))) == [
+        Bookmark("tank/a#m1", 213066845596011319, 10, datetime(2026, 11, 22, 0, 40, 34, tzinfo=UTC)),
+        Bookmark("tank/a/b#m2", 7769841630417364851, 12, datetime(2026, 11, 22, 0, 40, 36, tzinfo=UTC)),
+    ]
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from appliance.errors import Failed
 from appliance.facts import Caching, PoolProperties, Use
 from appliance.household import Account
 from appliance.shares import accounts, serving
-from appliance.zfs import kstat, properties, snapshots, status
+from appliance.zfs import bookmarks, kstat, properties, snapshots, status
 from tests.unit.made import disk, recorded, recorded_pool
 from tests.web import rows
 from web.bays import ports
@@ -44,7 +44,8 @@ def system(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
         properties, "read", lambda: (PoolProperties("tank", recorded_pool().guid, {"autotrim": "off"}),)
     )
     monkeypatch.setattr(status, "read_datasets", lambda: tuple(status.datasets_from(recorded("zfs-list-2.3.9.json"))))
-    monkeypatch.setattr(snapshots, "read", lambda _datasets: iter(()))
+    for listing in (snapshots, bookmarks):
+        monkeypatch.setattr(listing, "read", lambda _datasets: iter(()))
     monkeypatch.setattr(disk_inventory, "read", rows.recorded_disks)
     monkeypatch.setattr(accounts, "read", lambda: (Account("anna", 1001),))
     monkeypatch.setattr(serving, "configured", lambda: ())
