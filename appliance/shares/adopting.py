@@ -152,7 +152,8 @@ def in_sections(text: str) -> Meaning:
     except configparser.Error as error:
         raise Failed("The file cannot be read as settings", " ".join(str(error).split())[:300]) from error
     return {
-        name: {key: " ".join((value or "").split()) for key, value in parser[name].items()}
+        # A folder may have two spaces in its name, and is another one than that with one.
+        name: {key: value if key == "path" else " ".join((value or "").split()) for key, value in parser[name].items()}
         for name in parser.sections()
     }
 

@@ -9,13 +9,16 @@ from hypothesis import HealthCheck, settings
 
 from appliance import command, places
 
+# The same examples in every run: what fails here fails everywhere. Others are looked for with --hypothesis-profile=explore.
 settings.register_profile(
     "unit",
     max_examples=60,
     deadline=None,
     database=None,
+    derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
+settings.register_profile("explore", settings.get_profile("unit"), derandomize=False)
 settings.load_profile("unit")
 
 
