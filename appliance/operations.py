@@ -18,7 +18,8 @@ from appliance.shares.permissions import SetAccess
 from appliance.shares.protecting import SetSmbPolicy
 from appliance.shares.removal import RemoveAccount
 from appliance.shares.share import SetShare
-from appliance.sweeps.run_case import ClearUp, RunCase
+from appliance.sweeps.clear_up import ClearUp
+from appliance.sweeps.run_case import RunCase
 from appliance.zfs.bookmarks import BookmarkSnapshot, DestroyBookmark
 from appliance.zfs.checkpoints import DiscardCheckpoint, RewindCheckpoint, TakeCheckpoint
 from appliance.zfs.clearing import DestroySnapshots, PruneSnapshots

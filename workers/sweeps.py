@@ -20,7 +20,8 @@ from appliance.errors import LarderError, Refused
 from appliance.facts import Facts
 from appliance.operation import Operation, checked_plan
 from appliance.sweeps.claims import PREFIX, is_scratch, name_of
-from appliance.sweeps.run_case import ClearUp, RunCase
+from appliance.sweeps.clear_up import ClearUp
+from appliance.sweeps.run_case import RunCase
 from appliance.sweeps.table import RESULT, VERSIONS, Run
 from web.inventory import store
 from web.jobs import confirm

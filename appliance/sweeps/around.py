@@ -14,7 +14,7 @@ from appliance.disks.smart import temperature
 from appliance.errors import Failed
 from appliance.facts import Pool
 from appliance.sweeps.honesty import Circumstances
-from appliance.zfs import kstat
+from appliance.zfs import kstat, status
 
 MODULE = Path("/sys/module/zfs")
 TUNABLES = ("zfs_arc_max", "zfs_dirty_data_max", "zfs_txg_timeout", "zfs_prefetch_disable")
@@ -67,6 +67,11 @@ def hottest(paths: Iterable[str]) -> int:
         except (Failed, ValueError):
             continue
     return max(found)
+
+
+def pools() -> tuple[Pool, ...]:
+    """None where ZFS is not there: a disk can be read without it."""
+    return status.read_pools() if status.loaded() else ()
 
 
 def busy(pools: Iterable[Pool], but: str) -> tuple[str, ...]:

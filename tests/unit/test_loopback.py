@@ -12,6 +12,7 @@ from appliance.errors import Failed, Refused
 from appliance.shares import nfs
 from appliance.sweeps import claims, loopback, scratch
 from appliance.sweeps.claims import Claim
+from appliance.sweeps.measuring import Measuring
 from tests.unit import shapes
 from tests.unit.test_pools import Working
 from tests.unit.test_run_case import TOKEN, in_pool
@@ -121,7 +122,7 @@ def test_a_run_has_server_and_client_made_anew_around_the_leaving_of_the_folder(
     monkeypatch.setattr(loopback, "begin", lambda *which: done.append(f"begin {which[0]}"))
     monkeypatch.setattr(nfs, "running", lambda: False)
     commands.on_run = lambda argv: done.append(" ".join(argv[:2]))
-    in_pool(protocol="nfs").prepare(Working())
+    Measuring(in_pool(protocol="nfs").ground, ()).prepare(Working())
     assert done == ["end", "udevadm settle", "zfs unmount", "zfs mount", "systemctl start", "begin nfs"]
     kept = claims.read(TOKEN)
     assert kept is not None
@@ -129,7 +130,8 @@ def test_a_run_has_server_and_client_made_anew_around_the_leaving_of_the_folder(
 
 
 def test_the_commands_that_a_person_sees_write_to_what_the_client_sees():
-    shown = in_pool(protocol="smb").shown(shapes.facts(shapes.single()))
+    steps = in_pool(protocol="smb").steps(shapes.facts(shapes.single()))
+    shown = next(step.shown for step in steps if step.name == "run-1")
     assert "mount -t cifs" in shown
     assert f"--directory={loopback.mounted_at(TOKEN)}" in shown
     assert "--end_fsync=1" in shown

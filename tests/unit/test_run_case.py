@@ -20,8 +20,10 @@ from appliance.shares.setting import setting_of
 from appliance.sweeps import around, claims, scratch
 from appliance.sweeps.case import Case
 from appliance.sweeps.claims import Claim
-from appliance.sweeps.run_case import ClearUp, RunCase
+from appliance.sweeps.clear_up import ClearUp
+from appliance.sweeps.run_case import RunCase
 from appliance.sweeps.table import RESULT, Run
+from appliance.sweeps.watching import telling
 from appliance.zfs import kstat, policies, status
 from tests.unit import shapes
 from tests.unit.made import box, dataset, disk, path_of, recorded_text
@@ -216,7 +218,7 @@ def test_a_pool_that_stops_ends_the_run_at_once(folders, quiet, monkeypatch, tmp
     monkeypatch.setattr(kstat, "KSTAT", tmp_path)
     (tmp_path / NAME).mkdir()
     (tmp_path / NAME / "state").write_text("SUSPENDED\n")
-    look = operation().telling(Working(), "Run 1 of 3", 10)
+    look = telling(operation().ground, Working(), "Run 1 of 3", 10)
     with pytest.raises(Failed, match="does not answer"):
         command.run(["sleep", "60"], meanwhile=look)
     (tmp_path / NAME / "state").write_text("ONLINE\n")

@@ -14,8 +14,9 @@ from django.test.utils import CaptureQueriesContext
 from appliance.facts import Use
 from appliance.layout.geometry import GIB, MIB
 from appliance.sweeps.around import Moved
+from appliance.sweeps.clear_up import ClearUp
 from appliance.sweeps.presets import PRESETS
-from appliance.sweeps.run_case import ClearUp, RunCase
+from appliance.sweeps.run_case import RunCase
 from tests.unit.made import dataset, disk, path_of
 from tests.web import rows, sweeping
 from tests.web.reading import text_of

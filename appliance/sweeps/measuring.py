@@ -1,0 +1,134 @@
+"""One run: nothing of the last in memory, the program carried out, its figures held against what the disks did."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+
+import msgspec
+
+from appliance import command
+from appliance.operation import Work
+from appliance.shares import nfs
+from appliance.sweeps import around, claims, estimate, honesty, loopback, rebuilding, scratch
+from appliance.sweeps.figures import Figures, from_bonnie, from_dd, from_fio, from_iperf
+from appliance.sweeps.ground import Ground
+from appliance.sweeps.table import RESULT, VERSIONS, Run
+from appliance.sweeps.watching import HOURS, telling
+from appliance.sweeps.workloads import DATA, KINDS, SYNCED
+from appliance.zfs import fresh
+
+
+@dataclass(frozen=True)
+class Measuring:
+    """The runs of one case; ``words`` is the command of each, empty for a rebuilding."""
+
+    ground: Ground
+    words: tuple[str, ...]
+
+    def warm(self, work: Work) -> None:
+        """The runs that do not count. Raises Failed, Cancelled."""
+        warmups = self.ground.case.warmups
+        for number in range(1, warmups + 1):
+            self.once(work, f"Warming up, {number} of {warmups}")
+
+    def measured(self, work: Work, number: int) -> None:
+        """A run that counts, once more where it was disturbed; its result goes into the log. Raises Failed, Cancelled."""
+        run = self.judged(work, number)
+        if run.disturbed:
+            work.note(f"Run {number} was disturbed and is repeated: {' '.join(run.disturbed)}")
+            run = self.judged(work, number)
+        if number == 1:
+            work.note(VERSIONS + json.dumps(around.versions()))
+        work.note(RESULT + msgspec.json.encode(run).decode())
+
+    def judged(self, work: Work, number: int) -> Run:
+        """One run with what is to be said of it."""
+        ground, case = self.ground, self.ground.case
+        if case.makes and case.workload != "resilver":
+            self.prepare(work)
+        throttles, devices = around.throttled(), ground.devices()
+        pools = around.pools()
+        before = around.moved(devices)
+        figures = self.once(work, f"Run {number} of {case.repeats}")
+        if case.makes:
+            # What was written is counted when it has arrived.
+            command.run(ground.syncing, timeout=scratch.LONG)
+        moved = around.between(before, around.moved(devices))
+        after = around.pools()
+        circumstances = msgspec.structs.replace(
+            moved,
+            memory=around.memory(),
+            busy=tuple(dict.fromkeys((*around.busy(pools, ground.name), *around.busy(after, ground.name)))),
+            hottest=around.hottest(case.every),
+            throttled=around.throttled() - throttles,
+            lost=around.lost(after, ground.name),
+        )
+        return Run(
+            number=number,
+            figures=figures,
+            around=circumstances,
+            invalid=tuple(honesty.reasons(case, figures, circumstances)),
+            disturbed=tuple(honesty.disturbances(circumstances)),
+            remarks=tuple(filter(None, (figures.told, *honesty.remarks(circumstances)))),
+        )
+
+    def prepare(self, work: Work) -> None:
+        """As ``forget``; through a protocol, server and client are made anew, so that neither remembers anything."""
+        ground, protocol = self.ground, self.ground.case.protocol
+        folder = scratch.folder_of(ground.token)
+        if protocol:
+            loopback.end(folder, ground.token)
+        self.forget(work)
+        if protocol == "nfs" and not nfs.running():
+            claims.write(msgspec.structs.replace(ground.made, nfs=True))
+            loopback.start_nfs()
+        if protocol:
+            loopback.begin(protocol, folder, ground.token)
+
+    def forget(self, work: Work) -> None:
+        """Nothing of the last run in memory, nor, where files are made, on disk. A warm cache device stays warm."""
+        case, token = self.ground.case, self.ground.token
+        if case.volblocksize and not KINDS[case.workload].laid:
+            command.run(["blkdiscard", "-f", self.ground.place], timeout=scratch.LONG)
+        if not KINDS[case.workload].laid:
+            for path in scratch.folder_of(token).iterdir():
+                if path.is_file() and (path.name == DATA or path.name.startswith("larder.")):
+                    path.unlink()
+        if not case.warmups:
+            out, back = scratch.forgetting(case, token)
+            work.stop_if_asked()
+            scratch.leave(out)
+            if case.where == "scratch":
+                scratch.wait_for_parts(case)
+            work.stop_if_asked()
+            fresh.run(back, timeout=scratch.LONG)
+            if case.volblocksize:
+                scratch.wait_for_volume(case, token)
+
+    def once(self, work: Work, doing: str) -> Figures:
+        """Carry the program out, and understand what it says. Raises Failed, Cancelled."""
+        case = self.ground.case
+        if case.workload == "resilver":
+            return rebuilding.rebuilt(self.ground, work, doing)
+        look = telling(self.ground, work, doing, estimate.of_run(case))
+        # iperf3 says what went wrong in its JSON, and ends with status 1.
+        accept = (0, 1) if case.where == "network" else (0,)
+        result = command.run(self.words, timeout=HOURS, accept=accept, meanwhile=look)
+        if case.where == "network":
+            return from_iperf(result.stdout)
+        if case.workload == "bonnie":
+            return from_bonnie(result.stdout)
+        if case.workload.startswith("dd-"):
+            found = from_dd(result.stderr, reading=case.workload == "dd-read")
+        else:
+            found = from_fio(result.stdout)
+        return found.with_more(self.synced(work, doing)) if case.workload in SYNCED else found
+
+    def synced(self, work: Work, doing: str) -> float:
+        """Wait until what was written has arrived; the seconds that it took."""
+        began = time.monotonic()
+        look = telling(self.ground, work, doing, estimate.of_run(self.ground.case))
+        command.run(self.ground.syncing, timeout=HOURS, meanwhile=look)
+        return time.monotonic() - began
