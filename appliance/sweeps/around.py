@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from appliance import command
+from appliance.disks import selftest, smart
 from appliance.disks.partitions import BLOCK, SECTOR
 from appliance.disks.smart import temperature
 from appliance.errors import Failed
 from appliance.facts import Pool
 from appliance.sweeps.honesty import Circumstances
+from appliance.words import link_label
 from appliance.zfs import kstat, status
 
 MODULE = Path("/sys/module/zfs")
@@ -67,6 +70,22 @@ def hottest(paths: Iterable[str]) -> int:
         except (Failed, ValueError):
             continue
     return max(found)
+
+
+def testing(paths: Iterable[str]) -> tuple[str, ...]:
+    """Disks that test themselves now, in sentences: a test reads beside the run. One that sleeps is not woken to be asked.
+
+    A pool may lie on a partition, but it is its disk that is asked, once.
+    """
+    found = []
+    for path in dict.fromkeys(re.sub(r"-part[0-9]+$", "", path) for path in paths):
+        try:
+            answer = selftest.read(path, "-n", "standby")
+        except Failed:
+            continue
+        if smart.test_left(answer) is not None:
+            found.append(f"The disk {link_label(path.rsplit('/', 1)[-1])} was testing itself.")
+    return tuple(found[:MOST_TOLD])
 
 
 def pools() -> tuple[Pool, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -49,21 +50,20 @@ class Measuring:
         if case.makes and case.workload != "resilver":
             self.prepare(work)
         throttles, devices = around.throttled(), ground.devices()
-        pools = around.pools()
+        busy = self.busy(devices)
         before = around.moved(devices)
         figures = self.once(work, f"Run {number} of {case.repeats}")
         if case.makes:
             # What was written is counted when it has arrived.
             command.run(ground.syncing, timeout=scratch.LONG)
         moved = around.between(before, around.moved(devices))
-        after = around.pools()
         circumstances = msgspec.structs.replace(
             moved,
             memory=around.memory(),
-            busy=tuple(dict.fromkeys((*around.busy(pools, ground.name), *around.busy(after, ground.name)))),
+            busy=tuple(dict.fromkeys((*busy, *self.busy(devices)))),
             hottest=around.hottest(case.every),
             throttled=around.throttled() - throttles,
-            lost=around.lost(after, ground.name),
+            lost=around.lost(around.pools(), ground.name),
         )
         return Run(
             number=number,
@@ -73,6 +73,10 @@ class Measuring:
             disturbed=tuple(honesty.disturbances(circumstances)),
             remarks=tuple(filter(None, (figures.told, *honesty.remarks(circumstances)))),
         )
+
+    def busy(self, devices: Sequence[str]) -> tuple[str, ...]:
+        """What else goes on now that takes from a run: long work of pools, a self-test of a disk that is measured."""
+        return (*around.busy(around.pools(), self.ground.name), *around.testing(devices))
 
     def prepare(self, work: Work) -> None:
         """As ``forget``; through a protocol, server and client are made anew, so that neither remembers anything."""

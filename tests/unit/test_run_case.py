@@ -237,6 +237,27 @@ def test_a_run_beside_a_check_of_another_pool_is_repeated_and_says_so(commands, 
     assert "tank was being checked." in " ".join(work.notes)
 
 
+def test_a_run_beside_a_self_test_of_a_measured_disk_is_repeated_and_says_so(commands, folders, quiet, monkeypatch):
+    monkeypatch.setattr(around, "moved", lambda _paths: {})
+    running = {"ata_smart_data": {"self_test": {"status": {"value": 249, "remaining_percent": 90}}}}
+    commands.answers |= {"fio": recorded_text("fio-sync-3.39.json"), "smartctl": json.dumps(running)}
+    scratch.folder_of(TOKEN).mkdir(parents=True)
+    work = Working()
+    found = operation(workload="sync-write", repeats=1)
+    next(step for step in checked_plan(found, box()).steps if step.name == "run-1").act(work)
+    assert commands.tools.count("fio") == 2
+    said = "The disk WDC WD20EARS-00MVWB0 (serial WD-WCAZA0000001) was testing itself."
+    assert said in " ".join(work.notes)
+    (line,) = [note for note in work.notes if note.startswith(RESULT)]
+    assert said in msgspec.json.decode(line.removeprefix(RESULT), type=Run).disturbed
+
+
+def test_a_disk_is_asked_for_its_self_test_once_whatever_of_it_a_pool_has_and_not_woken(commands):
+    assert around.testing([f"{path_of(1)}-part1", f"{path_of(1)}-part2", path_of(2)]) == ()
+    assert [argv[-1] for argv in commands.ran] == [path_of(1), path_of(2)]
+    assert all("standby" in argv for argv in commands.ran)
+
+
 def test_what_a_disk_moved_is_read_from_the_kernels_counters():
     text = "  100  5  2048  300  50  2  4096  200  0  600  500 0 0 0 0 0 0"
     assert around.moved_from(text) == around.Moved(150, 2048 * 512, 4096 * 512, 0.5)
