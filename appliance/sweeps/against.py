@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from appliance.errors import Reason
+from appliance import names
+from appliance.dataset import Dataset
+from appliance.errors import Reason, Refused
 from appliance.facts import Disk, Facts
 from appliance.layout.choices import SLACK
 from appliance.layout.geometry import GIB, PARTITION_MARGIN, usable_bytes
@@ -29,6 +31,8 @@ def reasons(case: Case, name: str, facts: Facts) -> Iterator[Reason]:
         yield from of_pool(case, facts)
     else:
         yield from of_disks(case, name, facts)
+        if case.sample:
+            yield from of_sample(facts.dataset(case.sample), case.sample, case.sample_guid)
 
 
 def of_pool(case: Case, facts: Facts) -> Iterator[Reason]:
@@ -70,6 +74,22 @@ def of_disks(case: Case, name: str, facts: Facts) -> Iterator[Reason]:
     room = usable_bytes(case.layout, sizes(case, facts), case.ashift, margin=margin)
     if case.workload != "resilver" and room < case.size * ROOM:
         yield Reason(f"The pool would hold {size_text(room)}, too little for {size_text(case.size)} of data. Measure with less.", "size")  # fmt: skip
+
+
+def of_sample(found: Dataset | None, name: str, guid: int) -> Iterator[Reason]:
+    """Against reading the files of a dataset to be measured with; ``found`` is what bears its name now."""
+    if found is None or found.guid != guid or found.kind != "filesystem":
+        yield Reason(f"The folder {name} is no longer there.", "sample")
+        return
+    if found.encryption != "off":
+        # Clearing away takes labels and tables, not what was written: it would stay on the disks for anybody to read.
+        yield Reason(f"{found.name} is encrypted, and what is measured with would lie on the disks unencrypted. Choose another folder.", "sample")  # fmt: skip
+    elif not found.mounted:
+        yield Reason(f"{found.name} is not mounted. Make it available first.", "sample")
+    try:
+        names.served_path(found.mountpoint)
+    except Refused:
+        yield Reason(f"{found.name} lies among the system's own folders. Choose one with files of yours.", "sample")
 
 
 def sizes(case: Case, facts: Facts) -> list[list[int]]:

@@ -23,6 +23,8 @@ LARGEST, LEAST = 16 * 2**40, MIB
 RECORDS = tuple(2**power for power in range(9, 25))  # recordsize, zfsprops(7): a power of two from 512 bytes to 16 MiB
 NETWORK = ("net-send", "net-receive")
 VOLUME_BLOCKS = tuple(2**power for power in range(9, 18))  # volblocksize, zfsprops(7): 512 bytes to 128 KiB
+SAMPLED = ("seq-write", "seq-read", "dd-read", "random-read")  # what a sample of files can be measured with
+FROM_MEMORY = ("seq-write",)  # of these, what is written while it is measured: a part of the sample, again and again
 ON_VOLUMES = ("seq-write", "seq-read", "random-read", "random-write", "mixed", "sync-write")
 PER_DISK = ("disk-start", "disk-middle", "disk-end", "disk-latency")
 WAYS = {"": "in the box itself", "smb": "over SMB", "nfs": "over NFS"}
@@ -37,7 +39,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     ``size`` is what one run writes or reads, in bytes; ``seconds`` is how long a run of random access lasts. Data can be
     made smaller by ``compressible`` per cent; ``zeros`` (dd alone) is data that holds nothing. ``aside`` keeps ZFS's
     memory out of the way of reads (primarycache=metadata). ``protocol`` is the way to the folder, over the box's own
-    loopback; empty for none. ``warmups`` are runs before those that count.
+    loopback; empty for none. ``warmups`` are runs before those that count. ``sample`` is a dataset, with its guid,
+    whose files' contents take the place of made-up data.
     """
 
     where: Where
@@ -67,18 +70,23 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     protocol: Protocol = ""
     peer: str = ""
     volblocksize: int = 0
+    sample: str = ""
+    sample_guid: int = 0
 
     def __post_init__(self) -> None:
         for path in self.every:
             names.by_id(path, field="disks")
         if self.where == "dataset":
             names.existing_pool(self.pool)
+        if self.sample:
+            names.existing_dataset(self.sample, field="sample")
         if self.where == "network" and "/" in clients.client(self.peer, field="peer"):
             raise names.refuse("Name one computer, not a network.", "peer")
         whole = {
             "repeats": (self.repeats, 1, 9), "warmups": (self.warmups, 0, 9), "size": (self.size, LEAST, LARGEST),
             "seconds": (self.seconds, 1, 3600), "writers": (self.writers, 1, 64), "compressible": (self.compressible, 0, 95),
             "fill": (self.fill, 0, 80), "partition": (self.partition, 0, LARGEST), "guid": (self.guid, 0, 2**64 - 1),
+            "sample_guid": (self.sample_guid, 0, 2**64 - 1),
         }  # fmt: skip
         for field, (value, least, most) in whole.items():
             if not least <= value <= most:
@@ -119,6 +127,19 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             yield "A volume is written and read as a disk, not as a folder of files."
         if self.zeros and not self.workload.startswith("dd-"):
             yield "Only dd writes zeros."
+        if self.sample:
+            yield from self.against_sample()
+
+    def against_sample(self) -> Iterator[str]:
+        """What cannot be measured with files of one's own."""
+        if self.where != "scratch" or self.protocol or self.volblocksize:
+            yield "A sample of your files is written to a scratch pool only, as a file there."
+        if self.workload not in SAMPLED:
+            yield "With a sample of your files, large files are written and read, and small pieces of them read. Leave out the rest."
+        if self.compressible:
+            yield "Data is either a sample of your files or made up."
+        if self.dedup and self.workload in FROM_MEMORY:
+            yield "What is written of a sample repeats, so with dedup only reading can be measured."
 
     @property
     def makes(self) -> bool:
@@ -157,6 +178,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         found["Record size"] = "none" if self.volblocksize else size_text(self.recordsize)
         found["Volume blocks"] = size_text(self.volblocksize) if self.volblocksize else "none"
         found["Compression"] = self.compression
+        if self.sample:
+            found["Data"] = f"files of {self.sample}"
         found["Dedup"] = "on" if self.dedup else "off"
         found["Sync"] = self.sync
         found["Way in"] = WAYS[self.protocol]

@@ -31,6 +31,8 @@ def of_case(case: Case, disk_size: int = 0) -> float:
     """``disk_size`` is the smallest disk's, which decides how much a pool is filled for a rebuilding."""
     runs = case.repeats + case.warmups
     laid = case.size / GUESSED_RATE if KINDS[case.workload].laid else 0
+    if case.sample:
+        laid *= 2  # it is read before it is written
     dropping = DROPPING + (SERVING if case.protocol else 0)
     return AROUND[case.where] + BETWEEN + laid + runs * (of_run(case, disk_size) + dropping)
 

@@ -30,6 +30,9 @@ class Circumstances(msgspec.Struct, frozen=True, kw_only=True):
     hottest: int = 0  # degrees Celsius of the warmest disk afterwards, 0 where not told
     throttled: int = 0  # how often the processor slowed itself down during the run
     lost: tuple[str, ...] = ()  # devices of the pool that were not ONLINE any more
+    sample: int = 0  # bytes of the sample that nothing repeats, 0 where the data was made up
+    kept: float = 1.0  # of the sample, the part that was left once it was compressed
+    deduped: float = 1.0  # how often dedup met each of its blocks, on average
     per_disk: dict[str, float] = {}  # by link: seconds that each request took on average
 
 
@@ -42,6 +45,10 @@ def reasons(case: Case, figures: Figures, around: Circumstances) -> Iterator[str
         yield f"{size_text(case.size)} fit into memory, which may keep up to {size_text(around.memory)}. It takes at least {size_text(TIMES_MEMORY * around.memory)}, or memory kept out of the way."
     stored = 0.0 if case.zeros else 1 - (case.compressible / 100 if case.compression != "off" else 0.0)
     stored = 1.0 if case.zeros and case.compression == "off" else stored
+    if case.sample:
+        stored = around.kept / around.deduped
+        if case.dedup and around.sample < case.size:
+            yield f"The sample holds only {size_text(around.sample)} and was repeated until it was {size_text(case.size)}: dedup finds what is not so in your files. Choose a larger folder, or less data."
     for way, logical, physical in (("read", figures.read, around.read), ("written", figures.written, around.written)):
         if case.workload != "resilver" and logical >= TRUSTED and physical < TOLERANCE * stored * logical:
             yield f"{size_text(logical)} were {way}, but only {size_text(physical)} of it {'from' if way == 'read' else 'to'} the disks. Memory did the rest."
@@ -56,6 +63,12 @@ def disturbances(around: Circumstances) -> Iterator[str]:
         yield "The processor slowed itself down because it was too warm."
 
 
-def remarks(around: Circumstances) -> Iterator[str]:
+def remarks(case: Case, around: Circumstances) -> Iterator[str]:
     if around.hottest >= HOT:
         yield f"A disk was at {around.hottest} °C."
+    if case.sample and around.sample < case.size:
+        yield f"{size_text(around.sample)} of the sample were repeated until it was {size_text(case.size)}."
+    if case.sample and case.compression != "off":
+        yield f"Compression left {around.kept * 100:.0f} % of the sample."
+    if case.sample and case.dedup:
+        yield f"Dedup met each block {around.deduped:.2f} times."

@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 
 from appliance import command
 from appliance.layout.geometry import MIB
 from appliance.operation import Work
-from appliance.sweeps import estimate, scratch, workloads
+from appliance.sweeps import estimate, sampling, scratch, workloads
 from appliance.sweeps.ground import Ground
 from appliance.sweeps.watching import HOURS, telling
 from appliance.words import size_text
+
+
+@dataclass
+class Laid:
+    """What the first step found out for the runs after it: ``different`` bytes of a sample, which nothing repeats."""
+
+    different: int = 0
+
+
+def sample(ground: Ground, work: Work, laid: Laid) -> None:
+    """Have files of somebody's own be what is measured with. Raises Refused, Failed, Cancelled."""
+    laid.different = sampling.lay(ground, work)
 
 
 def lay(ground: Ground, work: Work) -> None:

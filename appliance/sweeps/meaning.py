@@ -16,6 +16,7 @@ GIGABIT = 117 * 2**20  # bytes a second that TCP carries over gigabit Ethernet a
 NOTABLE = 3.0  # per cent
 FAST_ETHERNET = 12 * 2**20  # bytes a second
 HELD_UP = 0.8  # of what the folder itself gives: below this the protocol costs more than it should
+WORTH_DEDUP = 2.0  # how often dedup has to meet a block: below, it saves less than half, for a third and more of the speed of writing
 MUCH_SLOWER = 0.4  # of what the others answer in the same time
 
 
@@ -24,7 +25,7 @@ def sentences(blocks: Sequence[Block]) -> list[str]:
     found: list[str] = []
     for block in blocks:
         found += of_disks(block) if block.workload.startswith("disk-") else of_block(block)
-    found += [*ways(blocks), *members(blocks), *network(blocks), *invalid(blocks)]
+    found += [*sampled(blocks), *ways(blocks), *members(blocks), *network(blocks), *invalid(blocks)]
     return found
 
 
@@ -95,6 +96,28 @@ def members(blocks: Iterable[Block]) -> Iterator[str]:
     if slow:
         others = statistics.median(wait for link, wait in usual.items() if link != slow)
         yield f"{link_label(slow)} held the others up: a request took it {usual[slow] * 1000:.1f} ms, and them {others * 1000:.1f} ms."
+
+
+def sampled(blocks: Iterable[Block]) -> Iterator[str]:
+    """What compression and dedup make of somebody's own files: the same whichever way they are measured."""
+    left: dict[str, list[float]] = {}
+    met: list[float] = []
+    for measured in (row.measured for block in blocks for row in block.rows if row.measured.case.sample):
+        for run in measured.runs:
+            if measured.case.compression != "off" and run.around.sample:
+                left.setdefault(measured.case.compression, []).append(run.around.kept)
+            if measured.case.dedup and not run.invalid:
+                met.append(run.around.deduped)
+    if left:
+        said = [
+            f"{name}{'' if at else ' leaves'} {statistics.median(found) * 100:.0f} %{'' if at else ' of them'}"
+            for at, (name, found) in enumerate(left.items())
+        ]
+        yield f"Your files: {', '.join(said)}."
+    if met and statistics.median(met) < WORTH_DEDUP:
+        yield f"Your files: dedup meets each block {statistics.median(met):.2f} times, too seldom for the memory that it takes."
+    elif met:
+        yield f"Your files: dedup meets each block {statistics.median(met):.2f} times."
 
 
 def of_network(block: Block) -> Iterator[str]:

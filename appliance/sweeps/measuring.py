@@ -12,9 +12,11 @@ import msgspec
 from appliance import command
 from appliance.operation import Work
 from appliance.shares import nfs
-from appliance.sweeps import around, claims, estimate, honesty, loopback, rebuilding, scratch
+from appliance.sweeps import around, claims, estimate, honesty, loopback, rebuilding, sampling, scratch
+from appliance.sweeps.case import FROM_MEMORY
 from appliance.sweeps.figures import Figures, from_bonnie, from_dd, from_fio, from_iperf
 from appliance.sweeps.ground import Ground
+from appliance.sweeps.laying import Laid
 from appliance.sweeps.table import RESULT, VERSIONS, Run
 from appliance.sweeps.watching import HOURS, telling
 from appliance.sweeps.workloads import DATA, KINDS, SYNCED
@@ -23,10 +25,11 @@ from appliance.zfs import fresh
 
 @dataclass(frozen=True)
 class Measuring:
-    """The runs of one case; ``words`` is the command of each, empty for a rebuilding."""
+    """The runs of one case; ``words`` is the command of each, empty for a rebuilding. ``laid`` knows what was laid down."""
 
     ground: Ground
     words: tuple[str, ...]
+    laid: Laid
 
     def warm(self, work: Work) -> None:
         """The runs that do not count. Raises Failed, Cancelled."""
@@ -65,13 +68,17 @@ class Measuring:
             throttled=around.throttled() - throttles,
             lost=around.lost(around.pools(), ground.name),
         )
+        if case.sample:
+            circumstances = msgspec.structs.replace(
+                circumstances, sample=self.laid.different, kept=sampling.kept(ground), deduped=sampling.times(ground)
+            )
         return Run(
             number=number,
             figures=figures,
             around=circumstances,
             invalid=tuple(honesty.reasons(case, figures, circumstances)),
             disturbed=tuple(honesty.disturbances(circumstances)),
-            remarks=tuple(filter(None, (figures.told, *honesty.remarks(circumstances)))),
+            remarks=tuple(filter(None, (figures.told, *honesty.remarks(case, circumstances)))),
         )
 
     def busy(self, devices: Sequence[str]) -> tuple[str, ...]:
@@ -116,6 +123,8 @@ class Measuring:
         case = self.ground.case
         if case.workload == "resilver":
             return rebuilding.rebuilt(self.ground, work, doing)
+        if case.sample and case.workload in FROM_MEMORY:
+            return sampling.written(self.ground, work, doing).with_more(self.synced(work, doing))
         look = telling(self.ground, work, doing, estimate.of_run(case))
         # iperf3 says what went wrong in its JSON, and ends with status 1.
         accept = (0, 1) if case.where == "network" else (0,)

@@ -15,9 +15,10 @@ from appliance.disks.partitions import Cut, partition_step
 from appliance.errors import Reason
 from appliance.facts import Facts
 from appliance.operation import Operation, Plan, Step, Work
-from appliance.sweeps import against, claims, laying, loopback, rebuilding, scratch, workloads
-from appliance.sweeps.case import Case
+from appliance.sweeps import against, claims, laying, loopback, rebuilding, sampling, scratch, workloads
+from appliance.sweeps.case import FROM_MEMORY, Case
 from appliance.sweeps.ground import Ground
+from appliance.sweeps.laying import Laid
 from appliance.sweeps.measuring import Measuring
 from appliance.sweeps.workloads import KINDS, SYNCED
 from appliance.words import size_text
@@ -66,9 +67,10 @@ class RunCase(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def steps(self, facts: Facts) -> Iterator[Step]:
         case, ground = self.case, self.ground
         yield from self.making(facts)
-        yield from self.preparing()
+        laid = Laid()
+        yield from self.preparing(laid)
         words = () if case.workload == "resilver" else commands_of(ground, facts)
-        runs, shown = Measuring(ground, tuple(words)), self.shown(words)
+        runs, shown = Measuring(ground, tuple(words), laid), self.shown(words)
         if case.warmups:
             yield Step("warm", f"Run it {case.warmups} times, which do not count", shown, runs.warm)
         for number in range(1, case.repeats + 1):
@@ -92,10 +94,12 @@ class RunCase(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
         if case.volblocksize:
             yield self.command("volume", f"Create a volume with blocks of {size_text(case.volblocksize)}", scratch.create_volume(case, self.token))  # fmt: skip
 
-    def preparing(self) -> Iterator[Step]:
+    def preparing(self, laid: Laid) -> Iterator[Step]:
         """What lies on it before the first run."""
         case, ground = self.case, self.ground
-        if KINDS[case.workload].laid:
+        if case.sample:
+            yield Step("lay", f"Read files of {case.sample} as a sample, without their names", in_parts(ground), lambda work: laying.sample(ground, work, laid))  # fmt: skip
+        elif KINDS[case.workload].laid:
             words = workloads.laying(case, ground.place)
             yield Step("lay", f"Write {size_text(case.size)} to be read or changed", shlex.join(words), lambda work: laying.lay(ground, work))  # fmt: skip
         elif case.workload == "resilver":
@@ -107,6 +111,8 @@ class RunCase(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
         case, ground = self.case, self.ground
         if case.workload == "resilver":
             return "\n".join(map(shlex.join, rebuilding.commands_for(ground)))
+        if case.sample and case.workload in FROM_MEMORY:
+            return "\n".join([in_parts(ground), shlex.join(ground.syncing)])
         through = loopback.commands_for(case.protocol, scratch.folder_of(self.token), self.token) if case.protocol else []  # fmt: skip
         return "\n".join(map(shlex.join, [*through, words, *([ground.syncing] if case.workload in SYNCED else [])]))
 
@@ -132,6 +138,13 @@ def commands_of(ground: Ground, facts: Facts) -> list[str]:
     """The command of one run; a disk that is read as it is tells its size."""
     disk = facts.disk(ground.case.disks[0]) if ground.case.where == "disk" else None
     return workloads.commands_for(ground.case, ground.folder, disk.size if disk else 0)
+
+
+def in_parts(ground: Ground) -> str:
+    """The command that brings a sample to the pool, as a person sees it."""
+    size = min(ground.case.size, sampling.PART)
+    words = workloads.pouring(scratch.part_of(ground.token), ground.place, 0, size, ground.case.gentle)
+    return f"{shlex.join(words)} conv=notrunc\n# and so on, a part after the other, until it is {size_text(ground.case.size)}"
 
 
 def numbered(runs: Measuring, number: int) -> Callable[[Work], None]:

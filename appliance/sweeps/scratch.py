@@ -39,6 +39,11 @@ def folder_of(token: str) -> Path:
     return places.RUN / "sweeps" / token
 
 
+def part_of(token: str) -> Path:
+    """The part of a sample that is in memory, in a folder that only root may enter (``sampling.py``)."""
+    return places.RUN / "sweeps" / f"{token}.sample"
+
+
 def properties(case: Case, token: str) -> dict[str, str]:
     """Of the scratch dataset, whether it is a pool's own or one in a pool that is there.
 
@@ -173,6 +178,8 @@ def empty(path: str) -> None:
 # --- clearing -------------------------------------------------------------------------------------------------
 def clear(token: str, work: Work) -> None:
     """Leave nothing of a case, and touch nothing else. Raises Failed where something of it cannot be cleared now."""
+    # What of somebody's files is in memory goes first, whatever becomes of the rest.
+    part_of(token).unlink(missing_ok=True)
     claim = claims.read(token)
     if claim is None:
         work.note("There is nothing to clear away")

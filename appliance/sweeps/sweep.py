@@ -9,7 +9,7 @@ import msgspec
 
 from appliance import names
 from appliance.layout.geometry import KIB, LEAST_DISKS, MIB
-from appliance.sweeps.case import NETWORK, PER_DISK, Case, Layout, Protocol, Where, Workload
+from appliance.sweeps.case import FROM_MEMORY, NETWORK, PER_DISK, Case, Layout, Protocol, Where, Workload
 
 MOST_CASES = 200
 
@@ -46,6 +46,8 @@ class Sweep(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     aside: bool = False
     gentle: bool = False
     peer: str = ""
+    sample: str = ""
+    sample_guid: int = 0
 
     def __post_init__(self) -> None:
         if not self.workloads:
@@ -53,6 +55,8 @@ class Sweep(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         if self.where in {"scratch", "disk"} and not self.disks:
             raise names.refuse("Choose the disks.", "disks")
         found = len(list(itertools.islice(self.cases(), MOST_CASES + 1)))
+        if not found and self.sample:
+            raise names.refuse("What is written of a sample repeats, so with dedup only reading can be measured. Choose more, or check that the disks are enough for a layout.", "workloads")  # fmt: skip
         if not found:
             raise names.refuse("These disks are too few for every layout that was chosen.", "layouts")
         if found > MOST_CASES:
@@ -106,6 +110,8 @@ class Sweep(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
                 continue
             for chosen in data:
                 for log, cache, fill, workload in itertools.product(self.logs, self.caches, self.fills, self.workloads):
+                    if self.sample and chosen["dedup"] and workload in FROM_MEMORY:
+                        continue
                     if (workload == "resilver") == bool(fill):
                         yield self.case(
                             disks=self.disks[:count], layout=layout, ashift=ashift, partition=partition, log=log,
@@ -117,7 +123,7 @@ class Sweep(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         common = {
             "where": self.where, "repeats": self.repeats, "warmups": self.warmups, "size": self.size,
             "seconds": self.seconds, "writers": self.writers, "compressible": self.compressible, "zeros": self.zeros,
-            "aside": self.aside, "gentle": self.gentle, "peer": self.peer,
+            "aside": self.aside, "gentle": self.gentle, "peer": self.peer, "sample": self.sample, "sample_guid": self.sample_guid,
         }  # fmt: skip
         try:
             return msgspec.convert({**common, **own}, Case)

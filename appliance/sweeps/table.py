@@ -17,7 +17,7 @@ from appliance.words import duration, size_text
 
 # Beginnings of the notes of a job's log in which a run's result travels, and what it depends on.
 RESULT, VERSIONS = "Result: ", "Versions and settings: "
-SPEAKING = {"Layout", "Sectors", "Uses", "Disk", "Pool", "Way in"}  # settings whose value alone says what it is
+SPEAKING = {"Layout", "Sectors", "Uses", "Disk", "Pool", "Way in", "Data"}  # settings whose value alone says what it is
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,6 +11,7 @@ which is then said to help with what never waits for it.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from appliance.layout.geometry import KIB, MIB
@@ -98,6 +99,11 @@ def commands_for(case: Case, folder: str, disk_size: int = 0) -> list[str]:
 def laying(case: Case, folder: str) -> list[str]:
     """The command that writes the file which is then read or overwritten; not measured."""
     return [*FIO, *compress(case), *sequential("write", case, folder), "--end_fsync=1"]
+
+
+def pouring(part: Path, folder: str, at: int, size: int, gentle: bool = False) -> list[str]:
+    """The command that writes so many bytes of a sample into the file, from ``at`` on; both in whole MiB."""
+    return [*(GENTLY if gentle else ()), "dd", f"if={part}", f"of={folder}/{DATA}", "bs=1M", f"count={size // MIB}", f"seek={at // MIB}"]  # fmt: skip
 
 
 def filling(folder: str, size: int) -> list[str]:

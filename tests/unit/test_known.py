@@ -29,7 +29,7 @@ def test_the_newest_figure_of_each_kind_is_told_in_the_order_of_what_matters():
 
 @pytest.mark.parametrize(
     "changes",
-    [{"ashift": 9}, {"sync": "always"}, {"partition": 2**30}, {"log": path_of(6)}, {"recordsize": 4096}, {"volblocksize": 8192}, {"gentle": True}, {"layout": "mirror"}, {"disks": (*THREE, path_of(4))}],
+    [{"ashift": 9}, {"sync": "always"}, {"partition": 2**30}, {"log": path_of(6)}, {"recordsize": 4096}, {"volblocksize": 8192}, {"gentle": True}, {"sample": "tank/photos"}, {"layout": "mirror"}, {"disks": (*THREE, path_of(4))}],
     ids=str,
 )  # fmt: skip
 def test_what_was_measured_otherwise_tells_nothing_of_a_new_pool(changes):

@@ -12,6 +12,7 @@ from appliance.errors import Failed, Refused
 from appliance.shares import nfs
 from appliance.sweeps import claims, loopback, scratch
 from appliance.sweeps.claims import Claim
+from appliance.sweeps.laying import Laid
 from appliance.sweeps.measuring import Measuring
 from tests.unit import shapes
 from tests.unit.test_pools import Working
@@ -122,7 +123,7 @@ def test_a_run_has_server_and_client_made_anew_around_the_leaving_of_the_folder(
     monkeypatch.setattr(loopback, "begin", lambda *which: done.append(f"begin {which[0]}"))
     monkeypatch.setattr(nfs, "running", lambda: False)
     commands.on_run = lambda argv: done.append(" ".join(argv[:2]))
-    Measuring(in_pool(protocol="nfs").ground, ()).prepare(Working())
+    Measuring(in_pool(protocol="nfs").ground, (), Laid()).prepare(Working())
     assert done == ["end", "udevadm settle", "zfs unmount", "zfs mount", "systemctl start", "begin nfs"]
     kept = claims.read(TOKEN)
     assert kept is not None

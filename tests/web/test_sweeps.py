@@ -131,6 +131,57 @@ def test_an_answer_that_cannot_be_measured_is_said_at_its_field(web, empty, chan
     assert said in text_of(response)
 
 
+# --- files of one's own ---------------------------------------------------------------------------------------
+def kept() -> dict[str, object]:
+    """A pool in use with folders of which only one can be a sample; what an answer with that one says."""
+    photos = dataset("attic/photos")
+    others = [
+        dataset("attic/diary", encryption="aes-256-gcm", key_status="available"), dataset("attic/away", mounted=False),
+        dataset("attic/disk", kind="volume"), dataset("attic/system", mountpoint="/var/log"),
+    ]  # fmt: skip
+    rows.put(pools=[rows.pool_of("attic", 900, disk(5), disk(6))], datasets=[photos, *others])
+    return {"sample": str(photos.guid), "compressions": ["off", "zstd"], "dedups": ["False", "True"], "workloads": ["seq-write", "seq-read"], "compressible": 33}  # fmt: skip
+
+
+def test_only_folders_that_can_be_copied_without_harm_are_offered_as_a_sample(web, empty):
+    kept()
+    form = web.get("/sweeps/new/compression/").context["form"]
+    assert [words for _guid, words in form.fields["sample"].choices] == ["made up, as stated below", "files of attic/photos"]  # fmt: skip
+    assert "sample" not in web.get("/sweeps/new/ashift/").context["form"].fields
+
+
+def test_the_review_of_a_sample_says_what_becomes_of_it_and_leaves_out_what_it_cannot_tell(web, empty):
+    response = web.get(f"/sweeps/new/compression/?{answers(**kept(), ashifts=[12])}")
+    said = text_of(response)
+    assert "Parts of the files in attic/photos are written to them, without their names." in said
+    assert "erase the disks before you give them away" in said
+    assert "6 cases, each 3 times" in said
+    assert "Read files of attic/photos as a sample, without their names" in said
+    begun = web.post("/sweeps/start/", {**form_of(response), **typed()})
+    assert begun.status_code == 302
+    found = SweepRow.objects.get()
+    assert (found.sweep.sample, found.sweep.compressible) == ("attic/photos", 0)
+    assert "attic" in found.takes()
+
+
+def test_a_folder_that_was_encrypted_or_made_anew_since_the_review_is_refused(web, empty):
+    form = form_of(web.get(f"/sweeps/new/compression/?{answers(**kept(), ashifts=[12])}"))
+    for changed, said in (({"encryption": "aes-256-gcm"}, "unencrypted"), ({"guid": 5}, "no longer there")):
+        rows.put(datasets=[dataset("attic/photos", **changed)])
+        response = web.post("/sweeps/start/", {**form, **typed()})
+        assert response.status_code == 409
+        assert said in text_of(response)
+    assert SweepRow.objects.count() == 0
+
+
+def test_what_a_sample_cannot_be_measured_with_is_said(web, empty):
+    response = web.get(f"/sweeps/new/compression/?{answers(**{**kept(), 'workloads': ['small-files']}, ashifts=[12])}")
+    assert response.status_code == 400
+    assert "With a sample of your files, large files are written and read" in text_of(response)
+    response = web.get(f"/sweeps/new/compression/?{answers(**{**kept(), 'sample': '12'}, ashifts=[12])}")
+    assert "Select a valid choice" in text_of(response)
+
+
 @pytest.mark.parametrize("spec", ["", "{", "[]", '{"where": "scratch"}', '{"where":"scratch","workloads":["seq-write"],"disks":["/dev/sda"]}', "[" * 5000])  # fmt: skip
 def test_a_sweep_that_is_none_is_refused(web, empty, spec):
     response = web.post("/sweeps/start/", {"sweep": SWEEP, "spec": spec})

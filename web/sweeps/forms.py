@@ -8,9 +8,11 @@ import msgspec
 from django import forms
 from django.http import QueryDict
 
+from appliance.dataset import Dataset
 from appliance.errors import Reason, Refused
 from appliance.facts import Facts
 from appliance.layout.geometry import GIB, KIB, MIB
+from appliance.sweeps import against
 from appliance.sweeps.case import NETWORK, ON_VOLUMES, PER_DISK, WAYS
 from appliance.sweeps.presets import Preset, smallest
 from appliance.sweeps.run_case import RunCase
@@ -39,6 +41,7 @@ MAIN = (
     "protocols",
     "workloads",
     "fills",
+    "sample",
     "compressible",
     "size",
     "repeats",
@@ -89,6 +92,7 @@ class SweepForm(forms.Form):
     layouts = many("Layouts", LAYOUTS, help_text="Those that need more disks than you chose are left out.")
     workloads = many("What is measured", [])
     fills = many("Filled to", [(25, "25 %"), (50, "50 %")], int)
+    sample = forms.ChoiceField(label="Data to measure with", required=False, help_text="A folder with files of the kind that you keep: parts of them are copied to the scratch pool, without their names. Encrypted folders are not offered, since the copy is not encrypted. The figure below then does not count.")  # fmt: skip
     compressible = number("How much smaller compression makes your data, in per cent", 0, 95, "0 for photos and films, 30 to 60 for documents and programs.")  # fmt: skip
     size = forms.CharField(label="Data of one run", max_length=20)
     repeats = number("Runs of each case", 1, 9, "The middle one counts. Three tell a difference from chance.")
@@ -120,6 +124,7 @@ class SweepForm(forms.Form):
         self.choose("workloads", [(name, kind.title) for name, kind in KINDS.items() if self.fits(name)])
         self.choose("pool", [(str(pool.guid), pool.name) for pool in facts.pools])
         paths = [(bay.disk.path, f"{bay.label.capitalize()}: {bay.disk.model} (serial {bay.disk.serial})") for bay in self.usable]  # fmt: skip
+        self.choose("sample", [("", "made up, as stated below"), *((str(one.guid), f"files of {one.name}") for one in self.samples)])  # fmt: skip
         self.choose("disks", paths)
         self.choose("log", [("", "none"), *paths])
         self.choose("cache", [("", "none"), *paths])
@@ -147,6 +152,8 @@ class SweepForm(forms.Form):
             away |= {"recordsizes", "zeros", "warmups", "cache"}
         else:
             away.add("volblocksizes")
+        if self.preset.name != "compression":
+            away.add("sample")
         if self.preset.name != "protocols":
             away.add("protocols")
         return away | ({"disks"} if self.where == "dataset" else {"pool"})
@@ -164,6 +171,11 @@ class SweepForm(forms.Form):
     def usable(self) -> list[Bay]:
         """Disks that may take part: those that hold nothing, or, where nothing is written, all."""
         return [bay for bay in self.bays if bay.disk.path and (self.where == "disk" or bay.disk.free)]
+
+    @property
+    def samples(self) -> list[Dataset]:
+        """Folders whose files may be measured with."""
+        return [one for one in self.facts.datasets if may_be_read(one)]
 
     @property
     def unusable(self) -> list[Bay]:
@@ -237,7 +249,9 @@ class SweepForm(forms.Form):
     def sweep_of(self, values: dict[str, Any]) -> Sweep:
         """The sweep that these answers mean. Raises Refused."""
         found = {
-            key: value for key, value in values.items() if key not in {"title", "pool", "log", "cache", "partitions"}
+            key: value
+            for key, value in values.items()
+            if key not in {"title", "pool", "log", "cache", "partitions", "sample"}
         }
         found["where"] = self.where
         chosen = [bay.disk for bay in self.bays if bay.disk.path in values.get("disks", ())]
@@ -249,9 +263,17 @@ class SweepForm(forms.Form):
             found["partitions"] = [part if kind == "part" else 0 for kind in values["partitions"]]
             found["logs"] = ["", values["log"]] if values["log"] else [""]
             found["caches"] = ["", values["cache"]] if values.get("cache") else [""]
+        if values.get("sample"):
+            chosen_folder = next(one for one in self.samples if str(one.guid) == values["sample"])
+            found |= {"sample": chosen_folder.name, "sample_guid": chosen_folder.guid, "compressible": 0}
         if self.preset.name == "resilver":
             found["workloads"] = ["resilver"]
         return msgspec.convert(found, Sweep)
+
+
+def may_be_read(dataset: Dataset) -> bool:
+    """Whether a folder can be a sample, as the agent will see it."""
+    return not any(against.of_sample(dataset, dataset.name, dataset.guid))
 
 
 def speaks_against(sweep: Sweep, facts: Facts) -> list[Reason]:

@@ -59,9 +59,12 @@ class SweepRow(models.Model):
         return self.state in self.OPEN
 
     def takes(self) -> set[str]:
-        """What no other sweep may have at the same time: its disks, or its pool."""
+        """What no other sweep may have at the same time: its disks, or its pool; reading a sample disturbs too."""
         sweep = self.sweep
-        return {*sweep.every, *filter(None, [sweep.pool, "network" if sweep.where == "network" else ""])}
+        return {
+            *sweep.every,
+            *filter(None, [sweep.pool, sweep.sample.split("/")[0], "network" if sweep.where == "network" else ""]),
+        }
 
 
 class CaseRow(models.Model):
