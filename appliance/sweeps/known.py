@@ -23,7 +23,9 @@ class Known:
 
 def usual(case: Case) -> bool:
     """Whether a case has the settings that a new pool gets; only then does its figure tell of one."""
-    plain = not (case.partition or case.log or case.cache or case.dedup or case.protocol or case.volblocksize or case.sample)
+    plain = not (
+        case.partition or case.log or case.cache or case.dedup or case.protocol or case.volblocksize or case.sample
+    )
     same = (case.where, case.ashift, case.recordsize, case.sync) == ("scratch", 12, 128 * KIB, "standard")
     return same and plain and not case.gentle
 

@@ -41,6 +41,33 @@ def test_partitions_and_settings_of_data_give_figures(visitor, appliance):
     nothing_left(appliance, *disks)
 
 
+def test_compression_and_dedup_with_files_of_ones_own_say_what_is_left_and_leave_the_files_alone(visitor, appliance):
+    *disks, own = disk_paths(appliance, 1, 2, 3)
+    create_pool(appliance, "-f", "tank", own)
+    appliance.shell(
+        "for at in $(seq 120); do (head -c 512K /dev/urandom; head -c 512K /dev/zero) > /tank/$at; done; zpool sync tank"
+    )
+    appliance.shell("cd /tank && sha256sum * > /root/sum")
+    visitor.wait_until("/pools/", "tank")
+    guid = appliance.run("zfs", "get", "-H", "-p", "-o", "value", "guid", "tank").strip()
+    wait_for(
+        "the folder in the form", lambda: f'value="{guid}"' in visitor.get("/sweeps/new/compression/").text, timeout=60
+    )
+    axes = {"compressions": ["off", "lz4"], "dedups": ["False", "True"], "workloads": ["seq-write", "seq-read"]}
+    page = review(visitor, "compression", disks, layouts=["mirror"], sample=guid, repeats=1, **axes)
+    assert "Parts of the files in tank are written to them" in page.words
+    said = complete(visitor, page, timeout=1200)
+    assert said.text.count('class="bar"') == 6
+    left = re.search(r"Your files: lz4 leaves ([0-9]+) % of them", said.words)
+    assert left, said.words
+    assert 40 <= int(left[1]) <= 60
+    assert appliance.run("ls", "/run/larder/sweeps").split() == []
+    appliance.shell("cd /tank && sha256sum --quiet -c /root/sum")
+    nothing_left(appliance, *disks)
+    appliance.run("zpool", "destroy", "tank")
+    blank(appliance, own)
+
+
 def test_raidz_against_raidz2_and_small_accesses_give_figures(visitor, appliance):
     disks = disk_paths(appliance, 1, 2, 3, 4)
     work = ["seq-write", "random-read", "mixed", "sync-write", "small-files"]
