@@ -64,6 +64,7 @@ class Sample:
 
     def read(self, wanted: int) -> bytes:
         """The next bytes, at most ``wanted``, never none. Raises Failed where the folder holds too little."""
+        self.look()
         chunk = self.rest or next(filter(None, self.endless))
         self.rest = chunk[wanted:]
         return chunk[:wanted]
@@ -200,9 +201,10 @@ def lay(ground: Ground, work: Work) -> int:
 def written(ground: Ground, work: Work, doing: str) -> Figures:
     """Write what is in memory until the case's size is reached, in the time that dd says it took. Raises Failed, Cancelled."""
     case, part = ground.case, part_of(ground.token)
-    look, held = telling(ground, work, doing, estimate.of_run(case)), part.stat().st_size
+    look, held = now_and_then(telling(ground, work, doing, estimate.of_run(case))), part.stat().st_size
     seconds = 0.0
     for at in range(0, case.size, held):
+        look()  # a part can be written in less time than a program is looked after in
         argv = [*pouring(part, ground.place, at, min(held, case.size - at), case.gentle), "conv=notrunc"]
         result = command.run(argv, timeout=HOURS, meanwhile=look)
         seconds += from_dd(result.stderr, reading=False).seconds

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from appliance import names
+from appliance import command, names
 from appliance.errors import Cancelled, Failed, Refused
 from appliance.layout.geometry import GIB, KIB, MIB
 from appliance.operation import checked_plan
@@ -266,6 +266,27 @@ def test_reading_stops_when_somebody_asks_for_it(tree, commands):
     with pytest.raises(Cancelled):
         sampling.lay(sampled().ground, Stopped())
     assert commands.ran == []
+
+
+def test_writing_stops_when_somebody_asks_for_it_however_fast_a_part_is_written(tree, commands, monkeypatch):
+    ground = sampled(workload="seq-write").ground
+    scratch.part_of(TOKEN).write_bytes(b"x" * MIB)
+    monkeypatch.setattr(sampling, "SECONDS_BETWEEN_LOOKS", 0)
+    answer = type(command.run(["true"]))(("dd",), 0, "", DD.format(size=MIB), 0.0)
+
+    class Later(Working):
+        asked = 0
+
+        def stop_if_asked(self) -> None:
+            self.asked += 1
+            if self.asked == 3:
+                raise Cancelled
+
+    ran: list[Any] = []
+    monkeypatch.setattr(command, "run", lambda argv, **_more: (ran.append(argv), answer)[1])
+    with pytest.raises(Cancelled):
+        sampling.written(ground, Later(), "Run 1 of 3")
+    assert len(ran) == 2
 
 
 # --- the case and the sweep -----------------------------------------------------------------------------------
