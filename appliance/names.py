@@ -104,18 +104,18 @@ def existing_dataset(name: str, *, field: str = "dataset") -> str:
 
 def existing_snapshot(name: str, *, field: str = "snapshot") -> str:
     """The full name of a snapshot that is there, by ZFS's own rule."""
-    dataset, _at, short = name.partition("@")
-    if len(name) > 255 or not re.fullmatch(r"[A-Za-z0-9_.: -]+", short):
-        raise refuse("That is not the name of a snapshot.", field)
-    existing_dataset(dataset, field=field)
-    return name
+    return existing_moment(name, "@", "snapshot", field)
 
 
 def existing_bookmark(name: str, *, field: str = "bookmark") -> str:
     """The full name of a bookmark that is there, by ZFS's own rule."""
-    dataset, _mark, short = name.partition("#")
+    return existing_moment(name, "#", "bookmark", field)
+
+
+def existing_moment(name: str, mark: str, what: str, field: str) -> str:
+    dataset, _mark, short = name.partition(mark)
     if len(name) > 255 or not re.fullmatch(r"[A-Za-z0-9_.: -]+", short):
-        raise refuse("That is not the name of a bookmark.", field)
+        raise refuse(f"That is not the name of a {what}.", field)
     existing_dataset(dataset, field=field)
     return name
 

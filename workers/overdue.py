@@ -8,12 +8,12 @@ from datetime import datetime, timedelta
 from appliance import schedules
 from appliance.alerts.rules import Fault
 from appliance.facts import Facts
-from appliance.zfs.policies import AHEAD, opens
+from appliance.zfs.policies import AHEAD, behind, opens
 from web.alerts import watch
 from web.inventory import store
 from web.pools import care
-from workers import policies
 from workers.every import Every
+from workers.policies import followed, with_policies
 
 AFTER = timedelta(days=14)  # beyond when it should have begun: a large pool takes its days
 SNAPSHOT_AFTER = timedelta(hours=1)  # a policy that failed is tried again after 10 and 30 minutes
@@ -53,22 +53,22 @@ class Snapshots:
         """One fault for each pool in which snapshots were missed. A pool that has stopped is told as that."""
         # Where they cannot be read nothing is taken either, which is told as what is not read.
         if store.is_read("snapshots") and self.looks.due():
-            self.look(now)
+            self.look(facts, now)
         for pool in facts.pools:
             names = self.late.get(pool.name, [])
             if names and pool.state != "SUSPENDED":
                 more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
                 yield Fault("policy.overdue", str(pool.guid), f"{pool.name}: snapshots were not taken.", f"One was due of {', '.join(names[:MOST_NAMED])}{more}.", "/jobs/", len(names))  # fmt: skip
 
-    def look(self, now: datetime) -> None:
+    def look(self, facts: Facts, now: datetime) -> None:
         """Find out which folders wait for longer than a policy that may run needs."""
         zone, told = schedules.box_zone(), {subject for kind, subject in watch.open_keys() if kind == "policy.overdue"}
-        pools = {pool.name: str(pool.guid) for pool in store.facts_of_pools().pools}
+        pools = {pool.name: str(pool.guid) for pool in facts.pools}
         waits: dict[tuple[str, str], datetime] = {}
         self.late = {}
-        for pool, datasets in policies.with_policies().items():
-            for dataset, policy, grains in policies.behind(datasets, now):
-                if not grains:
+        for pool, datasets in with_policies().items():
+            for dataset, policy, taken, unchanged in followed(datasets):
+                if not behind(policy, taken, now, zone, unchanged=unchanged):
                     continue
                 key = (str(dataset.guid), policy.sentence_in_full)
                 since = self.waits.get(key, now)

@@ -16,7 +16,7 @@ from appliance.dataset import Dataset
 from appliance.errors import Refused
 from appliance.zfs import naming, policies
 from appliance.zfs.clearing import MOST, PruneSnapshots
-from appliance.zfs.policies import Policy
+from appliance.zfs.policies import Policy, Taken
 from appliance.zfs.taking import RunPolicies
 from web.inventory import store
 from web.inventory.models import DatasetRow, PoolRow, SnapshotReading, SnapshotRow
@@ -93,11 +93,11 @@ def with_policies() -> dict[str, list[tuple[Dataset, Policy]]]:
 
 def take(pool: str, datasets: list[tuple[Dataset, Policy]], now: datetime) -> Job | None:
     """Ask for one transaction with all that is due in a pool. What was asked for is written down before."""
-    hour = now.astimezone(schedules.box_zone()).hour
+    zone = schedules.box_zone()
     targets = [
         (dataset.name, dataset.guid, grains)
-        for dataset, policy, grains in behind(datasets, now)
-        if grains and policy.open_at(hour)
+        for dataset, policy, taken, unchanged in followed(datasets)
+        if (grains := policies.due(policy, taken, now, zone, unchanged=unchanged))
     ]
     if not targets:
         return None
@@ -117,16 +117,15 @@ def take(pool: str, datasets: list[tuple[Dataset, Policy]], now: datetime) -> Jo
         return None
 
 
-def behind(datasets: list[tuple[Dataset, Policy]], now: datetime) -> Iterator[tuple[Dataset, Policy, tuple[str, ...]]]:
-    """Each with the grains of which it has no snapshot of this quarter, hour, day and so on. Three queries."""
-    zone = schedules.box_zone()
+def followed(datasets: list[tuple[Dataset, Policy]]) -> Iterator[tuple[Dataset, Policy, list[Taken], bool]]:
+    """Each with what its policy has taken, and whether it is as its latest snapshot. Three queries."""
     taken = recorded.taken_of([str(dataset.guid) for dataset, _policy in datasets] if len(datasets) <= 200 else None)
     counts = counts_of()
     for dataset, policy in datasets:
         key = str(dataset.guid)
         own = [one for one, _row in taken.get(key, [])]
         unchanged = dataset.written == 0 and counts.get(key, 0) > 0
-        yield dataset, policy, policies.behind(policy, own, now, zone, unchanged=unchanged)
+        yield dataset, policy, own, unchanged
 
 
 def counts_of() -> dict[str, int]:

@@ -28,10 +28,10 @@ def tell(visitor: Visitor, box: Mailbox, **other: object) -> None:
     assert answer.status == 200, answer.words
 
 
-def try_mail(visitor: Visitor, says: str) -> None:
-    """Press the button for a test, and wait until the page shows that answer."""
+def try_mail(visitor: Visitor, says: str) -> str:
+    """Press the button for a test, and wait until the page shows that answer; the words of the page."""
     visitor.send("/alerts/mail/test/", {**visitor.get("/alerts/mail/").hidden(), "way": "mail"})
-    visitor.wait_until("/alerts/mail/", says, timeout=180)
+    return visitor.wait_until("/alerts/mail/", says, timeout=180).words
 
 
 def arrived(box: Mailbox, words: str, count: int = 1) -> None:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from deploy.image.machine import Machine, wait_for
+from tests.system import moving
 from tests.visitor import Answer, Visitor
 
 PARAMETERS = "/sys/module/zfs/parameters"
@@ -42,10 +43,6 @@ print(len(found))
 """
 
 
-def guid_of(appliance: Machine, pool: str) -> str:
-    return appliance.run("zpool", "get", "-H", "-o", "value", "guid", pool).strip()
-
-
 def scan_of(appliance: Machine, pool: str) -> dict[str, Any]:
     """``scan_stats`` as ZFS tells it now."""
     said = json.loads(appliance.run("zpool", "status", "-j", "--json-int", pool))
@@ -67,7 +64,7 @@ def reports(appliance: Machine, pool: str, kind: str) -> list[dict[str, Any]]:
     """What was kept of this pool's ended work of one kind, the oldest first."""
     names = ("kind", "outcome", "repaired", "errors", "damaged", "started", "pool_key")
     rows = [dict(zip(names, row, strict=True)) for row in json.loads(appliance.run("python3", "-c", KEPT))]
-    key = guid_of(appliance, pool)  # another pool may have had the same name
+    key = moving.guid_of(appliance, pool)  # another pool may have had the same name
     return [row for row in rows if (row["pool_key"], row["kind"]) == (key, kind)]
 
 

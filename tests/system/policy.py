@@ -15,14 +15,9 @@ def there(appliance: Machine, dataset: str = "tank/photos") -> list[str]:
     return [line.partition("@")[2] for line in said.splitlines()]
 
 
-def guid_of(appliance: Machine, name: str) -> str:
-    """The guid of a dataset or snapshot."""
-    return appliance.run("zfs", "get", "-H", "-o", "value", "guid", name).strip()
-
-
 def known(visitor: Visitor, appliance: Machine, snapshot: str) -> str:
     """Wait until the pages know this snapshot; the address of its page. A list says many a word that is also a name."""
-    key, guid = guid_of(appliance, snapshot.partition("@")[0]), guid_of(appliance, snapshot)
+    key, guid = sharing.key_of(appliance, snapshot.partition("@")[0]), sharing.key_of(appliance, snapshot)
     address = f"/snapshots/of/{key}/{guid}/"
 
     def is_shown() -> bool:

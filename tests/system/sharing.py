@@ -31,6 +31,7 @@ def make_person(visitor: Visitor, name: str, password: str = PASSWORD) -> None:
 
 
 def key_of(appliance: Machine, dataset: str) -> str:
+    """The guid by which pages name a dataset, or a snapshot."""
     return moving.prop(appliance, "guid", dataset)
 
 

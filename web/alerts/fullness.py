@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from appliance.alerts.rules import Space, days_until
 from appliance.facts import Pool
 from web.alerts.models import PoolDay
-from web.inventory import present
+from web.inventory import store
 
 WEEKS = timedelta(days=42)
 
@@ -16,7 +16,7 @@ WEEKS = timedelta(days=42)
 def of(pools: Iterable[Pool], now: datetime) -> Iterator[Space]:
     """One for each pool whose size is known. Two queries."""
     pools = list(pools)
-    roots = present.roots(pool.name for pool in pools)
+    roots = store.roots(pool.name for pool in pools)
     history: dict[str, list[tuple[datetime, int]]] = {}
     for row in PoolDay.objects.filter(guid__in=[str(pool.guid) for pool in pools], day__gt=(now - WEEKS).date()):
         history.setdefault(row.guid, []).append((datetime.combine(row.day, datetime.min.time(), now.tzinfo), row.used))

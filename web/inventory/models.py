@@ -126,18 +126,35 @@ class SessionRow(Row):
     kind = household.Session
 
 
-class SnapshotRow(models.Model):
-    """A snapshot. Not a ``Row``: there are a hundred thousand of them, so each column stands once and pages read an index.
+class OfDataset(models.Model):
+    """A moment of a dataset that has a name and a guid; ``mark`` stands between the dataset's name and its own."""
 
-    A snapshot keeps its guid when it is sent, so two datasets may have the same one.
-    """
-
+    mark: ClassVar[str]
     dataset_key = models.CharField(max_length=20)
     dataset = models.CharField(max_length=255)
     short = models.CharField(max_length=255)
     guid = models.CharField(max_length=20)
     txg = models.PositiveBigIntegerField()
     created = models.DateTimeField()
+
+    class Meta:
+        abstract = True
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def name(self) -> str:
+        return f"{self.dataset}{self.mark}{self.short}"
+
+
+class SnapshotRow(OfDataset):
+    """A snapshot. Not a ``Row``: there are a hundred thousand of them, so each column stands once and pages read an index.
+
+    A snapshot keeps its guid when it is sent, so two datasets may have the same one.
+    """
+
+    mark = "@"
     used = models.PositiveBigIntegerField(default=0)
     referenced = models.PositiveBigIntegerField(default=0)
     written = models.PositiveBigIntegerField(default=0)
@@ -159,13 +176,6 @@ class SnapshotRow(models.Model):
             models.Index(fields=["created", "id"], condition=models.Q(holds__gt=0), name="snapshots_held"),
         )
 
-    def __str__(self) -> str:
-        return self.name
-
-    @property
-    def name(self) -> str:
-        return f"{self.dataset}@{self.short}"
-
     @property
     def fact(self) -> Snapshot:
         return Snapshot(
@@ -183,26 +193,14 @@ class SnapshotRow(models.Model):
         )
 
 
-class BookmarkRow(models.Model):
+class BookmarkRow(OfDataset):
     """A bookmark. ``guid`` is that of its snapshot: there may be several of one."""
 
-    dataset_key = models.CharField(max_length=20)
-    dataset = models.CharField(max_length=255)
-    short = models.CharField(max_length=255)
-    guid = models.CharField(max_length=20)
-    txg = models.PositiveBigIntegerField()
-    created = models.DateTimeField()
+    mark = "#"
 
     class Meta:
         constraints = (models.UniqueConstraint(fields=["dataset_key", "short"], name="bookmark_once"),)
         indexes = (models.Index(fields=["dataset"], name="bookmarks_by_name"),)
-
-    def __str__(self) -> str:
-        return self.name
-
-    @property
-    def name(self) -> str:
-        return f"{self.dataset}#{self.short}"
 
     @property
     def fact(self) -> Bookmark:

@@ -13,7 +13,8 @@ from appliance.zfs import tree, verdict
 from appliance.zfs.verdict import DEVICE_STATE_WORDS, Verdict
 from web.bays import ports
 from web.bays.models import BayRow
-from web.inventory.models import DatasetRow, DiskRow, PoolRow
+from web.inventory import store
+from web.inventory.models import DiskRow, PoolRow
 
 
 @dataclass(frozen=True)
@@ -340,11 +341,6 @@ def in_a_word(pool: Pool, found: Verdict, *, locked: bool) -> tuple[str, str]:
     return ("working", scanning) if found.state == "working" else (found.state, "works")
 
 
-def roots(names: Iterable[str]) -> dict[str, Dataset]:
-    """The top dataset of each pool, in one query."""
-    return {row.name: row.fact for row in DatasetRow.objects.filter(name__in=list(names))}
-
-
 @dataclass(frozen=True)
 class Box:
     """Everything that pages of pools and disks draw, in four queries however many there are."""
@@ -376,7 +372,7 @@ def box() -> Box:
     pools = [row.fact for row in pool_rows]
     places = homes()
     found = bays(DiskRow.objects.all(), pools, places)
-    tops = roots(row.name for row in pool_rows)
+    tops = store.roots(row.name for row in pool_rows)
     known = names_of(found)
     lost = gone(pools, known, places)
     taken = {one.number for one in found} | {one.number for one in lost}

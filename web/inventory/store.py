@@ -12,6 +12,7 @@ from django.db import transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
+from appliance.dataset import Dataset
 from appliance.facts import Facts
 from appliance.household import SmbPolicy
 from appliance.operation import Operation
@@ -127,12 +128,17 @@ def facts() -> Facts:
     )
 
 
+def roots(names: Iterable[str]) -> dict[str, Dataset]:
+    """The top dataset of each pool, in one query."""
+    return {row.name: row.fact for row in DatasetRow.objects.filter(name__in=list(names))}
+
+
 def facts_of_pools() -> Facts:
     """Only the pools, the top dataset of each, and the disks: what is looked at every few seconds does not read every folder."""
     pools = tuple(row.fact for row in PoolRow.objects.order_by("name"))
     return Facts(
         pools=pools,
-        datasets=tuple(row.fact for row in DatasetRow.objects.filter(name__in=[pool.name for pool in pools])),
+        datasets=tuple(roots(pool.name for pool in pools).values()),
         disks=tuple(row.fact for row in DiskRow.objects.order_by("key")),
     )
 

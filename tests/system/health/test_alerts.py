@@ -20,7 +20,7 @@ def told(appliance: Machine, visitor: Visitor, post: Mailbox) -> None:
 
 
 def test_a_test_mail_shows_the_servers_answer(visitor, post):
-    alerting.try_mail(visitor, "The mail server took it.")
+    assert "The mail server took it." in alerting.try_mail(visitor, "The mail server took it.")
     alerting.arrived(post, "Test from")
 
 
@@ -30,7 +30,7 @@ def test_a_test_mail_shows_the_servers_answer(visitor, post):
 def test_a_test_mail_that_is_refused_shows_why(visitor, post, mode, answer):
     post.mode = mode
     try:
-        alerting.try_mail(visitor, answer)
+        assert answer in alerting.try_mail(visitor, answer)
     finally:
         post.mode = "take"
 
@@ -70,7 +70,7 @@ def test_smartd_stopped_is_told_and_its_return_too(appliance, visitor, post):
     since = alerting.begin(appliance, post)
     appliance.run("systemctl", "stop", "smartmontools")
     try:
-        alerting.raised(appliance, visitor, "service.smartd")
+        assert alerting.raised(appliance, visitor, "service.smartd") == "The disks are not watched."
         alerting.arrived(post, "The disks are not watched")
     finally:
         appliance.run("systemctl", "start", "smartmontools")

@@ -65,7 +65,7 @@ def test_what_happens_while_worker_and_redis_are_down_is_told_once_they_are_back
     since, guid = alerting.begin(appliance, post), alerting.guid_of(appliance, 4)
     with stopped(appliance, "larder-worker", "redis-server@larder"):
         appliance.run("zpool", "offline", "tank", guid)
-    alerting.raised(appliance, visitor, "pool.offline")
+    assert OFFLINE in alerting.raised(appliance, visitor, "pool.offline")
     alerting.arrived(post, OFFLINE)
     appliance.run("zpool", "online", "tank", guid)
     alerting.over(appliance, visitor, "pool.offline")
@@ -77,7 +77,7 @@ def test_a_fault_after_the_clock_was_set_back_is_told_and_its_end_too(appliance,
     appliance.run("date", "-s", "-3 days")
     try:
         appliance.run("zpool", "offline", "tank", guid)
-        alerting.raised(appliance, visitor, "pool.offline")
+        assert OFFLINE in alerting.raised(appliance, visitor, "pool.offline")
         alerting.arrived(post, OFFLINE)
         appliance.run("zpool", "online", "tank", guid)
         alerting.over(appliance, visitor, "pool.offline")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from deploy.image.machine import wait_for
-from tests.system.care import PARAMETERS, guid_of, held, reported, reports, scan_of
+from tests.system.care import PARAMETERS, held, reported, reports, scan_of
+from tests.system.moving import guid_of
 from tests.visitor import Visitor, create_pool, disk_paths
 
 # Two minutes each, the power cuts five and more under emulation.

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from deploy.image.machine import wait_for
-from tests.system.care import guid_of, held, press, reported, reports, scan_of, spoil
+from tests.system.care import held, press, reported, reports, scan_of, spoil
+from tests.system.moving import guid_of
 from tests.visitor import Answer, create_pool, disk_paths
 
 

@@ -11,7 +11,8 @@ import pytest
 
 from deploy.image.machine import Machine, wait_for
 from tests.system import crash
-from tests.system.policy import guid_of, made, set_policy, there
+from tests.system.policy import made, set_policy, there
+from tests.system.sharing import key_of
 from tests.visitor import Visitor, create_pool, disk_paths
 
 # Open: not yet seen to pass in an appliance, so none of it stands in the normal run.
@@ -38,7 +39,7 @@ def photos(appliance: Machine, visitor: Visitor) -> str:
     # Not two in one command: ZFS takes only one of each dataset in a transaction.
     for name in (STRANGER, "by-hand"):
         appliance.run("zfs", "snapshot", f"tank/photos@{name}")
-    photos = f"/snapshots/of/{guid_of(appliance, 'tank/photos')}/"
+    photos = f"/snapshots/of/{key_of(appliance, 'tank/photos')}/"
     visitor.wait_until(photos, "by-hand", STRANGER, timeout=90)
     set_policy(visitor, photos, hourly=KEPT)
     settled(appliance)

@@ -9,11 +9,11 @@ import pytest
 
 from deploy.image.machine import Machine, wait_for
 from tests.system.care import press
-from tests.system.policy import guid_of, job_of, known, made, set_policy, there
+from tests.system.policy import job_of, known, made, set_policy, there
+from tests.system.sharing import key_of
 from tests.visitor import Visitor, create_pool, disk_paths
 
-# Open: not yet seen to pass in an appliance, so none of it stands in the normal run.
-pytestmark = pytest.mark.soak
+pytestmark = pytest.mark.soak  # five minutes
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +23,7 @@ def photos(appliance: Machine, visitor: Visitor) -> str:
     create_pool(appliance, "-o", "ashift=12", "tank", disk)
     appliance.run("zfs", "create", "-p", "tank/photos/old times")
     visitor.wait_until("/folders/", "tank/photos", "tank/photos/old times", timeout=90)
-    return f"/snapshots/of/{guid_of(appliance, 'tank/photos')}/"
+    return f"/snapshots/of/{key_of(appliance, 'tank/photos')}/"
 
 
 def chosen(page: str, *names: str) -> list[str]:
@@ -66,7 +66,7 @@ def test_of_those_chosen_the_held_one_stays_and_is_named(visitor, appliance, pho
 
 
 def test_a_hold_is_set_with_its_reason_and_released(visitor, appliance, photos):
-    guid = guid_of(appliance, "tank/photos@b")
+    guid = key_of(appliance, "tank/photos@b")
     job_of(visitor, f"{photos}{guid}/hold/", why="for the tax office")
     assert "larder:admin:for the tax office" in appliance.run("zfs", "holds", "-H", "tank/photos@b")
     assert appliance.run("zfs", "destroy", "tank/photos@b", check=False) == ""
@@ -78,12 +78,12 @@ def test_a_hold_is_set_with_its_reason_and_released(visitor, appliance, photos):
 
 def test_a_bookmark_outlives_its_snapshot_and_is_destroyed_from_the_page(visitor, appliance, photos):
     appliance.run("zfs", "snapshot", "tank/photos@moment")
-    guid = guid_of(appliance, "tank/photos@moment")
+    guid = key_of(appliance, "tank/photos@moment")
     job_of(visitor, f"{known(visitor, appliance, 'tank/photos@moment')}bookmark/", name="mark")
     marks = ("zfs", "list", "-H", "-t", "bookmark", "-o", "name,guid", "tank/photos")
     assert appliance.run(*marks).split() == ["tank/photos#mark", guid]
     appliance.run("zfs", "destroy", "tank/photos@moment")
-    visitor.wait_until(photos, "Bookmarks", " mark Destroy ", without=(" moment ",), timeout=90)
+    visitor.wait_until(photos, "Bookmarks", " mark Destroy ", without=(" moment 0 B ",), timeout=90)
     job = visitor.confirm(visitor.get(f"{photos}bookmarks/mark/destroy/"))
     assert visitor.ended(job).startswith("Done.")
     assert appliance.run(*marks) == ""

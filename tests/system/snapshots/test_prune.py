@@ -9,7 +9,8 @@ import pytest
 from appliance.words import size_text
 from deploy.image.machine import Machine
 from tests.system import crash
-from tests.system.policy import guid_of, known
+from tests.system.policy import known
+from tests.system.sharing import key_of
 from tests.visitor import Answer, Visitor, create_pool, disk_paths
 
 # Open: not yet seen to pass in an appliance, so none of it stands in the normal run.
@@ -24,7 +25,7 @@ def many(appliance: Machine, visitor: Visitor) -> str:
     (disk,) = disk_paths(appliance, 1)
     create_pool(appliance, "-o", "ashift=12", "tank", disk)
     appliance.run("zfs", "create", "tank/many")
-    key = guid_of(appliance, "tank/many")
+    key = key_of(appliance, "tank/many")
     visitor.wait_until(f"/folders/{key}/", "tank/many", timeout=60)
     return key
 
@@ -143,7 +144,7 @@ def test_on_a_full_pool_destroying_still_works(visitor, appliance, many):
     assert "No space left" in filled
     appliance.run("zpool", "sync", "small")
     known(visitor, appliance, "small/a@big")
-    key = guid_of(appliance, "small/a")
+    key = key_of(appliance, "small/a")
     page = visitor.get(f"/snapshots/of/{key}/")
     space = visitor.wait_until(f"/snapshots/of/{key}/space/", "All snapshots", timeout=60).words
     assert re.search(r"All snapshots 1 3\d(\.\d)? MiB", space), space

@@ -9,8 +9,8 @@ import pytest
 
 from deploy.image.machine import Machine
 from tests.system import crash
-from tests.system.policy import guid_of, known
-from tests.system.sharing import job_in
+from tests.system.policy import known
+from tests.system.sharing import job_in, key_of
 from tests.visitor import Visitor, create_pool, disk_paths
 
 pytestmark = pytest.mark.soak  # five minutes
@@ -42,13 +42,13 @@ def photos(appliance: Machine, visitor: Visitor) -> str:
     appliance.shell(MAKE)
     appliance.run("zfs", "snapshot", "tank/photos@then")
     known(visitor, appliance, "tank/photos@then")
-    return f"/snapshots/of/{guid_of(appliance, 'tank/photos')}/"
+    return f"/snapshots/of/{key_of(appliance, 'tank/photos')}/"
 
 
 @pytest.fixture(scope="module")
 def then(appliance: Machine, photos: str) -> str:
     """The address of the snapshot."""
-    return f"{photos}{guid_of(appliance, 'tank/photos@then')}/"
+    return f"{photos}{key_of(appliance, 'tank/photos@then')}/"
 
 
 def sums(appliance: Machine, path: str) -> str:
@@ -113,7 +113,7 @@ def test_a_file_has_a_time_line_and_a_look_at_it(visitor, appliance, photos, the
     assert "old words" in visitor.get(f"{then}file/?path=letter.txt").words
     answer = visitor.get(f"{then}content/?path=letter.txt")
     assert (answer.text, answer.headers["Content-Security-Policy"]) == ("old words\n", "default-src 'none'; sandbox")
-    page = visitor.get(f"{then}difference/?until={guid_of(appliance, 'tank/photos@last')}")
+    page = visitor.get(f"{then}difference/?until={key_of(appliance, 'tank/photos@last')}")
     assert "letter.txt" in page.words
 
 
