@@ -210,8 +210,8 @@ def everything() -> list[Export]:
     return listed(command.run(["exportfs", "-s"], timeout=60).stdout)
 
 
-def running() -> bool:
-    said = command.run(["systemctl", "is-active", UNIT], timeout=30, accept=range(256))
+def running(unit: str = UNIT) -> bool:
+    said = command.run(["systemctl", "is-active", unit], timeout=30, accept=range(256))
     return said.stdout.strip() == "active"
 
 

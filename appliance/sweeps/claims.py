@@ -22,7 +22,7 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     disks: tuple[str, ...] = ()
     pool: str = ""
     protocol: str = ""  # through which it is reached
-    nfs: bool = False  # the NFS server was started for it
+    units: tuple[str, ...] = ()  # what was started for it and is to be stopped: the NFS server
 
     @property
     def name(self) -> str:

@@ -29,6 +29,8 @@ from appliance.shares.smb import STACK
 
 PROC = Path("/proc")
 HOST, SHARE = "127.0.0.1", "sweep"
+# The server, and what it brings along and leaves behind (nfs-server.service, "Wants"): the port mapper answers the network.
+UNITS = (nfs.UNIT, "rpc-statd.service", "rpcbind.socket", "rpcbind.service")
 TIMEOUT = 120
 # exports(5): no "insecure", so a client has to come from a port that only root may use.
 OPTIONS = "rw,sync,no_root_squash,no_subtree_check,secure"
@@ -136,11 +138,17 @@ def end(folder: Path, token: str) -> None:
         seen.rmdir()
     if own.exists():
         stop_samba(own)
-        shutil.rmtree(own)
+        # Its helpers end a moment after it, and write until then.
+        wait_until(lambda: emptied(own), "What the Samba of the measurement kept could not be removed")
     if any(export.path == str(folder) for export in exports()):
         command.run(["exportfs", "-u", f"{HOST}:{folder}"], timeout=TIMEOUT, accept=range(256))
         command.run(["exportfs", "-f"], timeout=TIMEOUT)
         nfs.release(str(folder))
+
+
+def emptied(folder: Path) -> bool:
+    shutil.rmtree(folder, ignore_errors=True)
+    return not folder.exists()
 
 
 def exports() -> list[nfs.Export]:
@@ -174,12 +182,17 @@ def wait_until(ready: Callable[[], bool], otherwise: str) -> None:
 
 
 # --- the kernel's server, which people may use too --------------------------------------------------------------
+def asleep() -> tuple[str, ...]:
+    """What of the server would be started for this, in the order of stopping; nothing where it runs."""
+    return () if nfs.running() else tuple(unit for unit in UNITS if not nfs.running(unit))
+
+
 def start_nfs() -> None:
     """For the time being: what is enabled is not changed."""
     command.run(["systemctl", "start", nfs.UNIT], timeout=TIMEOUT)
 
 
-def stop_nfs() -> None:
-    """Stop the server that was started for this, unless somebody has begun to share something meanwhile."""
+def stop_nfs(units: tuple[str, ...]) -> None:
+    """Stop what was started for this, unless somebody has begun to share something meanwhile."""
     if nfs.running() and not nfs.everything():
-        command.run(["systemctl", "stop", nfs.UNIT], timeout=TIMEOUT)
+        command.run(["systemctl", "stop", *units], timeout=TIMEOUT)

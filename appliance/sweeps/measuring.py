@@ -11,7 +11,6 @@ import msgspec
 
 from appliance import command
 from appliance.operation import Work
-from appliance.shares import nfs
 from appliance.sweeps import around, claims, estimate, honesty, loopback, rebuilding, sampling, scratch
 from appliance.sweeps.case import FROM_MEMORY
 from appliance.sweeps.figures import Figures, from_bonnie, from_dd, from_fio, from_iperf
@@ -20,7 +19,6 @@ from appliance.sweeps.laying import Laid
 from appliance.sweeps.table import RESULT, VERSIONS, Run
 from appliance.sweeps.watching import HOURS, telling
 from appliance.sweeps.workloads import DATA, KINDS, SYNCED
-from appliance.zfs import fresh
 
 
 @dataclass(frozen=True)
@@ -92,8 +90,8 @@ class Measuring:
         if protocol:
             loopback.end(folder, ground.token)
         self.forget(work)
-        if protocol == "nfs" and not nfs.running():
-            claims.write(msgspec.structs.replace(ground.made, nfs=True))
+        if protocol == "nfs" and (units := loopback.asleep()):
+            claims.write(msgspec.structs.replace(ground.made, units=units))
             loopback.start_nfs()
         if protocol:
             loopback.begin(protocol, folder, ground.token)
@@ -102,6 +100,7 @@ class Measuring:
         """Nothing of the last run in memory, nor, where files are made, on disk. A warm cache device stays warm."""
         case, token = self.ground.case, self.ground.token
         if case.volblocksize and not KINDS[case.workload].laid:
+            scratch.wait_for_volume(case, token)
             command.run(["blkdiscard", "-f", self.ground.place], timeout=scratch.LONG)
         if not KINDS[case.workload].laid:
             for path in scratch.folder_of(token).iterdir():
@@ -111,10 +110,8 @@ class Measuring:
             out, back = scratch.forgetting(case, token)
             work.stop_if_asked()
             scratch.leave(out)
-            if case.where == "scratch":
-                scratch.wait_for_parts(case)
             work.stop_if_asked()
-            fresh.run(back, timeout=scratch.LONG)
+            scratch.come_back(case, back)
             if case.volblocksize:
                 scratch.wait_for_volume(case, token)
 

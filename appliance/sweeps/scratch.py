@@ -26,12 +26,15 @@ from appliance.sweeps import claims, loopback
 from appliance.sweeps.case import Case
 from appliance.sweeps.claims import Claim
 from appliance.words import disk_label
-from appliance.zfs import policing, status
+from appliance.zfs import fresh, policing, status
 from appliance.zfs.beside import FUZZ
 
 PROPERTY = "larder:sweep"
 NOTHING = "none"  # neither a share nor a policy, and not what would be inherited either
 LONG = 900  # seconds for what ZFS does with a whole pool
+TIMES = 3
+# What ``zpool import`` says where it does not see all of a pool's disks (zpool_main.c, zpool_import_status).
+MISSING = (fresh.AWAY, "no such pool", "insufficient replicas", "missing device", "no such device")
 
 
 def folder_of(token: str) -> Path:
@@ -129,8 +132,9 @@ def forgetting(case: Case, token: str) -> tuple[list[str], list[str]]:
 
 
 def leave(argv: list[str]) -> None:
-    """Run the first of ``forgetting``, again where something was still open: udev looks at a volume that was written to,
-    and a server lets go of a folder a moment after its client. Raises what ``command.run`` raises."""
+    """Run a command that has something leave, again where it was still open: udev looks at a volume that was written to,
+    a server lets go of a folder a moment after its client, and what an agent had started outlives it by a moment.
+    Raises what ``command.run`` raises."""
     for _again in range(udev.LOOKS):
         udev.settle()
         try:
@@ -138,6 +142,21 @@ def leave(argv: list[str]) -> None:
             return
         except command.CommandFailed as failed:
             if "busy" not in failed.said:
+                raise
+            time.sleep(udev.SECONDS_BETWEEN_LOOKS)
+    command.run(argv, timeout=LONG)
+
+
+def come_back(case: Case, argv: list[str]) -> None:
+    """Run the second of ``forgetting``, again where a disk of the pool was away for a moment. Raises Failed."""
+    for _again in range(TIMES):
+        if case.where == "scratch":
+            wait_for_parts(case)
+        try:
+            command.run(argv, timeout=LONG)
+            return
+        except command.CommandFailed as failed:
+            if not any(words in failed.said for words in MISSING):
                 raise
             time.sleep(udev.SECONDS_BETWEEN_LOOKS)
     command.run(argv, timeout=LONG)
@@ -186,8 +205,8 @@ def clear(token: str, work: Work) -> None:
         return
     if claim.protocol:
         loopback.end(folder_of(token), token)
-    if claim.nfs:
-        loopback.stop_nfs()
+    if claim.units:
+        loopback.stop_nfs(claim.units)
     if claim.dataset:
         clear_dataset(claim, work)
         claims.forget(token)
@@ -215,7 +234,7 @@ def clear_dataset(claim: Claim, work: Work) -> None:
             f"The scratch folder {claim.dataset} cannot be removed while the pool {claim.pool} is not in use here. Bring the pool back; Larder then removes the folder"
         )
     if value_of(claim.dataset) == claim.token:
-        command.run(["zfs", "destroy", "-r", "-f", "--", claim.dataset], timeout=LONG)
+        leave(["zfs", "destroy", "-r", "-f", "--", claim.dataset])
         work.note(f"{claim.dataset} is gone")
     remove_folder(claim.token)
 
@@ -236,7 +255,7 @@ def clear_pool(claim: Claim, work: Work) -> None:
         )
     if value_of(claim.name) != claim.token:
         raise Failed(f"The pool {claim.name} does not carry Larder's sign, so it is left alone")
-    command.run(["zpool", "destroy", "-f", "--", claim.name], timeout=LONG)
+    leave(["zpool", "destroy", "-f", "--", claim.name])
     work.note(f"The scratch pool {claim.name} is gone")
 
 

@@ -110,10 +110,10 @@ def test_only_the_samba_of_an_agent_is_ended(commands, folders, folder, monkeypa
 @pytest.mark.parametrize(("listed", "stopped"), [("", True), (EXPORTED.format(path="/tank/photos"), False)])
 def test_a_server_that_was_started_for_it_stops_unless_somebody_shares_something(commands, folders, monkeypatch, listed, stopped):  # fmt: skip
     commands.answers |= {"systemctl": "active\n", "exportfs": listed, "zfs": "\n"}
-    claims.write(Claim(token=TOKEN, pool="tank", protocol="nfs", nfs=True))
+    claims.write(Claim(token=TOKEN, pool="tank", protocol="nfs", units=loopback.UNITS))
     monkeypatch.setattr("appliance.zfs.status.read_pools", lambda: (shapes.single(),))
     scratch.clear(TOKEN, Working())
-    assert (["systemctl", "stop", nfs.UNIT] in commands.ran) is stopped
+    assert (["systemctl", "stop", *loopback.UNITS] in commands.ran) is stopped
     assert claims.read(TOKEN) is None
 
 
@@ -121,13 +121,13 @@ def test_a_run_has_server_and_client_made_anew_around_the_leaving_of_the_folder(
     done: list[str] = []
     monkeypatch.setattr(loopback, "end", lambda *_which: done.append("end"))
     monkeypatch.setattr(loopback, "begin", lambda *which: done.append(f"begin {which[0]}"))
-    monkeypatch.setattr(nfs, "running", lambda: False)
+    monkeypatch.setattr(nfs, "running", lambda unit=nfs.UNIT: unit == "rpcbind.socket")
     commands.on_run = lambda argv: done.append(" ".join(argv[:2]))
     Measuring(in_pool(protocol="nfs").ground, (), Laid()).prepare(Working())
     assert done == ["end", "udevadm settle", "zfs unmount", "zfs mount", "systemctl start", "begin nfs"]
     kept = claims.read(TOKEN)
     assert kept is not None
-    assert (kept.protocol, kept.nfs) == ("nfs", True)
+    assert (kept.protocol, kept.units) == ("nfs", (nfs.UNIT, "rpc-statd.service", "rpcbind.service"))
 
 
 def test_the_commands_that_a_person_sees_write_to_what_the_client_sees():

@@ -21,6 +21,8 @@ from appliance.sweeps import around, claims, scratch
 from appliance.sweeps.case import Case
 from appliance.sweeps.claims import Claim
 from appliance.sweeps.clear_up import ClearUp
+from appliance.sweeps.laying import Laid
+from appliance.sweeps.measuring import Measuring
 from appliance.sweeps.run_case import RunCase
 from appliance.sweeps.table import RESULT, Run
 from appliance.sweeps.watching import telling
@@ -382,11 +384,13 @@ def test_a_note_that_was_damaged_is_no_reason_to_erase(commands, folders, quiet)
     assert commands.ran == []
 
 
-def test_clearing_up_is_settled_by_what_is_there():
+def test_clearing_up_is_settled_by_what_is_there(folders):
     clear = ClearUp(token=TOKEN)
     assert clear.happened("clear", box())
     assert not clear.happened("clear", box(disk(1, uses=(TRACES,))))
     assert not clear.happened("clear", Facts((scratch_pool(),)))
+    claimed(pool="tank")
+    assert not clear.happened("clear", box())
 
 
 def test_an_interrupted_case_never_counts_as_measured():
@@ -420,6 +424,40 @@ def test_a_program_that_is_looked_after_has_a_limit_all_the_same(monkeypatch):
         command.run(["sleep", "60"], timeout=0.3, meanwhile=lambda: None)
 
 
+@pytest.mark.parametrize("said", ["cannot import 'x': no such pool available", "one or more devices is currently unavailable"])  # fmt: skip
+def test_a_pool_whose_disk_was_away_for_a_moment_comes_back_at_the_next_try(commands, quiet, said):
+    texts = iter([said, ""])
+
+    def refuse(argv: list[str]) -> None:
+        if text := next(texts):
+            raise command.CommandFailed(command.Result(tuple(argv), 1, "", text, 0.0))
+
+    commands.on_run = refuse
+    out_and_back = scratch.forgetting(operation().case, TOKEN)
+    scratch.come_back(operation().case, out_and_back[1])
+    assert commands.tools == ["zpool", "zpool"]
+    texts = iter(["cannot import 'x': pool is formatted using an unsupported version"])
+    with pytest.raises(command.CommandFailed):
+        scratch.come_back(operation().case, out_and_back[1])
+
+
+def test_a_pool_or_folder_that_is_still_open_is_cleared_away_a_moment_later(commands, folders, quiet):
+    """What the killed agent had started outlives it by a moment."""
+    claimed(pool="tank")
+    quiet["pools"] = [shapes.single()]
+    commands.answers["zfs"] = f"{TOKEN}\n"
+    busy = iter(["cannot unmount '/run/larder/sweeps/x': pool or dataset is busy", ""])
+
+    def refuse(argv: list[str]) -> None:
+        if argv[:2] == ["zfs", "destroy"] and (text := next(busy)):
+            raise command.CommandFailed(command.Result(tuple(argv), 1, "", text, 0.0))
+
+    commands.on_run = refuse
+    scratch.clear(TOKEN, Working())
+    assert [argv[:2] for argv in commands.ran].count(["zfs", "destroy"]) == 2
+    assert claims.read(TOKEN) is None
+
+
 # --- volumes --------------------------------------------------------------------------------------------------
 def test_a_volume_takes_the_place_of_the_file_and_is_written_past_the_page_cache():
     found = operation(workload="random-write", volblocksize=16384, size=64 * MIB)
@@ -429,6 +467,15 @@ def test_a_volume_takes_the_place_of_the_file_and_is_written_past_the_page_cache
     device = f"--filename=/dev/zvol/{NAME}/volume"
     assert all(device in step.shown and "--direct=1" in step.shown for step in plan.steps[3:5])
     assert found.case.settings["Volume blocks"] == "16 KiB"
+
+
+def test_the_device_of_a_volume_is_waited_for_before_its_first_run(commands, folders, quiet, monkeypatch):
+    done: list[str] = []
+    monkeypatch.setattr(scratch, "wait_for_volume", lambda *_which: done.append("waited"))
+    scratch.folder_of(TOKEN).mkdir(parents=True)
+    commands.on_run = lambda argv: done.append(argv[0])
+    Measuring(operation(volblocksize=16384).ground, (), Laid()).prepare(Working())
+    assert done == ["waited", "blkdiscard", "zpool", "zpool", "waited"]
 
 
 @pytest.mark.parametrize("changes", [{"workload": "small-files"}, {"volblocksize": 12345}, {"volblocksize": 2**18}, {"workload": "dd-write"}])  # fmt: skip
