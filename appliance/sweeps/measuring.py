@@ -16,7 +16,7 @@ from appliance.sweeps.case import FROM_MEMORY
 from appliance.sweeps.figures import Figures, from_bonnie, from_dd, from_fio, from_iperf
 from appliance.sweeps.ground import Ground
 from appliance.sweeps.laying import Laid
-from appliance.sweeps.table import RESULT, VERSIONS, Run
+from appliance.sweeps.table import VERSIONS, Run, told
 from appliance.sweeps.watching import HOURS, telling
 from appliance.sweeps.workloads import DATA, KINDS, SYNCED
 
@@ -43,7 +43,7 @@ class Measuring:
             run = self.judged(work, number)
         if number == 1:
             work.note(VERSIONS + json.dumps(around.versions()))
-        work.note(RESULT + msgspec.json.encode(run).decode())
+        work.note(told(run))
 
     def judged(self, work: Work, number: int) -> Run:
         """One run with what is to be said of it."""

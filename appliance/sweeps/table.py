@@ -31,6 +31,28 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     remarks: tuple[str, ...] = ()
 
 
+LONGEST = 1900  # characters of a note in a job's log, with something to spare (``execution.py`` cuts there)
+
+
+def told(run: Run) -> str:
+    """A run as a note of a job's log. What would not fit is left out, the least telling first: half of it is nothing."""
+    around, figures = run.around, run.figures
+    less = msgspec.structs.replace(around, per_disk={})
+    least = msgspec.structs.replace(less, busy=(), lost=around.lost[:1])
+    short = msgspec.structs.replace(figures, told=figures.told[:200])
+    reasons = tuple(text[:300] for text in run.invalid[:2])
+    text = ""
+    for one in (
+        run,
+        msgspec.structs.replace(run, around=less),
+        msgspec.structs.replace(run, around=least, figures=short, disturbed=(), remarks=(), invalid=reasons),
+    ):
+        text = RESULT + msgspec.json.encode(one).decode()
+        if len(text) <= LONGEST:
+            break
+    return text
+
+
 @dataclass(frozen=True)
 class Measured:
     """A case and what became of it; ``failure`` where it could not be measured."""

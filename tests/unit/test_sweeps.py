@@ -21,7 +21,7 @@ from appliance.sweeps.honesty import Circumstances
 from appliance.sweeps.presets import BY_NAME, PRESETS
 from appliance.sweeps.statistics import change, change_text, outlier, summary
 from appliance.sweeps.sweep import MOST_CASES, Sweep, axes_of
-from appliance.sweeps.table import Measured, Run, blocks, value_text
+from appliance.sweeps.table import RESULT, Measured, Run, blocks, told, value_text
 from appliance.sweeps.workloads import KINDS, SYNCED, commands_for, escaped
 from tests.unit.made import path_of, recorded_text
 
@@ -381,6 +381,24 @@ def test_an_export_keeps_every_run_and_defuses_names_that_are_formulas():
     assert json.loads(export.as_json("x", found))["cases"][0]["runs"][1]["figures"]["rate"] == 2.0
     assert "| =cmd x (serial 1) |" in export.as_markdown("x", found, meaning.sentences(found))
     assert export.cell("a|b\n[c](d)") == "a\\|b \\[c\\](d)"
+
+
+@pytest.mark.parametrize("long", ["", "x" * 700])
+def test_a_run_is_told_whole_however_much_there_is_to_tell(long):
+    """A note of a job's log is cut at 2,000 characters, and half of a run is none."""
+    waits = {f"ata-{'M' * 40}_{at}": 0.123456 for at in range(8)}
+    around = Circumstances(
+        read=1, per_disk=waits, busy=(f"{'p' * 255} was being checked.",) * (3 if long else 0), lost=("d" * 100,)
+    )
+    figures = Figures(rate=1e9, told=long, tool="bonnie++ 1.98")
+    run = Run(
+        number=1, figures=figures, around=around, invalid=("y" * 200, long), disturbed=around.busy, remarks=(long,)
+    )
+    text = told(run)
+    assert len(text) <= 2000
+    kept = msgspec.json.decode(text.removeprefix(RESULT), type=Run)
+    assert (kept.number, kept.figures.rate, bool(kept.invalid), kept.around.read) == (1, 1e9, True, 1)
+    assert bool(kept.around.per_disk) is not bool(long)
 
 
 def test_what_is_left_is_guessed_anew_from_what_was_done():
