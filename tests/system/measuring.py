@@ -7,7 +7,7 @@ import re
 import urllib.parse
 from typing import Any
 
-from deploy.image.machine import Machine, wait_for
+from deploy.image.machine import Machine, MachineError, wait_for
 from tests.visitor import Answer, Visitor
 
 SMALL: dict[str, Any] = {
@@ -38,21 +38,34 @@ def begin(visitor: Visitor, page: Answer) -> str:
     return urllib.parse.urlsplit(answer.url).path
 
 
-def ended(visitor: Visitor, path: str, *, timeout: float = 600) -> Answer:
+def ended(visitor: Visitor, path: str, *, timeout: float = 1800) -> Answer:
     """The sweep's page once it has ended or waits for a person."""
 
     def look() -> Answer | None:
         page = visitor.get(f"{path}?part=live")
         return page if any(word in page.text for word in ENDS) else None
 
-    return wait_for(f"{path} to end", look, timeout=timeout, every=1)
+    try:
+        return wait_for(f"{path} to end", look, timeout=timeout, every=1)
+    except MachineError as late:
+        raise AssertionError(f"{late}: {everything_told(visitor, path)}") from late
 
 
-def complete(visitor: Visitor, page: Answer, *, timeout: float = 600) -> Answer:
+def everything_told(visitor: Visitor, path: str) -> str:
+    """For whoever looks at a test that failed: the sweep's page, the jobs of its cases, and what the agent said."""
+    page = visitor.get(path)
+    jobs = dict.fromkeys(re.findall(r"/jobs/([0-9a-f-]{36})/", page.text))
+    said = [page.words, *(visitor.get(f"/jobs/{job}/").words for job in list(jobs)[-2:])]
+    journal = visitor.appliance.run("journalctl", "-q", "-o", "cat", "-t", "larder-agent", "-n", "60", check=False)
+    return "\n\n".join([*(text[-3000:] for text in said), journal[-4000:]])
+
+
+def complete(visitor: Visitor, page: Answer, *, timeout: float = 1800) -> Answer:
     """Begin what the review shows, wait for its end, and see that every case has a figure that counts."""
-    said = ended(visitor, begin(visitor, page), timeout=timeout)
-    assert ">done<" in said.text, said.words
-    assert "does not count" not in said.words, said.words
+    path = begin(visitor, page)
+    said = ended(visitor, path, timeout=timeout)
+    good = ">done<" in said.text and "does not count" not in said.words
+    assert good, everything_told(visitor, path)
     return said
 
 
@@ -63,8 +76,12 @@ def nothing_left(appliance: Machine, *disks: str) -> None:
         made = appliance.run("zfs", "list", "-H", "-o", "name", check=False) + appliance.run(
             "zpool", "list", "-H", "-o", "name"
         )
-        notes = appliance.shell("ls /var/lib/larder-agent/sweeps 2>/dev/null | wc -l").strip()
+        notes = appliance.shell("ls /var/lib/larder-agent/sweeps 2>/dev/null || true").split()
         signs = "".join(appliance.run("wipefs", "-n", disk) for disk in disks)
-        return "larder-sweep" not in made and notes == "0" and not signs.strip()
+        found = [*re.findall("larder-sweep-[0-9a-f]+", made), *notes, *signs.split()]
+        if found:
+            raise MachineError(f"still there: {' '.join(found)}")
+        return True
 
-    wait_for("everything to be cleared away", clean, timeout=120)
+    # What is left is looked for once a minute, in facts that are some seconds old.
+    wait_for("everything to be cleared away", clean, timeout=300, every=1)

@@ -56,7 +56,7 @@ def test_compression_and_dedup_with_files_of_ones_own_say_what_is_left_and_leave
     axes = {"compressions": ["off", "lz4"], "dedups": ["False", "True"], "workloads": ["seq-write", "seq-read"]}
     page = review(visitor, "compression", disks, layouts=["mirror"], sample=guid, repeats=1, **axes)
     assert "Parts of the files in tank are written to them" in page.words
-    said = complete(visitor, page, timeout=1200)
+    said = complete(visitor, page)
     assert said.text.count('class="bar"') == 6
     left = re.search(r"Your files: lz4 leaves ([0-9]+) % of them", said.words)
     assert left, said.words
@@ -118,7 +118,7 @@ def test_a_log_device_wins_for_writes_that_are_waited_for_and_not_for_others(vis
     try:
         work = ["sync-write", "seq-write"]
         page = review(visitor, "log", data, layouts=["mirror"], log=log, workloads=work, size="32 MiB", repeats=3)
-        said = complete(visitor, page, timeout=1800)
+        said = complete(visitor, page)
     finally:
         for bay in (1, 2):
             appliance.slow(bay, 0)
@@ -191,14 +191,13 @@ def test_a_disk_that_holds_anything_is_refused_with_the_reason(visitor, applianc
     good = review(visitor, "ashift", disks, layouts=["mirror"])
     assert good.status == 200
     appliance.shell(make.format(disk=disks[0]))
-    wait_for("the disk to be seen as taken", lambda: f'value="{disks[0]}"' not in visitor.get("/sweeps/new/ashift/").text, timeout=60)  # fmt: skip
+    wait_for("the disk to be seen as taken", lambda: f'value="{disks[0]}"' not in visitor.get("/sweeps/new/ashift/").text, timeout=120)  # fmt: skip
     late = visitor.send("/sweeps/start/", {**good.hidden(), **typed(good)})
     assert late.status == 409, late.words
     assert "Only disks that hold nothing" in late.words
     blank(appliance, disks[0])
-    appliance.shell(f"zpool labelclear -f {disks[0]} || true; wipefs -aqf {disks[0]}")
     wait_for(
-        "the disk to be free", lambda: f'value="{disks[0]}"' in visitor.get("/sweeps/new/ashift/").text, timeout=60
+        "the disk to be free", lambda: f'value="{disks[0]}"' in visitor.get("/sweeps/new/ashift/").text, timeout=120
     )
 
 
@@ -210,7 +209,7 @@ def test_the_same_folder_over_smb_and_nfs_gives_a_complete_table_and_leaves_no_s
     wait_for("the pool in the form", lambda: guid in visitor.get("/sweeps/new/protocols/").text, timeout=60)
     running = appliance.run("systemctl", "is-active", "nfs-server", check=False)
     ways = {"protocols": ["none", "smb", "nfs"], "workloads": ["seq-write", "seq-read", "small-files"]}
-    said = complete(visitor, review(visitor, "protocols", [], pool=guid, repeats=1, **ways), timeout=1800)
+    said = complete(visitor, review(visitor, "protocols", [], pool=guid, repeats=1, **ways))
     assert said.text.count('class="bar"') == 9
     assert "over SMB" in said.words
     nothing_left(appliance)
