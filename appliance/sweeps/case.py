@@ -21,6 +21,7 @@ Protocol = Literal["", "smb", "nfs"]
 Where = Literal["scratch", "dataset", "disk", "network"]
 LARGEST, LEAST = 16 * 2**40, MIB
 RECORDS = tuple(2**power for power in range(9, 25))  # recordsize, zfsprops(7): a power of two from 512 bytes to 16 MiB
+LEAST_LIMITED = 128 * MIB  # of data: ZFS takes no limit of its memory below half of it (``memory.py``)
 NETWORK = ("net-send", "net-receive")
 VOLUME_BLOCKS = tuple(2**power for power in range(9, 18))  # volblocksize, zfsprops(7): 512 bytes to 128 KiB
 SAMPLED = ("seq-write", "seq-read", "dd-read", "random-read")  # what a sample of files can be measured with
@@ -38,7 +39,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     ``size`` is what one run writes or reads, in bytes; ``seconds`` is how long a run of random access lasts. Data can be
     made smaller by ``compressible`` per cent; ``zeros`` (dd alone) is data that holds nothing. ``aside`` keeps ZFS's
-    memory out of the way of reads (primarycache=metadata). ``protocol`` is the way to the folder, over the box's own
+    memory out of the way of reads (primarycache=metadata), ``limited`` holds it small while the case lasts
+    (``memory.py``). ``protocol`` is the way to the folder, over the box's own
     loopback; empty for none. ``warmups`` are runs before those that count. ``sample`` is a dataset, with its guid,
     whose files' contents take the place of made-up data.
     """
@@ -65,6 +67,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     compressible: int = 0
     zeros: bool = False
     aside: bool = False
+    limited: bool = False
     gentle: bool = False
     fill: int = 0
     protocol: Protocol = ""
@@ -119,6 +122,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             yield "Rebuilding is measured on a scratch pool with redundancy, filled to some part."
         if self.cache and self.aside:
             yield "A cache device is filled from memory. Do not keep memory out of reads."
+        if self.limited and (not self.makes or self.aside or self.size < LEAST_LIMITED):
+            yield f"Memory is limited for a pool or a folder, from {size_text(LEAST_LIMITED)} of data on, and not where it is kept out of reads anyway."
         if self.protocol and (not self.makes or self.workload == "resilver"):
             yield "Only what is written and read in a folder can go through a protocol."
         if self.protocol and self.warmups:

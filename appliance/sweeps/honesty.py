@@ -42,7 +42,7 @@ def reasons(case: Case, figures: Figures, around: Circumstances) -> Iterator[str
     if case.zeros and case.compression != "off":
         yield "Zeros on a pool that compresses are not written at all. Choose data that holds something, or switch compression off."
     if kind.reads and case.makes and not case.aside and case.size < TIMES_MEMORY * around.memory:
-        yield f"{size_text(case.size)} fit into memory, which may keep up to {size_text(around.memory)}. It takes at least {size_text(TIMES_MEMORY * around.memory)}, or memory kept out of the way."
+        yield f"{size_text(case.size)} fit into memory, which may keep up to {size_text(around.memory)}. It takes at least {size_text(TIMES_MEMORY * around.memory)}, or memory limited meanwhile."
     stored = 0.0 if case.zeros else 1 - (case.compressible / 100 if case.compression != "off" else 0.0)
     stored = 1.0 if case.zeros and case.compression == "off" else stored
     if case.sample:

@@ -27,7 +27,9 @@ def usual(case: Case) -> bool:
         case.partition or case.log or case.cache or case.dedup or case.protocol or case.volblocksize or case.sample
     )
     same = (case.where, case.ashift, case.recordsize, case.sync) == ("scratch", 12, 128 * KIB, "standard")
-    return same and plain and not case.gentle
+    # With memory kept out of reads nothing is read ahead: large files then read slower than a new pool reads them.
+    slowed = case.aside and KINDS[case.workload].reads
+    return same and plain and not case.gentle and not slowed
 
 
 def of_layout(measured: Iterable[Measured], layout: str, groups: int, disks: frozenset[str]) -> tuple[Known, ...]:

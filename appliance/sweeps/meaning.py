@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from appliance.sweeps.case import NETWORK, WAYS
+from appliance.sweeps.memory import limit_for
 from appliance.sweeps.statistics import change_text, outlier
 from appliance.sweeps.table import Block, Row, value_text
 from appliance.words import link_label, size_text
@@ -25,7 +26,7 @@ def sentences(blocks: Sequence[Block]) -> list[str]:
     found: list[str] = []
     for block in blocks:
         found += of_disks(block) if block.workload.startswith("disk-") else of_block(block)
-    found += [*sampled(blocks), *ways(blocks), *members(blocks), *network(blocks), *invalid(blocks)]
+    found += [*sampled(blocks), *ways(blocks), *members(blocks), *network(blocks), *of_memory(blocks), *invalid(blocks)]
     return found
 
 
@@ -161,6 +162,16 @@ def network(blocks: Iterable[Block]) -> Iterator[str]:
     large = [row for block in blocks if block.workload in {"seq-read", "seq-write"} for row in valid(block)]
     if large and all(median(row) > GIGABIT for row in large):
         yield f"All of these are faster than a gigabit network, which carries about {size_text(GIGABIT)}/s. Over such a network large files will be equally fast with each of them."
+
+
+def of_memory(blocks: Iterable[Block]) -> Iterator[str]:
+    """What was done so that memory did not answer for the disks, where that makes a figure another than in daily use."""
+    cases = [row.measured.case for block in blocks if block.kind.reads for row in block.rows if row.measured.runs]
+    if any(case.aside and case.workload in {"seq-read", "dd-read"} for case in cases):
+        yield "Memory was kept out of reads, so nothing was read ahead: in daily use large files are read faster than this. Compare these figures with each other only."
+    sizes = {limit_for(case.size) for case in cases if case.limited}
+    if sizes:
+        yield f"ZFS's memory was held at {size_text(max(sizes))} meanwhile, so that the disks were measured and not it. What is asked for again and again is faster in daily use."
 
 
 def invalid(blocks: Iterable[Block]) -> Iterator[str]:

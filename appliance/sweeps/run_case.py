@@ -15,7 +15,7 @@ from appliance.disks.partitions import Cut, partition_step
 from appliance.errors import Reason
 from appliance.facts import Facts
 from appliance.operation import Operation, Plan, Step, Work
-from appliance.sweeps import against, claims, laying, loopback, rebuilding, sampling, scratch, workloads
+from appliance.sweeps import against, claims, laying, loopback, memory, rebuilding, sampling, scratch, workloads
 from appliance.sweeps.case import FROM_MEMORY, Case
 from appliance.sweeps.ground import Ground
 from appliance.sweeps.laying import Laid
@@ -83,6 +83,12 @@ class RunCase(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
         case, name = self.case, self.ground.name
         if case.makes:
             yield Step("claim", "Note what is taken, so that it can be cleared away after a power cut", f"{name}: {', '.join(case.every) or case.pool}", self.claim, case.every)  # fmt: skip
+        if case.limited:
+            size = memory.limit_for(case.size)
+            shown = (
+                f"echo {memory.FLOOR} > {memory.PARAMETERS}/zfs_arc_min\necho {size} > {memory.PARAMETERS}/zfs_arc_max"
+            )
+            yield Step("memory", f"Hold ZFS's memory at {size_text(size)}, for the whole box", shown, self.limit, (), "It is as it was at the end")  # fmt: skip
         if case.partition:
             cuts = [Cut(disk, case.partition) for path in case.disks if (disk := facts.disk(path))]
             yield partition_step(cuts, [name])
@@ -125,6 +131,9 @@ class RunCase(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def claim(self, _work: Work) -> None:
         claims.write(self.ground.made)
         scratch.folder_of(self.token).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+    def limit(self, work: Work) -> None:
+        work.note(f"ZFS's memory is held at {size_text(memory.limit(self.token, self.case.size))}")
 
     def happened(self, step: str, facts: Facts) -> bool:
         # What a run measured is gone with the process that measured it, so an interrupted case has not happened.

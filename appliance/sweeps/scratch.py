@@ -22,7 +22,7 @@ from appliance.facts import Disk, Pool
 from appliance.layout.geometry import LABEL, MIB
 from appliance.operation import Work
 from appliance.shares import setting
-from appliance.sweeps import claims, loopback
+from appliance.sweeps import claims, loopback, memory
 from appliance.sweeps.case import Case
 from appliance.sweeps.claims import Claim
 from appliance.words import disk_label
@@ -199,6 +199,7 @@ def clear(token: str, work: Work) -> None:
     """Leave nothing of a case, and touch nothing else. Raises Failed where something of it cannot be cleared now."""
     # What of somebody's files is in memory goes first, whatever becomes of the rest.
     part_of(token).unlink(missing_ok=True)
+    memory.release(token)
     claim = claims.read(token)
     if claim is None:
         work.note("There is nothing to clear away")

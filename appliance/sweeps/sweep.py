@@ -44,6 +44,7 @@ class Sweep(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     compressible: int = 0
     zeros: bool = False
     aside: bool = False
+    limited: bool = False
     gentle: bool = False
     peer: str = ""
     sample: str = ""
@@ -123,7 +124,7 @@ class Sweep(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         common = {
             "where": self.where, "repeats": self.repeats, "warmups": self.warmups, "size": self.size,
             "seconds": self.seconds, "writers": self.writers, "compressible": self.compressible, "zeros": self.zeros,
-            "aside": self.aside, "gentle": self.gentle, "peer": self.peer, "sample": self.sample, "sample_guid": self.sample_guid,
+            "aside": self.aside, "limited": self.limited, "gentle": self.gentle, "peer": self.peer, "sample": self.sample, "sample_guid": self.sample_guid,
         }  # fmt: skip
         try:
             return msgspec.convert({**common, **own}, Case)

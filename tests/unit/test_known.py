@@ -36,6 +36,12 @@ def test_what_was_measured_otherwise_tells_nothing_of_a_new_pool(changes):
     assert of(measured(1, case(**{"disks": THREE, **changes}), 132.0 * MIB)) == ""
 
 
+def test_large_files_that_were_read_without_reading_ahead_tell_nothing_of_a_new_pool():
+    assert of(measured(1, case(disks=THREE, workload="seq-read", aside=True), 132.0 * MIB)) == ""
+    assert of(measured(1, case(disks=THREE, workload="seq-read", limited=True), 132.0 * MIB))
+    assert of(measured(1, case(disks=THREE, aside=True), 132.0 * MIB))
+
+
 def test_pairs_of_mirrors_are_told_from_one_wide_mirror():
     four = tuple(map(path_of, (1, 2, 3, 4)))
     found = measured(1, case(disks=four, layout="mirror"), 132.0 * MIB)

@@ -197,11 +197,15 @@ def test_a_box_without_empty_disks_says_what_to_do(web, calm):
     assert "There is no pool to measure" in text_of(web.get("/sweeps/new/pool/"))
 
 
-def test_less_data_than_memory_is_proposed_with_memory_kept_out(web, calm):
+def test_less_data_than_memory_is_proposed_with_memory_limited_or_kept_out_where_it_is_too_little_for_that(web, calm):
     rows.put(pools=[], datasets=[], disks=[disk(number, size=2 * GIB) for number in (1, 2, 3)], accounts=[], shares=[])
     form = web.get("/sweeps/new/parity/").context["form"]
-    assert form["aside"].value() is True
+    assert (form["limited"].value(), form["aside"].value()) == (True, False)
     assert form["size"].value() == "614 MiB"
+    rows.put(disks=[disk(number, size=400 * 2**20) for number in (1, 2, 3)])
+    form = web.get("/sweeps/new/parity/").context["form"]
+    assert (form["limited"].value(), form["aside"].value()) == (False, True)
+    assert form["size"].value() == "120 MiB"
 
 
 # --- a sweep under way ----------------------------------------------------------------------------------------

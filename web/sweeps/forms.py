@@ -13,7 +13,7 @@ from appliance.errors import Reason, Refused
 from appliance.facts import Facts
 from appliance.layout.geometry import GIB, KIB, MIB
 from appliance.sweeps import against
-from appliance.sweeps.case import NETWORK, ON_VOLUMES, PER_DISK, WAYS
+from appliance.sweeps.case import LEAST_LIMITED, NETWORK, ON_VOLUMES, PER_DISK, WAYS
 from appliance.sweeps.presets import Preset, smallest
 from appliance.sweeps.run_case import RunCase
 from appliance.sweeps.sweep import Sweep
@@ -55,6 +55,7 @@ NOT_OF_DISKS = (
     "writers",
     "compressible",
     "zeros",
+    "limited",
     "aside",
     "warmups",
 )
@@ -112,7 +113,8 @@ class SweepForm(forms.Form):
     protocols = many("Way in", [(name or PLAIN, words) for name, words in WAYS.items()], protocol_of)
     syncs = many("Writes that are waited for (sync)", [("standard", "standard"), ("always", "always"), ("disabled", "disabled: faster by not doing what was promised")])  # fmt: skip
     zeros = forms.BooleanField(label="Let dd write zeros", required=False, help_text="As in old tables. They mean nothing where compression is on, and such cases are marked.")  # fmt: skip
-    aside = forms.BooleanField(label="Keep memory out of reads", required=False, help_text="For less data than twice the memory. Large files then read slower than in daily use, because nothing is read ahead.")  # fmt: skip
+    limited = forms.BooleanField(label="Limit memory while it is measured", required=False, help_text="For less data than twice the memory: ZFS may then keep half as much as one run writes, at most 512 MiB. It is the memory of the whole box, so everything else is slower meanwhile.")  # fmt: skip
+    aside = forms.BooleanField(label="Keep memory out of reads", required=False, help_text="Leaves the memory of other pools alone. But then nothing is read ahead, so large files read slower than in daily use.")  # fmt: skip
     gentle = forms.BooleanField(label="Let everything else go first", required=False, help_text="For a box that is in use. The figures then depend on what else happens.")  # fmt: skip
 
     def __init__(self, data: QueryDict | None, *, preset: Preset, bays: list[Bay], facts: Facts, memory: int) -> None:
@@ -145,7 +147,7 @@ class SweepForm(forms.Form):
         else:
             away.add("peer")
         if self.preset.name == "resilver":
-            away |= {"workloads", "size", "seconds", "warmups", "aside", "zeros", "writers"}
+            away |= {"workloads", "size", "seconds", "warmups", "limited", "aside", "zeros", "writers"}
         else:
             away.add("fills")
         if self.preset.name == "volumes":
@@ -196,16 +198,16 @@ class SweepForm(forms.Form):
         if self.preset.extra and len(free) > 1:
             extra = next((disk.path for disk in free if not disk.rotational), free[-1].path)
         chosen = [disk for disk in free if disk.path != extra]
-        size, aside = self.proposed_size(smallest(chosen) or min((pool.free for pool in self.facts.pools), default=0))
-        if self.preset.extra == "cache":
-            aside = False  # a cache device is filled from memory
+        size, little = self.proposed_size(smallest(chosen) or min((pool.free for pool in self.facts.pools), default=0))
+        limited = little and size >= LEAST_LIMITED
+        aside = little and not limited and self.preset.extra != "cache"  # a cache device is filled from memory
         filled = self.preset.fill(smallest(chosen), max(len(chosen), 1))
         parts = ["whole", "part"] if filled.pop("partitions", None) else ["whole"]
         found: dict[str, object] = {
             "title": self.preset.title, "disks": [disk.path for disk in chosen], "layouts": ["stripe"], "ashifts": [12],
             "recordsizes": [128 * KIB], "compressions": ["off"], "dedups": [False], "syncs": ["standard"], "repeats": 3,
             "warmups": 0, "size": size_typed(size), "seconds": 30, "writers": 1, "compressible": 0, "partitions": parts,
-            "aside": aside, "fills": [25],
+            "limited": limited, "aside": aside, "fills": [25],
         }  # fmt: skip
         if self.preset.extra:
             found[self.preset.extra] = extra
@@ -214,7 +216,7 @@ class SweepForm(forms.Form):
         return found | filled
 
     def proposed_size(self, room: int) -> tuple[int, bool]:
-        """Twice what memory can hold; where that is too much for the disks, less, with memory kept out."""
+        """Twice what memory can hold; where that is too much for the disks, less, and that it is less than it takes."""
         wanted = max(-(-2 * self.memory // GIB) * GIB, GIB) if self.memory else USUAL_SIZE
         if self.where == "disk":
             return GIB, False
