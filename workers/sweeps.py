@@ -66,7 +66,9 @@ def tidy() -> None:
     found = {use.pool for disk in facts.disks for use in disk.uses} | {pool.name for pool in facts.pools}
     for name in filter(is_scratch, sorted(found)):
         case = CaseRow.objects.filter(token=name.removeprefix(PREFIX)).exclude(sweep__state__in=SweepRow.OPEN).first()
-        lately = Job.objects.filter(kind="ClearUp", subject=name, created_by=BY, created__gte=timezone.now() - TRY_AGAIN_AFTER)
+        lately = Job.objects.filter(
+            kind="ClearUp", subject=name, created_by=BY, created__gte=timezone.now() - TRY_AGAIN_AFTER
+        )
         if case is not None and not lately.exists():
             try:
                 confirm.start(clearing(case), user=BY)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -64,7 +64,10 @@ def cell(text: str) -> str:
     return " ".join(text.split())
 
 
-def as_markdown(title: str, blocks: Sequence[Block], sentences: Sequence[str]) -> str:
+def as_markdown(
+    title: str, blocks: Sequence[Block], sentences: Sequence[str], kept: Mapping[str, str] | None = None
+) -> str:
+    """``kept`` is what the figures depend on, by name."""
     lines = [f"# {cell(title)}", "", *(f"- {cell(text)}" for text in sentences)]
     for block in blocks:
         columns = [*block.columns, "Median", "Spread", "Change"]
@@ -73,4 +76,5 @@ def as_markdown(title: str, blocks: Sequence[Block], sentences: Sequence[str]) -
             value = row.value or "does not count"
             changed = "baseline" if row.is_baseline else row.change_text
             lines.append(f"| {' | '.join(map(cell, (*row.settings, value, row.spread, changed)))} |")
-    return "\n".join(lines) + "\n"
+    lines += ["", *(f"- {cell(name)}: {cell(text)}" for name, text in (kept or {}).items() if text)]
+    return "\n".join(lines).rstrip() + "\n"

@@ -16,6 +16,7 @@ from appliance.sweeps.presets import smallest
 from appliance.sweeps.statistics import change, change_text
 from appliance.sweeps.table import Block, Measured, Row, value_text
 from appliance.sweeps.workloads import KINDS
+from appliance.words import link_label
 from web import live
 from web.inventory import store
 from web.inventory.models import Progress
@@ -87,6 +88,7 @@ def sweep(request: HttpRequest, pk: str) -> HttpResponse:
             "percent": len(ended) * 100 // len(cases) if cases else 0,
             "left": left(row, cases, ended) if row.open else 0,
             "versions": json.loads(row.versions) if row.versions else {},
+            "disks": disks_of(row),
             "exports": EXPORTS,
             "repeated": row.state == SweepRow.State.DONE
             and SweepRow.objects.filter(preset=row.preset, spec=row.spec, state=SweepRow.State.DONE).count() > 1,
@@ -94,6 +96,11 @@ def sweep(request: HttpRequest, pk: str) -> HttpResponse:
         }
 
     return live.respond(request, "sweeps/sweep.html", build)
+
+
+def disks_of(row: SweepRow) -> list[str]:
+    """Every disk that takes part, as a person knows it."""
+    return [link_label(path.rsplit("/", 1)[-1]) for path in row.sweep.every]
 
 
 def left(row: SweepRow, cases: list[CaseRow], ended: dict[int, float]) -> int:
@@ -109,14 +116,16 @@ def export(request: HttpRequest, pk: str, form: str) -> HttpResponse:
         raise Http404
     row = get_object_or_404(SweepRow, pk=pk)
     blocks = table.blocks(measured(rows_of(row)), whole(request.GET.get("baseline", "")))
+    versions = json.loads(row.versions) if row.versions else {}
+    when = row.started.isoformat(timespec="minutes") if row.started else ""
     if form == "csv":
         text = exporting.as_csv(blocks)
     elif form == "json":
-        versions = json.loads(row.versions) if row.versions else {}
-        when = row.started.isoformat() if row.started else ""
         text = exporting.as_json(row.title, blocks, versions=versions, began=when, sweep=json.loads(row.spec))
     else:
-        text = exporting.as_markdown(row.title, blocks, meaning.sentences(blocks))
+        text = exporting.as_markdown(
+            row.title, blocks, meaning.sentences(blocks), {"Begun": when, "Disks": ", ".join(disks_of(row)), **versions}
+        )
     response = HttpResponse(text, content_type=f"{FORMS[form]}; charset=utf-8")
     response["Content-Disposition"] = f'attachment; filename="{slugify(row.title) or "sweep"}.{form}"'
     return response

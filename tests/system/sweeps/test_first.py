@@ -18,7 +18,7 @@ def test_one_case_on_one_disk_gives_a_figure_and_leaves_nothing(visitor, applian
     page = review(visitor, "ashift", [disk], size="16 MiB", repeats=1)
     assert "1 case, each 1 time" in page.words
     said = complete(visitor, page, timeout=300)
-    assert said.text.count('class="bar"') == 1
+    assert said.text.count('class="measured"') == 1
     told = json.loads(visitor.get(f"{said.url.split('?')[0]}export/json/").text)
     (case,) = told["cases"]
     assert case["median"] > 0

@@ -21,7 +21,7 @@ def test_small_sectors_against_large_give_a_complete_table(visitor, appliance):
     assert "4 cases, each 2 times" in page.words
     said = complete(visitor, page)
     assert "4 of 4" in visitor.get("/sweeps/").words
-    assert said.text.count('class="bar"') == 4
+    assert said.text.count('class="measured"') == 4
     assert "ZFS" in said.words
     nothing_left(appliance, *disks)
 
@@ -37,7 +37,7 @@ def test_partitions_and_settings_of_data_give_figures(visitor, appliance):
         visitor,
         review(visitor, "compression", disks, layouts=["mirror"], compressions=["off", "lz4"], dedups=["False", "True"], compressible=33, repeats=1),
     )  # fmt: skip
-    assert said.text.count('class="bar"') == 4
+    assert said.text.count('class="measured"') == 4
     nothing_left(appliance, *disks)
 
 
@@ -57,7 +57,7 @@ def test_compression_and_dedup_with_files_of_ones_own_say_what_is_left_and_leave
     page = review(visitor, "compression", disks, layouts=["mirror"], sample=guid, repeats=1, **axes)
     assert "Parts of the files in tank are written to them" in page.words
     said = complete(visitor, page)
-    assert said.text.count('class="bar"') == 6
+    assert said.text.count('class="measured"') == 6
     left = re.search(r"Your files: lz4 leaves ([0-9]+) % of them", said.words)
     assert left, said.words
     assert 40 <= int(left[1]) <= 60
@@ -72,7 +72,7 @@ def test_raidz_against_raidz2_and_small_accesses_give_figures(visitor, appliance
     disks = disk_paths(appliance, 1, 2, 3, 4)
     work = ["seq-write", "random-read", "mixed", "sync-write", "small-files"]
     said = complete(visitor, review(visitor, "parity", disks, layouts=["raidz1", "raidz2"], workloads=work, repeats=1))
-    assert said.text.count('class="bar"') == 10
+    assert said.text.count('class="measured"') == 10
     nothing_left(appliance, *disks)
 
 
@@ -210,7 +210,7 @@ def test_the_same_folder_over_smb_and_nfs_gives_a_complete_table_and_leaves_no_s
     running = appliance.run("systemctl", "is-active", "nfs-server", check=False)
     ways = {"protocols": ["none", "smb", "nfs"], "workloads": ["seq-write", "seq-read", "small-files"]}
     said = complete(visitor, review(visitor, "protocols", [], pool=guid, repeats=1, **ways))
-    assert said.text.count('class="bar"') == 9
+    assert said.text.count('class="measured"') == 9
     assert "over SMB" in said.words
     nothing_left(appliance)
     assert "larder/sweeps" not in appliance.run("cat", "/proc/mounts") + appliance.run("exportfs", "-s", check=False)
@@ -237,7 +237,7 @@ def test_volumes_and_bonnie_give_figures(visitor, appliance):
     disks = disk_paths(appliance, 1, 2)
     blocks = {"volblocksizes": [8192, 65536], "workloads": ["seq-write", "seq-read", "random-write"]}
     said = complete(visitor, review(visitor, "volumes", disks, layouts=["mirror"], repeats=1, **blocks))
-    assert said.text.count('class="bar"') == 6
+    assert said.text.count('class="measured"') == 6
     assert "volume blocks 64 KiB" in said.words
     nothing_left(appliance, *disks)
     said = complete(visitor, review(visitor, "ashift", disks, layouts=["mirror"], workloads=["bonnie"], size="256 MiB", repeats=1))  # fmt: skip
