@@ -7,8 +7,9 @@ import re
 
 import pytest
 
+from appliance.zfs import kstat
 from deploy.image.machine import wait_for
-from tests.system.measuring import begin, complete, ended, nothing_left, review, typed
+from tests.system.measuring import begin, complete, ended, everything_told, nothing_left, review, typed
 from tests.visitor import blank, create_pool, disk_paths
 
 # Open: not yet seen to pass in an appliance, so none of it stands in the normal run.
@@ -173,6 +174,25 @@ def test_what_only_looks_fast_does_not_count(visitor, appliance, changes, reason
     assert ">done<" in said.text, said.words
     assert "does not count" in said.words
     assert reason in said.words
+    nothing_left(appliance, disk)
+
+
+def test_with_memory_limited_little_data_counts_and_memory_is_as_before_afterwards(visitor, appliance):
+    def memory() -> dict[str, int]:
+        return kstat.counters(appliance.run("cat", "/proc/spl/kstat/zfs/arcstats"))
+
+    (disk,) = disk_paths(appliance, 1)
+    before = memory()
+    asked = {"workloads": ["seq-read"], "aside": [], "limited": "on", "size": "256 MiB", "repeats": 1}
+    path = begin(visitor, review(visitor, "ashift", [disk], **asked))
+    wait_for("the limit", lambda: memory()["c_max"] == 128 * 2**20, timeout=180)
+    said = ended(visitor, path)
+    assert ">done<" in said.text, everything_told(visitor, path)
+    assert "does not count" not in said.words, everything_told(visitor, path)
+    assert "held at 128 MiB" in said.words
+    after = memory()
+    assert (after["c_max"], after["c_min"]) == (before["c_max"], before["c_min"])
+    assert appliance.run("cat", "/sys/module/zfs/parameters/zfs_arc_max").strip() == "0"
     nothing_left(appliance, disk)
 
 
