@@ -56,7 +56,7 @@ class Measuring:
         figures = self.once(work, f"Run {number} of {case.repeats}")
         if case.makes:
             # What was written is counted when it has arrived.
-            command.run(ground.syncing, timeout=scratch.LONG)
+            self.synced(work, f"Run {number} of {case.repeats}")
         moved = around.between(before, around.moved(devices))
         circumstances = msgspec.structs.replace(
             moved,

@@ -246,8 +246,16 @@ def value_of(dataset: str) -> str:
     return result.stdout.strip() if result.status == 0 else ""
 
 
+def pool_of(claim: Claim) -> Pool | None:
+    return next((pool for pool in status.read_pools() if pool.name == claim.name), None)
+
+
 def clear_pool(claim: Claim, work: Work) -> None:
-    pool = next((pool for pool in status.read_pools() if pool.name == claim.name), None)
+    pool = pool_of(claim)
+    if pool is not None and pool.state == "SUSPENDED" and all(map(size_of, claim.disks)):
+        # Its disks are back, but it goes on only when it is told to. Without them this could wait for ever.
+        command.run(["zpool", "clear", "--", claim.name], timeout=120, accept=range(256))
+        pool = pool_of(claim)
     if pool is None:
         return
     if pool.state == "SUSPENDED":

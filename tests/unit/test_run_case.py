@@ -305,12 +305,29 @@ def test_a_pool_of_that_name_without_the_sign_is_left_alone(commands, folders, q
     assert claims.read(TOKEN) is not None
 
 
-def test_a_pool_that_has_stopped_is_said_and_kept_in_mind(commands, folders, quiet):
+def test_a_pool_that_has_stopped_is_said_and_kept_in_mind(commands, folders, quiet, monkeypatch):
+    monkeypatch.setattr(scratch, "size_of", lambda _path: 0)
     claimed(1)
     quiet["pools"] = [scratch_pool("SUSPENDED")]
     with pytest.raises(Failed, match="Put the disk back"):
         scratch.clear(TOKEN, Working())
     assert claims.read(TOKEN) is not None
+    assert commands.ran == []  # with its disk away it could wait for ever
+
+
+def test_a_pool_that_has_stopped_goes_on_when_its_disks_are_back_and_is_cleared_away(commands, folders, quiet):
+    claimed(1)
+    quiet["pools"], quiet["disks"] = [scratch_pool("SUSPENDED")], [disk(1)]
+    commands.answers["zfs"] = f"{TOKEN}\n"
+
+    def told(argv: list[str]) -> None:
+        if argv[:2] == ["zpool", "clear"]:
+            quiet["pools"] = [scratch_pool()]
+
+    commands.on_run = told
+    scratch.clear(TOKEN, Working())
+    assert ["zpool", "destroy", "-f", "--", NAME] in commands.ran
+    assert claims.read(TOKEN) is None
 
 
 @pytest.mark.parametrize(

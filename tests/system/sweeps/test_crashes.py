@@ -6,7 +6,7 @@ import pytest
 
 from deploy.image.machine import wait_for
 from tests.system.crash import no_lock_left, struck, watching
-from tests.system.measuring import begin, ended, nothing_left, review
+from tests.system.measuring import begin, ended, everything_told, nothing_left, review
 from tests.visitor import blank, create_pool, disk_paths
 
 # Open: not yet seen to pass in an appliance, so none of it stands in the normal run.
@@ -95,4 +95,24 @@ def test_a_disk_that_is_pulled_is_told_and_its_figures_do_not_count(visitor, app
     if ">paused<" in visitor.get(path).text:
         visitor.send(f"{path}act/cancel/", {**visitor.get(path).hidden()})
         ended(visitor, path)
+    nothing_left(appliance, *disks)
+
+
+def test_where_the_only_disk_is_pulled_it_waits_and_goes_on_once_the_disk_is_back(visitor, appliance):
+    disks = disk_paths(appliance, 1)
+    path = begin(visitor, long_one(visitor, disks, layouts=["stripe"], seconds=30))
+    visitor.wait_until(path, "Run 1 of 2", timeout=180)
+    appliance.pull(1)
+    try:
+        said = ended(visitor, path)
+        assert ">paused<" in said.text, everything_told(visitor, path)
+        assert "Put the disk back" in said.words or "no longer there" in said.words, said.words
+    finally:
+        appliance.put_back(1)
+    wait_for("the disk", lambda: appliance.run("ls", disks[0]), timeout=120)
+    wait_for(
+        "the page to know it", lambda: f'value="{disks[0]}"' in visitor.get("/sweeps/new/disks/").text, timeout=120
+    )
+    visitor.send(f"{path}act/resume/", {**visitor.get(path).hidden()})
+    wait_for("its end", lambda: ">done<" in visitor.get(f"{path}?part=live").text, timeout=900)
     nothing_left(appliance, *disks)
