@@ -21,7 +21,8 @@ Protocol = Literal["", "smb", "nfs"]
 Where = Literal["scratch", "dataset", "disk", "network"]
 LARGEST, LEAST = 16 * 2**40, MIB
 RECORDS = tuple(2**power for power in range(9, 25))  # recordsize, zfsprops(7): a power of two from 512 bytes to 16 MiB
-LEAST_LIMITED = 128 * MIB  # of data: ZFS takes no limit of its memory below half of it (``memory.py``)
+LEAST_MEMORY, MOST_MEMORY = 64 * MIB, 512 * MIB  # zfs_arc_max is not taken below; above, writes have room enough
+LEAST_LIMITED = 2 * LEAST_MEMORY  # of data, for which memory can be limited
 NETWORK = ("net-send", "net-receive")
 VOLUME_BLOCKS = tuple(2**power for power in range(9, 18))  # volblocksize, zfsprops(7): 512 bytes to 128 KiB
 SAMPLED = ("seq-write", "seq-read", "dd-read", "random-read")  # what a sample of files can be measured with
@@ -191,6 +192,11 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         if self.fill:
             found["Filled to"] = f"{self.fill} %"
         return found
+
+
+def memory_for(size: int) -> int:
+    """Bytes that ZFS's memory is limited to for so much data: half of it, within what is sensible."""
+    return min(max(size // 2, LEAST_MEMORY), MOST_MEMORY)
 
 
 def layout_text(layout: str, disks: int) -> str:

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from appliance.sweeps.case import NETWORK, WAYS
-from appliance.sweeps.memory import limit_for
+from appliance.sweeps.case import NETWORK, WAYS, memory_for
 from appliance.sweeps.statistics import change_text, outlier
 from appliance.sweeps.table import Block, Row, value_text
 from appliance.words import link_label, size_text
@@ -169,7 +168,7 @@ def of_memory(blocks: Iterable[Block]) -> Iterator[str]:
     cases = [row.measured.case for block in blocks if block.kind.reads for row in block.rows if row.measured.runs]
     if any(case.aside and case.workload in {"seq-read", "dd-read"} for case in cases):
         yield "Memory was kept out of reads, so nothing was read ahead: in daily use large files are read faster than this. Compare these figures with each other only."
-    sizes = {limit_for(case.size) for case in cases if case.limited}
+    sizes = {memory_for(case.size) for case in cases if case.limited}
     if sizes:
         yield f"ZFS's memory was held at {size_text(max(sizes))} meanwhile, so that the disks were measured and not it. What is asked for again and again is faster in daily use."
 

@@ -17,16 +17,11 @@ import msgspec
 from appliance import durable, locks, places
 from appliance.errors import Failed
 from appliance.layout.geometry import MIB
+from appliance.sweeps.case import memory_for
 from appliance.zfs import kstat
 
 PARAMETERS = Path("/sys/module/zfs/parameters")
-LEAST, MOST = 64 * MIB, 512 * MIB  # zfs_arc_max is not taken below this; as much as leaves writes their room
 FLOOR = 32 * MIB  # the least that zfs_arc_min is taken at
-
-
-def limit_for(size: int) -> int:
-    """Bytes that memory is held to for so much data: half of it, within what is sensible."""
-    return min(max(size // 2, LEAST), MOST)
 
 
 class Held(msgspec.Struct, kw_only=True):
@@ -52,14 +47,14 @@ def limit(token: str, size: int) -> int:
     kept().parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with alone():
         held = read() or now()
-        held.wanted[token] = limit_for(size)
+        held.wanted[token] = memory_for(size)
         durable.write(kept(), msgspec.json.encode(held))
         hold(held)
-        if in_force()[0] > limit_for(size):
+        if in_force()[0] > memory_for(size):
             raise Failed(
                 "ZFS did not take the limit of its memory. Measure with more data, or keep memory out of reads"
             )
-        return limit_for(size)
+        return memory_for(size)
 
 
 def release(token: str) -> None:

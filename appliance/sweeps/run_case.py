@@ -16,7 +16,7 @@ from appliance.errors import Reason
 from appliance.facts import Facts
 from appliance.operation import Operation, Plan, Step, Work
 from appliance.sweeps import against, claims, laying, loopback, memory, rebuilding, sampling, scratch, workloads
-from appliance.sweeps.case import FROM_MEMORY, Case
+from appliance.sweeps.case import FROM_MEMORY, Case, memory_for
 from appliance.sweeps.ground import Ground
 from appliance.sweeps.laying import Laid
 from appliance.sweeps.measuring import Measuring
@@ -84,7 +84,7 @@ class RunCase(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
         if case.makes:
             yield Step("claim", "Note what is taken, so that it can be cleared away after a power cut", f"{name}: {', '.join(case.every) or case.pool}", self.claim, case.every)  # fmt: skip
         if case.limited:
-            size = memory.limit_for(case.size)
+            size = memory_for(case.size)
             shown = (
                 f"echo {memory.FLOOR} > {memory.PARAMETERS}/zfs_arc_min\necho {size} > {memory.PARAMETERS}/zfs_arc_max"
             )

@@ -359,6 +359,18 @@ def test_the_disk_that_holds_a_pool_up_is_named():
     assert "held" not in said(dict.fromkeys(links, 0.0007) | {links[2]: 0.001})
 
 
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [({"aside": True}, "nothing was read ahead"), ({"limited": True}, "held at 512 MiB"), ({}, "")],
+)
+def test_what_was_done_to_memory_stands_with_figures_of_reading(changes, said):
+    found = " ".join(
+        meaning.sentences(blocks([measured(0, case(workload="seq-read", size=4 * GIB, **changes), 100.0)]))
+    )
+    assert said in found
+    assert said or ("read ahead" not in found and "held at" not in found)
+
+
 def test_another_case_can_be_the_baseline():
     cases = list(sweep(ashifts=[9, 12]).cases())
     found = blocks([measured(at, one, 100.0 + at) for at, one in enumerate(cases)], baseline=3)
