@@ -15,7 +15,7 @@ import struct
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
@@ -183,13 +183,16 @@ class ReadVersions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_
 
 
 class ReadDifference(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="verb", tag="read-difference"):
-    """What changed from a snapshot to a later one of the same dataset, or until now."""
+    """What changed from a snapshot to a later one of the same dataset, or until now, as far as it is found in that time."""
 
     snapshot: str
     until: str = ""
+    seconds: int = difference.SECONDS
 
     def __post_init__(self) -> None:
         names.existing_snapshot(self.snapshot)
+        if not 1 <= self.seconds <= difference.SECONDS:
+            raise Refused("That is no time to wait.")
         if self.until:
             names.existing_snapshot(self.until)
 
@@ -250,6 +253,18 @@ def decode(line: bytes) -> Request:
         raise Refused(f"That is not a request that the agent knows: {error}") from error
 
 
+def one_by_one(
+    disks: Iterable[str], ask: Callable[[str], object], send: Callable[[dict[str, Any]], None]
+) -> dict[str, object]:
+    """What each disk answers. A word goes out after each: several that hang take minutes, and whoever asked must not take
+    that for silence and lose the answers of the others."""
+    found = {}
+    for path in disks:
+        found[path] = ask(path)
+        send({"asked": path})
+    return found
+
+
 def smart_of(path: str) -> object:
     """The JSON of smartctl for one disk, None where it has none; one bad disk does not hide the others.
 
@@ -296,9 +311,9 @@ def answer(
                     else:
                         locate.blink(disk)
             case ReadSmart(disks):
-                send({"facts": {path: smart_of(path) for path in disks}})
+                send({"facts": one_by_one(disks, smart_of, send)})
             case LetSleep(disks):
-                send({"facts": {path: sleep.tell(path, minutes) for path, minutes in disks.items()}})
+                send({"facts": one_by_one(disks, lambda path: sleep.tell(path, disks[path]), send)})
             case LookForPools():
                 send({"facts": msgspec.to_builtins(importable.look())})
             case LookAtShare(dataset, protocol, person):
@@ -321,8 +336,8 @@ def answer(
                     hand_over({"facts": told}, handle)
             case ReadVersions(dataset, path):
                 send({"facts": msgspec.to_builtins(time_travel.versions_of(dataset, path))})
-            case ReadDifference(snapshot, until):
-                send({"facts": msgspec.to_builtins(difference.read(snapshot, until))})
+            case ReadDifference(snapshot, until, seconds):
+                send({"facts": msgspec.to_builtins(difference.read(snapshot, until, seconds))})
             case ReadSpace(ranges, held):
                 send({"facts": msgspec.to_builtins(space.measure(ranges, held))})
             case ReadHistory(pool):

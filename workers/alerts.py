@@ -132,7 +132,16 @@ def disk_seen(bay: present.Bay, row: DiskRow, slow: str, away: bool, untested: s
     label = f"{bay.label} ({model}{f' …{bay.disk.serial[-4:]}' if bay.disk.serial else ''})"
     reasons = tuple(Reason(*found) for found in row.reasons)
     return DiskSeen(
-        row.key, label, state_of(row), reasons, bay.pool, slow, str(row.reading.get("silent", "")), away, untested
+        row.key,
+        label,
+        state_of(row),
+        reasons,
+        bay.pool,
+        slow,
+        str(row.reading.get("silent", "")),
+        away,
+        untested,
+        bay.disk.serial,
     )
 
 

@@ -79,7 +79,8 @@ def read_group(datasets: Sequence[Dataset], stamps: dict[str, str], doubted: Seq
     began = timezone.now()
     found: dict[str, list[Snapshot]] = {dataset.name: [] for dataset in datasets}
     for snapshot in snapshots.read(found):
-        found.setdefault(snapshot.dataset, []).append(snapshot)
+        if not snapshots.passing(snapshot):
+            found.setdefault(snapshot.dataset, []).append(snapshot)
     marks: dict[str, list[Bookmark]] = {dataset.name: [] for dataset in doubted}
     for mark in bookmarks.read(list(marks)):
         marks[mark.dataset].append(mark)

@@ -80,7 +80,7 @@ KINDS = {
         Kind("pool.errors", "warning", "pools", "A disk of a pool made errors",
              "ZFS noticed them and used the other disks instead. A few after a pulled cable or a power cut are harmless.",
              "Clear the counts. If they come back on the same disk, look at its cable, then replace the disk.",
-             "See the pool", wait=30),  # a disk that dies makes errors for some seconds, and is then told as the pool's loss
+             "See the pool", wait=MINUTE),  # a disk that dies makes errors for a while, and is then told as the pool's loss
         Kind("pool.stalls", "warning", "pools", "A disk of a pool was very slow to answer",
              "It took more than 30 seconds for single requests, as ZFS counts. Disks do that when they try again and again to read a bad place.",
              "Look at its figures and its cable. If more come, replace it. Clear the counts when you have looked.",

@@ -27,7 +27,7 @@ HYSTERESIS = 2  # per cent that a pool has to empty below the mark before its al
 
 @dataclass(frozen=True)
 class DiskSeen:
-    """A disk as the rules see it. ``label`` is ``bay 3 (WD20EARS …1234)``."""
+    """A disk as the rules see it. ``label`` is ``bay 3 (WD20EARS …1234)``; the whole ``serial`` is what its sticker says."""
 
     key: str
     label: str
@@ -38,6 +38,11 @@ class DiskSeen:
     silent: str = ""  # why it does not answer, where it did before
     away: bool = False  # its pool does not use it any more, which is told as the pool's alert
     untested: str = ""  # since when it has not tested itself, in words, where it should have
+    serial: str = ""
+
+    @property
+    def sticker(self) -> str:
+        return f" Its serial number is {self.serial}." if self.serial else ""
 
 
 @dataclass(frozen=True)
@@ -111,6 +116,7 @@ def of_disks(seen: Seen) -> Iterator[Fault]:
         texts = " ".join(reason.text for reason in others)
         if disk.pool:
             texts += f" It belongs to the pool {disk.pool}."
+        texts += disk.sticker
         if grave:
             yield Fault("disk.failing", disk.key, f"{where} is failing: {small(grave[0].text)}", texts, link, mark)
         elif looks:
@@ -118,9 +124,9 @@ def of_disks(seen: Seen) -> Iterator[Fault]:
         for reason in warm:
             yield Fault("disk.warm", disk.key, f"{where} is too warm.", reason.text, link)
         if disk.slow:
-            yield Fault("disk.slow", disk.key, f"{where} is slow.", disk.slow, link)
+            yield Fault("disk.slow", disk.key, f"{where} is slow.", disk.slow + disk.sticker, link)
         if disk.silent and (not disk.away or ("disk.silent", disk.key) in seen.open):
-            yield Fault("disk.silent", disk.key, f"{where} does not tell any more how it is.", disk.silent, link)
+            yield Fault("disk.silent", disk.key, f"{where} does not tell any more how it is.", f"{disk.silent.rstrip('. ')}.{disk.sticker}", link)  # fmt: skip
         if disk.untested:
             yield Fault(
                 "test.overdue", disk.key, f"{where} has not tested itself for long.", disk.untested, f"{link}health/"

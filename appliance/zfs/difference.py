@@ -12,7 +12,7 @@ from appliance.errors import Refused
 from appliance.zfs import contents
 
 MOST = 2000  # changes that are shown
-SECONDS = 60.0
+SECONDS = 60  # that a person waits at most
 # zfs-diff(8)
 WHAT = {"+": "new", "-": "gone", "M": "changed", "R": "moved"}
 KINDS = {"/": "folder", "F": "file", "@": "link"}
@@ -56,8 +56,9 @@ def changes_from(lines: Iterable[bytes], top: str) -> Iterator[Change]:
         yield Change(said, KINDS.get(kind.decode(errors="replace"), "other"), way, below(unescaped(to), start))
 
 
-def read(snapshot: str, until: str = "") -> Difference:
-    """What changed from a snapshot to a later one of the same dataset, or until now. Raises Refused, Failed."""
+def read(snapshot: str, until: str = "", seconds: int = SECONDS) -> Difference:
+    """What changed from a snapshot to a later one of the same dataset, or until now; not complete where the time was too
+    short. Raises Refused, Failed."""
     name = snapshot.partition("@")[0]
     if until and until.partition("@")[0] != name:
         raise Refused("Both have to be snapshots of the same folder.")
@@ -65,7 +66,7 @@ def read(snapshot: str, until: str = "") -> Difference:
     if not dataset.mounted:
         raise Refused(f"{name} is not mounted. Mount it first: ZFS compares only folders that are in use.")
     argv = ["zfs", "diff", "-F", "-H", "--", snapshot, until or name]
-    lines, complete = command.first_lines(argv, MOST, timeout=SECONDS)
+    lines, complete = command.first_lines(argv, MOST, timeout=seconds)
     return Difference(tuple(sort(changes_from(lines, dataset.mountpoint))), complete)
 
 

@@ -7,9 +7,11 @@ kept is counted, not aged, and in the order of transaction groups: a box that wa
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
+from itertools import islice
 
 import msgspec
 
@@ -191,30 +193,37 @@ def expired(policy: Policy | None, taken: Sequence[Taken], *, others: int) -> tu
     return tuple(one for one in row if one.guid not in kept)
 
 
-def picture(policy: Policy, now: datetime, zone: tzinfo, days: int = 400) -> list[tuple[datetime, tuple[str, ...]]]:
+def picture(policy: Policy, now: datetime, zone: tzinfo) -> list[tuple[datetime, tuple[str, ...]]]:
     """What will be there once the policy has run undisturbed for long: moment and grains, newest first."""
-    step = timedelta(minutes=15) if policy.frequent else timedelta(hours=1)
-    span = timedelta(days=days)
-    at = now.replace(minute=0, second=0, microsecond=0)
-    seen: dict[str, list[int]] = {grain: [] for grain in policy.grains}
-    found: list[tuple[datetime, tuple[str, ...]]] = []
-    fine = timedelta(hours=policy.frequent // 4 + 1)
-    first_of: dict[tuple[str, int], datetime] = {}
-    moments = []
-    while at > now - span:
+    found: dict[datetime, list[str]] = defaultdict(list)
+    for grain in policy.grains:
+        firsts = by_the_clock if grain in {"frequent", "hourly"} else by_the_calendar
+        for at in islice(firsts(policy, grain, now, zone), policy.keep(grain)):
+            found[at.astimezone(UTC)].append(grain)
+    return [(at, tuple(found[at])) for at in sorted(found, reverse=True)]
+
+
+def by_the_clock(policy: Policy, grain: str, now: datetime, zone: tzinfo) -> Iterator[datetime]:
+    """The first moment of each slot in which the policy may run, the newest first."""
+    at = datetime.fromtimestamp(int(now.timestamp()) // 900 * 900, UTC)
+    first = None
+    while True:
         if policy.open_at(at.astimezone(zone).hour):
-            moments.append(at)
-            for grain in policy.grains:
-                first_of[grain, slot(grain, at, zone)] = at
-        at -= step if now - at < fine else timedelta(hours=1)
-    for moment in moments:
-        grains = tuple(
-            grain
-            for grain in policy.grains
-            if first_of[grain, slot(grain, moment, zone)] == moment and len(seen[grain]) < policy.keep(grain)
-        )
-        for grain in grains:
-            seen[grain].append(slot(grain, moment, zone))
-        if grains:
-            found.append((moment, grains))
-    return found
+            if first and slot(grain, first, zone) != slot(grain, at, zone):
+                yield first
+            first = at
+        at -= timedelta(minutes=15)
+
+
+def by_the_calendar(policy: Policy, grain: str, now: datetime, zone: tzinfo) -> Iterator[datetime]:
+    """The same for days, weeks and months."""
+    day = now.astimezone(zone).date()
+    while True:
+        if grain == "weekly":
+            day -= timedelta(days=day.weekday())
+        elif grain == "monthly":
+            day = day.replace(day=1)
+        at = schedules.at_hour(day, 0 if policy.open_at(0) else policy.first, zone)
+        if at <= now:
+            yield at
+        day -= timedelta(days=1)

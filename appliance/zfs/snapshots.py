@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -14,6 +15,7 @@ from appliance.zfs.status import parse, whole
 COLUMNS = "name,guid,createtxg,creation,used,referenced,written,userrefs,clones,larder:run,larder:note"
 # Datasets a call: their names have to fit a command line, and what it prints has to fit a small box's memory.
 AT_ONCE = 50
+PASSING = re.compile(r"zfs-diff-\d+-[0-9a-f]{16}")
 
 
 def snapshots_from(listing: Mapping[str, Any]) -> Iterator[Snapshot]:
@@ -46,6 +48,11 @@ def snapshots_from(listing: Mapping[str, Any]) -> Iterator[Snapshot]:
             run=own("larder:run"),
             note=own("larder:note"),
         )
+
+
+def passing(snapshot: Snapshot) -> bool:
+    """Whether ``zfs diff`` made it for itself and is still reading it; it goes by itself (libzfs_diff.c, zfs_ioctl.c)."""
+    return snapshot.holds > 0 and PASSING.fullmatch(snapshot.short) is not None
 
 
 def read(datasets: Iterable[str]) -> Iterator[Snapshot]:

@@ -197,7 +197,7 @@ def main() -> None:
     layer = build.system()
     with states.borrowed("bench", layer) as appliance:
         results += in_appliance(appliance)
-        results += [result(name, ratio, "times", most) for name, ratio, most in snapshots.figures(appliance)]
+        results += [result(*figure) for figure in snapshots.figures(appliance)]
     file = Path("build/bench.json")
     file.parent.mkdir(exist_ok=True)
     file.write_text(json.dumps({"results": [asdict(item) for item in results]}, indent=1))

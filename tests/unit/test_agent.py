@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from appliance import agent, client, journal, places
+from appliance import agent, client, command, journal, places
 from appliance.errors import Failed, Refused
 from appliance.facts import Facts
 from appliance.operations import decode_operation
@@ -343,6 +343,18 @@ def test_a_disk_that_says_nothing_readable_does_not_hide_the_others(commands):
         path_of(1): None,
         path_of(2): None,
     }
+
+
+def test_a_word_comes_after_each_disk_so_that_several_that_hang_are_not_taken_for_silence(commands, monkeypatch):
+    def hang(*_args: Any, **_more: Any) -> None:
+        raise command.CommandTimedOut(["smartctl"], 30, 4711)
+
+    monkeypatch.setattr(command, "run", hang)
+    paths = [path_of(number) for number in range(1, 8)]
+    for request in ({"verb": "read-smart", "disks": paths}, {"verb": "let-sleep", "disks": dict.fromkeys(paths, 20)}):
+        *words, answer = ask(request)
+        assert words == [{"asked": path} for path in paths]
+        assert list(answer["facts"]) == paths
 
 
 @pytest.mark.parametrize(

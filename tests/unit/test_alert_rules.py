@@ -55,6 +55,17 @@ def test_a_failing_disk_is_named_by_bay_model_and_serial_with_what_is_wrong():
     assert found(disks=(disk,)) == {"disk.failing": f"Disk in {BAY} is failing: 312 sectors cannot be read."}
 
 
+def test_where_a_disk_is_named_the_whole_serial_number_on_its_sticker_is_told_too():
+    reason = Reason("failing", "312 sectors cannot be read.", "pending", 312)
+    for disk in (
+        DiskSeen("x", BAY, "failing", (reason,), "tank", serial="WD-WCAZA1234"),
+        DiskSeen("x", BAY, "healthy", slow="It takes 26 ms for a request.", serial="WD-WCAZA1234"),
+        DiskSeen("x", BAY, "healthy", silent="Device open failed", serial="WD-WCAZA1234"),
+    ):
+        ((fault,), _complete) = rules.faults(Seen(now=NOW, disks=(disk,)))
+        assert fault.detail.endswith(". Its serial number is WD-WCAZA1234."), fault.detail
+
+
 def test_a_warm_disk_and_what_it_counts_are_two_faults():
     reasons = (
         Reason("watch", "1 sector cannot be read.", "pending", 1),

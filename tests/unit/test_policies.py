@@ -176,14 +176,27 @@ def test_names_are_in_utc_and_tell_their_moment():
     assert naming.coarsest(("hourly", "monthly", "daily")) == "monthly"
 
 
-def test_the_picture_shows_what_a_box_has_after_long():
-    policy = Policy(hourly=24, daily=14, weekly=8, monthly=6)
-    now = datetime(2026, 11, 21, 12, tzinfo=UTC)
-    box, clock = Box(policy), now - timedelta(days=190)
-    while clock <= now:
-        box.tick(clock)
-        clock += timedelta(hours=1)
-    assert {at for at, _grains in policies.picture(policy, now, BERLIN)} == {one.created for one in box.there}
+@pytest.mark.parametrize(
+    ("policy", "days"),
+    [
+        (Policy(hourly=24, daily=14, weekly=8, monthly=6), 190),
+        (Policy(frequent=30, hourly=12, daily=3, first=22, last=2), 20),
+        (Policy(frequent=9, daily=5, weekly=3, first=9, last=11), 30),
+    ],
+)
+def test_the_picture_shows_what_a_box_has_after_long(policy, days):
+    for now in (datetime(2026, 11, 21, 12, tzinfo=UTC), datetime(2026, 10, 25, 1, tzinfo=UTC)):
+        box, clock = Box(policy), now - timedelta(days=days)
+        while clock <= now:
+            box.tick(clock)
+            clock += timedelta(minutes=15 if policy.frequent else 60)
+        assert {at for at, _grains in policies.picture(policy, now, BERLIN)} == {one.created for one in box.there}
+
+
+def test_the_picture_of_many_months_is_whole():
+    shown = policies.picture(Policy(monthly=500, hourly=500, first=3, last=4), MIDNIGHT, BERLIN)
+    assert sum("monthly" in grains for _at, grains in shown) == sum("hourly" in grains for _at, grains in shown) == 500
+    assert (shown[-1][0].year, shown[-1][0].month) == (1984, 5)
 
 
 def test_weeks_begin_on_monday():

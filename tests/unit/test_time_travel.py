@@ -364,6 +364,8 @@ def test_an_open_file_travels_to_whoever_asked(roots, tmp_path, monkeypatch):
         {"verb": "open-file", "snapshot": "-o@y", "path": "a.txt"},
         {"verb": "list-folder", "snapshot": SNAP.name, "path": "", "after": "9x"},
         {"verb": "read-difference", "snapshot": SNAP.name, "until": "tank/other@x"},
+        {"verb": "read-difference", "snapshot": SNAP.name, "seconds": 0},
+        {"verb": "read-difference", "snapshot": SNAP.name, "seconds": 10**6},
         {"verb": "read-versions", "dataset": "tank/photos", "path": ""},
     ],
     ids=str,

@@ -183,6 +183,20 @@ def test_quiet_hours_hold_everything_but_what_is_critical(severity, hour, wanted
     assert (at.day, at.hour) == wanted
 
 
+def test_what_ended_while_the_clock_was_years_ahead_takes_nothing_away_of_what_is_over(monkeypatch):
+    def begin_and_end(at: datetime) -> None:
+        watch.reconcile([FAULT], at)
+        for minutes in (0, 30):
+            watch.reconcile([], at + timedelta(minutes=minutes))
+
+    begin_and_end(NOW)
+    begin_and_end(NOW + timedelta(days=4 * 365))
+    assert Alert.objects.filter(state="cleared").count() == 2
+    monkeypatch.setattr(watch, "KEPT_ANYWAY", 1)
+    begin_and_end(NOW + timedelta(days=4 * 365, hours=1))
+    assert [row.first_seen.year for row in Alert.objects.filter(state="cleared")] == [2030, 2030]
+
+
 def test_nothing_clears_of_a_disk_that_has_said_nothing_since_the_box_started():
     watch.reconcile([FAULT], NOW)
     watch.reconcile([], later(minutes=1), unheard=["ata-WDC_1"])

@@ -46,6 +46,7 @@ def test_the_alert_names_bay_model_and_pool_and_the_way_to_healthy(web, failing)
     page = web.get(f"/alerts/{failing.pk}/").content.decode()
     for words in (
         "bay 1 (WDC WD20EARS-00MVWB0 …0001)",
+        "Its serial number is WD-WCAZA0000001.",
         "pool tank",
         "Take it offline to test it",
         "survives 2 more failed disks",
@@ -164,6 +165,16 @@ def test_a_day_is_one_row_with_its_least_most_and_last(failing):
     assert values["temperature"] == [31, 40, 40]
 
 
+def test_a_clock_that_is_years_ahead_takes_no_history_away_and_many_days_are_not_kept_for_ever(failing, monkeypatch):
+    reading, now = Reading(answered=True, temperature=40), timezone.now()
+    for days in (-1, 0, 5 * 365, 1):
+        disks.keep(DISK, reading, now + timedelta(days=days))
+    assert DiskDay.objects.filter(disk=DISK).count() == 4
+    monkeypatch.setattr(disks, "KEPT", 2)
+    disks.keep(DISK, reading, now + timedelta(days=2))
+    assert DiskDay.objects.filter(disk=DISK).count() == 3
+
+
 def test_a_temperature_that_wanders_costs_no_writing(failing):
     for degrees in (30, 31, 30, 31):
         disks.keep(DISK, Reading(answered=True, temperature=degrees, counts=PENDING.counts))
@@ -201,7 +212,9 @@ def test_a_slow_disk_among_quick_ones_is_told_once_it_has_lasted(calm, monkeypat
     monkeypatch.setattr(alerts, "_since", dict.fromkeys(alerts._since, -10_000.0))
     alerts.look()
     slow = Alert.objects.get(kind="disk.slow")
-    assert slow.detail == "It takes 26 ms for a request where the disks beside it take 1.2 ms."
+    assert slow.detail.startswith(
+        "It takes 26 ms for a request where the disks beside it take 1.2 ms. Its serial number is "
+    )
     assert slow.subject == DISK
 
 

@@ -151,3 +151,65 @@ def test_a_pool_with_little_space_says_what_its_snapshots_hold(web, calm):
     assert "Old snapshots hold 3 GiB of tank." in page(95)
     SnapshotReading.objects.update(used=0)
     assert "Old snapshots hold" not in page(95)
+
+
+def plain(page) -> str:
+    return " ".join(re.sub(r"<[^>]+>", " ", page.content.decode()).split())
+
+
+def test_all_holds_are_found_the_oldest_first_and_a_pool_that_has_stopped_is_not_asked(web, calm, monkeypatch):
+    (dataset,) = fill(120)
+    SnapshotRow.objects.update(holds=1)
+    asked = []
+
+    def last(request, *, silence):
+        asked.append(request["held"])
+        return {
+            "facts": {"ranges": [], "holds": {"tank/d0@s0000": {"larder:anna:for <the> tax office": 1_600_000_000}}}
+        }
+
+    monkeypatch.setattr("appliance.client.last", last)
+    page = web.get("/snapshots/holds/")
+    words = plain(page)
+    assert "120 snapshots cannot be destroyed" in words
+    assert "for &lt;the&gt; tax office (anna)" in words
+    assert "1 of the holds below is old" in words
+    assert "Perhaps forgotten" in words
+    assert f'href="/snapshots/of/{dataset.guid}/{2**63}/release/"' in page.content.decode()
+    seen, url = [], "/snapshots/holds/"
+    while url:
+        page = web.get(url)
+        seen += asked[-1]
+        url = f"/snapshots/holds/?after={page.context['next']}" if page.context["next"] else ""
+    assert seen == [f"tank/d0@s{number:04d}" for number in range(120)]
+    assert len(queries(web, "/snapshots/holds/")) == len(queries(web, "/snapshots/holds/?after=x"))
+    rows.put(pools=[replace(rows.pool_of("tank", 1000), state="SUSPENDED")])
+    asked.clear()
+    assert "A pool has stopped" in plain(web.get("/snapshots/holds/"))
+    assert asked == []
+    SnapshotRow.objects.update(holds=0)
+    assert "None is held" in plain(web.get("/snapshots/holds/"))
+
+
+def test_the_folders_whose_snapshots_hold_most_come_first(web, calm):
+    top = settled("tank", used=90 * 2**30)
+    folders = [settled(f"tank/f{number:03d}", used_by_snapshots=number) for number in range(150)]
+    rows.put(pools=[rows.pool_of("tank", 1000)], datasets=[top, *folders])
+    few = len(queries(web, "/snapshots/space/"))
+    assert "They hold nothing" in plain(web.get("/snapshots/space/"))
+    SnapshotReading.objects.bulk_create(
+        SnapshotReading(
+            dataset_key=str(one.guid), dataset=one.name, at=timezone.now(), count=1, used=one.used_by_snapshots * 2**20
+        )
+        for one in folders
+    )
+    page = web.get("/snapshots/space/")
+    assert [line["dataset"].name for line in page.context["lines"]][:2] == ["tank/f149", "tank/f148"]
+    held = sum(range(150)) * 2**20
+    assert f"tank {size_text(held)} of the 90 GiB in use" in plain(page)
+    rest = web.get("/snapshots/space/", {"after": page.context["next"]})
+    assert [line["dataset"].name for line in rest.context["lines"]][-1] == "tank/f001"  # what holds nothing is left out
+    assert len(page.context["lines"]) + len(rest.context["lines"]) == 149
+    assert len(queries(web, "/snapshots/space/")) <= few + 4
+    for nonsense in ("x", "1.", "-1.-1", "9" * 70):
+        assert web.get("/snapshots/space/", {"after": nonsense}).status_code == 200

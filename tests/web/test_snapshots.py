@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from appliance import schedules
 from appliance.dataset import Bookmark, Dataset, Snapshot
 from appliance.errors import Failed
 from appliance.zfs.policies import Policy
@@ -90,6 +91,16 @@ def test_only_the_dataset_that_changed_is_read_again(zfs):
     assert zfs.asked == ["tank/d2"]
     assert zfs.asked_for_marks == []  # a new snapshot is no new bookmark
     assert SnapshotRow.objects.filter(dataset="tank/d2").count() == 4
+
+
+def test_what_a_comparison_takes_for_itself_is_no_snapshot_of_anybody(zfs):
+    one = settled("tank/a")
+    own = snap("tank/a", 2, name="tank/a@zfs-diff-4711-00000001000a7f3c", holds=1)
+    by_hand = replace(own, guid=5, holds=0)  # of that name, and nothing reads it
+    zfs.there = {"tank/a": [snap("tank/a", 1), own, replace(by_hand, name="tank/a@zfs-diff-1-0000000100000000")]}
+    snapshots.follow([one])
+    assert [row.short for row in SnapshotRow.objects.order_by("txg")] == ["s0001", "zfs-diff-1-0000000100000000"]
+    assert SnapshotReading.objects.get().count == 2
 
 
 def test_a_clone_that_is_made_or_goes_has_its_origin_read_again(zfs):
@@ -280,6 +291,30 @@ def test_a_change_of_policy_shows_what_it_destroys_before(web, calm, zfs, agent)
     assert web.post(url, {**numbers, "hourly": -1}).status_code == 400
 
 
+def test_what_a_policy_will_keep_is_drawn_for_any_day(web, calm, zfs):
+    dataset = settled("tank/a")
+    rows.put(pools=[rows.pool_of("tank", 1000)], datasets=[dataset])
+    url = f"/snapshots/of/{dataset.guid}/policy/"
+    numbers = {"frequent": 0, "hourly": 0, "daily": 3, "weekly": 0, "monthly": 2, "first": 0, "last": 0, "look": ""}
+    page = web.post(url, {**numbers, "day": "2031-07-20"})
+    text = page.content.decode()
+    assert "What will be there on 20 July 2031" in text
+    assert [at.astimezone(schedules.box_zone()).date().isoformat() for at, _grains in page.context["will_be"]] == [
+        "2031-07-20", "2031-07-19", "2031-07-18", "2031-07-01", "2031-06-01",
+    ]  # fmt: skip
+    assert "3 daily, 2 monthly, the oldest of" in text
+    drawn = page.context["drawing"]
+    marks = [x for lane in drawn.lanes for x in lane.marks]
+    assert len(marks) == 5
+    assert all(0 <= x <= drawn.width for x in marks)
+    assert [words for words, _x in drawn.ages] == ["1 day", "1 week", "1 month"]
+    assert "a day like today" in web.post(url, numbers).content.decode()
+    nothing = web.post(url, {**numbers, "daily": 0, "monthly": 0})
+    assert (nothing.status_code, nothing.context["drawing"]) == (200, None)
+    for day in ("1066-10-14", "9999-12-31", "soon"):
+        assert web.post(url, {**numbers, "day": day}).status_code == 400
+
+
 def test_following_the_folder_above_shows_what_that_destroys_before(web, calm, zfs, agent):
     one = SetPolicy(dataset="x", policy=Policy(hourly=1)).text
     above = settled("tank/a", policy=one, policy_source="local")
@@ -423,6 +458,30 @@ def test_bookmarks_are_followed_listed_and_destroyed_after_a_look(web, calm, zfs
     assert not snapshots.follow([one])
     snapshots.follow([])
     assert not BookmarkRow.objects.exists()
+
+
+def test_many_bookmarks_are_paged_and_the_list_says_that_there_are_more(web, calm, zfs):
+    one = settled("tank/a")
+    rows.put(pools=[rows.pool_of("tank", 1000)], datasets=[one])
+    # Several of one moment, and names with what an address or a page may not hold as it is.
+    zfs.marks = [Bookmark(f"tank/a#m {number:03d}.<b>", 7, number // 3, MADE) for number in range(250)]
+    snapshots.follow([one])
+    url = f"/snapshots/of/{one.guid}/"
+    text = web.get(url).content.decode()
+    assert "These are the newest 20." in text
+    assert f'href="{url}bookmarks/"' in text
+    seen, after = [], ""
+    while True:
+        page = web.get(f"{url}bookmarks/", {"after": after})
+        assert "<b>" not in page.content.decode()
+        seen += [row.name for row in page.context["bookmarks"]]
+        if not (after := page.context["next"]):
+            break
+    assert seen == [one.name for one in sorted(zfs.marks, key=lambda one: (-one.txg, one.name))]
+    for nonsense in ("x", "1", "-1.x", "9" * 50):
+        assert web.get(f"{url}bookmarks/", {"after": nonsense}).status_code == 200
+    BookmarkRow.objects.exclude(short__startswith="m 00").delete()
+    assert "These are the newest" not in web.get(url).content.decode()
 
 
 def test_a_bookmark_of_a_name_that_is_there_is_refused_at_its_field(web, calm):

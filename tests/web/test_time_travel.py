@@ -215,6 +215,44 @@ def test_rolling_back_says_what_is_lost_and_wants_the_name(web, agent, url):
     assert "tank/copy is a clone of it" in answer.content.decode()
 
 
+def test_rolling_back_says_what_becomes_of_the_files(web, agent, url):
+    agent.says = {
+        "changes": [
+            {"what": "new", "kind": "file", "path": HOSTILE, "to": ""},
+            *({"what": "gone", "kind": "file", "path": f"f{number}", "to": ""} for number in range(30)),
+        ],
+        "complete": True,
+    }
+    text = web.get(f"{url}roll-back/").content.decode()
+    (asked,) = agent.asked
+    assert (asked["verb"], asked["until"]) == ("read-difference", "")
+    assert "New since then: they go</span><span>1<" in text
+    assert "Deleted: they come back</span><span>30<" in text
+    assert "&lt;script&gt;" in text
+    assert "f18" in text
+    assert "f19" not in text
+    assert "See all that would be undone" in text
+    # Too long to tell, impossible to tell, nothing to tell; and the review itself asks nobody.
+    agent.says = {"changes": [], "complete": False}
+    assert "There was not enough time to tell." in web.get(f"{url}roll-back/").content.decode()
+    agent.says = {"changes": [], "complete": True}
+    assert "No file has changed since." in web.get(f"{url}roll-back/").content.decode()
+    agent.says = Failed("Larder's agent does not answer")
+    assert "could not be told: Larder" in web.get(f"{url}roll-back/").content.decode()
+    agent.asked.clear()
+    assert web.get(f"{url}roll-back/?answered=1").status_code == 200
+    assert agent.asked == []
+
+
+def test_a_difference_says_that_more_snapshots_follow(web, agent, url):
+    assert "that followed next" not in web.get(f"{url}difference/").content.decode()
+    SnapshotRow.objects.all().delete()
+    (dataset,) = fill(120)
+    first = SnapshotRow.objects.filter(dataset_key=str(dataset.guid)).order_by("created")[0]
+    text = web.get(f"/snapshots/of/{dataset.guid}/{first.guid}/difference/").content.decode()
+    assert "These are the 100 that followed next." in text
+
+
 def test_a_folder_of_many_names_costs_no_more_queries(web, agent, url):
     agent.says = {"entries": [entry("a")], "total": 1, "next": ""}
     web.get(f"{url}files/")

@@ -14,7 +14,7 @@ from web.alerts.models import Accepted, DiskDay
 from web.inventory.models import DiskRow
 
 WRITTEN_EVERY = timedelta(hours=1)  # a temperature that wanders within the day's range is not worth a write
-KEPT = timedelta(days=3 * 366)
+KEPT = 3 * 366  # days of each disk, counted: by their dates a clock that is years ahead would take all of them away
 KNOWN = ("healthy", "watch", "failing")
 WANDERING = ("temperature", "latency")
 FIGURE = "figure "  # before the name of what is kept for its graph alone
@@ -109,7 +109,8 @@ def keep(key: str, reading: Reading, now: datetime | None = None) -> None:
         return
     row = DiskDay.objects.filter(disk=key, day=now.date()).first()
     if row is None:
-        DiskDay.objects.filter(disk=key, day__lt=now.date() - KEPT).delete()
+        older = list(DiskDay.objects.filter(disk=key).order_by("-day").values_list("pk", flat=True)[KEPT : KEPT + 200])
+        DiskDay.objects.filter(pk__in=older).delete()
         row = DiskDay(disk=key, day=now.date(), written=now)
     merged = dict(row.values)
     moved = row.pk is None

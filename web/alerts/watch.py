@@ -13,6 +13,7 @@ from web.alerts import outbox
 from web.alerts.models import Alert, AlertNote, KindSeverity, MailSettings
 
 KEPT = timedelta(days=366)
+KEPT_ANYWAY = 500  # of what is over, however old it looks: the clock may be years ahead
 SAID_BY_ITSELF = {"disk.failing", "disk.watch", "disk.warm"}
 
 
@@ -139,7 +140,8 @@ def end(row: Alert, now: datetime, why: str) -> None:
     row.state, row.cleared = Alert.State.CLEARED, now
     row.save()
     tell(row, why, now)
-    Alert.objects.filter(state=Alert.State.CLEARED, cleared__lt=now - KEPT).delete()
+    older = list(Alert.objects.filter(state=Alert.State.CLEARED).order_by("-pk").values_list("pk", flat=True)[KEPT_ANYWAY : KEPT_ANYWAY + 200])  # fmt: skip
+    Alert.objects.filter(pk__in=older, cleared__lt=now - KEPT).delete()
 
 
 def tell(row: Alert, text: str, now: datetime, by: str = "") -> None:

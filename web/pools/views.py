@@ -69,8 +69,8 @@ def scarce_space(card: PoolCard) -> Iterator[topology.Advice]:
             "attention",
             f"Old snapshots hold {size_text(held)} of {name}.",
             "It comes back when they go. The files in the folders stay as they are.",
-            f"{reverse('snapshots')}?order=size",
-            "See the largest",
+            reverse("snapshots_space"),
+            "See which hold it",
         )
 
 

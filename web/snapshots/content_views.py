@@ -15,13 +15,14 @@ from django.views.decorators.http import require_GET, require_http_methods
 from appliance import client
 from appliance.zfs.restoring import RestoreFromSnapshot
 from web.inventory.models import SnapshotRow
-from web.snapshots import preview
+from web.snapshots import changes, preview
 from web.snapshots.asking import SECONDS, told
 from web.snapshots.one_views import begun, row_of
 from web.snapshots.views import dataset_of
 from web.snapshots.ways import Way, moment, readable, way_of
 
 BLOCK = 256 * 1024
+LATER = 100  # snapshots to compare with
 # A download holds one of the few threads that serve pages, for as long as the other side takes.
 DOWNLOADS = threading.BoundedSemaphore(2)
 OWN_POLICY = "default-src 'none'; sandbox"  # whatever a file holds, it runs nowhere and loads nothing
@@ -171,12 +172,13 @@ def difference(request: HttpRequest, key: str, guid: str) -> HttpResponse:
     later = SnapshotRow.objects.filter(dataset_key=key, created__gt=row.created).order_by("created", "id")
     wanted = request.GET.get("until", "")
     until = later.filter(guid=wanted).first() if wanted else None
-    asked = {"verb": "read-difference", "snapshot": row.name, "until": until.name if until else ""}
-    found, trouble = told(row.dataset, lambda: client.last(asked, silence=2 * SECONDS)["facts"])
-    changes = [
-        {**change, "words": readable(change["path"]), "new_words": readable(change["to"])}
-        for change in (found or {}).get("changes", ())
-    ]
-    counts = {word: sum(one["what"] == word for one in changes) for word in ("new", "changed", "moved", "gone")}
-    context = {"row": row, "key": key, "until": until, "later": later[:100], "found": found, "changes": changes}
-    return render(request, "snapshots/difference.html", {**context, "counts": counts, "trouble": trouble})
+    found = changes.between(row, until)
+    context = {
+        "row": row,
+        "key": key,
+        "until": until,
+        "later": later[:LATER],
+        "more": later.count() > LATER,
+        "found": found,
+    }
+    return render(request, "snapshots/difference.html", context)

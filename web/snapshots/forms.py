@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import date
+
 from django import forms
+from django.core.validators import MaxValueValidator, MinValueValidator
 
 from appliance import names
 from appliance.errors import Refused
@@ -56,6 +59,14 @@ class PolicyForm(forms.Form):
         label="Also for the folders below it", required=False, help_text="Each of them can have a policy of its own."
     )
 
+    day = forms.DateField(
+        label="Show what will be there on",
+        required=False,
+        help_text="Any day, once it has been at work for long enough. Left empty, it is today.",
+        validators=[MinValueValidator(date(2000, 1, 1)), MaxValueValidator(date(2100, 1, 1))],
+        widget=forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d"),
+    )
+
     def __init__(self, data: object = None, *, initial: Policy) -> None:
         fields = ("first", "last", "skip_unchanged", "below", *GRAINS)
         super().__init__(data, initial={name: getattr(initial, name) for name in fields})  # type: ignore[arg-type]  # Django takes a QueryDict here
@@ -63,8 +74,8 @@ class PolicyForm(forms.Form):
             self.fields[grain] = forms.IntegerField(
                 label=f"Keep of those taken {WORDS[grain]}", min_value=0, max_value=MOST_KEPT
             )
-        self.order_fields([*GRAINS, "first", "last", "skip_unchanged", "below"])
+        self.order_fields([*GRAINS, "first", "last", "skip_unchanged", "below", "day"])
 
     @property
     def policy(self) -> Policy:
-        return Policy(**self.cleaned_data)
+        return Policy(**{name: value for name, value in self.cleaned_data.items() if name != "day"})

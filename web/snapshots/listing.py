@@ -79,17 +79,22 @@ def rows_for(asked: Asked) -> QuerySet[SnapshotRow]:
 def page(asked: Asked) -> Found:
     """One query, whatever the place in the list."""
     column, down = {"": ("created", True), "size": ("used", True), "name": ("short", False)}[asked.order]
-    rows = rows_for(asked)
-    if start := place(asked, column):
+    rows = beyond(rows_for(asked), asked.after, column, down=down)
+    sign = "-" if down else ""
+    found = list(rows.order_by(f"{sign}{column}", f"{sign}id")[: PAGE + 1])
+    last = found[PAGE - 1] if len(found) > PAGE else None
+    return Found(found[:PAGE], token(last, column) if last else "")
+
+
+def beyond(rows: QuerySet[SnapshotRow], after: str, column: str, *, down: bool) -> QuerySet[SnapshotRow]:
+    """Those behind the last row of the page before, in the order of a column."""
+    if start := place(after, column):
         value, key = start
         way = "lt" if down else "gt"
         rows = rows.filter(
             Q(**{f"{column}__{way}e": value}), Q(**{f"{column}__{way}": value}) | Q(**{f"id__{way}": key})
         )
-    sign = "-" if down else ""
-    found = list(rows.order_by(f"{sign}{column}", f"{sign}id")[: PAGE + 1])
-    last = found[PAGE - 1] if len(found) > PAGE else None
-    return Found(found[:PAGE], token(last, column) if last else "")
+    return rows
 
 
 def token(row: SnapshotRow, column: str) -> str:
@@ -98,9 +103,9 @@ def token(row: SnapshotRow, column: str) -> str:
     return f"{row.pk}.{text}"
 
 
-def place(asked: Asked, column: str) -> tuple[Any, int] | None:
+def place(after: str, column: str) -> tuple[Any, int] | None:
     """The last row of the page before, as the address says it; None for the first page and for nonsense."""
-    key, _dot, text = asked.after.partition(".")
+    key, _dot, text = after.partition(".")
     try:
         number = int(key)
         if column == "created":

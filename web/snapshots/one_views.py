@@ -20,7 +20,11 @@ from web.datasets.views import add_reasons
 from web.inventory.models import DatasetRow, PoolRow, SnapshotRow
 from web.jobs import confirm
 from web.jobs.models import Job
+from web.snapshots import changes
+from web.snapshots.changes import Changes
 
+SECONDS_FOR_FILES = 10  # that a person waits for what rolling back does to the files
+FILES = 20  # of them that are named
 PLAIN = {"autocomplete": "off", "spellcheck": "false", "autocapitalize": "none"}
 
 
@@ -74,6 +78,11 @@ def row_of(key: str, guid: str) -> SnapshotRow:
     return get_object_or_404(SnapshotRow, dataset_key=key, guid=guid)
 
 
+def is_volume(key: str) -> bool:
+    """Whether a dataset holds a disk rather than files."""
+    return DatasetRow.objects.filter(key=key, facts__contains='"kind":"volume"').exists()
+
+
 @require_http_methods(["GET"])
 def one(request: HttpRequest, key: str, guid: str) -> HttpResponse:
     """What a snapshot is and holds."""
@@ -81,7 +90,7 @@ def one(request: HttpRequest, key: str, guid: str) -> HttpResponse:
     acts = [(act, words[2]) for act, words in ACTS.items() if (act != "release" or row.holds)]
     kinds = ["RollBack", "RestoreFromSnapshot", *(words[1].__name__ for words in ACTS.values())]
     latest = Job.objects.filter(subject=row.dataset, kind__in=kinds)
-    volume = DatasetRow.objects.filter(key=key, facts__contains='"kind":"volume"').exists()
+    volume = is_volume(key)
     context = {"row": row, "key": key, "acts": acts, "volume": volume, "latest": latest.defer("plan", "log").first()}
     return render(request, "snapshots/one.html", context)
 
@@ -121,7 +130,10 @@ def roll_back(request: HttpRequest, key: str, guid: str) -> HttpResponse:
             return confirm.review(request, operation, back=reverse("roll_back", args=[key, guid]))
         except Refused as refusal:
             add_reasons(form, refusal)
-    context = {"row": row, "key": key, "form": form, "possible": possible}
+    volume = is_volume(key)
+    undone = Changes() if volume else changes.between(row, seconds=SECONDS_FOR_FILES)
+    context = {"row": row, "key": key, "form": form, "possible": possible, "volume": volume, "undone": undone}
+    context |= {"first": undone.changes[:FILES]}
     return render(request, "snapshots/roll_back.html", context, status=400 if form.is_bound else 200)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -14,7 +15,7 @@ from appliance.zfs.keeping import said
 from appliance.zfs.naming import GRAINS
 from appliance.zfs.policies import WORDS
 from appliance.zfs.space import Pair
-from web.inventory.models import SnapshotReading, SnapshotRow
+from web.inventory.models import DatasetRow, SnapshotReading, SnapshotRow
 from web.snapshots.models import MadeSnapshot
 
 AGES = ((365, "a year"), (90, "three months"), (30, "a month"), (7, "a week"))
@@ -60,6 +61,24 @@ def held_in(pool: str) -> int:
     """Bytes that the snapshots of a pool hold and its folders do not. One query."""
     readings = SnapshotReading.objects.filter(Q(dataset=pool) | Q(dataset__startswith=f"{pool}/"))
     return readings.aggregate(held=Sum("used"))["held"] or 0
+
+
+@dataclass(frozen=True)
+class OfPool:
+    """Bytes that the snapshots of a pool hold, of all that is in use in it."""
+
+    name: str
+    held: int
+    used: int
+
+
+def pools() -> Iterator[OfPool]:
+    """The pools whose snapshots hold anything, by name. Two queries."""
+    held: dict[str, int] = defaultdict(int)
+    for dataset, size in SnapshotReading.objects.filter(used__gt=0).values_list("dataset", "used"):
+        held[dataset.split("/", 1)[0]] += size
+    for row in DatasetRow.objects.filter(name__in=sorted(held)).order_by("name"):
+        yield OfPool(row.name, held[row.name], row.fact.used)
 
 
 def pairs_of(every: Sequence[SnapshotRow], wanted: Collection[str]) -> list[Pair]:

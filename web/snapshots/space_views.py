@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
+from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
@@ -11,12 +15,13 @@ from appliance import client
 from appliance.dataset import Dataset
 from appliance.zfs import policies
 from web.inventory.models import DatasetRow, SnapshotReading, SnapshotRow
-from web.snapshots import recorded, space
-from web.snapshots.asking import SECONDS, told
+from web.snapshots import listing, recorded, space
+from web.snapshots.asking import SECONDS, answered, stopped_pools, told
 from web.snapshots.views import dataset_of
 
 PAGE = 100
 LARGEST = 10
+HELD_A_PAGE = 50
 
 
 @require_GET
@@ -27,9 +32,7 @@ def of_dataset(request: HttpRequest, key: str) -> HttpResponse:
     asked, held = space.question(every, key, now)
     ranges = [pair for _words, _count, pairs in asked for pair in pairs]
     request_ = {"verb": "read-space", "held": held, "ranges": ranges}
-    found, trouble = (
-        told(dataset.name, lambda: client.last(request_, silence=SECONDS)["facts"]) if every else (None, "")
-    )
+    found, trouble = told(dataset.name, partial(ask, request_)) if every else (None, "")
     alone = sum(row.used for row in every)
     context = {
         "dataset": dataset,
@@ -42,6 +45,64 @@ def of_dataset(request: HttpRequest, key: str) -> HttpResponse:
         "trouble": trouble,
     }
     return render(request, "snapshots/space.html", context)
+
+
+@require_GET
+def everywhere(request: HttpRequest) -> HttpResponse:
+    """Which folders' snapshots hold most of the space, and how much of each pool. A page of them."""
+    after = request.GET.get("after", "")[:60]
+    rows = SnapshotReading.objects.filter(used__gt=0).order_by("-used", "dataset_key")
+    used, _dot, key = after.partition(".")
+    if used.isdecimal() and len(used) < 19:
+        rows = rows.filter(Q(used__lt=int(used)) | Q(used=int(used), dataset_key__gt=key))
+    found = list(rows[: PAGE + 1])
+    datasets: dict[str, Dataset] = {
+        row.key: row.fact for row in DatasetRow.objects.filter(pk__in=[one.dataset_key for one in found[:PAGE]])
+    }
+    costs = recorded.costs(datasets.values())
+    lines = [
+        {
+            "key": one.dataset_key,
+            "dataset": datasets[one.dataset_key],
+            "count": one.count,
+            "used": one.used,
+            "cost": costs.get(one.dataset_key, recorded.Cost()),
+        }
+        for one in found[:PAGE]
+        if one.dataset_key in datasets
+    ]
+    last = f"{found[PAGE - 1].used}.{found[PAGE - 1].dataset_key}" if len(found) > PAGE else ""
+    context = {"pools": list(space.pools()), "lines": lines, "after": after, "next": last}
+    return render(request, "snapshots/everywhere.html", context)
+
+
+@require_GET
+def held(request: HttpRequest) -> HttpResponse:
+    """Who keeps which snapshots from being destroyed, in all folders, and which holds may have been forgotten."""
+    after, now = request.GET.get("after", ""), timezone.now()
+    rows = SnapshotRow.objects.filter(holds__gt=0).order_by("created", "id")
+    count = rows.count()
+    found = list(listing.beyond(rows, after, "created", down=False)[: HELD_A_PAGE + 1])
+    page = found[:HELD_A_PAGE]
+    stopped = stopped_pools()
+    asked = [row.name for row in page if row.dataset.split("/", 1)[0] not in stopped]
+    answer, trouble = answered(partial(ask, {"verb": "read-space", "held": asked})) if asked else (None, "")
+    if len(asked) < len(page) and not trouble:
+        trouble = "A pool has stopped because its disks do not answer. What is held in it is not told here."
+    holds = list(space.holds(page, answer["holds"] if answer else {}, now))
+    context = {
+        "count": count,
+        "holds": holds,
+        "stale": sum(hold.stale for hold in holds),
+        "trouble": trouble,
+        "after": after,
+        "next": listing.token(page[-1], "created") if len(found) > HELD_A_PAGE else "",
+    }
+    return render(request, "snapshots/holds.html", context)
+
+
+def ask(request: dict[str, Any]) -> Any:
+    return client.last(request, silence=SECONDS)["facts"]
 
 
 @require_GET

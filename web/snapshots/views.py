@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from django.db.models import Sum
+from datetime import date, datetime
+
+from django.db.models import Q, QuerySet, Sum
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -24,11 +26,12 @@ from web.datasets.views import add_reasons
 from web.inventory.models import BookmarkRow, DatasetRow, SnapshotReading, SnapshotRow
 from web.jobs import confirm
 from web.jobs.models import Job
-from web.snapshots import asking, listing, recorded
+from web.snapshots import asking, drawing, listing, recorded
 from web.snapshots.forms import PolicyForm, TakeForm
 
 OWN = ("TakeSnapshot", "DestroySnapshots", "DestroyBookmark", "SetPolicy")
-BOOKMARKS = 100  # that are shown
+BOOKMARKS = 20  # that are shown below the snapshots
+BOOKMARKS_A_PAGE = 100
 
 
 def dataset_of(key: str) -> Dataset:
@@ -67,6 +70,7 @@ def of_dataset(request: HttpRequest, key: str) -> HttpResponse:
         dataset = dataset_of(key)
         reading = SnapshotReading.objects.filter(dataset_key=key).first()
         policy = policies.of(dataset)
+        bookmarks = list(bookmarks_of(key)[: BOOKMARKS + 1])
         return {
             "found": listing.page(asked),
             "dataset": dataset,
@@ -78,7 +82,8 @@ def of_dataset(request: HttpRequest, key: str) -> HttpResponse:
             "from_above": dataset.policy_source == "inherited",
             "offered": policies.offered(dataset),
             "latest": Job.objects.filter(subject=dataset.name, kind__in=OWN).defer("plan", "log").first(),
-            "bookmarks": BookmarkRow.objects.filter(dataset_key=key).order_by("-txg", "short")[:BOOKMARKS],
+            "bookmarks": bookmarks[:BOOKMARKS],
+            "more_bookmarks": len(bookmarks) > BOOKMARKS,
             **around(asked),
         }
 
@@ -133,6 +138,26 @@ def destroy(request: HttpRequest) -> HttpResponse:
         return refused(request, refusal, back)
 
 
+def bookmarks_of(key: str) -> QuerySet[BookmarkRow]:
+    """The newest first; there may be several of one moment."""
+    return BookmarkRow.objects.filter(dataset_key=key).order_by("-txg", "short")
+
+
+@require_GET
+def bookmarks(request: HttpRequest, key: str) -> HttpResponse:
+    """The bookmarks of one folder, a page of them."""
+    dataset, after = dataset_of(key), request.GET.get("after", "")
+    rows = bookmarks_of(key)
+    txg, _dot, short = after.partition(".")
+    if txg.isdecimal() and len(txg) < 19:
+        rows = rows.filter(Q(txg__lt=int(txg)) | Q(txg=int(txg), short__gt=short))
+    found = list(rows[: BOOKMARKS_A_PAGE + 1])
+    page = found[:BOOKMARKS_A_PAGE]
+    last = f"{page[-1].txg}.{page[-1].short}" if len(found) > BOOKMARKS_A_PAGE else ""
+    context = {"dataset": dataset, "key": key, "bookmarks": page, "after": after, "next": last}
+    return render(request, "snapshots/bookmarks_of.html", context)
+
+
 @require_GET
 def destroy_bookmark(request: HttpRequest, key: str, short: str) -> HttpResponse:
     """Show what letting a bookmark go means."""
@@ -165,7 +190,7 @@ def policy(request: HttpRequest, key: str) -> HttpResponse:
         # Numbers changed after they were looked at are shown first.
         if "set" in request.POST and request.POST.get("shown") == wanted.sentence_in_full:
             return begun(request, SetPolicy(dataset=dataset.name, policy=wanted), key)
-        context |= {"wanted": wanted, **shown(dataset, wanted)}
+        context |= {"wanted": wanted, **shown(dataset, wanted), **will_be(wanted, form.cleaned_data["day"])}
     return render(request, "snapshots/policy.html", context, status=400 if form.is_bound and form.errors else 200)
 
 
@@ -193,7 +218,7 @@ def begun(request: HttpRequest, operation: Operation, key: str) -> HttpResponse:
 
 
 def shown(dataset: Dataset, wanted: Policy | None) -> dict[str, object]:
-    """What a policy will keep in the long run, and what it destroys at once, in every folder that it will hold for."""
+    """What a policy destroys at once, in every folder that it will hold for."""
     concerned = [dataset]
     if wanted is None or wanted.below:
         concerned += policies.followers(dataset, tree_of(dataset))
@@ -204,8 +229,15 @@ def shown(dataset: Dataset, wanted: Policy | None) -> dict[str, object]:
         "going_count": len(going),
         "freed": asking.freed_by_pruning(going) if going else None,
         "folders": len(concerned),
-        "will_be": policies.picture(wanted, timezone.now(), schedules.box_zone()) if wanted else [],
     }
+
+
+def will_be(wanted: Policy, day: date | None) -> dict[str, object]:
+    """What the policy will keep in the long run, as of a day at this hour."""
+    now, zone = timezone.now(), schedules.box_zone()
+    at = datetime.combine(day, now.astimezone(zone).time(), zone) if day else now
+    kept = policies.picture(wanted, at, zone)
+    return {"will_be": kept, "day": day, "drawing": drawing.draw(kept, at)}
 
 
 def cost_of(dataset: Dataset) -> dict[str, object]:

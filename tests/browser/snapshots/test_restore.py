@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import base64
 
-import pytest
 from playwright.sync_api import expect
 
 from tests.browser import steps
 from tests.visitor import create_pool, disk_paths
-
-# Open: not yet seen to pass in an appliance, so none of it stands in the normal run.
-pytestmark = pytest.mark.soak
 
 # One red pixel.
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg=="

@@ -1,7 +1,8 @@
-"""What happens to pools is told: errors, repairs, a disk taken offline, a pool that fills up, ZED that has stopped."""
+"""What happens to pools is told: errors, repairs, stalls, a disk taken offline, a pool that fills up, ZED that has stopped."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -9,6 +10,7 @@ import pytest
 
 from deploy.image.machine import Machine, wait_for
 from tests.system import alerting
+from tests.system.care import PARAMETERS
 from tests.system.mailbox import Mailbox, text_of
 from tests.visitor import Visitor, create_pool, disk_paths
 
@@ -42,10 +44,23 @@ def injected(appliance: Machine, bay: int, error: str, at: str) -> Iterator[None
         appliance.run("zinject", "-c", "all")
 
 
+def spoil(appliance: Machine, bay: int) -> None:
+    """Overwrite where one disk of the raidz2 of four has its part of the file: zdb tells the blocks ("0 L0 0:4c0e000:2d000"),
+    counted over all four disks, behind 4 MiB of labels on each."""
+    said = appliance.shell("zdb -dddddd tank/ $(stat -c %i /tank/photo)", timeout=300)
+    found = re.findall(r"^\s*[0-9a-f]+\s+L0 0:([0-9a-f]+):([0-9a-f]+)", said, re.MULTILINE)
+    blocks = [(int(offset, 16), int(size, 16)) for offset, size in found]
+    assert blocks, said
+    start, end = min(at for at, _size in blocks), max(at + size for at, size in blocks)
+    first, count = (start // 4 + 4 * MIB) // 4096, (end - start) // 4 // 4096
+    assert count * 4096 < 1024 * MIB, blocks
+    part = f"{disk_paths(appliance, bay)[0]}-part1"
+    appliance.shell(f"dd if=/dev/urandom of={part} bs=4096 seek={first} count={count} conv=notrunc,fsync status=none")
+
+
 def test_damage_on_one_disk_is_a_warning_and_its_repair_no_alarm(appliance, visitor, post):
     since = alerting.begin(appliance, post)
-    third = disk_paths(appliance, 3)[0]
-    appliance.shell(f"dd if=/dev/urandom of={third}-part1 bs=1M seek=8 count=400 conv=notrunc,fsync status=none")
+    spoil(appliance, 3)
     appliance.run("zpool", "scrub", "-w", "tank", timeout=600)
     assert "bay 3" in alerting.raised(appliance, visitor, "pool.errors")
     alerting.arrived(post, "made errors")
@@ -88,6 +103,26 @@ def test_a_disk_on_which_every_request_fails_is_told_as_what_zfs_makes_of_it(app
     alerting.each_once(appliance, post, since, *kinds)
     wait_for("the whole pool", lambda: "ONLINE" in appliance.run("zpool", "list", "-H", "-o", "health", "tank"))
     appliance.run("sha256sum", "-c", "/root/sum")
+
+
+def test_a_disk_that_takes_very_long_for_single_requests_is_told(appliance, visitor, post):
+    """What counts as very long is set to a second meanwhile, from thirty; each request to that disk takes longer."""
+    since, disk = alerting.begin(appliance, post), disk_paths(appliance, 2)[0].rsplit("/", 1)[-1]
+    limit = f"{PARAMETERS}/zio_slow_io_ms"
+    usual = appliance.run("cat", limit).strip()
+    appliance.shell(f"echo 1000 > {limit}")
+    appliance.run("zinject", "-d", disk, "-D", "1500:8", "tank")
+    try:
+        appliance.shell("dd if=/dev/urandom of=/tank/stall bs=1M count=16 status=none; zpool sync tank", timeout=600)
+        summary = alerting.raised(appliance, visitor, "pool.stalls")
+    finally:
+        appliance.run("zinject", "-c", "all")
+        appliance.shell(f"echo {usual} > {limit}")
+    assert "bay 2" in summary
+    alerting.arrived(post, "was very slow to answer")
+    appliance.run("zpool", "clear", "tank")
+    alerting.over(appliance, visitor, "pool.stalls")
+    alerting.each_once(appliance, post, since, "pool.stalls")
 
 
 def test_a_disk_that_was_taken_offline_is_told_as_that(appliance, visitor, post):

@@ -15,8 +15,7 @@ from tests.system.policy import made, set_policy, there
 from tests.system.sharing import key_of
 from tests.visitor import Visitor, create_pool, disk_paths
 
-# Open: not yet seen to pass in an appliance, so none of it stands in the normal run.
-pytestmark = pytest.mark.soak
+pytestmark = pytest.mark.soak  # half an hour
 
 DATASETS = ("tank/photos", "tank/photos/below")
 STRANGER = "larder-hourly-2020.01.01-00.00.00"  # looks like the policy's, and was made by hand
@@ -25,8 +24,6 @@ STEPS = ("take", "destroy")
 POINTS = [
     (entry, step, victim) for step in STEPS for entry in ("step begun", "step done") for victim in ("agent", "worker")
 ]
-# In every run of the tests; the others in the soak.
-SAMPLE = {("step begun", "take", "agent"), ("step begun", "destroy", "worker")}
 Seen = dict[str, list[str]]
 
 
@@ -91,10 +88,8 @@ def check_it_converges(appliance: Machine, before: Seen) -> None:
 
 @pytest.mark.parametrize(
     ("entry", "step", "victim"),
-    [
-        pytest.param(*point, marks=[] if point in SAMPLE else [pytest.mark.soak], id="-".join(point).replace(" ", "-"))
-        for point in POINTS
-    ],
+    POINTS,
+    ids=["-".join(point).replace(" ", "-") for point in POINTS],
 )
 def test_kill_9_at_a_recorded_step_is_made_up_for(visitor, appliance, photos, entry, step, victim):
     before = settled(appliance, count=KEPT)
@@ -105,8 +100,6 @@ def test_kill_9_at_a_recorded_step_is_made_up_for(visitor, appliance, photos, en
     visitor.wait_until(photos, "by-hand", *of_policy(appliance)["tank/photos"], timeout=90)
 
 
-# A boot under emulation takes more than two minutes.
-@pytest.mark.soak
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("entry", ["step begun", "step done"])
 def test_a_power_cut_at_a_recorded_step_is_made_up_for(visitor, appliance, photos, entry, step):
@@ -133,7 +126,6 @@ def test_while_redis_is_stopped_nothing_is_lost_and_what_was_due_is_caught_up(vi
     check_it_converges(appliance, before)
 
 
-@pytest.mark.soak  # two more hours of a policy that looks every half minute
 @pytest.mark.parametrize("step", STEPS)
 def test_redis_stopped_in_the_middle_changes_nothing(appliance, photos, step):
     before = settled(appliance, count=KEPT)

@@ -12,8 +12,7 @@ from tests.system.policy import job_of, made
 from tests.system.sharing import Client
 from tests.visitor import Visitor
 
-# Open: not yet seen to pass in an appliance, so none of it stands in the normal run.
-pytestmark = pytest.mark.soak
+pytestmark = pytest.mark.soak  # two minutes
 
 
 @pytest.fixture(scope="module")

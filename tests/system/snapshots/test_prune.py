@@ -13,8 +13,7 @@ from tests.system.policy import known
 from tests.system.sharing import key_of
 from tests.visitor import Answer, Visitor, create_pool, disk_paths
 
-# Open: not yet seen to pass in an appliance, so none of it stands in the normal run.
-pytestmark = pytest.mark.soak
+pytestmark = pytest.mark.soak  # twenty minutes
 
 COUNT = 520  # more than two batches of core.BATCH
 
@@ -116,7 +115,6 @@ def test_killed_on_the_way_the_next_try_ends_it_and_takes_nothing_else(visitor, 
     assert set(left(appliance)) == before
 
 
-@pytest.mark.soak  # a boot under emulation
 def test_a_power_cut_on_the_way_takes_nothing_else(visitor, appliance, many):
     take(appliance, "cut")
     before = {name for name in left(appliance) if not name.startswith("cut")}

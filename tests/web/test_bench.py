@@ -1,0 +1,96 @@
+"""What ``make bench`` runs inside the appliance, here over a stand-in of ZFS: it measures what it says it does."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from appliance.dataset import Dataset, Snapshot
+from appliance.zfs import snapshots, status
+from tests.benchmarks.snapshots import ratios
+from tests.web import rows
+from tests.web.test_snapshots import snap
+
+
+class Zfs(ModuleType):
+    """Stands in for libzfs_core, and for what the commands say: datasets with their snapshots."""
+
+    def __init__(self) -> None:
+        super().__init__("libzfs_core")
+        self.there: dict[str, list[Snapshot]] = {}
+        self.changed: dict[str, int] = {}
+        self.moment = 1_700_000_000
+        self.by_command: list[str] = []
+
+    def moved(self, name: str) -> None:
+        self.moment += 1
+        self.changed[name] = self.moment
+
+    def lzc_create(self, name: bytes) -> None:
+        self.there[name.decode()] = []
+        self.moved(name.decode())
+
+    def lzc_snapshot(self, names: list[bytes], props: Any = None) -> None:
+        assert len({name.partition(b"@")[0] for name in names}) == len(names), "one of a folder in a call"
+        for name in names:
+            folder, _at, short = name.decode().partition("@")
+            assert short not in {one.short for one in self.there[folder]}
+            self.moved(folder)
+            self.there[folder].append(snap(folder, self.moment - 1_700_000_000, name=name.decode()))
+
+    def lzc_destroy_snaps(self, names: list[bytes], defer: bool) -> None:
+        going: dict[str, set[str]] = {}
+        for name in names:
+            going.setdefault(name.decode().partition("@")[0], set()).add(name.decode())
+        for folder, gone in going.items():
+            self.there[folder] = [one for one in self.there[folder] if one.name not in gone]
+            self.moved(folder)
+
+    def lzc_snaprange_space(self, first: bytes, last: bytes) -> int:
+        return 4096
+
+    def datasets(self) -> tuple[Dataset, ...]:
+        return tuple(rows.dataset(name, snapshots_changed=at) for name, at in self.changed.items())
+
+    def read(self, names: Any) -> list[Snapshot]:
+        return [one for name in names for one in self.there.get(name, ())]
+
+    def run(self, *argv: str) -> None:
+        self.by_command.append(" ".join(argv[:2]))
+        if argv[:2] == ("zfs", "snapshot"):
+            self.lzc_snapshot([argv[2].encode()])
+        elif argv[:2] == ("zfs", "destroy"):
+            self.lzc_destroy_snaps([argv[2].encode()], False)
+
+
+@pytest.fixture
+def zfs(monkeypatch):
+    stand_in = Zfs()
+    monkeypatch.setitem(sys.modules, "libzfs_core", stand_in)
+    monkeypatch.setattr(status, "read_datasets", stand_in.datasets)
+    monkeypatch.setattr(snapshots, "read", stand_in.read)
+    monkeypatch.setattr("appliance.zfs.bookmarks.read", lambda names: [])
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+    return stand_in
+
+
+def test_the_bench_of_snapshots_reads_one_folder_takes_one_transaction_and_leaves_nothing(zfs, monkeypatch, capsys):
+    monkeypatch.delitem(sys.modules, "tests.benchmarks.snapshots_inside", raising=False)
+    from tests.benchmarks import snapshots_inside as inside
+
+    monkeypatch.setattr(inside, "run", zfs.run)
+    monkeypatch.setattr(inside, "ROUNDS", 20)
+    inside.main()
+    assert inside.out["listed"] == 2000
+    figures = {name: value for name, value, _unit, _bound in ratios(inside.out)}
+    assert figures["policies over 200 folders: transactions"] == 1
+    assert figures["inventory after one new snapshot among 2,000: folders read"] == 1
+    bounds = {bound for _name, _value, _unit, bound in ratios(inside.out)}
+    assert bounds == {1, 2, 0.05, 1.5, None}
+    assert zfs.by_command.count("zfs destroy") == inside.SAMPLE
+    assert zfs.by_command[-2:] == ["zpool destroy", "rm /var/tmp/larder-bench.img"]
+    assert snapshots.read == zfs.read
+    assert not zfs.read(inside.MANY)
