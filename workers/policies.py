@@ -19,7 +19,7 @@ from appliance.zfs.clearing import MOST, PruneSnapshots
 from appliance.zfs.policies import Policy, Taken
 from appliance.zfs.taking import RunPolicies
 from web.inventory import store
-from web.inventory.models import DatasetRow, PoolRow, SnapshotReading, SnapshotRow
+from web.inventory.models import DatasetRow, SnapshotReading, SnapshotRow
 from web.jobs import confirm
 from web.jobs.models import Job
 from web.snapshots import recorded
@@ -47,7 +47,7 @@ def look() -> list[Job]:
     mine = Job.objects.filter(kind__in=KINDS_OF_JOBS)
     busy = set(mine.filter(state__in=Job.OPEN).values_list("subject", flat=True))
     failed = resting(mine, now)
-    stopped = {row.name for row in PoolRow.objects.all() if row.fact.state == "SUSPENDED"}
+    stopped = store.stopped_pools()
     begun = []
     for pool, datasets in wanted.items():
         if pool in busy or pool in stopped:

@@ -12,6 +12,7 @@ from appliance.zfs import activities
 from appliance.zfs.longwork import amount
 from web.inventory.models import Activity
 from web.pools.models import WorkReport
+from web.retention import past
 
 KEPT = 100
 SECONDS_BETWEEN_TRIES = 60.0
@@ -84,5 +85,4 @@ def write(key: str, pool: Pool, work: LongWork, row: Activity | None) -> bool:
 
 
 def prune(pool: Pool) -> None:
-    old = list(WorkReport.objects.filter(pool_key=str(pool.guid)).values_list("pk", flat=True)[KEPT : KEPT + 200])
-    WorkReport.objects.filter(pk__in=old).delete()
+    past(WorkReport.objects.filter(pool_key=str(pool.guid)), KEPT).delete()

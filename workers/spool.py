@@ -16,6 +16,7 @@ from django.utils import timezone
 from appliance import places
 from web.inventory import store
 from web.inventory.models import Event
+from web.retention import past
 
 log = logging.getLogger(__name__)
 LARGEST = 64 * 1024
@@ -46,8 +47,7 @@ def ingest() -> int:
             break
     if new:
         store.touch("events")
-        oldest = list(Event.objects.values_list("pk", flat=True)[KEPT : KEPT + 1000])
-        Event.objects.filter(pk__in=oldest).delete()
+        past(Event.objects.all(), KEPT, at_once=1000).delete()
     return new
 
 

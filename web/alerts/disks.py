@@ -12,6 +12,7 @@ from appliance.disks.health import SINCE_FIRST_SEEN, Verdict, judge
 from appliance.disks.smart import Reading
 from web.alerts.models import Accepted, DiskDay
 from web.inventory.models import DiskRow
+from web.retention import past
 
 WRITTEN_EVERY = timedelta(hours=1)  # a temperature that wanders within the day's range is not worth a write
 KEPT = 3 * 366  # days of each disk, counted: by their dates a clock that is years ahead would take all of them away
@@ -109,8 +110,7 @@ def keep(key: str, reading: Reading, now: datetime | None = None) -> None:
         return
     row = DiskDay.objects.filter(disk=key, day=now.date()).first()
     if row is None:
-        older = list(DiskDay.objects.filter(disk=key).order_by("-day").values_list("pk", flat=True)[KEPT : KEPT + 200])
-        DiskDay.objects.filter(pk__in=older).delete()
+        past(DiskDay.objects.filter(disk=key).order_by("-day"), KEPT).delete()
         row = DiskDay(disk=key, day=now.date(), written=now)
     merged = dict(row.values)
     moved = row.pk is None

@@ -11,6 +11,7 @@ from appliance.alerts.kinds import KINDS
 from appliance.alerts.rules import Fault
 from web.alerts import outbox
 from web.alerts.models import Alert, AlertNote, KindSeverity, MailSettings
+from web.retention import past
 
 KEPT = timedelta(days=366)
 KEPT_ANYWAY = 500  # of what is over, however old it looks: the clock may be years ahead
@@ -140,8 +141,8 @@ def end(row: Alert, now: datetime, why: str) -> None:
     row.state, row.cleared = Alert.State.CLEARED, now
     row.save()
     tell(row, why, now)
-    older = list(Alert.objects.filter(state=Alert.State.CLEARED).order_by("-pk").values_list("pk", flat=True)[KEPT_ANYWAY : KEPT_ANYWAY + 200])  # fmt: skip
-    Alert.objects.filter(pk__in=older, cleared__lt=now - KEPT).delete()
+    older = past(Alert.objects.filter(state=Alert.State.CLEARED).order_by("-pk"), KEPT_ANYWAY)
+    older.filter(cleared__lt=now - KEPT).delete()
 
 
 def tell(row: Alert, text: str, now: datetime, by: str = "") -> None:

@@ -133,6 +133,11 @@ def roots(names: Iterable[str]) -> dict[str, Dataset]:
     return {row.name: row.fact for row in DatasetRow.objects.filter(name__in=list(names))}
 
 
+def stopped_pools() -> set[str]:
+    """Names of pools about which nothing is to be asked or begun: whoever did would wait for their disks. One query."""
+    return {row.name for row in PoolRow.objects.all() if row.fact.state == "SUSPENDED"}
+
+
 def facts_of_pools() -> Facts:
     """Only the pools, the top dataset of each, and the disks: what is looked at every few seconds does not read every folder."""
     pools = tuple(row.fact for row in PoolRow.objects.order_by("name"))

@@ -12,7 +12,7 @@ from appliance.facts import Facts
 from appliance.zfs import space
 from appliance.zfs.clearing import MOST, DestroySnapshots, PruneSnapshots
 from web.inventory import store
-from web.inventory.models import PoolRow, SnapshotRow
+from web.inventory.models import SnapshotRow
 
 SECONDS = 60
 SECONDS_FOR_SPACE = 20
@@ -20,9 +20,9 @@ SECONDS_FOR_SPACE = 20
 
 def told(dataset: str, ask: Callable[[], Any]) -> tuple[Any, str]:
     """What the agent says, and what kept it from saying it."""
-    pool = PoolRow.objects.filter(name=dataset.split("/", 1)[0]).first()
-    if pool and pool.fact.state == "SUSPENDED":
-        return None, f"{pool.name} has stopped because its disks do not answer. Bring them back first."
+    pool = dataset.split("/", 1)[0]
+    if pool in store.stopped_pools():
+        return None, f"{pool} has stopped because its disks do not answer. Bring them back first."
     return answered(ask)
 
 
@@ -32,11 +32,6 @@ def answered(ask: Callable[[], Any]) -> tuple[Any, str]:
         return ask(), ""
     except (Refused, Failed) as error:
         return None, explain(error)
-
-
-def stopped_pools() -> set[str]:
-    """Names of pools that nobody is to be asked about: whoever did would wait for their disks. One query."""
-    return {row.name for row in PoolRow.objects.all() if row.fact.state == "SUSPENDED"}
 
 
 def measured(operation: DestroySnapshots) -> Facts:

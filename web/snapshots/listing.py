@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlencode
 
-from django.db.models import Q, QuerySet
+from django.db.models import Model, Q, QuerySet
 from django.http import QueryDict
 
 from web.inventory.models import SnapshotRow
 
+M = TypeVar("M", bound=Model)
 PAGE = 20  # a page of many costs at most twice what one of ten does
 KINDS = {
     "": "All",
@@ -95,6 +96,17 @@ def beyond(rows: QuerySet[SnapshotRow], after: str, column: str, *, down: bool) 
             Q(**{f"{column}__{way}e": value}), Q(**{f"{column}__{way}": value}) | Q(**{f"id__{way}": key})
         )
     return rows
+
+
+def by_number(rows: QuerySet[M], after: str, size: int, number: str, text: str) -> tuple[list[M], str]:
+    """A page of rows by one column, the largest first, and where that is equal by another; and what the address says of its
+    last row, empty where none follow."""
+    value, _dot, rest = after.partition(".")
+    if value.isdecimal() and len(value) < 19:
+        rows = rows.filter(Q(**{f"{number}__lt": int(value)}) | Q(**{number: int(value), f"{text}__gt": rest}))
+    found = list(rows.order_by(f"-{number}", text)[: size + 1])
+    page = found[:size]
+    return page, f"{getattr(page[-1], number)}.{getattr(page[-1], text)}" if len(found) > size else ""
 
 
 def token(row: SnapshotRow, column: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
@@ -14,9 +13,10 @@ from django.views.decorators.http import require_GET
 from appliance import client
 from appliance.dataset import Dataset
 from appliance.zfs import policies
+from web.inventory import store
 from web.inventory.models import DatasetRow, SnapshotReading, SnapshotRow
 from web.snapshots import listing, recorded, space
-from web.snapshots.asking import SECONDS, answered, stopped_pools, told
+from web.snapshots.asking import SECONDS, answered, told
 from web.snapshots.views import dataset_of
 
 PAGE = 100
@@ -51,13 +51,9 @@ def of_dataset(request: HttpRequest, key: str) -> HttpResponse:
 def everywhere(request: HttpRequest) -> HttpResponse:
     """Which folders' snapshots hold most of the space, and how much of each pool. A page of them."""
     after = request.GET.get("after", "")[:60]
-    rows = SnapshotReading.objects.filter(used__gt=0).order_by("-used", "dataset_key")
-    used, _dot, key = after.partition(".")
-    if used.isdecimal() and len(used) < 19:
-        rows = rows.filter(Q(used__lt=int(used)) | Q(used=int(used), dataset_key__gt=key))
-    found = list(rows[: PAGE + 1])
+    page, last = listing.by_number(SnapshotReading.objects.filter(used__gt=0), after, PAGE, "used", "dataset_key")
     datasets: dict[str, Dataset] = {
-        row.key: row.fact for row in DatasetRow.objects.filter(pk__in=[one.dataset_key for one in found[:PAGE]])
+        row.key: row.fact for row in DatasetRow.objects.filter(pk__in=[one.dataset_key for one in page])
     }
     costs = recorded.costs(datasets.values())
     lines = [
@@ -68,10 +64,9 @@ def everywhere(request: HttpRequest) -> HttpResponse:
             "used": one.used,
             "cost": costs.get(one.dataset_key, recorded.Cost()),
         }
-        for one in found[:PAGE]
+        for one in page
         if one.dataset_key in datasets
     ]
-    last = f"{found[PAGE - 1].used}.{found[PAGE - 1].dataset_key}" if len(found) > PAGE else ""
     context = {"pools": list(space.pools()), "lines": lines, "after": after, "next": last}
     return render(request, "snapshots/everywhere.html", context)
 
@@ -84,7 +79,7 @@ def held(request: HttpRequest) -> HttpResponse:
     count = rows.count()
     found = list(listing.beyond(rows, after, "created", down=False)[: HELD_A_PAGE + 1])
     page = found[:HELD_A_PAGE]
-    stopped = stopped_pools()
+    stopped = store.stopped_pools()
     asked = [row.name for row in page if row.dataset.split("/", 1)[0] not in stopped]
     answer, trouble = answered(partial(ask, {"verb": "read-space", "held": asked})) if asked else (None, "")
     if len(asked) < len(page) and not trouble:

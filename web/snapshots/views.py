@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import date, datetime
 
-from django.db.models import Q, QuerySet, Sum
+from django.db.models import QuerySet, Sum
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -147,13 +147,7 @@ def bookmarks_of(key: str) -> QuerySet[BookmarkRow]:
 def bookmarks(request: HttpRequest, key: str) -> HttpResponse:
     """The bookmarks of one folder, a page of them."""
     dataset, after = dataset_of(key), request.GET.get("after", "")
-    rows = bookmarks_of(key)
-    txg, _dot, short = after.partition(".")
-    if txg.isdecimal() and len(txg) < 19:
-        rows = rows.filter(Q(txg__lt=int(txg)) | Q(txg=int(txg), short__gt=short))
-    found = list(rows[: BOOKMARKS_A_PAGE + 1])
-    page = found[:BOOKMARKS_A_PAGE]
-    last = f"{page[-1].txg}.{page[-1].short}" if len(found) > BOOKMARKS_A_PAGE else ""
+    page, last = listing.by_number(bookmarks_of(key), after, BOOKMARKS_A_PAGE, "txg", "short")
     context = {"dataset": dataset, "key": key, "bookmarks": page, "after": after, "next": last}
     return render(request, "snapshots/bookmarks_of.html", context)
 

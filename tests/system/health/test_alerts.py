@@ -9,8 +9,7 @@ from tests.system import alerting
 from tests.system.mailbox import Mailbox, text_of
 from tests.visitor import Visitor
 
-# Open: not yet seen to pass in an appliance, so none of it stands in the normal run.
-pytestmark = pytest.mark.soak
+pytestmark = pytest.mark.soak  # ten minutes
 NVME = "LARDER-NVME-1"
 
 

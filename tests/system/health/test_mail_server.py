@@ -12,8 +12,7 @@ from tests.system import alerting
 from tests.system.mailbox import Mailbox, mailbox, make_certificate
 from tests.visitor import Visitor
 
-# Open: not yet seen to pass in an appliance, so none of it stands in the normal run.
-pytestmark = pytest.mark.soak
+pytestmark = pytest.mark.soak  # eight minutes
 USER, PASSWORD = "box@example.org", "a secret of its own"
 OFFLINE = "tank runs without a disk that was taken offline"
 
