@@ -19,9 +19,19 @@ ENDS = (">done<", ">stopped<", ">paused<")
 
 
 def review(visitor: Visitor, preset: str, disks: list[str], **changes: Any) -> Answer:
-    """The review page of a sweep on these disks, or the form again where something speaks against it."""
-    query = {**SMALL, "disks": disks, **changes}
-    return visitor.get(f"/sweeps/new/{preset}/?" + urllib.parse.urlencode(query, doseq=True))
+    """The review page of a sweep on these disks, or the form again where something speaks against it.
+
+    Once they can be chosen: what held a disk just before is known to be gone after some seconds.
+    """
+    asked = {**SMALL, "disks": disks, **changes}
+    wanted = [*disks, *(asked[beside] for beside in ("log", "cache") if beside in asked)]
+
+    def offered() -> bool:
+        form = visitor.get(f"/sweeps/new/{preset}/").text
+        return all(f'value="{disk}"' in form for disk in wanted)
+
+    wait_for(f"{', '.join(wanted)} in the form", offered, timeout=120)
+    return visitor.get(f"/sweeps/new/{preset}/?" + urllib.parse.urlencode(asked, doseq=True))
 
 
 def typed(page: Answer) -> dict[str, str]:
