@@ -116,7 +116,10 @@ def test_how_much_a_server_takes_at_a_time_is_what_it_says(told, most):
 def test_nobody_there_is_said():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        with pytest.raises(Failed, match="does not answer"), afp_client.session(*free.getsockname(), "sweep"):
+        with (
+            pytest.raises(Failed, match="does not answer"),
+            afp_client.session("127.0.0.1", free.getsockname()[1], "sweep"),
+        ):
             pass
 
 

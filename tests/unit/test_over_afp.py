@@ -6,6 +6,7 @@ import os
 import pwd
 import zlib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -122,7 +123,7 @@ def test_nothing_is_mounted_or_served_for_it_beforehand(commands, folders):
 def test_what_its_client_does_not_do_is_left_out_or_refused():
     with pytest.raises(Refused, match="Over AFP large files"):
         in_pool(protocol="afp", workload="random-read")
-    both = {"where": "dataset", "pool": "tank", "guid": 7, "workloads": ("seq-read", "random-read")}
+    both: dict[str, Any] = {"where": "dataset", "pool": "tank", "guid": 7, "workloads": ("seq-read", "random-read")}
     found = [(case.protocol, case.workload) for case in Sweep(**both, protocols=("nfs", "afp")).cases()]
     assert found == [("nfs", "seq-read"), ("nfs", "random-read"), ("afp", "seq-read")]
     with pytest.raises(Refused, match="Choose one of these"):
