@@ -17,7 +17,7 @@ Workload = Literal[
     "seq-write", "seq-read", "dd-write", "dd-read", "random-read", "random-write", "mixed", "sync-write", "small-files",
     "resilver", "disk-start", "disk-middle", "disk-end", "disk-latency", "bonnie", "net-send", "net-receive",
 ]  # fmt: skip
-Protocol = Literal["", "smb", "nfs"]
+Protocol = Literal["", "smb", "nfs", "afp"]
 Where = Literal["scratch", "dataset", "disk", "network"]
 LARGEST, LEAST = 16 * 2**40, MIB
 RECORDS = tuple(2**power for power in range(9, 25))  # recordsize, zfsprops(7): a power of two from 512 bytes to 16 MiB
@@ -28,8 +28,9 @@ VOLUME_BLOCKS = tuple(2**power for power in range(9, 18))  # volblocksize, zfspr
 SAMPLED = ("seq-write", "seq-read", "dd-read", "random-read")  # what a sample of files can be measured with
 FROM_MEMORY = ("seq-write",)  # of these, what is written while it is measured: a part of the sample, again and again
 ON_VOLUMES = ("seq-write", "seq-read", "random-read", "random-write", "mixed", "sync-write")
+OVER_AFP = ("seq-write", "seq-read", "small-files")  # what Larder's own client of AFP does
 PER_DISK = ("disk-start", "disk-middle", "disk-end", "disk-latency")
-WAYS = {"": "in the box itself", "smb": "over SMB", "nfs": "over NFS"}
+WAYS = {"": "in the box itself", "smb": "over SMB", "nfs": "over NFS", "afp": "over AFP"}
 FILLED = (25, 50)  # what a pool is filled to before a disk of it is rebuilt; per cent
 
 
@@ -127,6 +128,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             yield f"Memory is limited for a pool or a folder, from {size_text(LEAST_LIMITED)} of data on, and not where it is kept out of reads anyway."
         if self.protocol and (not self.makes or self.workload == "resilver"):
             yield "Only what is written and read in a folder can go through a protocol."
+        if self.protocol == "afp" and self.workload not in OVER_AFP:
+            yield "Over AFP large files are written and read, and many small ones written. Leave out the rest."
         if self.protocol and self.warmups:
             yield "Through a protocol every run begins anew. Nothing can be warmed up."
         if self.volblocksize and (not self.makes or self.protocol or self.workload not in ON_VOLUMES):

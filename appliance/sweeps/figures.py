@@ -92,6 +92,17 @@ def from_dd(text: str, *, reading: bool) -> Figures:
     )
 
 
+def from_afp(text: str, said: str) -> Figures:
+    """Of what ``over_afp.py`` prints, or why it could not measure; ``said`` is what else it said. Raises Failed."""
+    try:
+        answer = json.loads(text)
+        if why := answer.get("error"):
+            raise Failed("AFP could not be measured", str(why)[:600])
+        return msgspec.convert(answer, Figures)
+    except (ValueError, AttributeError) as error:
+        raise Failed("AFP could not be measured", said[-300:] or text[:200]) from error
+
+
 def from_iperf(text: str) -> Figures:
     """Of iperf3's JSON: what arrived at the other end. Raises Failed with what iperf3 says is wrong."""
     try:

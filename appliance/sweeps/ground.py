@@ -36,8 +36,8 @@ class Ground:
 
     @property
     def folder(self) -> str:
-        """Where a run writes and reads: what a client sees, where it goes through a protocol; a volume's device."""
-        return str(loopback.mounted_at(self.token)) if self.case.protocol else self.place
+        """Where a run writes and reads: what a client sees, where it mounts it; a volume's device."""
+        return str(loopback.mounted_at(self.token)) if self.case.protocol in loopback.MOUNTED else self.place
 
     @property
     def made(self) -> Claim:

@@ -8,6 +8,9 @@ SMB is a Samba of its own on a free port, with its own settings and its own pass
 are served meanwhile is not touched. It stays in the agent's control group, so systemd ends it with the agent, however that
 ends. NFS has one server, the kernel's: the export is added by ``exportfs`` alone, in no file, and is for the box itself
 from a port that only root may use (``secure``). It is version 3, which needs no path from the top that is exported too.
+
+AFP has no client that mounts. There the program that measures is the client, and serves the folder to itself
+(``over_afp.py``): nothing of it is here, nor left when it has ended.
 """
 
 from __future__ import annotations
@@ -34,6 +37,7 @@ UNITS = (nfs.UNIT, "rpc-statd.service", "rpcbind.socket", "rpcbind.service")
 TIMEOUT = 120
 # exports(5): no "insecure", so a client has to come from a port that only root may use.
 OPTIONS = "rw,sync,no_root_squash,no_subtree_check,secure"
+MOUNTED = ("smb", "nfs")  # the protocols through which the folder is mounted
 SETTINGS = """\
 [global]
    server role = standalone
@@ -73,6 +77,8 @@ def own_folder(token: str) -> Path:
 
 def commands_for(protocol: str, folder: Path, token: str, port: int = 0) -> list[list[str]]:
     """What serves the folder and brings it to the client; ``port`` is Samba's."""
+    if protocol not in MOUNTED:
+        return []
     seen = str(mounted_at(token))
     if protocol == "nfs":
         return [
@@ -88,6 +94,8 @@ def commands_for(protocol: str, folder: Path, token: str, port: int = 0) -> list
 
 def begin(protocol: str, folder: Path, token: str) -> None:
     """Serve the folder and have the client see it. Raises Failed."""
+    if protocol not in MOUNTED:
+        return
     mounted_at(token).mkdir(parents=True, exist_ok=True, mode=0o700)
     if protocol == "nfs":
         for argv in commands_for(protocol, folder, token):

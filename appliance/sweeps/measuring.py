@@ -13,7 +13,7 @@ from appliance import command
 from appliance.operation import Work
 from appliance.sweeps import around, claims, estimate, honesty, loopback, rebuilding, sampling, scratch
 from appliance.sweeps.case import FROM_MEMORY
-from appliance.sweeps.figures import Figures, from_bonnie, from_dd, from_fio, from_iperf
+from appliance.sweeps.figures import Figures, from_afp, from_bonnie, from_dd, from_fio, from_iperf
 from appliance.sweeps.ground import Ground
 from appliance.sweeps.laying import Laid
 from appliance.sweeps.table import VERSIONS, Run, told
@@ -123,8 +123,8 @@ class Measuring:
         if case.sample and case.workload in FROM_MEMORY:
             return sampling.written(self.ground, work, doing).with_more(self.synced(work, doing))
         look = telling(self.ground, work, doing, estimate.of_run(case))
-        # iperf3 says what went wrong in its JSON, and ends with status 1.
-        accept = (0, 1) if case.where == "network" else (0,)
+        # iperf3 says what went wrong in its JSON, and ends with status 1; so does Larder's client of AFP.
+        accept = (0, 1) if case.where == "network" or case.protocol == "afp" else (0,)
         result = command.run(self.words, timeout=HOURS, accept=accept, meanwhile=look)
         if case.where == "network":
             return from_iperf(result.stdout)
@@ -132,6 +132,8 @@ class Measuring:
             return from_bonnie(result.stdout)
         if case.workload.startswith("dd-"):
             found = from_dd(result.stderr, reading=case.workload == "dd-read")
+        elif case.protocol == "afp":
+            found = from_afp(result.stdout, result.stderr)
         else:
             found = from_fio(result.stdout)
         return found.with_more(self.synced(work, doing)) if case.workload in SYNCED else found

@@ -9,7 +9,7 @@ import msgspec
 
 from appliance import names
 from appliance.layout.geometry import KIB, LEAST_DISKS, MIB
-from appliance.sweeps.case import FROM_MEMORY, NETWORK, PER_DISK, Case, Layout, Protocol, Where, Workload
+from appliance.sweeps.case import FROM_MEMORY, NETWORK, OVER_AFP, PER_DISK, Case, Layout, Protocol, Where, Workload
 
 MOST_CASES = 200
 
@@ -58,6 +58,11 @@ class Sweep(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         found = len(list(itertools.islice(self.cases(), MOST_CASES + 1)))
         if not found and self.sample:
             raise names.refuse("What is written of a sample repeats, so with dedup only reading can be measured. Choose more, or check that the disks are enough for a layout.", "workloads")  # fmt: skip
+        if not found and self.protocols == ("afp",):
+            raise names.refuse(
+                "Over AFP only large files and many small ones are measured. Choose one of these, or another way in.",
+                "workloads",
+            )
         if not found:
             raise names.refuse("These disks are too few for every layout that was chosen.", "layouts")
         if found > MOST_CASES:
@@ -103,6 +108,8 @@ class Sweep(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         ]
         if self.where == "dataset":
             for chosen, workload in itertools.product(data, self.workloads):
+                if chosen["protocol"] == "afp" and workload not in OVER_AFP:
+                    continue
                 yield self.case(pool=self.pool, guid=self.guid, workload=workload, **chosen)
             return
         shapes = itertools.product(self.layouts, self.counts or (len(self.disks),), self.ashifts, self.partitions)
@@ -112,6 +119,8 @@ class Sweep(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             for chosen in data:
                 for log, cache, fill, workload in itertools.product(self.logs, self.caches, self.fills, self.workloads):
                     if self.sample and chosen["dedup"] and workload in FROM_MEMORY:
+                        continue
+                    if chosen["protocol"] == "afp" and workload not in OVER_AFP:
                         continue
                     if (workload == "resilver") == bool(fill):
                         yield self.case(

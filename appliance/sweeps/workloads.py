@@ -10,6 +10,7 @@ which is then said to help with what never waits for it.
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -24,6 +25,8 @@ LEAST_BLOCK = 64 * KIB  # smaller records are still written in strokes of this s
 DATA = "data"  # the one file that is written and read, in the scratch folder
 FIO = ("fio", "--output-format=json", "--name=larder", "--thread", "--ioengine=psync", "--fallocate=none", "--randrepeat=0", "--refill_buffers", "--group_reporting")  # fmt: skip
 SYNCED = ("seq-write", "dd-write")  # are over when ``zpool sync`` is, and not before
+# A loopback, mounts and processes that nobody else has; slave, so that what is unmounted elsewhere is so here too.
+APART = ("unshare", "--mount", "--propagation=slave", "--net", "--pid", "--fork", "--kill-child")
 GENTLY = ("nice", "-n", "19", "ionice", "-c", "3")
 
 
@@ -67,6 +70,15 @@ KINDS: dict[str, Kind] = {
 PLACES = {"disk-start": 0.0, "disk-middle": 0.5, "disk-end": 1.0}
 
 
+def over_afp(case: Case, folder: str) -> list[str]:
+    """Larder's own client, which serves the folder to itself (``over_afp.py``)."""
+    program = [sys.executable, "-I", "-m", "appliance.sweeps.over_afp", case.workload, folder]
+    compressible = [f"--compressible={case.compressible}"] if case.compressible else []
+    if case.workload == "small-files":
+        return [*program, f"--writers={case.writers}", *compressible]
+    return [*program, f"--size={case.size}", *compressible]
+
+
 def target(case: Case, folder: str) -> list[str]:
     """The one file in the folder; or the volume, whose device is then named instead of a folder, past the page cache."""
     if case.volblocksize:
@@ -93,6 +105,8 @@ def commands_for(case: Case, folder: str, disk_size: int = 0) -> list[str]:
         ]
     if case.workload == "bonnie":
         return [*gently, *bonnie(case, folder)]
+    if case.protocol == "afp":
+        return [*gently, *APART, *over_afp(case, folder)]
     return [*gently, *FIO, *compress(case), *fio_words(case, folder)]
 
 

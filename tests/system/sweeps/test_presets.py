@@ -221,20 +221,27 @@ def test_a_disk_that_holds_anything_is_refused_with_the_reason(visitor, applianc
     )
 
 
-def test_the_same_folder_over_smb_and_nfs_gives_a_complete_table_and_leaves_no_server(visitor, appliance):
+def test_the_same_folder_over_smb_nfs_and_afp_gives_a_complete_table_and_leaves_no_server(visitor, appliance):
     disks = disk_paths(appliance, 1, 2)
     create_pool(appliance, "-f", "tank", "mirror", *disks)
     visitor.wait_until("/pools/", "tank")
     guid = appliance.run("zpool", "get", "-H", "-o", "value", "guid", "tank").strip()
     wait_for("the pool in the form", lambda: guid in visitor.get("/sweeps/new/protocols/").text, timeout=60)
     running = appliance.run("systemctl", "is-active", "nfs-server", check=False)
-    ways = {"protocols": ["none", "smb", "nfs"], "workloads": ["seq-write", "seq-read", "small-files"]}
+    netatalk = appliance.run("systemctl", "is-active", "netatalk", check=False)
+    kept = appliance.run("ls", "/var/lib/netatalk")
+    ways = {"protocols": ["none", "smb", "nfs", "afp"], "workloads": ["seq-write", "seq-read", "small-files"]}
     said = complete(visitor, review(visitor, "protocols", [], pool=guid, repeats=1, **ways))
-    assert said.text.count('class="measured"') == 9
+    assert said.text.count('class="measured"') == 12
     assert "over SMB" in said.words
+    assert "over AFP" in said.words
+    assert "not how fast a Mac is" in said.words
     nothing_left(appliance)
     assert "larder/sweeps" not in appliance.run("cat", "/proc/mounts") + appliance.run("exportfs", "-s", check=False)
     assert appliance.run("systemctl", "is-active", "nfs-server", check=False) == running
+    assert appliance.run("systemctl", "is-active", "netatalk", check=False) == netatalk
+    assert appliance.run("ls", "/var/lib/netatalk") == kept
+    assert netatalk.strip() == "active" or appliance.run("pgrep", "-x", "afpd", check=False) == ""
     assert appliance.run("ls", "/run/larder/sweeps").split() == []
     appliance.run("zpool", "destroy", "tank")
     blank(appliance, *disks)
