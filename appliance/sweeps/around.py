@@ -15,14 +15,16 @@ from appliance.disks.partitions import BLOCK, SECTOR
 from appliance.disks.smart import temperature
 from appliance.errors import Failed
 from appliance.facts import Pool
+from appliance.layout.geometry import KIB
 from appliance.sweeps.honesty import Circumstances
-from appliance.words import link_label
+from appliance.words import link_label, size_text
 from appliance.zfs import kstat, status
 
 MODULE = Path("/sys/module/zfs")
 TUNABLES = ("zfs_arc_max", "zfs_dirty_data_max", "zfs_txg_timeout", "zfs_prefetch_disable")
 THROTTLES = "cpu*/thermal_throttle/core_throttle_count"
 PROCESSORS = Path("/sys/devices/system/cpu")
+PROCESSOR, MEMORY = Path("/proc/cpuinfo"), Path("/proc/meminfo")
 MOST_TOLD = 8  # what is told of a run has to fit into one note of a job's log
 WORK = {"scrub": "checked", "resilver": "rebuilt", "trim": "trimmed", "expand": "expanded", "remove": "emptied", "initialize": "initialized"}  # fmt: skip
 
@@ -137,9 +139,21 @@ def between(before: Mapping[str, Moved], after: Mapping[str, Moved]) -> Circumst
     )
 
 
+def box() -> dict[str, str]:
+    """Processor and memory: whoever compares figures of two boxes asks for these first."""
+    found = {}
+    for text in kstat.texts([PROCESSOR]):
+        if model := re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE):
+            found["Processor"] = f"{' '.join(model[1].split())}, {os.cpu_count() or 1} cores"
+    for text in kstat.texts([MEMORY]):
+        if total := re.search(r"^MemTotal:\s*([0-9]+) kB$", text, re.MULTILINE):
+            found["Memory of the box"] = size_text(int(total[1]) * KIB)
+    return found
+
+
 def versions() -> dict[str, str]:
-    """Of what the figures depend on, with ZFS's tunables."""
-    found = {"Linux": os.uname().release}
+    """Of what the figures depend on, with the box itself and ZFS's tunables."""
+    found = {**box(), "Linux": os.uname().release}
     for text in kstat.texts([MODULE / "version"]):
         found["ZFS"] = text.strip()
     for name in TUNABLES:

@@ -64,6 +64,8 @@ def disturbances(around: Circumstances) -> Iterator[str]:
 
 
 def remarks(case: Case, around: Circumstances) -> Iterator[str]:
+    if case.zeros and case.workload == "dd-write":
+        yield "dd wrote zeros."
     if around.hottest >= HOT:
         yield f"A disk was at {around.hottest} °C."
     if case.sample and around.sample < case.size:

@@ -10,7 +10,7 @@ from django.shortcuts import get_object_or_404, render
 from django.utils.text import slugify
 from django.views.decorators.http import require_GET
 
-from appliance.sweeps import estimate, meaning, table
+from appliance.sweeps import conditions, estimate, meaning, table
 from appliance.sweeps import export as exporting
 from appliance.sweeps.presets import smallest
 from appliance.sweeps.statistics import change, change_text
@@ -89,6 +89,7 @@ def sweep(request: HttpRequest, pk: str) -> HttpResponse:
             "left": left(row, cases, ended) if row.open else 0,
             "versions": json.loads(row.versions) if row.versions else {},
             "disks": disks_of(row),
+            "shared": conditions.shared([case.case for case in cases]),
             "exports": EXPORTS,
             "repeated": row.state == SweepRow.State.DONE
             and SweepRow.objects.filter(preset=row.preset, spec=row.spec, state=SweepRow.State.DONE).count() > 1,
@@ -115,7 +116,8 @@ def export(request: HttpRequest, pk: str, form: str) -> HttpResponse:
     if form not in FORMS:
         raise Http404
     row = get_object_or_404(SweepRow, pk=pk)
-    blocks = table.blocks(measured(rows_of(row)), whole(request.GET.get("baseline", "")))
+    cases = rows_of(row)
+    blocks = table.blocks(measured(cases), whole(request.GET.get("baseline", "")))
     versions = json.loads(row.versions) if row.versions else {}
     when = row.started.isoformat(timespec="minutes") if row.started else ""
     if form == "csv":
@@ -123,9 +125,9 @@ def export(request: HttpRequest, pk: str, form: str) -> HttpResponse:
     elif form == "json":
         text = exporting.as_json(row.title, blocks, versions=versions, began=when, sweep=json.loads(row.spec))
     else:
-        text = exporting.as_markdown(
-            row.title, blocks, meaning.sentences(blocks), {"Begun": when, "Disks": ", ".join(disks_of(row)), **versions}
-        )
+        shared = conditions.shared([case.case for case in cases])
+        kept = {**shared, "Begun": when, "Disks": ", ".join(disks_of(row)), **versions}
+        text = exporting.as_markdown(row.title, blocks, meaning.sentences(blocks), kept)
     response = HttpResponse(text, content_type=f"{FORMS[form]}; charset=utf-8")
     response["Content-Disposition"] = f'attachment; filename="{slugify(row.title) or "sweep"}.{form}"'
     return response
