@@ -59,7 +59,9 @@ def test_zeros_are_labelled_with_each_figure_that_they_gave():
 
 
 def test_the_box_itself_is_told_with_the_versions(monkeypatch, tmp_path):
-    (tmp_path / "cpuinfo").write_text("processor\t: 0\nmodel name\t: AMD Athlon(tm) II Neo N36L  Dual-Core\nflags\t: fpu\n")
+    (tmp_path / "cpuinfo").write_text(
+        "processor\t: 0\nmodel name\t: AMD Athlon(tm) II Neo N36L  Dual-Core\nflags\t: fpu\n"
+    )
     (tmp_path / "meminfo").write_text("MemTotal:        4046848 kB\nMemFree: 1 kB\n")
     monkeypatch.setattr(around, "PROCESSOR", tmp_path / "cpuinfo")
     monkeypatch.setattr(around, "MEMORY", tmp_path / "meminfo")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
+from django.db.models import Case, When
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.utils.text import slugify
@@ -12,7 +13,7 @@ from django.views.decorators.http import require_GET
 
 from appliance.sweeps import conditions, estimate, meaning, table
 from appliance.sweeps import export as exporting
-from appliance.sweeps.presets import smallest
+from appliance.sweeps.presets import BY_NAME, PRESETS, smallest
 from appliance.sweeps.statistics import change, change_text
 from appliance.sweeps.table import Block, Measured, Row, value_text
 from appliance.sweeps.workloads import KINDS
@@ -20,10 +21,11 @@ from appliance.words import link_label
 from web import live
 from web.inventory import store
 from web.inventory.models import Progress
+from web.jobs.models import Job
 from web.sweeps import picture
 from web.sweeps.models import CaseRow, SweepRow
 
-MOST_TIMES = 24
+MOST_TIMES, MOST_OTHERS = 24, 30
 FORMS = {"csv": "text/csv", "json": "application/json", "md": "text/markdown"}
 EXPORTS = (("md", "Markdown, for a forum"), ("csv", "CSV, for a spreadsheet"), ("json", "JSON, with everything"))
 
@@ -87,16 +89,25 @@ def sweep(request: HttpRequest, pk: str) -> HttpResponse:
             "total": len(cases),
             "percent": len(ended) * 100 // len(cases) if cases else 0,
             "left": left(row, cases, ended) if row.open else 0,
-            "versions": json.loads(row.versions) if row.versions else {},
+            "versions": versions_of(row),
             "disks": disks_of(row),
             "shared": conditions.shared([case.case for case in cases]),
             "exports": EXPORTS,
             "repeated": row.state == SweepRow.State.DONE
             and SweepRow.objects.filter(preset=row.preset, spec=row.spec, state=SweepRow.State.DONE).count() > 1,
-            "others": SweepRow.objects.filter(preset=row.preset).exclude(pk=row.pk).defer("spec")[:20],
+            "others": others(row),
         }
 
     return live.respond(request, "sweeps/sweep.html", build)
+
+
+def others(row: SweepRow) -> list[SweepRow]:
+    """What it can be compared with: the same question first, then what was measured on the same kind of ground."""
+    needs = BY_NAME[row.preset].needs if row.preset in BY_NAME else ""
+    alike = [preset.name for preset in PRESETS if preset.needs == needs] or [row.preset]
+    first = Case(When(preset=row.preset, then=0), default=1)
+    found = SweepRow.objects.filter(preset__in=alike).exclude(pk=row.pk).exclude(state=SweepRow.State.QUEUED)
+    return list(found.order_by(first, "-created").defer("spec")[:MOST_OTHERS])
 
 
 def disks_of(row: SweepRow) -> list[str]:
@@ -110,6 +121,16 @@ def left(row: SweepRow, cases: list[CaseRow], ended: dict[int, float]) -> int:
     return estimate.left([case.case for case in cases], ended, sizes)
 
 
+def commands_of(cases: list[CaseRow]) -> dict[int, list[str]]:
+    """By the case's number, every command that measured it, as its job was planned."""
+    plans = dict(Job.objects.filter(pk__in=[case.job for case in cases if case.job]).values_list("pk", "plan"))
+    return {
+        case.number: [str(step.get("shown", "")) for step in plans[case.job].get("steps", [])]
+        for case in cases
+        if case.job in plans
+    }
+
+
 @require_GET
 def export(request: HttpRequest, pk: str, form: str) -> HttpResponse:
     """Its figures as a file."""
@@ -118,12 +139,14 @@ def export(request: HttpRequest, pk: str, form: str) -> HttpResponse:
     row = get_object_or_404(SweepRow, pk=pk)
     cases = rows_of(row)
     blocks = table.blocks(measured(cases), whole(request.GET.get("baseline", "")))
-    versions = json.loads(row.versions) if row.versions else {}
+    versions = versions_of(row)
     when = row.started.isoformat(timespec="minutes") if row.started else ""
     if form == "csv":
         text = exporting.as_csv(blocks)
     elif form == "json":
-        text = exporting.as_json(row.title, blocks, versions=versions, began=when, sweep=json.loads(row.spec))
+        text = exporting.as_json(
+            row.title, blocks, commands_of(cases), versions=versions, began=when, sweep=json.loads(row.spec)
+        )
     else:
         shared = conditions.shared([case.case for case in cases])
         kept = {**shared, "Begun": when, "Disks": ", ".join(disks_of(row)), **versions}
@@ -193,4 +216,28 @@ def compare(request: HttpRequest, pk: str, other: str) -> HttpResponse:
     """Two sweeps side by side, the older one first."""
     chosen = [get_object_or_404(SweepRow, pk=one) for one in (pk, other)]
     before, now = sorted(chosen, key=lambda row: row.created)
-    return render(request, "sweeps/compare.html", {"before": before, "now": now, "pairs": pairs(before, now)})
+    context = {"before": before, "now": now, "pairs": pairs(before, now), "differences": differences(before, now)}
+    return render(request, "sweeps/compare.html", context)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Something that was not the same both times, apart from the settings."""
+
+    name: str
+    before: str
+    now: str
+
+
+def differences(before: SweepRow, now: SweepRow) -> list[Difference]:
+    """What may be the reason where figures differ: how it was measured, on which disks, with which versions."""
+    then, since = ({**conditions.conditions(list(row.sweep.cases())), "Disks": ", ".join(disks_of(row)), **versions_of(row)} for row in (before, now))  # fmt: skip
+    return [
+        Difference(name, then.get(name, ""), since.get(name, ""))
+        for name in dict.fromkeys((*then, *since))
+        if then.get(name, "") != since.get(name, "")
+    ]
+
+
+def versions_of(row: SweepRow) -> dict[str, str]:
+    return dict(json.loads(row.versions)) if row.versions else {}
