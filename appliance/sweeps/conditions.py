@@ -13,11 +13,13 @@ PLAIN = "none"  # a setting that is not there is not worth a line
 
 def shared(cases: Sequence[Case]) -> dict[str, str]:
     """Settings in which the cases do not differ, and how each was measured; in words, by name."""
-    if not cases:
-        return {}
+    return {**settings(cases), **conditions(cases)} if cases else {}
+
+
+def settings(cases: Sequence[Case]) -> dict[str, str]:
+    """Those in which the cases do not differ, without what is not there at all."""
     every = [case.settings for case in cases]
-    same = {name: text for name, text in every[0].items() if text != PLAIN and all(one.get(name) == text for one in every)}  # fmt: skip
-    return {**same, **conditions(cases)}
+    return {name: text for name, text in (every[0] if every else {}).items() if text != PLAIN and all(one.get(name) == text for one in every)}  # fmt: skip
 
 
 def conditions(cases: Sequence[Case]) -> dict[str, str]:

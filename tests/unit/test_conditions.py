@@ -9,6 +9,7 @@ from appliance.sweeps import around, honesty
 from appliance.sweeps.conditions import conditions, shared
 from appliance.sweeps.honesty import Circumstances
 from appliance.sweeps.sweep import Sweep
+from appliance.sweeps.table import span_text
 from tests.unit.test_sweeps import case, sweep
 
 
@@ -71,3 +72,15 @@ def test_the_box_itself_is_told_with_the_versions(monkeypatch, tmp_path):
     assert found["Memory of the box"].startswith("3.86 GiB")
     (tmp_path / "meminfo").write_text("")
     assert "Memory of the box" not in around.versions()
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "unit", "said"),
+    [
+        (81 * MIB, 84.9 * MIB, "B/s", "81 to 84.9 MiB/s"), (900 * MIB, 2 * GIB, "B/s", "900 MiB/s to 2 GiB/s"),
+        (147, 152, "per second", "147 to 152 a second"), (147, 147, "per second", "147 a second"), (7, 8.5, "seconds", "7.0 to 8.5 s"),
+        (3600 * 2, 3600 * 3 + 600, "seconds", "2 h to 3 h 10 min"),
+    ],
+)  # fmt: skip
+def test_where_runs_lie_is_said_with_the_unit_once(least, most, unit, said):
+    assert span_text(least, most, unit) == said

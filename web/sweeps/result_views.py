@@ -15,6 +15,7 @@ from appliance.sweeps import conditions, estimate, meaning, table
 from appliance.sweeps import export as exporting
 from appliance.sweeps.presets import BY_NAME, PRESETS, smallest
 from appliance.sweeps.statistics import change, change_text
+from appliance.sweeps.sweep import axes_of
 from appliance.sweeps.table import Block, Measured, Row, value_text
 from appliance.sweeps.workloads import KINDS
 from appliance.words import link_label
@@ -172,12 +173,11 @@ def pairs(before: SweepRow, now: SweepRow) -> list[Pair]:
     """Cases with the same settings and workload, in the order of the newer sweep."""
     first, second = (measured(rows_of(row)) for row in (before, now))
     old = {key(one): one for one in first}
+    both_times = [one for one in second if key(one) in old]
+    columns = axes_of([one.case for one in both_times])
     found = []
-    for one in second:
-        other = old.get(key(one))
-        if other is None:
-            continue
-        here, there = table.row(one, one, tuple(one.case.settings)), table.row(other, other, ())
+    for one in both_times:
+        here, there = table.row(one, one, columns), table.row(old[key(one)], old[key(one)], ())
         both = here.summary and there.summary
         percent = change(here.summary.median, there.summary.median) if here.summary and there.summary else None
         clear = bool(both and here.summary and there.summary and here.summary.apart_from(there.summary))
@@ -216,7 +216,15 @@ def compare(request: HttpRequest, pk: str, other: str) -> HttpResponse:
     """Two sweeps side by side, the older one first."""
     chosen = [get_object_or_404(SweepRow, pk=one) for one in (pk, other)]
     before, now = sorted(chosen, key=lambda row: row.created)
-    context = {"before": before, "now": now, "pairs": pairs(before, now), "differences": differences(before, now)}
+    found = pairs(before, now)
+    same = conditions.settings([pair.now.measured.case for pair in found])
+    context = {
+        "before": before,
+        "now": now,
+        "pairs": found,
+        "same": ", ".join(table.phrase(name, text) for name, text in same.items()),
+        "differences": differences(before, now),
+    }
     return render(request, "sweeps/compare.html", context)
 
 
