@@ -135,7 +135,7 @@ class SweepForm(forms.Form):
         self.choose("log", [("", "none"), *paths])
         self.choose("cache", [("", "none"), *paths])
 
-    def choose(self, field: str, choices: list[tuple[str, str]]) -> None:
+    def choose(self, field: str, choices: list[tuple[Any, str]]) -> None:
         if field in self.fields:
             self.fields[field].choices = choices  # type: ignore[attr-defined]  # all of these have choices
 
