@@ -8,7 +8,9 @@ import pytest
 from appliance.layout.geometry import GIB, MIB
 from appliance.operation import checked_plan
 from appliance.sweeps import around, estimate, honesty, measuring, scratch, workloads
+from appliance.sweeps.ground import Ground
 from appliance.sweeps.honesty import Circumstances
+from appliance.sweeps.laying import Laid
 from appliance.sweeps.table import RESULT, Run
 from appliance.zfs import kstat
 from tests.unit import shapes
@@ -64,7 +66,7 @@ def test_a_run_beside_a_copy_of_files_is_repeated_and_says_so(commands, folders,
 
     commands.on_run = copied
     work, case = Working(), msgspec.structs.replace(in_pool().case, workload="sync-write", repeats=1)
-    measuring.Measuring(in_pool().ground.__class__(TOKEN, case), ("fio",), measuring.Laid()).measured(work, 1)
+    measuring.Measuring(Ground(TOKEN, case), ("fio",), Laid()).measured(work, 1)
     assert commands.tools.count("fio") == 2
     (line,) = [note for note in work.notes if note.startswith(RESULT)]
     run = msgspec.json.decode(line.removeprefix(RESULT), type=Run)
