@@ -164,8 +164,9 @@ def settled(row: SweepRow, case: CaseRow) -> bool:
     if job.state == Job.State.DONE:
         keep(row, case, job)
         return True
+    tried = case.attempts + (job.state != Job.State.CANCELLED)  # what a person stopped is no failure
     CaseRow.objects.filter(pk=case.pk).update(
-        state=Its.CLEARING, ended=job.state, text=job.text, attempts=case.attempts + 1, job=None
+        state=Its.CLEARING, ended=job.state, text=job.text, attempts=tried, job=None
     )
     case.refresh_from_db()
     return settled(row, case)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,14 +15,18 @@ from appliance.disks.partitions import BLOCK, SECTOR
 from appliance.disks.smart import temperature
 from appliance.errors import Failed
 from appliance.facts import Pool
+from appliance.layout.geometry import KIB, MIB
+from appliance.sweeps.claims import is_scratch
 from appliance.sweeps.honesty import Circumstances
-from appliance.words import link_label
+from appliance.words import link_label, size_text
 from appliance.zfs import kstat, status
 
 MODULE = Path("/sys/module/zfs")
 TUNABLES = ("zfs_arc_max", "zfs_dirty_data_max", "zfs_txg_timeout", "zfs_prefetch_disable")
 THROTTLES = "cpu*/thermal_throttle/core_throttle_count"
 PROCESSORS = Path("/sys/devices/system/cpu")
+PROCESSOR, MEMORY = Path("/proc/cpuinfo"), Path("/proc/meminfo")
+LEAST_USE = 4 * MIB  # bytes a second: a box that serves people is never quite idle
 MOST_TOLD = 8  # what is told of a run has to fit into one note of a job's log
 WORK = {"scrub": "checked", "resilver": "rebuilt", "trim": "trimmed", "expand": "expanded", "remove": "emptied", "initialize": "initialized"}  # fmt: skip
 
@@ -104,6 +108,35 @@ def busy(pools: Iterable[Pool], but: str) -> tuple[str, ...]:
     )
 
 
+def use(pools: Iterable[Pool], pool: str, but: str, measured: Collection[str]) -> dict[str, int]:
+    """What others have moved so far, in bytes: by pool what its disks did, and by dataset in the ``pool`` that is measured
+    in. ``but`` is the scratch pool or dataset, and ``measured`` are its devices or the disk that is read as it is; what
+    other measurements do is told by itself."""
+    found = {}
+    for one in pools:
+        beside = [device.path for device in one.devices() if device.path and device.path not in measured]
+        if one.name != pool and not is_scratch(one.name) and beside:
+            found[one.name] = sum(done.read + done.written for done in moved(beside).values())
+    for text in kstat.texts((kstat.KSTAT / pool).glob("objset-*")):
+        name = re.search(r"^dataset_name\s+\S+\s+(.+)$", text, re.MULTILINE)
+        if name and not name[1].startswith((pool + "/" + but, but)):
+            done = kstat.counters(text)
+            found[name[1]] = found.get(name[1], 0) + done.get("nread", 0) + done.get("nwritten", 0)
+    return found
+
+
+def used(before: Mapping[str, int], after: Mapping[str, int], seconds: float) -> tuple[str, ...]:
+    """Who moved much between the two readings, the most first, in sentences: copying, backups, people."""
+    found = {name: now - before.get(name, 0) for name, now in after.items()}
+    busy = sorted((name for name in found if found[name] >= LEAST_USE * max(seconds, 1.0)), key=lambda name: -found[name])  # fmt: skip
+    return tuple(f"{name} was in use: {size_text(found[name])} were read or written." for name in busy[:MOST_TOLD])
+
+
+def beside(pools: Iterable[Pool], but: str) -> bool:
+    """Whether another measurement has a pool of its own now."""
+    return any(is_scratch(pool.name) and pool.name != but for pool in pools)
+
+
 def lost(pools: Iterable[Pool], name: str) -> tuple[str, ...]:
     """Devices of that pool that do not work."""
     pool = next((pool for pool in pools if pool.name == name), None)
@@ -137,9 +170,21 @@ def between(before: Mapping[str, Moved], after: Mapping[str, Moved]) -> Circumst
     )
 
 
+def box() -> dict[str, str]:
+    """Processor and memory: whoever compares figures of two boxes asks for these first."""
+    found = {}
+    for text in kstat.texts([PROCESSOR]):
+        if model := re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE):
+            found["Processor"] = f"{' '.join(model[1].split())}, {os.cpu_count() or 1} cores"
+    for text in kstat.texts([MEMORY]):
+        if total := re.search(r"^MemTotal:\s*([0-9]+) kB$", text, re.MULTILINE):
+            found["Memory of the box"] = size_text(int(total[1]) * KIB)
+    return found
+
+
 def versions() -> dict[str, str]:
-    """Of what the figures depend on, with ZFS's tunables."""
-    found = {"Linux": os.uname().release}
+    """Of what the figures depend on, with the box itself and ZFS's tunables."""
+    found = {**box(), "Linux": os.uname().release}
     for text in kstat.texts([MODULE / "version"]):
         found["ZFS"] = text.strip()
     for name in TUNABLES:

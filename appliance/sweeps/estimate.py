@@ -9,6 +9,7 @@ from appliance.sweeps.case import Case
 from appliance.sweeps.workloads import FILES, KINDS
 
 GUESSED_RATE = 100 * MIB  # bytes a second of one disk, where nothing is known
+GUESSED_FILLING = 10 * MIB  # bytes a second that a cache device takes of small reads
 AROUND = {"scratch": 20, "dataset": 8, "disk": 3, "network": 1}  # making and clearing away what a case is measured on
 BETWEEN = 4  # from one job to the next
 SERVING = 6  # making a server and its client anew
@@ -34,6 +35,8 @@ def of_case(case: Case, disk_size: int = 0) -> float:
     if case.sample:
         laid *= 2  # it is read before it is written
     dropping = DROPPING + (SERVING if case.protocol else 0)
+    if case.cache and case.warmups:
+        laid += case.size / GUESSED_FILLING
     return AROUND[case.where] + BETWEEN + laid + runs * (of_run(case, disk_size) + dropping)
 
 

@@ -40,7 +40,10 @@ def as_csv(blocks: Sequence[Block]) -> str:
     return out.getvalue()
 
 
-def as_json(title: str, blocks: Sequence[Block], **more: Any) -> str:
+def as_json(
+    title: str, blocks: Sequence[Block], commands: Mapping[int, Sequence[str]] | None = None, **more: Any
+) -> str:
+    """``commands`` are those of each case, by its number."""
     cases = [
         {
             "number": row.measured.number,
@@ -49,6 +52,7 @@ def as_json(title: str, blocks: Sequence[Block], **more: Any) -> str:
             "failure": row.measured.failure,
             "median": row.summary.median if row.summary else None,
             "unit": row.kind.unit,
+            "commands": list((commands or {}).get(row.measured.number, ())),
             "runs": msgspec.to_builtins(row.measured.runs),
         }
         for block in blocks

@@ -17,6 +17,7 @@ from appliance.words import size_text
 TIMES_MEMORY = 2  # data has to be at least so many times what ZFS's memory may grow to
 TOLERANCE = 0.7  # what the disks moved may lie this far below what was to be expected; compression is never exact
 TRUSTED = 64 * 2**20  # below this the tables of a pool and the disk's own chatter weigh too much to compare
+STILL_FILLING = 0.1  # of what the disks read: where more than this goes to a cache device, it is not warm
 HOT = 60  # degrees Celsius
 
 
@@ -27,6 +28,8 @@ class Circumstances(msgspec.Struct, frozen=True, kw_only=True):
     written: int = 0
     memory: int = 0
     busy: tuple[str, ...] = ()  # what else the box was doing: "tank is being checked"
+    beside: bool = False  # whether another measurement ran at the same time
+    filling: int = 0  # bytes that went to the cache device
     hottest: int = 0  # degrees Celsius of the warmest disk afterwards, 0 where not told
     throttled: int = 0  # how often the processor slowed itself down during the run
     lost: tuple[str, ...] = ()  # devices of the pool that were not ONLINE any more
@@ -63,7 +66,18 @@ def disturbances(around: Circumstances) -> Iterator[str]:
         yield "The processor slowed itself down because it was too warm."
 
 
+def warm(around: Circumstances) -> bool:
+    """Whether a cache device has what is asked for: next to nothing of what is read goes there any more."""
+    return around.filling <= STILL_FILLING * around.read
+
+
 def remarks(case: Case, around: Circumstances) -> Iterator[str]:
+    if case.zeros and case.workload == "dd-write":
+        yield "dd wrote zeros."
+    if around.beside:
+        yield "Another measurement ran at the same time."
+    if case.cache and not warm(around):
+        yield f"{size_text(around.filling)} went to the cache device meanwhile: it was not warm yet, and would help more later."
     if around.hottest >= HOT:
         yield f"A disk was at {around.hottest} °C."
     if case.sample and around.sample < case.size:

@@ -40,4 +40,4 @@ def fill(ground: Ground, work: Work) -> None:
     room = os.statvfs(ground.folder)
     size = room.f_bavail * room.f_frsize * ground.case.fill // 100 // MIB * MIB
     look = telling(ground, work, f"Writing {size_text(size)}", size / estimate.GUESSED_RATE)
-    command.run(workloads.filling(ground.folder, size), timeout=HOURS, meanwhile=look)
+    command.run(workloads.filling(ground.folder, size, ground.case.gentle), timeout=HOURS, meanwhile=look)

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 import msgspec
 
 from appliance import command
+from appliance.disks.partitions import size_of
+from appliance.facts import Pool
 from appliance.operation import Work
 from appliance.sweeps import around, claims, estimate, honesty, loopback, rebuilding, sampling, scratch
 from appliance.sweeps.case import FROM_MEMORY
@@ -19,6 +21,9 @@ from appliance.sweeps.laying import Laid
 from appliance.sweeps.table import VERSIONS, Run, told
 from appliance.sweeps.watching import HOURS, telling
 from appliance.sweeps.workloads import DATA, KINDS, SYNCED
+from appliance.words import size_text
+
+MOST_WARMUPS = 60  # runs at most until a cache device is warm
 
 
 @dataclass(frozen=True)
@@ -30,10 +35,24 @@ class Measuring:
     laid: Laid
 
     def warm(self, work: Work) -> None:
-        """The runs that do not count. Raises Failed, Cancelled."""
-        warmups = self.ground.case.warmups
-        for number in range(1, warmups + 1):
-            self.once(work, f"Warming up, {number} of {warmups}")
+        """The runs that do not count; a cache device is filled until it is warm or full. Raises Failed, Cancelled."""
+        case, taken = self.ground.case, 0
+        most = max(case.warmups, MOST_WARMUPS) if case.cache else case.warmups
+        for number in range(1, most + 1):
+            before = around.moved(case.every)
+            self.once(work, f"Warming up, {number} of {'at most ' if case.cache else ''}{most}")
+            moved = self.moved(before)
+            taken += moved.filling
+            if number >= case.warmups and (honesty.warm(moved) or taken >= size_of(case.cache)):
+                break
+        if case.cache:
+            work.note(f"{size_text(taken)} went to the cache device in {number} runs that do not count")
+
+    def moved(self, before: dict[str, around.Moved]) -> honesty.Circumstances:
+        """What the disks have moved since, and what of it went to the cache device."""
+        after, cache = around.moved(self.ground.devices()), self.ground.case.cache
+        filled = {path: done for path, done in after.items() if path == cache}
+        return msgspec.structs.replace(around.between(before, after), filling=around.between(before, filled).written)
 
     def measured(self, work: Work, number: int) -> None:
         """A run that counts, once more where it was disturbed; its result goes into the log. Raises Failed, Cancelled."""
@@ -51,20 +70,27 @@ class Measuring:
         if case.makes and case.workload != "resilver":
             self.prepare(work)
         throttles, devices = around.throttled(), ground.devices()
-        busy = self.busy(devices)
+        pools = around.pools()
+        busy, used, began = (
+            self.busy(pools, devices),
+            around.use(pools, ground.pool, ground.name, devices),
+            time.monotonic(),
+        )
         before = around.moved(devices)
         figures = self.once(work, f"Run {number} of {case.repeats}")
         if case.makes:
             # What was written is counted when it has arrived.
             self.synced(work, f"Run {number} of {case.repeats}")
-        moved = around.between(before, around.moved(devices))
+        moved, seconds, pools = self.moved(before), time.monotonic() - began, around.pools()
+        others = around.used(used, around.use(pools, ground.pool, ground.name, devices), seconds)
         circumstances = msgspec.structs.replace(
             moved,
             memory=around.memory(),
-            busy=tuple(dict.fromkeys((*busy, *self.busy(devices)))),
+            busy=tuple(dict.fromkeys((*busy, *self.busy(pools, devices), *others))),
+            beside=around.beside(pools, ground.name),
             hottest=around.hottest(case.every),
             throttled=around.throttled() - throttles,
-            lost=around.lost(around.pools(), ground.name),
+            lost=around.lost(pools, ground.name),
         )
         if case.sample:
             circumstances = msgspec.structs.replace(
@@ -79,9 +105,9 @@ class Measuring:
             remarks=tuple(filter(None, (figures.told, *honesty.remarks(case, circumstances)))),
         )
 
-    def busy(self, devices: Sequence[str]) -> tuple[str, ...]:
+    def busy(self, pools: Sequence[Pool], devices: Sequence[str]) -> tuple[str, ...]:
         """What else goes on now that takes from a run: long work of pools, a self-test of a disk that is measured."""
-        return (*around.busy(around.pools(), self.ground.name), *around.testing(devices))
+        return (*around.busy(pools, self.ground.name), *around.testing(devices))
 
     def prepare(self, work: Work) -> None:
         """As ``forget``; through a protocol, server and client are made anew, so that neither remembers anything."""

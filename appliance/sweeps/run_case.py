@@ -72,7 +72,10 @@ class RunCase(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
         words = () if case.workload == "resilver" else commands_of(ground, facts)
         runs, shown = Measuring(ground, tuple(words), laid), self.shown(words)
         if case.warmups:
-            yield Step("warm", f"Run it {case.warmups} times, which do not count", shown, runs.warm)
+            often = (
+                f"{case.warmups} times and until the cache device is warm" if case.cache else f"{case.warmups} times"
+            )
+            yield Step("warm", f"Run it {often}, which do not count", shown, runs.warm)
         for number in range(1, case.repeats + 1):
             yield Step(f"run-{number}", f"Run {number} of {case.repeats}", shown, numbered(runs, number))
         if case.makes:
@@ -109,7 +112,7 @@ class RunCase(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
             words = workloads.laying(case, ground.place)
             yield Step("lay", f"Write {size_text(case.size)} to be read or changed", shlex.join(words), lambda work: laying.lay(ground, work))  # fmt: skip
         elif case.workload == "resilver":
-            words = workloads.filling(ground.folder, 0)
+            words = workloads.filling(ground.folder, 0, case.gentle)
             yield Step("lay", f"Fill the pool to {case.fill} %", shlex.join(words), lambda work: laying.fill(ground, work))  # fmt: skip
 
     def shown(self, words: Sequence[str]) -> str:

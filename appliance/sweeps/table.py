@@ -100,7 +100,7 @@ class Row:
     def spread(self) -> str:
         if not self.summary or self.summary.count < 2:
             return ""
-        return f"{value_text(self.summary.least, self.kind.unit)} to {value_text(self.summary.most, self.kind.unit)}"
+        return span_text(self.summary.least, self.summary.most, self.kind.unit)
 
     @property
     def change_text(self) -> str:
@@ -151,6 +151,15 @@ def value_text(value: float, unit: Unit) -> str:
     if unit == "seconds":
         return duration(round(value)) if value >= 10 else f"{value:.1f} s"
     return f"{value:,.0f} a second" if value >= 10 else f"{value:.1f} a second"
+
+
+def span_text(least: float, most: float, unit: Unit) -> str:
+    """``81 to 84.9 MiB/s``: the unit once where it is the same."""
+    low, high = value_text(least, unit), value_text(most, unit)
+    if low == high:
+        return high
+    number, _space, its = low.partition(" ")
+    return f"{number if high.endswith(f' {its}') and high.count(' ') == low.count(' ') else low} to {high}"
 
 
 def blocks(measured: Sequence[Measured], baseline: int = 0) -> tuple[Block, ...]:

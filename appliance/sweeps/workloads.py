@@ -112,7 +112,7 @@ def commands_for(case: Case, folder: str, disk_size: int = 0) -> list[str]:
 
 def laying(case: Case, folder: str) -> list[str]:
     """The command that writes the file which is then read or overwritten; not measured."""
-    return [*FIO, *compress(case), *sequential("write", case, folder), "--end_fsync=1"]
+    return [*(GENTLY if case.gentle else ()), *FIO, *compress(case), *sequential("write", case, folder), "--end_fsync=1"]  # fmt: skip
 
 
 def pouring(part: Path, folder: str, at: int, size: int, gentle: bool = False) -> list[str]:
@@ -120,9 +120,9 @@ def pouring(part: Path, folder: str, at: int, size: int, gentle: bool = False) -
     return [*(GENTLY if gentle else ()), "dd", f"if={part}", f"of={folder}/{DATA}", "bs=1M", f"count={size // MIB}", f"seek={at // MIB}"]  # fmt: skip
 
 
-def filling(folder: str, size: int) -> list[str]:
+def filling(folder: str, size: int, gentle: bool = False) -> list[str]:
     """The command that fills a pool with so many bytes before a disk of it is rebuilt."""
-    return [*FIO, f"--directory={folder}", f"--filename={DATA}", "--rw=write", f"--bs={MIB}", f"--size={size}", "--end_fsync=1"]  # fmt: skip
+    return [*(GENTLY if gentle else ()), *FIO, f"--directory={folder}", f"--filename={DATA}", "--rw=write", f"--bs={MIB}", f"--size={size}", "--end_fsync=1"]  # fmt: skip
 
 
 def compress(case: Case) -> list[str]:

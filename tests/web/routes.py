@@ -149,6 +149,7 @@ ROUTES = [
     Route("compare_sweeps", f"/sweeps/{SWEEP}/with/{SWEEP}/", READ),
     Route("sweep", f"/sweeps/{SWEEP}/", READ),
     Route("sweep_over_time", f"/sweeps/{SWEEP}/over-time/", READ),
+    Route("sweep_again", f"/sweeps/{SWEEP}/again/", READ),
     Route("act_sweep", f"/sweeps/{SWEEP}/act/pause/", CHANGE),
     Route("forget_sweep", f"/sweeps/{SWEEP}/forget/", CHANGE),
     Route("export_sweep", f"/sweeps/{SWEEP}/export/csv/", READ),

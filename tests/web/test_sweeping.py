@@ -193,6 +193,23 @@ def test_pausing_lets_the_case_end():
     assert states(row) == ["done", "waiting"]
 
 
+def test_a_case_that_is_stopped_to_pause_at_once_is_measured_anew_and_is_no_failure():
+    row = sweeping.made()
+    sweeps.look()
+    for _ in range(4):
+        SweepRow.objects.update(state=State.PAUSING)
+        sweeping.ended(current(), "cancelled", text="Stopped because you asked for it.")
+        sweeps.look()
+        sweeping.ended(current())
+        sweeps.look()
+        assert state(row) == ("paused", "")
+        assert states(row) == ["waiting", "waiting"]
+        assert row.cases.filter(attempts=0).count() == 2
+        SweepRow.objects.update(state=State.RUNNING)
+        sweeps.look()
+    assert states(row) == ["running", "waiting"]
+
+
 def test_cancelling_stops_the_case_clears_up_and_keeps_what_was_measured(monkeypatch):
     asked = []
     monkeypatch.setattr("web.jobs.confirm.stop", lambda job: asked.append(job.pk))

@@ -11,6 +11,7 @@ import pytest
 from django.db import connections
 from django.test.utils import CaptureQueriesContext
 
+from appliance.errors import Failed
 from appliance.facts import Use
 from appliance.layout.geometry import GIB, MIB
 from appliance.sweeps.around import Moved
@@ -208,6 +209,19 @@ def test_less_data_than_memory_is_proposed_with_memory_limited_or_kept_out_where
     assert form["size"].value() == "120 MiB"
 
 
+def test_how_many_of_the_disks_is_a_setting_too(web, empty):
+    page = web.get("/sweeps/new/layouts/").content.decode()
+    assert page.index('name="counts"') < page.index("More settings")
+    response = web.get(
+        f"/sweeps/new/layouts/?{answers(counts=[2, 3], layouts=['mirror', 'raidz1', 'raidz2'], ashifts=[12])}"
+    )
+    assert [found[0] for found, _workload in response.context["cases"]] == [
+        "mirror of 2 disks",
+        "mirror of 3 disks",
+        "raidz1 of 3 disks",
+    ]
+
+
 # --- a sweep under way ----------------------------------------------------------------------------------------
 def test_the_page_tells_how_far_it_is_and_what_it_does(web, empty):
     row = sweeping.made()
@@ -223,6 +237,7 @@ def test_the_page_tells_how_far_it_is_and_what_it_does(web, empty):
     ("what", "before", "now"),
     [
         ("pause", "running", "pausing"), ("resume", "paused", "running"), ("resume", "pausing", "running"), ("cancel", "running", "cancelling"),
+        ("pause-now", "running", "pausing"), ("pause-now", "pausing", "pausing"), ("pause-now", "paused", "paused"), ("pause", "queued", "queued"),
         ("cancel", "paused", "cancelling"), ("cancel", "queued", "cancelled"), ("pause", "done", "done"), ("resume", "cancelled", "cancelled"), ("cancel", "done", "done"),
     ],
 )  # fmt: skip
@@ -232,6 +247,35 @@ def test_what_can_be_asked_of_a_sweep(web, empty, what, before, now):
         assert web.post(f"/sweeps/{row.pk}/act/{what}/").status_code == 302
         row.refresh_from_db()
         assert row.state == now
+
+
+def test_pausing_at_once_stops_the_case_and_pausing_otherwise_does_not(web, empty, monkeypatch):
+    asked = []
+    monkeypatch.setattr("web.jobs.confirm.stop", lambda job: asked.append(job.pk))
+    row = sweeping.made()
+    worker.look()
+    assert "Pause now" in text_of(web.get(f"/sweeps/{row.pk}/"))
+    web.post(f"/sweeps/{row.pk}/act/pause/")
+    assert asked == []
+    web.post(f"/sweeps/{row.pk}/act/pause-now/")
+    assert asked == [Job.objects.get().pk]
+
+
+def test_where_the_agent_cannot_be_asked_it_pauses_after_the_case(web, empty, monkeypatch):
+    def unreachable(_job: Job) -> None:
+        raise Failed("The agent does not answer")
+
+    monkeypatch.setattr("web.jobs.confirm.stop", unreachable)
+    row = sweeping.made()
+    worker.look()
+    assert web.post(f"/sweeps/{row.pk}/act/pause-now/").status_code == 302
+    row.refresh_from_db()
+    assert row.state == State.PAUSING
+
+
+def test_what_came_too_late_is_not_said_to_have_been_done(web, empty):
+    row = sweeping.finished()
+    assert "pauses" not in text_of(web.post(f"/sweeps/{row.pk}/act/pause/", follow=True))
 
 
 def test_nothing_else_can_be_asked_of_it(web, empty):
@@ -253,7 +297,7 @@ def test_the_results_are_a_table_with_change_bars_and_sentences(web, empty):
     said = text_of(response)
     assert "ashift 12 is best, with 133 MiB/s" in said
     assert "+68.2 %" in said
-    assert "79.1 MiB/s to 79.3 MiB/s" in said
+    assert "79.1 to 79.3 MiB/s" in said
     assert response.content.count(b'class="measured"') == 2
     assert b"style=" not in response.content
     assert "2.3.9" in said
@@ -297,6 +341,60 @@ def test_the_figures_can_be_taken_along(web, empty, form, holds):
     assert holds in response.content.decode()
     assert response["Content-Disposition"] == f'attachment; filename="sectors.{form}"'
     assert web.get(f"/sweeps/{row.pk}/export/exe/").status_code == 404
+
+
+def test_with_everything_means_the_commands_too(web, empty):
+    row = sweeping.finished()
+    Job.objects.create(pk=(job := uuid.uuid4()), plan={"steps": [{"name": "run-1", "shown": "fio --rw=write"}]})
+    CaseRow.objects.filter(sweep=row, number=1).update(job=job)
+    cases = json.loads(web.get(f"/sweeps/{row.pk}/export/json/").content)["cases"]
+    assert [one["commands"] for one in cases] == [[], ["fio --rw=write"]]
+
+
+def test_figures_are_taken_along_against_the_baseline_that_is_looked_at(web, empty):
+    row = sweeping.finished()
+    assert f'/sweeps/{row.pk}/export/md/?baseline=1"' in web.get(f"/sweeps/{row.pk}/?baseline=1").content.decode()
+
+
+@pytest.mark.parametrize("form", ["page", "md"])
+def test_results_say_of_what_layout_they_are_though_all_cases_have_the_same(web, empty, form):
+    row = sweeping.finished()
+    response = web.get(f"/sweeps/{row.pk}/" if form == "page" else f"/sweeps/{row.pk}/export/md/")
+    said = text_of(response) if form == "page" else response.content.decode()
+    assert "mirror of 2 disks" in said
+    assert "2 of each case" in said
+
+
+def test_the_same_can_be_measured_again_by_one_press_and_its_disks_names(web, empty):
+    row = sweeping.finished()
+    assert f"/sweeps/{row.pk}/again/" in web.get(f"/sweeps/{row.pk}/").content.decode()
+    review = web.get(f"/sweeps/{row.pk}/again/")
+    answer = web.post("/sweeps/start/", {**form_of(review), **typed((1, 2))})
+    made = SweepRow.objects.exclude(pk=row.pk).get()
+    assert answer["Location"] == f"/sweeps/{made.pk}/"
+    assert (made.spec, made.preset) == (row.spec, row.preset)
+    rows.put(disks=[disk(1, uses=(Use("old", "holds ext4 data", "1"),)), disk(2)])
+    refused = web.get(f"/sweeps/{row.pk}/again/")
+    assert refused.status_code == 409
+    assert "Only disks that hold nothing" in text_of(refused)
+
+
+def test_what_else_differs_between_two_sweeps_is_said(web, empty):
+    first = sweeping.finished()
+    second = sweeping.again(first, 1.5)
+    SweepRow.objects.filter(pk=second.pk).update(versions='{"ZFS": "2.4.0", "Linux": "6.12"}')
+    said = text_of(web.get(f"/sweeps/{second.pk}/with/{first.pk}/"))
+    assert "ZFS 2.3.9 2.4.0" in said
+    assert "Linux" not in said
+    SweepRow.objects.filter(pk=second.pk).update(versions=first.versions)
+    assert "were the same both times" in text_of(web.get(f"/sweeps/{second.pk}/with/{first.pk}/"))
+
+
+def test_any_other_on_the_same_kind_of_ground_is_offered_for_comparison_the_same_question_first(web, empty):
+    first = sweeping.finished()
+    for title, preset in (("Parity", "parity"), ("Wire", "network"), ("Earlier", "ashift")):
+        SweepRow.objects.create(title=title, preset=preset, spec=first.spec, state=State.DONE, created_by="admin")
+    assert [one.title for one in web.get(f"/sweeps/{first.pk}/").context["others"]] == ["Earlier", "Parity"]
 
 
 def test_two_sweeps_are_compared_case_by_case(web, empty):

@@ -46,7 +46,7 @@ MAIN = (
     "size",
     "repeats",
 )
-OF_SCRATCH = ("layouts", "ashifts", "partitions", "log", "cache", "fills")
+OF_SCRATCH = ("layouts", "counts", "ashifts", "partitions", "log", "cache", "fills")
 NOT_OF_DISKS = (
     "recordsizes",
     "compressions",
@@ -91,6 +91,7 @@ class SweepForm(forms.Form):
     log = forms.ChoiceField(label="Log device to try", required=False)
     cache = forms.ChoiceField(label="Cache device to try", required=False)
     layouts = many("Layouts", LAYOUTS, help_text="Those that need more disks than you chose are left out.")
+    counts = many("With how many of the disks", [], int, required=False, help_text="Each number is measured for itself, with the first of the disks above; none chosen means all of them.")  # fmt: skip
     workloads = many("What is measured", [])
     fills = many("Filled to", [(25, "25 %"), (50, "50 %")], int)
     sample = forms.ChoiceField(label="Data to measure with", required=False, help_text="A folder with files of the kind that you keep: parts of them are copied to the scratch pool, without their names. Encrypted folders are not offered, since the copy is not encrypted. The figure below then does not count.")  # fmt: skip
@@ -128,10 +129,13 @@ class SweepForm(forms.Form):
         paths = [(bay.disk.path, f"{bay.label.capitalize()}: {bay.disk.model} (serial {bay.disk.serial})") for bay in self.usable]  # fmt: skip
         self.choose("sample", [("", "made up, as stated below"), *((str(one.guid), f"files of {one.name}") for one in self.samples)])  # fmt: skip
         self.choose("disks", paths)
+        self.choose(
+            "counts", [(count, f"{count} disk{'s' if count > 1 else ''}") for count in range(1, len(paths) + 1)]
+        )
         self.choose("log", [("", "none"), *paths])
         self.choose("cache", [("", "none"), *paths])
 
-    def choose(self, field: str, choices: list[tuple[str, str]]) -> None:
+    def choose(self, field: str, choices: list[tuple[Any, str]]) -> None:
         if field in self.fields:
             self.fields[field].choices = choices  # type: ignore[attr-defined]  # all of these have choices
 
@@ -185,11 +189,17 @@ class SweepForm(forms.Form):
 
     @property
     def main(self) -> list[forms.BoundField]:
-        return [self[name] for name in MAIN if name in self.fields]
+        return [self[name] for name in self.asked_first if name in self.fields]
+
+    @property
+    def asked_first(self) -> tuple[str, ...]:
+        """The fields above "More settings": how many disks belong there where layouts are the question."""
+        at = MAIN.index("layouts") + 1
+        return (*MAIN[:at], "counts", *MAIN[at:]) if self.preset.name in {"layouts", "resilver"} else MAIN
 
     @property
     def more(self) -> list[forms.BoundField]:
-        return [self[name] for name in self.fields if name not in MAIN]
+        return [self[name] for name in self.fields if name not in self.asked_first]
 
     def proposed(self) -> dict[str, object]:
         """What stands in the form at first."""

@@ -126,7 +126,7 @@ def heat(block: Block) -> Heat | None:
     def cell(one: str, other: str) -> Cell:
         row = found.get((one, other))
         if row is None or row.summary is None:
-            return Cell("")
+            return Cell("does not count" if row and row.measured.state in {"done", "failed"} else "")
         span = max(medians) - min(medians)
         part = (row.summary.median - min(medians)) / span if span else 1.0
         return Cell(row.value, 1 + round((part if block.kind.more_is_better else 1 - part) * (SHADES - 1)))

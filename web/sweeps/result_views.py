@@ -5,25 +5,28 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
+from django.db.models import Case, When
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.utils.text import slugify
 from django.views.decorators.http import require_GET
 
-from appliance.sweeps import estimate, meaning, table
+from appliance.sweeps import conditions, estimate, meaning, table
 from appliance.sweeps import export as exporting
-from appliance.sweeps.presets import smallest
+from appliance.sweeps.presets import BY_NAME, PRESETS, smallest
 from appliance.sweeps.statistics import change, change_text
+from appliance.sweeps.sweep import axes_of
 from appliance.sweeps.table import Block, Measured, Row, value_text
 from appliance.sweeps.workloads import KINDS
 from appliance.words import link_label
 from web import live
 from web.inventory import store
 from web.inventory.models import Progress
+from web.jobs.models import Job
 from web.sweeps import picture
 from web.sweeps.models import CaseRow, SweepRow
 
-MOST_TIMES = 24
+MOST_TIMES, MOST_OTHERS = 24, 30
 FORMS = {"csv": "text/csv", "json": "application/json", "md": "text/markdown"}
 EXPORTS = (("md", "Markdown, for a forum"), ("csv", "CSV, for a spreadsheet"), ("json", "JSON, with everything"))
 
@@ -87,15 +90,25 @@ def sweep(request: HttpRequest, pk: str) -> HttpResponse:
             "total": len(cases),
             "percent": len(ended) * 100 // len(cases) if cases else 0,
             "left": left(row, cases, ended) if row.open else 0,
-            "versions": json.loads(row.versions) if row.versions else {},
+            "versions": versions_of(row),
             "disks": disks_of(row),
+            "shared": conditions.shared([case.case for case in cases]),
             "exports": EXPORTS,
             "repeated": row.state == SweepRow.State.DONE
             and SweepRow.objects.filter(preset=row.preset, spec=row.spec, state=SweepRow.State.DONE).count() > 1,
-            "others": SweepRow.objects.filter(preset=row.preset).exclude(pk=row.pk).defer("spec")[:20],
+            "others": others(row),
         }
 
     return live.respond(request, "sweeps/sweep.html", build)
+
+
+def others(row: SweepRow) -> list[SweepRow]:
+    """What it can be compared with: the same question first, then what was measured on the same kind of ground."""
+    needs = BY_NAME[row.preset].needs if row.preset in BY_NAME else ""
+    alike = [preset.name for preset in PRESETS if preset.needs == needs] or [row.preset]
+    first = Case(When(preset=row.preset, then=0), default=1)
+    found = SweepRow.objects.filter(preset__in=alike).exclude(pk=row.pk).exclude(state=SweepRow.State.QUEUED)
+    return list(found.order_by(first, "-created").defer("spec")[:MOST_OTHERS])
 
 
 def disks_of(row: SweepRow) -> list[str]:
@@ -109,23 +122,36 @@ def left(row: SweepRow, cases: list[CaseRow], ended: dict[int, float]) -> int:
     return estimate.left([case.case for case in cases], ended, sizes)
 
 
+def commands_of(cases: list[CaseRow]) -> dict[int, list[str]]:
+    """By the case's number, every command that measured it, as its job was planned."""
+    plans = dict(Job.objects.filter(pk__in=[case.job for case in cases if case.job]).values_list("pk", "plan"))
+    return {
+        case.number: [str(step.get("shown", "")) for step in plans[case.job].get("steps", [])]
+        for case in cases
+        if case.job in plans
+    }
+
+
 @require_GET
 def export(request: HttpRequest, pk: str, form: str) -> HttpResponse:
     """Its figures as a file."""
     if form not in FORMS:
         raise Http404
     row = get_object_or_404(SweepRow, pk=pk)
-    blocks = table.blocks(measured(rows_of(row)), whole(request.GET.get("baseline", "")))
-    versions = json.loads(row.versions) if row.versions else {}
+    cases = rows_of(row)
+    blocks = table.blocks(measured(cases), whole(request.GET.get("baseline", "")))
+    versions = versions_of(row)
     when = row.started.isoformat(timespec="minutes") if row.started else ""
     if form == "csv":
         text = exporting.as_csv(blocks)
     elif form == "json":
-        text = exporting.as_json(row.title, blocks, versions=versions, began=when, sweep=json.loads(row.spec))
-    else:
-        text = exporting.as_markdown(
-            row.title, blocks, meaning.sentences(blocks), {"Begun": when, "Disks": ", ".join(disks_of(row)), **versions}
+        text = exporting.as_json(
+            row.title, blocks, commands_of(cases), versions=versions, began=when, sweep=json.loads(row.spec)
         )
+    else:
+        shared = conditions.shared([case.case for case in cases])
+        kept = {**shared, "Begun": when, "Disks": ", ".join(disks_of(row)), **versions}
+        text = exporting.as_markdown(row.title, blocks, meaning.sentences(blocks), kept)
     response = HttpResponse(text, content_type=f"{FORMS[form]}; charset=utf-8")
     response["Content-Disposition"] = f'attachment; filename="{slugify(row.title) or "sweep"}.{form}"'
     return response
@@ -147,12 +173,11 @@ def pairs(before: SweepRow, now: SweepRow) -> list[Pair]:
     """Cases with the same settings and workload, in the order of the newer sweep."""
     first, second = (measured(rows_of(row)) for row in (before, now))
     old = {key(one): one for one in first}
+    both_times = [one for one in second if key(one) in old]
+    columns = axes_of([one.case for one in both_times])
     found = []
-    for one in second:
-        other = old.get(key(one))
-        if other is None:
-            continue
-        here, there = table.row(one, one, tuple(one.case.settings)), table.row(other, other, ())
+    for one in both_times:
+        here, there = table.row(one, one, columns), table.row(old[key(one)], old[key(one)], ())
         both = here.summary and there.summary
         percent = change(here.summary.median, there.summary.median) if here.summary and there.summary else None
         clear = bool(both and here.summary and there.summary and here.summary.apart_from(there.summary))
@@ -191,4 +216,36 @@ def compare(request: HttpRequest, pk: str, other: str) -> HttpResponse:
     """Two sweeps side by side, the older one first."""
     chosen = [get_object_or_404(SweepRow, pk=one) for one in (pk, other)]
     before, now = sorted(chosen, key=lambda row: row.created)
-    return render(request, "sweeps/compare.html", {"before": before, "now": now, "pairs": pairs(before, now)})
+    found = pairs(before, now)
+    same = conditions.settings([pair.now.measured.case for pair in found])
+    context = {
+        "before": before,
+        "now": now,
+        "pairs": found,
+        "same": ", ".join(table.phrase(name, text) for name, text in same.items()),
+        "differences": differences(before, now),
+    }
+    return render(request, "sweeps/compare.html", context)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Something that was not the same both times, apart from the settings."""
+
+    name: str
+    before: str
+    now: str
+
+
+def differences(before: SweepRow, now: SweepRow) -> list[Difference]:
+    """What may be the reason where figures differ: how it was measured, on which disks, with which versions."""
+    then, since = ({**conditions.conditions(list(row.sweep.cases())), "Disks": ", ".join(disks_of(row)), **versions_of(row)} for row in (before, now))  # fmt: skip
+    return [
+        Difference(name, then.get(name, ""), since.get(name, ""))
+        for name in dict.fromkeys((*then, *since))
+        if then.get(name, "") != since.get(name, "")
+    ]
+
+
+def versions_of(row: SweepRow) -> dict[str, str]:
+    return dict(json.loads(row.versions)) if row.versions else {}

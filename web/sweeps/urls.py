@@ -13,6 +13,7 @@ urlpatterns = [
     path("<uuid:pk>/", result_views.sweep, name="sweep"),
     path("<uuid:pk>/with/<uuid:other>/", result_views.compare, name="compare_sweeps"),
     path("<uuid:pk>/over-time/", result_views.over_time, name="sweep_over_time"),
+    path("<uuid:pk>/again/", views.again, name="sweep_again"),
     path("<uuid:pk>/act/<slug:what>/", views.act, name="act_sweep"),
     path("<uuid:pk>/forget/", views.forget, name="forget_sweep"),
     path("<uuid:pk>/export/<slug:form>/", result_views.export, name="export_sweep"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import uuid
 from dataclasses import dataclass
 
@@ -16,7 +17,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from appliance import names
 from appliance.disks.wipe import typed_for
-from appliance.errors import Reason, Refused
+from appliance.errors import LarderError, Reason, Refused
 from appliance.facts import Caching, Disk, Facts
 from appliance.operation import Plan, checked_plan
 from appliance.sweeps import estimate
@@ -28,22 +29,26 @@ from appliance.words import disk_label
 from web import live
 from web.inventory import present, store
 from web.inventory.models import CachingRow
-from web.jobs import queue
+from web.jobs import confirm, queue
+from web.jobs.models import Job
 from web.sweeps.forms import NO_TOKEN, SweepForm, speaks_against
 from web.sweeps.making import store_sweep
 from web.sweeps.models import CaseRow, SweepRow
 
+log = logging.getLogger(__name__)
 PAGE = 30
 State = SweepRow.State
 # What a person may ask of a sweep: from which states, to which.
 ACTS: dict[str, tuple[tuple[str, ...], str]] = {
     "pause": ((State.RUNNING,), State.PAUSING),
+    "pause-now": ((State.RUNNING, State.PAUSING), State.PAUSING),
     "resume": ((State.PAUSED, State.PAUSING), State.RUNNING),
     "cancel": ((State.RUNNING, State.PAUSING, State.PAUSED), State.CANCELLING),
 }
 
 SAID = {
     "pause": "It pauses when the case that is measured now has ended.",
+    "pause-now": "It pauses as soon as what was made for this case is cleared away. The case is measured anew when you go on.",
     "resume": "It goes on with the next case.",
     "cancel": "It stops, and what it made is cleared away. What was measured stays.",
 }
@@ -144,6 +149,18 @@ def refused(request: HttpRequest, reasons: tuple[Reason, ...], status: int = 409
     return render(request, "jobs/refused.html", {"reasons": reasons, "back": reverse("sweeps")}, status=status)
 
 
+@require_GET
+def again(request: HttpRequest, pk: str) -> HttpResponse:
+    """The review of the very same sweep: made again and again it tells what has changed."""
+    row = get_object_or_404(SweepRow, pk=pk)
+    facts, sweep = store.facts(), row.sweep
+    try:
+        Refused.unless_empty(dict.fromkeys(speaks_against(sweep, facts)))
+        return review(request, sweep, facts, title=row.title, preset=row.preset, back=reverse("sweep", args=[pk]))
+    except Refused as refusal:
+        return refused(request, refusal.reasons)
+
+
 @require_POST
 def start(request: HttpRequest) -> HttpResponse:
     """The review was confirmed: look once more, and keep the sweep."""
@@ -187,18 +204,31 @@ def forget(request: HttpRequest, pk: str) -> HttpResponse:
     return redirect("sweeps")
 
 
+def stop_case(row: SweepRow) -> None:
+    """End what is measured now; where the agent cannot be asked, the sweep pauses after this case."""
+    running = row.cases.filter(state=CaseRow.State.RUNNING).values("job")
+    for job in Job.objects.filter(pk__in=running):
+        try:
+            confirm.stop(job)
+        except LarderError as error:
+            log.warning("job %s could not be asked to stop: %s", job.pk, error)
+
+
 @require_POST
 def act(request: HttpRequest, pk: str, what: str) -> HttpResponse:
-    """Pause it after the case that is measured now, go on, or stop it. Asked twice it is done once."""
+    """Pause it, after the case that is measured now or at once, go on, or stop it. Asked twice it is done once."""
     if what not in ACTS:
         raise Http404
     row = get_object_or_404(SweepRow, pk=pk)
     states, wanted = ACTS[what]
-    SweepRow.objects.filter(pk=row.pk, state__in=states).update(state=wanted)
+    changed = SweepRow.objects.filter(pk=row.pk, state__in=states).update(state=wanted)
     if what == "cancel":
         # One that has not begun has nothing to stop.
-        SweepRow.objects.filter(pk=row.pk, state=State.QUEUED).update(state=State.CANCELLED)
-    messages.success(request, SAID[what])
+        changed += SweepRow.objects.filter(pk=row.pk, state=State.QUEUED).update(state=State.CANCELLED)
+    if what == "pause-now" and changed:
+        stop_case(row)
+    if changed:
+        messages.success(request, SAID[what])
     store.touch("sweeps")
     queue.send("workers.tick")
     return redirect("sweep", pk=row.pk)

@@ -40,12 +40,22 @@ def test_stopped_it_clears_up_at_once_and_paused_it_goes_on(visitor, appliance):
     visitor.send(f"{path}act/cancel/", {**visitor.get(path).hidden()})
     assert ">stopped<" in ended(visitor, path).text
     nothing_left(appliance, *disks)
-    path = begin(visitor, long_one(visitor, disks, ashifts=[9, 12], seconds=5, repeats=1))
-    visitor.send(f"{path}act/pause/", {**visitor.get(path).hidden()})
-    said = ended(visitor, path)
-    if ">paused<" in said.text:
-        visitor.send(f"{path}act/resume/", {**visitor.get(path).hidden()})
-        wait_for("its end", lambda: ">done<" in visitor.get(path).text, timeout=300)
+
+
+@pytest.mark.parametrize(("act", "measured"), [("pause", 1), ("pause-now", 0)])
+def test_it_pauses_after_the_case_or_at_once_and_goes_on_to_its_end(visitor, appliance, act, measured):
+    disks = disk_paths(appliance, 1, 2)
+    path = begin(visitor, long_one(visitor, disks, ashifts=[9, 12], seconds=20, repeats=1))
+    # Before the first case has begun there is nothing to pause.
+    visitor.wait_until(path, "Run 1 of 1", timeout=180)
+    visitor.send(f"{path}act/{act}/", {**visitor.get(path).hidden()})
+    said = ended(visitor, path, timeout=300)
+    assert ">paused<" in said.text, everything_told(visitor, path)
+    assert f"{measured} of 2 cases" in said.words
+    nothing_left(appliance, *disks)
+    visitor.send(f"{path}act/resume/", {**visitor.get(path).hidden()})
+    wait_for("its end", lambda: ">done<" in visitor.get(f"{path}?part=live").text, timeout=600)
+    assert visitor.get(path).text.count('class="measured"') == 2
     nothing_left(appliance, *disks)
 
 
