@@ -20,8 +20,8 @@ from typing import Any
 
 import msgspec
 
-from appliance import command, execution, journal, names, places
-from appliance.disks import locate, sleep, smart
+from appliance import execution, journal, names, places
+from appliance.disks import asking, locate, sleep, smart
 from appliance.errors import Failed, LarderError, Refused, explain
 from appliance.facts import Facts
 from appliance.operations import Registered
@@ -268,12 +268,13 @@ def one_by_one(
 def smart_of(path: str) -> object:
     """The JSON of smartctl for one disk, None where it has none; one bad disk does not hide the others.
 
-    smartctl's exit status is a bit mask, so any is accepted. Only what can sleep is left asleep.
+    Only what can sleep is left asleep. One that answers nothing says so in smartctl's shape.
     """
     gently = ["-n", "standby"] if sleep.turns(path) else []
     try:
-        result = command.run(["smartctl", "--json", *gently, "-a", path], timeout=30, accept=range(256))
-        return smart.parsed(result.stdout)
+        return smart.parsed(asking.ask(path, ["smartctl", "--json", *gently, "-a", path], timeout=30).stdout)
+    except asking.Silent as problem:
+        return smart.unanswered(explain(problem))
     except Failed:
         return None
 

@@ -63,11 +63,13 @@ def run(
     given: str | bytes | None = None,
     accept: Collection[int] = (0,),
     meanwhile: Callable[[], None] | None = None,
+    holding: int | None = None,
 ) -> Result:
     """Run ``argv`` and return its result.
 
     ``given`` goes to standard input, which is the way for secrets: it is neither logged nor seen in ``ps``.
     ``meanwhile`` is called every second while it runs; what it raises ends the process and goes on to the caller.
+    ``holding``: an open file that the process holds too, until it has ended.
     Raises CommandFailed for a status not in ``accept``, CommandMissing, CommandTimedOut; Failed where no process starts.
     """
     if not argv or any("\0" in word for word in argv):
@@ -81,6 +83,7 @@ def run(
             stderr=subprocess.PIPE,
             env=ENVIRONMENT,
             start_new_session=True,
+            pass_fds=() if holding is None else (holding,),
         )
     except FileNotFoundError as error:
         raise CommandMissing(f"{argv[0]} is not installed on this system") from error

@@ -14,5 +14,6 @@ POOLS = Path(os.environ.get("LARDER_POOLS", "/"))  # new pools are mounted below
 AGENT_SOCKET = RUN / "agent.sock"
 SECRETS = RUN / "secrets"  # written by web, consumed by the agent
 LOCKS = RUN / "locks"  # root's
+ASKED = RUN / "asked"  # root's: which disk is being asked something, and since when one owes an answer
 JOBS = RUN / "jobs"  # root's: progress of jobs under way, requests to stop them
 JOURNALS = AGENT_STATE / "journal"  # root's: what each job has begun and done

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from appliance.disks.smart import SWITCHED_OFF, Reading, SelfTest
+from appliance.disks.smart import SWITCHED_OFF, UNANSWERED, Reading, SelfTest
 
 State = Literal["healthy", "watch", "failing", "unknown", "asleep"]
 WORST_FIRST: tuple[State, ...] = ("failing", "watch", "unknown", "healthy", "asleep")
@@ -94,6 +94,8 @@ def no_answer(reading: Reading) -> str:
     """Why nothing is known of it: not a fault of the disk by itself."""
     if "USB bridge" in reading.message or "Unknown USB" in reading.message:
         return "Its USB case does not pass on what the disk says of itself."
+    if reading.message.startswith(UNANSWERED):
+        return reading.message
     if reading.message == SWITCHED_OFF:
         return "Its watch over itself (SMART) is switched off. On the box, “sudo smartctl -s on” with the disk’s name switches it on."
     return "It does not tell how it is. Disks behind some USB cases and RAID cards do not."

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
-from appliance import command, names
-from appliance.disks import smart
+from appliance import names
+from appliance.disks import asking, smart
 from appliance.errors import Failed, Reason
 from appliance.facts import Facts
 from appliance.operation import Operation, Plan, Step, Work
@@ -67,7 +67,7 @@ class StartSelfTest(Operation, frozen=True, kw_only=True, forbid_unknown_fields=
             return
         if answer is not None and smart.test_left(answer) is not None:
             raise Failed("A self-test of this disk is under way already")
-        result = command.run(self.argv, timeout=60, accept=range(256))
+        result = asking.ask(self.disk, self.argv, timeout=60)
         if result.status & 7:
             raise Failed(
                 "The disk did not take the self-test", result.stderr or "its case or controller may not pass it on"
@@ -84,4 +84,5 @@ class StartSelfTest(Operation, frozen=True, kw_only=True, forbid_unknown_fields=
 
 def read(path: str, *more: str) -> object:
     """The disk's answer about its tests; None where it gives none."""
-    return smart.parsed(command.run(["smartctl", "--json", *more, "-c", "-l", "selftest", "--", path], timeout=60, accept=range(256)).stdout)  # fmt: skip
+    argv = ["smartctl", "--json", *more, "-c", "-l", "selftest", "--", path]
+    return smart.parsed(asking.ask(path, argv, timeout=60).stdout)

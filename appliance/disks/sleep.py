@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from appliance import command
-from appliance.disks import smart
+from appliance.disks import asking, smart
 from appliance.errors import Failed, Refused, explain
 
 MINUTES = (0, 10, 20, 30, 60, 120)  # 0: never
@@ -34,7 +33,7 @@ def tell(path: str, minutes: int) -> str:
     """
     argv = ["smartctl", "--json", "-n", "standby", "-s", f"standby,{timer(minutes) or 'off'}", "--", path]
     try:
-        result = command.run(argv, timeout=30, accept=range(256))
+        result = asking.ask(path, argv, timeout=30)
     except Failed as problem:
         return explain(problem)
     answer = smart.parsed(result.stdout)

@@ -21,6 +21,7 @@ LARGEST_COUNT = 2**32  # more than any counter of bad sectors: a packed or nonse
 ATA_COUNTS = {5: "reallocated", 187: "reported", 188: "timeouts", 197: "pending", 198: "uncorrectable", 199: "crc"}
 MOST_FIGURES = 60
 SWITCHED_OFF = "SMART is switched off in this drive."
+UNANSWERED = "It has not answered since"
 SEAGATE_WORDS = ("seagate", "st")
 NVME_COUNTS = {
     "critical_warning": "critical_warning",
@@ -79,6 +80,11 @@ def parsed(text: str) -> object:
         return json.loads(text)
     except (ValueError, RecursionError):
         return None
+
+
+def unanswered(words: str) -> object:
+    """What stands in for the answer of a disk that gave none, of smartctl's shape."""
+    return {"smartctl": {"messages": [{"string": words, "severity": "error"}]}}
 
 
 def section(answer: object, name: str) -> dict[str, Any]:

@@ -20,7 +20,8 @@ from typing import Literal
 
 import msgspec
 
-from appliance import command, names
+from appliance import names
+from appliance.disks import asking
 from appliance.disks.erase import erase_step
 from appliance.disks.smart import section
 from appliance.disks.udev import look_anew
@@ -325,9 +326,9 @@ def device_size(handle: int) -> int:
 
 
 def counts_said(path: str) -> str:
-    """The drive's counts of troubled sectors in words; its exit status is a bit mask, so any is accepted."""
+    """The drive's counts of troubled sectors in words."""
     try:
-        result = command.run(["smartctl", "--json", "-A", path], timeout=60, accept=range(256))
+        result = asking.ask(path, ["smartctl", "--json", "-A", path], timeout=60)
         answer = json.loads(result.stdout)
     except (Failed, ValueError):
         return "the drive tells no counts"

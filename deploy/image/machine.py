@@ -26,7 +26,7 @@ from typing import Any
 
 from deploy.image.build import CACHE, CHECKOUT, SHIPPED
 
-GIB, TB = 2**30, 10**12
+MIB, GIB, TB = 2**20, 2**30, 10**12
 RUN = CACHE / "run"
 MEMORY = "4096"
 CPUS = "2"
@@ -321,13 +321,18 @@ class Machine:
         if not path.exists():
             subprocess.run(["qemu-img", "create", "-q", "-f", "qcow2", str(path), str(size)], check=True)
         self.monitor(f"drive_add 0 if=none,id=drive-{name},file={path},cache=unsafe")
-        extra: dict[str, object] = (
-            {"bus": "vs.0", "vendor": "LARDER", "product": model or name} if kind == "scsi-hd" else {}
-        )
+        extra: dict[str, object]
+        if kind == "nvme":
+            # Only a controller with such a region can warn of it. Its size has to be a power of two.
+            region = {"qom-type": "memory-backend-ram", "id": f"pmr-{name}", "size": MIB, "share": True}
+            self.qmp("object-add", **region)
+            extra = {"pmrdev": f"pmr-{name}"}
+        else:
+            extra = {"bus": "vs.0", "vendor": "LARDER", "product": model or name}
         self.qmp("device_add", driver=kind, id=name, drive=f"drive-{name}", serial=serial, **extra)
         self.plugged.append(name)
         self.remember()
 
     def nvme_warning(self, name: str, value: int) -> None:
-        """Set an NVMe disk's critical warning: 1 spare, 2 temperature, 4 reliability, 8 read-only, 16 backup."""
+        """Set an NVMe disk's critical warning: 1 spare, 2 temperature, 4 reliability, 8 read-only, 16 backup, 32 region."""
         self.qmp("qom-set", path=f"/machine/peripheral/{name}", property="smart_critical_warning", value=value)

@@ -38,6 +38,7 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         "RUN": run,
         "SECRETS": run / "secrets",
         "LOCKS": run / "locks",
+        "ASKED": run / "asked",
         "JOBS": run / "jobs",
         "AGENT_SOCKET": run / "agent.sock",
         "AGENT_STATE": state,

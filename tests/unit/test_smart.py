@@ -107,7 +107,8 @@ def test_a_short_test_that_passed_does_not_undo_a_long_one_that_failed():
 
 
 @pytest.mark.parametrize(
-    ("bit", "state"), [(1, "failing"), (2, "watch"), (4, "failing"), (8, "failing"), (16, "failing")]
+    ("bit", "state"),
+    [(1, "failing"), (2, "watch"), (4, "failing"), (8, "failing"), (16, "failing"), (32, "failing")],
 )
 def test_each_warning_of_an_nvme_disk_is_told(bit, state):
     found = verdict(nvme(critical_warning=bit))

@@ -48,6 +48,7 @@ def nvme(appliance: Machine, visitor: Visitor, told: None) -> None:
         (4, "disk.failing", "unreliable"),
         (8, "disk.failing", "takes no more writes"),
         (16, "disk.failing", "protection against a power cut"),
+        (32, "disk.failing", "persistent memory region has become unreliable"),
         (2, "disk.watch", "warmer or colder"),
     ],
 )

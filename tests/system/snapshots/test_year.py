@@ -20,8 +20,7 @@ from tests.system.policy import made, set_policy, there
 from tests.unit.test_policies import BERLIN, Expected
 from tests.visitor import Visitor, create_pool, disk_paths
 
-# Open: not yet seen to pass in an appliance, so none of it stands in the normal run.
-pytestmark = pytest.mark.soak
+pytestmark = pytest.mark.soak  # twenty minutes
 
 POLICY = Policy(hourly=6, daily=5, weekly=4, monthly=3)
 SHIFTS = (datetime(2026, 3, 29, tzinfo=BERLIN), datetime(2026, 10, 25, tzinfo=BERLIN))
