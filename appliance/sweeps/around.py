@@ -9,8 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from appliance import command
-from appliance.disks import selftest, smart
+from appliance.disks import asking, selftest, smart
 from appliance.disks.partitions import BLOCK, SECTOR
 from appliance.disks.smart import temperature
 from appliance.errors import Failed
@@ -65,11 +64,11 @@ def throttled() -> int:
 
 
 def hottest(paths: Iterable[str]) -> int:
-    """Of the disks that tell their temperature; 0 where none does. smartctl's exit status is a bit mask."""
+    """Of the disks that tell their temperature; 0 where none does."""
     found = [0]
     for path in paths:
         try:
-            result = command.run(["smartctl", "--json", "-n", "standby", "-A", path], timeout=30, accept=range(256))
+            result = asking.ask(path, ["smartctl", "--json", "-n", "standby", "-A", path], timeout=30)
             found.append(temperature(json.loads(result.stdout)) or 0)
         except (Failed, ValueError):
             continue

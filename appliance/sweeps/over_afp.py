@@ -246,9 +246,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         server = serve(asked.folder)
         found = msgspec.structs.replace(measure(asked), tool=server[:40])
     except LarderError as error:
-        print(json.dumps({"error": explain(error)}))
+        sys.stdout.write(json.dumps({"error": explain(error)}))
         return 1
-    print(msgspec.json.encode(found).decode())
+    sys.stdout.write(msgspec.json.encode(found).decode())
     return 0
 
 
