@@ -9,7 +9,6 @@ from tests.system import alerting
 from tests.system.mailbox import Mailbox, text_of
 from tests.visitor import Visitor
 
-pytestmark = pytest.mark.soak  # ten minutes
 NVME = "LARDER-NVME-1"
 
 
@@ -41,15 +40,16 @@ def nvme(appliance: Machine, visitor: Visitor, told: None) -> None:
     visitor.wait_until("/disks/", NVME, timeout=180)
 
 
+# One in every run of the tests; each of the others, a minute, in the soak.
 @pytest.mark.parametrize(
     ("bit", "kind", "words"),
     [
-        (1, "disk.failing", "its spare memory is used up"),
+        pytest.param(1, "disk.failing", "its spare memory is used up", marks=pytest.mark.soak),
         (4, "disk.failing", "unreliable"),
-        (8, "disk.failing", "takes no more writes"),
-        (16, "disk.failing", "protection against a power cut"),
-        (32, "disk.failing", "persistent memory region has become unreliable"),
-        (2, "disk.watch", "warmer or colder"),
+        pytest.param(8, "disk.failing", "takes no more writes", marks=pytest.mark.soak),
+        pytest.param(16, "disk.failing", "protection against a power cut", marks=pytest.mark.soak),
+        pytest.param(32, "disk.failing", "persistent memory region has become unreliable", marks=pytest.mark.soak),
+        pytest.param(2, "disk.watch", "warmer or colder", marks=pytest.mark.soak),
     ],
 )
 def test_a_warning_of_an_nvme_disk_is_one_mail_and_its_end_another(appliance, visitor, post, nvme, bit, kind, words):
@@ -66,6 +66,7 @@ def test_a_warning_of_an_nvme_disk_is_one_mail_and_its_end_another(appliance, vi
     alerting.each_once(appliance, post, since, kind)
 
 
+@pytest.mark.soak
 def test_smartd_stopped_is_told_and_its_return_too(appliance, visitor, post):
     since = alerting.begin(appliance, post)
     appliance.run("systemctl", "stop", "smartmontools")

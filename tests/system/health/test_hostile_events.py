@@ -11,8 +11,6 @@ from tests.system import alerting
 from tests.system.mailbox import Mailbox
 from tests.visitor import Visitor
 
-# Open: not yet seen to pass in an appliance, so none of it stands in the normal run.
-pytestmark = pytest.mark.soak
 SPOOL = "/var/spool/larder"
 OFFLINE = "tank runs without a disk that was taken offline"
 ODD = "<script>alert(1)</script>\r\nBcc: all@example.org"

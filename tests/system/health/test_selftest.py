@@ -8,14 +8,9 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from deploy.image.machine import Machine, wait_for
 from tests.system import alerting
 from tests.visitor import disk_paths
-
-# Open: not yet seen to pass in an appliance, so none of it stands in the normal run.
-pytestmark = pytest.mark.soak
 
 
 def in_log(appliance: Machine, disk: str) -> int:
