@@ -61,7 +61,26 @@ def test_acknowledging_twice_is_acknowledging_once(web, failing):
     assert failing.state == "acknowledged"
     assert failing.mark_seen == failing.mark
     assert failing.notes.filter(text__startswith="Acknowledged").count() == 1
-    assert "Nothing is wrong" in web.get("/alerts/").content.decode()
+    assert "Nothing new is wrong" in web.get("/alerts/").content.decode()
+
+
+def test_a_long_time_line_shows_the_newest_and_keeps_the_rest_at_hand(web, failing):
+    now = timezone.now()
+    for minutes in range(30):
+        watch.tell(failing, f"It got worse, {minutes}.", now - timedelta(hours=1) + timedelta(minutes=minutes))
+    Message.objects.create(
+        key="m", alert=failing, event="cleared", way="mail", state="sent", made=now + timedelta(hours=1), next_try=now
+    )
+    page = web.get(f"/alerts/{failing.pk}/")
+    assert [text for _at, _by, text in page.context["happened"]][:1] == ["Mail that it is over: sent. "]
+    assert "It got worse, 29." in [text for _at, _by, text in page.context["happened"]]
+    assert [text for _at, _by, text in page.context["earlier"]][-1] == "It got worse, 0."
+    assert "Before that" in page.content.decode()
+
+
+def test_what_is_over_is_not_called_critical(web, failing):
+    Alert.objects.update(state="cleared", cleared=timezone.now())
+    assert "<span>over</span>" in web.get("/alerts/").content.decode()
 
 
 def test_a_silence_has_an_end_and_a_reason(web, failing):

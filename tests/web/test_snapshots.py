@@ -151,6 +151,14 @@ def test_pages_follow_each_other_without_a_gap_in_every_order(web, calm):
         assert len(seen) == len(set(seen)) == 250, query
 
 
+def test_one_snapshot_holds_and_its_count_is_nobodys_in_the_navigation(web, calm):
+    (dataset,) = fill(1)
+    SnapshotReading.objects.create(dataset_key=str(dataset.guid), dataset=dataset.name, at=MADE, count=1)
+    page = web.get(f"/snapshots/of/{dataset.guid}/").content.decode()
+    assert "1 snapshot, which holds" in page
+    assert "nav-count" not in page
+
+
 def test_nonsense_in_the_address_is_the_first_page(web, calm):
     fill(3)
     for after in ("x", "1", "1.x", "." * 50, "1." + "9" * 60, "-1.-1"):

@@ -7,6 +7,7 @@ import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -80,6 +81,12 @@ def test_a_folder_shows_what_was_deleted_and_leads_to_the_same_folder_earlier_an
     assert "Earlier" in text
     assert "Later" in text
     assert "after=1x" in text
+
+
+def test_times_are_those_of_the_clock_on_the_wall_and_say_whose(web, agent, url, monkeypatch):
+    monkeypatch.setattr("web.system.clock.box_zone", lambda: ZoneInfo("Europe/Berlin"))
+    agent.says = {"entries": [entry("a") | {"mtime": 1_753_000_000}], "total": 1, "next": ""}
+    assert "20 Jul 2025, 10:26 CEST" in web.get(f"{url}files/").content.decode()
 
 
 @pytest.mark.parametrize("path", ["..", "a/../b", "%252e%252e", "/etc", "%00", "%2500", "a%252Fb", "a%0ab", "%FF"])
@@ -250,7 +257,7 @@ def test_a_difference_says_that_more_snapshots_follow(web, agent, url):
     (dataset,) = fill(120)
     first = SnapshotRow.objects.filter(dataset_key=str(dataset.guid)).order_by("created")[0]
     text = web.get(f"/snapshots/of/{dataset.guid}/{first.guid}/difference/").content.decode()
-    assert "These are the 100 that followed next." in text
+    assert "The choices are the 100 that followed next." in text
 
 
 def test_a_folder_of_many_names_costs_no_more_queries(web, agent, url):

@@ -39,11 +39,12 @@ else:
 
 
 class MailForm(SettingsForm):
+    field_order = ("preset", "host", "port", "security", "user", "password")
     preset = forms.ChoiceField(label="Provider", choices=[(key, found[3]) for key, found in PRESETS.items()], initial="own", required=False)  # fmt: skip
     host = forms.RegexField(r"^[A-Za-z0-9.:_-]+$", label="Mail server", required=False, max_length=255, help_text="Empty: no mail is sent. A provider chosen above fills it in.", error_messages={"invalid": "That is not the name of a server."})  # fmt: skip
     password = forms.CharField(label="Password", required=False, strip=False, max_length=500, widget=forms.PasswordInput(attrs={"autocomplete": "off"}), help_text="Leave it empty to keep the one that is there. It is in a file that only Larder can read.")  # fmt: skip
-    security = forms.ChoiceField(label="Encryption", choices=SECURITY)
-    port = forms.IntegerField(label="Port", min_value=1, max_value=65535)
+    security = forms.ChoiceField(label="Encryption", choices=SECURITY, help_text="As the server wants it: STARTTLS goes with port 587, TLS with 465.")  # fmt: skip
+    port = forms.IntegerField(label="Port", min_value=1, max_value=65535, error_messages=dict.fromkeys(("required", "invalid", "min_value", "max_value"), "A port is a number from 1 to 65535."))  # fmt: skip
 
     class Meta:
         model = MailSettings
@@ -63,7 +64,7 @@ class MailForm(SettingsForm):
             "quiet_to": "The same hour twice means no quiet hours. What is critical is sent all the same.",
             "weekly": "It goes to those who get the day’s news. If it does not come, mail does not work.",
             "address": "For example https://larder.local",
-            "webhook": "Larder posts the text there, in the way of ntfy. For example https://ntfy.sh/your-topic",
+            "webhook": "An address that passes messages on, to a phone for example. Larder posts the text there in the way of ntfy: https://ntfy.sh/your-topic",
         }
         widgets = {
             **{name: forms.Textarea(attrs={"rows": 2}) for name in ("critical", "warning", "notice")},

@@ -71,6 +71,11 @@ class Alert(models.Model):
             return "healthy"
         return {"critical": "failed", "warning": "attention"}.get(self.severity, "repaired")
 
+    @property
+    def word(self) -> str:
+        """What stands beside that mark in a list."""
+        return "over" if self.state == self.State.CLEARED else self.severity
+
 
 class AlertNote(models.Model):
     """One line of an alert's time line."""

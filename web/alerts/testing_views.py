@@ -46,7 +46,7 @@ def plan(request: HttpRequest) -> HttpResponse:
         row.save()
         messages.success(request, "Kept.")
         return redirect("self_test_plan")
-    context: dict[str, Any] = {"form": form, "now": f"{timezone.now().astimezone(box_zone()):%H:%M}"}
+    context: dict[str, Any] = {"form": form, "now": f"{timezone.now().astimezone(box_zone()):%H:%M (%Z)}"}
     return render(request, "alerts/tests.html", context, status=400 if form.is_bound else 200)
 
 

@@ -20,6 +20,7 @@ from web.inventory.models import PoolRow
 
 SILENCES = {"day": timedelta(days=1), "week": timedelta(days=7), "month": timedelta(days=30)}
 A_PAGE = 50
+AT_ONCE = 20  # lines of a time line that are seen without asking for more
 
 
 @require_GET
@@ -52,13 +53,23 @@ def alert(request: HttpRequest, pk: int) -> HttpResponse:
         return {
             "alert": row,
             "kind": row.of,
-            "notes": list(row.notes.all()[:200]),
-            "messages_sent": list(Message.objects.filter(alert=row)[:20]),
+            "happened": (happened := told(row))[:AT_ONCE],
+            "earlier": happened[AT_ONCE:],
             "severities": SEVERITIES,
             "path": path.of(row) if row.kind == "disk.failing" else None,
         }
 
     return live.respond(request, "alerts/alert.html", build)
+
+
+def told(row: Alert) -> list[tuple[datetime, str, str]]:
+    """When, by whom and what: all that has happened with an alert, the newest first. Two queries."""
+    sent = [
+        (one.made, "", f"{one.way.capitalize()} {'that it is over' if one.event == 'cleared' else 'about it'}: {one.get_state_display().lower()}. {one.answer}")
+        for one in Message.objects.filter(alert=row)[:20]
+    ]  # fmt: skip
+    notes = [(note.at, note.by, note.text) for note in row.notes.order_by("-at", "-pk")[:200]]
+    return sorted(sent + notes, key=lambda line: line[0], reverse=True)
 
 
 @require_POST

@@ -49,7 +49,7 @@ class PolicyForm(forms.Form):
 
     first = forms.TypedChoiceField(label="Take them from", choices=HOURS, coerce=int)
     last = forms.TypedChoiceField(
-        label="until",
+        label="Take them until",
         choices=HOURS,
         coerce=int,
         help_text="The same hour twice means at any time. What was missed because the box was off is caught up once.",
