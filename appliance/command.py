@@ -8,7 +8,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from appliance.errors import Bug, Failed
@@ -22,6 +22,7 @@ ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8", "TZ
 ENVIRONMENT["SYSTEMCTL_SKIP_SYSV"] = "1"
 # A process that does not end after SIGKILL sits in the kernel (a suspended pool). It is left there, not waited for.
 SECONDS_TO_DIE = 2.0
+SECONDS_BETWEEN_LOOKS = 1.0
 
 
 @dataclass(frozen=True)
@@ -61,11 +62,13 @@ def run(
     timeout: float = 60,
     given: str | bytes | None = None,
     accept: Collection[int] = (0,),
+    meanwhile: Callable[[], None] | None = None,
     holding: int | None = None,
 ) -> Result:
     """Run ``argv`` and return its result.
 
     ``given`` goes to standard input, which is the way for secrets: it is neither logged nor seen in ``ps``.
+    ``meanwhile`` is called every second while it runs; what it raises ends the process and goes on to the caller.
     ``holding``: an open file that the process holds too, until it has ended.
     Raises CommandFailed for a status not in ``accept``, CommandMissing, CommandTimedOut; Failed where no process starts.
     """
@@ -89,7 +92,8 @@ def run(
     except OSError as error:
         raise Failed(f"{argv[0]} could not be started", str(error)) from error
     try:
-        out, err = process.communicate(given.encode() if isinstance(given, str) else given, timeout=timeout)
+        given = given.encode() if isinstance(given, str) else given
+        out, err = waited(process, given, started + timeout, meanwhile)
     except subprocess.TimeoutExpired as error:
         raise CommandTimedOut(argv, timeout, end(process)) from error
     seconds = time.monotonic() - started
@@ -100,6 +104,25 @@ def run(
     if result.status not in accept:
         raise CommandFailed(result)
     return result
+
+
+def waited(
+    process: subprocess.Popen[bytes], given: bytes | None, until: float, meanwhile: Callable[[], None] | None
+) -> tuple[bytes, bytes]:
+    """Both outputs of a process. Raises TimeoutExpired, and what ``meanwhile`` raises after ending the process."""
+    while meanwhile is not None:
+        try:
+            return process.communicate(given, timeout=max(min(SECONDS_BETWEEN_LOOKS, until - time.monotonic()), 0))
+        except subprocess.TimeoutExpired:
+            if time.monotonic() >= until:
+                raise
+        given = None  # it is on its way; handing it over twice is an error
+        try:
+            meanwhile()
+        except BaseException:
+            end(process)
+            raise
+    return process.communicate(given, timeout=max(until - time.monotonic(), 0))
 
 
 def first_lines(argv: Sequence[str], most: int, *, timeout: float) -> tuple[list[bytes], bool]:

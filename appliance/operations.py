@@ -18,6 +18,8 @@ from appliance.shares.permissions import SetAccess
 from appliance.shares.protecting import SetSmbPolicy
 from appliance.shares.removal import RemoveAccount
 from appliance.shares.share import SetShare
+from appliance.sweeps.clear_up import ClearUp
+from appliance.sweeps.run_case import RunCase
 from appliance.zfs.bookmarks import BookmarkSnapshot, DestroyBookmark
 from appliance.zfs.checkpoints import DiscardCheckpoint, RewindCheckpoint, TakeCheckpoint
 from appliance.zfs.clearing import DestroySnapshots, PruneSnapshots
@@ -83,7 +85,8 @@ Folders = (
     | ForgetKey | CreateVolume | GrowVolume
 )  # fmt: skip
 Shares = SetShare | AcceptShares | ServeAgain | LetIn | AdoptDrift | OverwriteDrift | EndConnection | SetSmbPolicy
-Registered = CreatePool | Folders | People | Shares | Life | Moving | Topology | Snapshots | Keeping
+Sweeps = RunCase | ClearUp
+Registered = CreatePool | Folders | People | Shares | Life | Moving | Topology | Snapshots | Keeping | Sweeps
 
 
 def decode_operation(text: str | bytes) -> Operation:

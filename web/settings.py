@@ -42,6 +42,7 @@ INSTALLED_APPS = [
     "web.datasets",
     "web.people",
     "web.shares",
+    "web.sweeps",
     "web.system",
 ]
 

@@ -25,6 +25,7 @@ urlpatterns = [
     path("shares/", include("web.shares.reach_urls")),
     path("", include("web.people.urls")),
     path("jobs/", include("web.jobs.urls")),
+    path("sweeps/", include("web.sweeps.urls")),
 ]
 if settings.DEBUG:
     urlpatterns.append(path("components/", system.components, name="components"))

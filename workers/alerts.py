@@ -16,6 +16,7 @@ from appliance.alerts.rules import DiskSeen, Fault, Seen
 from appliance.disks import latency
 from appliance.disks.health import WORST_FIRST, Reason, State
 from appliance.facts import Pool
+from appliance.sweeps import claims
 from appliance.zfs import module
 from appliance.zfs.verdict import BROKEN
 from web.alerts import fullness, outbox, watch
@@ -65,6 +66,8 @@ def patient(found: list[Fault], known: frozenset[tuple[str, str]]) -> list[Fault
 
 def gather(now: datetime, sources: dict[str, Source]) -> Seen:
     facts = store.facts_of_pools()
+    # A pool that is only there to be measured loses disks and goes away because Larder has it do so.
+    facts = replace(facts, pools=tuple(pool for pool in facts.pools if not claims.is_scratch(pool.name)))
     box = present.box()
     known = present.names_of(box.bays)
     homes = present.homes()

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from appliance import client
 from appliance.facts import LongWork, Pool
+from appliance.sweeps import claims
 from appliance.zfs import activities
 from appliance.zfs.longwork import amount
 from web.inventory.models import Activity
@@ -20,7 +21,8 @@ _tried: dict[str, float] = {}
 
 def keep(pools: Iterable[Pool]) -> bool:
     """Write what is missing; whether anything was. Raises Failed where the agent cannot name the damaged files."""
-    ended = [(activities.report_key(pool, work), pool, work) for pool in pools for work in pool.work if not work.under_way]  # fmt: skip
+    lasting = [pool for pool in pools if not claims.is_scratch(pool.name)]
+    ended = [(activities.report_key(pool, work), pool, work) for pool in lasting for work in pool.work if not work.under_way]  # fmt: skip
     known = set(WorkReport.objects.filter(key__in=[key for key, _pool, _work in ended]).values_list("key", flat=True))
     missing = [found for found in ended if found[0] not in known]
     rows = {row.key: row for row in Activity.objects.all()} if missing else {}

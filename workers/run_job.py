@@ -20,7 +20,7 @@ from appliance.operations import decode_operation
 from web.inventory import store
 from web.inventory.models import Progress
 from web.jobs.models import Job
-from workers import collectors, datasets, moving, snapshots
+from workers import collectors, datasets, meter, moving, snapshots, sweeps
 from workers.celery import TOKEN, app
 
 log = logging.getLogger(__name__)
@@ -90,6 +90,7 @@ def claim_and_run(job_id: str) -> None:
             moving.after(job_id)
             datasets.after(job_id)
         finish(job_id, outcome)
+        sweeps.after(job_id)
     except Exception as error:
         # Still running as far as anybody knows: the next tick asks again.
         log.warning("job %s: %s", job_id, explain(error), exc_info=not isinstance(error, Failed))
@@ -106,15 +107,20 @@ def about(job_id: str) -> tuple[str, ...]:
 
 def listen(job_id: str, request: dict[str, Any]) -> dict[str, Any]:
     """The outcome, after recording all progress on the way. Raises Refused, Failed where the agent fell silent."""
+    found = metered(request)
     for message in client.ask(request):
         if "percent" in message:
-            Progress.objects.update_or_create(
-                job=job_id, defaults={"percent": message["percent"], "phrase": message["phrase"][:300]}
-            )
+            now = {"percent": message["percent"], "phrase": message["phrase"][:300]}
+            Progress.objects.update_or_create(job=job_id, defaults=now | ({"speeds": found.speeds()} if found else {}))
             store.touch("jobs")
         if "outcome" in message:
             return dict(message["outcome"])
     raise Failed("Larder's agent ended without an answer")
+
+
+def metered(request: dict[str, Any]) -> meter.Meter | None:
+    """What reads the disks' speed while a case is measured; None for every other job, and for one that is only followed."""
+    return meter.of(decode_operation(json.dumps(request["operation"]))) if "operation" in request else None
 
 
 def finish(job_id: str, outcome: dict[str, Any]) -> None:

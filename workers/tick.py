@@ -6,7 +6,7 @@ import threading
 
 from django.utils import timezone
 
-from workers import collectors, mail, policies, schedules, spool, testing
+from workers import collectors, mail, policies, schedules, spool, sweeps, testing
 from workers.celery import app
 from workers.run_job import send_waiting
 
@@ -21,6 +21,7 @@ def tick() -> None:
     try:
         heard = spool.ingest()
         send_waiting()
+        sweeps.look()
         if heard or collectors.due("pools", collectors.WHEN_NOBODY_LOOKS):
             collectors.collect.delay()
         if collectors.due("temperatures", collectors.TEMPERATURES_EVERY) or (

@@ -156,17 +156,31 @@ def methods_in(said: bytes) -> tuple[str, ...]:
     return tuple(found)
 
 
-def ask(host: str = "127.0.0.1", port: int = PORT, timeout: float = 10) -> tuple[str, ...]:
-    """The ways in that an AFP server offers, which it tells before any login; empty where none answers."""
+def machine_in(said: bytes) -> str:
+    """What a server says it is, from the same answer: netatalk's name and version."""
+    try:
+        (at,) = struct.unpack_from(">H", said)
+        return said[at + 1 : at + 1 + said[at]].decode("ascii", "replace")
+    except (struct.error, IndexError):
+        return ""
+
+
+def information(host: str, port: int = PORT, timeout: float = 10) -> bytes:
+    """What an AFP server tells before any login (FPGetSrvrInfo); empty where none answers."""
     try:
         with socket.create_connection((host, port), timeout) as line:
             line.settimeout(timeout)
             line.sendall(struct.pack(">BBHIII", 0, 3, 1, 0, 0, 0))
             answer = line.makefile("rb")
             length = struct.unpack(">BBHiII", answer.read(16))[4]
-            return methods_in(answer.read(min(length, 65536)))
+            return answer.read(min(length, 65536))
     except (OSError, struct.error):
-        return ()
+        return b""
+
+
+def ask(host: str = "127.0.0.1", port: int = PORT, timeout: float = 10) -> tuple[str, ...]:
+    """The ways in that an AFP server offers; empty where none answers."""
+    return methods_in(information(host, port, timeout))
 
 
 @dataclass(frozen=True)

@@ -179,11 +179,7 @@ class NfsServing:
                 command.run(["exportfs", "-u", f"{host}:{export.path}"], timeout=60, accept=range(256))
         command.run(["exportfs", "-f"], timeout=60)
         for path in places:
-            try:
-                UNLOCK.write_text(path)
-            except OSError:
-                # Nothing of NFS is open on that file system, or it is gone: both are what was wanted.
-                continue
+            release(path)
 
     def clients(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
         """The folders in Larder's file as it stands with who may mount them; none where there is no file."""
@@ -201,13 +197,21 @@ class NfsServing:
 SERVING = NfsServing(OwnedFile(CONFIG, check))
 
 
+def release(path: str) -> None:
+    """Have the server let go of locks and open files of the file system at that place."""
+    try:
+        UNLOCK.write_text(path)
+    except OSError:
+        pass  # nothing of NFS is open on that file system, or it is gone: both are what was wanted
+
+
 def everything() -> list[Export]:
     """All that the server serves now, also what Larder did not ask for. Raises Failed."""
     return listed(command.run(["exportfs", "-s"], timeout=60).stdout)
 
 
-def running() -> bool:
-    said = command.run(["systemctl", "is-active", UNIT], timeout=30, accept=range(256))
+def running(unit: str = UNIT) -> bool:
+    said = command.run(["systemctl", "is-active", unit], timeout=30, accept=range(256))
     return said.stdout.strip() == "active"
 
 

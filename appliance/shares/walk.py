@@ -11,7 +11,7 @@ import os
 import resource
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,7 +70,7 @@ def dataset_of(handle: int) -> str:
     return ""
 
 
-def everything(root: int) -> Iterator[Found]:
+def everything(root: int) -> Generator[Found]:
     """The folder ``root`` itself, then every folder and ordinary file below on its file system, folders before contents.
 
     Each is held open until the next is asked for. What vanishes meanwhile is passed over. Raises Failed too deep down.

@@ -15,7 +15,7 @@ from django.core.cache import cache
 from django.test import Client
 
 from appliance import places
-from tests.web import rows
+from tests.web import rows, sweeping
 from tests.web.routes import JOB, PHOTOS
 from web.accounts import first_run
 from web.jobs import queue
@@ -127,9 +127,10 @@ def strict(admin: User) -> Client:
 
 @pytest.fixture
 def box(calm: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """The recorded box, with one job that failed and a replacement that has begun; what is sent to the queue."""
+    """The recorded box, with one job that failed, a replacement that has begun and a sweep that has ended; what is sent to the queue."""
     rows.recorded_box()
     rows.replacement()
+    sweeping.finished()
     rows.snapshot_of(PHOTOS)
     rows.bookmark_of(PHOTOS)
     rows.alert()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 JOB = "6b1f6a5e-3f0c-4c2e-9a53-0d5b8f9f6a11"
+SWEEP = "7c9e6679-7425-40de-944b-e07fc1f90ae7"
 FIRST_DISK = "1813748233032539623"
 TANK, PHOTOS = "1443772876214735903", "6683942667665662560"
 VAULT, VOLUME = "3709792077802637061", "1189529693"  # the recorded pool is encrypted; the volume is made up
@@ -142,6 +143,16 @@ ROUTES = [
     Route("job", f"/jobs/{JOB}/", READ),
     Route("stop_job", f"/jobs/{JOB}/stop/", CHANGE),
     Route("acknowledge_job", f"/jobs/{JOB}/acknowledge/", CHANGE),
+    Route("sweeps", "/sweeps/", READ),
+    Route("new_sweep", "/sweeps/new/pool/", READ),
+    Route("start_sweep", "/sweeps/start/", CHANGE),
+    Route("compare_sweeps", f"/sweeps/{SWEEP}/with/{SWEEP}/", READ),
+    Route("sweep", f"/sweeps/{SWEEP}/", READ),
+    Route("sweep_over_time", f"/sweeps/{SWEEP}/over-time/", READ),
+    Route("sweep_again", f"/sweeps/{SWEEP}/again/", READ),
+    Route("act_sweep", f"/sweeps/{SWEEP}/act/pause/", CHANGE),
+    Route("forget_sweep", f"/sweeps/{SWEEP}/forget/", CHANGE),
+    Route("export_sweep", f"/sweeps/{SWEEP}/export/csv/", READ),
     Route("again_job", f"/jobs/{JOB}/again/", READ),
 ]
 OPEN_TO_ALL = {"setup", "ready", "account_login", "account_signup", "account_logout"}

@@ -16,6 +16,7 @@ from web.bays.models import BayRow, Replacement
 from web.inventory.models import AccountRow, DatasetRow, DiskRow, GroupRow, PoolRow
 from web.jobs.models import Job
 from web.pools.models import CareSchedule, WorkReport
+from web.sweeps.models import CaseRow, SweepRow
 
 
 def walk(resolver: URLResolver) -> Iterator[str]:
@@ -46,6 +47,8 @@ def everything() -> list[object]:
         MailSettings,
         Message,
         SelfTestPlan,
+        SweepRow,
+        CaseRow,
     )
     return [list(table.objects.order_by("pk").values()) for table in tables]
 
@@ -103,7 +106,7 @@ def test_looking_changes_nothing(web, box, route):
 def test_every_page_can_be_had(web, box, route):
     response = web.get(route.url)
     refused = {"unlock": 409, "wipe_disk": 409, "mend_share": 409, "stop_scrub": 409, "replacement_accept": 409}
-    refused |= {"unlock_all": 409, "snapshot_content": 409, "put_back": 409}
+    refused |= {"unlock_all": 409, "snapshot_content": 409, "put_back": 409, "sweep_again": 409}
     assert response.status_code == {"account_login": 302, "account_signup": 302, **refused}.get(route.name, 200)
 
 

@@ -13,7 +13,7 @@ from appliance.facts import Disk, Use
 from appliance.layout.geometry import usable_bytes
 from appliance.words import size_text
 from tests.unit.made import OLD, disk
-from tests.web import rows
+from tests.web import rows, sweeping
 from tests.web.reading import Page, text_of
 from web.jobs.models import Job
 
@@ -530,3 +530,11 @@ def test_what_is_true_of_the_disks_is_said_once_and_not_in_every_row(web, unequa
     assert text.count("The disks differ in size.") == 1
     assert text.count("One failed disk loses everything in this pool.") == 1
     assert "931 GiB unused" in text
+
+
+def test_what_was_measured_with_these_disks_stands_beside_the_layout(web, disks):
+    measured = sweeping.spec(layouts=["raidz1"], ashifts=[12], disks=[disk.path for disk in disks[:3]])
+    sweeping.finished(measured, rates=(132.0,))
+    said = text_of(good(web, "layout", disks, 3, layout="raidz1-1"))
+    assert said.count("Measured with these disks: it writes large files with 132 MiB/s.") == 1
+    assert "Measured with these disks" not in text_of(good(web, "layout", disks, 4))

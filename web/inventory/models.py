@@ -301,6 +301,7 @@ class Progress(models.Model):
     job = models.UUIDField(primary_key=True)
     percent = models.PositiveSmallIntegerField(default=0)
     phrase = models.CharField(max_length=300, default="")
+    speeds = models.JSONField(default=list)  # of a measurement: bytes a second read and written, a pair a reading
     changed = models.DateTimeField(auto_now=True)
 
     def __str__(self) -> str:

@@ -62,6 +62,8 @@ AFTER: dict[str, tuple[str, str]] = {
     "ExportPool": ("bring_in", "Bring in a pool"),
     "ReplaceDisk": REPLACEMENT,
     "OfflineDisk": REPLACEMENT,
+    "RunCase": ("sweeps", "See the measurements"),
+    "ClearUp": ("sweeps", "See the measurements"),
 }
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from django.db import IntegrityError, transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils import timezone
 
 from appliance import client
 from appliance.errors import Refused
@@ -196,6 +197,18 @@ def start(operation: Operation, *, user: str) -> Job:
             return same
         row.save(force_insert=True)
     return tell(row)
+
+
+def stop(row: Job) -> None:
+    """Ask a job to stop before its next step; one that has not begun ends at once. Raises LarderError."""
+    waiting = Job.objects.filter(pk=row.pk, state=Job.State.QUEUED)
+    if waiting.update(
+        state=Job.State.CANCELLED, finished=timezone.now(), text="Stopped before it began. Nothing was changed."
+    ):
+        client.forget_secret(str(row.pk))
+    elif row.open:
+        client.last({"verb": "stop", "job": str(row.pk)}, silence=30)
+    store.touch("jobs")
 
 
 def refusal_text(refusal: Refused) -> str:

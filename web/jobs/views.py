@@ -10,7 +10,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_GET, require_POST
 
-from appliance import client, names
+from appliance import names
 from appliance.errors import LarderError, Refused
 from appliance.operation import Operation, Plan, checked_plan
 from appliance.operations import decode_operation
@@ -119,22 +119,11 @@ def job(request: HttpRequest, pk: str) -> HttpResponse:
 def stop(request: HttpRequest, pk: str) -> HttpResponse:
     """Ask a job to stop before its next step; one that has not begun ends at once."""
     row = get_object_or_404(Job, pk=pk)
-    waiting = Job.objects.filter(pk=row.pk, state=Job.State.QUEUED)
-    if waiting.update(
-        state=Job.State.CANCELLED, finished=timezone.now(), text="Stopped before it began. Nothing was changed."
-    ):
-        client.forget_secret(str(row.pk))
-    elif row.open:
-        try:
-            client.last({"verb": "stop", "job": str(row.pk)}, silence=30)
-        except LarderError as error:
-            return render(
-                request,
-                "jobs/refused.html",
-                {"reasons": [{"text": str(error)}], "back": f"/jobs/{row.pk}/"},
-                status=503,
-            )
-    store.touch("jobs")
+    try:
+        confirm.stop(row)
+    except LarderError as error:
+        back = f"/jobs/{row.pk}/"
+        return render(request, "jobs/refused.html", {"reasons": [{"text": str(error)}], "back": back}, status=503)
     return redirect("job", pk=row.pk)
 
 

@@ -18,6 +18,8 @@ from appliance.errors import Reason, Refused
 from appliance.facts import Caching
 from appliance.layout import choices, extras, risk
 from appliance.layout.advice import Candidate, Proposal, advise, for_data, judge
+from appliance.sweeps import known
+from appliance.sweeps.table import Measured
 from appliance.zfs.pools import survival
 from web.inventory import present, store
 from web.inventory.models import CachingRow
@@ -37,9 +39,13 @@ from web.pools.forms import (
     OptionsForm,
     operation_from,
 )
+from web.sweeps.models import CaseRow
 
 WORTH_A_WORD = 50  # a fiftieth of the disks
 NO_FREE_DISK = "There is no free disk in this box. Add a disk, or free one, then come back."
+
+
+MOST_LOOKED_AT = 300  # cases; older ones tell of disks as they were
 
 
 @dataclass(frozen=True)
@@ -53,6 +59,7 @@ class Offer:
     third: str
     warnings: tuple[str, ...] = ()  # those that are not said of most of the proposals
     idle: int = 0  # bytes that lie unused, where that is worth a word
+    known: str = ""  # what was measured of it with these disks
 
 
 @dataclass(frozen=True)
@@ -133,7 +140,13 @@ def proposed(bays: list[Bay]) -> list[str]:
     return [free[at].disk.path for at in for_data([candidate(bay) for bay in free])]
 
 
-def offer(proposal: Proposal, disks: list[Candidate], common: list[str]) -> Offer:
+def offer(
+    proposal: Proposal, disks: list[Candidate], common: list[str], paths: list[str], measured: list[Measured]
+) -> Offer:
+    """A proposal as the page shows it; ``paths`` are the disks in the order of the candidates."""
+    own = frozenset(paths[at] for group in proposal.groups for at in group)
+    choice = proposal.choice
+    told = () if choice.equal else known.of_layout(measured, choice.layout, choice.groups, own)
     return Offer(
         proposal,
         picture.draw(proposal, disks),
@@ -142,7 +155,14 @@ def offer(proposal: Proposal, disks: list[Candidate], common: list[str]) -> Offe
         risk.percent_text(proposal.third_loss),
         tuple(text for text in proposal.warnings if text not in common),
         proposal.waste if proposal.waste * WORTH_A_WORD > proposal.raw else 0,
+        known.sentence(told),
     )
+
+
+def newest_measured() -> list[Measured]:
+    """Cases that were measured on disks, the newest first. Two queries."""
+    cases = CaseRow.objects.filter(state=CaseRow.State.DONE).order_by("-finished").prefetch_related("results")
+    return [case.measured for case in cases[:MOST_LOOKED_AT]]
 
 
 def said_of_most(proposals: tuple[Proposal, ...]) -> list[str]:
@@ -254,16 +274,17 @@ def layout_context(answers: Answers) -> dict[str, object]:
     disks = [candidate(bay) for bay in answers.chosen]
     found = advise(disks)
     common = said_of_most(found)
-    known = {proposal.choice for proposal in found}
-    others = [judge(disks, choice) for choice in choices.possible(len(disks)) if choice not in known]
+    shown = {proposal.choice for proposal in found}
+    others = [judge(disks, choice) for choice in choices.possible(len(disks)) if choice not in shown]
+    paths, measured = [bay.disk.path for bay in answers.chosen], newest_measured()
     now = answers.query.get("layout", "")
     values = {proposal.choice.value for proposal in (*found, *others)}
     return {
         "chosen": answers.chosen,
         "choose": answers.link("disks"),
         "common": common,
-        "offers": [offer(proposal, disks, common) for proposal in found],
-        "others": [offer(proposal, disks, common) for proposal in others],
+        "offers": [offer(proposal, disks, common, paths, measured) for proposal in found],
+        "others": [offer(proposal, disks, common, paths, measured) for proposal in others],
         "other_chosen": now in {proposal.choice.value for proposal in others},
         "layout": now if now in values else found[0].choice.value if found else "",
     }

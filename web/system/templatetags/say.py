@@ -46,6 +46,15 @@ JOB_STATES = {
     "cancelled": "empty",
     "interrupted": "attention",
 }
+SWEEP_STATES = {
+    "queued": "empty",
+    "running": "working",
+    "pausing": "working",
+    "paused": "attention",
+    "cancelling": "working",
+    "cancelled": "empty",
+    "done": "healthy",
+}
 
 
 @register.filter
@@ -63,6 +72,12 @@ def state_word(state: str) -> str:
 def job_state(state: str) -> str:
     """A job's state as one of the states that pages draw."""
     return JOB_STATES.get(str(state), "unknown")
+
+
+@register.filter
+def sweep_state(state: str) -> str:
+    """A measurement's state as one of the states that pages draw."""
+    return SWEEP_STATES.get(str(state), "unknown")
 
 
 @register.filter

@@ -1,0 +1,196 @@
+"""What a table means, in sentences: only what its runs bear out. Pure."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+
+from appliance.sweeps.afp_client import REQUEST
+from appliance.sweeps.case import NETWORK, WAYS, memory_for
+from appliance.sweeps.statistics import change_text, outlier
+from appliance.sweeps.table import Block, Row, value_text
+from appliance.words import link_label, size_text
+
+GIGABIT = 117 * 2**20  # bytes a second that TCP carries over gigabit Ethernet at the usual MTU of 1500
+NOTABLE = 3.0  # per cent
+FAST_ETHERNET = 12 * 2**20  # bytes a second
+HELD_UP = 0.8  # of what the folder itself gives: below this the protocol costs more than it should
+WORTH_DEDUP = 2.0  # how often dedup has to meet a block: below, it saves less than half, for a third and more of the speed of writing
+MUCH_SLOWER = 0.4  # of what the others answer in the same time
+
+
+def sentences(blocks: Sequence[Block]) -> list[str]:
+    """The most telling first; empty where nothing was measured."""
+    found: list[str] = []
+    for block in blocks:
+        found += of_disks(block) if block.workload.startswith("disk-") else of_block(block)
+    found += [
+        *sampled(blocks),
+        *ways(blocks),
+        *members(blocks),
+        *network(blocks),
+        *of_afp(blocks),
+        *of_memory(blocks),
+        *invalid(blocks),
+    ]
+    return found
+
+
+def valid(block: Block) -> list[Row]:
+    return [row for row in block.rows if row.summary]
+
+
+def of_block(block: Block) -> Iterator[str]:
+    """The best against the baseline; what was measured over AFP was so by other means (``of_afp``)."""
+    rows = [row for row in valid(block) if row.measured.case.protocol != "afp"]
+    base = next((row for row in rows if row.is_baseline), None)
+    if len(rows) < 2 or base is None:
+        return
+    what = block.kind.title
+    by_value = sorted(rows, key=median, reverse=block.kind.more_is_better)
+    best, worst = by_value[0], by_value[-1]
+    telling = [row for row in rows if row.clear and row.change is not None and abs(row.change) >= NOTABLE]
+    if not telling:
+        yield f"{what}: no clear difference. All lie between {span(worst, best, block)}, and their runs overlap."
+        return
+    if best is base:
+        yield f"{what}: {base.name} is best, with {best.value}. {opening_of(worst)} gives {change_text(worst.change)}."
+    elif best in telling:
+        yield f"{what}: {best.name} is best, with {best.value}: {change_text(best.change)} against {base.name} ({base.value})."
+    worse = [row for row in telling if not row.better and row is not worst]
+    if best is not base and worst in telling and not worst.better:
+        worse.append(worst)
+    for row in worse[-1:] if best is not base else ():
+        yield f"{what}: {row.name} costs, with {row.value}: {change_text(row.change)} against {base.name}."
+
+
+def median(row: Row) -> float:
+    return row.summary.median if row.summary else 0.0
+
+
+def opening_of(row: Row) -> str:
+    return row.name[:1].upper() + row.name[1:]
+
+
+def span(one: Row, other: Row, block: Block) -> str:
+    low, high = sorted((median(one), median(other)))
+    return f"{value_text(low, block.kind.unit)} and {value_text(high, block.kind.unit)}"
+
+
+def of_disks(block: Block) -> Iterator[str]:
+    """The odd one out among disks that should be alike."""
+    rows = valid(block)
+    slow = outlier({row.name: median(row) for row in rows})
+    if slow:
+        row = next(row for row in rows if row.name == slow)
+        others = sorted(median(other) for other in rows if other is not row)
+        usual = value_text(others[len(others) // 2], block.kind.unit)
+        yield f"{block.kind.title}: {slow} is the odd one out, with {row.value} where the others reach about {usual}. Look at its cable and its health before a pool relies on it."
+    elif len(rows) >= 3:
+        yield f"{block.kind.title}: the disks are alike; none is notably slower than the others."
+
+
+def members(blocks: Iterable[Block]) -> Iterator[str]:
+    """Among the data disks of scratch pools, one that took much longer for each request than the others beside it."""
+    waits: dict[str, list[float]] = {}
+    for measured in (row.measured for block in blocks for row in block.rows if row.measured.case.where == "scratch"):
+        data = {path.rsplit("/", 1)[-1] for path in measured.case.disks}
+        for run in measured.runs:
+            for link in data & run.around.per_disk.keys():
+                waits.setdefault(link, []).append(run.around.per_disk[link])
+    usual = {link: statistics.median(found) for link, found in waits.items()}
+    slow = outlier({link: 1 / wait for link, wait in usual.items() if wait > 0}, share=MUCH_SLOWER)
+    if slow:
+        others = statistics.median(wait for link, wait in usual.items() if link != slow)
+        yield f"{link_label(slow)} held the others up: a request took it {usual[slow] * 1000:.1f} ms, and them {others * 1000:.1f} ms."
+
+
+def sampled(blocks: Iterable[Block]) -> Iterator[str]:
+    """What compression and dedup make of somebody's own files: the same whichever way they are measured."""
+    left: dict[str, list[float]] = {}
+    met: list[float] = []
+    for measured in (row.measured for block in blocks for row in block.rows if row.measured.case.sample):
+        for run in measured.runs:
+            if measured.case.compression != "off" and run.around.sample:
+                left.setdefault(measured.case.compression, []).append(run.around.kept)
+            if measured.case.dedup and not run.invalid:
+                met.append(run.around.deduped)
+    if left:
+        said = [
+            f"{name}{'' if at else ' leaves'} {statistics.median(found) * 100:.0f} %{'' if at else ' of them'}"
+            for at, (name, found) in enumerate(left.items())
+        ]
+        yield f"Your files: {', '.join(said)}."
+    if met and statistics.median(met) < WORTH_DEDUP:
+        yield f"Your files: dedup meets each block {statistics.median(met):.2f} times, too seldom for the memory that it takes."
+    elif met:
+        yield f"Your files: dedup meets each block {statistics.median(met):.2f} times."
+
+
+def of_network(block: Block) -> Iterator[str]:
+    """What kind of wire it is, by what it carries."""
+    for row in valid(block):
+        speed = median(row)
+        if speed < FAST_ETHERNET:
+            yield f"{block.kind.title}: {row.value} is what 100 Mbit/s Ethernet or a poor radio link carries. Look at cable, socket and switch: one bad wire makes a gigabit connection fall back to this."
+        elif speed < HELD_UP * GIGABIT:
+            yield f"{block.kind.title}: {row.value}, where a gigabit network carries about {size_text(GIGABIT)}/s. Radio, the other computer or a busy network holds it up."
+        elif speed < GIGABIT * 1.1:
+            yield f"{block.kind.title}: {row.value}, all that a gigabit network carries."
+        else:
+            yield f"{block.kind.title}: {row.value}, more than a gigabit network carries."
+
+
+def ways(blocks: Iterable[Block]) -> Iterator[str]:
+    """Whether the pool, the protocol or the wire decides what another computer gets of large files."""
+    for block in blocks:
+        if block.workload in NETWORK:
+            yield from of_network(block)
+        if block.workload not in {"seq-read", "seq-write"}:
+            continue
+        rows = valid(block)
+        for row in rows:
+            case = row.measured.case
+            plain = next((one for one in rows if msgspec.structs.replace(case, protocol="") == one.measured.case), None)
+            if not case.protocol or plain is None:
+                continue
+            way = f"{block.kind.title} {WAYS[case.protocol]}"
+            if median(row) > GIGABIT:
+                yield f"{way}: {row.value}, more than a gigabit network carries. Over such a network the wire is the limit."
+            elif median(row) < HELD_UP * median(plain):
+                yield f"{way}: the protocol is the limit, with {row.value} where the folder itself gives {plain.value}."
+            else:
+                yield f"{way}: the pool is the limit. The folder itself gives {plain.value}, and {row.value} of it arrive."
+
+
+def network(blocks: Iterable[Block]) -> Iterator[str]:
+    """Where a gigabit network would be the limit, whatever is chosen."""
+    large = [row for block in blocks if block.workload in {"seq-read", "seq-write"} for row in valid(block)]
+    if large and all(median(row) > GIGABIT for row in large):
+        yield f"All of these are faster than a gigabit network, which carries about {size_text(GIGABIT)}/s. Over such a network large files will be equally fast with each of them."
+
+
+def of_afp(blocks: Iterable[Block]) -> Iterator[str]:
+    """By what AFP was measured, which is not what the other ways in were."""
+    if any(row.measured.case.protocol == "afp" for block in blocks for row in valid(block)):
+        yield f"Over AFP a client of Larder's own measured, since Debian has none that mounts such a folder: it asks for up to {size_text(REQUEST)} at a time, waits for each answer and keeps nothing. That shows what server and protocol take, not how fast a Mac is; the best of the ways in is named without it."
+
+
+def of_memory(blocks: Iterable[Block]) -> Iterator[str]:
+    """What was done so that memory did not answer for the disks, where that makes a figure another than in daily use."""
+    cases = [row.measured.case for block in blocks if block.kind.reads for row in block.rows if row.measured.runs]
+    if any(case.aside and case.workload in {"seq-read", "dd-read"} for case in cases):
+        yield "Memory was kept out of reads, so nothing was read ahead: in daily use large files are read faster than this. Compare these figures with each other only."
+    sizes = {memory_for(case.size) for case in cases if case.limited}
+    if sizes:
+        yield f"ZFS's memory was held at {size_text(max(sizes))} meanwhile, so that the disks were measured and not it. What is asked for again and again is faster in daily use."
+
+
+def invalid(blocks: Iterable[Block]) -> Iterator[str]:
+    every = [row for block in blocks for row in block.rows if row.measured.state in {"done", "failed"}]
+    count = sum(row.summary is None for row in every)
+    if count:
+        one = count == 1
+        yield f"{count} of {len(every)} cases {'does' if one else 'do'} not count. The reason stands with {'it' if one else 'each'}."

@@ -1,0 +1,484 @@
+"""Sweeps: from a matrix to cases, from output to figures, from figures to what they mean. Nothing is run here."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from appliance.errors import Failed, Refused
+from appliance.layout.geometry import GIB, MIB
+from appliance.sweeps import estimate, export, honesty, meaning
+from appliance.sweeps.case import Case
+from appliance.sweeps.figures import Figures, from_bonnie, from_dd, from_fio, from_iperf
+from appliance.sweeps.honesty import Circumstances
+from appliance.sweeps.presets import BY_NAME, PRESETS
+from appliance.sweeps.statistics import change, change_text, outlier, summary
+from appliance.sweeps.sweep import MOST_CASES, Sweep, axes_of
+from appliance.sweeps.table import RESULT, Measured, Run, blocks, told, value_text
+from appliance.sweeps.workloads import KINDS, SYNCED, commands_for, escaped
+from tests.unit.made import path_of, recorded_text
+
+FIVE = tuple(map(path_of, range(1, 6)))
+
+
+def sweep(**changes: object) -> Sweep:
+    made = {"where": "scratch", "workloads": ["seq-write", "seq-read"], "disks": FIVE, "layouts": ["raidz1"]}
+    return msgspec.convert({**made, **changes}, Sweep)
+
+
+def case(**changes: object) -> Case:
+    made = {"where": "scratch", "workload": "seq-write", "disks": FIVE, "layout": "raidz1", "size": 4 * GIB}
+    return msgspec.convert({**made, **changes}, Case)
+
+
+def run(value: float, number: int = 1, **changes: Any) -> Run:
+    return Run(number=number, figures=Figures(rate=value, operations=value), around=Circumstances(), **changes)
+
+
+def measured(number: int, of: Case, *values: float) -> Measured:
+    return Measured(number, of, tuple(run(value, at) for at, value in enumerate(values, 1)))
+
+
+# --- the matrix -----------------------------------------------------------------------------------------------
+def test_a_matrix_is_its_cases_in_order_the_workload_turning_fastest():
+    cases = list(sweep(layouts=["raidz1", "raidz2"], ashifts=[9, 12]).cases())
+    assert [(one.layout, one.ashift, one.workload) for one in cases] == [
+        (layout, ashift, workload)
+        for layout in ("raidz1", "raidz2")
+        for ashift in (9, 12)
+        for workload in ("seq-write", "seq-read")
+    ]
+    assert axes_of(cases) == ["Layout", "Sectors"]
+
+
+def test_layouts_that_need_more_disks_than_there_are_are_left_out():
+    found = sweep(layouts=["mirror", "raidz2"], counts=[2, 3, 4, 6], workloads=["seq-write"]).cases()
+    assert [(one.layout, len(one.disks)) for one in found] == [
+        ("mirror", 2),
+        ("mirror", 3),
+        ("mirror", 4),
+        ("raidz2", 4),
+    ]
+
+
+def test_four_mirrored_disks_are_two_pairs_and_three_are_one_mirror():
+    assert case(layout="mirror", disks=FIVE[:4]).groups == [FIVE[:2], FIVE[2:4]]
+    assert case(layout="mirror", disks=FIVE[:3]).groups == [FIVE[:3]]
+
+
+def test_each_disk_is_read_at_each_place():
+    found = list(sweep(where="disk", workloads=["disk-start", "disk-end"], layouts=["stripe"]).cases())
+    assert [(one.disks, one.workload) for one in found] == [((path,), work) for path in FIVE for work in ("disk-start", "disk-end")]  # fmt: skip
+    assert axes_of(found) == ["Disk"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"workloads": []}, "Choose what is to be measured"),
+        ({"disks": []}, "Choose the disks"),
+        ({"disks": FIVE[:2], "layouts": ["raidz2"]}, "too few"),
+        ({"ashifts": [9, 12, 13], "compressions": ["off", "lz4", "zstd"], "recordsizes": [2**power for power in range(12, 24)]}, f"more than {MOST_CASES} cases"),
+        ({"ashifts": [10]}, "cannot be measured"),
+        ({"recordsizes": [5000]}, "power of two"),
+        ({"disks": ["/dev/sda", "/dev/sdb", "/dev/sdc"]}, "stable path"),
+        ({"logs": [FIVE[0]]}, "chosen twice"),
+        ({"zeros": True}, "Only dd writes zeros"),
+        ({"workloads": ["disk-start"]}, "read as it is"),
+        ({"size": 5}, "size"),
+        ({"repeats": 0}, "repeats"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_measured_is_refused_with_a_sentence(changes, said):
+    with pytest.raises(Refused, match=said):
+        sweep(**changes)
+
+
+@given(st.sets(st.sampled_from(["stripe", "mirror", "raidz1", "raidz2", "raidz3"]), min_size=1), st.sets(st.sampled_from([9, 12, 13]), min_size=1), st.integers(1, 5))  # fmt: skip
+def test_no_two_cases_of_a_sweep_are_the_same_and_each_survives_being_kept(layouts, ashifts, count):
+    try:
+        made = sweep(layouts=sorted(layouts), ashifts=sorted(ashifts), disks=FIVE[:count])
+    except Refused:
+        return
+    cases = list(made.cases())
+    assert len(set(cases)) == len(cases)
+    assert msgspec.json.decode(msgspec.json.encode(cases), type=list[Case]) == cases
+    assert msgspec.json.decode(msgspec.json.encode(made), type=Sweep) == made
+
+
+@pytest.mark.parametrize("preset", PRESETS, ids=lambda preset: preset.name)
+@pytest.mark.parametrize("count", [1, 2, 4, 5])
+def test_every_preset_makes_a_sweep_of_as_many_disks_as_it_asks_for(preset, count):
+    if count < preset.least:
+        return
+    where = {"disks": "scratch", "any disks": "disk", "pool": "dataset", "network": "network"}[preset.needs]
+    disks = () if where in {"dataset", "network"} else FIVE[:count]
+    common = {"where": where, "disks": disks, "pool": "tank" if where == "dataset" else "", "layouts": ["stripe"]}
+    extra = {f"{preset.extra}s": ["", path_of(6)]} if preset.extra else {}
+    peer = {"peer": "imac.local"} if where == "network" else {}
+    made = msgspec.convert({**common, **preset.fill(2 * 10**12, count), **extra, **peer}, Sweep)
+    found = list(made.cases())
+    assert found
+    assert len(found) == 1 or axes_of(found) or len(made.workloads) > 1
+    assert 0 < estimate.of_all(found, 2 * 10**12) < 30 * 24 * 3600
+
+
+@pytest.mark.parametrize("peer", ["", "-x", "192.168.1.0/24", "a b", "x;reboot", "../etc", "*"])
+def test_the_other_computer_is_one_computer(peer):
+    with pytest.raises(Refused):
+        sweep(where="network", disks=(), layouts=["stripe"], workloads=["net-send"], peer=peer)
+
+
+def test_the_network_is_measured_both_ways():
+    made = sweep(
+        where="network", disks=(), layouts=["stripe"], workloads=["net-send", "net-receive"], peer="imac.local"
+    )
+    to, back = (commands_for(one, "/x") for one in made.cases())
+    assert to[-1] == "--client=imac.local"
+    assert "--reverse" in back
+    assert "--reverse" not in to
+    assert not made.destroys
+
+
+# --- output of the programs -----------------------------------------------------------------------------------
+def test_the_figures_of_fio_that_writes():
+    found = from_fio(recorded_text("fio-write-3.39.json"))
+    assert found.rate == 883011368
+    assert found.written == 64 * MIB
+    assert found.read == 0
+    assert found.tool == "fio-3.39"
+    assert found.latency == pytest.approx(45.181e-6, rel=1e-3)
+    assert found.latency99 == pytest.approx(181.248e-6)
+
+
+def test_reads_and_writes_of_a_mix_count_together_and_the_slower_latency_is_told():
+    found = from_fio(recorded_text("fio-mixed-3.39.json"))
+    assert found.operations == pytest.approx(3509.496834 + 1485.838054)
+    assert (found.read, found.written) == (43139072, 18264064)
+    assert found.seconds == pytest.approx(3.001)
+    assert found.latency == pytest.approx(265.265e-6, rel=1e-3)
+
+
+def test_small_files_of_four_writers_are_one_figure():
+    found = from_fio(recorded_text("fio-small-3.39.json"))
+    assert found.operations == pytest.approx(503.2, abs=0.1)
+    assert found.written == 4 * 1000 * 512
+
+
+def test_a_note_before_the_json_is_passed_over():
+    said = "note: both iodepth >= 1 and synchronous I/O engine are selected, queue depth will be capped at 1\n"
+    assert from_fio(said + recorded_text("fio-sync-3.39.json")).operations == pytest.approx(529.646902)
+
+
+@pytest.mark.parametrize("text", ["", "{", "{}", '{"jobs": []}', '{"jobs": [{"error": 5}]}', '{"jobs": {}}', "fio: no"])
+def test_what_fio_did_not_measure_is_no_figure(text):
+    with pytest.raises(Failed):
+        from_fio(text)
+
+
+@given(st.recursive(st.none() | st.integers() | st.text(max_size=5), lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["jobs", "read", "write", "lat_ns", "clat_ns", "mean", "error"]), inner, max_size=4), max_leaves=12))  # fmt: skip
+def test_whatever_fio_prints_gives_figures_or_fails_in_words(answer):
+    try:
+        assert from_fio(json.dumps(answer)).rate >= 0
+    except Failed:
+        pass
+
+
+def test_the_figures_of_dd_are_exact_where_its_own_rate_is_rounded():
+    found = from_dd(recorded_text("dd-coreutils-9.1.txt"), reading=False)
+    assert found.written == 32 * MIB
+    assert found.rate == pytest.approx(32 * MIB / 0.0310859)
+    assert from_dd(recorded_text("dd-coreutils-9.1.txt"), reading=True).read == 32 * MIB
+    with pytest.raises(Failed):
+        from_dd("dd: failed to open", reading=False)
+
+
+# --- commands -------------------------------------------------------------------------------------------------
+def test_a_disk_of_its_own_is_only_read_and_at_the_place_that_was_meant():
+    one = case(where="disk", disks=FIVE[:1], layout="stripe", workload="disk-end", size=GIB)
+    words = commands_for(one, "", 2 * 10**12)
+    assert "--readonly" in words
+    assert "--rw=read" in words
+    start, size = (
+        int(next(word for word in words if word.startswith(f"--{key}=")).split("=")[1]) for key in ("offset", "size")
+    )
+    assert 0 <= 2 * 10**12 - (start + size) < MIB
+
+
+def test_a_colon_in_a_disks_name_does_not_end_it():
+    assert escaped("/dev/disk/by-id/ata-a:b") == "/dev/disk/by-id/ata-a\\:b"
+
+
+@pytest.mark.parametrize(
+    "workload", [name for name in KINDS if not name.startswith(("disk-", "net-")) and name != "resilver"]
+)
+def test_every_workload_stays_in_its_folder_and_counts_until_the_data_is_safe(workload):
+    words = commands_for(case(workload=workload), "/run/larder/sweeps/x")
+    assert any("/run/larder/sweeps/x" in word for word in words)
+    assert not any(word.startswith("/dev/disk") for word in words)
+    if KINDS[workload].writes and workload not in {*SYNCED, "bonnie"}:
+        assert {"--end_fsync=1", "--sync=1", "--fsync_on_close=1"} & set(words)
+
+
+def test_a_gentle_case_lets_everything_else_go_first():
+    assert commands_for(case(gentle=True), "/x")[:3] == ["nice", "-n", "19"]
+
+
+# --- honesty --------------------------------------------------------------------------------------------------
+def moved(read: int = 0, written: int = 0, **more: Any) -> Circumstances:
+    return Circumstances(read=read, written=written, memory=GIB, **more)
+
+
+WRITTEN = Figures(rate=1e8, written=4 * GIB)
+
+
+def test_a_run_whose_bytes_reached_the_disks_counts():
+    assert list(honesty.reasons(case(), WRITTEN, moved(written=5 * GIB))) == []
+
+
+def test_zeros_on_a_pool_that_compresses_are_caught():
+    zeros = case(workload="dd-write", zeros=True, compression="lz4")
+    assert any("Zeros" in reason for reason in honesty.reasons(zeros, WRITTEN, moved(written=MIB)))
+    plain = case(workload="dd-write", zeros=True)
+    assert list(honesty.reasons(plain, WRITTEN, moved(written=4 * GIB))) == []
+    assert list(honesty.reasons(plain, WRITTEN, moved(written=MIB)))
+
+
+def test_a_read_that_fits_in_memory_is_caught_unless_memory_was_kept_out():
+    small = case(workload="seq-read", size=GIB)
+    figures = Figures(rate=1e9, read=GIB)
+    assert "fit into memory" in " ".join(honesty.reasons(small, figures, moved(read=GIB)))
+    assert list(honesty.reasons(msgspec.structs.replace(small, aside=True), figures, moved(read=GIB))) == []
+
+
+def test_a_read_that_memory_answered_is_caught_whatever_its_size():
+    said = list(honesty.reasons(case(workload="seq-read"), Figures(read=4 * GIB), moved(read=GIB)))
+    assert said == ["4 GiB were read, but only 1 GiB of it from the disks. Memory did the rest."]
+
+
+def test_data_that_was_to_shrink_may_shrink_by_that_much_and_no_more():
+    half = case(compression="lz4", compressible=50)
+    assert list(honesty.reasons(half, WRITTEN, moved(written=2 * GIB))) == []
+    assert list(honesty.reasons(half, WRITTEN, moved(written=GIB)))
+
+
+def test_a_disk_that_left_during_the_run_spoils_it_and_a_check_disturbs_it():
+    around = moved(written=5 * GIB, lost=("sda",), busy=("tank is being checked",), throttled=2)
+    assert any("stopped answering" in reason for reason in honesty.reasons(case(), WRITTEN, around))
+    assert len(list(honesty.disturbances(around))) == 2
+
+
+# --- statistics -----------------------------------------------------------------------------------------------
+def test_the_changes_of_the_field_notes_come_out_as_they_stand_there():
+    assert change_text(change(132.74, 79.04)) == "+67.9 %"
+    assert change_text(change(92.40, 12.03)) == "+668 %"
+    assert change_text(change(118.70, 120.43)) == "−1.4 %"
+    assert change_text(change(1, 0)) == ""
+    assert change_text(0.0) == "±0.0 %"
+
+
+@given(st.lists(st.floats(1, 1e12), min_size=1, max_size=9))
+def test_a_median_lies_between_the_least_and_the_most(values):
+    found = summary(values)
+    assert found is not None
+    assert found.least <= found.median <= found.most
+    assert not found.apart_from(found)
+
+
+def test_the_odd_one_out_needs_others_to_differ_from():
+    assert outlier({"a": 100, "b": 101, "c": 50}) == "c"
+    assert outlier({"a": 100, "b": 101, "c": 95}) == ""
+    assert outlier({"a": 100, "b": 50}) == ""
+
+
+# --- table and meaning ----------------------------------------------------------------------------------------
+def ashifts(nine: tuple[float, ...], twelve: tuple[float, ...]) -> tuple:
+    first, second = sweep(ashifts=[9, 12], workloads=["seq-write"]).cases()
+    return blocks([measured(0, first, *nine), measured(1, second, *twelve)])
+
+
+def test_the_table_tells_the_change_against_the_baseline_and_the_sentence_who_wins():
+    (block,) = ashifts((79.0 * MIB, 79.1 * MIB, 78.9 * MIB), (132.7 * MIB, 132.0 * MIB, 133.0 * MIB))
+    first, second = block.rows
+    assert first.is_baseline
+    assert second.change_text == "+68.0 %"
+    assert second.value == "133 MiB/s"
+    assert (
+        meaning.sentences([block])[0]
+        == "Large files, writing: ashift 12 is best, with 133 MiB/s: +68.0 % against ashift 9 (79 MiB/s)."
+    )
+
+
+def test_a_device_is_said_as_with_or_without_it_and_a_bare_word_with_what_it_is_of():
+    found = list(sweep(workloads=["sync-write"], logs=["", path_of(6)], syncs=["standard", "always"]).cases())
+    (block,) = blocks([measured(at, one, 100.0 + at) for at, one in enumerate(found)])
+    assert block.rows[0].name == "without log device, sync standard"
+    assert block.rows[1].name == "with log device WDC WD20EARS-00MVWB0 (serial WD-WCAZA0000006), sync standard"
+
+
+def test_where_runs_overlap_no_winner_is_named():
+    (block,) = ashifts((100.0 * MIB, 120.0 * MIB), (110.0 * MIB, 125.0 * MIB))
+    assert "no clear difference" in meaning.sentences([block])[0]
+
+
+def test_a_run_that_does_not_count_is_in_no_median():
+    one = Measured(0, case(), (run(100), run(9000, invalid=("Memory did the rest.",))))
+    assert one.summary is not None
+    assert one.summary.median == 100
+    assert one.reasons == ("Memory did the rest.",)
+    assert Measured(0, case(), (run(9000, invalid=("x",)),)).summary is None
+
+
+def test_the_slow_disk_is_named():
+    disks = list(sweep(where="disk", workloads=["disk-start"], layouts=["stripe"]).cases())
+    speeds = [150.0, 151, 149, 40, 152]
+    found = blocks([measured(at, one, speed * MIB) for at, (one, speed) in enumerate(zip(disks, speeds, strict=True))])
+    said = meaning.sentences(found)[0]
+    assert "WD-WCAZA0000004" in said
+    assert "odd one out" in said
+
+
+def test_the_disk_that_holds_a_pool_up_is_named():
+    one = next(sweep(workloads=["seq-write"]).cases())
+    links = [path.rsplit("/", 1)[-1] for path in FIVE]
+
+    def said(waits: dict[str, float]) -> str:
+        around = Circumstances(per_disk=waits)
+        runs = (Run(number=1, figures=Figures(rate=1.0), around=around),)
+        return " ".join(meaning.sentences(blocks([Measured(0, one, runs)])))
+
+    slow = said(dict.fromkeys(links, 0.0007) | {links[2]: 3.5})
+    assert "WD-WCAZA0000003) held the others up: a request took it 3500.0 ms, and them 0.7 ms." in slow
+    assert "held" not in said(dict.fromkeys(links, 0.0007) | {links[2]: 0.001})
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [({"aside": True}, "nothing was read ahead"), ({"limited": True}, "held at 512 MiB"), ({}, "")],
+)
+def test_what_was_done_to_memory_stands_with_figures_of_reading(changes, said):
+    found = " ".join(
+        meaning.sentences(blocks([measured(0, case(workload="seq-read", size=4 * GIB, **changes), 100.0)]))
+    )
+    assert said in found
+    assert said or ("read ahead" not in found and "held at" not in found)
+
+
+def test_another_case_can_be_the_baseline():
+    cases = list(sweep(ashifts=[9, 12]).cases())
+    found = blocks([measured(at, one, 100.0 + at) for at, one in enumerate(cases)], baseline=3)
+    assert [[row.is_baseline for row in block.rows] for block in found] == [[False, True], [False, True]]
+
+
+def test_values_as_people_say_them():
+    assert value_text(6000.4, "per second") == "6,000 a second"
+    assert value_text(4.2, "seconds") == "4.2 s"
+    assert value_text(11400, "seconds") == "3 h 10 min"
+
+
+def test_an_export_keeps_every_run_and_defuses_names_that_are_formulas():
+    disks = ["/dev/disk/by-id/ata-=cmd_x_1", *FIVE[1:3]]
+    made = list(sweep(where="disk", workloads=["disk-start"], layouts=["stripe"], disks=disks).cases())
+    found = blocks([measured(at, one, 1.0, 2.0) for at, one in enumerate(made)])
+    lines = list(csv.reader(io.StringIO(export.as_csv(found))))
+    assert len(lines) == 1 + 3 * 2
+    assert lines[1][2].startswith("'=cmd")
+    assert json.loads(export.as_json("x", found))["cases"][0]["runs"][1]["figures"]["rate"] == 2.0
+    assert "| =cmd x (serial 1) |" in export.as_markdown("x", found, meaning.sentences(found))
+    assert export.cell("a|b\n[c](d)") == "a\\|b \\[c\\](d)"
+
+
+@pytest.mark.parametrize("long", ["", "x" * 700])
+def test_a_run_is_told_whole_however_much_there_is_to_tell(long):
+    """A note of a job's log is cut at 2,000 characters, and half of a run is none."""
+    waits = {f"ata-{'M' * 40}_{at}": 0.123456 for at in range(8)}
+    around = Circumstances(
+        read=1, per_disk=waits, busy=(f"{'p' * 255} was being checked.",) * (3 if long else 0), lost=("d" * 100,)
+    )
+    figures = Figures(rate=1e9, told=long, tool="bonnie++ 1.98")
+    run = Run(
+        number=1, figures=figures, around=around, invalid=("y" * 200, long), disturbed=around.busy, remarks=(long,)
+    )
+    text = told(run)
+    assert len(text) <= 2000
+    kept = msgspec.json.decode(text.removeprefix(RESULT), type=Run)
+    assert (kept.number, kept.figures.rate, bool(kept.invalid), kept.around.read) == (1, 1e9, True, 1)
+    assert bool(kept.around.per_disk) is not bool(long)
+
+
+def test_what_is_left_is_guessed_anew_from_what_was_done():
+    cases = list(sweep(ashifts=[9, 12]).cases())
+    whole = estimate.of_all(cases)
+    first = estimate.of_case(cases[0])
+    assert estimate.left(cases, {}) == whole
+    assert estimate.left(cases, {0: 2 * first}) == pytest.approx(2 * (whole - first), abs=2)
+    assert estimate.left(cases, dict.fromkeys(range(4), 1.0)) == 0
+
+
+def test_presets_are_found_by_name():
+    assert set(BY_NAME) == {preset.name for preset in PRESETS}
+
+
+def test_through_each_protocol_it_is_said_what_the_limit_is():
+    def one(number: int, protocol: str, rate: float) -> Measured:
+        found = case(where="dataset", disks=(), layout="stripe", pool="tank", guid=7, protocol=protocol)
+        return Measured(number, found, (Run(number=1, figures=Figures(rate=rate * MIB), around=Circumstances()),))
+
+    said = " ".join(meaning.ways(blocks([one(0, "", 100), one(1, "smb", 40), one(2, "nfs", 95)])))
+    assert "over SMB: the protocol is the limit, with 40 MiB/s where the folder itself gives 100 MiB/s." in said
+    assert "over NFS: the pool is the limit" in said
+    assert "the wire is the limit" in " ".join(meaning.ways(blocks([one(0, "", 400), one(1, "nfs", 200)])))
+    # AFP is measured by other means: the best is named without it, and why is said.
+    said = " ".join(meaning.sentences(blocks([one(0, "", 50), one(1, "smb", 40), one(2, "afp", 90)])))
+    assert "over AFP is best" not in said
+    assert "not how fast a Mac is" in said
+    assert "a Mac" not in " ".join(meaning.sentences(blocks([one(0, "", 50), one(1, "smb", 40)])))
+
+
+def test_the_figures_of_iperf_are_what_arrived():
+    sent = from_iperf(recorded_text("iperf3-send-3.12.json"))
+    assert sent.rate == pytest.approx(459_414_664, rel=1e-6)
+    assert sent.tool == "iperf 3.12"
+    assert sent.told == "7 packets were sent again."
+    assert from_iperf(recorded_text("iperf3-receive-3.12.json")).rate == pytest.approx(230_423_806, rel=1e-6)
+    with pytest.raises(Failed, match="Connection refused"):
+        from_iperf('{"start": {}, "end": {}, "error": "unable to connect to server: Connection refused"}')
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"end": 1}', '{"end": {"sum_received": {"seconds": "x"}}}'])
+def test_what_is_no_answer_of_iperf_is_said(text):
+    with pytest.raises(Failed):
+        from_iperf(text)
+
+
+def test_the_figures_of_bonnie_are_its_blocks_and_the_rest_in_words():
+    found = from_bonnie(recorded_text("bonnie-2.00a.csv"))
+    assert found.rate == 59984 * 1024
+    assert found.told.startswith(
+        "188 MiB/s rewritten, 187 MiB/s read, 2,100 seeks a second. As bonnie++ says it: 1.98,2.00a,"
+    )
+    for text in ("", "1.98,2.00a", recorded_text("bonnie-2.00a.csv").replace("59984", "+++++")):
+        with pytest.raises(Failed):
+            from_bonnie(text)
+
+
+@pytest.mark.parametrize(
+    ("rate", "said"),
+    [
+        (11.0, "Look at cable"),
+        (60.0, "holds it up"),
+        (112.0, "all that a gigabit network carries"),
+        (1000.0, "more than a gigabit"),
+    ],
+)
+def test_what_kind_of_wire_it_is(rate, said):
+    found = case(where="network", disks=(), layout="stripe", workload="net-send", peer="imac.local")
+    one = Measured(0, found, (Run(number=1, figures=Figures(rate=rate * MIB), around=Circumstances()),))
+    assert said in " ".join(meaning.sentences(blocks([one])))

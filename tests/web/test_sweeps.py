@@ -1,0 +1,500 @@
+"""The pages of measurements: from a question to its review, its start, its course and its results."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from django.db import connections
+from django.test.utils import CaptureQueriesContext
+
+from appliance.errors import Failed
+from appliance.facts import Use
+from appliance.layout.geometry import GIB, MIB
+from appliance.sweeps.around import Moved
+from appliance.sweeps.clear_up import ClearUp
+from appliance.sweeps.presets import PRESETS
+from appliance.sweeps.run_case import RunCase
+from tests.unit.made import dataset, disk, path_of
+from tests.web import rows, sweeping
+from tests.web.reading import text_of
+from tests.web.routes import SWEEP
+from web.inventory.models import Progress
+from web.jobs.models import Job
+from web.sweeps.models import CaseRow, ResultRow, SweepRow
+from workers import meter
+from workers import sweeps as worker
+
+State = SweepRow.State
+
+
+@pytest.fixture
+def empty(calm):
+    rows.empty_box(4)
+    return calm
+
+
+def answers(**changes: object) -> str:
+    made = {
+        "answered": 1, "title": "Sectors in May", "disks": [path_of(1), path_of(2), path_of(3)], "layouts": ["raidz1"], "ashifts": [9, 12],
+        "workloads": ["seq-write"], "partitions": ["whole"], "recordsizes": [131072], "compressions": ["off"], "dedups": ["False"],
+        "syncs": ["standard"], "compressible": 0, "size": "8 GiB", "repeats": 3, "seconds": 30, "warmups": 0, "writers": 1,
+    }  # fmt: skip
+    return urlencode({**made, **changes}, doseq=True)
+
+
+def form_of(response) -> dict[str, str]:
+    """What the review page would send."""
+    return {
+        key: response.context[name]
+        for key, name in (("sweep", "pk"), ("spec", "spec"), ("title", "title"), ("preset", "preset"), ("back", "back"))
+    }
+
+
+def typed(numbers=(1, 2, 3)) -> dict[str, str]:
+    return {f"typed-{at}": disk(number).serial for at, number in enumerate(numbers)}
+
+
+@pytest.mark.parametrize("preset", PRESETS, ids=lambda preset: preset.name)
+def test_every_preset_is_one_press_from_its_review(web, empty, preset):
+    rows.put(pools=[rows.pool_of("attic", 900, disk(5), disk(6))], datasets=[dataset("attic", available=10**12)])
+    page = web.get(f"/sweeps/new/{preset.name}/")
+    assert page.status_code == 200
+    form = page.context["form"]
+    sent: dict[str, Any] = {"answered": 1}
+    for field in form:
+        value = field.value()
+        if value is not None and value is not False and value != "":
+            sent[field.name] = value
+    if "peer" in form.fields:
+        sent["peer"] = "imac.local"
+    sent.setdefault("pool", form.fields["pool"].choices[0][0] if "pool" in form.fields else "")
+    review = web.get(f"/sweeps/new/{preset.name}/", sent)
+    assert review.status_code == 200, text_of(review)
+    assert "Begin measuring" in text_of(review)
+
+
+def test_the_review_says_what_it_takes_and_how_long(web, empty):
+    said = text_of(web.get(f"/sweeps/new/ashift/?{answers()}"))
+    assert "2 cases, each 3 times: about" in said
+    assert "These disks are written to" in said
+    assert "zpool create" in said
+    assert SweepRow.objects.count() == 0
+
+
+def test_each_disks_name_has_to_be_typed(web, empty):
+    form = form_of(web.get(f"/sweeps/new/ashift/?{answers()}"))
+    wrong = web.post("/sweeps/start/", {**form, **typed(), "typed-1": "WD"})
+    assert wrong.status_code == 400
+    assert "Type WD-WCAZA0000002 exactly." in text_of(wrong)
+    assert SweepRow.objects.count() == 0
+    begun = web.post("/sweeps/start/", {**form, **typed()})
+    assert begun["Location"] == f"/sweeps/{form['sweep']}/"
+    again = web.post("/sweeps/start/", {**form, **typed()})
+    assert again["Location"] == begun["Location"]
+    assert SweepRow.objects.count() == 1
+    assert CaseRow.objects.count() == 2
+    assert ("workers.tick",) in empty
+
+
+def test_a_disk_that_holds_something_is_not_offered_and_refused_when_it_is_sent_all_the_same(web, empty):
+    form = form_of(web.get(f"/sweeps/new/ashift/?{answers()}"))
+    held = disk(2, uses=(Use("old", "holds ext4 data called photos", "1"),))
+    rows.put(disks=[disk(1), held, disk(3)])
+    page = web.get("/sweeps/new/ashift/")
+    assert path_of(2) not in [path for path, _label in page.context["form"].fields["disks"].choices]
+    assert "holds ext4 data called photos" in text_of(page)
+    refused = web.post("/sweeps/start/", {**form, **typed()})
+    assert refused.status_code == 409
+    assert "holds ext4 data called photos" in text_of(refused)
+    assert SweepRow.objects.count() == 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"disks": []}, "Choose at least one."),
+        ({"size": "much"}, "Give a size with its unit"),
+        ({"size": "10 TiB"}, "Measure with less"),
+        ({"layouts": ["raidz3"]}, "too few for every layout"),
+        ({"repeats": 99}, "less than or equal to 9"),
+        ({"log": path_of(1)}, "chosen twice"),
+        ({"recordsizes": [16384, 65536, 131072, 524288, 1048576, 4194304], "compressions": ["off", "lz4", "zstd"], "ashifts": [9, 12, 13], "dedups": ["False", "True"], "syncs": ["standard", "always"]}, "more than 200 cases"),
+        ({"workloads": ["disk-start"]}, "Select a valid choice"),
+    ],
+)  # fmt: skip
+def test_an_answer_that_cannot_be_measured_is_said_at_its_field(web, empty, changes, said):
+    response = web.get(f"/sweeps/new/ashift/?{answers(**changes)}")
+    assert response.status_code == 400
+    assert said in text_of(response)
+
+
+# --- files of one's own ---------------------------------------------------------------------------------------
+def kept() -> dict[str, object]:
+    """A pool in use with folders of which only one can be a sample; what an answer with that one says."""
+    photos = dataset("attic/photos")
+    others = [
+        dataset("attic/diary", encryption="aes-256-gcm", key_status="available"), dataset("attic/away", mounted=False),
+        dataset("attic/disk", kind="volume"), dataset("attic/system", mountpoint="/var/log"),
+    ]  # fmt: skip
+    rows.put(pools=[rows.pool_of("attic", 900, disk(5), disk(6))], datasets=[photos, *others])
+    return {"sample": str(photos.guid), "compressions": ["off", "zstd"], "dedups": ["False", "True"], "workloads": ["seq-write", "seq-read"], "compressible": 33}  # fmt: skip
+
+
+def test_only_folders_that_can_be_copied_without_harm_are_offered_as_a_sample(web, empty):
+    kept()
+    form = web.get("/sweeps/new/compression/").context["form"]
+    assert [words for _guid, words in form.fields["sample"].choices] == ["made up, as stated below", "files of attic/photos"]  # fmt: skip
+    assert "sample" not in web.get("/sweeps/new/ashift/").context["form"].fields
+
+
+def test_the_review_of_a_sample_says_what_becomes_of_it_and_leaves_out_what_it_cannot_tell(web, empty):
+    response = web.get(f"/sweeps/new/compression/?{answers(**kept(), ashifts=[12])}")
+    said = text_of(response)
+    assert "Parts of the files in attic/photos are written to them, without their names." in said
+    assert "erase the disks before you give them away" in said
+    assert "6 cases, each 3 times" in said
+    assert "Read files of attic/photos as a sample, without their names" in said
+    begun = web.post("/sweeps/start/", {**form_of(response), **typed()})
+    assert begun.status_code == 302
+    found = SweepRow.objects.get()
+    assert (found.sweep.sample, found.sweep.compressible) == ("attic/photos", 0)
+    assert "attic" in found.takes()
+
+
+def test_a_folder_that_was_encrypted_or_made_anew_since_the_review_is_refused(web, empty):
+    form = form_of(web.get(f"/sweeps/new/compression/?{answers(**kept(), ashifts=[12])}"))
+    for changed, said in (({"encryption": "aes-256-gcm"}, "unencrypted"), ({"guid": 5}, "no longer there")):
+        rows.put(datasets=[dataset("attic/photos", **changed)])
+        response = web.post("/sweeps/start/", {**form, **typed()})
+        assert response.status_code == 409
+        assert said in text_of(response)
+    assert SweepRow.objects.count() == 0
+
+
+def test_what_a_sample_cannot_be_measured_with_is_said(web, empty):
+    response = web.get(f"/sweeps/new/compression/?{answers(**{**kept(), 'workloads': ['small-files']}, ashifts=[12])}")
+    assert response.status_code == 400
+    assert "With a sample of your files, large files are written and read" in text_of(response)
+    response = web.get(f"/sweeps/new/compression/?{answers(**{**kept(), 'sample': '12'}, ashifts=[12])}")
+    assert "Select a valid choice" in text_of(response)
+
+
+@pytest.mark.parametrize("spec", ["", "{", "[]", '{"where": "scratch"}', '{"where":"scratch","workloads":["seq-write"],"disks":["/dev/sda"]}', "[" * 5000])  # fmt: skip
+def test_a_sweep_that_is_none_is_refused(web, empty, spec):
+    response = web.post("/sweeps/start/", {"sweep": SWEEP, "spec": spec})
+    assert response.status_code == 409
+    assert SweepRow.objects.count() == 0
+
+
+def test_a_box_without_empty_disks_says_what_to_do(web, calm):
+    rows.recorded_box()
+    rows.put(disks=[disk(1, uses=(Use("pool", "part of the pool tank", "1", "tank"),))])
+    assert "No disk of this box holds nothing" in text_of(web.get("/sweeps/new/layouts/"))
+    rows.put(pools=[])
+    assert "There is no pool to measure" in text_of(web.get("/sweeps/new/pool/"))
+
+
+def test_less_data_than_memory_is_proposed_with_memory_limited_or_kept_out_where_it_is_too_little_for_that(web, calm):
+    rows.put(pools=[], datasets=[], disks=[disk(number, size=2 * GIB) for number in (1, 2, 3)], accounts=[], shares=[])
+    form = web.get("/sweeps/new/parity/").context["form"]
+    assert (form["limited"].value(), form["aside"].value()) == (True, False)
+    assert form["size"].value() == "614 MiB"
+    rows.put(disks=[disk(number, size=400 * 2**20) for number in (1, 2, 3)])
+    form = web.get("/sweeps/new/parity/").context["form"]
+    assert (form["limited"].value(), form["aside"].value()) == (False, True)
+    assert form["size"].value() == "120 MiB"
+
+
+def test_how_many_of_the_disks_is_a_setting_too(web, empty):
+    page = web.get("/sweeps/new/layouts/").content.decode()
+    assert page.index('name="counts"') < page.index("More settings")
+    response = web.get(
+        f"/sweeps/new/layouts/?{answers(counts=[2, 3], layouts=['mirror', 'raidz1', 'raidz2'], ashifts=[12])}"
+    )
+    assert [found[0] for found, _workload in response.context["cases"]] == [
+        "mirror of 2 disks",
+        "mirror of 3 disks",
+        "raidz1 of 3 disks",
+    ]
+
+
+# --- a sweep under way ----------------------------------------------------------------------------------------
+def test_the_page_tells_how_far_it_is_and_what_it_does(web, empty):
+    row = sweeping.made()
+    worker.look()
+    said = text_of(web.get(f"/sweeps/{row.pk}/"))
+    assert "0 of 2 cases" in said
+    assert "left" in said
+    assert "Pause after this case" in said
+    assert "measuring" in said
+
+
+@pytest.mark.parametrize(
+    ("what", "before", "now"),
+    [
+        ("pause", "running", "pausing"), ("resume", "paused", "running"), ("resume", "pausing", "running"), ("cancel", "running", "cancelling"),
+        ("pause-now", "running", "pausing"), ("pause-now", "pausing", "pausing"), ("pause-now", "paused", "paused"), ("pause", "queued", "queued"),
+        ("cancel", "paused", "cancelling"), ("cancel", "queued", "cancelled"), ("pause", "done", "done"), ("resume", "cancelled", "cancelled"), ("cancel", "done", "done"),
+    ],
+)  # fmt: skip
+def test_what_can_be_asked_of_a_sweep(web, empty, what, before, now):
+    row = sweeping.made(state=before)
+    for _ in range(2):
+        assert web.post(f"/sweeps/{row.pk}/act/{what}/").status_code == 302
+        row.refresh_from_db()
+        assert row.state == now
+
+
+def test_pausing_at_once_stops_the_case_and_pausing_otherwise_does_not(web, empty, monkeypatch):
+    asked = []
+    monkeypatch.setattr("web.jobs.confirm.stop", lambda job: asked.append(job.pk))
+    row = sweeping.made()
+    worker.look()
+    assert "Pause now" in text_of(web.get(f"/sweeps/{row.pk}/"))
+    web.post(f"/sweeps/{row.pk}/act/pause/")
+    assert asked == []
+    web.post(f"/sweeps/{row.pk}/act/pause-now/")
+    assert asked == [Job.objects.get().pk]
+
+
+def test_where_the_agent_cannot_be_asked_it_pauses_after_the_case(web, empty, monkeypatch):
+    def unreachable(_job: Job) -> None:
+        raise Failed("The agent does not answer")
+
+    monkeypatch.setattr("web.jobs.confirm.stop", unreachable)
+    row = sweeping.made()
+    worker.look()
+    assert web.post(f"/sweeps/{row.pk}/act/pause-now/").status_code == 302
+    row.refresh_from_db()
+    assert row.state == State.PAUSING
+
+
+def test_what_came_too_late_is_not_said_to_have_been_done(web, empty):
+    row = sweeping.finished()
+    assert "pauses" not in text_of(web.post(f"/sweeps/{row.pk}/act/pause/", follow=True))
+
+
+def test_nothing_else_can_be_asked_of_it(web, empty):
+    row = sweeping.made()
+    assert web.post(f"/sweeps/{row.pk}/act/destroy/").status_code == 404
+
+
+def test_a_sweep_that_waits_for_a_person_says_why(web, empty):
+    row = sweeping.made(state=State.PAUSED, text="WDC WD20EARS holds ext4 data called photos.")
+    said = text_of(web.get(f"/sweeps/{row.pk}/"))
+    assert "It waits for you. WDC WD20EARS holds ext4 data called photos." in said
+    assert "Go on" in said
+
+
+# --- results --------------------------------------------------------------------------------------------------
+def test_the_results_are_a_table_with_change_bars_and_sentences(web, empty):
+    row = sweeping.finished()
+    response = web.get(f"/sweeps/{row.pk}/")
+    said = text_of(response)
+    assert "ashift 12 is best, with 133 MiB/s" in said
+    assert "+68.2 %" in said
+    assert "79.1 to 79.3 MiB/s" in said
+    assert response.content.count(b'class="measured"') == 2
+    assert b"style=" not in response.content
+    assert "2.3.9" in said
+
+
+def test_two_settings_against_each_other_are_a_heat_map_as_well(web, empty):
+    row = sweeping.finished(sweeping.spec(compressions=["off", "lz4"]), rates=(10.0, 20.0, 30.0, 40.0))
+    page = web.get(f"/sweeps/{row.pk}/").content.decode()
+    assert "Sectors downwards, Compression across" in page
+    assert page.count('class="heat-5"') == page.count('class="heat-1"') == 1
+
+
+def test_one_setting_alone_is_no_heat_map(web, empty):
+    assert b'class="heat"' not in web.get(f"/sweeps/{sweeping.finished().pk}/").content
+
+
+def test_another_case_can_be_the_baseline(web, empty):
+    row = sweeping.finished()
+    assert "−40.5 %" in text_of(web.get(f"/sweeps/{row.pk}/?baseline=1"))
+    for odd in ("x", "-1", "9" * 500, "²"):
+        assert web.get(f"/sweeps/{row.pk}/", {"baseline": odd}).status_code == 200
+
+
+def test_what_does_not_count_stands_there_with_its_reason(web, empty):
+    row = sweeping.finished()
+    case = row.cases.get(number=1)
+    ResultRow.objects.filter(case=case).delete()
+    found = sweeping.run(
+        1, 9e9, invalid=("8 GiB were read, but only 1 GiB of it from the disks. Memory did the rest.",)
+    )
+    ResultRow.objects.create(case=case, number=1, told=sweeping.told(found)[1].removeprefix("Result: "))
+    said = text_of(web.get(f"/sweeps/{row.pk}/"))
+    assert "does not count" in said
+    assert "Memory did the rest." in said
+
+
+@pytest.mark.parametrize(("form", "holds"), [("csv", "bytes per second"), ("json", '"sweep"'), ("md", "| --- |")])
+def test_the_figures_can_be_taken_along(web, empty, form, holds):
+    row = sweeping.finished()
+    response = web.get(f"/sweeps/{row.pk}/export/{form}/")
+    assert holds in response.content.decode()
+    assert response["Content-Disposition"] == f'attachment; filename="sectors.{form}"'
+    assert web.get(f"/sweeps/{row.pk}/export/exe/").status_code == 404
+
+
+def test_with_everything_means_the_commands_too(web, empty):
+    row = sweeping.finished()
+    Job.objects.create(pk=(job := uuid.uuid4()), plan={"steps": [{"name": "run-1", "shown": "fio --rw=write"}]})
+    CaseRow.objects.filter(sweep=row, number=1).update(job=job)
+    cases = json.loads(web.get(f"/sweeps/{row.pk}/export/json/").content)["cases"]
+    assert [one["commands"] for one in cases] == [[], ["fio --rw=write"]]
+
+
+def test_figures_are_taken_along_against_the_baseline_that_is_looked_at(web, empty):
+    row = sweeping.finished()
+    assert f'/sweeps/{row.pk}/export/md/?baseline=1"' in web.get(f"/sweeps/{row.pk}/?baseline=1").content.decode()
+
+
+@pytest.mark.parametrize("form", ["page", "md"])
+def test_results_say_of_what_layout_they_are_though_all_cases_have_the_same(web, empty, form):
+    row = sweeping.finished()
+    response = web.get(f"/sweeps/{row.pk}/" if form == "page" else f"/sweeps/{row.pk}/export/md/")
+    said = text_of(response) if form == "page" else response.content.decode()
+    assert "mirror of 2 disks" in said
+    assert "2 of each case" in said
+
+
+def test_the_same_can_be_measured_again_by_one_press_and_its_disks_names(web, empty):
+    row = sweeping.finished()
+    assert f"/sweeps/{row.pk}/again/" in web.get(f"/sweeps/{row.pk}/").content.decode()
+    review = web.get(f"/sweeps/{row.pk}/again/")
+    answer = web.post("/sweeps/start/", {**form_of(review), **typed((1, 2))})
+    made = SweepRow.objects.exclude(pk=row.pk).get()
+    assert answer["Location"] == f"/sweeps/{made.pk}/"
+    assert (made.spec, made.preset) == (row.spec, row.preset)
+    rows.put(disks=[disk(1, uses=(Use("old", "holds ext4 data", "1"),)), disk(2)])
+    refused = web.get(f"/sweeps/{row.pk}/again/")
+    assert refused.status_code == 409
+    assert "Only disks that hold nothing" in text_of(refused)
+
+
+def test_what_else_differs_between_two_sweeps_is_said(web, empty):
+    first = sweeping.finished()
+    second = sweeping.again(first, 1.5)
+    SweepRow.objects.filter(pk=second.pk).update(versions='{"ZFS": "2.4.0", "Linux": "6.12"}')
+    said = text_of(web.get(f"/sweeps/{second.pk}/with/{first.pk}/"))
+    assert "ZFS 2.3.9 2.4.0" in said
+    assert "Linux" not in said
+    SweepRow.objects.filter(pk=second.pk).update(versions=first.versions)
+    assert "were the same both times" in text_of(web.get(f"/sweeps/{second.pk}/with/{first.pk}/"))
+
+
+def test_any_other_on_the_same_kind_of_ground_is_offered_for_comparison_the_same_question_first(web, empty):
+    first = sweeping.finished()
+    for title, preset in (("Parity", "parity"), ("Wire", "network"), ("Earlier", "ashift")):
+        SweepRow.objects.create(title=title, preset=preset, spec=first.spec, state=State.DONE, created_by="admin")
+    assert [one.title for one in web.get(f"/sweeps/{first.pk}/").context["others"]] == ["Earlier", "Parity"]
+
+
+def test_two_sweeps_are_compared_case_by_case(web, empty):
+    first = sweeping.finished()
+    second = sweeping.again(first, 1.5)
+    said = text_of(web.get(f"/sweeps/{second.pk}/with/{first.pk}/"))
+    assert "+50.0 %" in said
+    assert web.get(f"/sweeps/{second.pk}/with/{uuid.uuid4()}/").status_code == 404
+
+
+def test_a_hundred_cases_three_times_cost_no_more_queries_than_two(web, empty):
+    def cost(row: SweepRow) -> int:
+        with (
+            CaptureQueriesContext(connections["default"]) as default,
+            CaptureQueriesContext(connections["inventory"]) as inventory,
+        ):
+            response = web.get(f"/sweeps/{row.pk}/")
+        assert len(response.content) < 400_000
+        return len(default.captured_queries) + len(inventory.captured_queries)
+
+    web.get("/sweeps/")  # whatever is remembered from page to page
+    small = cost(sweeping.finished())
+    SweepRow.objects.all().delete()
+    axes = {"recordsizes": [2**power for power in range(12, 17)], "compressions": ["off", "lz4", "zstd"], "ashifts": [9, 12], "syncs": ["standard", "always"], "workloads": ["seq-write", "seq-read"]}  # fmt: skip
+    large = sweeping.finished(sweeping.spec(**axes))
+    assert large.cases.count() == 120
+    assert cost(large) == small
+    assert small < 25
+
+
+def test_the_list_says_that_nothing_was_measured_yet_and_later_what_was(web, empty):
+    assert "Nothing was measured yet" in text_of(web.get("/sweeps/"))
+    sweeping.finished(title="<b>Sectors</b>")
+    response = web.get("/sweeps/")
+    assert "2 of 2" in text_of(response)
+    assert b"<b>Sectors" not in response.content
+
+
+@pytest.mark.parametrize("page", ["/pools/", "/disks/"])
+def test_measuring_is_reached_from_what_is_measured(web, empty, page):
+    assert b'href="/sweeps/"' in web.get(page).content
+
+
+def test_one_that_has_ended_can_be_removed_and_one_under_way_cannot(web, empty):
+    row = sweeping.finished()
+    SweepRow.objects.update(state=State.RUNNING)
+    web.post(f"/sweeps/{row.pk}/forget/")
+    assert ResultRow.objects.count() == 6
+    SweepRow.objects.update(state=State.DONE)
+    for _ in range(2):
+        assert web.post(f"/sweeps/{row.pk}/forget/")["Location"] == "/sweeps/"
+        assert not SweepRow.objects.exists()
+    assert ResultRow.objects.count() == 0
+
+
+def test_jobs_of_a_sweep_lead_to_the_measurements(web, empty):
+    sweeping.made()
+    worker.look()
+    job = Job.objects.get()
+    Job.objects.filter(pk=job.pk).update(state="done")
+    assert b'href="/sweeps/"' in web.get(f"/jobs/{job.pk}/").content
+    assert json.loads(job.operation)["kind"] == "RunCase"
+
+
+# --- pictures that move -----------------------------------------------------------------------------------------
+def test_the_page_draws_what_the_disks_of_the_running_case_move(web, empty):
+    row = sweeping.made()
+    worker.look()
+    Progress.objects.create(job=Job.objects.get().pk, speeds=[[0, 10 * MIB], [5 * MIB, 20 * MIB]])
+    page = web.get(f"/sweeps/{row.pk}/")
+    assert b'class="line-2" points="0.0,40.0 600.0,1.0"' in page.content
+    assert "at most 20 MiB/s" in text_of(page)
+    Progress.objects.update(speeds=[])
+    assert b"live-graph" not in web.get(f"/sweeps/{row.pk}/").content
+
+
+def test_a_meter_reads_bytes_a_second_and_forgets_what_is_long_past(monkeypatch):
+    clock, read = iter(range(0, 10_000, 2)), iter(range(0, 10_000_000, 1000))
+    monkeypatch.setattr("workers.meter.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr("workers.meter.around.moved", lambda _paths: {"a": Moved(1, next(read), 0, 0.0)})
+    found = meter.Meter(["a"])
+    for _ in range(meter.KEPT + 5):
+        speeds = found.speeds()
+    assert speeds == [[500, 0]] * meter.KEPT
+
+
+def test_only_a_case_on_disks_has_a_meter(empty):
+    assert meter.of(RunCase(token="0" * 12, case=next(sweeping.spec().cases()))) is not None
+    assert meter.of(ClearUp(token="0" * 12)) is None
+
+
+def test_the_same_sweep_made_again_is_a_line_for_each_case(web, empty):
+    first = sweeping.finished()
+    assert "All times it was made" not in text_of(web.get(f"/sweeps/{first.pk}/"))
+    second = sweeping.again(first, 0.5)
+    SweepRow.objects.update(state=State.DONE)
+    assert "All times it was made" in text_of(web.get(f"/sweeps/{second.pk}/"))
+    page = web.get(f"/sweeps/{second.pk}/over-time/")
+    assert "made 2 times" in text_of(page)
+    assert page.content.count(b"<polyline") == 2
+    assert "ashift 12" in text_of(page)
+    SweepRow.objects.update(state=State.RUNNING)
+    assert "not made to its end yet" in text_of(web.get(f"/sweeps/{second.pk}/over-time/"))
