@@ -4,13 +4,8 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from tests.system.measuring import complete, nothing_left, review
 from tests.visitor import disk_paths
-
-# Open: not yet seen to pass in an appliance, so it does not stand in the normal run.
-pytestmark = pytest.mark.soak
 
 
 def test_one_case_on_one_disk_gives_a_figure_and_leaves_nothing(visitor, appliance):
