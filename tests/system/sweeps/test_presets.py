@@ -12,7 +12,8 @@ from deploy.image.machine import wait_for
 from tests.system.measuring import begin, complete, ended, everything_told, nothing_left, review, typed
 from tests.visitor import blank, create_pool, disk_paths
 
-# Open: not yet seen to pass in an appliance, so none of it stands in the normal run.
+# Open: raidz against raidz2, the log device, the cache device, zeros, AFP, a file system, a partition table and the reasons
+# of refusals have not yet been seen to pass in an appliance; everything else has.
 pytestmark = pytest.mark.soak
 
 
@@ -202,14 +203,15 @@ def test_with_memory_limited_little_data_counts_and_memory_is_as_before_afterwar
 @pytest.mark.parametrize(
     ("make", "reason"),
     [
-        ("mkfs.ext4 -q -F {disk} 1G", "ext4"),
-        ("printf 'label: gpt\\n,64M\\n' | sfdisk -q {disk}", "partition table"),
+        # The sign of ext2 at its place: the image has no program that makes one.
+        ("printf '\\123\\357' | dd of={disk} bs=1 seek=1080 conv=notrunc,fsync status=none", "ext2"),
+        ("sgdisk -n 1:0:+64M {disk}", "partition table"),
         ("zpool create -f attic {disk}", "part of the pool attic"),
         ("zpool create -f attic {disk} && zpool export attic", "the pool attic"),
         ("zpool create -f attic {disk} && zpool destroy attic", ""),
         ("mkswap -f {disk}", "swap"),
     ],
-    ids=["ext4", "partitions", "member", "exported", "destroyed", "swap"],
+    ids=["ext2", "partitions", "member", "exported", "destroyed", "swap"],
 )
 def test_a_disk_that_holds_anything_is_refused_with_the_reason(visitor, appliance, make, reason):
     disks = disk_paths(appliance, 1, 2)
