@@ -147,7 +147,7 @@ def create_pool(appliance: Machine, *words: str) -> None:
             appliance.run("zpool", "create", *words)
             return
         except MachineError as failed:
-            if fresh.AWAY not in str(failed):
+            if fresh.AWAY not in str(failed) and fresh.GONE not in str(failed):
                 raise
             appliance.run("udevadm", "settle")
     appliance.run("zpool", "create", *words)

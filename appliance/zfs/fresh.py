@@ -14,6 +14,7 @@ from appliance import command
 from appliance.disks import udev
 
 AWAY = "one or more devices is currently unavailable"
+GONE = "no such pool or dataset"  # ENOENT, as zpool words it: of a pool that is being made, the disk's own
 TIMES = 3
 
 
@@ -23,7 +24,7 @@ def run(argv: Sequence[str], *, timeout: float, given: str | bytes | None = None
         try:
             return command.run(argv, timeout=timeout, given=given)
         except command.CommandFailed as failed:
-            if AWAY not in failed.said:
+            if AWAY not in failed.said and GONE not in failed.said:
                 raise
             udev.settle()
     return command.run(argv, timeout=timeout, given=given)
