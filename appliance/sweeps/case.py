@@ -34,20 +34,38 @@ WAYS = {"": "in the box itself", "smb": "over SMB", "nfs": "over NFS", "afp": "o
 FILLED = (25, 50)  # what a pool is filled to before a disk of it is rebuilt; per cent
 
 
-class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """``where``: on a scratch pool made of ``disks``, in a scratch dataset of ``pool``, reading one disk as it is, or over
-    the network to ``peer``, a computer on which ``iperf3 -s`` runs. With a ``volblocksize`` in bytes a volume (zvol) takes
-    the place of the file.
+class Common(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What every case of a sweep has alike.
 
     ``size`` is what one run writes or reads, in bytes; ``seconds`` is how long a run of random access lasts. Data can be
     made smaller by ``compressible`` per cent; ``zeros`` (dd alone) is data that holds nothing. ``aside`` keeps ZFS's
     memory out of the way of reads (primarycache=metadata), ``limited`` holds it small while the case lasts
-    (``memory.py``). ``protocol`` is the way to the folder, over the box's own
-    loopback; empty for none. ``warmups`` are runs before those that count. ``sample`` is a dataset, with its guid,
-    whose files' contents take the place of made-up data.
+    (``memory.py``). ``warmups`` are runs before those that count. ``sample`` is a dataset, with its guid, whose files'
+    contents take the place of made-up data. ``peer`` is a computer on which ``iperf3 -s`` runs.
     """
 
     where: Where
+    repeats: int = 3
+    warmups: int = 0
+    size: int = 1024 * MIB
+    seconds: int = 30
+    writers: int = 1
+    compressible: int = 0
+    zeros: bool = False
+    aside: bool = False
+    limited: bool = False
+    gentle: bool = False
+    peer: str = ""
+    sample: str = ""
+    sample_guid: int = 0
+
+
+class Case(Common, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """``where``: on a scratch pool made of ``disks``, in a scratch dataset of ``pool``, reading one disk as it is, or over
+    the network to ``peer``. With a ``volblocksize`` in bytes a volume (zvol) takes the place of the file. ``protocol`` is
+    the way to the folder, over the box's own loopback; empty for none.
+    """
+
     workload: Workload
     disks: tuple[str, ...] = ()
     pool: str = ""
@@ -61,22 +79,9 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     sync: Literal["standard", "always", "disabled"] = "standard"
     log: str = ""
     cache: str = ""
-    repeats: int = 3
-    warmups: int = 0
-    size: int = 1024 * MIB
-    seconds: int = 30
-    writers: int = 1
-    compressible: int = 0
-    zeros: bool = False
-    aside: bool = False
-    limited: bool = False
-    gentle: bool = False
     fill: int = 0
     protocol: Protocol = ""
-    peer: str = ""
     volblocksize: int = 0
-    sample: str = ""
-    sample_guid: int = 0
 
     def __post_init__(self) -> None:
         for path in self.every:

@@ -8,17 +8,16 @@ from collections.abc import Iterator
 import msgspec
 
 from appliance import names
-from appliance.layout.geometry import KIB, LEAST_DISKS, MIB
-from appliance.sweeps.case import FROM_MEMORY, NETWORK, OVER_AFP, PER_DISK, Case, Layout, Protocol, Where, Workload
+from appliance.layout.geometry import KIB, LEAST_DISKS
+from appliance.sweeps.case import FROM_MEMORY, NETWORK, OVER_AFP, PER_DISK, Case, Common, Layout, Protocol, Workload
 
 MOST_CASES = 200
 
 
-class Sweep(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Sweep(Common, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Every field in the plural is an axis. ``partitions`` are sizes in bytes, 0 for whole disks; ``logs`` and ``caches``
-    are by-id paths, empty for none. The rest is the same for all cases (``case.py``)."""
+    are by-id paths, empty for none. The rest is the same for all cases."""
 
-    where: Where
     workloads: tuple[Workload, ...]
     disks: tuple[str, ...] = ()
     pool: str = ""
@@ -36,19 +35,6 @@ class Sweep(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     fills: tuple[int, ...] = (0,)
     volblocksizes: tuple[int, ...] = (0,)  # 0: no volume, a file
     protocols: tuple[Protocol, ...] = ("",)
-    repeats: int = 3
-    warmups: int = 0
-    size: int = 1024 * MIB
-    seconds: int = 30
-    writers: int = 1
-    compressible: int = 0
-    zeros: bool = False
-    aside: bool = False
-    limited: bool = False
-    gentle: bool = False
-    peer: str = ""
-    sample: str = ""
-    sample_guid: int = 0
 
     def __post_init__(self) -> None:
         if not self.workloads:
@@ -130,11 +116,7 @@ class Sweep(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     def case(self, **own: object) -> Case:
         """One case with what all have in common. Raises Refused for a value outside its grammar."""
-        common = {
-            "where": self.where, "repeats": self.repeats, "warmups": self.warmups, "size": self.size,
-            "seconds": self.seconds, "writers": self.writers, "compressible": self.compressible, "zeros": self.zeros,
-            "aside": self.aside, "limited": self.limited, "gentle": self.gentle, "peer": self.peer, "sample": self.sample, "sample_guid": self.sample_guid,
-        }  # fmt: skip
+        common = {name: getattr(self, name) for name in Common.__struct_fields__}
         try:
             return msgspec.convert({**common, **own}, Case)
         except msgspec.ValidationError as error:
