@@ -6,6 +6,7 @@ The rows are the truth. A case knows its job's id before the job is made, so tha
 
 from __future__ import annotations
 
+import json
 import logging
 import secrets
 import threading
@@ -21,6 +22,7 @@ from appliance.facts import Facts
 from appliance.operation import Operation, checked_plan
 from appliance.sweeps.claims import PREFIX, is_scratch, name_of
 from appliance.sweeps.clear_up import ClearUp
+from appliance.sweeps.conditions import versions_since
 from appliance.sweeps.run_case import RunCase
 from appliance.sweeps.table import RESULT, VERSIONS, Run
 from web.inventory import store
@@ -223,7 +225,9 @@ def keep(row: SweepRow, case: CaseRow, job: Job) -> None:
             finished=timezone.now(),
         )
         if versions:
-            SweepRow.objects.filter(pk=row.pk, versions="").update(versions=versions)
+            known = SweepRow.objects.values_list("versions", flat=True).get(pk=row.pk)
+            found = versions_since(json.loads(known or "{}"), json.loads(versions), case.number + 1)
+            SweepRow.objects.filter(pk=row.pk).update(versions=json.dumps(found))
     store.touch("sweeps")
 
 

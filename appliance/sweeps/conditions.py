@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from appliance.sweeps.case import Case, memory_for
 from appliance.sweeps.workloads import KINDS
 from appliance.words import duration, size_text
 
 PLAIN = "none"  # a setting that is not there is not worth a line
+SINCE = " since case "
 
 
 def shared(cases: Sequence[Case]) -> dict[str, str]:
@@ -51,3 +52,13 @@ def memory(case: Case) -> str:
     if case.limited:
         return f"held at {size_text(memory_for(case.size))}"
     return "kept out of reads" if case.aside else "as in daily use"
+
+
+def versions_since(known: Mapping[str, str], told: Mapping[str, str], number: int) -> dict[str, str]:
+    """The versions of a sweep with those of its case of this number (from 1): what has changed stands beneath, with the case.
+
+    A sweep can outlive an update of the box: ``{"ZFS": "2.3.9", "ZFS since case 5": "2.4.0"}``.
+    """
+    latest = {name.split(SINCE)[0]: value for name, value in known.items()}
+    changed = {f"{name}{SINCE}{number}" if name in latest else name: value for name, value in told.items() if latest.get(name) != value}  # fmt: skip
+    return {**known, **changed}

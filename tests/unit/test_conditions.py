@@ -6,7 +6,7 @@ import pytest
 
 from appliance.layout.geometry import GIB, MIB
 from appliance.sweeps import around, honesty
-from appliance.sweeps.conditions import conditions, shared
+from appliance.sweeps.conditions import conditions, shared, versions_since
 from appliance.sweeps.honesty import Circumstances
 from appliance.sweeps.sweep import Sweep
 from appliance.sweeps.table import span_text
@@ -84,3 +84,13 @@ def test_the_box_itself_is_told_with_the_versions(monkeypatch, tmp_path):
 )  # fmt: skip
 def test_where_runs_lie_is_said_with_the_unit_once(least, most, unit, said):
     assert span_text(least, most, unit) == said
+
+
+def test_what_an_update_changes_in_the_middle_of_a_sweep_is_told_with_the_case():
+    first = {"Linux": "6.12", "ZFS": "2.3.9"}
+    assert versions_since({}, first, 1) == first
+    assert versions_since(first, first, 2) == first
+    second = versions_since(first, {"Linux": "6.12", "ZFS": "2.4.0"}, 5)
+    assert second == {**first, "ZFS since case 5": "2.4.0"}
+    assert versions_since(second, {"Linux": "6.12", "ZFS": "2.4.0"}, 6) == second
+    assert versions_since(second, first, 7) == {**second, "ZFS since case 7": "2.3.9"}

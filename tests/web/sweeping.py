@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from typing import Any
 
@@ -44,14 +45,14 @@ def run(number: int = 1, rate: float = 100.0 * MIB, **changes: Any) -> Run:
     return Run(number=number, figures=Figures(rate=rate, operations=rate), around=Circumstances(), **changes)
 
 
-def told(*runs: Run) -> list[str]:
-    return [VERSIONS + '{"ZFS": "2.3.9"}', *(RESULT + msgspec.json.encode(one).decode() for one in runs)]
+def told(*runs: Run, zfs: str = "2.3.9") -> list[str]:
+    return [VERSIONS + json.dumps({"ZFS": zfs}), *(RESULT + msgspec.json.encode(one).decode() for one in runs)]
 
 
-def ended(case: CaseRow, state: str = "done", *runs: Run, text: str = "") -> None:
+def ended(case: CaseRow, state: str = "done", *runs: Run, text: str = "", zfs: str = "2.3.9") -> None:
     """Its job has ended like this."""
     case.refresh_from_db()
-    log = told(*(runs or (run(1), run(2)))) if state == "done" else []
+    log = told(*(runs or (run(1), run(2))), zfs=zfs) if state == "done" else []
     assert case.job is not None
     found = Job.objects.filter(pk=case.job).update(state=state, text=text, log=log, finished=timezone.now())
     assert found == 1

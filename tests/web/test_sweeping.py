@@ -77,6 +77,17 @@ def test_a_sweep_is_measured_a_case_at_a_time_to_its_end(calm):
     assert row.finished
 
 
+def test_an_update_in_the_middle_of_a_sweep_is_kept_with_the_case():
+    row = sweeping.made()
+    sweeps.look()
+    sweeping.ended(current())
+    sweeps.look()
+    sweeping.ended(current(), zfs="2.4.0")
+    sweeps.look()
+    row.refresh_from_db()
+    assert json.loads(row.versions) == {"ZFS": "2.3.9", "ZFS since case 2": "2.4.0"}
+
+
 def test_each_case_is_made_for_a_name_of_its_own():
     sweeping.made()
     sweeps.look()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from deploy.image.machine import wait_for
+from tests.system import sharing
 from tests.system.crash import no_lock_left, struck, watching
 from tests.system.measuring import begin, ended, everything_told, nothing_left, review
 from tests.visitor import blank, create_pool, disk_paths
@@ -59,13 +60,17 @@ def test_it_pauses_after_the_case_or_at_once_and_goes_on_to_its_end(visitor, app
     nothing_left(appliance, *disks)
 
 
-def test_short_jobs_are_not_held_up_by_a_sweep(visitor, appliance):
+def test_short_jobs_and_share_toggles_are_not_held_up_by_a_sweep(visitor, appliance):
+    sharing.make_person(visitor, "anna")
     disks = disk_paths(appliance, 1, 2)
     path = begin(visitor, long_one(visitor, disks, seconds=300))
     visitor.wait_until(path, "Run 1 of 2", timeout=180)
     other = disk_paths(appliance, 4)
     job = visitor.confirm(visitor.review_pool("quick", other, "stripe-1"))
     assert visitor.ended(job).startswith("Done.")
+    assert sharing.set_share(visitor, appliance, "quick", name="quick", write="anna").startswith("Done.")
+    sharing.click(visitor, appliance, "quick", "off")
+    sharing.wait_for_switch(visitor, appliance, "quick", "off")
     assert "Run 1 of 2" in visitor.get(path).words
     visitor.send(f"{path}act/cancel/", {**visitor.get(path).hidden()})
     ended(visitor, path)
