@@ -42,6 +42,14 @@ def valid(block: Block) -> list[Row]:
     return [row for row in block.rows if row.summary]
 
 
+def unclear(rows: Sequence[Row]) -> str:
+    """Why none of these is called the best."""
+    if any(row.summary and row.summary.count < 2 for row in rows):
+        return "and one run of each does not tell a difference from chance"
+    # Runs can lie apart and their medians all the same so near to each other that nobody would feel it.
+    return "that is too little to choose by" if any(row.clear for row in rows) else "and their runs overlap"
+
+
 def of_block(block: Block) -> Iterator[str]:
     """The best against the baseline; what was measured over AFP was so by other means (``of_afp``)."""
     rows = [row for row in valid(block) if row.measured.case.protocol != "afp"]
@@ -53,7 +61,7 @@ def of_block(block: Block) -> Iterator[str]:
     best, worst = by_value[0], by_value[-1]
     telling = [row for row in rows if row.clear and row.change is not None and abs(row.change) >= NOTABLE]
     if not telling:
-        yield f"{what}: no clear difference. All lie between {span(worst, best, block)}, and their runs overlap."
+        yield f"{what}: no clear difference. All lie between {span(worst, best, block)}, {unclear(rows)}."
         return
     if best is base:
         yield f"{what}: {base.name} is best, with {best.value}. {opening_of(worst)} gives {change_text(worst.change)}."

@@ -22,8 +22,11 @@ class Summary:
         return (self.most - self.least) / self.median * 100 if self.median else 0.0
 
     def apart_from(self, other: Summary) -> bool:
-        """Whether their runs do not overlap: only then is a difference more than chance with so few runs."""
-        return self.least > other.most or self.most < other.least
+        """Whether their runs do not overlap: only then is a difference more than chance with so few runs.
+
+        One run alone has no spread that could be held against another's.
+        """
+        return min(self.count, other.count) > 1 and (self.least > other.most or self.most < other.least)
 
 
 def summary(values: Iterable[float]) -> Summary | None:

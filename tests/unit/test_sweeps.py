@@ -325,7 +325,18 @@ def test_a_device_is_said_as_with_or_without_it_and_a_bare_word_with_what_it_is_
 
 def test_where_runs_overlap_no_winner_is_named():
     (block,) = ashifts((100.0 * MIB, 120.0 * MIB), (110.0 * MIB, 125.0 * MIB))
-    assert "no clear difference" in meaning.sentences([block])[0]
+    said = meaning.sentences([block])[0]
+    assert (
+        said
+        == "Large files, writing: no clear difference. All lie between 110 MiB/s and 118 MiB/s, and their runs overlap."
+    )
+
+
+def test_where_runs_lie_apart_and_yet_near_to_each_other_no_winner_is_named_and_no_overlap_claimed():
+    (block,) = ashifts((79.0 * MIB, 79.1 * MIB), (81.0 * MIB, 81.1 * MIB))
+    assert meaning.sentences([block])[0].endswith(
+        "no clear difference. All lie between 79.1 MiB/s and 81.1 MiB/s, that is too little to choose by."
+    )
 
 
 def test_a_run_that_does_not_count_is_in_no_median():
