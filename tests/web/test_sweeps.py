@@ -496,5 +496,9 @@ def test_the_same_sweep_made_again_is_a_line_for_each_case(web, empty):
     assert "made 2 times" in text_of(page)
     assert page.content.count(b"<polyline") == 2
     assert "ashift 12" in text_of(page)
+    SweepRow.objects.filter(pk=first.pk).delete()
+    alone = web.get(f"/sweeps/{second.pk}/over-time/")
+    assert "Once it was made again" in text_of(alone)
+    assert b"<svg viewBox" not in alone.content
     SweepRow.objects.update(state=State.RUNNING)
     assert "not made to its end yet" in text_of(web.get(f"/sweeps/{second.pk}/over-time/"))
