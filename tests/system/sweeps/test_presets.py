@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
+import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -201,24 +204,32 @@ def test_with_memory_limited_little_data_counts_and_memory_is_as_before_afterwar
     nothing_left(appliance, disk)
 
 
+def beginning_of_ext4(image: Path) -> str:
+    """The first 4 KiB of a file system, in base64, made outside: the appliance has no program that makes one."""
+    with image.open("wb") as file:
+        file.truncate(64 * 2**20)
+    subprocess.run(["/usr/sbin/mkfs.ext4", "-q", image], check=True)
+    with image.open("rb") as file:
+        return base64.b64encode(file.read(4096)).decode()
+
+
 @pytest.mark.parametrize(
     ("make", "reason"),
     [
-        # The sign of ext2 at its place: the image has no program that makes one.
-        ("printf '\\123\\357' | dd of={disk} bs=1 seek=1080 conv=notrunc,fsync status=none", "ext2"),
+        ("echo {ext4} | base64 -d | dd of={disk} conv=notrunc,fsync status=none", "ext4"),
         ("sgdisk -n 1:0:+64M {disk}", "partition table"),
         ("zpool create -f attic {disk}", "part of the pool attic"),
         ("zpool create -f attic {disk} && zpool export attic", "the pool attic"),
         ("zpool create -f attic {disk} && zpool destroy attic", ""),
         ("mkswap -f {disk}", "swap"),
     ],
-    ids=["ext2", "partitions", "member", "exported", "destroyed", "swap"],
+    ids=["ext4", "partitions", "member", "exported", "destroyed", "swap"],
 )
-def test_a_disk_that_holds_anything_is_refused_with_the_reason(visitor, appliance, make, reason):
+def test_a_disk_that_holds_anything_is_refused_with_the_reason(visitor, appliance, tmp_path, make, reason):
     disks = disk_paths(appliance, 1, 2)
     good = review(visitor, "ashift", disks, layouts=["mirror"])
     assert good.status == 200
-    appliance.shell(make.format(disk=disks[0]))
+    appliance.shell(make.format(disk=disks[0], ext4=beginning_of_ext4(tmp_path / "image")))
     wait_for("the disk to be seen as taken", lambda: f'value="{disks[0]}"' not in visitor.get("/sweeps/new/ashift/").text, timeout=120)  # fmt: skip
     late = visitor.send("/sweeps/start/", {**good.hidden(), **typed(good)})
     assert late.status == 409, late.words
