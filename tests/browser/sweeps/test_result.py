@@ -12,8 +12,7 @@ from tests.browser import steps
 from tests.system.measuring import nothing_left
 from tests.visitor import disk_paths
 
-# Open: not yet seen to pass in an appliance, so none of it stands in the normal run.
-pytestmark = pytest.mark.soak
+pytestmark = pytest.mark.soak  # two minutes
 
 LONGEST = 1_200_000  # milliseconds for two cases in an emulated machine
 GRAVE = {"critical", "serious"}

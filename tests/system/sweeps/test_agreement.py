@@ -11,15 +11,13 @@ from deploy.image.machine import wait_for
 from tests.system.measuring import complete, nothing_left, review
 from tests.visitor import create_pool, disk_paths
 
-# Open: not yet seen to pass in an appliance, so none of it stands in the normal run.
-pytestmark = pytest.mark.soak
+pytestmark = pytest.mark.soak  # ten minutes
 
 RUNS = 5
 MIB = 2**20
 SIZE = 256
-REQUESTS = (
-    40  # a second: so few that the disk decides, and neither the processors nor what else the machine beneath does
-)
+# A second: so few that the disk decides, and neither the processors nor what else the machine beneath does.
+REQUESTS = 40
 AGREES = 0.10
 WORDS = ["fio", "--output-format=json", "--name=larder", "--thread", "--ioengine=psync", "--fallocate=none", "--randrepeat=0", "--refill_buffers", "--group_reporting", "--directory=/byhand", "--filename=data", "--rw=write", f"--bs={128 * 1024}", f"--size={SIZE * MIB}"]  # fmt: skip
 # What was written counts when the pool has it on its disks.

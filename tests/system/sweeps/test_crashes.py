@@ -10,8 +10,7 @@ from tests.system.crash import no_lock_left, struck, watching
 from tests.system.measuring import begin, ended, everything_told, nothing_left, review
 from tests.visitor import blank, create_pool, disk_paths
 
-# Open: not yet seen to pass in an appliance, so none of it stands in the normal run.
-pytestmark = pytest.mark.soak
+pytestmark = pytest.mark.soak  # half an hour
 
 
 def long_one(visitor, disks, **changes):

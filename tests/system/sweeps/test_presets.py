@@ -15,9 +15,7 @@ from deploy.image.machine import wait_for
 from tests.system.measuring import begin, complete, ended, everything_told, nothing_left, review, typed
 from tests.visitor import blank, create_pool, disk_paths
 
-# Open: raidz against raidz2, the log device, the cache device, zeros, AFP, a file system, a partition table and the reasons
-# of refusals have not yet been seen to pass in an appliance; everything else has.
-pytestmark = pytest.mark.soak
+pytestmark = pytest.mark.soak  # an hour; the shortest way through all of it is in test_first.py
 
 
 def test_small_sectors_against_large_give_a_complete_table(visitor, appliance):
