@@ -192,6 +192,8 @@ ssh-keygen -A >/dev/null
 passwd -l root >/dev/null
 systemctl disable -q redis-server.service apt-daily.timer apt-daily-upgrade.timer e2scrub_all.timer fstrim.timer man-db.timer dpkg-db-backup.timer 2>/dev/null || true
 systemctl mask -q systemd-firstboot.service
+# QEMU keeps the machine's clock, and tests set it to times of their own.
+systemctl mask -q systemd-timesyncd.service
 echo zfs > /etc/modules-load.d/zfs.conf
 """
 
