@@ -1,4 +1,4 @@
-"""What gunicorn serves."""
+"""The application that ``python -m web`` serves."""
 
 import os
 
@@ -7,5 +7,5 @@ from django.urls import get_resolver
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "web.settings")
 application = get_wsgi_application()
-# Every view is loaded here, before the serving process comes to be: it shares them, and no visitor waits for them.
+# Every view is loaded here, so that no visitor waits for it.
 get_resolver().url_patterns  # noqa: B018  # reading it is what loads them
