@@ -2,13 +2,46 @@
 
 from __future__ import annotations
 
+import json
 import os
+from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from deploy.image import build, states
 from deploy.image.machine import Machine
+
+DURATIONS = Path(__file__).with_name("durations.json")  # seconds of each file of tests with a machine, on two cores
+MEASURED = Path("build/durations.json")
+_seconds: Counter[str] = Counter()
+
+
+def file_of(nodeid: str) -> str:
+    return nodeid.partition("::")[0]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files that take long come first, so that two lanes end at about the same time. Files not measured yet come before all."""
+    known: dict[str, float] = json.loads(DURATIONS.read_text()) if DURATIONS.exists() else {}
+    items.sort(key=lambda item: -known.get(file_of(item.nodeid), float("inf")))
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    _seconds[file_of(report.nodeid)] += report.duration
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Keep how long each file took; the lanes of a parallel run tell it to the process that started them."""
+    if hasattr(session.config, "workerinput"):
+        return
+    machines = {
+        file: round(took) for file, took in _seconds.items() if file.startswith(("tests/system", "tests/browser"))
+    }
+    if machines:
+        MEASURED.parent.mkdir(exist_ok=True)
+        MEASURED.write_text(json.dumps(dict(sorted(machines.items())), indent=1) + "\n")
 
 
 @pytest.fixture(scope="session")

@@ -72,3 +72,9 @@ def test_planning_a_pool_costs_the_same_whatever_else_is_in_the_box(web, calm):
         url = f"/pools/new/?name=new&step=review&layout=mirror-1&disks={free[0].path}&disks={free[1].path}"
         counts.append(len(queries(web, url)))
     assert counts[0] == counts[1]
+
+
+def test_a_page_of_the_folders_list_stays_under_60_kb(web, calm):
+    rows.put(datasets=[rows.dataset(f"tank/folder number {number}") for number in range(1000)])
+    for url in ("/folders/", "/folders/?page=2"):
+        assert len(web.get(url).content) < 60_000

@@ -1,0 +1,72 @@
+"""Memory on a box in use: 105 datasets and 2,000 snapshots, after a share, a job and 40 page views; and when nobody looks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+from deploy.image.machine import Machine, wait_for
+from tests.system import sharing
+from tests.visitor import Visitor
+
+MIB = 2**20
+DATASETS, SNAPSHOTS, VIEWS = 105, 2000, 40
+POOL = "bench"
+# Ten minutes without a request, and some for the look that notices it.
+UNTIL_ASLEEP = int(os.environ.get("LARDER_BENCH_IDLE", "700"))
+FILL = f"""
+import libzfs_core as core, subprocess
+names = [b"{POOL}/f%03d" % at for at in range({DATASETS} - 2)]
+for name in names:
+    core.lzc_create(name)
+made = 0
+while made < {SNAPSHOTS}:
+    now = names[: {SNAPSHOTS} - made]
+    core.lzc_snapshot([b"%s@s%05d" % (name, made) for name in now])
+    made += len(now)
+"""
+Figure = tuple[str, float, str, float | None]
+Units = Callable[[Machine], dict[str, dict[str, int]]]
+
+
+def pages(appliance: Machine) -> list[str]:
+    """What somebody looks at who looks at everything."""
+    key = sharing.key_of(appliance, f"{POOL}/photos")
+    pool = sharing.key_of(appliance, POOL)
+    folder, root = f"/folders/{key}/", f"/folders/{pool}/"
+    box = ["/", "/?part=live", "/pools/", "/disks/", "/disks/bays/", "/jobs/", "/alerts/", "/alerts/mail/", "/people/"]
+    folders = ["/folders/", folder, root, "/snapshots/", f"/snapshots/of/{key}/", "/snapshots/policies/"]
+    return [*box, *folders, "/snapshots/space/", "/snapshots/holds/", "/sweeps/", "/sweeps/new/disks/", "/pools/new/?name=new&step=disks"]  # fmt: skip
+
+
+def figures(appliance: Machine, visitor: Visitor, units: Units, quiet: Callable[[Machine], bool]) -> list[Figure]:
+    """Each with its unit, and its bound where one is promised."""
+    sharing.make_pool(appliance, POOL, "photos")
+    appliance.run("python3", "-c", FILL, timeout=1800)
+    sharing.make_person(visitor, "anna")
+    visitor.wait_until(f"/folders/{sharing.key_of(appliance, f'{POOL}/photos')}/", "photos", timeout=300)
+    said = sharing.set_share(visitor, appliance, f"{POOL}/photos", name="photos", write="anna")
+    assert said.startswith("Done."), said
+    seen = 0
+    while seen < VIEWS:
+        for path in pages(appliance)[: VIEWS - seen]:
+            assert visitor.get(path).status in {200, 304}, path
+            seen += 1
+    wait_for("quiet", lambda: quiet(appliance), timeout=900, every=5)
+    used = units(appliance)
+    in_use = [
+        (f"memory of {unit} on the box in use, PSS", found["pss"] / MIB, "MiB", None) for unit, found in used.items()
+    ]
+    total = sum(found["pss"] for found in used.values()) / MIB
+    wait_for(
+        "the web process to end, since nobody looks",
+        lambda: units(appliance)["larder-web.service"]["pss"] == 0,
+        timeout=UNTIL_ASLEEP,
+        every=10,
+    )
+    asleep = units(appliance)
+    return [
+        *in_use,
+        ("memory on the box in use: web + worker + Redis, PSS", total, "MiB", 130),
+        ("the same ten minutes after the last page", sum(one["pss"] for one in asleep.values()) / MIB, "MiB", 80),
+    ]
