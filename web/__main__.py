@@ -20,6 +20,8 @@ from typing import Any
 from waitress.channel import HTTPChannel
 from waitress.server import create_server
 
+from appliance import memory
+
 THREADS = 4
 IDLE_SECONDS = 600
 SECONDS_BETWEEN_LOOKS = 10.0
@@ -72,10 +74,14 @@ def serve(application: Application, listening: socket.socket, *, idle_seconds: f
 
     try:
         # Whoever made systemd start it is already waiting: look first.
+        tidied = activity.last
         while True:
             server.asyncore.loop(timeout=SECONDS_BETWEEN_LOOKS, use_poll=True, map=channels, count=1)
             if over():
                 break
+            if activity.last != tidied and activity.idle_for(SECONDS_BETWEEN_LOOKS):
+                tidied = activity.last
+                memory.give_back()
     finally:
         server.task_dispatcher.shutdown(timeout=10)
 

@@ -96,6 +96,17 @@ def test_server_does_not_end_while_a_visitor_is_being_answered(tmp_path, impatie
     assert b"whole" in answers[0]
 
 
+def test_server_gives_memory_back_once_after_its_visitors_are_gone(tmp_path, impatient, monkeypatch):
+    given: list[int] = []
+    monkeypatch.setattr("web.__main__.memory.give_back", lambda: given.append(1))
+    path = tmp_path / "web.sock"
+    running = threading.Thread(target=serve, args=(application, listening(path)), kwargs={"idle_seconds": 1.0})
+    running.start()
+    ask(path)
+    running.join(20)
+    assert given == [1]
+
+
 def test_server_keeps_what_nginx_says_of_the_visitor(tmp_path, impatient):
     path = tmp_path / "web.sock"
     running = threading.Thread(target=serve, args=(application, listening(path)), kwargs={"idle_seconds": 0.3})
