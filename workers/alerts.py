@@ -24,7 +24,7 @@ from web.alerts.models import MailSettings, PoolDay
 from web.inventory import present, store
 from web.inventory.models import DiskRow, Event, ServiceRow, Source
 from web.jobs.models import Job
-from workers import mail, overdue, testing
+from workers import mail, overdue, testing, upkeep
 
 HOOK = Path("/etc/zfs/zed.d/all-larder.sh")
 SMARTD, OWN_SCRIPT = Path("/etc/larder/smartd.conf"), "/usr/local/lib/larder/smartd"
@@ -93,7 +93,7 @@ def gather(now: datetime, sources: dict[str, Source]) -> Seen:
             and not (name == "snapshots" and unread_datasets)  # which are asked for only after those
             and time.monotonic() - UP_SINCE > rules.LATE_AFTER.get(name, rules.LATE).total_seconds()
         ),
-        overdue=tuple(overdue.of(facts, now)),
+        overdue=(*overdue.of(facts, now), *upkeep.faults(now)),
         unhooked=tuple(unhooked()),
         module=module.version(),
         mail_fails=mail.failing(now),

@@ -73,6 +73,7 @@ app.conf.update(
         "workers.connected",
         "workers.datasets",
         "workers.history",
+        "workers.housekeeping",
         "workers.mail",
         "workers.moving",
         "workers.reach",

@@ -41,6 +41,7 @@ def follow(datasets: Sequence[Dataset]) -> bool:
     known = {reading.dataset_key: reading for reading in SnapshotReading.objects.all()}
     keys, stamps = {str(dataset.guid): dataset for dataset in datasets}, stamps_of(datasets)
     gone = [key for key in known if key not in keys]
+    recorded.forget_datasets(destroyed(gone, known, keys))
     wanted = changed_of(keys, known, stamps)
     changed = bool(gone)
     for start in range(0, len(gone), 500):
@@ -52,6 +53,13 @@ def follow(datasets: Sequence[Dataset]) -> bool:
         doubted = [dataset for dataset in group if in_doubt(dataset, known.get(str(dataset.guid)))]
         changed = read_group(group, stamps, doubted) or changed
     return changed
+
+
+def destroyed(gone: Iterable[str], known: dict[str, SnapshotReading], keys: dict[str, Dataset]) -> list[str]:
+    """Of datasets that are not listed any more those whose pool is still here. The others left with their pool and may
+    come back with it."""
+    here = {reading.dataset for key, reading in known.items() if key in keys and "/" not in reading.dataset}
+    return [key for key in gone if known[key].dataset.split("/", 1)[0] in here]
 
 
 def changed_of(keys: dict[str, Dataset], known: dict[str, SnapshotReading], stamps: dict[str, str]) -> list[Dataset]:

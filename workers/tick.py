@@ -6,7 +6,7 @@ import threading
 
 from django.utils import timezone
 
-from workers import collectors, mail, policies, schedules, spool, sweeps, testing
+from workers import collectors, housekeeping, mail, policies, schedules, spool, sweeps, testing
 from workers.celery import app
 from workers.run_job import send_waiting
 
@@ -35,5 +35,7 @@ def tick() -> None:
             testing.look()
         if policies.looks.due():
             policies.look()
+        if housekeeping.looks.due():
+            housekeeping.look.delay()
     finally:
         _ticking.release()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from allauth.core import ratelimit
 from allauth.usersessions.models import UserSession
+from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import login, update_session_auth_hash
 from django.contrib.auth.decorators import login_not_required
@@ -16,6 +19,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from web.accounts import first_run
 from web.accounts.forms import SetUpForm
+from web.system import database
 
 
 @sensitive_post_parameters()
@@ -37,7 +41,8 @@ def setup(request: HttpRequest) -> HttpResponse:
             login(request, user, backend="django.contrib.auth.backends.ModelBackend")
             UserSession.objects.create_from_request(request)
             return redirect("overview")
-    return render(request, "accounts/setup.html", {"form": form}, status=400 if form.is_bound else 200)
+    context = {"form": form, "notice": database.notice(Path(settings.DATABASES["default"]["NAME"]))}
+    return render(request, "accounts/setup.html", context, status=400 if form.is_bound else 200)
 
 
 @require_GET

@@ -11,10 +11,11 @@ from appliance.alerts.kinds import KINDS
 from appliance.alerts.rules import Fault
 from web.alerts import outbox
 from web.alerts.models import Alert, AlertNote, KindSeverity, MailSettings
-from web.retention import past
+from web.retention import older, past
 
 KEPT = timedelta(days=366)
 KEPT_ANYWAY = 500  # of what is over, however old it looks: the clock may be years ahead
+NOTES_KEPT = 100
 SAID_BY_ITSELF = {"disk.failing", "disk.watch", "disk.warm"}
 
 
@@ -141,9 +142,11 @@ def end(row: Alert, now: datetime, why: str) -> None:
     row.state, row.cleared = Alert.State.CLEARED, now
     row.save()
     tell(row, why, now)
-    older = past(Alert.objects.filter(state=Alert.State.CLEARED).order_by("-pk"), KEPT_ANYWAY)
-    older.filter(cleared__lt=now - KEPT).delete()
+    older(Alert.objects.filter(state=Alert.State.CLEARED), "cleared", than=now - KEPT, kept=KEPT_ANYWAY).delete()
 
 
 def tell(row: Alert, text: str, now: datetime, by: str = "") -> None:
+    """A line of its time line. Of a long one the first stays and the latest."""
     AlertNote.objects.create(alert=row, at=now, text=text[:500], by=by)
+    notes = AlertNote.objects.filter(alert=row)
+    past(notes.exclude(pk=notes.order_by("pk").values("pk")[:1]).order_by("-pk"), NOTES_KEPT).delete()

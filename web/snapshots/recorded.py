@@ -41,6 +41,12 @@ def forget(dataset_key: str, guids: list[str]) -> None:
         MadeSnapshot.objects.filter(dataset_key=dataset_key, guid__in=guids[start : start + 500]).delete()
 
 
+def forget_datasets(keys: list[str]) -> None:
+    """Those of datasets that were destroyed."""
+    for start in range(0, len(keys), 500):
+        MadeSnapshot.objects.filter(dataset_key__in=keys[start : start + 500]).delete()
+
+
 def taken_of(keys: Iterable[str] | None = None) -> dict[str, list[tuple[Taken, SnapshotRow]]]:
     """What the policies made of each dataset and is there, by the dataset's key. Two queries."""
     made = MadeSnapshot.objects.all()

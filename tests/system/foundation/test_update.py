@@ -1,0 +1,66 @@
+"""An update by deploy/install on a running box: taken into service whole, or not at all."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from deploy.image import build
+from deploy.image.machine import wait_for
+
+HERE = "/tmp/larder"
+UNITS = ("larder-agent.socket", "larder-web.service", "larder-worker.service")
+
+
+@pytest.fixture(scope="module")
+def checkout(appliance) -> str:
+    """This checkout's code inside, where an owner would have it."""
+    appliance.push_code()
+    return HERE
+
+
+def in_service(appliance) -> str:
+    """Which folder the code in service is in, once pages are served and every unit runs."""
+    appliance.wait_ready(timeout=300)
+    assert appliance.run("systemctl", "is-active", *UNITS).split() == ["active"] * len(UNITS)
+    appliance.run("/opt/larder/venv/bin/python", "-I", "-c", "import appliance.agent, msgspec, django")
+    return appliance.run("readlink", "/opt/larder/app").strip()
+
+
+def test_update_without_network_leaves_the_box_running(appliance, checkout):
+    before = in_service(appliance)
+    appliance.shell(f"echo '# another version' >> {checkout}/requirements.lock")
+    said = appliance.shell(f"unshare -n {checkout}/deploy/install code 2>&1 || echo it ended with $?", timeout=600)
+    assert "The Python packages could not be fetched." in said
+    assert "was not changed and runs on" in said
+    assert "it ended with 1" in said
+    assert in_service(appliance) == before
+    appliance.run("systemctl", "restart", "larder-prepare.service", "larder-web.service", "larder-worker.service")
+    assert in_service(appliance) == before
+
+
+def test_installation_of_folders_becomes_one_of_links(appliance, checkout):
+    """As the first versions left it, with a Python environment that another lock file made."""
+    appliance.shell(
+        "cd /opt/larder; venv=$(readlink -f venv); app=$(readlink -f app); rm venv static app;"
+        ' mv "$app" app; rm app/venv; mv app/static static; mv "$venv" venv; rm -rf app.a app.b venv-* venv/complete'
+    )
+    packed = subprocess.run(["tar", "-C", str(build.wheels()), "-c", "."], check=True, capture_output=True).stdout
+    appliance.run("sh", "-ceu", "mkdir -p /tmp/wheels; tar -x -C /tmp/wheels", given=packed)
+    appliance.run("env", "LARDER_WHEELS=/tmp/wheels", f"{checkout}/deploy/install", "code", timeout=900)
+    assert in_service(appliance) == "app.a"
+    assert appliance.run("sh", "-c", "ls -d /opt/larder/*").split() == [
+        f"/opt/larder/{name}" for name in ("app", "app.a", "static", "venv", appliance.run("sh", "-c", "cd /opt/larder; echo venv-*").strip())
+    ]  # fmt: skip
+
+
+@pytest.mark.soak
+def test_power_cut_during_an_update_leaves_a_box_that_starts(appliance, checkout):
+    for moment in ("app.b/manage.py", "app.b/venv", "app.b/static"):
+        appliance.shell("[ $(readlink /opt/larder/app) = app.a ] || { mv /opt/larder/app.b /opt/larder/app.a; ln -sfn app.a /opt/larder/app; }; rm -rf /opt/larder/app.b")  # fmt: skip
+        appliance.shell(f"(setsid {checkout}/deploy/install code >/dev/null 2>&1 &) ; true")
+        wait_for(moment, lambda path=moment: appliance.run("sh", "-c", f"ls -d /opt/larder/{path} 2>/dev/null || true"), every=0.1)  # fmt: skip
+        appliance.cut_power()
+        appliance.power_on()
+        assert in_service(appliance) in {"app.a", "app.b"}

@@ -1,0 +1,329 @@
+"""The settings database as a file: ``manage.py prepare`` and the copies, over databases that are really damaged."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from web.system import database
+
+ROOT = Path(__file__).parents[2]
+NOW = datetime(2026, 11, 22, 3, tzinfo=UTC)
+DAY = timedelta(days=1)
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Path:
+    """A database of 50 pages and more, as Larder keeps it: with a log beside."""
+    path = tmp_path / "state/settings.sqlite3"
+    path.parent.mkdir()
+    write(path, "first")
+    return path
+
+
+def write(path: Path, word: str) -> None:
+    with closing(sqlite3.connect(path)) as found:
+        found.execute("PRAGMA journal_mode=WAL")
+        found.execute("CREATE TABLE IF NOT EXISTS words (word TEXT, filler TEXT)")
+        found.executemany("INSERT INTO words VALUES (?, ?)", [(word, "x" * 500)] * 400)
+        found.execute("CREATE INDEX IF NOT EXISTS by_word ON words (word, filler)")
+        found.commit()
+
+
+def words(path: Path) -> set[str]:
+    with closing(sqlite3.connect(path)) as found:
+        return {row[0] for row in found.execute("SELECT DISTINCT word FROM words")}
+
+
+def overwrite(path: Path) -> None:
+    with path.open("r+b") as file:
+        for page in range(2, path.stat().st_size // 4096, 3):
+            file.seek(page * 4096)
+            file.write(os.urandom(4096))
+
+
+def zero_pages(path: Path) -> None:
+    with path.open("r+b") as file:
+        file.seek(3 * 4096)
+        file.write(bytes(10 * 4096))
+
+
+def truncate(path: Path) -> None:
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def empty(path: Path) -> None:
+    os.truncate(path, 0)
+
+
+def not_a_database(path: Path) -> None:
+    path.write_bytes(b"#!/bin/sh\n" * 5000)
+
+
+DAMAGES = [overwrite, zero_pages, truncate, empty, not_a_database, Path.unlink]
+
+
+def test_sound_database_is_left_alone(settings):
+    before = settings.read_bytes()
+    assert database.check(settings) == ""
+    assert database.ensure_sound(settings, NOW) is None
+    assert settings.read_bytes() == before
+    assert database.notice(settings) is None
+
+
+def test_new_box_gets_no_notice(tmp_path):
+    assert database.ensure_sound(tmp_path / "settings.sqlite3", NOW) is None
+
+
+def test_locked_database_is_not_taken_for_a_damaged_one(settings, monkeypatch):
+    def locked(*_args, **_kwargs):
+        problem = sqlite3.OperationalError("database is locked")
+        problem.sqlite_errorcode = sqlite3.SQLITE_BUSY
+        raise problem
+
+    monkeypatch.setattr(sqlite3, "connect", locked)
+    with pytest.raises(sqlite3.OperationalError):
+        database.ensure_sound(settings, NOW)
+    assert settings.exists()
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damaged_database_is_replaced_by_its_newest_copy(settings, damage):
+    database.make_copy(settings, NOW - DAY)
+    write(settings, "second")
+    database.make_copy(settings, NOW)
+    write(settings, "since")
+    damage(settings)
+    damaged = settings.read_bytes() if settings.exists() else None
+    found = database.ensure_sound(settings, NOW + DAY)
+    assert found is not None
+    assert words(settings) == {"first", "second"}
+    assert "restored from a copy of 22 November 2026" in found.headline
+    assert database.notice(settings) == found
+    if damaged is not None:
+        assert (Path(found.kept) / "settings.sqlite3").read_bytes() == damaged
+        assert found.kept in found.meaning
+    assert database.ensure_sound(settings, NOW + DAY) is None
+
+
+@pytest.mark.parametrize("damage", [one for one in DAMAGES if one is not Path.unlink])
+def test_damaged_database_without_copy_gives_way_to_an_empty_one(settings, damage):
+    damage(settings)
+    found = database.ensure_sound(settings, NOW)
+    assert found is not None
+    assert not settings.exists()
+    assert "settings were lost" in found.headline
+    assert (Path(found.kept) / "settings.sqlite3").exists()
+
+
+def test_log_of_a_database_that_is_gone_is_not_left_beside_the_copy(settings):
+    database.make_copy(settings, NOW)
+    settings.unlink()
+    (settings.parent / "settings.sqlite3-wal").write_bytes(b"a log of the damaged one")
+    found = database.ensure_sound(settings, NOW)
+    assert found is not None
+    assert (Path(found.kept) / "settings.sqlite3-wal").exists()
+    assert not (settings.parent / "settings.sqlite3-wal").exists()
+    assert words(settings) == {"first"}
+
+
+def test_damaged_copy_is_passed_over(settings):
+    database.make_copy(settings, NOW - DAY)
+    write(settings, "second")
+    overwrite(database.make_copy(settings, NOW).path)
+    not_a_database(settings)
+    found = database.ensure_sound(settings, NOW)
+    assert found is not None
+    assert words(settings) == {"first"}
+    assert found.copy == NOW - DAY
+
+
+def test_full_disk_does_not_keep_the_copy_from_taking_its_place(settings, monkeypatch):
+    database.make_copy(settings, NOW)
+    not_a_database(settings)
+
+    def full(_source, target):
+        Path(target).write_bytes(b"part")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(shutil, "copyfile", full)
+    assert database.ensure_sound(settings, NOW) is not None
+    assert words(settings) == {"first"}
+
+
+def test_power_cut_at_any_step_of_restoring_leaves_a_way_on(settings, monkeypatch):
+    """Each renaming in turn is the last thing that happens."""
+    database.make_copy(settings, NOW)
+    with closing(sqlite3.connect(settings)) as holding:  # so that there is a log
+        holding.execute("INSERT INTO words VALUES ('since', '')")
+        holding.commit()
+        shutil.copytree(settings.parent, settings.parent.with_name("live"))
+    shutil.rmtree(settings.parent)
+    settings.parent.with_name("live").rename(settings.parent)
+    overwrite(settings)
+    saved = settings.parent.with_name("saved")
+    shutil.copytree(settings.parent, saved)
+    real = Path.replace
+    for last in range(1, 20):
+        shutil.rmtree(settings.parent)
+        shutil.copytree(saved, settings.parent)
+        done = 0
+
+        def replace(self, target, last=last):
+            nonlocal done
+            done += 1
+            if done > last:
+                raise KeyboardInterrupt
+            return real(self, target)
+
+        monkeypatch.setattr(Path, "replace", replace)
+        try:
+            database.ensure_sound(settings, NOW)
+        except KeyboardInterrupt:
+            monkeypatch.setattr(Path, "replace", real)
+            database.ensure_sound(settings, NOW)
+            assert words(settings) == {"first"}, last
+            assert database.notice(settings) is not None
+            assert list(settings.parent.glob("damaged-*/settings.sqlite3")), last
+        else:
+            assert last > 2
+            return
+    raise AssertionError("it never came to its end")
+
+
+# --- copies -----------------------------------------------------------------------------------------------------
+def test_copy_is_made_once_a_day_and_only_of_what_has_changed(settings):
+    assert database.copy_due(settings, NOW)
+    holding = sqlite3.connect(settings)  # as the pages do: the log is not folded in when a copy is made
+    holding.execute("SELECT count(*) FROM words").fetchone()
+    database.make_copy(settings, NOW)
+    assert not database.copy_due(settings, NOW + 2 * DAY)
+    write(settings, "second")
+    assert not database.copy_due(settings, NOW + DAY / 2)
+    assert database.copy_due(settings, NOW + DAY)
+    holding.close()
+
+
+def test_copy_is_due_after_a_clock_that_was_ahead(settings):
+    database.make_copy(settings, NOW + 3650 * DAY)
+    write(settings, "second")
+    assert database.copy_due(settings, NOW)
+    database.make_copy(settings, NOW)
+    assert words(database.copies(settings)[0].path) == {"first", "second"}
+
+
+def test_a_few_copies_are_kept_and_nobody_else_may_read_them(settings):
+    for day in range(database.COPIES_KEPT + 3):
+        write(settings, str(day))
+        database.make_copy(settings, NOW + day * DAY)
+    known = database.copies(settings)
+    assert [one.made for one in known] == [NOW + day * DAY for day in range(7, 2, -1)]
+    assert {one.path.stat().st_mode & 0o777 for one in known} == {0o600}
+    assert database.folder_of(settings).stat().st_mode & 0o777 == 0o700
+    assert len(list(database.folder_of(settings).iterdir())) == database.COPIES_KEPT
+
+
+def test_damaged_database_is_not_copied_over_good_copies(settings):
+    good = database.make_copy(settings, NOW)
+    overwrite(settings)
+    with pytest.raises(sqlite3.DatabaseError):
+        database.make_copy(settings, NOW + DAY)
+    assert database.copies(settings) == [good]
+
+
+def test_copy_is_not_made_where_it_would_fill_the_system_disk(settings, monkeypatch):
+    monkeypatch.setattr(shutil, "disk_usage", lambda _folder: shutil._ntuple_diskusage(100, 90, 10))  # type: ignore[attr-defined]
+    with pytest.raises(OSError, match="no room"):
+        database.make_copy(settings, NOW)
+
+
+def test_copy_is_late_after_three_days_with_changes(settings):
+    assert database.is_late(settings, NOW)
+    database.make_copy(settings, NOW)
+    write(settings, "second")
+    assert not database.is_late(settings, NOW + 2 * DAY)
+    assert database.is_late(settings, NOW + 4 * DAY)
+
+
+# --- manage.py prepare ------------------------------------------------------------------------------------------
+def prepare(place: Path) -> None:
+    """Run it as the box does at each start."""
+    env = {
+        **os.environ,
+        "LARDER_STATE": str(place / "state"),
+        "LARDER_RUN": str(place / "run"),
+        "PYTHONPATH": str(ROOT),
+    }
+    env = {name: value for name, value in env.items() if name not in {"LARDER_SECRET_KEY", "DJANGO_SETTINGS_MODULE"}}
+    done = subprocess.run([sys.executable, ROOT / "manage.py", "prepare"], env=env, capture_output=True, text=True, timeout=300)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
+def ask(path: Path, query: str) -> list:
+    with closing(sqlite3.connect(path)) as found:
+        return found.execute(query).fetchall()
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory) -> Path:
+    """State and run folders of a box that has started once, with mail set up and a copy of that."""
+    place = tmp_path_factory.mktemp("box")
+    for name in ("state", "run/inventory"):
+        (place / name).mkdir(parents=True)
+    prepare(place)
+    path = place / "state/settings.sqlite3"
+    with closing(sqlite3.connect(path)) as found:
+        found.execute("INSERT INTO larder_alerts_kindseverity VALUES ('disk.watch', 'critical')")
+        found.commit()
+    database.make_copy(path, NOW)
+    return place
+
+
+@pytest.mark.parametrize("damage", [overwrite, empty])
+def test_box_with_damaged_settings_starts_with_the_copy(prepared, tmp_path, damage):
+    shutil.copytree(prepared, tmp_path / "box")
+    path = tmp_path / "box/state/settings.sqlite3"
+    damage(path)
+    prepare(tmp_path / "box")
+    assert ask(path, "SELECT * FROM larder_alerts_kindseverity") == [("disk.watch", "critical")]
+    assert database.notice(path).copy == NOW
+
+
+def test_box_with_damaged_settings_and_no_copy_starts_empty(prepared, tmp_path):
+    shutil.copytree(prepared, tmp_path / "box")
+    path = tmp_path / "box/state/settings.sqlite3"
+    shutil.rmtree(database.folder_of(path))
+    not_a_database(path)
+    prepare(tmp_path / "box")
+    assert ask(path, "SELECT * FROM larder_alerts_kindseverity") == []
+    assert database.notice(path).copy is None
+    assert (tmp_path / "box/run/inventory/setup-code").exists()
+
+
+def test_damage_that_only_the_migration_meets_is_restored_too(prepared, tmp_path):
+    """The quick check does not read what an index says; here it is made to see nothing at all."""
+    shutil.copytree(prepared, tmp_path / "box")
+    path = tmp_path / "box/state/settings.sqlite3"
+    with closing(sqlite3.connect(path)) as found:
+        found.execute("PRAGMA writable_schema=ON")
+        found.execute("UPDATE sqlite_master SET rootpage=99999 WHERE name='django_migrations'")
+        found.commit()
+    prepare(tmp_path / "box")
+    assert ask(path, "SELECT * FROM larder_alerts_kindseverity") == [("disk.watch", "critical")]
+
+
+def test_empty_secret_key_is_made_anew(prepared, tmp_path):
+    shutil.copytree(prepared, tmp_path / "box")
+    key = tmp_path / "box/state/secret-key"
+    key.write_text("")
+    prepare(tmp_path / "box")
+    assert len(key.read_text()) > 40
+    assert key.stat().st_mode & 0o777 == 0o600

@@ -1,0 +1,218 @@
+"""What is kept and for how long, the daily copy of the settings, and that people hear of a database that was restored."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from allauth.usersessions.models import UserSession
+from django.contrib.sessions.models import Session
+from django.utils import timezone
+
+from appliance.alerts.rules import Fault
+from tests.unit.made import dataset
+from web.alerts import watch
+from web.alerts.models import Alert, AlertNote, MailSettings, Message
+from web.inventory.models import SnapshotReading, Source
+from web.jobs.models import Job
+from web.snapshots.models import MadeSnapshot
+from web.system import database
+from workers import alerts, housekeeping, policies, schedules, snapshots, upkeep
+
+DAY = timedelta(days=1)
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A settings database on a disk; the rows of these tests are in memory."""
+    path = tmp_path / "settings.sqlite3"
+    with closing(sqlite3.connect(path)) as found:
+        found.execute("CREATE TABLE words (word TEXT)")
+        found.commit()
+    monkeypatch.setattr(upkeep, "settings_file", lambda: path)
+    return path
+
+
+def job(by: str, age: timedelta, state: str = Job.State.DONE) -> Job:
+    made = Job.objects.create(kind="PruneSnapshots", title="Prune", subject="tank", operation="{}", digest="", state=state, created_by=by)  # fmt: skip
+    Job.objects.filter(pk=made.pk).update(created=timezone.now() - age)
+    return made
+
+
+def left() -> set[object]:
+    return set(Job.objects.values_list("pk", flat=True))
+
+
+# --- jobs -------------------------------------------------------------------------------------------------------
+@pytest.fixture
+def few(monkeypatch):
+    """Nothing is kept for being among the newest."""
+    monkeypatch.setattr(housekeeping, "KEPT_ANYWAY", 0)
+
+
+@pytest.mark.parametrize("by", sorted(housekeeping.BY_SCHEDULES))
+def test_ended_jobs_of_schedules_are_removed_after_two_weeks(few, by):
+    job(by, 15 * DAY)
+    job(by, 15 * DAY, Job.State.FAILED)
+    newer = job(by, 13 * DAY)
+    housekeeping.look()
+    assert left() == {newer.pk}
+
+
+def test_ended_jobs_of_people_are_removed_after_a_year(few):
+    job("admin", 367 * DAY)
+    newer = job("admin", 360 * DAY)
+    housekeeping.look()
+    assert left() == {newer.pk}
+
+
+def test_open_jobs_are_never_removed(few):
+    old = {job("admin", 4000 * DAY, state).pk for state in Job.OPEN} | {
+        job(policies.BY, 4000 * DAY, Job.State.RUNNING).pk
+    }
+    housekeeping.look()
+    assert left() == old
+
+
+def test_the_newest_jobs_stay_when_the_clock_is_years_ahead(monkeypatch):
+    monkeypatch.setattr(housekeeping, "KEPT_ANYWAY", 3)
+    jobs = [job(schedules.BY, number * DAY + 4000 * DAY) for number in range(6)]
+    housekeeping.look()
+    assert left() == {one.pk for one in jobs[:3]}
+
+
+def test_many_old_jobs_are_removed_in_batches(few, django_assert_max_num_queries):
+    for _number in range(450):
+        job(policies.BY, 30 * DAY)
+    newer = {job(policies.BY, DAY).pk for _number in range(450)}
+    housekeeping.remove_jobs(timezone.now())
+    assert left() == newer
+
+
+# --- sessions ---------------------------------------------------------------------------------------------------
+def test_ended_sessions_are_removed_and_open_ones_stay(web, admin):
+    key = web.session.session_key
+    Session.objects.create(session_key="ended", session_data="", expire_date=timezone.now() - DAY)
+    for session in ("ended", key):
+        UserSession.objects.create(user=admin, session_key=session, ip="192.168.1.2", user_agent="Firefox")
+    housekeeping.look()
+    assert set(Session.objects.values_list("pk", flat=True)) == {key}
+    assert set(UserSession.objects.values_list("session_key", flat=True)) == {key}
+
+
+# --- alerts -----------------------------------------------------------------------------------------------------
+def test_time_line_of_a_long_alert_is_bounded_and_keeps_its_beginning():
+    now = timezone.now()
+    for percent in range(watch.NOTES_KEPT + 50):
+        watch.reconcile([Fault("pool.full80", "1", f"tank is {percent} % full.")], now + percent * DAY)
+    notes = [note.text for note in AlertNote.objects.all()]
+    assert len(notes) == watch.NOTES_KEPT + 1
+    assert notes[0] == "tank is 0 % full."
+    assert notes[-1] == f"tank is {watch.NOTES_KEPT + 49} % full."
+
+
+def test_old_alerts_are_removed_also_where_many_newer_ones_ended(monkeypatch):
+    monkeypatch.setattr(watch, "KEPT_ANYWAY", 5)
+    now = timezone.now()
+    old = [Alert.objects.create(kind="disk.warm", subject=str(number), severity="warning", summary="", first_seen=now - 500 * DAY, state="cleared", cleared=now - 400 * DAY) for number in range(3)]  # fmt: skip
+    Alert.objects.bulk_create(Alert(kind="disk.warm", subject=f"new {number}", severity="warning", summary="", first_seen=now - DAY, state="cleared", cleared=now - DAY) for number in range(300))  # fmt: skip
+    row = Alert.objects.create(kind="disk.warm", subject="x", severity="warning", summary="", first_seen=now)
+    watch.end(row, now, "It is over.")
+    assert not Alert.objects.filter(pk__in=[one.pk for one in old]).exists()
+    assert Alert.objects.count() == 301
+
+
+# --- what schedules made ------------------------------------------------------------------------------------------
+@pytest.fixture
+def two_pools(monkeypatch):
+    """tank/photos and backup/photos, each with a snapshot that a schedule made; nothing is asked of ZFS."""
+    monkeypatch.setattr(snapshots.snapshots, "read", lambda _names: ())
+    monkeypatch.setattr(snapshots.bookmarks, "read", lambda _names: ())
+    every = [
+        dataset(name, guid=number) for number, name in enumerate(("tank", "tank/photos", "backup", "backup/photos"), 1)
+    ]
+    for key in ("2", "4"):
+        MadeSnapshot.objects.create(dataset_key=key, guid="9", grains="daily")
+    snapshots.follow(every)
+    assert SnapshotReading.objects.count() == 4
+    return every
+
+
+def made() -> set[str]:
+    return set(MadeSnapshot.objects.values_list("dataset_key", flat=True))
+
+
+def test_records_of_a_destroyed_folder_are_removed(two_pools):
+    snapshots.follow([one for one in two_pools if one.name != "tank/photos"])
+    assert made() == {"4"}
+
+
+def test_records_of_a_pool_that_is_away_stay(two_pools):
+    snapshots.follow([one for one in two_pools if one.pool != "tank"])
+    assert made() == {"2", "4"}
+
+
+def test_records_stay_when_another_pool_of_that_name_comes(two_pools):
+    other = [dataset("tank", guid=77)]
+    snapshots.follow([*other, *(one for one in two_pools if one.pool != "tank")])
+    assert made() == {"2", "4"}
+
+
+# --- copies -----------------------------------------------------------------------------------------------------
+def test_settings_are_copied_once_a_day(file, admin):
+    housekeeping.look()
+    housekeeping.look()
+    assert len(database.copies(file)) == 1
+
+
+def test_settings_are_not_copied_before_there_is_an_administrator(file):
+    housekeeping.look()
+    assert database.copies(file) == []
+
+
+def test_failing_stage_becomes_an_alert_and_stops_no_other(file, admin, few, box):
+    job("admin", 400 * DAY)
+    before = left()
+    file.write_bytes(b"no database" * 5000)
+    housekeeping.look()
+    assert left() < before
+    assert "not a database" in Source.objects.get(name="upkeep-copy").error
+    alerts.look()
+    assert Alert.objects.get(kind="upkeep.failed").summary == "The copy of the settings failed."
+
+
+# --- a database that was restored -------------------------------------------------------------------------------
+@pytest.mark.parametrize("copied", [True, False])
+def test_restored_settings_are_told_on_the_overview_and_by_mail(file, web, box, copied):
+    MailSettings.objects.create(pk=1, host="mail.example", critical="anna@example.org", warning="anna@example.org")
+    if copied:
+        database.make_copy(file, timezone.now() - DAY)
+    file.write_bytes(b"")
+    found = database.ensure_sound(file, timezone.now())
+    assert found is not None
+    alerts.look()
+    alerts.look()
+    row = Alert.objects.get(kind="settings.restored" if copied else "settings.lost")
+    assert Message.objects.filter(alert=row, event="raised", way="mail").count() == 1
+    page = web.get("/").content.decode()
+    assert "settings were restored from a copy" in page if copied else "settings were lost" in page
+
+
+def test_lost_settings_are_told_where_the_box_is_set_up_again(file, anonymous, settings):
+    settings.DATABASES["default"]["NAME"] = str(file)
+    file.write_bytes(b"")
+    database.ensure_sound(file, timezone.now())
+    try:
+        assert "settings were lost" in anonymous.get("/setup/").content.decode()
+    finally:
+        settings.DATABASES["default"]["NAME"] = ":memory:"
+
+
+def test_notice_ends_after_a_month(file, box):
+    database.make_copy(file, timezone.now() - 60 * DAY)
+    file.write_bytes(b"")
+    database.ensure_sound(file, timezone.now() - 31 * DAY)
+    assert list(upkeep.faults(timezone.now())) == []

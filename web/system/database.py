@@ -1,0 +1,246 @@
+"""The settings database on the disk: whether it is sound, its daily copies, and how the newest takes its place.
+
+Works on files, before Django opens them. A copy is made by ``VACUUM INTO``; it is named by a number, so that the newest is
+known whatever the clock says, and by its time. Damaged files are kept in ``damaged-<time>`` beside.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import sqlite3
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import msgspec
+
+from appliance import durable
+from appliance.schedules import box_zone
+
+log = logging.getLogger(__name__)
+EVERY = timedelta(days=1)
+LATE = timedelta(days=3)
+COPIES_KEPT, DAMAGED_KEPT = 5, 3
+TIME = "%Y%m%dT%H%M%SZ"
+FRIENDLY = "%d %B %Y, %H:%M"
+# As SQLite's extended result codes, https://sqlite.org/rescode.html: an error while writing says nothing of what is stored.
+DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+UNREADABLE = {sqlite3.SQLITE_IOERR_READ, sqlite3.SQLITE_IOERR_SHORT_READ, sqlite3.SQLITE_IOERR_CORRUPTFS}
+ROOM = 32 * 2**20  # that has to be left on the system disk after a copy was made
+
+
+@dataclass(frozen=True)
+class Copy:
+    """A copy of the database as it was at ``made``."""
+
+    path: Path
+    number: int
+    made: datetime
+
+
+class Notice(msgspec.Struct, frozen=True):
+    """The database was damaged. ``copy``: as of when the copy is that took its place; None where there was none."""
+
+    at: datetime
+    reason: str
+    kept: str
+    copy: datetime | None = None
+
+    @property
+    def headline(self) -> str:
+        if self.copy:
+            return f"The settings were restored from a copy of {self.copy.astimezone(box_zone()):{FRIENDLY}}."
+        return "Larder's settings were lost. It started with empty ones."
+
+    @property
+    def meaning(self) -> str:
+        found = f"The settings database was damaged ({self.reason})."
+        if self.kept:
+            found += f" It is kept in {self.kept}."
+        if self.copy:
+            return f"{found} Changes made after that copy are gone: check notifications and schedules. Snapshots that schedules took since then are not deleted automatically."
+        return f"{found} There was no copy. Pools, folders, shares and users are not affected: set up Larder's password, notifications and schedules again. Snapshots that earlier schedules took are not deleted automatically."
+
+
+def notice_file(database: Path) -> Path:
+    return database.with_name("settings-notice.json")
+
+
+def notice(database: Path) -> Notice | None:
+    """What became of a damaged database; None where it never was."""
+    try:
+        return msgspec.json.decode(notice_file(database).read_bytes(), type=Notice)
+    except (OSError, msgspec.MsgspecError):
+        return None
+
+
+# --- whether it is sound ----------------------------------------------------------------------------------------
+def check(path: Path) -> str:
+    """What is wrong with a database file, in SQLite's words; empty where it is sound.
+
+    Raises sqlite3.Error where it cannot be told: locked, or no right to open it.
+    """
+    if not path.stat().st_size:
+        return "the file is empty"
+    try:
+        with closing(sqlite3.connect(path, timeout=20)) as database:
+            found = [str(row[0]) for row in database.execute("PRAGMA quick_check(1)")]
+    except sqlite3.DatabaseError as problem:
+        if is_damage(problem):
+            return str(problem)
+        raise
+    return "" if found == ["ok"] else " ".join(found).replace("*** in database main ***", "").strip()[:300]
+
+
+def is_damage(problem: BaseException | None) -> bool:
+    """Whether SQLite says that the file itself is bad, and not merely locked or out of reach."""
+    code = getattr(problem, "sqlite_errorcode", None)
+    return code is not None and (code & 0xFF in DAMAGE or code in UNREADABLE)
+
+
+# --- copies -----------------------------------------------------------------------------------------------------
+def folder_of(database: Path) -> Path:
+    return database.with_name("copies")
+
+
+def copies(database: Path) -> list[Copy]:
+    """The copies, the newest first."""
+    found = []
+    for path in folder_of(database).glob("settings-*.sqlite3"):
+        with suppress(ValueError):
+            _settings, number, made = path.stem.split("-")
+            found.append(Copy(path, int(number), datetime.strptime(made, TIME).replace(tzinfo=UTC)))
+    return sorted(found, key=lambda one: one.number, reverse=True)
+
+
+def copy_due(database: Path, now: datetime) -> bool:
+    """Whether a day has passed since the last copy, and the database has changed. A time to come is none that has been."""
+    known = copies(database)
+    return not known or (not timedelta() <= now - known[0].made < EVERY and stamp(database) != mark_of(known[0]))
+
+
+def is_late(database: Path, now: datetime) -> bool:
+    """Whether the newest copy is older than it should be."""
+    known = copies(database)
+    return not known or (now - known[0].made > LATE and stamp(database) != mark_of(known[0]))
+
+
+def stamp(database: Path) -> int:
+    """When the database was last written to, in nanoseconds."""
+    times = [path.stat().st_mtime_ns for path in (database, beside(database, "-wal")) if path.exists()]
+    return max(times, default=0)
+
+
+def mark_of(copy: Copy) -> int:
+    """When the database was last written to before this copy was made."""
+    return copy.path.stat().st_mtime_ns
+
+
+def make_copy(database: Path, now: datetime) -> Copy:
+    """Make a copy and forget the oldest. Raises OSError where there is no room, sqlite3.Error where it cannot be read."""
+    folder = folder_of(database)
+    folder.mkdir(mode=0o700, exist_ok=True)
+    size = sum(path.stat().st_size for path in (database, beside(database, "-wal")) if path.exists())
+    if shutil.disk_usage(folder).free < size + ROOM:
+        raise OSError("the system disk has no room for another copy of the settings")
+    new, mark = folder / "new.sqlite3", stamp(database)
+    new.unlink(missing_ok=True)
+    with closing(sqlite3.connect(database, timeout=20, isolation_level=None)) as source:
+        source.execute("VACUUM INTO ?", [str(new)])
+    if wrong := check(new):
+        new.unlink()
+        raise sqlite3.DatabaseError(f"the copy is not sound: {wrong}")
+    new.chmod(0o600)
+    os.utime(new, ns=(mark, mark))
+    sync(new)
+    known = copies(database)
+    number = known[0].number + 1 if known else 1
+    target = folder / f"settings-{number:06d}-{now.astimezone(UTC):{TIME}}.sqlite3"
+    new.replace(target)
+    durable.sync_folder(folder)
+    for old in copies(database)[COPIES_KEPT:]:
+        old.path.unlink(missing_ok=True)
+    return copies(database)[0]
+
+
+# --- restoring --------------------------------------------------------------------------------------------------
+def ensure_sound(database: Path, now: datetime) -> Notice | None:
+    """Put the newest good copy in the place of a database that is damaged or gone; what was done, None where it is sound.
+
+    A power cut in the middle leaves a database that is gone, and the next start goes on from there.
+    """
+    if not database.exists():
+        if not folder_of(database).exists():
+            return None  # a new box
+        return restore(database, now, "the file was gone")
+    reason = check(database)
+    return restore(database, now, reason) if reason else None
+
+
+def restore(database: Path, now: datetime, reason: str) -> Notice:
+    """Move the database aside and put a copy in its place, or nothing where no copy is good. The notice is written first."""
+    good = next((one for one in copies(database) if not unsound(one.path)), None)
+    new = database.with_name("settings.sqlite3.new")
+    if good:
+        bring(good.path, new)
+    parts = [path for path in parts_of(database) if path.exists()]
+    kept = place_for_damaged(database, now) if parts else None
+    found = Notice(at=now, reason=reason, kept=str(kept or ""), copy=good.made if good else None)
+    durable.write(notice_file(database), msgspec.json.encode(found))
+    if kept:
+        # The database goes first: what SQLite keeps beside it counts for nothing without it.
+        for path in parts:
+            path.replace(kept / path.name)
+        durable.sync_folder(kept)
+    if good:
+        new.replace(database)
+    durable.sync_folder(database.parent)
+    log.error("%s %s", found.headline, found.meaning)
+    return found
+
+
+def unsound(path: Path) -> str:
+    try:
+        return check(path)
+    except (OSError, sqlite3.Error) as problem:
+        return str(problem)
+
+
+def bring(copy: Path, new: Path) -> None:
+    """A copy under a new name; where the disk has no room for a second one, the copy itself."""
+    try:
+        shutil.copyfile(copy, new)
+        new.chmod(0o600)
+        sync(new)
+    except OSError:
+        copy.replace(new)
+
+
+def place_for_damaged(database: Path, now: datetime) -> Path:
+    """A new folder for a damaged database; the oldest of them goes when there are too many."""
+    known = sorted(database.parent.glob("damaged-*"), key=lambda one: one.stat().st_mtime_ns)
+    for old in known[: 1 - DAMAGED_KEPT]:
+        shutil.rmtree(old, ignore_errors=True)
+    name, number = f"damaged-{now.astimezone(UTC):{TIME}}", 1
+    kept = database.with_name(name)
+    while kept.exists():
+        number += 1
+        kept = database.with_name(f"{name}-{number}")
+    kept.mkdir(mode=0o700)
+    return kept
+
+
+def parts_of(database: Path) -> list[Path]:
+    return [database, *(beside(database, ending) for ending in ("-wal", "-shm", "-journal"))]
+
+
+def beside(database: Path, ending: str) -> Path:
+    return database.with_name(database.name + ending)
+
+
+def sync(path: Path) -> None:
+    with path.open("rb") as handle:
+        os.fsync(handle.fileno())

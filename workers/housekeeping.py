@@ -1,0 +1,93 @@
+"""Copy the settings database once a day and remove old rows, so that the system disk neither loses nor collects things."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from functools import partial
+
+from allauth.usersessions.models import UserSession
+from django.contrib.sessions.models import Session
+from django.db.models import Q
+from django.utils import timezone
+
+from appliance.errors import Failed
+from web.accounts import first_run
+from web.jobs.models import Job
+from web.retention import older
+from web.system import database
+from workers import collectors, policies, schedules, sweeps, testing, upkeep
+from workers.celery import app
+from workers.every import Every
+
+SECONDS_BETWEEN_LOOKS = 3600.0
+SECONDS_TO_SETTLE = 120.0
+MOST_BATCHES = 50  # in one look; the next goes on
+BY_SCHEDULES = {policies.BY, schedules.BY, sweeps.BY, testing.BY}
+KEPT_OF_SCHEDULES, KEPT_OF_PEOPLE = timedelta(days=14), timedelta(days=366)
+KEPT_ANYWAY = 200  # of either, however old they look: the clock may be years ahead
+looks = Every(SECONDS_BETWEEN_LOOKS, after=SECONDS_TO_SETTLE)
+_working = threading.Lock()
+
+
+@app.task(name="workers.housekeeping")
+def look() -> None:
+    """Each stage under its own guard: a failure is noted and becomes an alert."""
+    if not _working.acquire(blocking=False):
+        return
+    try:
+        now = timezone.now()
+        for name, stage in STAGES.items():
+            collectors.source(upkeep.SOURCE + name, partial(stage, now))
+    finally:
+        _working.release()
+
+
+def copy_settings(now: datetime) -> bool:
+    """Keep a copy where one is due and there is something to lose."""
+    path = upkeep.settings_file()
+    if not path.is_file() or not first_run.is_set_up() or not database.copy_due(path, now):
+        return False
+    try:
+        database.make_copy(path, now)
+    except sqlite3.Error as problem:
+        advice = " Restart the box: Larder then restores the newest copy." if database.is_damage(problem) else ""
+        raise Failed("The settings database cannot be copied", f"{problem}.{advice}") from problem
+    return True
+
+
+def remove_jobs(now: datetime) -> bool:
+    """Ended jobs: a year of what people did, two weeks of what schedules did."""
+    ended = Job.objects.exclude(state__in=Job.OPEN)
+    scheduled = Q(created_by__in=BY_SCHEDULES)
+    removed = 0
+    for rows, kept in ((ended.filter(scheduled), KEPT_OF_SCHEDULES), (ended.exclude(scheduled), KEPT_OF_PEOPLE)):
+        for _batch in range(MOST_BATCHES):
+            count = older(rows, "created", than=now - kept, kept=KEPT_ANYWAY).delete()[0]
+            removed += count
+            if not count:
+                break
+    return bool(removed)
+
+
+def remove_sessions(now: datetime) -> bool:
+    """Sessions that have ended, and what is noted of where they came from."""
+    removed = 0
+    for _batch in range(MOST_BATCHES):
+        keys = list(Session.objects.filter(expire_date__lt=now).values_list("pk", flat=True)[:200])
+        if not keys:
+            break
+        removed += Session.objects.filter(pk__in=keys).delete()[0]
+    alive = Session.objects.values("session_key")
+    orphans = list(UserSession.objects.exclude(session_key__in=alive).values_list("pk", flat=True)[:1000])
+    removed += UserSession.objects.filter(pk__in=orphans).delete()[0]
+    return bool(removed)
+
+
+STAGES: dict[str, Callable[[datetime], bool]] = {
+    "copy": copy_settings,
+    "jobs": remove_jobs,
+    "sessions": remove_sessions,
+}

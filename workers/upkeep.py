@@ -1,0 +1,33 @@
+"""What the settings database went through, and what of Larder's own upkeep fails, as faults for the alerts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from django.conf import settings
+
+from appliance.alerts.rules import Fault
+from web.inventory.models import Source
+from web.system import database
+
+NOTICE_FOR = timedelta(days=30)
+SOURCE = "upkeep-"
+NAMES = {"copy": "copy of the settings", "jobs": "removal of old jobs", "sessions": "removal of ended sessions"}
+
+
+def settings_file() -> Path:
+    return Path(settings.DATABASES["default"]["NAME"])
+
+
+def faults(now: datetime) -> Iterator[Fault]:
+    """A restored or lost database for a month; a stage of the upkeep until it works again."""
+    notice = database.notice(settings_file())
+    if notice and abs(now - notice.at) < NOTICE_FOR:
+        kind = "settings.restored" if notice.copy else "settings.lost"
+        yield Fault(kind, notice.at.isoformat(), notice.headline, notice.meaning)
+    for row in Source.objects.filter(name__startswith=SOURCE).exclude(error=""):
+        stage = row.name.removeprefix(SOURCE)
+        if stage in NAMES:
+            yield Fault("upkeep.failed", stage, f"The {NAMES[stage]} failed.", row.error)
