@@ -1,43 +1,72 @@
 """How a disk is, judged by its own answer: healthy, watch, failing, unknown or asleep, with reasons in plain words.
 
 What counts and why: field notes B (76.7 % of the drives that failed showed 5, 187, 188, 197 or 198 before, 4.2 % of
-healthy ones do). A value that its owner has accepted stays quiet until it grows.
+healthy ones do). A value that its owner has accepted stays quiet until it grows. A verdict gets better only by evidence:
+what was found stays until the drive tells that very thing again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from appliance.disks.smart import SWITCHED_OFF, UNANSWERED, Reading, SelfTest
+from appliance.disks.smart import NOT_UNDERSTOOD, SWITCHED_OFF, UNANSWERED, Reading, SelfTest
 
 State = Literal["healthy", "watch", "failing", "unknown", "asleep"]
 WORST_FIRST: tuple[State, ...] = ("failing", "watch", "unknown", "healthy", "asleep")
 WARM_HARD_DISK, WARM_SOLID_STATE = 55, 75  # °C, where the drive does not tell its own limit
 COOLED = 5  # °C below its limit before a warm disk counts as cool again
+NEAR_TRIP = 5  # °C below where a drive switches itself off
 MANY_UNREADABLE = 50  # sectors: a disk that lost so many seldom lasts
 
 
 @dataclass(frozen=True)
 class Reason:
-    """One thing behind a verdict. ``count`` names the value it is about, empty where it is none."""
+    """One thing behind a verdict. ``count`` names the value it is about. ``since``: from when on the drive has not told it
+    any more, as the text says it; empty where it tells it now."""
 
     state: State
     text: str
     count: str = ""
     value: int = 0
+    since: str = ""
 
 
 @dataclass(frozen=True)
 class Verdict:
+    """``words`` stand where there are no reasons and the usual words of the state say too much."""
+
     state: State
     reasons: tuple[Reason, ...] = ()
+    words: str = ""
 
     @property
     def text(self) -> str:
         """The reasons in sentences."""
-        return " ".join(reason.text for reason in self.reasons) or WORDS[self.state]
+        return " ".join(reason.text for reason in self.reasons) or self.words or WORDS[self.state]
+
+
+@dataclass(frozen=True)
+class Before:
+    """What was known before an answer. ``known``: whether the drive told how it is; ``counted``: whether it told what it
+    counts; ``now``: the time, in words."""
+
+    reasons: tuple[Reason, ...] = ()
+    known: bool = False
+    counted: bool = False
+    now: str = ""
+
+    @property
+    def warm(self) -> bool:
+        return any(reason.count == "temperature" for reason in self.reasons)
+
+    def missed(self, reading: Reading) -> bool:
+        """Whether an answer tells nothing to judge by, or none of what the drive counted before."""
+        return not reading.answered or (self.counted and not reading.counts)
+
+
+NOTHING = Before()
 
 
 WORDS: dict[State, str] = {
@@ -47,6 +76,8 @@ WORDS: dict[State, str] = {
     "unknown": "It does not tell how it is.",
     "asleep": "It sleeps, and is not woken to be asked.",
 }
+UNCOUNTED = "It says that it works. It tells none of the figures that would warn before it fails."
+UNSAID = "Nothing it counts is a worry. It does not say by itself whether it works."
 # What each count says: one, many, from how many it is worth a look, and from how many the disk is failing (0: never).
 COUNTS: dict[str, tuple[str, str, int, int]] = {
     "pending": ("sector cannot be read", "sectors cannot be read", 1, MANY_UNREADABLE),
@@ -59,6 +90,8 @@ COUNTS: dict[str, tuple[str, str, int, int]] = {
     "timeouts": ("command was not answered in time", "commands were not answered in time", 100, 0),
     "crc": ("transfer was damaged on the way, mostly by a cable", "transfers were damaged on the way, mostly by a cable", 10, 0),
 }  # fmt: skip
+MOST_USED = 255  # per cent: where NVMe's counter ends, and what firmware says that has none
+ACCEPTABLE = {*COUNTS, "used"}  # what its owner can accept as it is
 # Seldom the disk's fault and never set back: only what comes after the first look counts.
 SINCE_FIRST_SEEN = ("crc", "timeouts")
 # NVMe base specification, figure "SMART / Health Information", critical warning.
@@ -72,29 +105,75 @@ WARNINGS: tuple[tuple[int, State, str], ...] = (
 )
 
 
-def judge(reading: Reading, accepted: Mapping[str, int], *, rotational: bool = True, warm: bool = False) -> Verdict:
+def judge(
+    reading: Reading,
+    accepted: Mapping[str, int],
+    *,
+    rotational: bool = True,
+    warm: bool = False,
+    before: Before = NOTHING,
+) -> Verdict:
     """The verdict on a disk. ``accepted``: values that stay quiet until they grow; ``warm``: it was too warm before."""
     if reading.asleep:
         return Verdict("asleep")
-    if not reading.answered and reading.temperature is None:
-        return Verdict("unknown", (Reason("unknown", no_answer(reading)),))
     found = [
         *of_itself(reading),
         *of_tests(reading),
         *of_counts(reading, accepted),
-        *of_heat(reading, rotational, warm),
+        *of_heat(reading, rotational, warm or before.warm),
     ]
+    found += still_there(reading, before, accepted, {reason.count for reason in found})
+    if not found and before.missed(reading):
+        return Verdict("unknown", (unknown(reading, before),))
     if not found:
-        return Verdict("healthy") if reading.answered else Verdict("unknown", (Reason("unknown", no_answer(reading)),))
+        return Verdict("healthy", (), "" if reading.counts and reading.passed else UNSAID if reading.counts else UNCOUNTED)  # fmt: skip
     found.sort(key=lambda reason: WORST_FIRST.index(reason.state))
     return Verdict(found[0].state, tuple(found))
+
+
+def unknown(reading: Reading, before: Before) -> Reason:
+    """That nothing is known of it, since when, and why."""
+    known = next((reason for reason in before.reasons if reason.count == "silence"), None)
+    if known or not before.known:
+        return known or Reason("unknown", no_answer(reading))
+    what = "none of the figures by which it is judged" if reading.answered else "nothing of how it is"
+    return Reason("unknown", f"It has told {what} since {before.now}.", "silence", since=before.now)
+
+
+def still_there(
+    reading: Reading, before: Before, accepted: Mapping[str, int], found: Collection[str]
+) -> Iterator[Reason]:
+    """What was found before and is not told any more: not to hear of it is not its end."""
+    for reason in before.reasons:
+        quiet = reason.count in ACCEPTABLE and reason.value <= accepted.get(reason.count, 0)
+        if reason.state in {"failing", "watch"} and not (quiet or reason.count in found or tells(reading, reason)):
+            text = reason.text if reason.since else f"{reason.text} It has not told this again since {before.now}."
+            yield replace(reason, text=text, since=reason.since or before.now)
+
+
+def tells(reading: Reading, reason: Reason) -> bool:
+    """Whether an answer says how it is now with what the reason was about."""
+    what, _space, which = reason.count.partition(" ")
+    if what == "attribute":
+        return which in reading.sound
+    if what == "self_test":
+        return any(test.passed and test.kind in {which, "long"} for test in reading.tests)
+    if what == "temperature":
+        return reading.temperature is not None
+    if what.startswith("warning"):
+        return "critical_warning" in reading.counts
+    if what == "spare":
+        return {"spare", "spare_limit"} <= reading.counts.keys()
+    if what == "used":
+        return reading.counts.get("used", MOST_USED) < MOST_USED
+    return what in reading.counts if what in COUNTS else reading.passed is True and reading.sure
 
 
 def no_answer(reading: Reading) -> str:
     """Why nothing is known of it: not a fault of the disk by itself."""
     if "USB bridge" in reading.message or "Unknown USB" in reading.message:
         return "Its USB case does not pass on what the disk says of itself."
-    if reading.message.startswith(UNANSWERED):
+    if reading.message.startswith((UNANSWERED, NOT_UNDERSTOOD)):
         return reading.message
     if reading.message == SWITCHED_OFF:
         return "Its watch over itself (SMART) is switched off. On the box, “sudo smartctl -s on” with the disk’s name switches it on."
@@ -106,9 +185,9 @@ def of_itself(reading: Reading) -> Iterator[Reason]:
     told = [Reason(state, text, f"warning{bit}", bit) for bit, state, text in WARNINGS if warning & bit]
     yield from told
     if reading.passed is False and not told:
-        yield Reason("failing", "It says itself that it is failing.")
+        yield Reason("failing", "It says itself that it is failing.", "passed")
     for name in reading.failing:
-        yield Reason("failing", f"Its value “{name}” is worse than its maker allows.")
+        yield Reason("failing", f"Its value “{name}” is worse than its maker allows.", f"attribute {name}")
 
 
 def of_tests(reading: Reading) -> Iterator[Reason]:
@@ -121,7 +200,7 @@ def of_tests(reading: Reading) -> Iterator[Reason]:
                 break  # it looked at everything, so what is older says nothing any more
     for test in newest.values():
         if test.passed is False:
-            yield Reason("failing", f"Its {test.kind if test.kind != 'other' else 'own'} self-test failed: {test.text.lower() or 'no reason told'}.", "self_test")  # fmt: skip
+            yield Reason("failing", f"Its {test.kind if test.kind != 'other' else 'own'} self-test failed: {test.text.lower() or 'no reason told'}.", f"self_test {test.kind}")  # fmt: skip
 
 
 def of_counts(reading: Reading, accepted: Mapping[str, int]) -> Iterator[Reason]:
@@ -137,12 +216,15 @@ def of_counts(reading: Reading, accepted: Mapping[str, int]) -> Iterator[Reason]
     if spare is not None and 0 < least <= 100 and spare < least:
         yield Reason("failing", f"Only {spare} % of its spare memory are left.", "spare", 100 - min(spare, 100))
     used = reading.counts.get("used", 0)
-    if 100 <= used < 255 and used > accepted.get("used", 0):
+    if 100 <= used < MOST_USED and used > accepted.get("used", 0):
         yield Reason("watch", f"It has been written {used} % as much as its maker promised.", "used", used)
 
 
 def of_heat(reading: Reading, rotational: bool, warm: bool) -> Iterator[Reason]:
-    limit = reading.limit or (WARM_HARD_DISK if rotational else WARM_SOLID_STATE)
+    usual = WARM_HARD_DISK if rotational else WARM_SOLID_STATE
+    limit = reading.limit or reading.trip or usual
+    # The limit for work can be reached; where the drive takes harm or switches itself off, it is too late.
+    mark = min(limit, reading.trip - NEAR_TRIP) if reading.trip else limit
     now = reading.temperature
-    if now is not None and now >= limit - (COOLED if warm else 0):
+    if now is not None and now >= mark - (COOLED if warm else 0):
         yield Reason("watch", f"It is {now} °C warm; {limit} °C is its limit.", "temperature")

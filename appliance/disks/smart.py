@@ -7,6 +7,7 @@ must neither raise an alarm nor clear one.
 from __future__ import annotations
 
 import json
+import logging
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -14,22 +15,28 @@ from typing import Any
 
 # Below and above these a sensor talks nonsense (field notes of other products: negative, 0, 255).
 COLDEST, HOTTEST = 1, 120  # °C
+COOLEST_LIMIT = 40  # °C: no drive's own limit is below
 OPEN_FAILED, COMMAND_FAILED = 2, 4  # bits of smartctl's exit status
-LARGEST_COUNT = 2**32  # more than any counter of bad sectors: a packed or nonsensical raw value
+LARGEST_COUNT = 2**32  # more than any counter of bad sectors: a packed or nonsensical value (firmware says 2^64 − 1)
+LARGEST_FIGURE = 2**63  # what a row of the database has room for
+BYTE = 256
 
 # ATA attributes that are counted, by their number. Names and numbers: smartmontools' drivedb.h.
 ATA_COUNTS = {5: "reallocated", 187: "reported", 188: "timeouts", 197: "pending", 198: "uncorrectable", 199: "crc"}
 MOST_FIGURES = 60
 SWITCHED_OFF = "SMART is switched off in this drive."
 UNANSWERED = "It has not answered since"
+NOT_UNDERSTOOD = "What it answered could not be understood."
 SEAGATE_WORDS = ("seagate", "st")
+# What each is called here, and from where on it cannot be one: all but the last are one byte in the log.
 NVME_COUNTS = {
-    "critical_warning": "critical_warning",
-    "available_spare": "spare",
-    "available_spare_threshold": "spare_limit",
-    "percentage_used": "used",
-    "media_errors": "media_errors",
+    "critical_warning": ("critical_warning", BYTE),
+    "available_spare": ("spare", BYTE),
+    "available_spare_threshold": ("spare_limit", BYTE),
+    "percentage_used": ("used", BYTE),
+    "media_errors": ("media_errors", LARGEST_COUNT),
 }
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -60,12 +67,17 @@ class Reading:
     answered: bool = False
     asleep: bool = False
     passed: bool | None = None
+    sure: bool = True  # whether "passed" came without a command that failed
     temperature: int | None = None
-    limit: int | None = None  # °C, what the drive itself calls too warm
+    limit: int | None = None  # °C, up to where the drive says that it works
+    trip: int | None = None  # °C, where it is damaged or switches itself off
     counts: dict[str, int] = field(default_factory=dict)
     failing: tuple[str, ...] = ()  # names of attributes below their own threshold now
+    sound: tuple[str, ...] = ()  # names of the others
     tests: tuple[SelfTest, ...] = ()  # the newest first
     able: bool = False  # whether it says that it can test itself
+    unable: bool = False  # whether it says that it cannot
+    logged: bool = False  # whether it told its log of self-tests, empty or not
     ata: bool = False  # whether it takes ATA commands, by itself or through its USB case
     test_left: int | None = None  # per cent of a running self-test that are left
     hours: int | None = None
@@ -96,15 +108,20 @@ def rows(found: object) -> list[dict[str, Any]]:
     return [row for row in found if isinstance(row, dict)] if isinstance(found, list) else []
 
 
-def whole(found: object) -> int | None:
-    """A count as it can be one: no flag, not negative."""
-    return found if isinstance(found, int) and not isinstance(found, bool) and found >= 0 else None
+def whole(found: object, below: int = LARGEST_FIGURE) -> int | None:
+    """A count as it can be one: no flag, not negative, not out of all reason."""
+    return found if isinstance(found, int) and not isinstance(found, bool) and 0 <= found < below else None
+
+
+def degrees(found: object, least: int = COLDEST) -> int | None:
+    """A temperature in °C as it can be one."""
+    value = whole(found)
+    return value if value is not None and least <= value <= HOTTEST else None
 
 
 def temperature(answer: object) -> int | None:
     """Degrees Celsius now, or None where the drive does not tell or tells nonsense."""
-    current = section(answer, "temperature").get("current")
-    return current if isinstance(current, int) and COLDEST <= current <= HOTTEST else None
+    return degrees(section(answer, "temperature").get("current"))
 
 
 def said(answer: object) -> str:
@@ -130,25 +147,42 @@ def asleep(answer: object) -> bool:
 
 
 def read(answer: object) -> Reading:
-    """A drive's answer, of whatever shape. Nothing is raised."""
+    """A drive's answer, of whatever shape. Nothing is raised: one odd disk must not leave the others unjudged."""
+    try:
+        return interpret(answer)
+    except Exception:
+        log.exception("an answer of smartctl could not be understood")
+        return Reading(message=NOT_UNDERSTOOD)
+
+
+def interpret(answer: object) -> Reading:
     if asleep(answer):
         return Reading(asleep=True)
     passed = section(answer, "smart_status").get("passed")
+    passed = passed if isinstance(passed, bool) else None
     counts = ata_counts(answer) | nvme_counts(answer) | scsi_counts(answer)
+    counted = bool(counts.keys() - {"spare_limit"})
+    # Where a command failed, smartctl says PASSED for want of anything else (ataprintmain.cpp, "based on an Attribute check").
+    sure = not (passed and exit_status(answer) & COMMAND_FAILED)
     # Cases for USB say OK in SCSI's words for any disk that is in them. A disk of that kind itself counts something.
-    hollow = passed is True and section(answer, "device").get("protocol") == "SCSI"
+    hollow = passed is True and (not sure or section(answer, "device").get("protocol") == "SCSI")
     reading = Reading(
-        answered=bool(counts) or (isinstance(passed, bool) and not hollow),
-        passed=passed if isinstance(passed, bool) else None,
+        answered=counted or (passed is not None and not hollow),
+        passed=None if hollow and not counted else passed,
+        sure=sure,
         temperature=temperature(answer),
-        limit=limit(answer),
+        limit=degrees(section(answer, "temperature").get("op_limit_max"), COOLEST_LIMIT),
+        trip=trip(answer),
         counts=counts,
         failing=failing(answer),
+        sound=tuple(attribute_name(row) for row in attributes(answer) if row.get("when_failed") in ("", "past", "-")),
         tests=self_tests(answer),
-        able=able(answer),
+        able=True in abilities(answer),
+        unable=set(abilities(answer)) == {False},
+        logged=logged(answer),
         ata=section(answer, "device").get("protocol") == "ATA",
         test_left=test_left(answer),
-        hours=whole(section(answer, "power_on_time").get("hours")),
+        hours=whole(section(answer, "power_on_time").get("hours"), LARGEST_COUNT),
         errors=whole(section(section(answer, "ata_smart_error_log"), "summary").get("count")),
         figures=(*ata_figures(answer), *nvme_figures(answer), *scsi_figures(answer))[:MOST_FIGURES],
         message=said(answer),
@@ -166,7 +200,7 @@ def attributes(answer: object) -> list[dict[str, Any]]:
 def ata_counts(answer: object) -> dict[str, int]:
     found = {}
     for row in attributes(answer):
-        name, raw = ATA_COUNTS.get(row.get("id", -1)), whole(section(row, "raw").get("value"))
+        name, raw = ATA_COUNTS.get(whole(row.get("id")) or 0), whole(section(row, "raw").get("value"))
         if name and raw is not None and (value := unpacked(name, raw, answer)) is not None:
             found[name] = value
     return found
@@ -191,8 +225,8 @@ def ata_figures(answer: object) -> Iterator[Figure]:
     for row in attributes(answer):
         raw, number = section(row, "raw"), whole(row.get("id"))
         text = printable(raw.get("string", ""), 60)
-        first = re.match(r"\d+", text)
-        value = int(first[0]) if first else whole(raw.get("value"))
+        first = re.match(r"[0-9]+", text)
+        value = whole(int(first[0]) if first else raw.get("value"))
         if number is not None and number not in ATA_COUNTS and value is not None:
             name = printable(row.get("name", ""), 40).replace("_", " ")
             yield Figure(f"{name} ({number})", value, text or str(value), whole(row.get("value")), whole(row.get("thresh")))  # fmt: skip
@@ -205,8 +239,12 @@ def seagate(answer: object) -> bool:
 
 def failing(answer: object) -> tuple[str, ...]:
     """Attributes that are below the threshold of the drive's maker at this moment."""
-    names = [str(row.get("name", "")) for row in attributes(answer) if row.get("when_failed") == "now"]
-    return tuple(name.replace("_", " ")[:60] for name in names[:8])
+    names = [attribute_name(row) for row in attributes(answer) if row.get("when_failed") == "now"]
+    return tuple(names[:8])
+
+
+def attribute_name(row: dict[str, Any]) -> str:
+    return printable(row.get("name", ""), 60).replace("_", " ")
 
 
 KINDS = {1: "short", 2: "long", 0x81: "short", 0x82: "long"}
@@ -226,23 +264,34 @@ def self_tests(answer: object) -> tuple[SelfTest, ...]:
             continue
         stopped = value is not None and value >> 4 in STOPPED
         passed = None if stopped or not isinstance(status.get("passed"), bool) else bool(status["passed"])
-        kind = KINDS.get(section(row, "type").get("value", 0), "other")
-        found.append(SelfTest(kind, passed, str(status.get("string", ""))[:80], whole(row.get("lifetime_hours"))))
+        kind = KINDS.get(whole(section(row, "type").get("value")) or 0, "other")
+        found.append(SelfTest(kind, passed, printable(status.get("string", ""), 80), test_hours(row.get("lifetime_hours"))))  # fmt: skip
     return tuple(found) or nvme_tests(answer) or scsi_tests(answer)
 
 
-def able(answer: object) -> bool:
-    """Whether the drive says that it can test itself; a SCSI one only shows it by having done so."""
-    if section(section(answer, "ata_smart_data"), "capabilities").get("self_tests_supported") is True:
-        return True
-    if section(answer, "nvme_optional_admin_commands").get("self_test") is True:
-        return True
-    return bool(section(answer, "scsi_self_test_0"))
+def test_hours(found: object) -> int | None:
+    """The drive's age in hours, as its log of self-tests has it."""
+    return whole(found, LARGEST_COUNT)
+
+
+def logged(answer: object) -> bool:
+    """Whether the log of self-tests was told; a SCSI drive without any test tells none."""
+    return any(section(answer, name) for name in ("ata_smart_self_test_log", "nvme_self_test_log", "scsi_self_test_0"))
+
+
+def abilities(answer: object) -> list[bool]:
+    """What the drive says of whether it can test itself; a SCSI one only shows it by having done so."""
+    told = (
+        section(section(answer, "ata_smart_data"), "capabilities").get("self_tests_supported"),
+        section(answer, "nvme_optional_admin_commands").get("self_test"),
+        bool(section(answer, "scsi_self_test_0")) or None,
+    )
+    return [one for one in told if isinstance(one, bool)]
 
 
 def test_left(answer: object) -> int | None:
     status = section(section(section(answer, "ata_smart_data"), "self_test"), "status")
-    value, left = whole(status.get("value")), whole(status.get("remaining_percent"))
+    value, left = whole(status.get("value")), whole(status.get("remaining_percent"), 101)
     if value is not None and value >> 4 == 15:
         return left if left is not None else (value & 15) * 10
     log = section(answer, "nvme_self_test_log")
@@ -254,7 +303,7 @@ def test_left(answer: object) -> int | None:
 # --- NVMe -----------------------------------------------------------------------------------------------------
 def nvme_counts(answer: object) -> dict[str, int]:
     log = section(answer, "nvme_smart_health_information_log")
-    told = {name: whole(log.get(key)) for key, name in NVME_COUNTS.items()}
+    told = {name: whole(log.get(key), below) for key, (name, below) in NVME_COUNTS.items()}
     return {name: value for name, value in told.items() if value is not None}
 
 
@@ -263,9 +312,9 @@ def nvme_figures(answer: object) -> Iterator[Figure]:
     for name, value in section(answer, "nvme_smart_health_information_log").items():
         title = printable(name, 40).replace("_", " ").capitalize()
         if name == "temperature_sensors" and isinstance(value, list):
-            for at, degrees in enumerate(value[:8], start=1):
-                if isinstance(degrees, int) and COLDEST <= degrees <= HOTTEST:
-                    yield Figure(f"Sensor {at}, °C", degrees, str(degrees))
+            for at, found in enumerate(value[:8], start=1):
+                if (warmth := degrees(found)) is not None:
+                    yield Figure(f"Sensor {at}, °C", warmth, str(warmth))
         elif name not in NVME_COUNTS and (number := whole(value)) is not None:
             yield Figure(title, number, str(number))
 
@@ -277,20 +326,23 @@ def nvme_tests(answer: object) -> tuple[SelfTest, ...]:
         result, code = section(row, "self_test_result"), section(row, "self_test_code")
         value = whole(result.get("value"))
         passed = True if value == 0 else False if value in {5, 6, 7} else None
-        kind = KINDS.get(code.get("value", 0), "other")
-        found.append(SelfTest(kind, passed, str(result.get("string", ""))[:80], whole(row.get("power_on_hours"))))
+        kind = KINDS.get(whole(code.get("value")) or 0, "other")
+        found.append(SelfTest(kind, passed, printable(result.get("string", ""), 80), test_hours(row.get("power_on_hours"))))  # fmt: skip
     return tuple(found)
 
 
 # --- SCSI -----------------------------------------------------------------------------------------------------
 def scsi_counts(answer: object) -> dict[str, int]:
     found = {}
-    if (grown := whole(answer.get("scsi_grown_defect_list") if isinstance(answer, dict) else None)) is not None:
+    told = answer.get("scsi_grown_defect_list") if isinstance(answer, dict) else None
+    if (grown := whole(told, LARGEST_COUNT)) is not None:
         found["grown_defects"] = grown
     log = section(answer, "scsi_error_counter_log")
-    uncorrected = [whole(section(log, part).get("total_uncorrected_errors")) for part in ("read", "write", "verify")]
-    if any(value is not None for value in uncorrected):
-        found["uncorrected"] = sum(value or 0 for value in uncorrected)
+    parts = [whole(section(log, part).get("total_uncorrected_errors"), LARGEST_COUNT) for part in ("read", "write", "verify")]  # fmt: skip
+    total = sum(value or 0 for value in parts)
+    # That one part counts nothing does not speak for the others. Not every drive has a part for verifying.
+    if total or None not in parts[:2]:
+        found["uncorrected"] = min(total, LARGEST_COUNT - 1)
     return found
 
 
@@ -313,16 +365,14 @@ def scsi_tests(answer: object) -> tuple[SelfTest, ...]:
         value = whole(section(row, "result").get("value"))
         if value is not None and value != 15:
             passed = True if value == 0 else False if 3 <= value <= 7 else None
-            kind = SCSI_KINDS.get(section(row, "code").get("value", 0), "other")
-            text = str(section(row, "result").get("string", ""))[:80]
-            found.append(SelfTest(kind, passed, text, whole(section(row, "power_on_time").get("hours"))))
+            kind = SCSI_KINDS.get(whole(section(row, "code").get("value")) or 0, "other")
+            text = printable(section(row, "result").get("string", ""), 80)
+            found.append(SelfTest(kind, passed, text, test_hours(section(row, "power_on_time").get("hours"))))
     return tuple(found)
 
 
-def limit(answer: object) -> int | None:
-    """What the drive itself calls too warm: its operating limit, or where it switches itself off."""
+def trip(answer: object) -> int | None:
+    """Where the drive is damaged, or switches itself off."""
     own = section(answer, "temperature")
-    for told in (own.get("op_limit_max"), own.get("limit_max"), own.get("drive_trip")):
-        if isinstance(told, int) and 40 <= told <= HOTTEST:
-            return told
-    return None
+    told = (degrees(own.get(name), COOLEST_LIMIT) for name in ("limit_max", "drive_trip"))
+    return next((value for value in told if value is not None), None)

@@ -104,7 +104,16 @@ def hours_since(tests: Iterable[SelfTest], hours: int | None, kind: Kind = "long
     done = next((test for test in tests if test.kind == kind and test.passed is not None), None)
     if done is None or done.hours is None or hours is None:
         return None
-    return (hours - done.hours) % WRAP
+    return hours - (hours_at(done.hours, hours) or 0)
+
+
+def hours_at(logged: int | None, hours: int | None) -> int | None:
+    """The drive's age at a test, of what its log says and its age now: the latest that its 16 bits can mean."""
+    if logged is None or hours is None:
+        return logged
+    if hours < WRAP or logged >= WRAP:
+        return min(logged, hours)  # not wrapped; the two counters can differ by an hour
+    return hours - (hours - logged) % WRAP
 
 
 def overdue(disk: Disk, plan: Plan, since: datetime, now: datetime) -> str:

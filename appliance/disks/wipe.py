@@ -23,7 +23,7 @@ import msgspec
 from appliance import names
 from appliance.disks import asking
 from appliance.disks.erase import erase_step
-from appliance.disks.smart import section
+from appliance.disks.smart import section, whole
 from appliance.disks.udev import look_anew
 from appliance.errors import Bug, Failed, Reason
 from appliance.facts import Disk, Facts, Pool
@@ -339,10 +339,10 @@ def counts_of(answer: object) -> Iterator[str]:
     """From ``smartctl --json -A``: ATA's telling attributes, or NVMe's media errors."""
     table = section(answer, "ata_smart_attributes").get("table")
     for row in table if isinstance(table, list) else ():
-        if isinstance(row, dict) and row.get("id") in TELLING:
+        if isinstance(row, dict) and (name := TELLING.get(whole(row.get("id")) or 0)):
             raw = row.get("raw")
-            value = raw.get("value") if isinstance(raw, dict) else None
-            yield f"{TELLING[row['id']]} sectors {value if isinstance(value, int) else 'unknown'}"
+            value = whole(raw.get("value")) if isinstance(raw, dict) else None
+            yield f"{name} sectors {'unknown' if value is None else value}"
     errors = section(answer, "nvme_smart_health_information_log").get("media_errors")
-    if isinstance(errors, int):
+    if whole(errors) is not None:
         yield f"media errors {errors}"

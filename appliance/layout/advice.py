@@ -13,7 +13,7 @@ from fractions import Fraction
 
 from appliance.layout import risk
 from appliance.layout.choices import Choice, deal, recommended, rests_of, sensible, slice_of, unequal
-from appliance.layout.geometry import MIB, PARTITION_MARGIN, file_bytes, parity_of, usable_bytes
+from appliance.layout.geometry import MIB, PARTITION_MARGIN, expanded_bytes, file_bytes, parity_of, usable_bytes
 from appliance.words import maker_size, size_text
 
 TB = 10**12
@@ -177,10 +177,11 @@ def ways_to_grow(proposal: Proposal, groups: Sequence[Sequence[int]], ashift: in
 
     if layout.startswith("raidz"):
         # zpool-attach(8): RAID-Z expansion. What is written before keeps its share of parity until it is written anew.
+        afresh = gain([[*groups[0], min(groups[0])], *groups[1:]])
         yield Growth(
             f"Add one disk of {common} to a group",
-            gain([[*groups[0], min(groups[0])], *groups[1:]]),
-            "Takes a day or two while files stay available. What was written before keeps its old share of parity until it is copied, so less shows at first.",
+            max(expanded_bytes(layout, groups, ashift, margin=margin) - now, 0),
+            f"Takes a day or two while files stay available. ZFS goes on counting with the old share of parity; files written afterwards need less, as if {size_text(afresh)} had been added.",
         )
     elif layout == "mirror":
         yield Growth(

@@ -75,7 +75,7 @@ def cache_told(caching: Caching, size: int = 0) -> Told:
         None if hits is None else hits < WELL_CACHED,
         measured,
         "Keeps a second copy of what is read often, on a solid-state disk. Little for films and other large files that are read once. It may fail without loss.",
-        f"Memory for its index: {size_text(whole)} of cache take about {size_text(index_memory(whole))} with large files, up to {size_text(index_memory(whole, SMALL_BLOCK))} with small ones. That memory no longer caches by itself.{heavy}",
+        f"Memory for its index, {HEADER} bytes for each block: {size_text(whole)} of cache take about {size_text(index_memory(whole))} with blocks of 128 KiB, {size_text(index_memory(whole, SMALL_BLOCK))} with blocks of 16 KiB, and more with smaller ones. That memory no longer caches by itself.{heavy}",
     )
 
 

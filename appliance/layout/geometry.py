@@ -15,6 +15,8 @@ PARTITION_MARGIN = 10 * MIB  # what a whole disk loses to its partition table an
 TYPICAL_BLOCK = 128 * KIB
 MOST_METASLABS_SHIFT, LEAST_METASLAB_SHIFT, WANTED_METASLABS = 34, 29, 200
 FEWEST_METASLABS, LARGEST_BLOCK_SHIFT = 16, 24
+FEWEST_FOR_LOG = 64  # metaslabs: a smaller vdev has no embedded log (zfs_embedded_slog_min_ms)
+RAIDZ = {"raidz1", "raidz2", "raidz3"}
 PARITY = {"stripe": 0, "raidz1": 1, "raidz2": 2, "raidz3": 3}
 LEAST_DISKS = {"stripe": 1, "mirror": 2, "raidz1": 3, "raidz2": 4, "raidz3": 5}
 # Fewer than these work in ZFS but make no sense: raidz1 of two is a slow mirror.
@@ -44,17 +46,20 @@ def sectors_of_block(block: int, ashift: int, disks: int, parity: int) -> int:
     return -(-total // (parity + 1)) * (parity + 1)
 
 
-def group_bytes(layout: str, sizes: Sequence[int], ashift: int, margin: int = PARTITION_MARGIN) -> int:
-    """What one group adds to the space that ``zfs list`` speaks of, before slop."""
+def vdevs_of(layout: str, sizes: Sequence[int], margin: int) -> list[int]:
+    """Bytes of each top-level vdev of a group, parity not yet taken off: one for each disk of a stripe."""
     if layout == "stripe":
-        return sum(rounded(usable_part(size, margin)) for size in sizes)
+        return [usable_part(size, margin) for size in sizes]
     smallest = usable_part(min(sizes), margin)
-    if layout == "mirror":
-        return rounded(smallest)
-    disks, parity = len(sizes), PARITY[layout]
-    raw = rounded(smallest * disks)
-    ratio = TYPICAL_BLOCK // ((sectors_of_block(TYPICAL_BLOCK, ashift, disks, parity) << ashift) >> 9)
-    return (raw >> 9) * ratio
+    return [smallest if layout == "mirror" else smallest * len(sizes)]
+
+
+def deflated(space: int, layout: str, disks: int, ashift: int) -> int:
+    """What ``zfs list`` says of so many bytes of a group (``vdev_deflated_space``)."""
+    if layout in {"stripe", "mirror"}:
+        return space
+    ratio = TYPICAL_BLOCK // ((sectors_of_block(TYPICAL_BLOCK, ashift, disks, PARITY[layout]) << ashift) >> 9)
+    return (space >> 9) * ratio
 
 
 def usable_part(size: int, margin: int = PARTITION_MARGIN) -> int:
@@ -62,19 +67,13 @@ def usable_part(size: int, margin: int = PARTITION_MARGIN) -> int:
     return max((size - margin) // LABEL * LABEL - LABELS, 0)
 
 
-def rounded(size: int) -> int:
-    """Whole metaslabs only."""
-    slab = metaslab_size(size)
-    return size // slab * slab
-
-
-def slop(space: int) -> int:
+def slop(space: int, log: int = 0) -> int:
     """``spa_get_slop_space``: a thirty-second held back, at most 128 GiB and at least 128 MiB (half where that is more).
 
-    The log that is embedded in each vdev is left out of the space and given back here, so it cancels out.
+    ``log`` are the bytes of the embedded logs, which are not in ``space``. They count as held back, up to half of it.
     """
     held = min(space >> 5, 128 * GIB)
-    return max(held, min(space >> 1, 128 * MIB))
+    return max(held - min(log, held >> 1), min(space >> 1, 128 * MIB))
 
 
 def usable_bytes(
@@ -86,8 +85,36 @@ def usable_bytes(
     """
     if not groups or any(len(group) < LEAST_DISKS[layout] or min(group) < 64 * MIB for group in groups):
         return 0
-    space = sum(group_bytes(layout, group, ashift, margin) for group in groups)
-    return max(space - slop(space), 0)
+    return without_slop(layout, groups, ashift, margin, [len(group) for group in groups])
+
+
+def expanded_bytes(
+    layout: str, groups: Sequence[Sequence[int]], ashift: int = 12, *, margin: int = PARTITION_MARGIN
+) -> int:
+    """What ``zfs list`` says after the first raidz group has been expanded by one disk as large as its smallest.
+
+    ZFS goes on counting with the share of parity of the width at its making (``vdev_set_deflate_ratio``).
+    """
+    if not usable_bytes(layout, groups, ashift, margin=margin):
+        return 0
+    wider = [[*groups[0], min(groups[0])], *groups[1:]]
+    return without_slop(layout, wider, ashift, margin, [len(group) for group in groups])
+
+
+def without_slop(layout: str, groups: Sequence[Sequence[int]], ashift: int, margin: int, made: Sequence[int]) -> int:
+    """Bytes for files. ``made``: how many disks each group had when it was made, by which its metaslabs are cut.
+
+    Only whole metaslabs count, and one of each vdev is for its embedded log.
+    """
+    space = log = 0
+    for group, disks in zip(groups, made, strict=True):
+        for size in vdevs_of(layout, group, margin):
+            slab = metaslab_size(size // len(group) * disks) if layout in RAIDZ else metaslab_size(size)
+            count = size // slab
+            own = slab if count >= FEWEST_FOR_LOG else 0
+            log += deflated(own, layout, disks, ashift)
+            space += deflated(count * slab - own, layout, disks, ashift)
+    return max(space - slop(space, log), 0)
 
 
 def file_bytes(layout: str, groups: Sequence[Sequence[int]], ashift: int = 12, recordsize: int = TYPICAL_BLOCK) -> int:

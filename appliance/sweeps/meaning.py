@@ -9,12 +9,11 @@ import msgspec
 
 from appliance.sweeps.afp_client import REQUEST
 from appliance.sweeps.case import NETWORK, WAYS, memory_for
-from appliance.sweeps.statistics import change_text, outlier
+from appliance.sweeps.statistics import Difference, change, change_text, difference, outlier
 from appliance.sweeps.table import Block, Row, value_text
 from appliance.words import link_label, size_text
 
 GIGABIT = 117 * 2**20  # bytes a second that TCP carries over gigabit Ethernet at the usual MTU of 1500
-NOTABLE = 3.0  # per cent
 FAST_ETHERNET = 12 * 2**20  # bytes a second
 HELD_UP = 0.8  # of what the folder itself gives: below this the protocol costs more than it should
 WORTH_DEDUP = 2.0  # how often dedup has to meet a block: below, it saves less than half, for a third and more of the speed of writing
@@ -42,36 +41,70 @@ def valid(block: Block) -> list[Row]:
     return [row for row in block.rows if row.summary]
 
 
-def unclear(rows: Sequence[Row]) -> str:
-    """Why none of these is called the best."""
-    if any(row.summary and row.summary.count < 2 for row in rows):
+def between(one: Row, other: Row) -> Difference:
+    """How two rows with runs that count differ."""
+    return difference(one.summary, other.summary) if one.summary and other.summary else "single"
+
+
+def unclear(reasons: Sequence[Difference]) -> str:
+    """Why nothing is called better, of several comparisons."""
+    if "single" in reasons:
         return "and one run of each does not tell a difference from chance"
+    if "near" not in reasons:
+        return "and their runs overlap"
     # Runs can lie apart and their medians all the same so near to each other that nobody would feel it.
-    return "that is too little to choose by" if any(row.clear for row in rows) else "and their runs overlap"
+    return "that is too little to choose by" if "overlap" not in reasons else "and they overlap or lie too near to choose by"  # fmt: skip
 
 
 def of_block(block: Block) -> Iterator[str]:
-    """The best against the baseline; what was measured over AFP was so by other means (``of_afp``)."""
+    """Who is better and worse than the baseline; what was measured over AFP was so by other means (``of_afp``)."""
     rows = [row for row in valid(block) if row.measured.case.protocol != "afp"]
     base = next((row for row in rows if row.is_baseline), None)
     if len(rows) < 2 or base is None:
         return
-    what = block.kind.title
     by_value = sorted(rows, key=median, reverse=block.kind.more_is_better)
-    best, worst = by_value[0], by_value[-1]
-    telling = [row for row in rows if row.clear and row.change is not None and abs(row.change) >= NOTABLE]
-    if not telling:
-        yield f"{what}: no clear difference. All lie between {span(worst, best, block)}, {unclear(rows)}."
-        return
-    if best is base:
-        yield f"{what}: {base.name} is best, with {best.value}. {opening_of(worst)} gives {change_text(worst.change)}."
-    elif best in telling:
-        yield f"{what}: {best.name} is best, with {best.value}: {change_text(best.change)} against {base.name} ({base.value})."
-    worse = [row for row in telling if not row.better and row is not worst]
-    if best is not base and worst in telling and not worst.better:
-        worse.append(worst)
-    for row in worse[-1:] if best is not base else ():
-        yield f"{what}: {row.name} costs, with {row.value}: {change_text(row.change)} against {base.name}."
+    better = [row for row in by_value if row.clear and row.better]
+    worse = [row for row in by_value if row.clear and not row.better]
+    if not better and not worse:
+        yield of_alike(block, by_value, base)
+    elif better:
+        yield of_better(block, by_value, better[0], base)
+        if worse:
+            yield cost(block, worse[-1], base)
+    elif len(worse) == len(rows) - 1:
+        yield f"{block.kind.title}: {base.name} is best, with {base.value}. {opening_of(worse[-1])} gives {worse[-1].change_text}."
+    else:
+        yield cost(block, worse[-1], base)
+        alike = [row for row in by_value if row is not base and row not in worse]
+        yield f"{block.kind.title}: no clear difference between {base.name} and {listed(alike)}."
+
+
+def of_alike(block: Block, by_value: Sequence[Row], base: Row) -> str:
+    """Where nothing is better or worse than the baseline; two others can differ all the same."""
+    best, worst, what = by_value[0], by_value[-1], block.kind.title
+    if between(best, worst) == "clear":
+        return f"{what}: {best.name} is better than {worst.name}, with {best.value}: {change_text(change(median(best), median(worst)))} against {worst.value}. Neither differs clearly from {base.name} ({base.value})."
+    reasons = [row.difference for row in by_value if row.difference]
+    return f"{what}: no clear difference. All lie between {span(worst, best, block)}, {unclear(reasons)}."
+
+
+def of_better(block: Block, by_value: Sequence[Row], first: Row, base: Row) -> str:
+    """The best, or what is better than the baseline where that is not the best for certain."""
+    alike = [row for row in by_value if row is not first and between(first, row) != "clear"]
+    told = f"with {first.value}: {first.change_text} against"
+    if not alike:
+        return f"{block.kind.title}: {first.name} is best, {told} {base.name} ({base.value})."
+    return f"{block.kind.title}: {first.name} is better than {base.name}, {told} {base.value}. No clear difference between it and {listed(alike)}."
+
+
+def cost(block: Block, row: Row, base: Row) -> str:
+    return f"{block.kind.title}: {row.name} costs, with {row.value}: {row.change_text} against {base.name}."
+
+
+def listed(rows: Sequence[Row]) -> str:
+    """``ashift 9``, ``ashift 9 and ashift 12``, ``ashift 9 and 2 others``."""
+    names = [row.name for row in rows]
+    return f"{names[0]} and {len(names) - 1} others" if len(names) > 2 else " and ".join(names)
 
 
 def median(row: Row) -> float:
@@ -91,8 +124,10 @@ def of_disks(block: Block) -> Iterator[str]:
     """The odd one out among disks that should be alike."""
     rows = valid(block)
     slow = outlier({row.name: median(row) for row in rows})
-    if slow:
-        row = next(row for row in rows if row.name == slow)
+    row = next((row for row in rows if row.name == slow), None)
+    if row and any(between(row, other) == "overlap" for other in rows if other is not row):
+        yield f"{block.kind.title}: no clear difference between the disks; their runs overlap."
+    elif row:
         others = sorted(median(other) for other in rows if other is not row)
         usual = value_text(others[len(others) // 2], block.kind.unit)
         yield f"{block.kind.title}: {slow} is the odd one out, with {row.value} where the others reach about {usual}. Look at its cable and its health before a pool relies on it."
@@ -167,7 +202,7 @@ def ways(blocks: Iterable[Block]) -> Iterator[str]:
             way = f"{block.kind.title} {WAYS[case.protocol]}"
             if median(row) > GIGABIT:
                 yield f"{way}: {row.value}, more than a gigabit network carries. Over such a network the wire is the limit."
-            elif median(row) < HELD_UP * median(plain):
+            elif median(row) < HELD_UP * median(plain) and between(row, plain) != "overlap":
                 yield f"{way}: the protocol is the limit, with {row.value} where the folder itself gives {plain.value}."
             else:
                 yield f"{way}: the pool is the limit. The folder itself gives {plain.value}, and {row.value} of it arrive."

@@ -5,6 +5,11 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Literal
+
+NOTABLE = 3.0  # per cent between the medians: less would not be noticed
+# What a comparison of two cases comes to: clear, or why not. One run alone has no spread to hold against another's.
+Difference = Literal["clear", "single", "overlap", "near"]
 
 
 @dataclass(frozen=True)
@@ -22,11 +27,21 @@ class Summary:
         return (self.most - self.least) / self.median * 100 if self.median else 0.0
 
     def apart_from(self, other: Summary) -> bool:
-        """Whether their runs do not overlap: only then is a difference more than chance with so few runs.
+        """Whether their runs do not overlap: only then is a difference more than chance with so few runs."""
+        return difference(self, other) in {"clear", "near"}
 
-        One run alone has no spread that could be held against another's.
-        """
-        return min(self.count, other.count) > 1 and (self.least > other.most or self.most < other.least)
+
+def difference(now: Summary, before: Summary) -> Difference:
+    """Whether one case is better or worse than another: only where all runs lie apart and the medians differ notably.
+
+    Every sentence, every mark in a table and every comparison goes by this.
+    """
+    if min(now.count, before.count) < 2:
+        return "single"
+    if now.least <= before.most and before.least <= now.most:
+        return "overlap"
+    percent = change(now.median, before.median)
+    return "clear" if percent is not None and abs(percent) >= NOTABLE else "near"
 
 
 def summary(values: Iterable[float]) -> Summary | None:

@@ -10,7 +10,7 @@ import msgspec
 from appliance.sweeps.case import Case
 from appliance.sweeps.figures import Figures
 from appliance.sweeps.honesty import Circumstances
-from appliance.sweeps.statistics import Summary, change, change_text, summary
+from appliance.sweeps.statistics import Difference, Summary, change, change_text, difference, summary
 from appliance.sweeps.sweep import axes_of
 from appliance.sweeps.workloads import KINDS, Kind, Unit
 from appliance.words import duration, size_text
@@ -90,7 +90,12 @@ class Row:
     summary: Summary | None
     change: float | None = None
     is_baseline: bool = False
-    clear: bool = False  # whether its runs do not overlap with the baseline's
+    difference: Difference | None = None  # from the baseline
+
+    @property
+    def clear(self) -> bool:
+        """Whether it is better or worse than the baseline, and not merely another figure."""
+        return self.difference == "clear"
 
     @property
     def value(self) -> str:
@@ -184,4 +189,6 @@ def row(one: Measured, base: Measured, columns: Sequence[str]) -> Row:
     now, before = one.summary, base.summary
     if one is base or not now or not before:
         return Row(one, tuple(columns), settings, now, is_baseline=one is base)
-    return Row(one, tuple(columns), settings, now, change(now.median, before.median), clear=now.apart_from(before))
+    return Row(
+        one, tuple(columns), settings, now, change(now.median, before.median), difference=difference(now, before)
+    )

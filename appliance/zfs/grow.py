@@ -7,7 +7,7 @@ from typing import Literal
 
 from appliance.errors import Reason
 from appliance.facts import Facts, Pool, Vdev
-from appliance.layout.geometry import LEAST_DISKS, MIB, parity_of, usable_bytes
+from appliance.layout.geometry import LEAST_DISKS, MIB, expanded_bytes, parity_of, usable_bytes
 from appliance.operation import Plan, command_step
 from appliance.words import disk_label, size_text
 from appliance.zfs import fresh, tree
@@ -186,15 +186,16 @@ class ExpandRaidz(VdevChange, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 def yields(group: Vdev) -> tuple[int, int, int]:
-    """What a raidz gives for files now, what ZFS will show with one disk more, and what a new one that wide would give.
-
-    ZFS goes on counting with the old share of parity (vdev_set_deflate_ratio keeps to the width at its making).
-    """
+    """What a raidz gives for files now, what ZFS will show with one disk more, and what a new one that wide would give."""
     layout, ashift, disks = layout_of(group), group.ashift or 12, width(group)
     smallest = min((child.size for child in group.children if child.size), default=0)
     whole = smallest + 10 * MIB  # a member's size is its partition's; the advisor counts from whole disks
-    before = usable_bytes(layout, [[whole] * disks], ashift)
-    return before, before * (disks + 1) // disks, usable_bytes(layout, [[whole] * (disks + 1)], ashift)
+    now = [[whole] * disks]
+    return (
+        usable_bytes(layout, now, ashift),
+        expanded_bytes(layout, now, ashift),
+        usable_bytes(layout, [[whole] * (disks + 1)], ashift),
+    )
 
 
 class GrowGroup(VdevChange, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -104,7 +104,7 @@ def test_a_log_is_advised_by_what_was_measured(share, worth):
 def test_a_cache_is_advised_by_what_was_measured(hits, worth):
     told = extras.cache_told(Caching(hit_percent=hits), 512 * GIB)
     assert told.worth is worth
-    assert "512 GiB of cache take about 384 MiB with large files, up to 3 GiB with small ones" in told.costs
+    assert "512 GiB of cache take about 384 MiB with blocks of 128 KiB, 3 GiB with blocks of 16 KiB" in told.costs
 
 
 def test_an_index_that_would_crowd_out_the_cache_is_known():
@@ -135,3 +135,11 @@ def test_warnings_name_a_single_log_a_turning_disk_and_the_memory_for_a_cache():
     assert any("hard disk as log" in text for text in devices.warnings([disk(1), disk(2)], []))
     assert any("hard disk as cache" in text for text in devices.warnings([], [disk(1)]))
     assert any("takes memory" in text for text in devices.warnings([], [fast]))
+
+
+def test_the_memory_of_a_cache_device_is_said_to_depend_on_the_size_of_blocks():
+    told = extras.cache_told(Caching(50, None, 8 * GIB), 1_000_000_000 * 1365).costs
+    assert "96 bytes for each block" in told
+    assert "and more with smaller ones" in told
+    assert "up to" not in told
+    assert extras.index_memory(1365 * 10**9) == pytest.approx(10**9, rel=0.001)

@@ -4,7 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from appliance.layout.geometry import LEAST_DISKS, metaslab_size, parity_of, sectors_of_block, slop, usable_bytes
+from appliance.layout.geometry import (
+    LEAST_DISKS,
+    expanded_bytes,
+    metaslab_size,
+    parity_of,
+    sectors_of_block,
+    slop,
+    usable_bytes,
+)
 from appliance.zfs import status
 from tests.unit.made import recorded
 
@@ -87,3 +95,41 @@ def test_more_parity_never_holds_more(group):
 @given(sizes, st.sampled_from(["mirror", "raidz2"]))
 def test_a_second_group_never_holds_less(group, layout):
     assert usable_bytes(layout, [group, group]) > usable_bytes(layout, [group])
+
+
+@pytest.mark.parametrize(
+    ("space", "log", "held"),
+    [(10 * 1024 * GIB, 16 * GIB, 112 * GIB), (10 * 1024 * GIB, 96 * GIB, 64 * GIB), (64 * GIB, 0, 2 * GIB), (64 * GIB, GIB, GIB)],
+)  # fmt: skip
+def test_embedded_logs_count_as_held_back_up_to_half(space, log, held):
+    assert slop(space, log) == held
+
+
+@pytest.mark.parametrize(("mirrors", "less"), [(1, 0), (4, 0), (6, 0.0029), (60, 0.008)])
+def test_many_mirrors_lose_a_metaslab_each_to_their_logs(mirrors, less):
+    """By OpenZFS's own accounting: what ``space - min(space >> 5, 128 GiB)`` promised too much."""
+    slab, each = 16 * GIB, usable_raw(2 * TB)
+    space = mirrors * each
+    held = min((space - mirrors * slab) >> 5, 128 * GIB)
+    expected = space - mirrors * slab - (held - min(mirrors * slab, held // 2))
+    found = usable_bytes("mirror", [[2 * TB] * 2] * mirrors)
+    assert found == expected
+    assert 1 - found / (space - min(space >> 5, 128 * GIB)) == pytest.approx(less, abs=0.0006)
+
+
+def usable_raw(size: int) -> int:
+    """Whole metaslabs of 16 GiB in a disk of that size."""
+    return (size - 10 * 2**20 - 5 * 2**20) // (16 * GIB) * 16 * GIB
+
+
+def test_an_expanded_raidz_is_counted_with_the_parity_of_its_first_width():
+    now = usable_bytes("raidz2", [[4 * TB] * 4])
+    shown = expanded_bytes("raidz2", [[4 * TB] * 4]) - now
+    assert shown == pytest.approx(1.94 * TB, rel=0.01)
+    assert shown < usable_bytes("raidz2", [[4 * TB] * 5]) - now
+
+
+@given(st.integers(min_value=3, max_value=9), st.sampled_from(["raidz1", "raidz2", "raidz3"]))
+def test_an_expansion_never_shows_less_than_before(disks, layout):
+    group = [4 * TB] * max(disks, LEAST_DISKS[layout])
+    assert expanded_bytes(layout, [group]) > usable_bytes(layout, [group])

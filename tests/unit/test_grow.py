@@ -56,10 +56,10 @@ def test_a_raidz_says_before_and_after():
     assert plan.steps[0].shown == f"zpool attach -o ashift=12 -- tank raidz2-0 {path_of(5)}"
     before, after, afresh = yields(facts.pools[0].vdevs[0])
     assert abs(before - usable_bytes("raidz2", [[shapes.SIZE] * 4])) < before / 100
-    assert after == before * 5 // 4
+    assert after == pytest.approx(before * 5 / 4, rel=0.005)  # what is held back does not grow beyond 128 GiB
     assert abs(afresh - usable_bytes("raidz2", [[shapes.SIZE] * 5])) < afresh / 100
     assert plan.facts["Space for files now"] == "about 3.41 TiB"
-    assert plan.facts["Afterwards"] == "about 4.26 TiB"
+    assert plan.facts["Afterwards"] == "about 4.28 TiB"
     assert plan.facts["For files written afterwards"].startswith("as if it held 5.2")
     assert any("cannot be undone" in warning for warning in plan.warnings)
 
@@ -111,7 +111,7 @@ def test_two_log_disks_are_mirrored_and_one_is_warned_about():
 def test_a_cache_says_what_it_costs_in_memory():
     plan = checked_plan(AddCache(pool="tank", disks=(path_of(5),)), shapes.facts(shapes.raidz2()))
     assert plan.steps[0].shown == f"zpool add -- tank cache {path_of(5)}"
-    assert "1.82 TiB of cache take about 1.36 GiB with large files" in plan.facts["It costs"]
+    assert "1.82 TiB of cache take about 1.36 GiB with blocks of 128 KiB" in plan.facts["It costs"]
 
 
 def test_what_can_be_taken_out_and_what_cannot():

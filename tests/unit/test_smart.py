@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from appliance.disks import health, smart
@@ -272,3 +273,240 @@ def test_recordings_of_real_drives(name, state):
 )
 def test_only_a_disk_that_says_so_can_test_itself(answer, able):
     assert smart.read(answer).able is able
+
+
+# --- what is not told any more ------------------------------------------------------------------------------
+PUBLISHED = recorded("smartctl-published.json")["answers"]
+TABLES = ("ata_smart_attributes", "ata_smart_self_test_log", "ata_smart_data", "ata_smart_error_log", "nvme_smart_health_information_log", "nvme_self_test_log", "scsi_grown_defect_list", "scsi_error_counter_log")  # fmt: skip
+
+
+def ill(name: str) -> dict[str, Any]:
+    """A published answer, changed so that its drive deserves a look or is failing."""
+    answer = copy.deepcopy(PUBLISHED[name])
+    if "nvme_smart_health_information_log" in answer:
+        answer["nvme_smart_health_information_log"]["media_errors"] = 7
+    elif "scsi_grown_defect_list" in answer:
+        answer["scsi_grown_defect_list"] = 56
+    else:
+        table = [row for row in answer["ata_smart_attributes"]["table"] if row["id"] not in {5, 197}]
+        table += [{"id": number, "name": f"Attribute_{number}", "when_failed": "", "raw": {"value": raw, "string": str(raw)}} for number, raw in ((5, 1975), (197, 80))]  # fmt: skip
+        answer["ata_smart_attributes"]["table"] = table
+        answer["ata_smart_self_test_log"] = log_of((2, 0x79, False))
+    return answer
+
+
+def without(answer: dict[str, Any], names: tuple[str, ...] = TABLES, status: int = 4) -> dict[str, Any]:
+    left = {name: value for name, value in answer.items() if name not in names}
+    return left | {"smartctl": {"exit_status": status}, "smart_status": {"passed": True}}
+
+
+def after(answer: object, *later: object, accepted: dict[str, int] | None = None) -> health.Verdict:
+    """The verdict after several answers, each judged with what was known before it."""
+    found = verdict(answer)
+    known, counted = found.state in {"healthy", "watch", "failing"}, bool(smart.read(answer).counts)
+    for at, one in enumerate(later):
+        reading = smart.read(one)
+        before = health.Before(found.reasons, known, counted, now=f"day {at}")
+        found, counted = health.judge(reading, accepted or {}, before=before), counted or bool(reading.counts)
+    return found
+
+
+DRIVES = ["seagate-7.3", "hp-7.3", "raid-card-ssd-7.4", "nvme-samsung-7.1", "optane-7.3", "sas-hitachi-7.3", "scsi-fujitsu-7.4", "raid-card-toshiba-7.1"]  # fmt: skip
+
+
+@pytest.mark.parametrize("status", [0, 4])
+@pytest.mark.parametrize("name", DRIVES)
+def test_a_drive_that_stops_telling_its_figures_keeps_its_verdict(name, status):
+    bad = ill(name)
+    first = verdict(bad)
+    assert first.state in {"watch", "failing"}
+    found = after(bad, *[without(bad, status=status)] * 3)
+    assert found.state == first.state
+    assert {(one.count, one.value) for one in found.reasons} == {(one.count, one.value) for one in first.reasons}
+    assert all(one.since == "day 0" and "not told this again since day 0" in one.text for one in found.reasons)
+
+
+@pytest.mark.parametrize("name", DRIVES)
+def test_a_drive_whose_figures_are_good_again_is_healthy_also_after_a_silence(name):
+    bad, good = ill(name), copy.deepcopy(PUBLISHED[name])
+    if "ata_smart_attributes" in good:
+        good = copy.deepcopy(bad) | {"ata_smart_self_test_log": log_of((2, 0, True))}
+        for row in good["ata_smart_attributes"]["table"]:
+            row["raw"] |= {"value": 0, "string": "0"} if row["id"] in {5, 187, 197} else {}
+    assert after(bad, without(bad), good).state == "healthy"
+
+
+@pytest.mark.parametrize("name", DRIVES)
+def test_a_healthy_drive_that_stops_telling_its_figures_is_unknown_since_then(name):
+    good = without(PUBLISHED[name], (), 0)
+    for row in good.get("ata_smart_attributes", {}).get("table", ()):
+        row["raw"] |= {"value": 0, "string": "0"} if row["id"] == 187 else {}
+    assert verdict(good).state == "healthy"
+    found = after(good, without(good, status=0), without(good, status=0))
+    assert found.state == "unknown"
+    assert "since day 0" in found.text
+    assert after(good, without(good), good).state == "healthy"
+
+
+def fails_by_itself() -> dict[str, Any]:
+    return ata(smart_status={"passed": False})
+
+
+@pytest.mark.parametrize(
+    ("bad", "later", "state"),
+    [
+        (ata((197, 80)), ata(), "failing"),  # the recorded table has no 197
+        (ata((197, 80)), ata((197, 2**48 - 1)), "failing"),  # no count of sectors
+        (ata((197, 80)), ata((197, 0)), "healthy"),
+        (fails_by_itself(), {k: v for k, v in ata().items() if k != "smart_status"}, "failing"),
+        (fails_by_itself(), ata(smartctl={"exit_status": 4}), "failing"),  # PASSED for want of anything else
+        (fails_by_itself(), ata(), "healthy"),
+        (ata(ata_smart_self_test_log=log_of((2, 0x79, False))), ata(ata_smart_self_test_log=log_of()), "failing"),
+        (ata(ata_smart_self_test_log=log_of((2, 0x79, False))), ata(ata_smart_self_test_log=log_of((1, 0, True))), "failing"),
+        (ata(ata_smart_self_test_log=log_of((1, 0x79, False))), ata(ata_smart_self_test_log=log_of((2, 0, True))), "healthy"),
+        (ata(temperature={"current": 61}), ata(temperature={}), "watch"),
+        (nvme(critical_warning=4), nvme(critical_warning=None), "failing"),
+        (nvme(critical_warning=4), nvme(), "healthy"),
+        (nvme(available_spare=5), nvme(available_spare_threshold=None), "failing"),
+        (nvme(percentage_used=254), nvme(percentage_used=255), "watch"),  # where its counter ends
+        (nvme(media_errors=7), nvme(media_errors=2**64 - 1), "watch"),
+    ],
+)  # fmt: skip
+def test_a_verdict_gets_better_only_by_evidence(bad, later, state):
+    assert verdict(bad).state in {"failing", "watch"}
+    found = after(bad, later, later)
+    assert found.state == state, found
+
+
+def test_an_attribute_below_its_limit_is_over_only_when_it_is_told_again():
+    row = {"id": 10, "name": "Spin_Retry_Count", "when_failed": "now", "raw": {"value": 1, "string": "1"}}
+    bad = ata()
+    bad["ata_smart_attributes"]["table"].append(row)
+    good = copy.deepcopy(bad)
+    good["ata_smart_attributes"]["table"][-1]["when_failed"] = "past"
+    assert after(bad, ata()).state == "failing"
+    assert after(bad, ata(), good).state == "healthy"
+
+
+def test_errors_of_a_sas_disk_are_not_gone_because_one_of_its_tables_is():
+    def errors(**parts: int | None) -> dict[str, Any]:
+        log = {name: {"total_uncorrected_errors": value} for name, value in parts.items()}
+        return PUBLISHED["sas-hitachi-7.3"] | {"scsi_error_counter_log": log}
+
+    assert after(errors(read=5, write=0), errors(write=0)).state == "watch"
+    assert after(errors(read=5, write=0), errors(read=0, write=0)).state == "healthy"
+
+
+def test_what_its_owner_accepts_while_it_is_not_told_stays_quiet():
+    assert after(ata((5, 8)), ata(), accepted={"reallocated": 8}).state == "healthy"
+
+
+def test_a_first_answer_of_nothing_but_passed_beside_a_failed_command_is_no_evidence():
+    answer = {"device": {"type": "sat", "protocol": "ATA"}, "smart_status": {"passed": True}}
+    assert verdict(answer | {"smartctl": {"exit_status": 4}}).state == "unknown"
+    assert verdict(answer).text == health.UNCOUNTED
+    assert "nothing it counts" not in verdict(answer).text
+
+
+def test_a_drive_that_does_not_say_that_it_works_is_not_said_to():
+    silent = {name: value for name, value in PUBLISHED["sas-hitachi-7.3"].items() if name != "smart_status"}
+    assert (verdict(silent).state, verdict(silent).text) == ("healthy", health.UNSAID)
+
+
+# --- temperatures -------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("heat", "state"),
+    [
+        ({"current": 59, "drive_trip": 60}, "watch"),
+        ({"current": 55, "drive_trip": 60}, "watch"),
+        ({"current": 54, "drive_trip": 60}, "healthy"),
+        ({"current": 69, "limit_max": 70}, "watch"),
+        ({"current": 59, "op_limit_max": 60, "limit_max": 70}, "healthy"),
+        ({"current": 60, "op_limit_max": 60, "limit_max": 70}, "watch"),
+        ({"current": True, "drive_trip": 60}, "healthy"),
+        ({"current": 54, "drive_trip": 0}, "healthy"),
+    ],
+)
+def test_a_drive_near_where_it_switches_itself_off_is_too_warm(heat, state):
+    assert verdict(PUBLISHED["sas-hitachi-7.3"] | {"temperature": heat}).state == state
+
+
+# --- odd answers --------------------------------------------------------------------------------------------
+ANY_VALUE = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.sampled_from([2**63, 2**64 - 1, -1, 10**60]) | st.floats() | st.text(max_size=5) | st.just("\ud800\x00"),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)  # fmt: skip
+RECORDED = [recorded("smartctl-qemu-ata-7.4.json"), ill("seagate-7.3"), *PUBLISHED.values(), nvme(temperature_sensors=[30, 31]) | {"nvme_self_test_log": {"current_self_test_operation": {"value": 1}, "current_self_test_completion_percent": 5, "table": [{"self_test_code": {"value": 1}, "self_test_result": {"value": 0, "string": "Completed"}, "power_on_hours": 5}]}}, scsi((2, 5), (1, 0))]  # fmt: skip
+
+
+def places_in(value: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [at, *(place for key, inner in items for place in places_in(inner, (*at, key)))]
+
+
+ODD_PLACES = [(answer, place) for answer in RECORDED for place in places_in(answer)]
+
+
+def with_value(answer: Any, place: tuple[Any, ...], value: Any) -> Any:
+    if not place:
+        return value
+    changed = copy.deepcopy(answer)
+    inner = changed
+    for key in place[:-1]:
+        inner = inner[key]
+    inner[place[-1]] = value
+    return changed
+
+
+def numbers_in(value: Any) -> list[int]:
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, (list, tuple)):
+        return [number for inner in value for number in numbers_in(inner)]
+    return [value] if isinstance(value, int) else []
+
+
+def judged_whole(answer: Any) -> None:
+    reading = smart.interpret(answer)  # without the guard of read()
+    kept = dataclasses.asdict(reading)
+    json.dumps(kept, ensure_ascii=False).encode()  # as a row of the database keeps it
+    assert all(number < 2**63 for number in numbers_in(kept))
+    assert all(number < 2**32 for number in reading.counts.values())
+    assert health.judge(reading, {}, before=health.Before((), True, True, "now")).state in health.WORST_FIRST
+
+
+@given(place=st.sampled_from(ODD_PLACES), value=ANY_VALUE)
+@settings(max_examples=400)
+def test_any_value_at_any_place_of_an_answer_is_read_and_judged(place, value):
+    answer, at = place
+    judged_whole(with_value(answer, at, value))
+
+
+@pytest.mark.parametrize("value", [None, [], {}, [1], {"a": 1}, True, -1, 2**63, 2**64 - 1, 1.5, "text", "\ud800"], ids=repr)  # fmt: skip
+def test_each_place_of_every_recorded_answer_bears_an_odd_value(value):
+    for answer, place in ODD_PLACES:
+        judged_whole(with_value(answer, place, value))
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        nvme(media_errors=2**64 - 1),
+        nvme(media_errors=2**63),
+        PUBLISHED["sas-hitachi-7.3"] | {"scsi_grown_defect_list": 2**63},
+        PUBLISHED["sas-hitachi-7.3"] | {"scsi_error_counter_log": {part: {"total_uncorrected_errors": 2**64 - 1} for part in ("read", "write")}},
+    ],
+)  # fmt: skip
+def test_a_count_that_cannot_be_one_is_none(answer):
+    assert not any(smart.read(answer).counts.get(name) for name in ("media_errors", "grown_defects", "uncorrected"))
+    assert verdict(answer).state == "healthy"
+
+
+def test_a_fault_of_the_reader_itself_leaves_a_reading(monkeypatch):
+    def fail(_answer: object) -> None:
+        raise KeyError("x")
+
+    monkeypatch.setattr(smart, "self_tests", fail)
+    assert smart.read(ata()) == smart.Reading(message=smart.NOT_UNDERSTOOD)
+    assert verdict(ata()).text == smart.NOT_UNDERSTOOD

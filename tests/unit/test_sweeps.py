@@ -5,11 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
+import statistics
 from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from appliance.errors import Failed, Refused
@@ -21,7 +23,7 @@ from appliance.sweeps.honesty import Circumstances
 from appliance.sweeps.presets import BY_NAME, PRESETS
 from appliance.sweeps.statistics import change, change_text, outlier, summary
 from appliance.sweeps.sweep import MOST_CASES, Sweep, axes_of
-from appliance.sweeps.table import RESULT, Measured, Run, blocks, told, value_text
+from appliance.sweeps.table import RESULT, Block, Measured, Run, blocks, told, value_text
 from appliance.sweeps.workloads import KINDS, SYNCED, commands_for, escaped
 from tests.unit.made import path_of, recorded_text
 
@@ -493,3 +495,121 @@ def test_what_kind_of_wire_it_is(rate, said):
     found = case(where="network", disks=(), layout="stripe", workload="net-send", peer="imac.local")
     one = Measured(0, found, (Run(number=1, figures=Figures(rate=rate * MIB), around=Circumstances()),))
     assert said in " ".join(meaning.sentences(blocks([one])))
+
+
+# --- one rule for every conclusion -----------------------------------------------------------------------------
+SIZES = [2**power for power in range(12, 20)]
+
+
+def compared(*rows: tuple[float, ...]) -> Block:
+    """One workload with a case for each record size; the first is the baseline."""
+    cases = sweep(workloads=["seq-write"], recordsizes=SIZES[: len(rows)]).cases()
+    made = [measured(at, one, *(value * MIB for value in values)) for at, (one, values) in enumerate(zip(cases, rows, strict=True))]  # fmt: skip
+    return blocks(made)[0]
+
+
+def said_of(*rows: tuple[float, ...]) -> str:
+    return " ".join(meaning.of_block(compared(*rows)))
+
+
+def by_the_rule(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
+    """The README's rule in other words: all runs of the two lie apart, and their medians differ by 3 % or more."""
+    if len(one) < 2 or len(other) < 2:
+        return False
+    apart = all(a > b for a in one for b in other) or all(a < b for a in one for b in other)
+    middle = statistics.median(other)
+    return apart and abs(statistics.median(one) - middle) * 100 >= 3 * middle
+
+
+def test_a_worst_case_that_overlaps_the_baseline_is_not_quoted():
+    said = said_of((100, 101), (80, 101), (120, 121))
+    assert "−" not in said
+    assert "record size 16 KiB is best" in said
+
+
+def test_best_is_not_said_of_a_case_that_overlaps_another():
+    said = said_of((100, 101), (120, 124), (121, 126))
+    assert "best" not in said
+    assert "record size 16 KiB is better than record size 4 KiB, with 124 MiB/s: +22.9 % against 100 MiB/s." in said
+    assert "No clear difference between it and record size 8 KiB." in said
+
+
+def test_a_clear_gain_is_told_also_where_the_highest_median_overlaps_the_baseline():
+    said = said_of((100, 101), (120, 121), (99, 150))
+    assert "record size 8 KiB is better than record size 4 KiB" in said
+    assert "+19.9 %" in said
+    assert "No clear difference between it and record size 16 KiB." in said
+
+
+def test_the_baseline_is_best_only_where_it_is_so_against_every_other():
+    assert "record size 4 KiB is best, with 120 MiB/s. Record size 16 KiB gives −50.2 %." in said_of((120, 121), (100, 101), (60, 60.1))  # fmt: skip
+    said = said_of((120, 121), (100, 122), (60, 60.1))
+    assert "best" not in said
+    assert "record size 16 KiB costs, with 60.1 MiB/s" in said
+    assert "no clear difference between record size 4 KiB and record size 8 KiB" in said
+
+
+def test_a_clear_difference_between_two_others_is_not_called_none():
+    said = said_of((100, 110), (98, 102), (104, 112))
+    assert "record size 16 KiB is better than record size 8 KiB" in said
+    assert "Neither differs clearly from record size 4 KiB" in said
+
+
+def test_the_table_marks_only_what_is_better_or_worse_by_the_rule():
+    rows = compared((100, 101), (102, 102.5), (99, 120), (110, 111), (90,)).rows
+    assert [row.clear for row in rows] == [False, False, False, True, False]
+    assert [row.difference for row in rows] == [None, "near", "overlap", "clear", "single"]
+
+
+def test_single_runs_are_said_to_tell_nothing_and_not_to_overlap():
+    assert said_of((79.1,), (119,)).endswith("and one run of each does not tell a difference from chance.")
+
+
+def test_disks_whose_runs_overlap_have_no_odd_one_out():
+    disks = list(sweep(where="disk", workloads=["disk-start"], layouts=["stripe"]).cases())
+
+    def said(third: tuple[float, ...]) -> str:
+        runs = [third if at == 2 else (150.0, 150.5, 151.0) for at in range(len(disks))]
+        found = [measured(at, one, *(run * MIB for run in runs[at])) for at, one in enumerate(disks)]
+        return " ".join(meaning.of_disks(blocks(found)[0]))
+
+    assert "odd one out" in said((60.0, 60.5, 61.0))
+    assert "no clear difference between the disks; their runs overlap" in said((60.0, 60.5, 151.0))
+
+
+ROUGHLY = st.integers(95, 130).map(float)
+OF_RUNS = st.one_of(st.tuples(ROUGHLY), st.tuples(ROUGHLY, ROUGHLY, ROUGHLY), st.integers(80, 140).map(lambda at: (at - 0.5, float(at), at + 0.5)))  # fmt: skip
+
+
+@given(rows=st.lists(OF_RUNS, min_size=2, max_size=6))
+@settings(max_examples=400)
+def test_every_conclusion_follows_the_rule(rows):
+    block = compared(*rows)
+    base, found = rows[0], dict(zip((row.name for row in block.rows), rows, strict=True))
+    for row, values in zip(block.rows[1:], rows[1:], strict=True):
+        assert row.clear == by_the_rule(values, base)
+    sentences = list(meaning.of_block(block))
+    for text in sentences:
+        text = text.removeprefix("Large files, writing: ")
+        for claim, whole in re.findall(
+            r"((record size \d+ KiB) (?:is best|is better than|costs))", text, re.IGNORECASE
+        ):
+            values = found[whole]
+            if claim.endswith("is best"):
+                assert all(by_the_rule(values, other) for name, other in found.items() if name != whole), text
+            elif claim.endswith("costs"):
+                assert by_the_rule(values, base), text
+        for one, other in re.findall(r"(record size \d+ KiB) is better than (record size \d+ KiB)", text):
+            assert by_the_rule(found[one], found[other]), text
+            assert statistics.median(found[one]) > statistics.median(found[other])
+        for worst in re.findall(r"\. (Record size \d+ KiB) gives", text):
+            assert by_the_rule(found[worst[0].lower() + worst[1:]], base), text
+        for one, other in re.findall(
+            r"o clear difference between (record size \d+ KiB) and (record size \d+ KiB)\.", text
+        ):
+            assert not by_the_rule(found[one], found[other]), text
+        if "no clear difference. All" in text:
+            assert not any(row.clear for row in block.rows)
+            assert ("one run" in text) == any(len(values) < 2 for values in rows)
+    if any(row.clear for row in block.rows):
+        assert any("%" in text for text in sentences)

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from appliance.disks.smart import SelfTest
-from appliance.disks.testing import Disk, Plan, decide, hours_since, overdue
+from appliance.disks.testing import Disk, Plan, decide, hours_at, hours_since, overdue
 
 NIGHT = datetime(2026, 3, 10, 2, tzinfo=UTC)
 PLAN = Plan()
@@ -92,3 +92,13 @@ def test_a_disk_that_should_have_tested_itself_is_told_and_a_new_one_is_not():
         assert overdue(well, PLAN, long_ago, NIGHT) == ""
     assert overdue(disk, PLAN, NIGHT - timedelta(days=5), NIGHT) == ""
     assert overdue(disk, Plan(long="never"), long_ago, NIGHT) == ""
+
+
+@pytest.mark.parametrize(
+    ("logged", "hours", "at"),
+    [(4, 65592, 65540), (65530, 65592, 65530), (4, 4, 4), (101, 100, 100), (None, 5, None), (7, None, 7), (70000, 70010, 70000), (10, 131100, 131082)],
+)  # fmt: skip
+def test_hours_of_a_self_test_are_unwrapped(logged, hours, at):
+    assert hours_at(logged, hours) == at
+    if logged is not None and hours is not None:
+        assert hours_since([SelfTest("long", True, "", logged)], hours) == hours - at

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.utils import timezone
@@ -12,6 +13,7 @@ from django.utils.html import escape
 
 from appliance.alerts.kinds import KINDS
 from appliance.alerts.rules import Fault
+from appliance.disks import health, smart
 from appliance.disks.smart import Figure, Reading
 from appliance.facts import Pool, Vdev
 from tests.unit.made import recorded, recorded_pool
@@ -302,8 +304,6 @@ def test_a_test_is_sent_by_the_worker(web, calm):
 
 
 def test_the_recorded_disk_is_healthy_and_no_alert(calm):
-    from appliance.disks import smart
-
     rows.recorded_box()
     disks.note({DiskRow.objects.get(key=DISK): smart.read(recorded("smartctl-qemu-ata-7.4.json"))})
     alerts.look()
@@ -420,3 +420,163 @@ def test_where_a_pool_leads_is_on_its_page_and_that_of_health(web, failing):
     says = "At the pace of the last weeks it is 80 % full in about 40 days, 90 % in about 50."
     for url in ("/alerts/", f"/pools/{tank.guid}/"):
         assert says in web.get(url).content.decode(), url
+
+
+# --- what is not told any more, and odd answers --------------------------------------------------------------
+def tables_gone(answer: dict[str, object]) -> dict[str, object]:
+    """The same drive with a controller that fails: its tables are gone, PASSED is left beside a command that failed."""
+    left = {name: value for name, value in answer.items() if not name.startswith("ata_smart")}
+    return left | {"smartctl": {"exit_status": 4}, "smart_status": {"passed": True}}
+
+
+def failing_drive() -> dict[str, Any]:
+    answer = recorded("smartctl-qemu-ata-7.4.json")
+    answer["ata_smart_attributes"]["table"] = [
+        {"id": 5, "name": "Reallocated_Sector_Ct", "when_failed": "", "raw": {"value": 1975, "string": "1975"}}
+    ]
+    test = {"type": {"value": 2}, "status": {"value": 0x79, "string": "Completed: read failure", "passed": False}, "lifetime_hours": 4}  # fmt: skip
+    return answer | {"ata_smart_self_test_log": {"standard": {"table": [test]}}, "power_on_time": {"hours": 65592}}
+
+
+def tell(answer: object, key: str = DISK) -> DiskRow:
+    disks.note({DiskRow.objects.get(key=key): smart.read(answer)})
+    Source.objects.update_or_create(name="temperatures", defaults={"checked": timezone.now(), "error": ""})
+    return DiskRow.objects.get(key=key)
+
+
+def test_an_alert_stays_open_while_the_figures_behind_it_are_not_told(web, calm):
+    rows.recorded_box()
+    tell(failing_drive())
+    alerts.look()
+    alert = Alert.objects.get(kind="disk.failing")
+    now, mark = timezone.now(), alert.mark
+    for hours in range(1, 5):
+        row = tell(tables_gone(failing_drive()))
+        alerts.look(now + timedelta(hours=hours))
+    alert.refresh_from_db()
+    assert (alert.state, alert.mark, row.verdict) == ("open", mark, "failing")
+    assert "not told this again since" in alert.detail
+    assert [test["kind"] for test in row.reading["tests"]] == ["long"]  # which is not known to have gone away
+    page = web.get(f"/disks/{DISK}/health/").content.decode()
+    assert "It does not tell its figures at the moment" in page
+    assert "1975 sectors went bad" in page
+    assert "None are in its log" not in page
+
+
+def look_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Alerts as they are once what is wrong has lasted for its kind's wait."""
+    alerts.look()
+    monkeypatch.setattr(alerts, "_since", dict.fromkeys(alerts._since, -10_000.0))
+    alerts.look()
+
+
+def test_a_healthy_disk_that_stops_telling_its_figures_is_unknown_and_an_alert(web, calm, monkeypatch):
+    rows.recorded_box()
+    assert tell(recorded("smartctl-qemu-ata-7.4.json")).verdict == "healthy"
+    row = tell(tables_gone(recorded("smartctl-qemu-ata-7.4.json")))
+    assert row.verdict == "unknown"
+    assert " since " in row.smart_text
+    look_later(monkeypatch)
+    assert Alert.objects.filter(kind="disk.silent", subject=DISK).exists()
+    again = tell(tables_gone(recorded("smartctl-qemu-ata-7.4.json")))
+    assert again.smart_text == row.smart_text  # since when stays what it was
+    assert tell(recorded("smartctl-qemu-ata-7.4.json")).verdict == "healthy"
+    assert "silent" not in DiskRow.objects.get(key=DISK).reading
+
+
+def test_a_warm_disk_that_tells_nothing_but_its_warmth_is_both_warm_and_missed(calm):
+    rows.recorded_box()
+    tell(recorded("smartctl-qemu-ata-7.4.json"))
+    row = tell({"temperature": {"current": 63}})
+    assert (row.verdict, row.temperature) == ("watch", 63)
+    assert row.reading["silent"]
+
+
+def test_whether_a_disk_can_test_itself_is_not_forgotten_because_one_answer_leaves_it_out(calm):
+    rows.recorded_box()
+    answer = recorded("smartctl-qemu-ata-7.4.json")
+    assert tell(answer).reading["able"]
+    assert tell({name: value for name, value in answer.items() if name != "ata_smart_data"}).reading["able"]
+    answer["ata_smart_data"]["capabilities"]["self_tests_supported"] = False
+    assert not tell(answer).reading["able"]
+
+
+def odd_answers() -> list[object]:
+    odd_id, odd_test = failing_drive(), failing_drive()
+    odd_id["ata_smart_attributes"]["table"].append({"id": [5], "raw": {"value": 1}})
+    odd_test["ata_smart_self_test_log"]["standard"]["table"][0]["type"]["value"] = {"a": 1}
+    return [
+        odd_id,
+        odd_test,
+        {"nvme_smart_health_information_log": {"media_errors": 2**64 - 1}, "smart_status": {"passed": True}},
+        {"nvme_self_test_log": {"table": [{"self_test_code": {"value": []}, "self_test_result": {"value": {}}}]}},
+        {"scsi_grown_defect_list": 2**63, "scsi_self_test_0": {"code": {"value": [1]}, "result": {"value": 3}}},
+        {
+            "model_name": "\ud800",
+            "ata_smart_attributes": {"table": [{"id": 5, "name": "\ud800", "when_failed": "now"}]},
+        },
+    ]
+
+
+@pytest.mark.parametrize("odd", odd_answers())
+def test_one_odd_answer_leaves_no_other_disk_unjudged(calm, odd):
+    rows.recorded_box()
+    keys = list(DiskRow.objects.values_list("key", flat=True))
+    others = [key for key in keys if key != DISK]
+    answers: dict[str, object] = {key: failing_drive() for key in others} | {DISK: odd}
+    disks.note({DiskRow.objects.get(key=key): smart.read(answers[key]) for key in (DISK, *others)})
+    assert set(DiskRow.objects.filter(key__in=others).values_list("verdict", flat=True)) == {"failing"}
+    alerts.look()
+    assert set(others) - {DISK} >= set(Alert.objects.filter(kind="disk.failing").exclude(subject=DISK).values_list("subject", flat=True))  # fmt: skip
+    assert Alert.objects.filter(kind="disk.failing").count() >= len(others)
+
+
+def test_a_disk_whose_answer_cannot_be_judged_is_named_and_hides_no_other(calm, monkeypatch):
+    rows.recorded_box()
+    keys = [DISK, *DiskRow.objects.exclude(key=DISK).values_list("key", flat=True)]
+    judge = health.judge
+
+    def fail(reading: Reading, *more: Any, **other: Any) -> Any:
+        if reading.hours == 4711:
+            raise TypeError("unhashable type: 'list'")
+        return judge(reading, *more, **other)
+
+    monkeypatch.setattr("web.alerts.disks.judge", fail)
+    readings = dict.fromkeys(keys, PENDING) | {DISK: replace(PENDING, hours=4711)}
+    disks.note({DiskRow.objects.get(key=key): readings[key] for key in keys})
+    assert set(DiskRow.objects.exclude(key=DISK).values_list("verdict", flat=True)) == {"failing"}
+    assert DiskRow.objects.get(key=DISK).verdict == "unknown"
+    look_later(monkeypatch)
+    told = Alert.objects.get(kind="disk.silent")
+    assert (told.subject, "could not be understood" in told.detail) == (DISK, True)
+
+
+def test_a_count_too_large_for_the_database_leaves_no_other_disk_unjudged(calm):
+    """A reading that a later version of the reader lets through all the same."""
+    rows.recorded_box()
+    other = DiskRow.objects.exclude(key=DISK).first()
+    assert other
+    huge = Reading(answered=True, passed=True, counts={"crc": 2**64 - 1})
+    disks.note({DiskRow.objects.get(key=DISK): huge, other: PENDING})
+    assert DiskRow.objects.get(key=other.key).verdict == "failing"
+    assert DiskRow.objects.get(key=DISK).verdict == "unknown"
+
+
+def test_hours_of_a_self_test_are_the_drives_whole_age(web, calm):
+    rows.recorded_box()
+    tell(failing_drive())
+    assert "At 65540 hours of use, long" in web.get(f"/disks/{DISK}/health/").content.decode()
+    assert "at 65540 hours of use" in web.get(f"/disks/{DISK}/health/?report=1").content.decode()
+
+
+def test_what_is_not_told_after_erasing_is_not_said_to_be_none(web, failing):
+    rows.put(pools=[pool_with("OFFLINE")])
+    wiped()
+    disks.note({DiskRow.objects.get(key=DISK): Reading(answered=True, passed=True, counts={"reallocated": 4})})
+    store.checked("temperatures", changed=True)
+    page = web.get(f"/alerts/{failing.pk}/").content.decode()
+    assert "Sectors that cannot be read (197): 312 at most, not told now" in page
+    assert "It still counts faults" in page
+    disks.note({DiskRow.objects.get(key=DISK): Reading(answered=True, passed=True, temperature=30)})
+    page = web.get(f"/alerts/{failing.pk}/").content.decode()
+    assert "nothing says whether it can be trusted" in page

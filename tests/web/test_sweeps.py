@@ -7,6 +7,7 @@ import uuid
 from typing import Any
 from urllib.parse import urlencode
 
+import msgspec
 import pytest
 from django.db import connections
 from django.test.utils import CaptureQueriesContext
@@ -403,6 +404,29 @@ def test_two_sweeps_are_compared_case_by_case(web, empty):
     said = text_of(web.get(f"/sweeps/{second.pk}/with/{first.pk}/"))
     assert "+50.0 %" in said
     assert web.get(f"/sweeps/{second.pk}/with/{uuid.uuid4()}/").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ((79.1,), (119.0,), "one run of each tells nothing"),
+        ((79.0, 80.0), (79.5, 119.0), "the runs overlap"),
+        ((79.0, 79.1), (80.0, 80.1), "too little to matter"),
+        ((79.0, 79.1), (119.0, 120.0), ""),
+    ],
+)
+def test_two_sweeps_are_called_different_by_the_same_rule(web, empty, before, after, said):
+    first = sweeping.finished()
+    second = sweeping.again(first, 1.0)
+    for row, values in ((first, before), (second, after)):
+        for case in row.cases.all():
+            case.results.all().delete()
+            for number, value in enumerate(values, 1):
+                told = msgspec.json.encode(sweeping.run(number, value * MIB)).decode()
+                ResultRow.objects.create(case=case, number=number, told=told)
+    text = text_of(web.get(f"/sweeps/{second.pk}/with/{first.pk}/"))
+    for words in ("one run of each tells nothing", "the runs overlap", "too little to matter"):
+        assert (words in text) == (words == said)
 
 
 def test_a_hundred_cases_three_times_cost_no_more_queries_than_two(web, empty):

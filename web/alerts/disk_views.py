@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
-from typing import Literal
+from typing import Any, Literal
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
@@ -13,6 +14,8 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET, require_POST
 
 from appliance.disks.selftest import StartSelfTest
+from appliance.disks.smart import NOT_UNDERSTOOD
+from appliance.disks.testing import hours_at
 from appliance.errors import Reason, Refused
 from appliance.zfs import tree
 from appliance.zfs.replace import ReplaceDisk
@@ -56,15 +59,14 @@ def health(request: HttpRequest, key: str) -> HttpResponse:
             "state": "asleep" if row.asleep else STATES.get(row.verdict, "unknown"),
             "word": "asleep" if row.asleep else STATE_WORDS.get(row.verdict, row.verdict),
             "reasons": row.reasons,
-            "silent": row.reading.get("silent", ""),
-            "can_accept": any(
-                count and value and not count.startswith("warning") for _s, _t, count, value in row.reasons
-            ),
+            "silent": (silent := row.reading.get("silent", "")),
+            "partly": silent.startswith((disks.NO_FIGURES, NOT_UNDERSTOOD)),
+            "can_accept": bool(disks.acceptable(row)),
             "graphs": [one for one in lines if one.most],
             "never": [one.title for one in lines if not one.most],
             "figures": figures(days, row.reading.get("figures", [])),
             "box_size": BOX,
-            "tests": row.reading.get("tests", []),
+            "tests": aged(row.reading),
             "left": row.reading.get("left"),
             "hours": row.reading.get("hours"),
             "errors": row.reading.get("errors"),
@@ -77,6 +79,11 @@ def health(request: HttpRequest, key: str) -> HttpResponse:
         }
 
     return live.respond(request, "alerts/disk.html", build)
+
+
+def aged(reading: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The self-tests of a row, with the drive's whole age at each: its log counts hours in 16 bits."""
+    return [{**test, "hours": hours_at(test["hours"], reading.get("hours"))} for test in reading.get("tests", [])]
 
 
 def report(bay: present.Bay, row: DiskRow) -> str:
@@ -92,12 +99,12 @@ def report(bay: present.Bay, row: DiskRow) -> str:
         *(f"  {NAMES.get(name, name)}: {value}" for name, value in row.reading.get("counts", {}).items()),
         "",
         "Findings:",
-        *(f"  {text}" for _state, text, _count, _value in row.reasons),
+        *(f"  {reason[1]}" for reason in row.reasons),
         "",
         "Self-tests, the newest first:",
         *(
-            f"  {test['kind']}: {test['text']} (at {test['hours']} hours of use)"
-            for test in row.reading.get("tests", [])
+            f"  {test['kind']}: {test['text']} (at {'unknown' if test['hours'] is None else test['hours']} hours of use)"
+            for test in aged(row.reading)
         ),
     ]
     return "\n".join(lines) + "\n"

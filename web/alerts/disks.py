@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import datetime, timedelta
+from typing import Any
 
+from django.db import transaction
 from django.utils import timezone
 
-from appliance.disks.health import SINCE_FIRST_SEEN, Verdict, judge
-from appliance.disks.smart import Reading
+from appliance.disks.health import SINCE_FIRST_SEEN, Before, Reason, Verdict, judge
+from appliance.disks.smart import NOT_UNDERSTOOD, Reading
+from appliance.schedules import box_zone
 from web.alerts.models import Accepted, DiskDay
 from web.inventory.models import DiskRow
 from web.retention import past
@@ -19,26 +23,84 @@ KEPT = 3 * 366  # days of each disk, counted: by their dates a clock that is yea
 KNOWN = ("healthy", "watch", "failing")
 WANDERING = ("temperature", "latency")
 FIGURE = "figure "  # before the name of what is kept for its graph alone
+NO_ANSWER = "It does not answer."
+NO_FIGURES = "It tells none of the figures any more by which it is judged."
+log = logging.getLogger(__name__)
 
 
 def note(answers: Mapping[DiskRow, Reading]) -> bool:
-    """Judge and keep the answers; whether anything that pages show has changed. A sleeping disk keeps what it last said."""
+    """Judge and keep the answers; whether anything that pages show has changed. A sleeping disk keeps what it last said.
+    An answer that cannot be judged or kept leaves no other disk unjudged."""
     accepted = accepted_of([row.key for row in answers])
     changed = False
     for row, reading in answers.items():
-        if reading.asleep:
-            now: dict[str, object] = {"asleep": True}
-        elif row.verdict in KNOWN and not reading.answered and reading.temperature is None:
-            # What it last said stays: a disk that hangs has not become well.
-            now = {"asleep": False, "reading": {**row.reading, "silent": reading.message or "It does not answer."}}
-        else:
-            own = first_look(row.key, reading, accepted.get(row.key, {}))
-            warm = any(reason[2] == "temperature" for reason in row.reasons)
-            now = columns(reading, judge(reading, own, rotational=row.fact.rotational, warm=warm))
-            keep(row.key, reading)
-        if any(getattr(row, column) != value for column, value in now.items()):
-            changed = bool(DiskRow.objects.filter(pk=row.pk).update(**now)) or changed
+        try:
+            with transaction.atomic():
+                changed = note_one(row, reading, accepted.get(row.key, {})) or changed
+        except Exception:
+            log.exception("what %s answered could not be judged or kept", row.key)
+            changed = update(row, not_understood(row)) or changed
     return changed
+
+
+def note_one(row: DiskRow, reading: Reading, accepted: Mapping[str, int]) -> bool:
+    return update(row, {"asleep": True} if reading.asleep else judged(row, reading, accepted))
+
+
+def update(row: DiskRow, now: Mapping[str, object]) -> bool:
+    if all(getattr(row, column) == value for column, value in now.items()):
+        return False
+    return bool(DiskRow.objects.filter(pk=row.pk).update(**now))
+
+
+def judged(row: DiskRow, reading: Reading, accepted: Mapping[str, int]) -> dict[str, object]:
+    """The columns that say how a disk is that is not asleep."""
+    before = before_of(row)
+    verdict = judge(reading, first_look(row.key, reading, accepted), rotational=row.fact.rotational, before=before)
+    keep(row.key, reading)
+    missed = before.missed(reading)
+    if missed and (before.known or reading.message == NOT_UNDERSTOOD):
+        return silent(row, reading, verdict)
+    now = columns(reading, verdict)
+    if row.reading and not missed:
+        now["reading"] = {**now["reading"], **untold(row.reading, reading)}
+    return now
+
+
+def before_of(row: DiskRow) -> Before:
+    return Before(
+        reasons=tuple(Reason(*found) for found in row.reasons),
+        known=row.verdict in KNOWN or "silent" in row.reading,
+        counted=bool(row.reading.get("counts")),
+        now=f"{timezone.now().astimezone(box_zone()):%d %B %Y at %H:%M}",
+    )
+
+
+def silent(row: DiskRow, reading: Reading, verdict: Verdict) -> dict[str, object]:
+    """Of a disk that does not tell any more how it is: its last figures stay, and that nothing is known of it now."""
+    told = columns(reading, verdict)["reading"]
+    fresh = {name: told[name] for name in ("hours", "errors", "figures") if told[name]}
+    speaks = reading.answered or not reading.sure or reading.temperature is not None
+    why = (NO_FIGURES if speaks else "", reading.message)
+    return {
+        "asleep": False,
+        "temperature": row.temperature if reading.temperature is None else reading.temperature,
+        "smart_passed": row.smart_passed if reading.passed is None else reading.passed,
+        **judgement(verdict),
+        "reading": {**row.reading, **fresh, "silent": " ".join(filter(None, why)) or NO_ANSWER},
+    }
+
+
+def untold(before: Mapping[str, Any], reading: Reading) -> dict[str, object]:
+    """What stays of an earlier answer because this one leaves it out: the log of self-tests, and whether there can be any."""
+    told = {"tests": reading.logged or reading.tests, "able": reading.able or reading.unable}
+    return {name: before[name] for name, found in told.items() if not found and name in before}
+
+
+def not_understood(row: DiskRow) -> dict[str, object]:
+    """Of a disk whose answer nothing can be made of: what it said last stays, however that looks."""
+    known: dict[str, object] = {"reading": {**row.reading, "silent": NOT_UNDERSTOOD}, "asleep": False}
+    return known if row.verdict in {"failing", "watch"} else {**known, **judgement(Verdict("unknown", (Reason("unknown", NOT_UNDERSTOOD),)))}  # fmt: skip
 
 
 def note_latency(took: Mapping[str, float]) -> bool:
@@ -53,14 +115,17 @@ def note_latency(took: Mapping[str, float]) -> bool:
     return changed
 
 
-def columns(reading: Reading, verdict: Verdict) -> dict[str, object]:
+def judgement(verdict: Verdict) -> dict[str, object]:
+    reasons = [[one.state, one.text, one.count, one.value, one.since] for one in verdict.reasons]
+    return {"smart_text": verdict.text[:500], "verdict": verdict.state, "reasons": reasons}
+
+
+def columns(reading: Reading, verdict: Verdict) -> dict[str, Any]:
     return {
         "asleep": False,
         "temperature": reading.temperature,
         "smart_passed": reading.passed,
-        "smart_text": verdict.text[:500],
-        "verdict": verdict.state,
-        "reasons": [[reason.state, reason.text, reason.count, reason.value] for reason in verdict.reasons],
+        **judgement(verdict),
         "reading": {
             "counts": reading.counts,
             "hours": reading.hours,
@@ -81,7 +146,7 @@ def accepted_of(keys: list[str]) -> dict[str, dict[str, int]]:
     return found
 
 
-def first_look(key: str, reading: Reading, known: dict[str, int]) -> dict[str, int]:
+def first_look(key: str, reading: Reading, known: Mapping[str, int]) -> dict[str, int]:
     """What is accepted of a disk. Counts that say little by themselves begin at what they are when first seen."""
     own = dict(known)
     for name in SINCE_FIRST_SEEN:
@@ -91,9 +156,14 @@ def first_look(key: str, reading: Reading, known: dict[str, int]) -> dict[str, i
     return own
 
 
+def acceptable(row: DiskRow) -> list[tuple[str, int]]:
+    """What a disk counts that its owner may accept as it is."""
+    return [(count, value) for _state, _text, count, value, *_ in row.reasons if count and value and not count.startswith("warning")]  # fmt: skip
+
+
 def accept(row: DiskRow, by: str) -> int:
     """Let what a disk counts now stay quiet until it grows; how many values that were."""
-    found = [(count, value) for _state, _text, count, value in row.reasons if count and value and not count.startswith("warning")]  # fmt: skip
+    found = acceptable(row)
     for count, value in found:
         Accepted.objects.update_or_create(disk=row.key, count=count, defaults={"value": value, "by": by})
     return len(found)

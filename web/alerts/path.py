@@ -134,7 +134,8 @@ def steps(here: Standing) -> Iterator[Step]:
 def evidence(here: Standing) -> tuple[str, str, bool, Links]:
     told = " ".join(reason[1] for reason in here.row.reasons if reason[0] in {"failing", "watch"})
     health = reverse("disk_health", args=[here.row.key])
-    return ("Look at the evidence", told or "Nothing is counted against it now.", here.done(here.out, bool(here.wiped)), (("See figures and graphs", health),))  # fmt: skip
+    nothing = here.row.smart_text if here.row.verdict == "unknown" else "Nothing is counted against it now."
+    return ("Look at the evidence", told or nothing, here.done(here.out, bool(here.wiped)), (("See figures and graphs", health),))  # fmt: skip
 
 
 def taking_out(here: Standing) -> tuple[str, str, bool, Links]:
@@ -168,11 +169,25 @@ def coming_back(here: Standing) -> tuple[str, str, bool, Links]:
         return title, "It is asked how it is now. That takes a few minutes.", False, (report,)
     back: Links = (("Put it back into the pool", reverse("put_back", args=[here.row.key])),) if here.member else ()
     other: Links = (("Replace it with another", here.replace),) if here.member else ()
+    if "silent" in here.row.reading:
+        return (
+            title,
+            "It does not tell how it is now, so nothing says whether it can be trusted.",
+            False,
+            (*other, report),
+        )
     if here.row.verdict == "healthy":
-        verdict = "It counts nothing any more. " + ("It can go back into its pool." if here.member else "It can be used again.")  # fmt: skip
+        verdict = "It finds no fault with itself any more. " + ("It can go back into its pool." if here.member else "It can be used again.")  # fmt: skip
         return title, verdict, here.over and not here.member, (*back, *other, report)
     if here.row.verdict == "watch":
         return title, "It still counts something, but nothing that says it is failing. It can go back; what grows is told again. Or send it back under warranty.", False, (*back, *other, report)  # fmt: skip
+    if here.row.verdict != "failing":
+        return (
+            title,
+            f"{here.row.smart_text} So nothing says whether it can be trusted.",
+            False,
+            (*back, *other, report),
+        )
     return title, "It still counts faults. Send it back under warranty, or throw it away.", False, (*other, report)
 
 
@@ -185,7 +200,7 @@ def before_and_after(row: DiskRow, alert: Alert) -> str:
         for name, value in day.values.items():
             most[name] = max(most.get(name, 0), value[1])
     found = [
-        f"{NAMES.get(name, name)}: {most[name]} at most, {counts.get(name, 0)} now"
+        f"{NAMES.get(name, name)}: {most[name]} at most, {counts.get(name, 'not told')} now"
         for name in LOOKED_AT
         if most.get(name)
     ]

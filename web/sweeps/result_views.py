@@ -14,7 +14,7 @@ from django.views.decorators.http import require_GET
 from appliance.sweeps import conditions, estimate, meaning, table
 from appliance.sweeps import export as exporting
 from appliance.sweeps.presets import BY_NAME, PRESETS, smallest
-from appliance.sweeps.statistics import change, change_text
+from appliance.sweeps.statistics import change_text
 from appliance.sweeps.sweep import axes_of
 from appliance.sweeps.table import Block, Measured, Row, value_text
 from appliance.sweeps.workloads import KINDS
@@ -27,6 +27,7 @@ from web.sweeps import picture
 from web.sweeps.models import CaseRow, SweepRow
 
 MOST_TIMES, MOST_OTHERS = 24, 30
+UNCLEAR = {"single": "not clear: one run of each tells nothing", "overlap": "not clear: the runs overlap", "near": "too little to matter"}  # fmt: skip
 FORMS = {"csv": "text/csv", "json": "application/json", "md": "text/markdown"}
 EXPORTS = (("md", "Markdown, for a forum"), ("csv", "CSV, for a spreadsheet"), ("json", "JSON, with everything"))
 
@@ -166,7 +167,7 @@ class Pair:
     before: Row
     now: Row
     change: str
-    clear: bool
+    unclear: str  # why it is not called a change; empty where it is one
 
 
 def pairs(before: SweepRow, now: SweepRow) -> list[Pair]:
@@ -177,11 +178,9 @@ def pairs(before: SweepRow, now: SweepRow) -> list[Pair]:
     columns = axes_of([one.case for one in both_times])
     found = []
     for one in both_times:
-        here, there = table.row(one, one, columns), table.row(old[key(one)], old[key(one)], ())
-        both = here.summary and there.summary
-        percent = change(here.summary.median, there.summary.median) if here.summary and there.summary else None
-        clear = bool(both and here.summary and there.summary and here.summary.apart_from(there.summary))
-        found.append(Pair(here.name, here.kind.title, there, here, change_text(percent), clear))
+        here, there = table.row(one, old[key(one)], columns), table.row(old[key(one)], old[key(one)], ())
+        unclear = UNCLEAR.get(here.difference or "", "")
+        found.append(Pair(here.name, here.kind.title, there, here, change_text(here.change), unclear))
     return found
 
 
