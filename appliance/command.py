@@ -23,6 +23,8 @@ ENVIRONMENT["SYSTEMCTL_SKIP_SYSV"] = "1"
 # A process that does not end after SIGKILL sits in the kernel (a suspended pool). It is left there, not waited for.
 SECONDS_TO_DIE = 2.0
 SECONDS_BETWEEN_LOOKS = 1.0
+# Open files that every process holds too until it has ended: the locks of the job that it belongs to.
+HELD_BY_ALL: set[int] = set()
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,10 @@ class CommandTimedOut(Failed):
 
     def __init__(self, argv: Sequence[str], seconds: float, pid: int | None) -> None:
         self.pid = pid
-        super().__init__(f"{argv[0]} did not answer within {seconds:.0f} seconds")
+        said = f"{argv[0]} did not answer within {seconds:.0f} seconds"
+        if pid:
+            said += " and could not be ended: it waits in the kernel, and may still take effect once the disks answer"
+        super().__init__(said)
 
 
 def run(
@@ -83,7 +88,7 @@ def run(
             stderr=subprocess.PIPE,
             env=ENVIRONMENT,
             start_new_session=True,
-            pass_fds=() if holding is None else (holding,),
+            pass_fds=(*HELD_BY_ALL, *(() if holding is None else (holding,))),
         )
     except FileNotFoundError as error:
         raise CommandMissing(f"{argv[0]} is not installed on this system") from error

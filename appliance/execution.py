@@ -6,7 +6,8 @@ import json
 import os
 import stat
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -112,12 +113,16 @@ def execute(job: str, operation: Operation, digest: str, read_facts: Callable[[]
         record.write("began", operation=json.loads(msgspec.json.encode(operation)), steps=[], digest=digest)
 
         def waiting(name: str) -> None:
-            work.progress(0, f"Waiting: another job is at work on {name}")
+            doing = locks.told(name)
+            work.progress(0, f"Waiting for another job: {doing}" if doing else f"Waiting: another job is at work on {locks.words_for(name)}")  # fmt: skip
             work.stop_if_asked()
 
-        with locks.held(operation.locks(), waiting):
+        def look() -> Facts:
             work.progress(0, "Looking at the system")
-            plan = checked_plan(operation, operation.read_more(read_facts()))
+            return operation.read_more(read_facts())
+
+        with locked(operation, look, waiting) as found:
+            plan = checked_plan(operation, found)
             if plan.digest() != digest:
                 raise Refused(
                     Reason(
@@ -151,6 +156,23 @@ def execute(job: str, operation: Operation, digest: str, read_facts: Callable[[]
         record.close()
         journal.prune()
     send({"outcome": outcome(journal.read(job))})
+
+
+@contextmanager
+def locked(operation: Operation, look: Callable[[], Facts], waiting: Callable[[str], None]) -> Iterator[Facts]:
+    """Hold every lock of an operation, and read the facts under them. Disks that only the facts name are locked by
+    beginning anew with them, so that all are taken together."""
+    names = (*operation.locks(), *map(locks.files_of, operation.files_taken()))
+    shared = tuple(map(locks.files_of, operation.files_used()))
+    disks: tuple[str, ...] = ()
+    while True:
+        with locks.held((*names, *disks), waiting, shared=shared, who=operation.title):
+            facts = look()
+            found = operation.disks_found(facts)
+            if {*found} <= {*names, *disks}:
+                yield facts
+                return
+        disks = found
 
 
 def finish(record: Journal, work: Running, state: str, text: str) -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from appliance import durable, locks, places
+from appliance.errors import Refused
 from appliance.names import job_id
 
 KEPT = 2000
@@ -143,7 +144,23 @@ def taken_over(job: str) -> Iterator[Journal | None]:
 
 
 def prune() -> None:
-    """Forget the oldest journals beyond what anyone will ask for."""
-    known = sorted(places.JOURNALS.glob("*.jsonl"), key=lambda path: path.stat().st_mtime)
-    for path in known[:-KEPT]:
-        path.unlink(missing_ok=True)
+    """Forget the oldest journals beyond what anyone will ask for, never one of a job that runs or has no end yet.
+
+    Others begin, settle and prune at the same moment, so what is gone meanwhile is passed over.
+    """
+    known = sorted(((at, path) for path in places.JOURNALS.glob("*.jsonl") if (at := modified(path))), reverse=True)
+    for _at, path in known[KEPT:]:
+        try:
+            found = read(path.stem)
+        except (OSError, Refused):
+            continue
+        if found and found.ended:
+            path.unlink(missing_ok=True)
+
+
+def modified(path: Path) -> int:
+    """When a file was written last, in nanoseconds; 0 where it is gone."""
+    try:
+        return path.stat().st_mtime_ns
+    except FileNotFoundError:
+        return 0

@@ -98,6 +98,18 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         """Names of what no other job may touch meanwhile."""
         return (self.subject.split("/", 1)[0],)
 
+    def files_used(self) -> tuple[str, ...]:
+        """The datasets whose files it works on, which must stay where and as they are until it has ended."""
+        return ()
+
+    def files_taken(self) -> tuple[str, ...]:
+        """The datasets that it takes away or puts back, with all below: nobody may work on their files. Empty name: all."""
+        return ()
+
+    def disks_found(self, facts: Facts) -> tuple[str, ...]:
+        """By-id paths of disks that it needs for itself and that only the facts name; to be locked like the others."""
+        return ()
+
     def wants_secret(self) -> bool:
         """Whether a passphrase or password goes with this very operation."""
         return False

@@ -140,6 +140,9 @@ class RemoveGroup(GroupOperation, frozen=True, kw_only=True, forbid_unknown_fiel
     def locks(self) -> tuple[str, ...]:
         return (*super().locks(), "shares")
 
+    def files_taken(self) -> tuple[str, ...]:
+        return ("",)  # the rules of any folder may name it
+
     def plan(self, facts: Facts) -> Plan:
         used = [one.name for one in facts.datasets if (said := permissions.said_of(one)) and self.name in said.groups]
         used += [name for name in named.names(f"@{self.name}", facts) if name not in used]

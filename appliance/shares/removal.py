@@ -40,6 +40,9 @@ class RemoveAccount(PeopleOperation, frozen=True, kw_only=True, forbid_unknown_f
     def locks(self) -> tuple[str, ...]:
         return (*super().locks(), "shares")
 
+    def files_taken(self) -> tuple[str, ...]:
+        return ("",)  # the rules of any folder may name it
+
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from super().check(facts)
         if self.heir == self.name:

@@ -122,6 +122,13 @@ class RewindCheckpoint(OfPool, frozen=True, kw_only=True, forbid_unknown_fields=
     def locks(self) -> tuple[str, ...]:
         return (self.pool, str(self.guid), "shares")
 
+    def files_taken(self) -> tuple[str, ...]:
+        return (self.pool,)
+
+    def disks_found(self, facts: Facts) -> tuple[str, ...]:
+        # While it is let go of, its disks look as if nobody used them.
+        return importable.disks_of(self.guid, facts)
+
     def read_more(self, facts: Facts) -> Facts:
         # Interrupted between letting go and bringing in, it goes on from there.
         return facts if facts.pool_of(self.guid) else replace(facts, importable=importable.look(self.guid))

@@ -28,6 +28,10 @@ class DestroyDataset(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields
     def locks(self) -> tuple[str, ...]:
         return (*super().locks(), "shares")
 
+    def files_taken(self) -> tuple[str, ...]:
+        # Its clones lie anywhere in the pool.
+        return (self.dataset.split("/", 1)[0] if self.clones else self.dataset,)
+
     def read_more(self, facts: Facts) -> Facts:
         return dataset_details.with_details(facts, self.there(facts))
 

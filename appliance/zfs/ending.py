@@ -108,6 +108,9 @@ class ExportPool(OfPool, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def locks(self) -> tuple[str, ...]:
         return (self.pool, str(self.guid), "shares")
 
+    def files_taken(self) -> tuple[str, ...]:
+        return (self.pool,)
+
     def plan(self, facts: Facts) -> Plan:
         folders = sum(one.pool == self.pool for one in facts.datasets)
         return Plan(
@@ -145,6 +148,9 @@ class DestroyPool(OfPool, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
     def locks(self) -> tuple[str, ...]:
         return (self.pool, str(self.guid), "shares")
+
+    def files_taken(self) -> tuple[str, ...]:
+        return (self.pool,)
 
     def read_more(self, facts: Facts) -> Facts:
         pool = self.there(facts)

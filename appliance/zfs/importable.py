@@ -16,9 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from appliance import command, locks
+from appliance.disks import inventory
 from appliance.disks.inventory import nodes
 from appliance.dormant import Importable, Part, Rewind
 from appliance.errors import Cancelled, Failed
+from appliance.facts import Facts
+from appliance.zfs import tree
 
 BY_ID = "/dev/disk/by-id"
 SPL_HOSTID = Path("/sys/module/spl/parameters/spl_hostid")
@@ -171,6 +174,24 @@ def devices_of(listing: Mapping[str, Any]) -> dict[int, str]:
             if node.get("fstype") == "zfs_member" and uuid.isdigit() and node.get("path"):
                 found.setdefault(int(uuid), str(node["path"]))
     return found
+
+
+def disks_of(guid: int, facts: Facts) -> tuple[str, ...]:
+    """By-id paths of the disks that a pool lies on or is brought in from: those that it uses, those that carry its label,
+    and those that ``zpool import`` named."""
+    pool, found = facts.pool_of(guid), facts.found(guid)
+    named = {tree.link_of(device) for device in pool.devices()} if pool else set()
+    named |= {part.name.rsplit("-part", 1)[0] for part in found.parts} if found else set()
+    links = inventory.read_links()
+    kernel = {links[link] for link in named if link in links}  # a disk has several names
+    return tuple(
+        disk.path
+        for disk in facts.disks
+        if disk.path
+        and (
+            disk.name in kernel or Path(disk.path).name in named or any(use.identity == str(guid) for use in disk.uses)
+        )
+    )
 
 
 def own_hostid() -> int:

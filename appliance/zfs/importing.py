@@ -58,6 +58,9 @@ class ImportPool(Operation, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     def locks(self) -> tuple[str, ...]:
         return (self.name, str(self.guid))
 
+    def disks_found(self, facts: Facts) -> tuple[str, ...]:
+        return importable.disks_of(self.guid, facts)
+
     def lasts(self) -> bool:
         return self.last_resort
 

@@ -26,6 +26,9 @@ class LockDataset(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     def locks(self) -> tuple[str, ...]:
         return (*super().locks(), "shares")
 
+    def files_taken(self) -> tuple[str, ...]:
+        return (self.dataset,)
+
     @property
     def title(self) -> str:
         return f"Lock {self.dataset}"

@@ -39,6 +39,9 @@ class RenameDataset(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=
     def locks(self) -> tuple[str, ...]:
         return (*super().locks(), "shares")
 
+    def files_taken(self) -> tuple[str, ...]:
+        return (self.dataset, self.target)
+
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from super().check(facts)
         dataset, parent = self.there(facts), facts.dataset(self.parent)
@@ -228,6 +231,9 @@ class UnmountDataset(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields
 
     def locks(self) -> tuple[str, ...]:
         return (*super().locks(), "shares")
+
+    def files_taken(self) -> tuple[str, ...]:
+        return (self.dataset,)
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from super().check(facts)

@@ -60,6 +60,9 @@ class RestoreFromSnapshot(OneSnapshot, frozen=True, kw_only=True, forbid_unknown
         # Not the pool: copying may take hours, and snapshots go on being taken meanwhile.
         return (f"restoring {self.dataset}",)
 
+    def files_used(self) -> tuple[str, ...]:
+        return (self.dataset,)
+
     @property
     def temporary(self) -> bytes:
         """A name of its own in the same folder, the same each time: what an interrupted run left is found and removed."""

@@ -38,6 +38,9 @@ class RollBack(OneSnapshot, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     def locks(self) -> tuple[str, ...]:
         return (self.dataset.split("/", 1)[0], "shares")
 
+    def files_taken(self) -> tuple[str, ...]:
+        return (self.dataset,)
+
     def newer(self, facts: Facts) -> list[Snapshot]:
         found = self.there(facts)
         return [one for one in facts.snapshots_of(self.dataset) if found and one.txg > found.txg]

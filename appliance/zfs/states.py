@@ -90,6 +90,12 @@ class OnlineDisk(VdevChange, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     def title(self) -> str:
         return f"Bring a disk of {self.pool} online"
 
+    def disks_found(self, facts: Facts) -> tuple[str, ...]:
+        # It may be erased at this moment, as a disk that was taken offline.
+        place = self.place(facts)
+        disk = tree.disk_of(place.vdev, facts) if place and place.leaf else None
+        return (disk.path,) if disk and disk.path else ()
+
     def check_place(self, facts: Facts, pool: Pool, place: Place) -> Iterator[Reason]:
         if not place.leaf:
             yield Reason("Choose a single disk.", "vdev")

@@ -165,10 +165,36 @@ def test_each_line_says_when():
         assert json.loads(line)["at"].endswith("+00:00")
 
 
+def ended(job: str, age: int) -> None:
+    record = Journal.begin(job)
+    record.write("ended", state="done", text="")
+    record.close()
+    os.utime(journal.file_of(job), (age, age))
+
+
 def test_the_oldest_journals_are_forgotten_first(monkeypatch):
     monkeypatch.setattr(journal, "KEPT", 1)
     for age, job in ((100, JOB), (200, OTHER_JOB)):
-        Journal.begin(job).close()
-        os.utime(journal.file_of(job), (age, age))
+        ended(job, age)
     journal.prune()
     assert [path.name for path in places.JOURNALS.iterdir()] == [f"{OTHER_JOB}.jsonl"]
+
+
+def test_prune_keeps_the_journal_of_a_running_job(monkeypatch):
+    monkeypatch.setattr(journal, "KEPT", 0)
+    record = Journal.begin(JOB)
+    record.write("began", operation={}, steps=["zero"])
+    ended(OTHER_JOB, 200)
+    journal.prune()
+    assert (found := journal.read(JOB)) is not None and found.state == "running"
+    assert journal.read(OTHER_JOB) is None
+    record.close()
+
+
+def test_prune_keeps_the_journal_of_an_interrupted_job_until_it_is_settled(monkeypatch):
+    monkeypatch.setattr(journal, "KEPT", 0)
+    record = Journal.begin(JOB)
+    record.write("step begun", step="zero")
+    record.close()
+    journal.prune()
+    assert (found := journal.read(JOB)) is not None and found.begun == ("zero",)

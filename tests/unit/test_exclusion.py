@@ -1,0 +1,336 @@
+"""Which operations keep each other out: a table over every operation that the agent runs, and real locks of two processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from appliance import execution, locks, places
+from appliance.disks import inventory
+from appliance.dormant import Importable, Part
+from appliance.errors import Refused
+from appliance.facts import Facts, Use
+from appliance.operation import Operation
+from appliance.operations import Registered, decode_operation
+from tests.unit.made import JOB, box, disk, path_of
+
+GUID = 4958685680270539150
+TOKEN = "0123456789ab"
+OF_DATASET = {"dataset": "tank/a", "guid": 5}
+OF_SNAPSHOT = {"snapshot": "tank/a@s", "guid": 5}
+OF_POOL = {"pool": "tank", "guid": GUID}
+CHANGE = {"dataset": "tank/a", "protocol": "smb"}
+# What each operation is about: (its fields, what it does). What it does decides below whom it must keep out:
+# "uses X": works on the files of X; "takes X": X and all below leaves or is put back; "rules": rewrites who may use what;
+# "disk": needs the disk for itself; "pool": changes the pool tank.
+SAMPLES: dict[str, tuple[dict[str, Any], set[str]]] = {
+    "CreatePool": ({"name": "tank", "layout": "stripe", "groups": [[path_of(1)]]}, {"disk", "pool"}),
+    "CreateDataset": ({"parent": "tank", "name": "b"}, {"pool"}),
+    "SetDatasetProperty": ({**OF_DATASET, "name": "compression", "value": "zstd"}, {"pool"}),
+    "InheritDatasetProperty": ({**OF_DATASET, "name": "compression"}, {"pool"}),
+    "SetSpaceQuota": ({**OF_DATASET, "of": "user", "who": "anna", "size": 5}, {"pool"}),
+    "RenameDataset": ({**OF_DATASET, "parent": "tank", "name": "b"}, {"pool", "takes tank/a", "takes tank/b"}),
+    "PromoteDataset": (OF_DATASET, {"pool"}),
+    "MountDataset": (OF_DATASET, {"pool"}),
+    "UnmountDataset": (OF_DATASET, {"pool", "takes tank/a"}),
+    "DestroyDataset": (OF_DATASET, {"pool", "takes tank/a"}),
+    "UnlockDataset": ({"dataset": "tank/a"}, {"pool"}),
+    "UnlockAll": ({"datasets": ["tank/a"]}, {"pool"}),
+    "LockDataset": (OF_DATASET, {"pool", "takes tank/a"}),
+    "ChangeKey": ({**OF_DATASET, "to": "passphrase"}, {"pool"}),
+    "KeepKey": (OF_DATASET, {"pool"}),
+    "ForgetKey": (OF_DATASET, {"pool"}),
+    "CreateVolume": ({"parent": "tank", "name": "v", "size": 2**30}, {"pool"}),
+    "GrowVolume": ({**OF_DATASET, "size": 2**30}, {"pool"}),
+    "CreateAccount": ({"name": "berta", "home": "tank"}, {"pool", "accounts"}),
+    "SetPassword": ({"name": "anna"}, {"accounts"}),
+    "RenameAccount": ({"name": "anna"}, {"accounts"}),
+    "SwitchAccount": ({"name": "anna", "enabled": False}, {"accounts"}),
+    "RemoveAccount": ({"name": "anna", "heir": "ben"}, {"accounts", "rules"}),
+    "CreateGroup": ({"name": "family"}, {"accounts"}),
+    "SetMembers": ({"name": "family"}, {"accounts"}),
+    "RemoveGroup": ({"name": "family"}, {"accounts", "rules"}),
+    "SetAccess": ({"dataset": "tank/a"}, {"uses tank/a"}),
+    "SetShare": ({**CHANGE, "smb": {"name": "a", "write": ["anna"]}}, {"pool"}),
+    "AcceptShares": (OF_POOL, {"pool"}),
+    "ServeAgain": (CHANGE, {"pool"}),
+    "LetIn": ({"dataset": "tank/a"}, {"pool"}),
+    "AdoptDrift": ({"file": "smb", "seen": "0" * 64, "changes": [CHANGE]}, {"pool"}),
+    "OverwriteDrift": ({"file": "smb", "seen": "0" * 64}, set()),
+    "EndConnection": ({"protocol": "smb", "id": "123", "who": "anna", "machine": "desk"}, set()),
+    "SetSmbPolicy": ({"signing": "asked", "encryption": "asked"}, set()),
+    **{
+        kind: ({"pool": "tank"}, {"pool"})
+        for kind in ("StartScrub", "PauseScrub", "StopScrub", "StartTrim", "StopTrim", "ClearErrors")
+    },
+    "SetPoolProperty": ({"pool": "tank", "name": "autotrim", "value": "on"}, {"pool"}),
+    "ImportPool": ({"guid": GUID, "name": "tank"}, {"disk", "pool"}),
+    "ExportPool": (OF_POOL, {"pool", "takes tank"}),
+    "DestroyPool": (OF_POOL, {"pool", "takes tank"}),
+    "TakeCheckpoint": (OF_POOL, {"pool"}),
+    "DiscardCheckpoint": (OF_POOL, {"pool"}),
+    "RewindCheckpoint": (OF_POOL, {"pool", "takes tank", "disk"}),
+    "UpgradePool": (OF_POOL, {"pool"}),
+    "WipeDisk": ({"disk": path_of(1)}, {"disk"}),
+    "StartSelfTest": ({"disk": path_of(1)}, {"disk"}),
+    **{
+        kind: ({"pool": "tank", "vdev": 7, "disk": path_of(1)}, {"pool", "disk"})
+        for kind in ("ReplaceDisk", "AttachDisk", "ExpandRaidz")
+    },
+    **{
+        kind: ({"pool": "tank", "vdev": 7}, {"pool"})
+        for kind in ("DetachDisk", "GrowGroup", "RemoveVdev", "OnlineDisk", "OfflineDisk")
+    },
+    "AddGroup": ({"pool": "tank", "layout": "stripe", "disks": [path_of(1)]}, {"pool", "disk"}),
+    **{
+        kind: ({"pool": "tank", "disks": [path_of(1)]}, {"pool", "disk"}) for kind in ("AddSpare", "AddLog", "AddCache")
+    },
+    "TakeSnapshot": ({"dataset": "tank/a", "name": "s"}, {"pool"}),
+    "RunPolicies": (
+        {
+            "pool": "tank",
+            "run": JOB,
+            "moment": "2026.11.22-19.00.00",
+            "targets": [{"dataset": "tank/a", "guid": 5, "grains": ["hourly"]}],
+        },
+        {"pool"},
+    ),
+    "DestroySnapshots": ({"snapshots": [["tank/a@s", 5]]}, {"pool"}),
+    "PruneSnapshots": ({"snapshots": [["tank/a@s", 5]]}, {"pool"}),
+    "SetPolicy": ({"dataset": "tank/a"}, {"pool"}),
+    "HoldSnapshot": ({**OF_SNAPSHOT, "who": "anna", "why": "keep"}, {"pool"}),
+    "ReleaseSnapshot": (OF_SNAPSHOT, {"pool"}),
+    "RenameSnapshot": ({**OF_SNAPSHOT, "to": "t"}, {"pool"}),
+    "CloneSnapshot": ({**OF_SNAPSHOT, "name": "b"}, {"pool"}),
+    "BookmarkSnapshot": ({**OF_SNAPSHOT, "name": "b"}, {"pool"}),
+    "DestroyBookmark": ({"bookmark": "tank/a#b", "guid": 5}, {"pool"}),
+    "RollBack": (OF_SNAPSHOT, {"pool", "takes tank/a"}),
+    "RestoreFromSnapshot": ({**OF_SNAPSHOT, "path": "x"}, {"uses tank/a"}),
+    "RunCase": (
+        {"token": TOKEN, "case": {"where": "scratch", "workload": "seq-write", "disks": [path_of(1)], "size": 2**30}},
+        {"disk"},
+    ),
+    "ClearUp": ({"token": TOKEN, "disks": [path_of(1)]}, {"disk"}),
+}
+
+
+@pytest.fixture
+def facts(monkeypatch) -> Facts:
+    """The disk carries the label of the pool that is to be brought in."""
+    monkeypatch.setattr(inventory, "read_links", lambda: {Path(path_of(1)).name: "sda"})
+    found = Importable("tank", GUID, "ONLINE", parts=(Part(Path(path_of(1)).name, "ONLINE", depth=1),))
+    return replace(box(), disks=(disk(1),), importable=(found,))
+
+
+def sample(kind: str) -> Operation:
+    return decode_operation(json.dumps({"kind": kind, **SAMPLES[kind][0]}))
+
+
+def names_of(operation: Operation, facts: Facts) -> tuple[set[str], set[str]]:
+    """The locks that it takes alone, and those that it shares."""
+    alone = {*operation.locks(), *map(locks.files_of, operation.files_taken()), *operation.disks_found(facts)}
+    shared = set(map(locks.files_of, operation.files_used()))
+    return alone, {*shared, *(up for name in alone | shared for up in locks.above(name))} - alone
+
+
+def exclude(one: Operation, other: Operation, facts: Facts) -> bool:
+    (alone, shared), (their_own, they_share) = names_of(one, facts), names_of(other, facts)
+    return bool(alone & (their_own | they_share) or shared & their_own)
+
+
+def must_exclude(one: set[str], other: set[str]) -> bool:
+    def within(dataset: str, above: str) -> bool:
+        return dataset == above or dataset.startswith(f"{above}/")
+
+    if {"disk"} <= one & other or {"pool"} <= one & other or {"accounts"} <= one & other:
+        return True
+    for mine, theirs in ((one, other), (other, one)):
+        used = [word.removeprefix("uses ") for word in mine if word.startswith("uses ")]
+        taken = [word.removeprefix("takes ") for word in theirs if word.startswith("takes ")]
+        if "rules" in theirs and (used or any(word.startswith("takes ") for word in mine) or "rules" in mine):
+            return True
+        if any(within(dataset, above) for dataset in used for above in taken):
+            return True
+    return False
+
+
+def test_every_registered_operation_is_in_the_table():
+    assert set(SAMPLES) == {kind.__name__ for kind in get_args(Registered)}
+
+
+@pytest.mark.parametrize("kind", SAMPLES)
+def test_operation_excludes_all_it_must(kind, facts):
+    for other, (_fields, does) in SAMPLES.items():
+        if must_exclude(SAMPLES[kind][1], does):
+            assert exclude(sample(kind), sample(other), facts), f"{kind} and {other} have no lock in common"
+
+
+def test_the_table_covers_the_pairs_that_met():
+    pairs = {
+        frozenset(pair) for pair in combinations(SAMPLES, 2) if must_exclude(SAMPLES[pair[0]][1], SAMPLES[pair[1]][1])
+    }
+    for pair in (
+        ("SetAccess", "RollBack"),
+        ("SetAccess", "DestroyDataset"),
+        ("SetAccess", "RenameDataset"),
+        ("SetAccess", "RemoveAccount"),
+        ("SetAccess", "ExportPool"),
+        ("RestoreFromSnapshot", "RollBack"),
+        ("ImportPool", "WipeDisk"),
+        ("ImportPool", "CreatePool"),
+        ("ImportPool", "RunCase"),
+    ):
+        assert frozenset(pair) in pairs
+
+
+@pytest.mark.parametrize("kind", ["TakeSnapshot", "RunPolicies", "StartScrub", "CreateDataset", "RestoreFromSnapshot"])
+def test_changing_access_does_not_hold_up_snapshots_and_scrubs(kind, facts):
+    assert not exclude(sample("SetAccess"), sample(kind), facts)
+
+
+def test_folders_beside_each_other_do_not_wait(facts):
+    other = decode_operation('{"kind": "RollBack", "snapshot": "tank/b@s", "guid": 5}')
+    assert not exclude(sample("SetAccess"), other, facts)
+    nested = decode_operation('{"kind": "SetAccess", "dataset": "tank/a/b"}')
+    assert exclude(nested, sample("RollBack"), facts)
+    assert not exclude(nested, sample("SetAccess"), facts)
+
+
+def test_import_locks_a_disk_by_its_other_name(facts, monkeypatch):
+    named = replace(facts.importable[0], parts=(Part("wwn-0x50014ee2-part1", "ONLINE", depth=1),))
+    monkeypatch.setattr(inventory, "read_links", lambda: {"wwn-0x50014ee2": "sda"})
+    assert sample("ImportPool").disks_found(replace(facts, importable=(named,))) == (path_of(1),)
+
+
+def test_import_locks_a_disk_that_carries_the_label(facts):
+    marked = replace(disk(1), uses=(Use("exported", "holds the pool tank", str(GUID), "tank"),))
+    assert sample("ImportPool").disks_found(replace(facts, importable=(), disks=(marked,))) == (path_of(1),)
+
+
+# Real locks ----------------------------------------------------------------------------------------------------------
+
+OTHER = """
+import sys, signal
+from pathlib import Path
+from appliance import locks, places
+places.LOCKS = Path(sys.argv[1])
+alone, shared = sys.argv[2].split(",") if sys.argv[2] else (), sys.argv[3].split(",") if sys.argv[3] else ()
+with locks.held(alone, print, shared=shared, who="Set who may use tank/a"):
+    print("held", flush=True)
+    signal.pause()
+"""
+
+
+class StillWaiting(Exception):
+    pass
+
+
+def give_up(name: str) -> None:
+    raise StillWaiting(name)
+
+
+@pytest.fixture
+def another(folders):
+    """Another process that holds locks."""
+    running = []
+
+    def hold(alone: str = "", shared: str = "") -> subprocess.Popen[str]:
+        argv = [sys.executable, "-c", OTHER, str(places.LOCKS), alone, shared]
+        child = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
+        running.append(child)
+        assert child.stdout is not None
+        assert child.stdout.readline() == "held\n"
+        return child
+
+    yield hold
+    for child in running:
+        child.kill()
+        child.wait()
+        child.stdout.close()
+
+
+def test_two_processes_share_a_shared_lock(another):
+    another(shared="files tank/a")
+    with locks.held((), give_up, shared=["files tank/a", "files tank/b"]):
+        assert locks.any_held()
+
+
+@pytest.mark.parametrize("name", ["files tank/a", "files tank", "files"])
+def test_taking_a_folder_away_waits_for_who_works_on_its_files(another, name):
+    another(shared="files tank/a")
+    with pytest.raises(StillWaiting, match=name), locks.held([name], give_up):
+        pytest.fail("both held it")
+
+
+def test_working_on_files_waits_while_the_pool_goes(another):
+    another(alone="files tank")
+    with pytest.raises(StillWaiting, match="files tank"), locks.held((), give_up, shared=["files tank/a/b"]):
+        pytest.fail("both held it")
+
+
+def test_whoever_waits_is_told_for_whom(another):
+    another(shared="files tank/a")
+    assert locks.told("files tank/a") == "Set who may use tank/a"
+    assert locks.told("pond") == ""
+
+
+def test_nothing_is_held_while_waiting(another):
+    another(alone="tank")
+
+    def waiting(_name: str) -> None:
+        with locks.held(["accounts"], give_up):
+            pass
+        raise StillWaiting
+
+    with pytest.raises(StillWaiting), locks.held(["accounts", "tank"], waiting):
+        pytest.fail("both held it")
+
+
+def test_disks_that_facts_name_are_locked_before_anything_is_planned(folders, facts, another):
+    another(alone=path_of(1))
+    looked = []
+
+    def look() -> Facts:
+        looked.append(True)
+        return facts
+
+    with pytest.raises(StillWaiting), execution.locked(sample("ImportPool"), look, give_up):
+        pytest.fail("it went on without the disk")
+    assert looked
+
+
+def test_a_command_that_outlives_its_job_keeps_the_lock_and_is_told(folders, monkeypatch):
+    """As one that hangs in the kernel does: it holds what its job held, until it ends."""
+    monkeypatch.setattr(locks, "SECONDS_TO_END", -1.0)
+    script = (
+        "import sys; from pathlib import Path; from appliance import command, locks, places\n"
+        "places.LOCKS = Path(sys.argv[1])\n"
+        "import subprocess\n"
+        "with locks.held(['tank'], print):\n"
+        "    child = subprocess.Popen(['sleep', '60'], pass_fds=(*command.HELD_BY_ALL,), stdout=-3, stderr=-3)\n"
+        "    print(child.pid, flush=True)\n"
+        "    import os; os._exit(0)\n"
+    )
+    places.LOCKS.mkdir(parents=True)
+    ended = subprocess.run(
+        [sys.executable, "-c", script, str(places.LOCKS)], capture_output=True, text=True, check=True
+    )
+    pid = int(ended.stdout)
+    try:
+        with pytest.raises(Refused, match="still waits in the kernel"), locks.held(["tank"], lambda _name: None):
+            pytest.fail("both held it")
+    finally:
+        os.kill(pid, signal.SIGKILL)
+    monkeypatch.undo()
+    monkeypatch.setattr(places, "LOCKS", folders / "run" / "locks")
+    with locks.held(["tank"], lambda _name: None):
+        assert locks.any_held()
