@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 import os
+import select
 import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from appliance.errors import Bug, Failed
@@ -25,6 +26,8 @@ SECONDS_TO_DIE = 2.0
 SECONDS_BETWEEN_LOOKS = 1.0
 # Open files that every process holds too until it has ended: the locks of the job that it belongs to.
 HELD_BY_ALL: set[int] = set()
+PART = 64 * 1024  # bytes read at once
+MOST_SAID = 4000  # bytes kept of what a command complains about
 
 
 @dataclass(frozen=True)
@@ -159,6 +162,62 @@ def first_lines(argv: Sequence[str], most: int, *, timeout: float) -> tuple[list
     finally:
         late.cancel()
         end(process)
+
+
+def lines(argv: Sequence[str], *, silence: float) -> Iterator[bytes]:
+    """Each line that a command prints, without its end, as it comes: for what may say more than memory should hold.
+
+    It is ended when it says nothing for ``silence`` seconds, and when the caller stops asking for more. Raises what
+    ``run`` raises; that it failed is known only after its last line.
+    """
+    started = time.monotonic()
+    try:
+        process = subprocess.Popen(
+            list(argv), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT,
+            start_new_session=True,
+        )  # fmt: skip
+    except (FileNotFoundError, PermissionError) as error:
+        raise CommandMissing(f"{argv[0]} is not installed on this system") from error
+    except OSError as error:
+        raise Failed(f"{argv[0]} could not be started", str(error)) from error
+    said = bytearray()
+    try:
+        rest = b""
+        for part in parts(process, said, silence):
+            whole = (rest + part).split(b"\n")
+            rest = whole.pop()
+            yield from whole
+        if rest:
+            yield rest
+        process.wait(silence)
+    except (TimeoutError, subprocess.TimeoutExpired) as error:
+        raise CommandTimedOut(argv, silence, end(process)) from error
+    finally:
+        end(process)
+    if process.returncode:
+        text = said.decode(errors="replace")
+        raise CommandFailed(Result(tuple(argv), process.returncode, "", text, time.monotonic() - started))
+
+
+def parts(process: subprocess.Popen[bytes], said: bytearray, silence: float) -> Iterator[bytes]:
+    """What a process prints, a part at a time; the beginning of its complaints goes to ``said``. Raises TimeoutError."""
+    poll, open_ones = select.poll(), {stream.fileno() for stream in (process.stdout, process.stderr) if stream}
+    err = process.stderr.fileno() if process.stderr else -1
+    for handle in open_ones:
+        poll.register(handle, select.POLLIN)
+    while open_ones:
+        ready = poll.poll(silence * 1000)
+        if not ready:
+            raise TimeoutError
+        for handle, _event in ready:
+            part = os.read(handle, PART)
+            if not part:
+                poll.unregister(handle)
+                open_ones.discard(handle)
+            elif handle == err:
+                said += part[: MOST_SAID - len(said)]
+            else:
+                yield part
 
 
 def end(process: subprocess.Popen[bytes]) -> int | None:

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from appliance import schedules
 from appliance.alerts.rules import Fault
 from appliance.facts import Facts
-from appliance.zfs.policies import AHEAD, behind, opens
+from appliance.zfs.policies import AHEAD, behind, opens, standing
 from web.alerts import watch
 from web.inventory import store
 from web.pools import care
@@ -67,9 +67,10 @@ class Snapshots:
         waits: dict[tuple[str, str], datetime] = {}
         self.late = {}
         for pool, datasets in with_policies().items():
-            for dataset, policy, taken, unchanged in followed(datasets):
-                if not behind(policy, taken, now, zone, unchanged=unchanged):
-                    continue
+            for one in followed(datasets, lambda policy, taken: behind(policy, taken, now, zone)):
+                dataset, policy = one.dataset, one.policy
+                if standing(policy, one.taken, one.latest, now):
+                    continue  # nothing was written: its latest snapshot serves
                 key = (str(dataset.guid), policy.sentence_in_full)
                 since = self.waits.get(key, now)
                 waits[key] = since if since <= now + AHEAD else now  # noted while the clock was wrong

@@ -1,14 +1,19 @@
-"""The clock of snapshot policies: take what is due, destroy what is no longer kept. Decided by ``appliance/zfs/policies.py``."""
+"""The clock of snapshot policies: take what is due, destroy what is no longer kept. Decided by ``appliance/zfs/policies.py``.
+
+A dataset that is as its latest snapshot gets no new one: the latest is recorded for the grains that are due, and so kept.
+"""
 
 from __future__ import annotations
 
 import logging
 import uuid
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from django.db.models import QuerySet
+from django.db import transaction
+from django.db.models import OuterRef, QuerySet, Subquery
 from django.utils import timezone
 
 from appliance import schedules
@@ -16,10 +21,10 @@ from appliance.dataset import Dataset
 from appliance.errors import Refused
 from appliance.zfs import naming, policies
 from appliance.zfs.clearing import MOST, PruneSnapshots
-from appliance.zfs.policies import Policy, Taken
+from appliance.zfs.policies import Policy, Taken, Wanted
 from appliance.zfs.taking import RunPolicies
 from web.inventory import store
-from web.inventory.models import DatasetRow, SnapshotReading, SnapshotRow
+from web.inventory.models import DatasetRow, SnapshotReading, SnapshotRow, Source
 from web.jobs import confirm
 from web.jobs.models import Job
 from web.snapshots import recorded
@@ -93,12 +98,13 @@ def with_policies() -> dict[str, list[tuple[Dataset, Policy]]]:
 
 def take(pool: str, datasets: list[tuple[Dataset, Policy]], now: datetime) -> Job | None:
     """Ask for one transaction with all that is due in a pool. What was asked for is written down before."""
-    zone = schedules.box_zone()
-    targets = [
-        (dataset.name, dataset.guid, grains)
-        for dataset, policy, taken, unchanged in followed(datasets)
-        if (grains := policies.due(policy, taken, now, zone, unchanged=unchanged))
-    ]
+    targets = []
+    with transaction.atomic():
+        for dataset, wanted in wanted_of(datasets, now):
+            if wanted.latest:
+                recorded.give(dataset, wanted)
+            elif wanted.grains:
+                targets.append((dataset.name, dataset.guid, wanted.grains))
     if not targets:
         return None
     text = now.astimezone(UTC).strftime(naming.FORMAT)
@@ -117,15 +123,51 @@ def take(pool: str, datasets: list[tuple[Dataset, Policy]], now: datetime) -> Jo
         return None
 
 
-def followed(datasets: list[tuple[Dataset, Policy]]) -> Iterator[tuple[Dataset, Policy, list[Taken], bool]]:
-    """Each with what its policy has taken, and whether it is as its latest snapshot. Three queries."""
+def wanted_of(datasets: list[tuple[Dataset, Policy]], now: datetime) -> Iterator[tuple[Dataset, Wanted]]:
+    """What is to be done now for the datasets of which a snapshot is due."""
+    zone, seen = schedules.box_zone(), seen_at(now)
+    for one in followed(datasets, lambda policy, taken: policies.due(policy, taken, now, zone)):
+        yield one.dataset, policies.wanted(one.policy, one.taken, now, zone, latest=one.latest, seen=seen)
+
+
+@dataclass(frozen=True)
+class Followed:
+    """A dataset for which a snapshot is due. ``latest``: the guid of its newest one where nothing was written since."""
+
+    dataset: Dataset
+    policy: Policy
+    taken: list[Taken]
+    latest: int | None
+
+
+def followed(
+    datasets: list[tuple[Dataset, Policy]], is_due: Callable[[Policy, list[Taken]], object]
+) -> Iterator[Followed]:
+    """Those of the datasets for which something is due, with what their policy has taken. Three queries."""
     taken = recorded.taken_of([str(dataset.guid) for dataset, _policy in datasets] if len(datasets) <= 200 else None)
-    counts = counts_of()
-    for dataset, policy in datasets:
-        key = str(dataset.guid)
-        own = [one for one, _row in taken.get(key, [])]
-        unchanged = dataset.written == 0 and counts.get(key, 0) > 0
-        yield dataset, policy, own, unchanged
+    found = [(dataset, policy, [one for one, _row in taken.get(str(dataset.guid), [])]) for dataset, policy in datasets]
+    late = [one for one in found if is_due(one[1], one[2])]
+    latest = latest_of(dataset for dataset, policy, _own in late if policy.skip_unchanged and dataset.written == 0)
+    for dataset, policy, own in late:
+        yield Followed(dataset, policy, own, latest.get(str(dataset.guid)))
+
+
+def latest_of(datasets: Iterable[Dataset]) -> dict[str, int]:
+    """By the dataset's key the guid of the newest of all its snapshots."""
+    newest = SnapshotRow.objects.filter(dataset_key=OuterRef("dataset_key")).order_by("-txg").values("guid")[:1]
+    keys, found = [str(dataset.guid) for dataset in datasets], {}
+    for start in range(0, len(keys), 500):
+        readings = SnapshotReading.objects.filter(dataset_key__in=keys[start : start + 500])
+        for key, guid in readings.annotate(latest=Subquery(newest)).values_list("dataset_key", "latest"):
+            if guid:
+                found[key] = int(guid)
+    return found
+
+
+def seen_at(now: datetime) -> datetime:
+    """When the datasets were last looked at: what they say of being unchanged is true of then."""
+    source = Source.objects.filter(name="datasets").exclude(checked=None).first()
+    return min(now, source.checked - timedelta(seconds=source.seconds)) if source and source.checked else now
 
 
 def counts_of() -> dict[str, int]:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import zlib
+from array import array
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
+from itertools import groupby, islice
 
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from appliance.dataset import Bookmark, Dataset, Snapshot
@@ -20,6 +24,7 @@ SECONDS_OF_DOUBT = 2
 # A hold or a bookmark set by hand moves nothing that the list of datasets tells, so every dataset is read now and then.
 ANYWAY_AFTER = timedelta(minutes=15)
 ANYWAY_AT_ONCE = 10
+CHUNK = 500  # snapshots that are in memory at once
 COLUMNS = ("dataset", "short", "txg", "created", "used", "referenced", "written", "holds", "clones", "run", "note")
 
 
@@ -83,19 +88,25 @@ def in_doubt(dataset: Dataset, reading: SnapshotReading | None) -> bool:
 
 
 def read_group(datasets: Sequence[Dataset], stamps: dict[str, str], doubted: Sequence[Dataset]) -> bool:
-    """Read these again, and the bookmarks of those in doubt; whether anything was different."""
+    """Read these again, and the bookmarks of those in doubt; whether anything was different.
+
+    Snapshots are written as they are read, some hundreds at a time. Only when a dataset has been read to its end do the
+    rows of those that are gone go, and is it noted as read.
+    """
     began = timezone.now()
-    found: dict[str, list[Snapshot]] = {dataset.name: [] for dataset in datasets}
-    for snapshot in snapshots.read(found):
-        if not snapshots.passing(snapshot):
-            found.setdefault(snapshot.dataset, []).append(snapshot)
+    rows = {dataset.name: Rows(dataset) for dataset in datasets}
+    for name, found in groupby(snapshots.read(list(rows)), lambda snapshot: snapshot.dataset):
+        while (of := rows.get(name)) and (some := list(islice(found, CHUNK))):
+            of.write([one for one in some if not snapshots.passing(one)])
     marks: dict[str, list[Bookmark]] = {dataset.name: [] for dataset in doubted}
     for mark in bookmarks.read(list(marks)):
         marks[mark.dataset].append(mark)
     changed = False
-    with transaction.atomic(using="inventory"):
-        for dataset in datasets:
-            changed = write(dataset, found[dataset.name]) or changed
+    for dataset in datasets:
+        with transaction.atomic(using="inventory"):
+            of = rows[dataset.name]
+            of.close()
+            changed = of.changed or changed
             if dataset.name in marks:
                 changed = write_bookmarks(dataset, marks[dataset.name]) or changed
             settled = dataset.snapshots_changed < began.timestamp() - SECONDS_OF_DOUBT
@@ -105,38 +116,61 @@ def read_group(datasets: Sequence[Dataset], stamps: dict[str, str], doubted: Seq
                     "dataset": dataset.name,
                     "stamp": stamps[str(dataset.guid)] if settled else "",
                     "at": began,
-                    "count": len(found[dataset.name]),
+                    "count": len(of.seen),
                     "used": dataset.used_by_snapshots,
                 },
             )
     return changed
 
 
-def write(dataset: Dataset, found: Iterable[Snapshot]) -> bool:
-    """Make the rows of one dataset say exactly this, touching only those that differ; whether any did."""
-    key = str(dataset.guid)
-    table = SnapshotRow.objects.filter(dataset_key=key)
-    known = {row.guid: row for row in table}
-    changed, new = [], []
-    seen = set()
-    for snapshot in found:
-        row = row_of(key, snapshot)
-        seen.add(row.guid)
-        old = known.get(row.guid)
-        if old is None:
-            new.append(row)
-        elif any(getattr(old, column) != getattr(row, column) for column in COLUMNS):
-            row.pk = old.pk
-            changed.append(row)
-    SnapshotRow.objects.bulk_create(new, batch_size=50)
-    if changed:
-        SnapshotRow.objects.bulk_update(changed, COLUMNS, batch_size=40)
-    gone = [row.pk for guid, row in known.items() if guid not in seen]
-    for start in range(0, len(gone), 500):
-        SnapshotRow.objects.filter(pk__in=gone[start : start + 500]).delete()
-    recorded.remember(row for row in new if row.run)
-    recorded.forget(key, [row.guid for guid, row in known.items() if guid not in seen and row.run])
-    return bool(new or changed or gone)
+class Rows:
+    """The rows of one dataset, made to say what is read, touching only those that differ."""
+
+    def __init__(self, dataset: Dataset) -> None:
+        self.key = str(dataset.guid)
+        self.seen = array("Q")  # guids: eight bytes each, however many there are
+        self.changed = False
+
+    @property
+    def table(self) -> QuerySet[SnapshotRow]:
+        return SnapshotRow.objects.filter(dataset_key=self.key)
+
+    def write(self, found: Sequence[Snapshot]) -> None:
+        """Write some snapshots."""
+        known = {row.guid: row for row in self.table.filter(guid__in=[str(one.guid) for one in found])}
+        changed, new = [], []
+        for snapshot in found:
+            row = row_of(self.key, snapshot)
+            self.seen.append(snapshot.guid)
+            old = known.get(row.guid)
+            if old is None:
+                new.append(row)
+            elif any(getattr(old, column) != getattr(row, column) for column in COLUMNS):
+                row.pk = old.pk
+                changed.append(row)
+        if new or changed:
+            with transaction.atomic(using="inventory"):
+                SnapshotRow.objects.bulk_create(new, batch_size=50)
+                SnapshotRow.objects.bulk_update(changed, COLUMNS, batch_size=40)
+            self.changed = True
+        recorded.remember(row for row in new if row.run)
+
+    def close(self) -> None:
+        """Let the rows of those go that were not there any more."""
+        if self.table.count() == len(self.seen):
+            return  # each that was read has its row, so there is no other
+        there, last = array("Q", sorted(self.seen)), 0
+        while some := list(self.table.filter(pk__gt=last).order_by("pk").values_list("pk", "guid", "run")[:CHUNK]):
+            last = some[-1][0]
+            gone = [one for one in some if not holds(there, int(one[1]))]
+            SnapshotRow.objects.filter(pk__in=[pk for pk, _guid, _run in gone]).delete()
+            recorded.forget(self.key, [guid for _pk, guid, run in gone if run])
+            self.changed = self.changed or bool(gone)
+
+
+def holds(ordered: array[int], guid: int) -> bool:
+    at = bisect_left(ordered, guid)
+    return at < len(ordered) and ordered[at] == guid
 
 
 def write_bookmarks(dataset: Dataset, found: Iterable[Bookmark]) -> bool:

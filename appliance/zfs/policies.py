@@ -3,6 +3,9 @@
 A policy stands in the ZFS property ``larder:policy`` of a dataset, and those below it inherit it. Quarters of an hour and
 hours are counted in UTC, days, weeks and months by the box's calendar: a day that lasts 23 or 25 hours is one day. What is
 kept is counted, not aged, and in the order of transaction groups: a box that was off, or whose clock was wrong, loses nothing.
+
+With ``skip_unchanged`` no snapshot is taken of a dataset that is as its latest snapshot: that one gets the grains that are
+due, so it is kept for them too. Otherwise the last state before a quiet time would be held by the shortest-lived grain alone.
 """
 
 from __future__ import annotations
@@ -80,12 +83,29 @@ USUAL = Policy(hourly=24, daily=14, weekly=8, monthly=6, skip_unchanged=True)
 
 @dataclass(frozen=True)
 class Taken:
-    """A snapshot that a policy of this box made, by what was recorded of it."""
+    """A snapshot that a policy of this box made, by what was recorded of it.
+
+    ``until``: the last moment at which it got grains since the dataset was still as it is; it stands for that slot too.
+    """
 
     guid: int
     txg: int
     created: datetime
     grains: tuple[str, ...]
+    until: datetime | None = None
+
+    @property
+    def moments(self) -> tuple[datetime, ...]:
+        return (self.created, self.until) if self.until else (self.created,)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The grains that are due, and the snapshot that gets them as of ``at``; where it is None, one has to be taken."""
+
+    grains: tuple[str, ...]
+    at: datetime
+    latest: Taken | None = None
 
 
 def parse(text: str) -> Policy | None:
@@ -145,32 +165,59 @@ def slot(grain: str, at: datetime, zone: tzinfo) -> int:
     return (day.toordinal() - 1) // 7 if grain == "weekly" else day.year * 12 + day.month
 
 
-def behind(
-    policy: Policy, taken: Iterable[Taken], now: datetime, zone: tzinfo, *, unchanged: bool = False
-) -> tuple[str, ...]:
+def behind(policy: Policy, taken: Iterable[Taken], now: datetime, zone: tzinfo) -> tuple[str, ...]:
     """The grains whose last snapshot is of an earlier slot than now, whatever the hour: what is due once the policy may run."""
-    if unchanged and policy.skip_unchanged:
-        return ()
-    known = [one for one in taken if one.created <= now + AHEAD]
+    known = [(at, one.grains) for one in taken for at in one.moments if at <= now + AHEAD]
     found = []
     for grain in policy.grains:
-        latest = max((one.created for one in known if grain in one.grains), default=None)
+        latest = max((at for at, grains in known if grain in grains), default=None)
         if latest is None or slot(grain, now, zone) > slot(grain, latest, zone):
             found.append(grain)
     return tuple(found)
 
 
-def due(
-    policy: Policy, taken: Iterable[Taken], now: datetime, zone: tzinfo, *, unchanged: bool = False
-) -> tuple[str, ...]:
+def due(policy: Policy, taken: Iterable[Taken], now: datetime, zone: tzinfo) -> tuple[str, ...]:
     """The grains for which a snapshot is due now. However many slots were missed, one snapshot catches up."""
-    return behind(policy, taken, now, zone, unchanged=unchanged) if policy.open_at(now.astimezone(zone).hour) else ()
+    return behind(policy, taken, now, zone) if is_open(policy, now, zone) else ()
+
+
+def standing(policy: Policy, taken: Iterable[Taken], latest: int | None, seen: datetime) -> Taken | None:
+    """The policy's own snapshot that the dataset was still as when it was ``seen``; None where a new one has to be taken.
+
+    ``latest`` is the guid of the newest of all its snapshots, None where something was written since. One that is dated
+    later than that look was taken after it, or by another clock: what was seen says nothing about it.
+    """
+    if latest is None or not policy.skip_unchanged:
+        return None
+    return next((one for one in taken if one.guid == latest and one.created <= seen), None)
+
+
+def wanted(
+    policy: Policy, taken: Sequence[Taken], now: datetime, zone: tzinfo, *, latest: int | None = None, seen: datetime
+) -> Wanted:
+    """What is to be done now: take a snapshot for these grains, or let the one that still stands serve for them."""
+    if found := standing(policy, taken, latest, seen):
+        # As of the look: what was written since, perhaps in the next slot, is for the next look.
+        return Wanted(due(policy, taken, seen, zone), seen, found)
+    return Wanted(due(policy, taken, now, zone), now)
+
+
+def is_open(policy: Policy, at: datetime, zone: tzinfo) -> bool:
+    """Whether the policy may run at a moment. Hours that the clocks leave out are made up for in the hour after them."""
+    local, before = at.astimezone(zone), (at - timedelta(hours=1)).astimezone(zone)
+    hours = {local.hour}
+    if (local.utcoffset() or timedelta()) > (before.utcoffset() or timedelta()):
+        left_out = (before.hour + 1) % 24
+        while left_out != local.hour:
+            hours.add(left_out)
+            left_out = (left_out + 1) % 24
+    return any(policy.open_at(hour) for hour in hours)
 
 
 def opens(policy: Policy, since: datetime, zone: tzinfo) -> datetime:
     """The first moment from then on at which the policy may run."""
     local = since.astimezone(zone)
-    if policy.open_at(local.hour):
+    if is_open(policy, since, zone):
         return since
     day = local.date() + timedelta(days=1 if local.hour >= policy.first else 0)
     return schedules.at_hour(day, policy.first, zone)
@@ -194,7 +241,10 @@ def expired(policy: Policy | None, taken: Sequence[Taken], *, others: int) -> tu
 
 
 def picture(policy: Policy, now: datetime, zone: tzinfo) -> list[tuple[datetime, tuple[str, ...]]]:
-    """What will be there once the policy has run undisturbed for long: moment and grains, newest first."""
+    """What will be there once the policy has run undisturbed for long: moment and grains, newest first.
+
+    Where nothing changed between two of these moments, one snapshot stands for both.
+    """
     found: dict[datetime, list[str]] = defaultdict(list)
     for grain in policy.grains:
         firsts = by_the_clock if grain in {"frequent", "hourly"} else by_the_calendar
@@ -208,7 +258,7 @@ def by_the_clock(policy: Policy, grain: str, now: datetime, zone: tzinfo) -> Ite
     at = datetime.fromtimestamp(int(now.timestamp()) // 900 * 900, UTC)
     first = None
     while True:
-        if policy.open_at(at.astimezone(zone).hour):
+        if is_open(policy, at, zone):
             if first and slot(grain, first, zone) != slot(grain, at, zone):
                 yield first
             first = at

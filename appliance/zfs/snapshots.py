@@ -1,9 +1,9 @@
-"""Reading snapshots: ``zfs list`` of the datasets that are asked for, a few at a time."""
+"""Reading snapshots of the datasets that are asked for, line by line as ``zfs get`` prints them."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,42 +12,51 @@ from appliance.dataset import Snapshot
 from appliance.zfs.longwork import moment
 from appliance.zfs.status import parse, whole
 
-COLUMNS = "name,guid,createtxg,creation,used,referenced,written,userrefs,clones,larder:run,larder:note"
-# Datasets a call: their names have to fit a command line, and what it prints has to fit a small box's memory.
+# What Larder set comes last and is printed only where it is set on the snapshot itself (``-s local``): a snapshot inherits
+# its folder's user properties, and one that was received brings those of another box, which may hold anything, also lines
+# that look like another snapshot.
+NUMBERS = ("guid", "createtxg", "creation", "used", "referenced", "written", "userrefs", "clones")
+OWN = ("larder:run", "larder:note")
+# Datasets a call: their names have to fit a command line.
 AT_ONCE = 50
+# Seconds without a word: it prints nothing before it has all of them.
+SILENCE = 300.0
 PASSING = re.compile(r"zfs-diff-\d+-[0-9a-f]{16}")
 
 
-def snapshots_from(listing: Mapping[str, Any]) -> Iterator[Snapshot]:
-    """The snapshots of a ``zfs list -j -p -t snapshot`` object with at least COLUMNS.
+def snapshots_from(lines: Iterable[bytes]) -> Iterator[Snapshot]:
+    """The snapshots of ``zfs get -H -p -s local,none -o name,property,value`` of NUMBERS and OWN, one at a time.
 
-    What Larder set counts only where it is set on the snapshot itself: a snapshot inherits its folder's user properties,
-    and one that was received brings those of another box.
+    Each begins with its guid. A line that fits nowhere is the rest of a value with a line break in it, and is passed over.
     """
-    for name, raw in (listing.get("datasets") or {}).items():
-        properties = raw.get("properties") or {}
+    name, values = "", dict[str, str]()
+    for line in lines:
+        found, _tab, rest = line.decode(errors="replace").partition("\t")
+        key, _tab, value = rest.partition("\t")
+        if key == NUMBERS[0] and "@" in found:
+            if name:
+                yield snapshot_of(name, values)
+            name, values = found, {}
+        if found == name and (key in NUMBERS or key in OWN) and key not in values:
+            values[key] = "" if value == "-" else value
+    if name:
+        yield snapshot_of(name, values)
 
-        def value(key: str, of: Mapping[str, Any] = properties) -> Any:
-            found = (of.get(key) or {}).get("value", "")
-            return "" if found == "-" else found
 
-        def own(key: str, of: Mapping[str, Any] = properties) -> str:
-            kind = ((of.get(key) or {}).get("source") or {}).get("type")
-            return str((of.get(key) or {}).get("value", "")) if kind == "LOCAL" else ""
-
-        yield Snapshot(
-            name=str(name),
-            guid=whole(value("guid")),
-            txg=whole(value("createtxg")),
-            created=moment(whole(value("creation"))) or datetime.fromtimestamp(0, UTC),
-            used=whole(value("used")),
-            referenced=whole(value("referenced")),
-            written=whole(value("written")),
-            holds=whole(value("userrefs")),
-            clones=tuple(sorted(filter(None, str(value("clones")).split(",")))),
-            run=own("larder:run"),
-            note=own("larder:note"),
-        )
+def snapshot_of(name: str, values: Mapping[str, str]) -> Snapshot:
+    return Snapshot(
+        name=name,
+        guid=whole(values.get("guid")),
+        txg=whole(values.get("createtxg")),
+        created=moment(whole(values.get("creation"))) or datetime.fromtimestamp(0, UTC),
+        used=whole(values.get("used")),
+        referenced=whole(values.get("referenced")),
+        written=whole(values.get("written")),
+        holds=whole(values.get("userrefs")),
+        clones=tuple(sorted(filter(None, values.get("clones", "").split(",")))),
+        run=values.get("larder:run", ""),
+        note=values.get("larder:note", ""),
+    )
 
 
 def passing(snapshot: Snapshot) -> bool:
@@ -56,9 +65,34 @@ def passing(snapshot: Snapshot) -> bool:
 
 
 def read(datasets: Iterable[str]) -> Iterator[Snapshot]:
-    """The snapshots of these datasets, without those below; a dataset that has gone is passed over. Raises Failed."""
-    for listing in listings(datasets, "snapshot", COLUMNS):
-        yield from snapshots_from(listing)
+    """The snapshots of these datasets, without those below, each dataset's in the order of transaction groups.
+
+    One after the other, as they are printed: there may be hundreds of thousands. A dataset that has gone is passed over.
+    Raises Failed.
+    """
+    names = list(datasets)
+    for start in range(0, len(names), AT_ONCE):
+        yield from read_some(names[start : start + AT_ONCE])
+
+
+def read_some(names: Sequence[str]) -> Iterator[Snapshot]:
+    # Not zfs list: with -j the command itself holds everything twice, and without it tells no property's source.
+    wanted = ",".join((*NUMBERS, *OWN))
+    argv = ["zfs", "get", "-H", "-p", "-d", "1", "-t", "snapshot", "-s", "local,none", "-o", "name,property,value", "--", wanted, *names]  # fmt: skip
+    seen: set[str] = set()
+    try:
+        for snapshot in snapshots_from(command.lines(argv, silence=SILENCE)):
+            seen.add(snapshot.dataset)
+            yield snapshot
+    except command.CommandTimedOut:
+        raise
+    except command.CommandFailed as failed:
+        if "does not exist" not in failed.said:
+            raise
+        if len(names) > 1:
+            for name in names:
+                if name not in seen:  # it tells of the others before it fails
+                    yield from read_some([name])
 
 
 def listings(datasets: Iterable[str], kind: str, columns: str) -> Iterator[Mapping[str, Any]]:

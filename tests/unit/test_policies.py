@@ -24,9 +24,9 @@ class Box:
         self.policy, self.txg, self.runs = policy, 0, 0
         self.there: list[Taken] = []
 
-    def tick(self, clock: datetime, *, unchanged: bool = False) -> None:
+    def tick(self, clock: datetime) -> None:
         self.txg += 1
-        if grains := due(self.policy, self.there, clock, BERLIN, unchanged=unchanged):
+        if grains := due(self.policy, self.there, clock, BERLIN):
             self.there.append(Taken(self.txg, self.txg, clock, grains))
             self.runs += 1
         for gone in expired(self.policy, self.there, others=0):
@@ -107,17 +107,70 @@ def test_what_was_missed_is_caught_up_by_one_snapshot():
     assert box.there[-1].grains == ("frequent", "hourly", "daily", "weekly")
 
 
-def test_nothing_is_taken_outside_its_hours_or_while_nothing_changes():
-    night = Policy(daily=3, first=22, last=6, skip_unchanged=True)
+def test_nothing_is_due_outside_the_hours_of_the_policy():
+    night = Policy(daily=3, first=22, last=6)
     assert due(night, [], datetime(2026, 5, 1, 12, tzinfo=BERLIN), BERLIN) == ()
     assert due(night, [], datetime(2026, 5, 1, 23, tzinfo=BERLIN), BERLIN) == ("daily",)
     assert due(night, [], datetime(2026, 5, 1, 5, tzinfo=BERLIN), BERLIN) == ("daily",)
-    assert due(night, [], datetime(2026, 5, 1, 23, tzinfo=BERLIN), BERLIN, unchanged=True) == ()
-    assert due(replace_policy(night, skip_unchanged=False), [], datetime(2026, 5, 1, 23, tzinfo=BERLIN), BERLIN, unchanged=True) == ("daily",)  # fmt: skip
 
 
-def replace_policy(policy: Policy, **changes: object) -> Policy:
-    return msgspec.structs.replace(policy, **changes)
+NOON = datetime(2026, 5, 20, 12, tzinfo=BERLIN)
+YESTERDAY = Taken(7, 7, NOON - timedelta(days=1), ("hourly",))
+SKIPS = Policy(hourly=24, daily=7, skip_unchanged=True)
+
+
+def test_unchanged_dataset_gives_due_grains_to_its_latest_snapshot():
+    found = policies.wanted(SKIPS, [YESTERDAY], NOON, BERLIN, latest=7, seen=NOON)
+    assert found == policies.Wanted(("hourly", "daily"), NOON, YESTERDAY)
+    # It serves for the slot of that moment, not only for that in which it was taken.
+    given = Taken(7, 7, YESTERDAY.created, ("hourly", "daily"), until=NOON)
+    assert policies.wanted(SKIPS, [given], NOON + timedelta(minutes=30), BERLIN, latest=7, seen=NOON).grains == ()
+    later = NOON + timedelta(hours=1)
+    assert policies.wanted(SKIPS, [given], later, BERLIN, latest=7, seen=later).grains == ("hourly",)
+    # What changes later on that day needs no second snapshot of the day.
+    assert policies.wanted(SKIPS, [given], later, BERLIN, seen=later) == policies.Wanted(("hourly",), later)
+
+
+@pytest.mark.parametrize(
+    ("policy", "latest", "seen"),
+    [
+        (msgspec.structs.replace(SKIPS, skip_unchanged=False), 7, NOON),
+        (SKIPS, None, NOON),  # something was written since
+        (SKIPS, 99, NOON),  # the latest was taken by hand, or by another tool
+        (SKIPS, 7, YESTERDAY.created - timedelta(seconds=1)),  # the look was before it was taken
+    ],
+)
+def test_new_snapshot_is_taken_unless_the_own_latest_still_stands(policy, latest, seen):
+    found = policies.wanted(policy, [YESTERDAY], NOON, BERLIN, latest=latest, seen=seen)
+    assert found == policies.Wanted(("hourly", "daily"), NOON)
+
+
+def test_grains_are_given_for_the_slot_in_which_nothing_had_changed_yet():
+    """A look of one minute before midnight says nothing about the new day."""
+    midnight = datetime(2026, 5, 20, tzinfo=BERLIN)
+    before = Taken(7, 7, midnight - timedelta(hours=5), ("hourly", "daily"), until=midnight - timedelta(minutes=50))
+    found = policies.wanted(SKIPS, [before], midnight, BERLIN, latest=7, seen=midnight - timedelta(minutes=1))
+    assert found.grains == ()
+
+
+@pytest.mark.parametrize("window", [(2, 3), (2, 4), (1, 3)])
+def test_spring_change_inside_the_hours_still_has_its_snapshot_that_day(window):
+    policy = Policy(daily=10, first=window[0], last=window[1])
+    box, start = Box(policy), datetime(2026, 3, 26, tzinfo=BERLIN).astimezone(UTC)
+    for step in range(4 * 24 * 6):
+        box.tick(start + timedelta(minutes=15 * step))
+    assert [one.created.astimezone(BERLIN).day for one in box.there] == [26, 27, 28, 29, 30, 31]
+    assert policies.opens(policy, datetime(2026, 3, 29, 0, tzinfo=BERLIN), BERLIN) in [one.created for one in box.there]
+
+
+@pytest.mark.parametrize(
+    ("zone", "day", "first"), [("America/Havana", (2026, 3, 8), 0), ("Africa/Cairo", (2026, 4, 24), 0)]
+)
+def test_hours_left_out_at_midnight_are_made_up_for(zone, day, first):
+    there, policy = ZoneInfo(zone), Policy(daily=10, first=first, last=first + 1)
+    noon = datetime(*day, 12, tzinfo=there).astimezone(UTC)
+    opened = [hour for hour in range(-12, 12) if policies.is_open(policy, noon + timedelta(hours=hour), there)]
+    assert [(noon + timedelta(hours=hour)).astimezone(there).hour for hour in opened] == [1]
 
 
 def test_a_dataset_is_never_left_with_none():

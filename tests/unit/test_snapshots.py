@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from appliance import command
 from appliance.dataset import Snapshot, Span
 from appliance.errors import Cancelled, Failed, Refused
 from appliance.facts import Facts, Pool
@@ -15,9 +19,10 @@ from appliance.zfs.clearing import DestroySnapshots, PruneSnapshots
 from appliance.zfs.policies import Policy
 from appliance.zfs.policing import SetPolicy
 from appliance.zfs.taking import RunPolicies, TakeSnapshot
-from tests.unit.made import JOB, dataset, recorded
+from tests.unit.made import JOB, dataset
 from tests.unit.test_pools import Working
 
+ROOT = Path(__file__).parents[2]
 GUID = 2**63 + 5  # half of all are larger than a signed number
 
 
@@ -225,18 +230,86 @@ def test_a_policy_is_a_property_of_its_dataset():
     )
 
 
-def test_snapshots_are_read_as_zfs_prints_them(commands):
-    """Recorded: names with spaces, a guid above 2^63, and what Larder set on one of them."""
-    import json
+ONE_AND_TWO = b"""\
+tank/a b@one\tguid\t9223372036854775813
+tank/a b@one\tcreatetxg\t17
+tank/a b@one\tcreation\t1793500000
+tank/a b@one\tused\t4096
+tank/a b@one\treferenced\t98304
+tank/a b@one\twritten\t8192
+tank/a b@one\tuserrefs\t1
+tank/a b@one\tclones\ttank/copy2,tank/copy
+tank/a b@one\tlarder:run\t3f1a
+tank/a b@one\tlarder:note\ttidy\tup
+and more
+tank/a b@one\tguid\t7
+tank/a b@two\tguid\t8
+tank/a b@two\tcreatetxg\t18
+tank/a b@two\tclones\t-
+"""
 
-    commands.answers["zfs"] = json.dumps(recorded("zfs-list-snapshots-2.3.9.json"))
-    found = list(snapshots.read(["snapshotsp/a b", "snapshotsp/c"]))
-    assert {one.name for one in found} == {"snapshotsp/a b@one", "snapshotsp/c@one", "snapshotsp/c@two"}
-    first = next(one for one in found if one.name == "snapshotsp/a b@one")
-    assert (first.run, first.note) == (JOB, "tidy up")
-    held = next(one for one in found if one.name == "snapshotsp/c@one")
-    assert held.holds == 1
-    assert held.clones == ("snapshotsp/copy", "snapshotsp/copy2")
-    # What stands on the folder itself is no word of its snapshots.
-    assert held.note == ""
-    assert held.txg < next(one for one in found if one.short == "two").txg
+
+def test_snapshots_are_read_line_by_line():
+    """Names with spaces, a guid above 2^63, what Larder set; a note with a tab and a line break spoils no other."""
+    first, again, second = snapshots.snapshots_from(ONE_AND_TWO.splitlines())
+    assert (first.name, first.guid, first.txg, first.used) == ("tank/a b@one", 2**63 + 5, 17, 4096)
+    assert (first.holds, first.clones, first.run, first.note) == (1, ("tank/copy", "tank/copy2"), "3f1a", "tidy\tup")
+    assert (again.guid, again.run) == (7, "")
+    assert (second.name, second.guid, second.txg, second.clones) == ("tank/a b@two", 8, 18, ())
+
+
+# Stands in for zfs: as many snapshots of one folder as the first argument of its script says.
+MANY = """#!/usr/bin/awk -f
+BEGIN {
+    for (n = 1; n <= %d; n++) {
+        name = "tank/photos@zrepl_20260101_" n
+        printf "%%s\\tguid\\t%%d\\n%%s\\tcreatetxg\\t%%d\\n%%s\\tcreation\\t1793500000\\n", name, n + 4e15, name, n, name
+        printf "%%s\\tused\\t0\\n%%s\\treferenced\\t98304\\n%%s\\twritten\\t0\\n%%s\\tuserrefs\\t0\\n%%s\\tclones\\t\\n", name, name, name, name, name
+    }
+    exit %d
+}
+"""
+READER = """
+import sys
+from pathlib import Path
+from appliance import command
+from appliance.zfs import snapshots
+command.ENVIRONMENT["PATH"] = sys.argv[1] + ":/usr/bin:/bin"
+count = sum(1 for one in snapshots.read(["tank/photos"]))
+peak = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM:"))
+print(count, peak.split()[1])
+"""
+
+
+def fake_zfs(place: Path, count: int, status: int = 0) -> None:
+    (place / "zfs").write_text(MANY % (count, status))
+    (place / "zfs").chmod(0o755)
+
+
+def test_half_a_million_snapshots_of_one_folder_are_read_in_64_mib(tmp_path):
+    fake_zfs(tmp_path, 500_000)
+    said = subprocess.run(
+        [sys.executable, "-c", READER, tmp_path], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    count, kibibytes = said.stdout.split()
+    assert int(count) == 500_000
+    assert int(kibibytes) < 64 * 1024
+
+
+def test_listing_that_fails_after_some_lines_is_an_error(tmp_path, monkeypatch):
+    fake_zfs(tmp_path, 10, status=1)
+    monkeypatch.setitem(command.ENVIRONMENT, "PATH", f"{tmp_path}:/usr/bin:/bin")
+    found = snapshots.read(["tank/photos"])
+    with pytest.raises(command.CommandFailed):
+        list(found)
+
+
+def test_lines_end_the_process_when_nobody_reads_on_and_when_it_is_silent():
+    some = command.lines(["yes"], silence=20)
+    assert [next(some), next(some)] == [b"y", b"y"]
+    some.close()
+    with pytest.raises(command.CommandTimedOut):
+        list(command.lines(["sleep", "600"], silence=0.2))
+    with pytest.raises(command.CommandMissing):
+        list(command.lines(["no-such-tool"], silence=1))
+    assert list(command.lines(["printf", "a\\n\\nb"], silence=20)) == [b"a", b"", b"b"]

@@ -378,6 +378,38 @@ def test_only_what_a_run_of_this_box_made_is_recorded_and_pruned(calm, zfs):
     assert [one[0] for one in json.loads(job.operation)["snapshots"]] == ["tank/a@s0000", "tank/a@s0001"]
 
 
+SKIPPING = SetPolicy(dataset="x", policy=Policy(hourly=2, daily=2, skip_unchanged=True)).text
+
+
+def test_unchanged_folder_has_its_latest_snapshot_serve_for_the_grains_that_are_due(calm, zfs):
+    a = settled("tank/a", policy=SKIPPING, policy_source="local", written=0)
+    ready(a)
+    store.checked("datasets", changed=False)
+    old = snap("tank/a", 1, created=timezone.now() - timedelta(days=3))
+    zfs.there["tank/a"] = run_for(a, old)
+    snapshots.follow([a])
+    assert policies.look() == []
+    made = MadeSnapshot.objects.get()
+    assert made.grains == "hourly,daily"
+    assert abs(timezone.now() - made.until) < timedelta(minutes=1)
+    # It is kept for the days too: two newer ones of the hour do not push it out.
+    newer = run_for(a, *(snap("tank/a", number) for number in (2, 3)))
+    zfs.there["tank/a"] += newer
+    snapshots.doubt(["tank/a"])
+    snapshots.follow([a])
+    assert recorded.expired([(a, Policy(hourly=2, daily=2))], {str(a.guid): 3}) == []
+
+
+def test_unchanged_folder_whose_latest_snapshot_is_a_persons_gets_one_of_the_policy(calm, zfs):
+    a = settled("tank/a", policy=SKIPPING, policy_source="local", written=0)
+    ready(a)
+    zfs.there["tank/a"] = [*run_for(a, snap("tank/a", 1)), snap("tank/a", 2)]
+    snapshots.follow([a])
+    (job,) = policies.look()
+    assert job.kind == "RunPolicies"
+    assert MadeSnapshot.objects.get().grains == "hourly"
+
+
 def test_another_snapshot_of_the_same_name_is_not_the_recorded_one(calm, zfs):
     a = settled("tank/a", policy=TEXT, policy_source="local")
     ready(a)

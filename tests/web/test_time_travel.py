@@ -162,6 +162,31 @@ def test_downloads_never_take_all_the_threads(web, agent, url):
     assert content_views.DOWNLOADS._value == 2
 
 
+@pytest.mark.parametrize(
+    ("place", "error"),
+    [
+        ("web.snapshots.preview.picture_of", OSError(5, "Input/output error")),
+        ("web.snapshots.preview.picture_of", RuntimeError("x")),
+        ("web.snapshots.content_views.content_disposition_header", RuntimeError("x")),
+        ("appliance.client.open_file", RuntimeError("x")),
+    ],
+)
+def test_download_that_fails_on_the_way_makes_room_for_the_next(web, agent, url, monkeypatch, place, error):
+    def fails(*_args: Any, **_more: Any) -> None:
+        raise error
+
+    web.raise_request_exception = False
+    with monkeypatch.context() as patch:
+        patch.setattr(place, fails)
+        for _ in range(3):
+            answer = web.get(f"{url}content/?path=a&look=")
+            assert answer.status_code == (409 if isinstance(error, OSError) else 500)
+    answer = web.get(f"{url}content/?path=a")
+    assert answer.status_code == 200
+    answer.close()
+    assert content_views.DOWNLOADS._value == 2
+
+
 def test_versions_are_a_time_line(web, agent, url):
     guid = SnapshotRow.objects.all()[0].guid
     version = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from contextlib import ExitStack
 from typing import IO, Any
 
 from django import forms
@@ -83,36 +84,40 @@ def content(request: HttpRequest, key: str, guid: str) -> HttpResponseBase:
     row, way = row_of(key, guid), way_of(request)
     if not DOWNLOADS.acquire(blocking=False):
         return trouble_page(request, row, way, "Two files are being fetched already. Wait until one of them has ended.")
-    found, trouble = told(row.dataset, lambda: opened(row, way))
-    if found is None:
-        DOWNLOADS.release()
-        return trouble_page(request, row, way, trouble)
-    facts, stream = found
-    kind = preview.picture_of(stream) if "look" in request.GET else ""
-    response = FileResponse(Fetched(stream), content_type=kind or "application/octet-stream")
-    response.block_size = BLOCK
-    response["Content-Length"] = str(int(facts["size"]))
-    response["Content-Disposition"] = content_disposition_header(not kind, way.name) or "attachment"
-    response["Content-Security-Policy"] = OWN_POLICY
-    response["Cache-Control"] = "private, no-store"
-    response["X-Accel-Buffering"] = "no"  # nginx would write it to the system's disk
-    return response
+    with ExitStack() as held:
+        held.callback(DOWNLOADS.release)
+        found, trouble = told(row.dataset, lambda: opened(row, way))
+        if found is None:
+            return trouble_page(request, row, way, trouble)
+        facts, stream = found
+        held.enter_context(stream)
+        try:
+            kind = preview.picture_of(stream) if "look" in request.GET else ""
+        except OSError as error:  # a block whose checksum is wrong
+            return trouble_page(request, row, way, f"The file could not be read: {error.strerror}.")
+        fetched = Fetched(stream)
+        response = FileResponse(fetched, content_type=kind or "application/octet-stream")
+        response.block_size = BLOCK
+        response["Content-Length"] = str(int(facts["size"]))
+        response["Content-Disposition"] = content_disposition_header(not kind, way.name) or "attachment"
+        response["Content-Security-Policy"] = OWN_POLICY
+        response["Cache-Control"] = "private, no-store"
+        response["X-Accel-Buffering"] = "no"  # nginx would write it to the system's disk
+        fetched.held = held.pop_all()  # from here on the response lets go, when it is closed
+        return response
 
 
 class Fetched:
     """A file on its way to a browser; closed, it makes room for another."""
 
     def __init__(self, stream: IO[bytes]) -> None:
-        self.stream, self.open = stream, True
+        self.stream, self.held = stream, ExitStack()
 
     def read(self, size: int = -1) -> bytes:
         return self.stream.read(size)
 
     def close(self) -> None:
-        self.stream.close()
-        if self.open:
-            self.open = False
-            DOWNLOADS.release()
+        self.held.close()
 
 
 def trouble_page(request: HttpRequest, row: SnapshotRow, way: Way, trouble: str) -> HttpResponse:

@@ -25,11 +25,15 @@ class PolicyRun(models.Model):
 
 
 class MadeSnapshot(models.Model):
-    """A snapshot that a run made, by the guids of its dataset and its own; ``grains`` in one word with commas."""
+    """A snapshot that a run made, by the guids of its dataset and its own; ``grains`` in one word with commas.
+
+    ``until``: when it last got grains because nothing had changed since; it stands for the slots of that moment too.
+    """
 
     dataset_key = models.CharField(max_length=20)
     guid = models.CharField(max_length=20)
     grains = models.CharField(max_length=60)
+    until = models.DateTimeField(null=True)
 
     class Meta:
         constraints = (models.UniqueConstraint(fields=["dataset_key", "guid"], name="made_once"),)

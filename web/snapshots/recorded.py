@@ -11,7 +11,8 @@ from django.db.models import Count, Sum
 
 from appliance.dataset import Dataset
 from appliance.zfs import policies
-from appliance.zfs.policies import Policy, Taken
+from appliance.zfs.naming import GRAINS
+from appliance.zfs.policies import Policy, Taken, Wanted
 from web.inventory.models import SnapshotReading, SnapshotRow
 from web.snapshots.models import MadeSnapshot, PolicyRun
 
@@ -54,12 +55,23 @@ def taken_of(keys: Iterable[str] | None = None) -> dict[str, list[tuple[Taken, S
     if keys is not None:
         wanted = list(keys)
         made, rows = made.filter(dataset_key__in=wanted), rows.filter(dataset_key__in=wanted)
-    grains = {(one.dataset_key, one.guid): tuple(one.grains.split(",")) for one in made}
+    known = {(one.dataset_key, one.guid): one for one in made}
     found: dict[str, list[tuple[Taken, SnapshotRow]]] = defaultdict(list)
     for row in rows:
-        if known := grains.get((row.dataset_key, row.guid)):
-            found[row.dataset_key].append((Taken(int(row.guid), row.txg, row.created, known), row))
+        if one := known.get((row.dataset_key, row.guid)):
+            taken = Taken(int(row.guid), row.txg, row.created, tuple(one.grains.split(",")), one.until)
+            found[row.dataset_key].append((taken, row))
     return found
+
+
+def give(dataset: Dataset, wanted: Wanted) -> None:
+    """Have the latest snapshot of a dataset that has not changed since serve for the grains that are due too."""
+    if not wanted.latest or not wanted.grains:
+        return
+    own = {*wanted.latest.grains, *wanted.grains}
+    grains = ",".join(grain for grain in GRAINS if grain in own)
+    made = MadeSnapshot.objects.filter(dataset_key=str(dataset.guid), guid=str(wanted.latest.guid))
+    made.update(grains=grains, until=wanted.at)
 
 
 @dataclass(frozen=True)
