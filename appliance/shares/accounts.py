@@ -16,6 +16,9 @@ from appliance.errors import Failed
 from appliance.household import Account, Group
 
 PEOPLE = "larder-people"
+PEOPLE_GID = (
+    9999  # in deploy/systemd/larder.sysusers; a box that had the group before, or has the number taken, has another
+)
 DISABLED = "disabled"  # in the last field of the comment
 UIDS, GIDS = range(10000, 20000), range(20000, 30000)
 GIVEN = "given-number-{}"

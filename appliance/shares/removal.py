@@ -81,7 +81,7 @@ class RemoveAccount(PeopleOperation, frozen=True, kw_only=True, forbid_unknown_f
             if dataset.kind == "filesystem" and dataset.mounted and not dataset.readonly and dataset.mountpoint != "/":
                 give_away(dataset, uid, heir, work)
         for dataset in facts.datasets:
-            said = permissions.said_of(dataset)
+            said = permissions.said_of(dataset, facts)
             if said and self.name in said.people:
                 inherited = self.inherited(said, facts)
                 permissions.carry_out(dataset, inherited, facts, work)
@@ -95,13 +95,13 @@ class RemoveAccount(PeopleOperation, frozen=True, kw_only=True, forbid_unknown_f
     def forget(self, facts: Facts, work: Work) -> None:
         """No rule names the account any more, so that a later one of that name gets nothing by it."""
         for dataset in facts.datasets:
-            said = permissions.said_of(dataset)
+            said = permissions.said_of(dataset, facts)
             if said is None or self.name not in said.people:
                 continue
             people = {name: has for name, has in said.people.items() if name != self.name}
             if self.heir:
                 people = dict(self.inherited(said, facts).people)
-            permissions.note_anew(dataset, msgspec.structs.replace(said, people=people), work)
+            permissions.note_anew(dataset, msgspec.structs.replace(said, people=people).signed(facts), work)
 
     def happened(self, step: str, facts: Facts) -> bool:
         gone = facts.account(self.name) is None
@@ -139,3 +139,6 @@ def left_alone(name: str, facts: Facts) -> Iterator[str]:
         setting = setting_of(dataset)
         if setting and setting.people == {name}:
             yield f"{name} is the only one who may use the share of {dataset.name}. Nobody can use it then, until you let somebody in."
+        noted = permissions.from_elsewhere(dataset, facts)
+        if noted and name in noted.people:
+            yield f"{dataset.name} names {name} in a note that is not valid on this box, and stays as it is. Set who may use it afterwards."

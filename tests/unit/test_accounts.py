@@ -175,9 +175,10 @@ def test_a_home_is_a_folder_that_only_its_owner_may_enter():
     home = CreateAccount(name="berta", home="tank")
     plan = checked_plan(home, box(datasets=(dataset("tank"),)))
     assert [step.name for step in plan.steps] == ["user", "password", "home", "private"]
-    said = dataset("tank/berta", access_source="local")
-    whole = replace(said, access=noted(Said(guid=said.guid, people={"berta": "change"}, done=True)))
-    account = Account("berta", 10000)
+    said, account = dataset("tank/berta", access_source="local"), Account("berta", 10000)
+    whole = replace(
+        said, access=noted(Said(guid=said.guid, people={"berta": "change"}, done=True).signed(box(accounts=(account,))))
+    )
     assert not home.happened("home", box(datasets=(dataset("tank"),), accounts=(account,)))
     assert home.happened("home", box(datasets=(said,), accounts=(account,)))
     assert not home.happened("private", box(datasets=(said,), accounts=(account,)))
@@ -229,7 +230,14 @@ def test_an_account_that_samba_never_knew_can_be_removed(commands, users):
 
 def test_no_rule_of_a_folder_names_somebody_who_is_gone(commands, users):
     photos = dataset("tank/photos", access_source="local")
-    photos = replace(photos, access=noted(Said(guid=photos.guid, people={"anna": "change", "ben": "read"}, done=True)))
+    photos = replace(
+        photos,
+        access=noted(
+            Said(guid=photos.guid, people={"anna": "change", "ben": "read"}, done=True).signed(
+                box(accounts=(ANNA, BEN))
+            )
+        ),
+    )
     run(RemoveAccount(name="anna"), box(accounts=(ANNA, BEN), datasets=(photos,)))
     written = next(argv for argv in commands.ran if argv[0] == "zfs")
     assert json.loads(written[2].partition("=")[2])["people"] == {"ben": "read"}
@@ -329,7 +337,10 @@ def test_a_group_can_be_emptied_but_takes_no_strangers(commands, users):
 
 def test_a_removed_group_is_named_by_no_folder(commands, users):
     photos = dataset("tank/photos", access_source="local")
-    photos = replace(photos, access=noted(Said(guid=photos.guid, groups={"family": "change"}, done=True)))
+    photos = replace(
+        photos,
+        access=noted(Said(guid=photos.guid, groups={"family": "change"}, done=True).signed(box(groups=(FAMILY,)))),
+    )
     facts = box(groups=(FAMILY,), datasets=(photos,))
     assert checked_plan(RemoveGroup(name="family"), facts).warnings == ("It is let into tank/photos.",)
     run(RemoveGroup(name="family"), facts)

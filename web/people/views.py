@@ -92,7 +92,7 @@ def person(request: HttpRequest, name: str) -> HttpResponse:
         folders = [
             (row.key, row.name, MAY[said.people[name]])
             for row in named
-            if (said := said_of(row.fact)) and name in said.people
+            if (said := said_of(row.fact, facts)) and name in said.people
         ]
         return {
             "person": account,
