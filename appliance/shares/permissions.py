@@ -24,7 +24,7 @@ from appliance.facts import Facts
 from appliance.household import Account
 from appliance.operation import Plan, Step, Work, command_step
 from appliance.shares import walk
-from appliance.shares.accounts import PEOPLE, UIDS, group_number
+from appliance.shares.accounts import PEOPLE, UIDS, group_number, people_number
 from appliance.shares.acl import ACCESS, DEFAULT, ORDER, Access, Level
 from appliance.zfs import kept_keys, naming
 from appliance.zfs.taking import AboutSnapshots, before_step
@@ -53,12 +53,12 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
     def signed(self, facts: Facts) -> Said:
         """The same with this box and its numbers."""
         return msgspec.structs.replace(
-            self, box=kept_keys.mark(), numbers=numbers_of(self, facts), people_gid=people_gid()
+            self, box=kept_keys.mark(), numbers=numbers_of(self, facts), people_gid=people_number()
         )
 
     def holds(self, facts: Facts) -> bool:
         """Whether the names mean here whom they meant where it was said: the same box, and the numbers unchanged."""
-        if (self.box, self.people_gid) != (kept_keys.mark(), people_gid()):
+        if (self.box, self.people_gid) != (kept_keys.mark(), people_number()):
             return False
         here = numbers_of(self, facts)
         if len(here) != len(self.numbers):
@@ -92,14 +92,6 @@ def check_names(people: dict[str, Level], groups: dict[str, Level]) -> None:
         raise names.refuse(f"At most {MOST} people and groups. Put people into a group.", "people")
 
 
-def people_gid() -> int:
-    """The number of the group of everybody; 0 where it was never made."""
-    try:
-        return group_number()
-    except Failed:
-        return 0
-
-
 def numbers_of(said: Said, facts: Facts) -> tuple[int, ...]:
     """The numbers that the names have on this box, in the order in which a note keeps them."""
     uids = [account.uid if (account := facts.account(name)) else 0 for name in sorted(said.people)]
@@ -116,7 +108,7 @@ def by_number(said: Said, facts: Facts) -> Said:
     uids, gids = dict(pairs[: len(said.people)]), dict(pairs[len(said.people) :])
     return Said(
         guid=said.guid,
-        everybody=said.everybody if said.people_gid == people_gid() else "none",
+        everybody=said.everybody if said.people_gid == people_number() else "none",
         people={one.name: uids[one.uid] for one in facts.accounts if one.uid in uids},
         groups={one.name: gids[one.gid] for one in facts.groups if one.gid in gids},
         done=said.done,

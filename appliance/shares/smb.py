@@ -16,11 +16,10 @@ from appliance.facts import Facts
 from appliance.household import Share
 from appliance.shares.accounts import PEOPLE
 from appliance.shares.owned_file import OwnedFile
-from appliance.shares.setting import Part, Protocol, Smb, setting_of, wishes
+from appliance.shares.setting import NOBODY, Part, Protocol, Smb, setting_of, wishes
 
 CONFIG = Path("/etc/samba/larder.conf")
 NMBD = "nmbd.service"  # answers for the box's name where nothing else does
-NOBODY = "larder-nobody"  # in the place of people who are all gone: an empty list would let everybody in
 # What Debian's smb.conf has and nobody has asked for; anything else in it is somebody's own share.
 DEBIANS_OWN = {"global", "homes", "printers", "print$"}
 # The module stack is loaded globally and repeated wherever a share names modules: a share's list replaces the global.

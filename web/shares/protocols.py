@@ -9,20 +9,22 @@ from django.views.decorators.http import require_http_methods
 
 from appliance.dataset import Dataset
 from appliance.errors import Refused
-from appliance.shares.setting import SPOKEN, Part, Protocol, ShareSetting, setting_of
+from appliance.shares.accounts import people_number
+from appliance.shares.setting import SPOKEN, Protocol, ShareSetting, setting_of
 from appliance.shares.share import SetShare
 from web.datasets.views import add_reasons
 from web.inventory import store
 from web.inventory.models import DatasetRow
 from web.jobs import confirm
+from web.people.views import people_facts
 from web.shares import switches
 from web.shares.forms import AfpForm, NfsForm
 
 
-def begin(request: HttpRequest, form: forms.Form, dataset: str, protocol: Protocol, part: Part) -> HttpResponse | None:
+def begin(request: HttpRequest, form: NfsForm | AfpForm, dataset: str, protocol: Protocol) -> HttpResponse | None:
     """Start the change, or put what speaks against it into the form."""
     try:
-        operation = SetShare.of(dataset, protocol, part)
+        operation = SetShare.of(dataset, protocol, form.part())
         return redirect("job", pk=confirm.start(operation, user=request.user.get_username()).pk)
     except Refused as refusal:
         add_reasons(form, refusal)
@@ -39,8 +41,16 @@ def page(
         "protocol": protocol,
         "protocol_name": SPOKEN[protocol],
         "on": on,
+        **numbers(protocol),
     }
     return render(request, "shares/protocol.html", context, status=400 if form.is_bound else 200)
+
+
+def numbers(protocol: Protocol) -> dict[str, object]:
+    """What users of other computers need where NFS goes by number."""
+    if protocol != "nfs":
+        return {}
+    return {"users": people_facts().accounts, "people_gid": people_number()}
 
 
 @require_http_methods(["GET", "POST"])
@@ -48,12 +58,11 @@ def over_nfs(request: HttpRequest, key: str) -> HttpResponse:
     """Share a folder over NFS, or change how."""
     dataset: Dataset = get_object_or_404(DatasetRow, key=key).fact
     now = (setting_of(dataset) or ShareSetting()).nfs
-    form = NfsForm(request.POST or None, initial=now)
-    if (
-        request.method == "POST"
-        and form.is_valid()
-        and (begun := begin(request, form, dataset.name, "nfs", form.part()))
-    ):
+    facts = people_facts()
+    form = NfsForm(
+        request.POST or None, initial=now, accounts=list(facts.accounts), usual=switches.usual_client(dataset, facts)
+    )
+    if request.method == "POST" and form.is_valid() and (begun := begin(request, form, dataset.name, "nfs")):
         return begun
     return page(request, form, dataset, key, "nfs", on=now is not None)
 
@@ -64,10 +73,6 @@ def over_afp(request: HttpRequest, key: str) -> HttpResponse:
     dataset: Dataset = get_object_or_404(DatasetRow, key=key).fact
     now, facts = (setting_of(dataset) or ShareSetting()).afp, store.facts()
     form = AfpForm(request.POST or None, facts=facts, initial=now or switches.proposed_afp(dataset, facts))
-    if (
-        request.method == "POST"
-        and form.is_valid()
-        and (begun := begin(request, form, dataset.name, "afp", form.part()))
-    ):
+    if request.method == "POST" and form.is_valid() and (begun := begin(request, form, dataset.name, "afp")):
         return begun
     return page(request, form, dataset, key, "afp", on=now is not None)
