@@ -9,7 +9,7 @@ be resolved are left out by ``exportfs`` with a warning and no error (nfs-utils 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -172,13 +172,17 @@ class NfsServing:
         now = {(export.path, export.host) for export in everything()}
         return frozenset((path, path) for path, hosts in self.clients() if all((path, host) in now for host in hosts))
 
-    def why_not(self) -> str:
-        """Clients in the file that the server does not serve because nobody knows an address of that name."""
+    def why_not(self, paths: Collection[str] | None = None) -> str:
+        unknown = self.unknown(paths)
+        return f"Nobody in the network knows {', '.join(unknown)}. Use its address instead" if unknown else ""
+
+    def unknown(self, paths: Collection[str] | None = None) -> tuple[str, ...]:
+        """Clients in the file that the server does not serve because nobody knows an address of that name now."""
         if not running():
-            return ""
+            return ()
         now = {(export.path, export.host) for export in everything()}
-        unknown = {host for path, hosts in self.clients() for host in hosts if (path, host) not in now}
-        return f"Nobody in the network knows {', '.join(sorted(unknown))}. Use its address instead" if unknown else ""
+        found = {host for path, hosts in self.clients() for host in hosts if (path, host) not in now and (paths is None or path in paths)}  # fmt: skip
+        return tuple(sorted(found))
 
     def close(self, gone: Iterable[Share]) -> None:
         """Take away what clients still hold of these folders: exports, handles, locks and open files."""

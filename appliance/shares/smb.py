@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import configparser
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -214,7 +214,7 @@ class SmbServing:
         if isinstance(part, Smb) and part.guest != "no":
             yield f"Everybody in your network may {'read' if part.guest == 'read' else 'change and delete'} it, without a password."
 
-    def why_not(self) -> str:
+    def why_not(self, paths: Collection[str] | None = None) -> str:
         return ""
 
     def take_up(self, shares: tuple[Share, ...]) -> None:

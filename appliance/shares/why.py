@@ -18,7 +18,7 @@ import msgspec
 from appliance import command
 from appliance.dataset import Dataset
 from appliance.errors import Failed, Refused
-from appliance.shares import accounts, afp, discovery, nfs_client
+from appliance.shares import accounts, afp, discovery, nfs, nfs_client
 from appliance.shares.serving import SERVING
 from appliance.shares.setting import Nfs, Protocol, ShareSetting, setting_of
 from appliance.zfs import status
@@ -44,6 +44,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     locked: str = ""  # the encryption root whose key is missing
     stopped_at: str = ""  # the first folder on the way that the person may not pass; empty where all are open
     may_write: bool = False
+    unknown: tuple[str, ...] = ()  # over NFS: computers that may mount it and whose names nobody knows now
     client: nfs_client.Numbers | None = None  # over NFS: as whom the other computer acts, and what it may do
     account: str = ""  # ready, locked, unknown to the protocol ("strange"), missing; empty where nobody was named
 
@@ -92,6 +93,7 @@ def look(name: str, protocol: Protocol, person: str) -> Seen:
         locked=dataset.encryption_root if dataset.locked else "",
         stopped_at=stopped_at,
         may_write=may_write,
+        unknown=nfs.SERVING.unknown({dataset.mountpoint}) if protocol == "nfs" else (),
         client=client,
         account=account_of(person, protocol) if person else "",
     )
@@ -193,8 +195,12 @@ def service_checks(seen: Seen) -> Iterator[Check]:
         yield Check("port", "failed", f"{title} does not answer", text, "serve")
         return
     yield Check("port", "healthy", f"It answers on port {PORTS[seen.protocol]}")
-    if seen.served is False:
-        text = "It runs, and this folder is not among what it serves. A computer's name that nobody knows has this effect too."
+    if seen.unknown:
+        names = ", ".join(seen.unknown)
+        text = "That computer cannot mount it until its name is found. It may be switched off; its address in place of the name always works."
+        yield Check("served", "failed", f"The name {names} is not found in the network", text, "edit")
+    elif seen.served is False:
+        text = "It runs, and this folder is not among what it serves."
         yield Check("served", "failed", f"{title} does not serve the folder", text, "serve")
     elif seen.served:
         yield Check("served", "healthy", f"{title} serves the folder")

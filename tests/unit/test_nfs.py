@@ -12,7 +12,7 @@ from appliance import command
 from appliance.dataset import Dataset
 from appliance.errors import Failed, Refused
 from appliance.household import Account, Share
-from appliance.shares import nfs, nfs_client
+from appliance.shares import nfs, nfs_client, serving
 from appliance.shares.owned_file import OwnedFile
 from appliance.shares.setting import Nfs, setting_of
 from tests.unit.made import box, dataset, recorded_text
@@ -301,3 +301,37 @@ def test_the_try_finds_what_the_numbers_may_not_do(monkeypatch):
     assert not tried(monkeypatch, ("-w", "/tank/photos")).may_write
     whole = tried(monkeypatch)
     assert (whole.stopped_at, whole.unreadable, whole.may_write) == ("", "", True)
+
+
+# A computer whose name is not found now
+
+
+@pytest.fixture
+def two_exports(file, monkeypatch):
+    """tank/films is for a computer that is switched off; tank/photos is served."""
+    monkeypatch.setattr(serving, "SECONDS_TO_TAKE_UP", 0)
+    monkeypatch.setattr(serving, "tell_network", lambda *_given: None)
+    monkeypatch.setitem(serving.SERVING, "nfs", at(file))
+    nfsd(monkeypatch, active=True, serves=SERVED)
+    return box(datasets=(exported(), exported("tank/films", share={"nfs": {"hosts": ["macbook.local"]}})))
+
+
+@pytest.mark.parametrize("changed", [{"/tank/photos"}, None])
+def test_a_name_that_is_not_found_does_not_fail_changes_of_other_exports(two_exports, file, changed):
+    notes: list[str] = []
+    serving.publish(two_exports, ["nfs"], changed=changed, note=notes.append)
+    assert notes == ["Nobody in the network knows macbook.local. Use its address instead"]
+    assert {share.path for share in at(file).configured()} == {"/tank/photos", "/tank/films"}
+
+
+def test_a_name_that_is_not_found_fails_the_change_of_its_own_export(two_exports, file):
+    with pytest.raises(Failed, match=r"Nobody in the network knows macbook\.local"):
+        serving.publish(two_exports, ["nfs"], changed={"/tank/films"})
+    assert at(file).configured() == ()
+
+
+def test_another_reason_still_fails_a_change_of_all(two_exports, monkeypatch, file):
+    nfsd(monkeypatch, active=True, serves="")
+    monkeypatch.setattr(nfs.NfsServing, "unknown", lambda _self, _paths=None: ())
+    with pytest.raises(Failed, match="is not served"):
+        serving.publish(two_exports, ["nfs"])

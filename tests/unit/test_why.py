@@ -153,3 +153,9 @@ def test_the_numbers_that_the_other_computer_needs_are_said():
     seen = why.Seen(**{**GOOD, "protocol": "nfs", "client": nfs_client.Numbers(uid=10000, gid=9999, who="anna")})
     text = " ".join(f"{one.title} {one.meaning}" for one in why.judge(photos(), seen))
     assert "anna has the number 10000 here, with the group 9999" in text
+
+
+def test_a_name_that_is_not_found_is_named():
+    seen = why.Seen(**{**GOOD, "protocol": "nfs", "served": False, "unknown": ("imac.local",)})
+    (served,) = [one for one in why.judge(photos(), seen) if one.name == "served"]
+    assert (served.title, served.mend) == ("The name imac.local is not found in the network", "edit")

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 import pytest
 
 from appliance.household import Group
+from appliance.shares import why
 from tests.unit.made import dataset
 from tests.web import rows
 from tests.web.reading import Page, text_of
+from web.inventory.models import SeenRow
 from web.jobs.models import Job
+from web.shares.reach import seen_key
 
 PHOTOS = dataset()
 HERE = f"/shares/{PHOTOS.guid}"
@@ -122,3 +126,13 @@ def test_somebody_named_twice_for_afp_is_refused_at_the_field(web, box_with_peop
     response = web.post(f"{HERE}/afp/", {"name": "photos", "write": ["anna"], "read": ["anna"]})
     assert response.status_code == 400
     assert "Choose one." in text_of(response)
+
+
+def test_the_page_of_an_export_says_which_name_is_not_found(web, calm):
+    shared = dataset(share=json.dumps({"nfs": {"hosts": ["imac.local"]}}), share_source="local")
+    rows.put(pools=[], datasets=[shared], accounts=["anna"], disks=[], shares=[])
+    assert "not found in the network" not in text_of(web.get(f"{HERE}/nfs/"))
+    assert ("workers.look_at_share", str(shared.guid), "nfs", "") in calm
+    found = why.Seen(dataset=shared.name, protocol="nfs", unknown=("imac.local",))
+    SeenRow.objects.create(key=seen_key(str(shared.guid), "nfs", ""), facts=msgspec.json.encode(found).decode())
+    assert "imac.local is not found in the network." in text_of(web.get(f"{HERE}/nfs/"))

@@ -9,15 +9,16 @@ from django.views.decorators.http import require_http_methods
 
 from appliance.dataset import Dataset
 from appliance.errors import Refused
+from appliance.shares import why
 from appliance.shares.accounts import people_number
 from appliance.shares.setting import SPOKEN, Protocol, ShareSetting, setting_of
 from appliance.shares.share import SetShare
 from web.datasets.views import add_reasons
 from web.inventory import store
-from web.inventory.models import DatasetRow
+from web.inventory.models import DatasetRow, SeenRow
 from web.jobs import confirm
 from web.people.views import people_facts
-from web.shares import switches
+from web.shares import reach, switches
 from web.shares.forms import AfpForm, NfsForm
 
 
@@ -41,9 +42,21 @@ def page(
         "protocol": protocol,
         "protocol_name": SPOKEN[protocol],
         "on": on,
+        "unknown": not_found(key, protocol) if on else (),
         **numbers(protocol),
     }
     return render(request, "shares/protocol.html", context, status=400 if form.is_bound else 200)
+
+
+def not_found(key: str, protocol: Protocol) -> tuple[str, ...]:
+    """Computers of an export whose names were not found when the share was last looked at; opening the page has it looked at."""
+    dataset: Dataset = DatasetRow.objects.get(key=key).fact
+    part = (setting_of(dataset) or ShareSetting()).nfs
+    if protocol != "nfs" or part is None or why.all_networks(part.hosts):
+        return ()
+    reach.have_it_looked_at(key, protocol, "")
+    row = SeenRow.objects.filter(key=reach.seen_key(key, protocol, "")).first()
+    return row.fact.unknown if row else ()
 
 
 def numbers(protocol: Protocol) -> dict[str, object]:

@@ -116,6 +116,12 @@ def seen_key(key: str, protocol: str, person: str) -> str:
     return f"{key}:{protocol}:{person}"
 
 
+def have_it_looked_at(key: str, protocol: str, person: str) -> None:
+    """Send the worker; the page that shows it hears of the end."""
+    Source.objects.update_or_create(name=SOURCE, defaults={"requested": timezone.now()})
+    queue.send("workers.look_at_share", key, protocol, person)
+
+
 @require_POST
 def look(request: HttpRequest, key: str, protocol: str) -> HttpResponse:
     """Have it looked at; the page follows."""
@@ -123,8 +129,7 @@ def look(request: HttpRequest, key: str, protocol: str) -> HttpResponse:
     person = request.POST.get("person", "")
     if person and not AccountRow.objects.filter(name=person).exists():
         person = ""
-    Source.objects.update_or_create(name=SOURCE, defaults={"requested": timezone.now()})
-    queue.send("workers.look_at_share", key, protocol, person)
+    have_it_looked_at(key, protocol, person)
     query = f"?{urlencode({'person': person})}" if person else ""
     return redirect(f"{reverse('why', args=[key, protocol])}{query}")
 

@@ -33,6 +33,7 @@ def moved(appliance, visitor):
     guid = moving.guid_of(appliance, "tank")
     moving.done(visitor, moving.end_review(visitor, guid, "export"))
     become_another_box(appliance)
+    visitor.wait_until("/people/", without=("anna", "ben"), timeout=120)
     for name in ("ben", "anna"):
         make(visitor, name, WORD)
     moving.look(visitor, "Bring in tank")
