@@ -158,6 +158,7 @@ def test_a_new_display_name_is_a_job_and_a_wrong_one_is_not(web, people):
 def test_removing_shows_what_becomes_of_the_files(web, folder):
     assert "belong to nobody" in text_of(web.get("/people/anna/remove/"))
     assert "Its files go to ben" in text_of(web.get("/people/anna/remove/", {"heir": "ben"}))
+    assert "gets a snapshot first" in text_of(web.get("/people/anna/remove/", {"heir": "ben"}))
     for heir in ("anna", "eve", "-x"):
         assert web.get("/people/anna/remove/", {"heir": heir}).status_code == 409
 
