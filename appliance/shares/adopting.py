@@ -161,6 +161,8 @@ def in_sections(text: str) -> Meaning:
 def sections_of_samba(text: str) -> Meaning:
     found: Meaning = {}
     for name, values in in_sections(text).items():
+        if name.lower() != "global" and smb.switched_off(name, values):
+            continue
         found[name] = {}
         for key, value in values.items():
             yes = "yes" if value.lower() in YES else "no" if value.lower() in NO else value

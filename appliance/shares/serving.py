@@ -13,7 +13,7 @@ from typing import Protocol as Interface
 from appliance.dataset import Dataset
 from appliance.errors import Failed, LarderError, Reason, explain
 from appliance.facts import Facts
-from appliance.household import Share
+from appliance.household import Share, SmbPolicy
 from appliance.operation import Work
 from appliance.shares import accounts, afp, agreed, discovery, nfs, policy, smb
 from appliance.shares.owned_file import OwnedFile
@@ -84,10 +84,21 @@ def agreed_facts(datasets: Iterable[Dataset] | None = None) -> Facts:
             datasets=status.read_datasets() if datasets is None else tuple(datasets),
             accounts=accounts.read(),
             groups=accounts.read_groups(),
-            smb_policy=policy.read(),
+            smb_policy=smb_policy(),
         ),
         agreed.read(),
     )
+
+
+def smb_policy() -> SmbPolicy:
+    """How SMB is protected: what Samba's own file says where it serves something, else what was chosen for the first share.
+
+    A power cut may leave the two apart; a file that was changed by hand is not Larder's word, so then the choice counts.
+    """
+    one = SERVING["smb"]
+    if one.configured() and not one.owned.drifted() and (found := smb.policy_in(one.owned.path)):
+        return found
+    return policy.read()
 
 
 def of(key: str) -> Serving | None:
@@ -137,6 +148,8 @@ def publish(
             one.take_up(one.configured())
             raise
         one.close(share for share in before if share not in wanted)
+        if protocol == "smb" and policy.read() != facts.smb_policy:
+            policy.keep(facts.smb_policy)
     tell_network(note, facts)
 
 
