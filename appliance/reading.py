@@ -8,7 +8,7 @@ from appliance.dataset import Dataset
 from appliance.disks import inventory
 from appliance.errors import Failed
 from appliance.facts import Facts, Pool, PoolProperties
-from appliance.shares import accounts, policy, serving
+from appliance.shares import accounts, serving
 from appliance.zfs import properties, status
 
 
@@ -29,7 +29,7 @@ def read_facts() -> Facts:
             groups=accounts.read_groups(),
             zfs="missing",
             shares=serving.configured(),
-            smb_policy=policy.read(),
+            smb_policy=serving.smb_policy(),
         )
     pools = status.read_pools()
     return Facts(
@@ -39,7 +39,7 @@ def read_facts() -> Facts:
         accounts.read(),
         groups=accounts.read_groups(),
         shares=serving.configured(),
-        smb_policy=policy.read(),
+        smb_policy=serving.smb_policy(),
         properties=pool_properties(),
     )
 

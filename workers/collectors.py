@@ -18,7 +18,7 @@ from appliance.disks import inventory as disk_inventory
 from appliance.disks import latency, smart
 from appliance.errors import LarderError, explain
 from appliance.facts import Disk, Pool, Service
-from appliance.shares import accounts, policy, serving
+from appliance.shares import accounts, serving
 from appliance.zfs import kstat, properties, status
 from web.alerts import disks
 from web.alerts.models import Alert
@@ -138,7 +138,7 @@ def read_all() -> None:
     source("accounts", lambda: store.replace(AccountRow, accounts.read(), lambda account: account.name))
     source("groups", lambda: store.replace(GroupRow, accounts.read_groups(), lambda group: group.name))
     source("edits", edits.keep)
-    source("smb-policy", lambda: store.replace(PolicyRow, [policy.read()], lambda _policy: "smb"))
+    source("smb-policy", lambda: store.replace(PolicyRow, [serving.smb_policy()], lambda _policy: "smb"))
     source("addresses", addresses)
     if not stale:
         # Last: an agent that is slow to name damaged files keeps no facts waiting.

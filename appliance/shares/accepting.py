@@ -140,7 +140,12 @@ class AcceptShares(Operation, frozen=True, kw_only=True, forbid_unknown_fields=T
         try:
             for dataset, _setting in offers:
                 agreed.say(dataset.guid, share=True)
-            serving.publish(serving.agreed_facts(), protocols, note=work.note)
+            serving.publish(
+                serving.agreed_facts(),
+                protocols,
+                changed={dataset.mountpoint for dataset, _setting in offers},
+                note=work.note,
+            )
         except LarderError:
             for dataset, _setting in offers:
                 agreed.say(dataset.guid, share=dataset.guid in before)

@@ -16,6 +16,9 @@ from appliance.errors import Failed
 from appliance.household import Account, Group
 
 PEOPLE = "larder-people"
+PEOPLE_GID = (
+    9999  # in deploy/systemd/larder.sysusers; a box that had the group before, or has the number taken, has another
+)
 DISABLED = "disabled"  # in the last field of the comment
 UIDS, GIDS = range(10000, 20000), range(20000, 30000)
 GIVEN = "given-number-{}"
@@ -55,6 +58,14 @@ def group_number() -> int:
         return grp.getgrnam(PEOPLE).gr_gid
     except KeyError as error:
         raise Failed(f"The group {PEOPLE} is missing from this system; installing Larder makes it") from error
+
+
+def people_number() -> int:
+    """The same; 0 where it was never made."""
+    try:
+        return group_number()
+    except Failed:
+        return 0
 
 
 def next_number(kind: str, of: range, taken: Iterable[int]) -> int:

@@ -14,8 +14,8 @@ from dataclasses import replace
 
 from appliance.errors import Failed, Refused
 from appliance.facts import Facts
-from appliance.shares import afp, nfs, smb
-from appliance.shares.setting import Afp, Nfs, Part, Protocol, ShareSetting, Smb, setting_of, wishes
+from appliance.shares import accounts, afp, nfs, smb
+from appliance.shares.setting import NOBODY, Afp, Nfs, Part, Protocol, ShareSetting, Smb, setting_of, wishes
 from appliance.shares.share import SetShare
 
 Meaning = dict[str, dict[str, str]]  # a share's name (NFS: its path) to its settings
@@ -161,6 +161,8 @@ def in_sections(text: str) -> Meaning:
 def sections_of_samba(text: str) -> Meaning:
     found: Meaning = {}
     for name, values in in_sections(text).items():
+        if name.lower() != "global" and smb.switched_off(name, values):
+            continue
         found[name] = {}
         for key, value in values.items():
             yes = "yes" if value.lower() in YES else "no" if value.lower() in NO else value
@@ -237,7 +239,7 @@ def afp_part(name: str, values: Mapping[str, str], before: Part | None) -> Afp:
     )
 
 
-def nfs_part(_path: str, values: Mapping[str, str], _before: Part | None) -> Nfs:
+def nfs_part(_path: str, values: Mapping[str, str], before: Part | None) -> Nfs:
     """The clients of one folder as a setting; where they differ, rendering finds it. Raises Refused."""
     options = set(next(iter(values.values()), "").split(","))
     return Nfs(
@@ -245,4 +247,12 @@ def nfs_part(_path: str, values: Mapping[str, str], _before: Part | None) -> Nfs
         write="rw" in options,
         root="no_root_squash" in options,
         sync="async" not in options,
+        everybody_as=squashed_to(options, before) if "all_squash" in options else "",
     )
+
+
+def squashed_to(options: set[str], before: Part | None) -> str:
+    """The account as which everybody counts; what is none of this box stays as it was, and rendering finds it."""
+    uid = next((one.partition("=")[2] for one in options if one.startswith("anonuid=")), "")
+    found = next((one.name for one in accounts.read() if str(one.uid) == uid), "")
+    return found or (before.everybody_as if isinstance(before, Nfs) else "") or NOBODY

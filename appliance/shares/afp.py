@@ -22,7 +22,7 @@ import signal
 import socket
 import struct
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -204,7 +204,7 @@ class AfpServing:
     def warnings(self, part: Part) -> Iterator[str]:
         yield from ()
 
-    def why_not(self) -> str:
+    def why_not(self, paths: Collection[str] | None = None) -> str:
         return ""
 
     def take_up(self, shares: tuple[Share, ...]) -> None:

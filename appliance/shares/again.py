@@ -72,7 +72,7 @@ class ServeAgain(Operation, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         dataset = facts.dataset(self.dataset)
         if dataset is None:
             raise Failed(f"Nobody on this box has agreed to share {self.dataset}. Switch its share on")
-        serving.publish(facts, [self.protocol])
+        serving.publish(facts, [self.protocol], changed={dataset.mountpoint}, note=work.note)
         if dataset.mountpoint not in {path for _name, path in serving.SERVING[self.protocol].served()}:
             raise Failed(f"The service runs and does not serve {self.dataset}")
         work.note("The service lists the folder")

@@ -1,7 +1,7 @@
 """Who may mount a folder over NFS: addresses, networks and host names, each in one spelling that exports(5) takes.
 
 Wildcards and netgroups are left out: both lean on what a name server says of an address, which anybody in the network
-may answer. ``0.0.0.0/0`` and ``*`` are the whole world and are refused.
+may answer. ``*`` and networks that are larger than any household's are refused: two halves of the world are the world too.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import re
 from appliance import names
 
 LONGEST_NAME = 253  # RFC 1123
+LARGEST = {4: 8, 6: 16}  # the shortest prefix; what no router passes on (unique local, link local) may be larger
+LOCAL = (ipaddress.IPv6Network("fc00::/7"), ipaddress.IPv6Network("fe80::/10"))
 MOST = 64  # of one folder: a household has fewer, and a hostile list has an end
 
 
@@ -48,6 +50,12 @@ def network(text: str, field: str) -> str:
         raise names.refuse(f"{text[:60]} is no address and no network. Write it like 192.168.1.0/24.", field) from None
     if found.prefixlen == 0:
         raise names.refuse(f"{text} is the whole world. Name your own network, for example 192.168.1.0/24.", field)
+    local = isinstance(found, ipaddress.IPv6Network) and any(found.subnet_of(one) for one in LOCAL)
+    if found.prefixlen < LARGEST[found.version] and not local:
+        raise names.refuse(
+            f"{text} is a large part of the world. Name your own network, for example 192.168.1.0/24; /{LARGEST[found.version]} is the largest.",
+            field,
+        )
     if found.num_addresses > 1 and exact.ip != found.network_address:
         raise names.refuse(f"{text} is an address inside a network. Did you mean {found} or only {exact.ip}?", field)
     if found.is_multicast or found.is_unspecified:

@@ -144,7 +144,9 @@ class RemoveGroup(GroupOperation, frozen=True, kw_only=True, forbid_unknown_fiel
         return ("",)  # the rules of any folder may name it
 
     def plan(self, facts: Facts) -> Plan:
-        used = [one.name for one in facts.datasets if (said := permissions.said_of(one)) and self.name in said.groups]
+        used = [
+            one.name for one in facts.datasets if (said := permissions.said_of(one, facts)) and self.name in said.groups
+        ]
         used += [name for name in named.names(f"@{self.name}", facts) if name not in used]
         return Plan(
             f"The group {self.name} is gone; the people in it keep their accounts. What it let them do ends with it.",
@@ -161,10 +163,10 @@ class RemoveGroup(GroupOperation, frozen=True, kw_only=True, forbid_unknown_fiel
     def forget(self, facts: Facts, work: Work) -> None:
         """No rule names the group any more."""
         for dataset in facts.datasets:
-            said = permissions.said_of(dataset)
+            said = permissions.said_of(dataset, facts)
             if said and self.name in said.groups:
                 groups = {name: has for name, has in said.groups.items() if name != self.name}
-                permissions.note_anew(dataset, msgspec.structs.replace(said, groups=groups), work)
+                permissions.note_anew(dataset, msgspec.structs.replace(said, groups=groups).signed(facts), work)
 
     def happened(self, step: str, facts: Facts) -> bool:
         return facts.group(self.name) is None

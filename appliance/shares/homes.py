@@ -49,5 +49,5 @@ def happened(home: str, account: Account, step: str, facts: Facts) -> bool:
     dataset = facts.dataset(f"{home}/{account.name}")
     if dataset is None or step == "home":
         return dataset is not None
-    said = permissions.said_of(dataset)
+    said = permissions.said_of(dataset, facts)
     return said is not None and said.done and said.people == {account.name: "change"}

@@ -9,7 +9,7 @@ be resolved are left out by ``exportfs`` with a warning and no error (nfs-utils 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,15 +18,16 @@ from appliance.dataset import Dataset
 from appliance.errors import Failed, Reason
 from appliance.facts import Facts
 from appliance.household import Share
-from appliance.shares import clients
+from appliance.shares import clients, nfs_client
+from appliance.shares.accounts import people_number
 from appliance.shares.owned_file import OwnedFile
 from appliance.shares.setting import Nfs, Part, Protocol, wishes
 
 CONFIG = Path("/etc/exports.d/larder.exports")
 UNIT = "nfs-server.service"
 UNLOCK = Path("/proc/fs/nfsd/unlock_filesystem")
-LINE = re.compile(r'"(?P<path>/[^"]*)"(?P<clients>( [a-z0-9.:/-]+\([a-z_,]+\))+)')
-CLIENT = re.compile(r" (?P<host>[a-z0-9.:/-]+)\((?P<options>[a-z_,]+)\)")
+LINE = re.compile(r'"(?P<path>/[^"]*)"(?P<clients>( [a-z0-9.:/-]+\([a-z0-9_,=]+\))+)')
+CLIENT = re.compile(r" (?P<host>[a-z0-9.:/-]+)\((?P<options>[a-z0-9_,=]+)\)")
 LISTED = re.compile(r"(?P<path>/\S*)\s+(?P<host>[^\s(]+)\((?P<options>[^)]*)\)")
 
 
@@ -50,13 +51,18 @@ def plain(path: str) -> str:
     return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), path)
 
 
-def options(setting: Nfs) -> str:
-    """The options of one export; without ``no_subtree_check`` a renamed file would be lost to who has it open."""
+def options(setting: Nfs, everybody: tuple[int, int] | None = None) -> str:
+    """The options of one export; without ``no_subtree_check`` a renamed file would be lost to who has it open.
+
+    ``everybody``: the uid and gid as which all users of those computers count.
+    """
+    squash = [f"all_squash,anonuid={everybody[0]},anongid={everybody[1]}"] if everybody else []
     return ",".join(
         [
             "rw" if setting.write else "ro",
             "sync" if setting.sync else "async",
-            "no_root_squash" if setting.root else "root_squash",
+            "no_root_squash" if setting.root and not everybody else "root_squash",
+            *squash,
             "no_subtree_check",
             "insecure",
             "mountpoint",
@@ -73,10 +79,12 @@ def exported(facts: Facts) -> Iterator[tuple[Dataset, Nfs]]:
 
 def render(facts: Facts) -> str:
     """The text of the file."""
-    lines = [
-        f"{quoted(dataset.mountpoint)} {' '.join(f'{host}({options(setting)})' for host in clients.clients(setting.hosts))}"
-        for dataset, setting in exported(facts)
-    ]
+    gid = people_number()
+    lines = []
+    for dataset, setting in exported(facts):
+        how = options(setting, nfs_client.squashed(setting, facts.accounts, gid))
+        hosts = " ".join(f"{host}({how})" for host in clients.clients(setting.hosts))
+        lines.append(f"{quoted(dataset.mountpoint)} {hosts}")
     return "".join(f"{line}\n" for line in sorted(lines))
 
 
@@ -99,12 +107,12 @@ def parse(text: str) -> list[Export]:
 
 def check(path: Path) -> None:
     """Whether the server would take this file. ``exportfs`` has no dry run, so the file is read by its own grammar."""
-    known = {"rw", "ro", "sync", "async", "root_squash", "no_root_squash", "no_subtree_check", "insecure", "mountpoint"}
+    known = {"rw", "ro", "sync", "async", "root_squash", "no_root_squash", "all_squash", "no_subtree_check", "insecure", "mountpoint"}  # fmt: skip
     for export in parse(path.read_text(encoding="utf-8")):
         names.served_path(export.path)
         clients.client(export.host)
-        if not export.options <= known:
-            raise Failed("The NFS server does not know these options", ", ".join(sorted(export.options - known)))
+        if unknown := {one for one in export.options - known if not re.fullmatch(r"anon[ug]id=[1-9][0-9]{0,9}", one)}:
+            raise Failed("The NFS server does not know these options", ", ".join(sorted(unknown)))
 
 
 def listed(text: str) -> list[Export]:
@@ -131,11 +139,15 @@ class NfsServing:
         return render(facts)
 
     def against(self, dataset: Dataset, part: Part, facts: Facts) -> Iterator[Reason]:
-        yield from ()  # its grammar says it all
+        who = part.everybody_as if isinstance(part, Nfs) else ""
+        if who and not facts.account(who):
+            yield Reason(f"There is no account {who}.", "everybody_as")
 
     def warnings(self, part: Part) -> Iterator[str]:
         if not isinstance(part, Nfs):
             return
+        if part.everybody_as:
+            yield f"Everybody on those computers counts as {part.everybody_as} in this folder, without a password."
         if part.root:
             yield "Root on those computers is root in this folder: it can read and change every file."
         if not part.sync:
@@ -160,13 +172,17 @@ class NfsServing:
         now = {(export.path, export.host) for export in everything()}
         return frozenset((path, path) for path, hosts in self.clients() if all((path, host) in now for host in hosts))
 
-    def why_not(self) -> str:
-        """Clients in the file that the server does not serve because nobody knows an address of that name."""
+    def why_not(self, paths: Collection[str] | None = None) -> str:
+        unknown = self.unknown(paths)
+        return f"Nobody in the network knows {', '.join(unknown)}. Use its address instead" if unknown else ""
+
+    def unknown(self, paths: Collection[str] | None = None) -> tuple[str, ...]:
+        """Clients in the file that the server does not serve because nobody knows an address of that name now."""
         if not running():
-            return ""
+            return ()
         now = {(export.path, export.host) for export in everything()}
-        unknown = {host for path, hosts in self.clients() for host in hosts if (path, host) not in now}
-        return f"Nobody in the network knows {', '.join(sorted(unknown))}. Use its address instead" if unknown else ""
+        found = {host for path, hosts in self.clients() for host in hosts if (path, host) not in now and (paths is None or path in paths)}  # fmt: skip
+        return tuple(sorted(found))
 
     def close(self, gone: Iterable[Share]) -> None:
         """Take away what clients still hold of these folders: exports, handles, locks and open files."""

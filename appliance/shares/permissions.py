@@ -1,7 +1,8 @@
 """Who may read or change a folder: the simple view, applied to everything in it.
 
 What was said last is kept with the folder (``larder:access``), with whether it was carried through: pages read that, for
-looking at the files themselves would wake sleeping disks. Names mean the accounts of this box; the files carry numbers.
+looking at the files themselves would wake sleeping disks. Names mean the accounts of one box; the files carry numbers.
+The note therefore names its box and the numbers: on a box where they differ, ``said_of`` finds nothing.
 """
 
 from __future__ import annotations
@@ -20,11 +21,12 @@ from appliance import command, names
 from appliance.dataset import Dataset
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts import Facts
+from appliance.household import Account
 from appliance.operation import Plan, Step, Work, command_step
 from appliance.shares import walk
-from appliance.shares.accounts import PEOPLE, group_number
+from appliance.shares.accounts import PEOPLE, UIDS, group_number, people_number
 from appliance.shares.acl import ACCESS, DEFAULT, ORDER, Access, Level
-from appliance.zfs import naming
+from appliance.zfs import kept_keys, naming
 from appliance.zfs.taking import AboutSnapshots, before_step
 
 PROPERTY = "larder:access"
@@ -41,9 +43,34 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
     people: dict[str, Level] = {}
     groups: dict[str, Level] = {}
     done: bool = False
+    box: str = ""  # where it was said; empty: before Larder noted that
+    numbers: tuple[int, ...] = ()  # of people, then of groups, each in the order of their names; 0: not there
+    people_gid: int = 0  # of the group of everybody
 
     def __post_init__(self) -> None:
         check_names(self.people, self.groups)
+
+    def signed(self, facts: Facts) -> Said:
+        """The same with this box and its numbers."""
+        return msgspec.structs.replace(
+            self, box=kept_keys.mark(), numbers=numbers_of(self, facts), people_gid=people_number()
+        )
+
+    def holds(self, facts: Facts) -> bool:
+        """Whether the names mean here whom they meant where it was said: the same box, and the numbers unchanged."""
+        if (self.box, self.people_gid) != (kept_keys.mark(), people_number()):
+            return False
+        here = numbers_of(self, facts)
+        if len(here) != len(self.numbers):
+            return False
+        return by_number(self, facts).names <= self.names and all(
+            now in (0, then) for now, then in zip(here, self.numbers, strict=True)
+        )
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Accounts, and groups as ``@group``."""
+        return frozenset(self.people) | {f"@{name}" for name in self.groups}
 
     def level(self, name: str, facts: Facts) -> Level:
         """What that account may do here, groups counted."""
@@ -65,8 +92,43 @@ def check_names(people: dict[str, Level], groups: dict[str, Level]) -> None:
         raise names.refuse(f"At most {MOST} people and groups. Put people into a group.", "people")
 
 
-def said_of(dataset: Dataset) -> Said | None:
-    """What was last said about this very dataset; None where nothing was, or nothing that Larder could have written."""
+def numbers_of(said: Said, facts: Facts) -> tuple[int, ...]:
+    """The numbers that the names have on this box, in the order in which a note keeps them."""
+    uids = [account.uid if (account := facts.account(name)) else 0 for name in sorted(said.people)]
+    return (*uids, *(group.gid if (group := facts.group(name)) else 0 for name in sorted(said.groups)))
+
+
+def by_number(said: Said, facts: Facts) -> Said:
+    """What the files let in on this box: the accounts and groups that have the noted numbers here, whatever their names."""
+    levels = [
+        *(said.people[name] for name in sorted(said.people)),
+        *(said.groups[name] for name in sorted(said.groups)),
+    ]
+    pairs = list(zip(said.numbers, levels, strict=False))
+    uids, gids = dict(pairs[: len(said.people)]), dict(pairs[len(said.people) :])
+    return Said(
+        guid=said.guid,
+        everybody=said.everybody if said.people_gid == people_number() else "none",
+        people={one.name: uids[one.uid] for one in facts.accounts if one.uid in uids},
+        groups={one.name: gids[one.gid] for one in facts.groups if one.gid in gids},
+        done=said.done,
+    )
+
+
+def said_of(dataset: Dataset, facts: Facts) -> Said | None:
+    """What was last said about this very dataset on this box; None where nothing was."""
+    said = note_of(dataset)
+    return said if said and said.holds(facts) else None
+
+
+def from_elsewhere(dataset: Dataset, facts: Facts) -> Said | None:
+    """A note that does not apply here: of another box, with other numbers, or of before numbers were noted."""
+    said = note_of(dataset)
+    return said if said and not said.holds(facts) else None
+
+
+def note_of(dataset: Dataset) -> Said | None:
+    """The note of this very dataset, wherever it was written; None where there is none that Larder could have written."""
     if not dataset.access or dataset.access_source != "local":
         return None
     try:
@@ -145,7 +207,7 @@ class SetAccess(AboutSnapshots, frozen=True, kw_only=True, forbid_unknown_fields
         place = dataset.mountpoint
         numbers = {name: account.uid for name in self.people if (account := facts.account(name))}
         numbers |= {f"@{name}": group.gid for name in self.groups if (group := facts.group(name))}
-        said = self.said(dataset.guid)
+        said = self.said(dataset.guid).signed(facts)
         return Plan(
             summary=summary(self, facts),
             steps=(
@@ -155,7 +217,7 @@ class SetAccess(AboutSnapshots, frozen=True, kw_only=True, forbid_unknown_fields
                     "Let the file system keep who may do what",
                     ["zfs", "set", "acltype=posix", "aclinherit=passthrough", self.dataset],
                 ),
-                self.note_step("begun", "Note with the folder what was said", dataset.guid, done=False),
+                self.note_step("begun", "Note with the folder what was said", said),
                 Step(
                     "apply",
                     "Make it so for every file and folder in it",
@@ -163,7 +225,7 @@ class SetAccess(AboutSnapshots, frozen=True, kw_only=True, forbid_unknown_fields
                     lambda work: carry_out(dataset, said, facts, work),
                     (self.dataset,),
                 ),
-                self.note_step("done", "Note that it was carried through", dataset.guid, done=True),
+                self.note_step("done", "Note that it was carried through", msgspec.structs.replace(said, done=True)),
             ),
             identity={"operation": msgspec.to_builtins(self), "dataset": dataset.guid, "numbers": numbers},
             warnings=tuple(blocked_above(self, facts)),
@@ -175,19 +237,18 @@ class SetAccess(AboutSnapshots, frozen=True, kw_only=True, forbid_unknown_fields
     def said(self, guid: int, *, done: bool = False) -> Said:
         return Said(guid=guid, everybody=self.everybody, people=self.people, groups=self.groups, done=done)
 
-    def note_step(self, name: Literal["begun", "done"], title: str, guid: int, *, done: bool) -> Step:
-        text = noted(self.said(guid, done=done))
-        return command_step(name, title, ["zfs", "set", f"{PROPERTY}={text}", self.dataset])
+    def note_step(self, name: Literal["begun", "done"], title: str, said: Said) -> Step:
+        return command_step(name, title, ["zfs", "set", f"{PROPERTY}={noted(said)}", self.dataset])
 
     def happened(self, step: str, facts: Facts) -> bool:
         if step == "before":
             return any(one.name == self.snapshot for one in facts.snapshots)
         # Only the note at the end tells that every file was reached.
         dataset = facts.dataset(self.dataset)
-        said = said_of(dataset) if dataset else None
+        said = said_of(dataset, facts) if dataset else None
         if said is None:
             return False
-        wanted = self.said(said.guid, done=said.done)
+        wanted = self.said(said.guid, done=said.done).signed(facts)
         return said == wanted and (said.done or step in {"kind", "begun"})
 
     def way_on(self, step: str, facts: Facts) -> str:
@@ -224,7 +285,7 @@ def blocked_above(operation: SetAccess, facts: Facts) -> Iterator[str]:
     parts = operation.dataset.split("/")
     for depth in range(1, len(parts)):
         around = facts.dataset("/".join(parts[:depth]))
-        said = said_of(around) if around else None
+        said = said_of(around, facts) if around else None
         if around is None or said is None:
             continue
         shut = [
@@ -240,7 +301,9 @@ def carry_out(dataset: Dataset, said: Said, facts: Facts, work: Work) -> None:
     """Make what was said so, for every file of the dataset; names that nobody has any more say nothing."""
     people = {account.uid: level for name, level in said.people.items() if (account := facts.account(name))}
     groups = {group.gid: level for name, level in said.groups.items() if (group := facts.group(name))}
-    demoted = frozenset(one.uid for one in facts.accounts if said.level(one.name, facts) != "change")
+    change = {one.uid for one in facts.accounts if said.level(one.name, facts) == "change"}
+    # Numbers that nobody has here, too: files of another box's accounts must not fall to an account that is made later.
+    demoted = (frozenset(UIDS) | {one.uid for one in facts.accounts}) - change
     apply(dataset.name, dataset.mountpoint, Access(said.everybody, people, groups), demoted, work)
 
 
@@ -300,7 +363,7 @@ def private_steps(dataset: str, name: str) -> tuple[Step, Step]:
         except KeyError as error:
             raise Failed(f"The account {name} is gone") from error
         apply(dataset, place, Access("none", {uid: "change"}), frozenset(), work)
-        said = Said(guid=int(guid), people={name: "change"}, done=True)
+        said = Said(guid=int(guid), people={name: "change"}, done=True).signed(Facts(accounts=(Account(name, uid),)))
         command.run(["zfs", "set", f"{PROPERTY}={noted(said)}", dataset], timeout=60)
 
     create = ["zfs", "create", "-o", "acltype=posix", "-o", "aclinherit=passthrough", "--", dataset]

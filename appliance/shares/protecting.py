@@ -8,11 +8,12 @@ guests, since a session without a password has no key. The oldest protocol that 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Literal
 
 import msgspec
 
-from appliance.errors import LarderError, Reason
+from appliance.errors import Reason
 from appliance.facts import Facts
 from appliance.household import SmbPolicy
 from appliance.operation import Operation, Plan, Step, Work
@@ -64,7 +65,7 @@ class SetSmbPolicy(Operation, frozen=True, kw_only=True, forbid_unknown_fields=T
                 Step(
                     "protect",
                     "Keep the choice, and have Samba take it up",
-                    f"write {policy.FILE}\nwrite {serving.SERVING['smb'].owned.path}, checked by Samba",
+                    f"write {serving.SERVING['smb'].owned.path}, checked by Samba\nwrite {policy.FILE}",
                     self.protect,
                     (str(policy.FILE),),
                 ),
@@ -77,21 +78,17 @@ class SetSmbPolicy(Operation, frozen=True, kw_only=True, forbid_unknown_fields=T
         )  # fmt: skip
 
     def protect(self, work: Work) -> None:
-        before = policy.read()
         serving.SERVING["smb"].owned.refuse_drift()
+        # Samba's file first: what it says is the truth, whenever the power goes.
+        serving.publish(replace(serving.agreed_facts(), smb_policy=self.policy), ["smb"], note=work.note)
         policy.keep(self.policy)
-        try:
-            serving.publish(serving.agreed_facts(), ["smb"], note=work.note)
-        except LarderError:
-            policy.keep(before)
-            raise
         work.note("Samba has taken it up")
 
     def happened(self, step: str, facts: Facts) -> bool:
         one, wanted = serving.SERVING["smb"], serving.agreed_facts()
         # Before the first share there is no file, and it is written with it.
         unused = not one.configured() and not one.shares(wanted)
-        return policy.read() == self.policy and (unused or one.owned.says(one.render(wanted)))
+        return serving.smb_policy() == self.policy and (unused or one.owned.says(one.render(wanted)))
 
     def way_on(self, step: str, facts: Facts) -> str:
         return "The page of protection shows what is chosen. Choose again if it is not as you want it."

@@ -7,7 +7,7 @@ or another person gets them, and what the one who goes could do in each folder.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import msgspec
 
@@ -21,17 +21,23 @@ from appliance.shares.acl import ORDER
 from appliance.shares.people import PeopleOperation, end_step, number, samba_step
 from appliance.shares.permissions import Said
 from appliance.shares.setting import setting_of
+from appliance.zfs import naming
+from appliance.zfs.taking import before_step
 
 
 class RemoveAccount(PeopleOperation, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Remove an account. ``heir``: who gets its files; empty: nobody."""
+    """Remove an account. ``heir``: who gets its files; empty: nobody. ``before``: the name of the snapshot that each folder
+    gets before its files are given away; empty for none."""
 
     heir: str = ""
+    before: str = ""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.heir:
             names.account(self.heir, field="heir")
+        if self.before and not naming.is_for(naming.BEFORE, self.before):
+            raise names.refuse("That is not the name of such a snapshot.", "before")
 
     @property
     def title(self) -> str:
@@ -56,10 +62,20 @@ class RemoveAccount(PeopleOperation, frozen=True, kw_only=True, forbid_unknown_f
                     f"{', '.join(away[:3])}{' and others' if len(away) > 3 else ''} cannot be looked into while locked. Unlock first, or let the files belong to nobody.",
                     "heir",
                 )
+            if self.before:
+                yield from self.too_long(facts)
+
+    def too_long(self, facts: Facts) -> Iterator[Reason]:
+        for dataset in facts.datasets:
+            if touchable(dataset) and len(f"{dataset.name}@{self.before}") > names.LONGEST_SNAPSHOT:
+                yield Reason(f"The name of {dataset.name} is too long for the snapshot that is taken first. Rename the folder, or let the files belong to nobody.", "heir")  # fmt: skip
 
     def plan(self, facts: Facts) -> Plan:
         uid, heir = number(facts, self.name), number(facts, self.heir)
-        hand = Step("files", f"Give its files to {self.heir}", f"for each file of {self.name} on every folder: chown {self.heir}", lambda work: self.hand_over(uid, heir, facts, work))  # fmt: skip
+        first = (
+            f"zfs snapshot -- FOLDER@{self.before} of each folder with files of {self.name}\n" if self.before else ""
+        )
+        hand = Step("files", f"Give its files to {self.heir}", f"{first}for each file of {self.name} on every folder: chown {self.heir}", lambda work: self.hand_over(uid, heir, facts, work))  # fmt: skip
         steps = [
             samba_step("close", "Close it in Samba", ["smbpasswd", "-d", self.name], self.name),
             end_step(self.name),
@@ -69,7 +85,8 @@ class RemoveAccount(PeopleOperation, frozen=True, kw_only=True, forbid_unknown_f
             samba_step("samba", "Remove it from Samba", ["smbpasswd", "-x", self.name], self.name),
             command_step("user", f"Remove {self.name}", ["userdel", "--", self.name]),
         ]  # fmt: skip
-        files = f"Its files go to {self.heir}." if heir else "Its files stay where they are and belong to nobody."
+        kept = f" Each folder with files of {self.name} gets a snapshot first, which stays until you destroy it." if self.before else ""  # fmt: skip
+        files = f"Its files go to {self.heir}.{kept}" if heir else "Its files stay where they are and belong to nobody."
         return Plan(
             summary=f"{self.name} cannot reach any share any more. {files} Nothing is erased.",
             steps=tuple(steps),
@@ -79,14 +96,23 @@ class RemoveAccount(PeopleOperation, frozen=True, kw_only=True, forbid_unknown_f
         )
 
     def hand_over(self, uid: int, heir: int, facts: Facts, work: Work) -> None:
-        """Every file of ``uid`` on every mounted dataset becomes the heir's. Raises Failed, Cancelled."""
+        """Every file of ``uid`` on every mounted dataset becomes the heir's, after a snapshot. Raises Failed, Cancelled."""
+        kept: set[str] = set()
+
+        def keep(dataset: Dataset) -> None:
+            if self.before and dataset.name not in kept:
+                before_step(dataset.name, self.before, f"before {self.name} was removed").act(work)
+                work.note(f"{dataset.name}@{self.before} keeps {dataset.name} as it was")
+                kept.add(dataset.name)
+
         for dataset in facts.datasets:
-            if dataset.kind == "filesystem" and dataset.mounted and not dataset.readonly and dataset.mountpoint != "/":
-                give_away(dataset, uid, heir, work)
+            if touchable(dataset):
+                give_away(dataset, uid, heir, work, keep)
         for dataset in facts.datasets:
-            said = permissions.said_of(dataset)
+            said = permissions.said_of(dataset, facts)
             if said and self.name in said.people:
                 inherited = self.inherited(said, facts)
+                keep(dataset)
                 permissions.carry_out(dataset, inherited, facts, work)
 
     def inherited(self, said: Said, facts: Facts) -> Said:
@@ -98,13 +124,13 @@ class RemoveAccount(PeopleOperation, frozen=True, kw_only=True, forbid_unknown_f
     def forget(self, facts: Facts, work: Work) -> None:
         """No rule names the account any more, so that a later one of that name gets nothing by it."""
         for dataset in facts.datasets:
-            said = permissions.said_of(dataset)
+            said = permissions.said_of(dataset, facts)
             if said is None or self.name not in said.people:
                 continue
             people = {name: has for name, has in said.people.items() if name != self.name}
             if self.heir:
                 people = dict(self.inherited(said, facts).people)
-            permissions.note_anew(dataset, msgspec.structs.replace(said, people=people), work)
+            permissions.note_anew(dataset, msgspec.structs.replace(said, people=people).signed(facts), work)
 
     def happened(self, step: str, facts: Facts) -> bool:
         gone = facts.account(self.name) is None
@@ -119,13 +145,23 @@ class RemoveAccount(PeopleOperation, frozen=True, kw_only=True, forbid_unknown_f
         return f"{self.name} is gone."
 
 
-def give_away(dataset: Dataset, uid: int, heir: int, work: Work) -> None:
-    """Give the files of one person on one dataset to another; set-id bits are dropped by the kernel."""
+def touchable(dataset: Dataset) -> bool:
+    """Whether its files can be given to somebody else."""
+    return dataset.kind == "filesystem" and dataset.mounted and not dataset.readonly and dataset.mountpoint != "/"
+
+
+def give_away(
+    dataset: Dataset, uid: int, heir: int, work: Work, keep: Callable[[Dataset], None] = lambda _dataset: None
+) -> None:
+    """Give the files of one person on one dataset to another; set-id bits are dropped by the kernel. ``keep`` is called
+    before the first."""
     with walk.held(dataset.mountpoint) as root:
         walk.refuse_unless_of(root, dataset.name)
         pace, given = walk.Pace(work, root), 0
         for found in walk.everything(root):
             if found.status.st_uid == uid:
+                if not given:
+                    keep(dataset)
                 try:
                     os.chown(found.link, heir, -1)
                 except OSError as error:
@@ -142,3 +178,6 @@ def left_alone(name: str, facts: Facts) -> Iterator[str]:
         setting = setting_of(dataset)
         if setting and setting.people == {name}:
             yield f"{name} is the only one who may use the share of {dataset.name}. Nobody can use it then, until you let somebody in."
+        noted = permissions.from_elsewhere(dataset, facts)
+        if noted and name in noted.people:
+            yield f"{dataset.name} names {name} in a note that is not valid on this box, and stays as it is. Set who may use it afterwards."

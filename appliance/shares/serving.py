@@ -6,14 +6,14 @@ Each protocol has a module with one ``Serving``; ``share.py`` drives all of them
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from typing import Protocol as Interface
 
 from appliance.dataset import Dataset
 from appliance.errors import Failed, LarderError, Reason, explain
 from appliance.facts import Facts
-from appliance.household import Share
+from appliance.household import Share, SmbPolicy
 from appliance.operation import Work
 from appliance.shares import accounts, afp, agreed, discovery, nfs, policy, smb
 from appliance.shares.owned_file import OwnedFile
@@ -59,8 +59,9 @@ class Serving(Interface):
     def close(self, gone: Iterable[Share]) -> None:
         """Disconnect who still has these former shares open. Raises Failed."""
 
-    def why_not(self) -> str:
-        """Why the daemon does not serve all of its file, in a sentence, where that can be told; else empty."""
+    def why_not(self, paths: Collection[str] | None = None) -> str:
+        """Why the daemon does not serve all of its file, in a sentence, where that can be told; else empty. ``paths``: of
+        these folders only."""
 
     def configured(self) -> tuple[Share, ...]:
         """The shares of the file as it stands, for the inventory: needs no root and asks no daemon."""
@@ -83,10 +84,21 @@ def agreed_facts(datasets: Iterable[Dataset] | None = None) -> Facts:
             datasets=status.read_datasets() if datasets is None else tuple(datasets),
             accounts=accounts.read(),
             groups=accounts.read_groups(),
-            smb_policy=policy.read(),
+            smb_policy=smb_policy(),
         ),
         agreed.read(),
     )
+
+
+def smb_policy() -> SmbPolicy:
+    """How SMB is protected: what Samba's own file says where it serves something, else what was chosen for the first share.
+
+    A power cut may leave the two apart; a file that was changed by hand is not Larder's word, so then the choice counts.
+    """
+    one = SERVING["smb"]
+    if one.configured() and not one.owned.drifted() and (found := smb.policy_in(one.owned.path)):
+        return found
+    return policy.read()
 
 
 def of(key: str) -> Serving | None:
@@ -109,6 +121,7 @@ def publish(
     protocols: Iterable[Protocol] = PROTOCOLS,
     *,
     insist: bool = True,
+    changed: Collection[str] | None = None,
     over: str = "",
     note: Callable[[str], None] = lambda _text: None,
 ) -> None:
@@ -116,7 +129,9 @@ def publish(
 
     Raises Refused on a hand edit, Failed; a file that its daemon does not serve as it says is put back before that.
     ``over`` is the fingerprint of a hand edit that may be written over; it is put back, too, where what replaces it fails.
-    Without ``insist`` a share that is not served is only noted: what matters then is that others are no longer.
+    Without ``insist`` a share that is not served is only noted: what matters then is that others are no longer. ``changed``
+    are the places of the folders that this is about: of all others, too, it is only noted. So is a share whose clients
+    nobody knows by name now, unless it is among the changed: the computer may be switched off.
     """
     for protocol, one in SERVING.items():
         if protocol not in protocols:
@@ -127,17 +142,39 @@ def publish(
         one.owned.write(one.render(facts), over=over)
         try:
             one.take_up(wanted)
-            if missing := missing_in_time(one, wanted):
-                said = one.why_not() or f"{missing} is in the settings and is not served"
-                if insist:
-                    raise Failed(said)
-                note(said)
+            insist_on(one, wanted, changed, insist=insist, note=note)
         except Failed:
             one.owned.roll_back()
             one.take_up(one.configured())
             raise
         one.close(share for share in before if share not in wanted)
+        if protocol == "smb" and policy.read() != facts.smb_policy:
+            policy.keep(facts.smb_policy)
     tell_network(note, facts)
+
+
+def insist_on(
+    one: Serving,
+    wanted: tuple[Share, ...],
+    changed: Collection[str] | None,
+    *,
+    insist: bool,
+    note: Callable[[str], None],
+) -> None:
+    """Wait until the daemon serves what it has to. Raises Failed with the reason where it does not."""
+    minded = tuple(share for share in wanted if changed is None or share.path in changed)
+    missing = missing_in_time(one, minded)
+    excused = {share for share in missing if not insist or (changed is None and one.why_not({share.path}))}
+    if left := missing - excused:
+        raise Failed(one.why_not({share.path for share in left}) or not_served(left))
+    served = one.served() if len(minded) < len(wanted) else frozenset()
+    excused |= {share for share in wanted if share not in minded and (share.name, share.path) not in served}
+    if excused:
+        note(one.why_not({share.path for share in excused}) or not_served(excused))
+
+
+def not_served(shares: Iterable[Share]) -> str:
+    return f"{', '.join(sorted(share.name for share in shares))} is in the settings and is not served"
 
 
 def tell_network(note: Callable[[str], None], facts: Facts | None = None) -> None:
@@ -157,12 +194,14 @@ def again(work: Work) -> None:
         work.note(f"Its shares may not be on: {explain(error)}")
 
 
-def missing_in_time(one: Serving, wanted: tuple[Share, ...]) -> str:
-    """The names that the daemon does not serve, after giving it time to take up new settings; empty where it serves all."""
+def missing_in_time(one: Serving, wanted: tuple[Share, ...]) -> set[Share]:
+    """What the daemon does not serve, after giving it time to take up new settings."""
     until = time.monotonic() + SECONDS_TO_TAKE_UP
-    expected = {(share.name, share.path) for share in wanted}
-    while missing := expected - one.served():
-        if time.monotonic() > until:
-            return ", ".join(sorted(name for name, _path in missing))
+    missing = set(wanted)
+    while missing:
+        served = one.served()
+        missing = {share for share in missing if (share.name, share.path) not in served}
+        if not missing or time.monotonic() > until:
+            break
         time.sleep(0.25)
-    return ""
+    return missing

@@ -28,6 +28,7 @@ Protocol = Literal["smb", "nfs", "afp"]
 PROTOCOLS: tuple[Protocol, ...] = ("smb", "nfs", "afp")
 SPOKEN: dict[str, str] = {"smb": "SMB", "nfs": "NFS", "afp": "AFP"}
 MOST_PEOPLE = 200
+NOBODY = "larder-nobody"  # in the place of people who are gone: an empty name or list would let more in
 LEAST_TIME_MACHINE = 10**9  # bytes: a limit below that of one backup helps nobody
 
 
@@ -69,15 +70,25 @@ class Smb(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Nfs(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An export for these networks and hosts. ``root``: their root is root here too (no_root_squash)."""
+    """An export for these networks and hosts. ``root``: their root is root here too (no_root_squash).
+
+    ``everybody_as``: the account as which everybody counts who mounts it (all_squash); empty: each user by number.
+    """
 
     hosts: tuple[str, ...]
     write: bool = True
     root: bool = False
     sync: bool = True
+    everybody_as: str = ""
 
     def __post_init__(self) -> None:
         clients.clients(self.hosts)
+        if self.everybody_as and self.everybody_as != NOBODY:
+            names.account(self.everybody_as, field="everybody_as")
+        if self.everybody_as and self.root:
+            raise names.refuse(
+                "Root cannot be root here while everybody counts as one user. Choose one of the two.", "root"
+            )
 
 
 class Afp(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -119,7 +130,8 @@ class ShareSetting(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     @property
     def people(self) -> frozenset[str]:
         """Whom it names, over any protocol: accounts, and groups as ``@group``."""
-        return frozenset(who for one in (self.smb, self.afp) if one for who in (*one.write, *one.read))
+        named = frozenset(who for one in (self.smb, self.afp) if one for who in (*one.write, *one.read))
+        return named | ({self.nfs.everybody_as} if self.nfs and self.nfs.everybody_as else frozenset()) - {NOBODY}
 
     @property
     def limit(self) -> int:
@@ -128,7 +140,10 @@ class ShareSetting(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
     def without(self, who: str, heir: str = "") -> ShareSetting:
         """The setting without somebody (an account or ``@group``), whose place an heir may take."""
-        return ShareSetting(smb=replaced(self.smb, who, heir), nfs=self.nfs, afp=replaced(self.afp, who, heir))
+        nfs = self.nfs
+        if nfs and nfs.everybody_as == who:
+            nfs = msgspec.structs.replace(nfs, everybody_as=heir or NOBODY)
+        return ShareSetting(smb=replaced(self.smb, who, heir), nfs=nfs, afp=replaced(self.afp, who, heir))
 
     def text(self) -> str:
         """As the property keeps it."""

@@ -190,12 +190,17 @@ class SetShare(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True)
         dataset, was_agreed = self.now(), agreed.read()
         agreed.say(dataset.guid, share=bool((found := setting_of(dataset)) and found.anything))
         try:
-            serving.publish(serving.agreed_facts(), self.served_with(dataset), note=work.note)
+            facts = serving.agreed_facts()
+            serving.publish(facts, self.served_with(dataset), changed=self.places(facts), note=work.note)
         except LarderError:
             agreed.say(dataset.guid, share=dataset.guid in was_agreed)
             self.put_back(before)
             raise
         work.note(f"{self.spoken} {'serves' if self.part else 'no longer serves'} {self.dataset}")
+
+    def places(self, facts: Facts) -> set[str]:
+        """Where this folder is mounted, and those below that take their setting from it."""
+        return {one.mountpoint for one in facts.datasets if self.dataset in {one.name, one.share_from}}
 
     def put_back(self, before: Dataset | None) -> None:
         """The property as it was before."""

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-import configparser
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import jinja2
+import msgspec
 
 from appliance import command
 from appliance.dataset import Dataset
 from appliance.errors import Failed, Reason
 from appliance.facts import Facts
-from appliance.household import Share
+from appliance.household import Share, SmbPolicy
+from appliance.shares import samba_defaults
 from appliance.shares.accounts import PEOPLE
 from appliance.shares.owned_file import OwnedFile
-from appliance.shares.setting import Part, Protocol, Smb, setting_of, wishes
+from appliance.shares.samba_defaults import settings_of
+from appliance.shares.setting import NOBODY, Part, Protocol, Smb, setting_of, wishes
 
 CONFIG = Path("/etc/samba/larder.conf")
 NMBD = "nmbd.service"  # answers for the box's name where nothing else does
-NOBODY = "larder-nobody"  # in the place of people who are all gone: an empty list would let everybody in
 # What Debian's smb.conf has and nobody has asked for; anything else in it is somebody's own share.
-DEBIANS_OWN = {"global", "homes", "printers", "print$"}
+DEBIANS_OWN = {"global", *samba_defaults.SECTIONS}
 # The module stack is loaded globally and repeated wherever a share names modules: a share's list replaces the global.
 STACK = ("catia", "fruit", "streams_xattr")
 TEMPLATE = jinja2.Environment(
@@ -48,6 +49,12 @@ TEMPLATE = jinja2.Environment(
    unix password sync = no
    # Larder announces what is shared (discovery.py); twice would be two boxes.
    multicast dns register = no
+{% for name in unasked %}
+
+[{{ name }}]
+   # Debian's smb.conf offers it although nobody has asked for it. Change its section there, and Larder leaves it alone.
+   available = no
+{% endfor %}
 {% for share in shares %}
 
 [{{ share.name }}]
@@ -167,6 +174,7 @@ def render(facts: Facts) -> str:
         mac="fruit" in stack,
         guests=any(one.guest != "no" for one in every),
         policy=facts.smb_policy,
+        unasked=samba_defaults.unasked(),
     )
 
 
@@ -177,16 +185,34 @@ def check_with_samba(path: Path) -> None:
         raise Failed("Samba does not accept the new settings", result.stderr)
 
 
+def switched_off(name: str, values: Mapping[str, str]) -> bool:
+    """Whether a section of Larder's file is no share: the settings for all, and Debian's own that it switches off."""
+    return name.lower() == "global" or (name.lower() in DEBIANS_OWN and values.get("available") == "no")
+
+
 def sections(text: str) -> dict[str, str]:
     """The paths of the shares in a text of Samba's form, by name; ``global`` is none. Empty where it is no such text."""
-    parser = configparser.ConfigParser(
-        interpolation=None, delimiters=("=",), strict=False, default_section="none at all"
-    )
-    try:
-        parser.read_string("\n".join(line.strip() for line in text.splitlines()))
-    except configparser.Error:
+    parser = settings_of(text)
+    if parser is None:
         return {}
-    return {name: parser.get(name, "path", fallback="") for name in parser.sections() if name != "global"}
+    return {
+        name: parser.get(name, "path", fallback="")
+        for name in parser.sections()
+        if not switched_off(name, parser[name])
+    }
+
+
+def policy_in(path: Path) -> SmbPolicy | None:
+    """How Larder's own file protects SMB; None where it says nothing that Larder could have written."""
+    parser = settings_of(path.read_text(encoding="utf-8", errors="replace")) if path.exists() else None
+    if parser is None or not parser.has_section("global"):
+        return None
+    signing = "required" if parser.get("global", "server signing", fallback="") == "mandatory" else "asked"
+    encryption = parser.get("global", "server smb encrypt", fallback="asked")
+    try:
+        return msgspec.convert({"signing": signing, "encryption": encryption}, SmbPolicy)
+    except msgspec.ValidationError:
+        return None
 
 
 @dataclass(frozen=True)
@@ -215,7 +241,7 @@ class SmbServing:
         if isinstance(part, Smb) and part.guest != "no":
             yield f"Everybody in your network may {'read' if part.guest == 'read' else 'change and delete'} it, without a password."
 
-    def why_not(self) -> str:
+    def why_not(self, paths: Collection[str] | None = None) -> str:
         return ""
 
     def take_up(self, shares: tuple[Share, ...]) -> None:

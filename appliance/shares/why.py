@@ -18,9 +18,9 @@ import msgspec
 from appliance import command
 from appliance.dataset import Dataset
 from appliance.errors import Failed, Refused
-from appliance.shares import accounts, afp, discovery
+from appliance.shares import accounts, afp, discovery, nfs, nfs_client
 from appliance.shares.serving import SERVING
-from appliance.shares.setting import Protocol, ShareSetting, setting_of
+from appliance.shares.setting import Nfs, Protocol, ShareSetting, setting_of
 from appliance.zfs import status
 
 TITLES = {"smb": "Samba", "nfs": "The NFS server", "afp": "netatalk"}
@@ -44,6 +44,8 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     locked: str = ""  # the encryption root whose key is missing
     stopped_at: str = ""  # the first folder on the way that the person may not pass; empty where all are open
     may_write: bool = False
+    unknown: tuple[str, ...] = ()  # over NFS: computers that may mount it and whose names nobody knows now
+    client: nfs_client.Numbers | None = None  # over NFS: as whom the other computer acts, and what it may do
     account: str = ""  # ready, locked, unknown to the protocol ("strange"), missing; empty where nobody was named
 
 
@@ -65,7 +67,13 @@ def look(name: str, protocol: Protocol, person: str) -> Seen:
         raise Refused(f"The folder {name} is no longer there.")
     serving = SERVING[protocol]
     unit = command.run(["systemctl", "is-active", serving.units[0]], timeout=30, accept=range(256)).stdout.strip()
-    stopped_at, may_write = way_of(person, dataset.mountpoint) if person and dataset.mounted else ("", False)
+    setting, mounted = setting_of(dataset), dataset.mounted
+    client, stopped_at, may_write = None, "", False
+    if protocol != "nfs":
+        stopped_at, may_write = way_of(person, dataset.mountpoint) if person and mounted else ("", False)
+    elif mounted and setting and setting.nfs:
+        asked = nfs_client.numbers(setting.nfs, person, accounts.read(), accounts.people_number())
+        client = nfs_client.tried(asked, dataset.mountpoint)
     served: bool | None = None
     try:
         served = dataset.mountpoint in {path for _name, path in serving.served()}
@@ -85,6 +93,8 @@ def look(name: str, protocol: Protocol, person: str) -> Seen:
         locked=dataset.encryption_root if dataset.locked else "",
         stopped_at=stopped_at,
         may_write=may_write,
+        unknown=nfs.SERVING.unknown({dataset.mountpoint}) if protocol == "nfs" else (),
+        client=client,
         account=account_of(person, protocol) if person else "",
     )
 
@@ -153,7 +163,7 @@ def judge(dataset: Dataset, seen: Seen, *, asked_from: str = "") -> tuple[Check,
         *service_checks(seen),
         announced_check(seen),
         *address_checks(setting, seen, asked_from),
-        *person_checks(setting, seen),
+        *(client_checks(setting.nfs, seen) if setting.nfs and seen.protocol == "nfs" else person_checks(setting, seen)),
     )
 
 
@@ -185,8 +195,12 @@ def service_checks(seen: Seen) -> Iterator[Check]:
         yield Check("port", "failed", f"{title} does not answer", text, "serve")
         return
     yield Check("port", "healthy", f"It answers on port {PORTS[seen.protocol]}")
-    if seen.served is False:
-        text = "It runs, and this folder is not among what it serves. A computer's name that nobody knows has this effect too."
+    if seen.unknown:
+        names = ", ".join(seen.unknown)
+        text = "That computer cannot mount it until its name is found. It may be switched off; its address in place of the name always works."
+        yield Check("served", "failed", f"The name {names} is not found in the network", text, "edit")
+    elif seen.served is False:
+        text = "It runs, and this folder is not among what it serves."
         yield Check("served", "failed", f"{title} does not serve the folder", text, "serve")
     elif seen.served:
         yield Check("served", "healthy", f"{title} serves the folder")
@@ -248,10 +262,7 @@ def person_checks(setting: ShareSetting, seen: Seen) -> Iterator[Check]:
     if seen.account == "missing":
         yield Check("account", "failed", f"There is no account {who}", "It may have been removed.", "edit")
         return
-    if seen.protocol == "nfs":
-        text = "NFS believes the other computer who its user is, by number. The numbers of the two have to be the same."
-        yield Check("account", "empty", "NFS asks for no account", text)
-    elif seen.account == "locked":
+    if seen.account == "locked":
         yield Check(
             "account", "failed", f"The account {who} is switched off", "Set a password, and it is on again.", "password"
         )
@@ -270,6 +281,44 @@ def person_checks(setting: ShareSetting, seen: Seen) -> Iterator[Check]:
         yield Check("permissions", "attention", f"{who} may read the folder, not change it", "", "let-in")
     else:
         yield Check("permissions", "healthy", f"{who} may read and change the folder")
+
+
+def client_checks(part: Nfs, seen: Seen) -> Iterator[Check]:
+    """What the other computer's user may do, as whom the server acts for them."""
+    client = seen.client
+    if seen.account == "missing" and not part.everybody_as:
+        yield Check("account", "failed", f"There is no account {seen.person}", "It may have been removed.", "edit")
+        return
+    if client is None:
+        return
+    if client.for_everybody:
+        who = client.who or "nobody"
+        if client.who:
+            yield Check("account", "healthy", f"Everybody who mounts it counts as {who}")
+        else:
+            text = f"{part.everybody_as} is no longer here. Choose somebody else."
+            yield Check("account", "failed", "Everybody who mounts it counts as nobody", text, "edit")
+    elif client.who:
+        who = client.who
+        text = f"{who} has the number {client.uid} here, with the group {client.gid}. The user on the other computer needs the same number, or nothing below applies."
+        yield Check("account", "attention", "Users count by number", text, "edit")
+    else:
+        who = f"A user with the number {client.uid}"
+        text = "The first user of most computers has this number. Let everybody count as one user of this box, or choose above who cannot see it."
+        yield Check("account", "attention", "Users count by number", text, "edit")
+    yield client_check(part, client, who)
+
+
+def client_check(part: Nfs, client: nfs_client.Numbers, who: str) -> Check:
+    # A user of this box can be let in; a stranger cannot, so there the export itself has to change.
+    mend = "let-in" if client.who else "edit"
+    if client.stopped_at:
+        return Check("permissions", "failed", f"{who} cannot open {client.stopped_at}", "Opening and listing it was tried with the numbers that the NFS server uses.", mend)  # fmt: skip
+    if client.unreadable:
+        return Check("permissions", "failed", f"{who} cannot read all files", f"The first is {client.unreadable}. Set who may use the folder.", mend)  # fmt: skip
+    if part.write and not client.may_write:
+        return Check("permissions", "attention", f"{who} can read the folder, not change it", "", mend)
+    return Check("permissions", "healthy", f"{who} can read {'and change ' if part.write else ''}the folder")
 
 
 def listed_checks(setting: ShareSetting, seen: Seen) -> Iterator[Check]:

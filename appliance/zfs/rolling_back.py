@@ -16,7 +16,7 @@ from appliance.facts import Facts
 from appliance.household import Share
 from appliance.operation import Loss, Plan, Step, Work
 from appliance.shares import below, leaving
-from appliance.shares.permissions import note_anew, said_of
+from appliance.shares.permissions import note_anew, note_of
 from appliance.words import size_text
 from appliance.zfs import core, snapshots, status
 from appliance.zfs.checkpoints import COSTS, TakeCheckpoint
@@ -105,7 +105,7 @@ class RollBack(OneSnapshot, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         if shares:
             yield "Its shares pause meanwhile. Whoever has a file of it open is disconnected, and should save elsewhere first."
         dataset = facts.dataset(self.dataset)
-        if dataset and said_of(dataset):
+        if dataset and note_of(dataset):
             yield "Who may use its files is also as it was then. Look at that afterwards, and set it again where it has changed since."
         if self.way_back:
             yield f"A checkpoint of the whole pool is taken first. {COSTS} Discard it on the pool's page when all is well."
@@ -165,7 +165,7 @@ class RollBack(OneSnapshot, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             work.note(f"The bookmark {name} was newer and is gone")
         core.rollback_to(self.dataset, self.snapshot)
         dataset = next((one for one in status.read_datasets() if one.name == self.dataset), None)
-        if dataset and (said := said_of(dataset)):
+        if dataset and (said := note_of(dataset)):
             # The files may have the rights of before it was said, and only the note would tell otherwise.
             note_anew(dataset, msgspec.structs.replace(said, done=False), work)
         work.note(f"{self.dataset} is as {self.snapshot} is")

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from appliance import command, places
+from appliance.shares import samba_defaults
 
 # The same examples in every run: what fails here fails everywhere. Others are looked for with --hypothesis-profile=explore.
 settings.register_profile(
@@ -27,6 +28,14 @@ def no_waiting_for_disks() -> Iterator[None]:
     """Syncing is what a test looks at, not what it waits for."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("os.fsync", lambda _handle: None)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_samba_of_this_computer() -> Iterator[None]:
+    """What this computer's own Samba is set to is nothing to the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(samba_defaults, "CONFIG", Path("/nonexistent"))
         yield
 
 

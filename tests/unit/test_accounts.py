@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import grp
 import json
+import os
 import pwd
 import signal
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -13,7 +15,7 @@ from appliance.errors import Failed, Refused
 from appliance.household import Account, Group
 from appliance.operation import checked_plan
 from appliance.operations import decode_operation
-from appliance.shares import accounts, agreed, connections, disconnect, named, serving
+from appliance.shares import accounts, agreed, connections, disconnect, named, serving, walk
 from appliance.shares.connections import Connection
 from appliance.shares.groups import CreateGroup, RemoveGroup, SetMembers
 from appliance.shares.people import CreateAccount, RenameAccount, SetPassword, SwitchAccount
@@ -175,9 +177,10 @@ def test_a_home_is_a_folder_that_only_its_owner_may_enter():
     home = CreateAccount(name="berta", home="tank")
     plan = checked_plan(home, box(datasets=(dataset("tank"),)))
     assert [step.name for step in plan.steps] == ["user", "password", "home", "private"]
-    said = dataset("tank/berta", access_source="local")
-    whole = replace(said, access=noted(Said(guid=said.guid, people={"berta": "change"}, done=True)))
-    account = Account("berta", 10000)
+    said, account = dataset("tank/berta", access_source="local"), Account("berta", 10000)
+    whole = replace(
+        said, access=noted(Said(guid=said.guid, people={"berta": "change"}, done=True).signed(box(accounts=(account,))))
+    )
     assert not home.happened("home", box(datasets=(dataset("tank"),), accounts=(account,)))
     assert home.happened("home", box(datasets=(said,), accounts=(account,)))
     assert not home.happened("private", box(datasets=(said,), accounts=(account,)))
@@ -229,7 +232,14 @@ def test_an_account_that_samba_never_knew_can_be_removed(commands, users):
 
 def test_no_rule_of_a_folder_names_somebody_who_is_gone(commands, users):
     photos = dataset("tank/photos", access_source="local")
-    photos = replace(photos, access=noted(Said(guid=photos.guid, people={"anna": "change", "ben": "read"}, done=True)))
+    photos = replace(
+        photos,
+        access=noted(
+            Said(guid=photos.guid, people={"anna": "change", "ben": "read"}, done=True).signed(
+                box(accounts=(ANNA, BEN))
+            )
+        ),
+    )
     run(RemoveAccount(name="anna"), box(accounts=(ANNA, BEN), datasets=(photos,)))
     written = next(argv for argv in commands.ran if argv[0] == "zfs")
     assert json.loads(written[2].partition("=")[2])["people"] == {"ben": "read"}
@@ -239,6 +249,56 @@ def test_an_heir_gets_what_the_one_who_goes_could_do():
     operation = RemoveAccount(name="anna", heir="ben")
     said = Said(guid=1, people={"anna": "change", "ben": "none"}, done=True)
     assert operation.inherited(said, box(accounts=(ANNA, BEN))).people == {"ben": "change"}
+
+
+BEFORE = "larder-before-2026.11.21-12.00.00"
+
+
+def test_each_folder_with_files_of_the_one_who_goes_gets_a_snapshot_before_they_are_given_away(tmp_path, monkeypatch):
+    """Only those, and before the first file; a folder whose rules name them as well."""
+    done: list[object] = []
+    found = {name: dataset(f"tank/{name}", mountpoint=str(tmp_path / name)) for name in ("mine", "other", "ruled")}
+    for name in found:
+        (tmp_path / name).mkdir()
+    (tmp_path / "mine" / "letter").write_text("x")
+    facts = box(accounts=(ANNA, BEN), datasets=tuple(found.values()))
+    said = Said(guid=found["ruled"].guid, people={"anna": "change"}, done=True).signed(facts)
+    found["ruled"] = replace(found["ruled"], access=noted(said), access_source="local")
+    facts = replace(facts, datasets=tuple(found.values()))
+    owner = (tmp_path / "mine" / "letter").stat().st_ino
+    monkeypatch.setattr(walk, "refuse_unless_of", lambda *_given: None)
+    monkeypatch.setattr(walk, "everything", lambda root: owned_by(7, walk_everything(root), owner))
+    monkeypatch.setattr("appliance.zfs.core.snapshot", lambda names, _properties: done.append(names[0]))
+    monkeypatch.setattr("os.chown", lambda path, uid, _gid: done.append(uid))
+    monkeypatch.setattr("appliance.shares.permissions.carry_out", lambda dataset, *_given: done.append(dataset.name))
+    RemoveAccount(name="anna", heir="ben", before=BEFORE).hand_over(7, 1003, facts, Working())
+    assert done == [f"tank/mine@{BEFORE}", 1003, f"tank/ruled@{BEFORE}", "tank/ruled"]
+
+
+walk_everything = walk.everything
+
+
+def owned_by(uid: int, found: Iterable[walk.Found], inode: int) -> Iterator[walk.Found]:
+    """Made up: one file belongs to ``uid``, the rest to nobody we know."""
+    for one in found:
+        owner = uid if one.status.st_ino == inode else 12345
+        yield walk.Found(one.handle, os.stat_result((*one.status[:4], owner, *one.status[5:])))
+
+
+def test_the_snapshot_is_said_in_the_plan_and_only_with_an_heir():
+    facts = box(accounts=(ANNA, BEN))
+    plan = checked_plan(RemoveAccount(name="anna", heir="ben", before=BEFORE), facts)
+    assert "gets a snapshot first" in plan.summary
+    assert f"zfs snapshot -- FOLDER@{BEFORE}" in next(step.shown for step in plan.steps if step.name == "files")
+    assert "snapshot" not in checked_plan(RemoveAccount(name="anna"), facts).summary
+
+
+def test_a_snapshot_has_the_name_that_larder_gives_and_room_for_it():
+    with pytest.raises(Refused, match="name of such a snapshot"):
+        RemoveAccount(name="anna", heir="ben", before="x@y")
+    facts = box(accounts=(ANNA, BEN), datasets=(dataset(f"tank/{'x' * 230}"),))
+    with pytest.raises(Refused, match="is too long for the snapshot"):
+        checked_plan(RemoveAccount(name="anna", heir="ben", before=BEFORE), facts)
 
 
 @pytest.mark.parametrize(("heir", "sentence"), [("anna", "given to itself"), ("eve", "no account eve")])
@@ -329,7 +389,10 @@ def test_a_group_can_be_emptied_but_takes_no_strangers(commands, users):
 
 def test_a_removed_group_is_named_by_no_folder(commands, users):
     photos = dataset("tank/photos", access_source="local")
-    photos = replace(photos, access=noted(Said(guid=photos.guid, groups={"family": "change"}, done=True)))
+    photos = replace(
+        photos,
+        access=noted(Said(guid=photos.guid, groups={"family": "change"}, done=True).signed(box(groups=(FAMILY,)))),
+    )
     facts = box(groups=(FAMILY,), datasets=(photos,))
     assert checked_plan(RemoveGroup(name="family"), facts).warnings == ("It is let into tank/photos.",)
     run(RemoveGroup(name="family"), facts)

@@ -58,7 +58,7 @@ def test_it_is_done_only_when_the_daemon_says_that_it_serves(monkeypatch, served
     published: list[list[str]] = []
     monkeypatch.setitem(SERVING, "nfs", Stub(*served))
     monkeypatch.setattr(serving, "agreed_facts", facts)
-    monkeypatch.setattr(serving, "publish", lambda _facts, protocols: published.append(protocols))
+    monkeypatch.setattr(serving, "publish", lambda _facts, protocols, **_how: published.append(protocols))
     if said:
         with pytest.raises(Failed, match=said):
             SERVE.serve(Working())

@@ -15,7 +15,7 @@ from appliance.dataset import Dataset
 from appliance.facts import Facts
 from appliance.household import Account, Group
 from appliance.shares import adopting, afp, nfs, smb
-from appliance.shares.setting import PROTOCOLS, setting_of, wishes
+from appliance.shares.setting import NOBODY, PROTOCOLS, setting_of, wishes
 from tests.unit.made import dataset
 
 HOSTILE = st.text(st.sampled_from(list("aZ9 -_.@[]%$;#\\\"'=/*:,()!\n\r\t\x00\x7f\x85\u2028\u202eäаß—🙂")), max_size=24)
@@ -115,7 +115,7 @@ def test_sambas_file_holds_the_shares_that_were_meant_and_no_other_line(facts):
         assert (found[name]["guest ok"] == "yes") == (part.guest != "no")
         let_in = [*found[name].get("write list", "").split(), *found[name].get("read list", "").split()]
         assert set(let_in) <= {"anna", "ben", "@family"}
-        assert found[name].get("valid users", "") == ("" if part.guest != "no" else " ".join(let_in) or smb.NOBODY)
+        assert found[name].get("valid users", "") == ("" if part.guest != "no" else " ".join(let_in) or NOBODY)
 
 
 @given(facts=BOXES)

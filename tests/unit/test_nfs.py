@@ -11,9 +11,10 @@ import pytest
 from appliance import command
 from appliance.dataset import Dataset
 from appliance.errors import Failed, Refused
-from appliance.household import Share
-from appliance.shares import nfs
+from appliance.household import Account, Share
+from appliance.shares import nfs, nfs_client, serving
 from appliance.shares.owned_file import OwnedFile
+from appliance.shares.setting import Nfs, setting_of
 from tests.unit.made import box, dataset, recorded_text
 
 LAN = "192.168.1.0/24"
@@ -188,3 +189,149 @@ def test_a_removed_export_is_really_closed(file, monkeypatch, tmp_path):
     assert ["exportfs", "-u", f"{LAN}:/tank/photos"] in server.ran
     assert ["exportfs", "-f"] in server.ran
     assert unlock.read_text() == "/tank/photos"
+
+
+# Everybody counts as one user
+
+
+ANNA = Account("anna", 10000)
+
+
+@pytest.fixture
+def people(monkeypatch):
+    monkeypatch.setattr(nfs, "people_number", lambda: 9999)
+
+
+def as_anna(**more: object) -> Dataset:
+    return exported(share={"nfs": {"hosts": [LAN], "everybody_as": "anna", **more}})
+
+
+def test_everybody_counts_as_the_chosen_user_by_the_numbers_of_this_box(people, tmp_path):
+    text = nfs.render(box(datasets=(as_anna(),), accounts=(ANNA,)))
+    (export,) = nfs.parse(text)
+    assert {"all_squash", "anonuid=10000", "anongid=9999"} <= export.options
+    file = tmp_path / "larder.exports"
+    file.write_text(text)
+    nfs.check(file)
+
+
+def test_everybody_counts_as_nobody_once_the_chosen_user_is_gone(people):
+    """Never by number then: that would let in more than somebody chose."""
+    for accounts in ((), (Account("ben", 10000),)):
+        (export,) = nfs.parse(nfs.render(box(datasets=(as_anna(),), accounts=accounts)))
+        assert {"all_squash", "anonuid=65534", "anongid=65534"} <= export.options
+
+
+@pytest.mark.parametrize(("heir", "left"), [("", "larder-nobody"), ("ben", "ben")])
+def test_a_removed_user_hands_the_export_on_or_leaves_it_to_nobody(heir, left):
+    setting = setting_of(as_anna())
+    assert setting
+    assert setting.people == {"anna"}
+    after = setting.without("anna", heir)
+    assert after.nfs
+    assert after.nfs.everybody_as == left
+    assert after.people == ({"ben"} if heir else set())
+
+
+def test_root_cannot_be_root_while_everybody_counts_as_one_user():
+    with pytest.raises(Refused, match="Choose one of the two"):
+        Nfs(hosts=(LAN,), everybody_as="anna", root=True)
+
+
+def test_only_a_user_who_is_there_can_be_chosen():
+    refused = list(nfs.SERVING.against(as_anna(), Nfs(hosts=(LAN,), everybody_as="eve"), box(accounts=(ANNA,))))
+    assert [(one.text, one.field) for one in refused] == [("There is no account eve.", "everybody_as")]
+
+
+@pytest.mark.parametrize("options", ["all_squash,anonuid=0,anongid=0", "anonuid=-1", "anonuid=1x"])
+def test_the_check_refuses_numbers_that_larder_would_not_write(tmp_path, options):
+    file = tmp_path / "larder.exports"
+    file.write_text(f'"/tank/photos" {LAN}(rw,{options})\n')
+    with pytest.raises((Failed, Refused)):
+        nfs.check(file)
+
+
+# As whom the server acts
+
+
+@pytest.mark.parametrize(
+    ("part", "person", "found"),
+    [
+        (Nfs(hosts=(LAN,), everybody_as="anna"), "", (10000, 9999, "anna", True)),
+        (Nfs(hosts=(LAN,), everybody_as="anna"), "ben", (10000, 9999, "anna", True)),
+        (Nfs(hosts=(LAN,), everybody_as="eve"), "", (65534, 65534, "", True)),
+        (Nfs(hosts=(LAN,)), "anna", (10000, 9999, "anna", False)),
+        (Nfs(hosts=(LAN,)), "", (1000, 1000, "", False)),
+    ],
+)
+def test_the_try_is_made_with_the_numbers_that_the_server_uses(part, person, found):
+    asked = nfs_client.numbers(part, person, (ANNA,), 9999)
+    assert (asked.uid, asked.gid, asked.who, asked.for_everybody) == found
+
+
+class Kernel:
+    """Answers as the kernel does for one uid: what it may not do is named by the last argument."""
+
+    def __init__(self, *refused: tuple[str, str], unreadable: str = "") -> None:
+        self.refused, self.unreadable = set(refused), unreadable
+        self.ran: list[list[str]] = []
+
+    def run(self, argv: list[str], **_more: Any) -> command.Result:
+        self.ran.append(argv)
+        what, out = argv[5:7] if argv[5] == "test" else ("find", argv[6]), ""
+        if what[0] == "test":
+            what = (argv[6], argv[7])
+        elif "-readable" in argv:
+            return command.Result(tuple(argv), 0, self.unreadable, "", 0.0)
+        return command.Result(tuple(argv), int(tuple(what) in self.refused), out, "", 0.0)
+
+
+def tried(monkeypatch, *refused: tuple[str, str], unreadable: str = "") -> nfs_client.Numbers:
+    kernel = Kernel(*refused, unreadable=unreadable)
+    monkeypatch.setattr(command, "run", kernel.run)
+    found = nfs_client.tried(nfs_client.Numbers(uid=10000, gid=9999, who="anna", for_everybody=True), "/tank/photos")
+    assert all(argv[:5] == ["setpriv", "--reuid=10000", "--regid=9999", "--clear-groups", "--"] for argv in kernel.ran)
+    return found
+
+
+def test_the_try_finds_what_the_numbers_may_not_do(monkeypatch):
+    assert tried(monkeypatch, ("-x", "/tank")).stopped_at == "/tank"
+    assert tried(monkeypatch, ("find", "/tank/photos")).stopped_at == "/tank/photos"
+    assert tried(monkeypatch, unreadable="/tank/photos/a\n").unreadable == "/tank/photos/a"
+    assert not tried(monkeypatch, ("-w", "/tank/photos")).may_write
+    whole = tried(monkeypatch)
+    assert (whole.stopped_at, whole.unreadable, whole.may_write) == ("", "", True)
+
+
+# A computer whose name is not found now
+
+
+@pytest.fixture
+def two_exports(file, monkeypatch):
+    """tank/films is for a computer that is switched off; tank/photos is served."""
+    monkeypatch.setattr(serving, "SECONDS_TO_TAKE_UP", 0)
+    monkeypatch.setattr(serving, "tell_network", lambda *_given: None)
+    monkeypatch.setitem(serving.SERVING, "nfs", at(file))
+    nfsd(monkeypatch, active=True, serves=SERVED)
+    return box(datasets=(exported(), exported("tank/films", share={"nfs": {"hosts": ["macbook.local"]}})))
+
+
+@pytest.mark.parametrize("changed", [{"/tank/photos"}, None])
+def test_a_name_that_is_not_found_does_not_fail_changes_of_other_exports(two_exports, file, changed):
+    notes: list[str] = []
+    serving.publish(two_exports, ["nfs"], changed=changed, note=notes.append)
+    assert notes == ["Nobody in the network knows macbook.local. Use its address instead"]
+    assert {share.path for share in at(file).configured()} == {"/tank/photos", "/tank/films"}
+
+
+def test_a_name_that_is_not_found_fails_the_change_of_its_own_export(two_exports, file):
+    with pytest.raises(Failed, match=r"Nobody in the network knows macbook\.local"):
+        serving.publish(two_exports, ["nfs"], changed={"/tank/films"})
+    assert at(file).configured() == ()
+
+
+def test_another_reason_still_fails_a_change_of_all(two_exports, monkeypatch, file):
+    nfsd(monkeypatch, active=True, serves="")
+    monkeypatch.setattr(nfs.NfsServing, "unknown", lambda _self, _paths=None: ())
+    with pytest.raises(Failed, match="is not served"):
+        serving.publish(two_exports, ["nfs"])

@@ -7,16 +7,18 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from appliance.dataset import Snapshot
+from appliance.dataset import Dataset, Snapshot
 from appliance.errors import Cancelled, Failed, Refused
 from appliance.household import Account, Group
 from appliance.operation import checked_plan
 from appliance.operations import decode_operation
-from appliance.shares import permissions, walk
-from appliance.shares.acl import ACCESS, DEFAULT, Access
-from appliance.shares.permissions import Said, SetAccess, noted, said_of
+from appliance.shares import accounts, permissions, walk
+from appliance.shares.acl import ACCESS, DEFAULT, Access, Level
+from appliance.shares.permissions import Said, SetAccess, by_number, from_elsewhere, note_of, noted, said_of
+from appliance.zfs import kept_keys
 from tests.unit.made import box, dataset
 from tests.unit.test_pools import Working
 
@@ -255,9 +257,18 @@ def test_it_notes_what_was_said_before_and_after_the_walk(commands, monkeypatch)
     texts = [argv[2].partition("=") for argv in commands.ran if argv[2].startswith("larder:access=")]
     assert [json.loads(text)["done"] for _name, _is, text in texts] == [False, True]
     assert commands.ran[0][2] == "acltype=posix"
-    assert walked == [
-        ("tank/photos", "/tank/photos", Access("none", {10001: "change"}, {20001: "read"}), frozenset({10002}))
-    ]
+    where, demoted = walked[0][:3], frozenset(walked[0][3])  # type: ignore[call-overload]
+    assert where == ("tank/photos", "/tank/photos", Access("none", {10001: "change"}, {20001: "read"}))
+    assert 10002 in demoted
+    assert 10001 not in demoted
+
+
+def test_files_of_numbers_that_nobody_has_go_to_root_before_somebody_new_gets_the_number(commands, monkeypatch):
+    walked: list[frozenset[int]] = []
+    monkeypatch.setattr(permissions, "apply", lambda *given: walked.append(given[3]))
+    permissions.carry_out(PHOTOS, Said(guid=PHOTOS.guid, everybody="change"), BOX, Working())
+    assert 10003 in walked[0]
+    assert walked[0].isdisjoint({0, 33, 10001, 10002})
 
 
 def test_a_snapshot_is_taken_first_where_that_was_asked_for(commands, monkeypatch):
@@ -328,7 +339,7 @@ def test_an_account_that_was_made_anew_meanwhile_is_another_one():
 
 
 def test_who_is_let_in_but_kept_out_of_the_folder_around_is_told():
-    around = replace(BOX.datasets[0], access=noted(Said(guid=BOX.datasets[0].guid, people={"anna": "none"}, everybody="read", done=True)), access_source="local")  # fmt: skip
+    around = replace(BOX.datasets[0], access=noted(Said(guid=BOX.datasets[0].guid, people={"anna": "none"}, everybody="read", done=True).signed(BOX)), access_source="local")  # fmt: skip
     plan = checked_plan(asked(everybody="read"), replace(BOX, datasets=(around, PHOTOS)))
     assert plan.warnings == ("Anna may not enter tank, which lies around it, and so cannot come in here.",)
 
@@ -341,12 +352,83 @@ def test_who_is_let_in_but_kept_out_of_the_folder_around_is_told():
     ],
 )  # fmt: skip
 def test_a_note_from_elsewhere_says_nothing(text, source):
-    assert said_of(replace(PHOTOS, access=text.replace("GUID", str(PHOTOS.guid)), access_source=source)) is None
+    came = replace(PHOTOS, access=text.replace("GUID", str(PHOTOS.guid)), access_source=source)
+    assert note_of(came) is said_of(came, BOX) is from_elsewhere(came, BOX) is None
+
+
+# Disks that moved to another box: names are those of that one, and files carry its numbers.
+
+
+def noted_with(said: Said) -> Dataset:
+    return replace(PHOTOS, access=noted(said), access_source="local")
+
+
+HERE = Said(guid=PHOTOS.guid, people={"anna": "change"}, groups={"family": "read"}, done=True)
+
+
+def test_a_note_holds_on_its_own_box():
+    assert said_of(noted_with(HERE.signed(BOX)), BOX) == HERE.signed(BOX)
+    assert from_elsewhere(noted_with(HERE.signed(BOX)), BOX) is None
+
+
+def test_a_note_does_not_hold_where_accounts_were_made_in_the_other_order():
+    """Also where both boxes call themselves the same, as two copies of one system disk do."""
+    there = replace(BOX, accounts=(replace(ANNA, uid=10002), replace(BEN, uid=10001)))
+    moved = noted_with(HERE.signed(BOX))
+    assert said_of(moved, there) is None
+    assert from_elsewhere(moved, there) == HERE.signed(BOX)
+    assert by_number(HERE.signed(BOX), there).people == {"ben": "change"}
+
+
+def test_a_note_does_not_hold_where_somebody_else_has_its_number():
+    there = replace(BOX, accounts=(replace(BEN, uid=10001),))
+    assert said_of(noted_with(HERE.signed(BOX)), there) is None
+
+
+def test_a_note_still_holds_where_an_account_is_gone_and_nobody_has_its_number():
+    assert said_of(noted_with(HERE.signed(BOX)), replace(BOX, accounts=(BEN,))) is not None
+
+
+def test_a_note_does_not_hold_for_an_account_made_anew_under_the_same_name():
+    there = replace(BOX, accounts=(replace(ANNA, uid=10005), BEN))
+    assert said_of(noted_with(HERE.signed(BOX)), there) is None
+
+
+def test_a_note_does_not_hold_where_groups_have_other_numbers(monkeypatch):
+    signed = HERE.signed(BOX)
+    assert said_of(noted_with(signed), replace(BOX, groups=(replace(FAMILY, gid=20005),))) is None
+    monkeypatch.setattr(permissions, "people_number", lambda: 987)
+    assert said_of(noted_with(signed), BOX) is None
+    assert by_number(msgspec.structs.replace(signed, everybody="read"), BOX).everybody == "none"
+
+
+def test_a_note_does_not_hold_on_another_box_even_with_the_same_numbers(monkeypatch):
+    """Other accounts may have the numbers of files' owners there, who can always change them."""
+    signed = HERE.signed(BOX)
+    monkeypatch.setattr(kept_keys, "mark", lambda: "another")
+    assert said_of(noted_with(signed), BOX) is None
+
+
+def test_a_note_of_before_numbers_were_noted_is_not_vouched_for():
+    assert said_of(noted_with(HERE), BOX) is None
+    assert from_elsewhere(noted_with(HERE), BOX) == HERE
+
+
+def test_the_longest_note_fits_into_a_property():
+    people: dict[str, Level] = {f"a{number:030}": "change" for number in range(permissions.MOST)}
+    facts = box(accounts=tuple(Account(name, 10000 + number) for number, name in enumerate(people)))
+    assert len(noted(Said(guid=2**64 - 1, people=people, done=True).signed(facts))) < 8192
+
+
+def test_the_group_of_everybody_has_the_same_number_on_every_box():
+    lines = Path("deploy/systemd/larder.sysusers").read_text().splitlines()
+    assert f"g {accounts.PEOPLE} {accounts.PEOPLE_GID} - -" in lines
+    assert accounts.PEOPLE_GID not in {*accounts.UIDS, *accounts.GIDS}
 
 
 def test_only_the_note_at_the_end_tells_that_it_was_carried_through():
     def after(done: bool):
-        said = replace(PHOTOS, access=noted(asked().said(PHOTOS.guid, done=done)), access_source="local")
+        said = replace(PHOTOS, access=noted(asked().said(PHOTOS.guid, done=done).signed(BOX)), access_source="local")
         facts = replace(BOX, datasets=(said,))
         return [asked().happened(step, facts) for step in ("kind", "begun", "apply", "done")]
 

@@ -136,3 +136,52 @@ def test_a_hand_edit_stops_it_before_anything_is_kept(samba):
 def test_a_file_that_says_nothing_sensible_is_the_usual_choice(samba, text):
     policy.FILE.write_text(text)
     assert policy.read() == SmbPolicy()
+
+
+# A power cut between the two files
+
+
+def cut_after_sambas_file(monkeypatch):
+    """The machine is gone once Samba's file is in place: nothing after that runs."""
+
+    def gone(*_given: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(smb.SmbServing, "take_up", gone)
+
+
+def test_a_choice_cut_between_its_two_files_shows_what_samba_serves(samba, monkeypatch):
+    agreed.say(shared().guid, share=True)
+    serving.publish(serving.agreed_facts(), ["smb"])
+    cut_after_sambas_file(monkeypatch)
+    with pytest.raises(KeyboardInterrupt):
+        run(STRICT)
+    assert "server signing = mandatory" in samba.read_text()
+    assert policy.read() == SmbPolicy()
+    assert serving.smb_policy() == STRICT.policy
+    assert STRICT.happened("protect", Facts())
+
+
+def test_a_choice_kept_by_an_older_version_and_never_served_is_not_shown(samba):
+    """0.1.0 wrote the choice first: cut there, the page showed it and Samba served what was before."""
+    agreed.say(shared().guid, share=True)
+    serving.publish(serving.agreed_facts(), ["smb"])
+    policy.keep(STRICT.policy)
+    assert serving.smb_policy() == SmbPolicy()
+    assert not STRICT.happened("protect", Facts())
+    serving.publish(serving.agreed_facts(), ["smb"])
+    assert policy.read() == SmbPolicy()
+    assert "mandatory" not in samba.read_text()
+
+
+@pytest.mark.parametrize("choice", [SmbPolicy(s, e) for s in ("asked", "required") for e in ("asked", "desired", "required")])  # fmt: skip
+def test_every_choice_is_read_back_from_sambas_file(samba, choice):
+    samba.write_text(smb.render(box(datasets=(shared(),), accounts=(ANNA,), smb_policy=choice)))
+    assert smb.policy_in(samba) == choice
+
+
+def test_a_hand_edit_of_sambas_file_is_not_taken_for_a_choice(samba):
+    agreed.say(shared().guid, share=True)
+    serving.publish(serving.agreed_facts(), ["smb"])
+    samba.write_text(samba.read_text().replace("[global]", "[global]\n   server signing = mandatory"))
+    assert serving.smb_policy() == SmbPolicy()

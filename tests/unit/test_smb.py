@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from appliance.dataset import Dataset
 from appliance.household import Account, Group
-from appliance.shares import smb
+from appliance.shares import adopting, samba_defaults, smb
 from appliance.shares.setting import Afp, ShareSetting, Smb
 from appliance.zfs import status
-from tests.unit.made import box, dataset, recorded, shared
+from tests.unit.made import ANNA, box, dataset, recorded, shared
 
 # What a plain share has; the others only where somebody wants them.
 KEYS = {
@@ -314,3 +314,53 @@ def test_an_inherited_share_has_a_name_of_its_own_is_hidden_and_takes_no_name_aw
     assert found["photos-2024"]["browseable"] == "no"
     assert "fruit:time machine" not in found["photos-2024"]
     assert sections(render([child, other], ["anna"]))["photos-2024"]["path"] == "/tank/z"
+
+
+# What Debian's smb.conf offers without being asked
+
+
+DEBIANS = "[global]\n   workgroup = WORKGROUP\n\n[homes]\n   comment = Home Directories\n   read only = yes\n\n[print$]\n   path = /var/lib/samba/printers\n;   write list = root\n"
+
+
+@pytest.fixture
+def debian(tmp_path, monkeypatch):
+    """The administrator's smb.conf beside what the package ships."""
+    own, shipped = tmp_path / "own.conf", tmp_path / "shipped.conf"
+    for path in (own, shipped):
+        path.write_text(DEBIANS)
+    monkeypatch.setattr(samba_defaults, "CONFIG", own)
+    monkeypatch.setattr(samba_defaults, "SHIPPED", shipped)
+    return own
+
+
+def test_what_debian_offers_unasked_is_switched_off_and_is_no_share(debian, tmp_path):
+    debian.write_text(DEBIANS + "[mine]\n   path = /srv/mine\n[global]\n   include = /etc/samba/larder.conf\n")
+    text = render([shared()], ["anna"])
+    found = sections(text)
+    assert found["homes"] == found["print$"] == {"available": "no"}
+    assert "printers" not in found
+    assert "mine" not in found
+    assert set(smb.sections(text)) == {"photos"}
+
+
+@pytest.mark.parametrize(
+    "change", [("read only = yes", "read only = no"), ("[homes]", "[homes]\n   hide dot files = no")]
+)
+def test_a_section_that_the_administrator_changed_is_left_alone(debian, change):
+    debian.write_text(DEBIANS.replace(*change))
+    found = sections(render([shared()], ["anna"]))
+    assert "homes" not in found
+    assert "print$" in found
+
+
+def test_a_section_that_is_gone_from_smb_conf_is_not_brought_back(debian):
+    debian.write_text("[global]\n")
+    assert set(sections(render([shared()], ["anna"]))) == {"global", "photos"}
+
+
+def test_a_hand_edit_beside_what_is_switched_off_can_be_adopted(debian):
+    facts = box(datasets=(shared(),), accounts=(ANNA,))
+    text = smb.render(facts).replace("browseable = yes", "browseable = no")
+    found, reasons = adopting.changes("smb", text, facts)
+    assert reasons == ()
+    assert [one.smb.hidden for one in found if one.smb] == [True]

@@ -9,7 +9,7 @@ import pytest
 
 from appliance import command
 from appliance.dataset import Dataset
-from appliance.shares import why
+from appliance.shares import nfs_client, why
 from tests.unit.made import dataset
 
 GOOD: dict[str, Any] = {
@@ -123,3 +123,39 @@ def test_samba_is_asked_whether_the_account_is_switched_on(monkeypatch, flags, f
 
 def test_an_account_that_is_gone_is_told():
     assert why.account_of("larder-nobody-of-that-name", "smb") == "missing"
+
+
+def over_nfs(part: dict[str, Any] | None = None, **client: Any) -> dict[str, tuple[str, str]]:
+    asked = nfs_client.Numbers(**{"uid": 10000, "gid": 9999, "who": "anna", "may_write": True, **client})
+    share = {"hosts": ["192.168.1.0/24"], **(part or {})}
+    return judged(folder=photos(nfs=share), protocol="nfs", person="", client=asked)
+
+
+@pytest.mark.parametrize(
+    ("part", "client", "found"),
+    [
+        ({"everybody_as": "anna"}, {"for_everybody": True}, [("healthy", ""), ("healthy", "")]),
+        ({"everybody_as": "anna"}, {"for_everybody": True, "stopped_at": "/tank"}, [("healthy", ""), ("failed", "let-in")]),
+        ({"everybody_as": "anna"}, {"for_everybody": True, "unreadable": "/tank/a"}, [("healthy", ""), ("failed", "let-in")]),
+        ({"everybody_as": "anna"}, {"for_everybody": True, "may_write": False}, [("healthy", ""), ("attention", "let-in")]),
+        ({"everybody_as": "anna", "write": False}, {"for_everybody": True, "may_write": False}, [("healthy", ""), ("healthy", "")]),
+        ({"everybody_as": "eve"}, {"for_everybody": True, "who": "", "stopped_at": "/tank/photos"}, [("failed", "edit"), ("failed", "edit")]),
+        ({}, {}, [("attention", "edit"), ("healthy", "")]),
+        ({}, {"who": "", "uid": 1000, "stopped_at": "/tank/photos"}, [("attention", "edit"), ("failed", "edit")]),
+    ],
+)  # fmt: skip
+def test_over_nfs_it_says_what_the_other_computer_may_do(part, client, found):
+    said = over_nfs(part, **client)
+    assert [said["account"], said["permissions"]] == found
+
+
+def test_the_numbers_that_the_other_computer_needs_are_said():
+    seen = why.Seen(**{**GOOD, "protocol": "nfs", "client": nfs_client.Numbers(uid=10000, gid=9999, who="anna")})
+    text = " ".join(f"{one.title} {one.meaning}" for one in why.judge(photos(), seen))
+    assert "anna has the number 10000 here, with the group 9999" in text
+
+
+def test_a_name_that_is_not_found_is_named():
+    seen = why.Seen(**{**GOOD, "protocol": "nfs", "served": False, "unknown": ("imac.local",)})
+    (served,) = [one for one in why.judge(photos(), seen) if one.name == "served"]
+    assert (served.title, served.mend) == ("The name imac.local is not found in the network", "edit")

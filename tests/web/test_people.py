@@ -14,6 +14,7 @@ from tests.web.reading import Page, text_of
 from web.inventory import store
 from web.inventory.models import AccountRow, DatasetRow
 from web.jobs.models import Job
+from web.people.views import people_facts
 
 CANARY = "canary-password-77"
 
@@ -28,7 +29,8 @@ def folder(people) -> str:
     """A folder about which something was said, carried through; the address of its page of people."""
     photos = dataset("tank/photos", access_source="local")
     said = Said(guid=photos.guid, people={"anna": "read"}, groups={"family": "change"}, done=True)
-    rows.put(accounts=["anna", "ben"], groups=[Group("family", 20000, ("ben",))], datasets=[dataset("tank"), replace(photos, access=noted(said))])  # fmt: skip
+    rows.put(accounts=["anna", "ben"], groups=[Group("family", 20000, ("ben",))])
+    rows.put(datasets=[dataset("tank"), replace(photos, access=noted(said.signed(people_facts())))])
     return f"/folders/{photos.guid}/access/"
 
 
@@ -156,6 +158,7 @@ def test_a_new_display_name_is_a_job_and_a_wrong_one_is_not(web, people):
 def test_removing_shows_what_becomes_of_the_files(web, folder):
     assert "belong to nobody" in text_of(web.get("/people/anna/remove/"))
     assert "Its files go to ben" in text_of(web.get("/people/anna/remove/", {"heir": "ben"}))
+    assert "gets a snapshot first" in text_of(web.get("/people/anna/remove/", {"heir": "ben"}))
     for heir in ("anna", "eve", "-x"):
         assert web.get("/people/anna/remove/", {"heir": heir}).status_code == 409
 
@@ -228,6 +231,27 @@ def test_what_was_not_carried_through_is_told(web, folder):
     rows.put(datasets=[replace(photos, access=photos.access.replace("true", "false"))])
     assert "Not carried through" in text_of(web.get(folder))
     assert "not carried through" in text_of(web.get(folder.replace("access/", "")))
+
+
+def test_a_note_of_another_box_says_that_it_is_not_valid_and_whom_the_files_let_in(web, folder):
+    put_people(Account("anna", 1001), Account("ben", 1000))
+    for page in (folder, folder.replace("access/", "")):
+        text = text_of(web.get(page))
+        assert "From another box, not valid here." in text
+        assert "Right now the files let in: group family (read and change), ben (read)." in text
+    assert "Group family read and change" not in text
+    assert "tank/photos" not in text_of(web.get("/people/anna/account/"))
+    chosen = Page(web.get(folder)).form("").data
+    assert chosen["person-anna"] == "read"
+
+
+def test_a_note_without_numbers_is_not_vouched_for(web, folder):
+    photos = DatasetRow.objects.get(name="tank/photos").fact
+    text = noted(Said(guid=photos.guid, people={"anna": "read"}, done=True))
+    rows.put(datasets=[replace(photos, access=text)])
+    page = text_of(web.get(folder.replace("access/", "")))
+    assert "From an earlier version of Larder, not certain here." in page
+    assert "Right now" not in page
 
 
 def test_while_nobody_is_there_the_table_says_so(web, people):

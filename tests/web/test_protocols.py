@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 import pytest
 
 from appliance.household import Group
+from appliance.shares import why
 from tests.unit.made import dataset
 from tests.web import rows
-from tests.web.reading import text_of
+from tests.web.reading import Page, text_of
+from web.inventory.models import SeenRow
 from web.jobs.models import Job
+from web.shares.reach import seen_key
 
 PHOTOS = dataset()
 HERE = f"/shares/{PHOTOS.guid}"
@@ -91,3 +95,44 @@ def test_the_switch_of_afp_lets_in_whom_smb_lets_in(web, calm):
     rows.put(pools=[], datasets=[shared], accounts=["anna", "ben"], disks=[], shares=[])
     web.post(f"/folders/{shared.guid}/switch/afp/on/")
     assert made()["afp"] == {"name": "Fotos", "read": ["ben"]}
+
+
+def test_a_new_export_counts_everybody_as_a_user_unless_somebody_chooses_otherwise(web, box_with_people):
+    chosen = Page(web.get(f"{HERE}/nfs/")).form("").data
+    assert chosen["everybody_as"] == "anna"
+    web.post(f"{HERE}/nfs/", {**chosen, "hosts": "192.168.1.0/24"})
+    assert made()["nfs"] == {"hosts": ["192.168.1.0/24"], "everybody_as": "anna"}
+
+
+def test_the_page_shows_the_numbers_that_other_computers_need(web, box_with_people, monkeypatch):
+    monkeypatch.setattr("web.shares.protocols.people_number", lambda: 9999)
+    text = text_of(web.get(f"{HERE}/nfs/"))
+    assert "anna 1000, ben 1001; their group larder-people 9999" in text
+
+
+def test_an_export_by_number_stays_by_number(web, calm):
+    shared = dataset(share=json.dumps({"nfs": {"hosts": ["10.0.0.0/8"]}}), share_source="local")
+    rows.put(pools=[], datasets=[shared], accounts=["anna"], disks=[], shares=[])
+    assert Page(web.get(f"{HERE}/nfs/")).form("").data["everybody_as"] == ""
+
+
+def test_root_for_everybody_as_one_user_is_refused_at_its_field(web, box_with_people):
+    response = web.post(f"{HERE}/nfs/", {"hosts": "192.168.1.0/24", "everybody_as": "anna", "root": "on"})
+    assert response.status_code == 400
+    assert "Choose one of the two" in text_of(response)
+
+
+def test_somebody_named_twice_for_afp_is_refused_at_the_field(web, box_with_people):
+    response = web.post(f"{HERE}/afp/", {"name": "photos", "write": ["anna"], "read": ["anna"]})
+    assert response.status_code == 400
+    assert "Choose one." in text_of(response)
+
+
+def test_the_page_of_an_export_says_which_name_is_not_found(web, calm):
+    shared = dataset(share=json.dumps({"nfs": {"hosts": ["imac.local"]}}), share_source="local")
+    rows.put(pools=[], datasets=[shared], accounts=["anna"], disks=[], shares=[])
+    assert "not found in the network" not in text_of(web.get(f"{HERE}/nfs/"))
+    assert ("workers.look_at_share", str(shared.guid), "nfs", "") in calm
+    found = why.Seen(dataset=shared.name, protocol="nfs", unknown=("imac.local",))
+    SeenRow.objects.create(key=seen_key(str(shared.guid), "nfs", ""), facts=msgspec.json.encode(found).decode())
+    assert "imac.local is not found in the network." in text_of(web.get(f"{HERE}/nfs/"))

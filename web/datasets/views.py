@@ -13,13 +13,14 @@ from django.views.decorators.http import require_GET, require_http_methods
 
 from appliance.dataset import Dataset
 from appliance.errors import Refused
-from appliance.shares.permissions import said_of
+from appliance.facts import Facts
+from appliance.shares.permissions import by_number, from_elsewhere, said_of
 from appliance.zfs.datasets import CreateDataset
 from appliance.zfs.presets import PRESETS
 from web import live
 from web.datasets import care
 from web.datasets.forms import FolderForm
-from web.inventory.models import AccountRow, DatasetRow
+from web.inventory.models import AccountRow, DatasetRow, GroupRow
 from web.jobs import confirm
 from web.jobs.models import Job
 from web.shares.switches import State, Switch
@@ -86,9 +87,22 @@ def folder(request: HttpRequest, key: str) -> HttpResponse:
         below = DatasetRow.objects.filter(name__startswith=f"{row.name}/").count()
         latest = Job.objects.filter(subject=row.name, kind="SetShare").defer("plan", "log").first()
         shown = {"folder": found, "dataset": found.dataset, "below": below, "latest": latest}
-        return {**shown, "access": said_of(found.dataset), **care.context(row)}
+        return {**shown, **access_of(found.dataset), **care.context(row)}
 
     return live.respond(request, "datasets/folder.html", build)
+
+
+def access_of(dataset: Dataset) -> dict[str, object]:
+    """Who may use it; where its note does not apply here, that note and whom the files let in by their numbers."""
+    if not dataset.access:
+        return {"access": None}
+    facts = Facts(
+        accounts=tuple(row.fact for row in AccountRow.objects.order_by("name")),
+        groups=tuple(row.fact for row in GroupRow.objects.order_by("name")),
+    )
+    elsewhere = from_elsewhere(dataset, facts)
+    now = by_number(elsewhere, facts) if elsewhere else None
+    return {"access": said_of(dataset, facts), "elsewhere": elsewhere, "let_in_now": now}
 
 
 def add_reasons(form: forms.Form, refusal: Refused) -> None:

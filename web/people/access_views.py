@@ -15,7 +15,7 @@ from appliance.dataset import Dataset
 from appliance.errors import Reason, Refused
 from appliance.facts import Facts
 from appliance.shares.acl import Level
-from appliance.shares.permissions import Said, SetAccess, said_of
+from appliance.shares.permissions import Said, SetAccess, by_number, from_elsewhere, said_of
 from appliance.zfs import naming
 from web.inventory.models import DatasetRow
 from web.jobs import confirm
@@ -74,8 +74,8 @@ def access(request: HttpRequest, key: str) -> HttpResponse:
     dataset: Dataset = get_object_or_404(DatasetRow, key=key).fact
     facts = people_facts()
     reasons: tuple[Reason, ...] = ()
-    said = said_of(dataset)
-    shown = said or AS_MADE
+    said, elsewhere = said_of(dataset, facts), from_elsewhere(dataset, facts)
+    shown = said or elsewhere or AS_MADE
     if request.method == "POST":
         try:
             operation = asked(request, dataset, facts)
@@ -88,6 +88,8 @@ def access(request: HttpRequest, key: str) -> HttpResponse:
         "key": key,
         "lines": lines(shown, facts),
         "said": said,
+        "elsewhere": elsewhere,
+        "let_in_now": by_number(elsewhere, facts) if elsewhere else None,
         "reasons": reasons,
         "people": facts.accounts,
         "before": request.method != "POST" or "before" in request.POST,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
+from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from appliance.errors import Refused
@@ -15,6 +16,7 @@ from appliance.shares.acl import MAY
 from appliance.shares.people import CreateAccount, RenameAccount, SetPassword, SwitchAccount
 from appliance.shares.permissions import said_of
 from appliance.shares.removal import RemoveAccount
+from appliance.zfs import naming
 from web import live
 from web.datasets.views import add_reasons, filesystems
 from web.inventory.models import AccountRow, DatasetRow, GroupRow
@@ -92,7 +94,7 @@ def person(request: HttpRequest, name: str) -> HttpResponse:
         folders = [
             (row.key, row.name, MAY[said.people[name]])
             for row in named
-            if (said := said_of(row.fact)) and name in said.people
+            if (said := said_of(row.fact, facts)) and name in said.people
         ]
         return {
             "person": account,
@@ -138,7 +140,9 @@ def remove(request: HttpRequest, name: str) -> HttpResponse:
     row = get_object_or_404(AccountRow, name=name)
     back = reverse("person", args=[name])
     try:
-        operation = RemoveAccount(name=row.name, heir=request.GET.get("heir", ""))
+        heir = request.GET.get("heir", "")
+        before = naming.name_for(naming.BEFORE, timezone.now()) if heir else ""
+        operation = RemoveAccount(name=row.name, heir=heir, before=before)
     except Refused as refusal:
         return refused(request, refusal, back)
     return reviewed(request, operation, back)

@@ -10,6 +10,7 @@ from django import forms
 from appliance import names
 from appliance.errors import Refused
 from appliance.facts import Facts
+from appliance.household import Account
 from appliance.shares import clients
 from appliance.shares.setting import LEAST_TIME_MACHINE, Afp, Nfs, Smb
 
@@ -159,22 +160,34 @@ class NfsForm(forms.Form):
     sync = forms.BooleanField(
         label="A write is done when it is on disk", required=False, help_text="Slower, and safe in a power cut."
     )
+    everybody_as = forms.ChoiceField(
+        label="Who they are here",
+        required=False,
+        help_text="NFS asks for no password. As one user: whoever mounts it may do what that user may. By number: each user of the other computer needs the same number as here.",
+    )
     root = forms.BooleanField(
         label="Root there is root here",
         required=False,
         help_text="Only for computers that you alone use, for backups of whole systems.",
     )
 
-    def __init__(self, data: object = None, *, initial: Nfs | None) -> None:
-        shown: dict[str, object] = {"write": True, "sync": True}
+    field_order = ("hosts", "everybody_as")
+
+    def __init__(self, data: object = None, *, initial: Nfs | None, accounts: list[Account], usual: str = "") -> None:
+        shown: dict[str, object] = {"write": True, "sync": True, "everybody_as": usual}
         if initial:
             shown = {
                 "hosts": "\n".join(initial.hosts),
                 "write": initial.write,
                 "sync": initial.sync,
                 "root": initial.root,
+                "everybody_as": initial.everybody_as,
             }
         super().__init__(data, initial=shown)  # type: ignore[arg-type]  # Django takes a QueryDict here
+        self.fields["everybody_as"].choices = [  # type: ignore[attr-defined]
+            *((one.name, f"Everybody counts as {one.called} (number {one.uid})") for one in accounts),
+            ("", "Each user by number"),
+        ]
 
     def clean_hosts(self) -> tuple[str, ...]:
         try:

@@ -9,20 +9,23 @@ from django.views.decorators.http import require_http_methods
 
 from appliance.dataset import Dataset
 from appliance.errors import Refused
-from appliance.shares.setting import SPOKEN, Part, Protocol, ShareSetting, setting_of
+from appliance.shares import why
+from appliance.shares.accounts import people_number
+from appliance.shares.setting import SPOKEN, Protocol, ShareSetting, setting_of
 from appliance.shares.share import SetShare
 from web.datasets.views import add_reasons
 from web.inventory import store
-from web.inventory.models import DatasetRow
+from web.inventory.models import DatasetRow, SeenRow
 from web.jobs import confirm
-from web.shares import switches
+from web.people.views import people_facts
+from web.shares import reach, switches
 from web.shares.forms import AfpForm, NfsForm
 
 
-def begin(request: HttpRequest, form: forms.Form, dataset: str, protocol: Protocol, part: Part) -> HttpResponse | None:
+def begin(request: HttpRequest, form: NfsForm | AfpForm, dataset: str, protocol: Protocol) -> HttpResponse | None:
     """Start the change, or put what speaks against it into the form."""
     try:
-        operation = SetShare.of(dataset, protocol, part)
+        operation = SetShare.of(dataset, protocol, form.part())
         return redirect("job", pk=confirm.start(operation, user=request.user.get_username()).pk)
     except Refused as refusal:
         add_reasons(form, refusal)
@@ -39,8 +42,28 @@ def page(
         "protocol": protocol,
         "protocol_name": SPOKEN[protocol],
         "on": on,
+        "unknown": not_found(key, protocol) if on else (),
+        **numbers(protocol),
     }
     return render(request, "shares/protocol.html", context, status=400 if form.is_bound else 200)
+
+
+def not_found(key: str, protocol: Protocol) -> tuple[str, ...]:
+    """Computers of an export whose names were not found when the share was last looked at; opening the page has it looked at."""
+    dataset: Dataset = DatasetRow.objects.get(key=key).fact
+    part = (setting_of(dataset) or ShareSetting()).nfs
+    if protocol != "nfs" or part is None or why.all_networks(part.hosts):
+        return ()
+    reach.have_it_looked_at(key, protocol, "")
+    row = SeenRow.objects.filter(key=reach.seen_key(key, protocol, "")).first()
+    return row.fact.unknown if row else ()
+
+
+def numbers(protocol: Protocol) -> dict[str, object]:
+    """What users of other computers need where NFS goes by number."""
+    if protocol != "nfs":
+        return {}
+    return {"users": people_facts().accounts, "people_gid": people_number()}
 
 
 @require_http_methods(["GET", "POST"])
@@ -48,12 +71,11 @@ def over_nfs(request: HttpRequest, key: str) -> HttpResponse:
     """Share a folder over NFS, or change how."""
     dataset: Dataset = get_object_or_404(DatasetRow, key=key).fact
     now = (setting_of(dataset) or ShareSetting()).nfs
-    form = NfsForm(request.POST or None, initial=now)
-    if (
-        request.method == "POST"
-        and form.is_valid()
-        and (begun := begin(request, form, dataset.name, "nfs", form.part()))
-    ):
+    facts = people_facts()
+    form = NfsForm(
+        request.POST or None, initial=now, accounts=list(facts.accounts), usual=switches.usual_client(dataset, facts)
+    )
+    if request.method == "POST" and form.is_valid() and (begun := begin(request, form, dataset.name, "nfs")):
         return begun
     return page(request, form, dataset, key, "nfs", on=now is not None)
 
@@ -64,10 +86,6 @@ def over_afp(request: HttpRequest, key: str) -> HttpResponse:
     dataset: Dataset = get_object_or_404(DatasetRow, key=key).fact
     now, facts = (setting_of(dataset) or ShareSetting()).afp, store.facts()
     form = AfpForm(request.POST or None, facts=facts, initial=now or switches.proposed_afp(dataset, facts))
-    if (
-        request.method == "POST"
-        and form.is_valid()
-        and (begun := begin(request, form, dataset.name, "afp", form.part()))
-    ):
+    if request.method == "POST" and form.is_valid() and (begun := begin(request, form, dataset.name, "afp")):
         return begun
     return page(request, form, dataset, key, "afp", on=now is not None)

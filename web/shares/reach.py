@@ -18,11 +18,13 @@ from appliance.dataset import Dataset
 from appliance.errors import Refused
 from appliance.operation import Operation
 from appliance.shares import connect, why
+from appliance.shares.accounts import people_number
 from appliance.shares.again import LetIn, ServeAgain
 from appliance.shares.setting import SPOKEN, Protocol, setting_of
 from web import live
 from web.inventory.models import AccountRow, DatasetRow, SeenRow, Source
 from web.jobs import confirm, queue
+from web.people.views import people_facts
 from web.shares import switches
 
 LONGEST_LOOK = timedelta(minutes=2)
@@ -53,6 +55,12 @@ def ways(request: HttpRequest, key: str, protocol: str) -> HttpResponse:
     host = f"{settings.BOX_NAME}.local"
     found = connect.ways(setting, known, host=host, path=dataset.mountpoint) if setting else ()
     context = {"dataset": dataset, "key": key, "protocol": known, "protocol_name": SPOKEN[known], "ways": found}
+    if known == "nfs" and setting and setting.nfs:
+        context |= {
+            "client_as": setting.nfs.everybody_as,
+            "users": people_facts().accounts,
+            "people_gid": people_number(),
+        }
     return render(request, "shares/ways.html", context)
 
 
@@ -108,6 +116,12 @@ def seen_key(key: str, protocol: str, person: str) -> str:
     return f"{key}:{protocol}:{person}"
 
 
+def have_it_looked_at(key: str, protocol: str, person: str) -> None:
+    """Send the worker; the page that shows it hears of the end."""
+    Source.objects.update_or_create(name=SOURCE, defaults={"requested": timezone.now()})
+    queue.send("workers.look_at_share", key, protocol, person)
+
+
 @require_POST
 def look(request: HttpRequest, key: str, protocol: str) -> HttpResponse:
     """Have it looked at; the page follows."""
@@ -115,8 +129,7 @@ def look(request: HttpRequest, key: str, protocol: str) -> HttpResponse:
     person = request.POST.get("person", "")
     if person and not AccountRow.objects.filter(name=person).exists():
         person = ""
-    Source.objects.update_or_create(name=SOURCE, defaults={"requested": timezone.now()})
-    queue.send("workers.look_at_share", key, protocol, person)
+    have_it_looked_at(key, protocol, person)
     query = f"?{urlencode({'person': person})}" if person else ""
     return redirect(f"{reverse('why', args=[key, protocol])}{query}")
 

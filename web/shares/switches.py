@@ -11,6 +11,7 @@ from appliance import names
 from appliance.dataset import Dataset
 from appliance.errors import Refused
 from appliance.facts import Facts
+from appliance.shares.permissions import said_of
 from appliance.shares.serving import SERVING
 from appliance.shares.setting import MOST_PEOPLE, Afp, Part, Protocol, ShareSetting, Smb, setting_of
 from web.inventory.models import ShareRow
@@ -116,6 +117,13 @@ def proposed_afp(dataset: Dataset, facts: Facts) -> Afp:
         if smb
         else Afp(name=own_name(dataset), write=everybody(facts))
     )
+
+
+def usual_client(dataset: Dataset, facts: Facts) -> str:
+    """As whom everybody counts who mounts a new export: the first who may use the folder by name or as everybody."""
+    said = said_of(dataset, facts)
+    able = [one for one in facts.accounts if not said or said.people.get(one.name, said.everybody) != "none"]
+    return next((one.name for one in able), "")
 
 
 def usual(protocol: Protocol, dataset: Dataset, facts: Facts) -> Part:

@@ -129,6 +129,11 @@ def test_files_of_somebody_removed_can_be_given_to_another(people, visitor):
     before = people.run("stat", "-c", "%u", "/etc/hostname")
     done(visitor, visitor.confirm(visitor.get("/people/cleo/remove/?heir=anna")))
     assert people.run("stat", "-c", "%U", "/tank/homes/cleo/letters").strip() == "anna"
+    (kept,) = people.shell("zfs list -H -o name -t snapshot | grep larder-before-").split()
+    dataset, _, name = kept.partition("@")
+    assert dataset == "tank/homes/cleo"
+    there = people.run("stat", "-c", "%u", f"/{dataset}/.zfs/snapshot/{name}/letters").strip()
+    assert int(there) > uid(people, "anna")
     assert people.run("stat", "-c", "%u", "/etc/hostname") == before
     people.run(
         "setpriv",

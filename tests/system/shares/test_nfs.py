@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from tests.system.protocols import MIB, NETWORKS
 @pytest.fixture(scope="module")
 def photos(appliance, visitor) -> str:
     """The folder tank/photos, exported to the emulator's network and to the box itself; its guid."""
-    sharing.make_pool(appliance, "tank", "photos", "private")
+    sharing.make_pool(appliance, "tank", "photos", "private", "films")
     sharing.make_person(visitor, "anna")
     return protocols.share(appliance, visitor, "tank/photos", nfs={"hosts": list(NETWORKS)})
 
@@ -80,6 +81,45 @@ def test_the_kernels_own_client_writes_and_reads(appliance, photos, version):
         assert f"vers={version}" in appliance.shell("grep /mnt/nfs /proc/mounts")
     finally:
         appliance.shell("umount -f /mnt/nfs || true")
+
+
+@pytest.fixture(scope="module")
+def films(appliance, visitor, photos) -> str:
+    """The folder tank/films, exported by its form as the form proposes it; its guid."""
+    guid = sharing.key_of(appliance, "tank/films")
+    page = visitor.wait_until(f"/shares/{guid}/nfs/", "Everybody counts as anna", timeout=120)
+    assert re.search(r'value="anna"\s+selected', page.text)
+    answers = {"hosts": "\n".join(NETWORKS), "write": "on", "sync": "on", "everybody_as": "anna"}
+    answer = visitor.send(f"/shares/{guid}/nfs/", {**page.hidden(), **answers})
+    said = visitor.ended(sharing.job_in(answer), timeout=300)
+    assert said.startswith("Done."), said
+    return guid
+
+
+def test_with_the_defaults_an_ordinary_user_outside_reads_and_writes(appliance, visitor, films, tmp_path: Path):
+    """As a media player or the first user of a computer does, who has no number of this box."""
+    sent = tmp_path / "sent"
+    sent.write_bytes(protocols.content(500))
+    there = f"nfs://127.0.0.1/tank/films/film.txt?version=4&nfsport={appliance.ports['nfs']}&uid=1000&gid=1000"
+    folder = there.replace("/film.txt", "")
+    wait_for("the first file", lambda: not outside("nfs-cp", str(sent), there).returncode, timeout=240)
+    assert "film.txt" in outside("nfs-ls", folder).stdout
+    read = subprocess.run(["nfs-cat", there], capture_output=True, timeout=300, check=True)
+    assert read.stdout == sent.read_bytes()
+    assert appliance.run("stat", "-c", "%U:%G", "/tank/films/film.txt").strip() == "anna:larder-people"
+    visitor.send(f"/shares/{films}/nfs/look/", {**visitor.get(f"/shares/{films}/nfs/why/").hidden(), "person": ""})
+    visitor.wait_until(f"/shares/{films}/nfs/why/", "anna can read and change the folder", timeout=120)
+
+
+def test_why_says_that_an_ordinary_user_cannot_open_a_folder_shared_by_number(appliance, visitor, photos):
+    stranger = f"nfs://127.0.0.1/tank/photos?version=4&nfsport={appliance.ports['nfs']}&uid=1000&gid=1000"
+    assert outside("nfs-ls", stranger).returncode != 0
+    visitor.send(f"/shares/{photos}/nfs/look/", {**visitor.get(f"/shares/{photos}/nfs/why/").hidden(), "person": ""})
+    visitor.wait_until(
+        f"/shares/{photos}/nfs/why/", "A user with the number 1000 cannot open /tank/photos", timeout=120
+    )
+    visitor.send(f"/shares/{photos}/nfs/look/", {**visitor.get(f"/shares/{photos}/nfs/why/").hidden(), "person": "anna"})  # fmt: skip
+    visitor.wait_until(f"/shares/{photos}/nfs/why/?person=anna", "anna can read and change the folder", timeout=120)
 
 
 def test_root_of_another_computer_is_nobody_here(appliance, photos):
