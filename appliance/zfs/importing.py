@@ -174,7 +174,7 @@ class ImportPool(Operation, frozen=True, kw_only=True, forbid_unknown_fields=Tru
                 Step(
                     "tame",
                     f"Keep its folders below {home}, and let nothing of it share itself or run as root",
-                    f"zfs set -u sharenfs=off sharesmb=off setuid=off devices=off {self.name}\nzfs set -u canmount=noauto, for each folder that wants to be mounted outside {home}",
+                    f"zfs set -u sharenfs=off sharesmb=off setuid=off devices=off overlay=off {self.name}\nzfs set -u canmount=noauto, for each folder that wants to be mounted outside {home}",
                     lambda work: self.tame(work, found.name),
                     (self.name,),
                 )

@@ -254,5 +254,5 @@ class CloneSnapshot(OneSnapshot, frozen=True, kw_only=True, forbid_unknown_field
 
     def way_on(self, step: str, facts: Facts) -> str:
         if facts.dataset(self.target):
-            return f"{self.target} is there, but not mounted. Destroy it, look what else is at its place, and make it again."
+            return f"{self.target} is there, but not mounted. Look what else is at its place, then mount it."
         return f"{self.target} is not there. Make it again."

@@ -19,8 +19,19 @@ from appliance.operation import Step, Work
 from appliance.shares import walk
 from appliance.zfs import looking, mountpoints, status
 
-COLUMNS = ("type", "mountpoint", "canmount", "mounted", "keystatus", "sharenfs", "sharesmb", "setuid", "devices")
-SAFE = {"sharenfs": "off", "sharesmb": "off", "setuid": "off", "devices": "off"}
+COLUMNS = (
+    "type",
+    "mountpoint",
+    "canmount",
+    "mounted",
+    "keystatus",
+    "sharenfs",
+    "sharesmb",
+    "setuid",
+    "devices",
+    "overlay",
+)
+SAFE = {"sharenfs": "off", "sharesmb": "off", "setuid": "off", "devices": "off", "overlay": "off"}
 # libzfs_mount.c, zfs_add_options: Linux keeps these for each mount, so they are given by whoever mounts.
 OPTIONS = {
     "atime": ("atime", "noatime"),

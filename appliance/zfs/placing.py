@@ -281,14 +281,21 @@ class MountDataset(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=T
     def plan(self, facts: Facts) -> Plan:
         dataset = self.there(facts)
         place = dataset.mountpoint if dataset else ""
+        # Left so where a link was at its place, or where making it was cut short: no start of the box would mount it.
+        noauto = dataset is not None and dataset.canmount == "noauto"
+        later = ["zfs", "set", "-u", "canmount=on", self.dataset] if noauto else []
 
         def act(work: Work) -> None:
             mounting.mount(self.dataset, work)
+            if later:
+                command.run(later, timeout=60)
             serving.again(work)
 
-        step = replace(mounting.mount_step(self.dataset, place), act=act)
+        step = mounting.mount_step(self.dataset, place)
+        step = replace(step, act=act, shown="\n".join([step.shown, *([shlex.join(later)] if later else [])]))
         return Plan(
-            summary=f"The files of {self.dataset} can be reached at {place}.",
+            summary=f"The files of {self.dataset} can be reached at {place}"
+            + (", from now on after each start of the box too." if noauto else "."),
             steps=(step,),
             identity={**self.identity(), "place": place},
             undo="It can be unmounted at any time.",

@@ -280,6 +280,12 @@ def test_nothing_is_mounted_outside_the_pools_own_folder_or_through_a_link(comma
     assert commands.ran == [["mount", "tank/photos"]]
 
 
+def test_mounting_what_no_start_would_mount_switches_that_on(commands, mounts, monkeypatch):
+    monkeypatch.setattr(serving, "again", lambda _work: None)
+    run(of(MountDataset), facts(TANK, replace(PHOTOS, mounted=False, canmount="noauto")))
+    assert commands.ran == [["mount", "tank/photos"], ["zfs", "set", "-u", "canmount=on", "tank/photos"]]
+
+
 # --- its end --------------------------------------------------------------------------------------------------------
 def detail(**changes: Any) -> tuple[DatasetDetail]:
     return (
