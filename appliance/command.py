@@ -174,7 +174,7 @@ def lines(argv: Sequence[str], *, silence: float) -> Iterator[bytes]:
     try:
         process = subprocess.Popen(
             list(argv), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT,
-            start_new_session=True,
+            start_new_session=True, pass_fds=tuple(HELD_BY_ALL),
         )  # fmt: skip
     except (FileNotFoundError, PermissionError) as error:
         raise CommandMissing(f"{argv[0]} is not installed on this system") from error

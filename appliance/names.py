@@ -10,8 +10,10 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Iterable
+from pathlib import Path
 from urllib.parse import quote, unquote_to_bytes
 
+from appliance import places
 from appliance.errors import Reason, Refused
 
 # zpoolconcepts(7) and zpool-create(8): reserved words and beginnings.
@@ -21,7 +23,10 @@ SHORTEST_PASSPHRASE, LONGEST_PASSPHRASE = 8, 512  # bytes; zfs-load-key(8)
 LONGEST_DATASET = 200  # of ZFS's 255 bytes, leaving room for a snapshot's name
 LONGEST_WAY = 4096  # bytes, PATH_MAX
 LONGEST_SNAPSHOT = 255  # bytes, ZFS_MAX_DATASET_NAME_LEN less the NUL
-SYSTEM_FOLDERS = {"bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "proc", "root", "run", "sbin", "sys", "tmp", "usr", "var"}  # fmt: skip
+# Top folders that hold the system itself, with everything below them (hier(7)).
+SYSTEM_FOLDERS = {"bin", "boot", "dev", "efi", "etc", "home", "lib", "lib32", "lib64", "libx32", "lost+found", "opt", "proc", "root", "run", "sbin", "sys", "tmp", "usr", "var"}  # fmt: skip
+# Top folders that every system has for what is mounted: nothing of the system lies in them, and pools may.
+MOUNT_FOLDERS = {"media", "mnt", "srv"}
 SYSTEM_ACCOUNTS = {"root", "larder", "nobody", "admin", "daemon", "bin", "sys", "www-data", "redis", "backup", "mail"}
 SYSTEM_GROUPS = {
     "nogroup",
@@ -161,17 +166,24 @@ def encoded(parts: Iterable[bytes]) -> str:
     return "/".join(quote(part, safe="") for part in parts)
 
 
+def is_system_folder(path: str) -> bool:
+    """Whether a path is ``/`` or lies among the system's own folders. What lies where new pools are mounted does not."""
+    below = Path(path)
+    if Path("/") != places.POOLS and below.is_relative_to(places.POOLS) and ".." not in below.parts:
+        return False
+    return path == "/" or path.lstrip("/").split("/", 1)[0] in SYSTEM_FOLDERS | {"", ".", ".."}
+
+
+def is_top_folder(name: str) -> bool:
+    """Whether every system has a folder of that name right below ``/``."""
+    return name in SYSTEM_FOLDERS | MOUNT_FOLDERS
+
+
 def served_path(path: str, *, field: str = "dataset") -> str:
     """Where a dataset that is served to clients is mounted: what smb.conf, its macros and a shell take as it is."""
     parts = path.split("/")[1:]
     plain = all(re.fullmatch(r"[\w.:+@, -]+", part) and part == part.strip() for part in parts)
-    if (
-        not path.startswith("/")
-        or not plain
-        or parts[0] in SYSTEM_FOLDERS
-        or {".", ".."} & set(parts)
-        or len(path) > 1000
-    ):
+    if not path.startswith("/") or not plain or is_system_folder(path) or {".", ".."} & set(parts) or len(path) > 1000:
         raise refuse(
             "Its place among the folders cannot be served to clients. Give it one such as /tank/photos.", field
         )

@@ -38,6 +38,8 @@ def main() -> None:
         try:
             if unlocking.open_kept(one):
                 work.note(f"{one.name} is unlocked by the key that this box keeps")
+                for text in unlocking.left_out(facts, one.name):
+                    work.note(text)
                 unlocking.mount([member for member in unlocking.members(facts, one.name) if not member.mounted], work)
         except LarderError as error:
             bad += 1

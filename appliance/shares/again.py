@@ -11,10 +11,11 @@ from appliance import names
 from appliance.dataset import Dataset
 from appliance.errors import Failed, Reason
 from appliance.facts import Facts
-from appliance.operation import Operation, Plan, Step, Work, command_step
+from appliance.operation import Operation, Plan, Step, Work
 from appliance.shares import discovery, serving
 from appliance.shares.accounts import PEOPLE
 from appliance.shares.setting import SPOKEN, Protocol, ShareSetting, setting_of
+from appliance.zfs import mounting, mountpoints
 
 
 class ServeAgain(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -48,6 +49,10 @@ class ServeAgain(Operation, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             yield Reason(f"{self.dataset} is locked. Unlock it first.")
         elif not dataset.can_mount:
             yield Reason(f"{self.dataset} has no place among the folders of this box.")
+        elif not dataset.mounted and (
+            against := mounting.speaks_against(self.dataset, dataset.mountpoint, facts.datasets)
+        ):
+            yield Reason(against)
 
     def plan(self, facts: Facts) -> Plan:
         dataset = facts.dataset(self.dataset)
@@ -60,7 +65,7 @@ class ServeAgain(Operation, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             Step("announce", "Tell the network", f"write {discovery.FOLDER}/{discovery.BOX}", self.announce),
         ]
         if dataset and not dataset.mounted:
-            steps.insert(0, command_step("mount", "Put its files in their place", ["zfs", "mount", "--", self.dataset]))
+            steps.insert(0, mounting.mount_step(self.dataset, dataset.mountpoint))
         return Plan(
             f"{self.dataset} is served over {SPOKEN[self.protocol]} as its switch says. Nobody who is connected is dropped.",
             tuple(steps),
@@ -124,10 +129,10 @@ class LetIn(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
             names.served_path(dataset.mountpoint)
 
     @staticmethod
-    def above(dataset: Dataset, facts: Facts) -> list[str]:
-        """The places of the folders of the same pool that lie above it: people pass through them."""
+    def above(dataset: Dataset, facts: Facts) -> list[Dataset]:
+        """The folders of the same pool that lie above it: people pass through them."""
         return [
-            one.mountpoint
+            one
             for one in facts.datasets
             if one.pool == dataset.pool
             and one.mounted
@@ -138,15 +143,24 @@ class LetIn(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
         dataset = facts.dataset(self.dataset)
         place = dataset.mountpoint if dataset else ""
         above = self.above(dataset, facts) if dataset else []
-        passing = [command_step(f"pass-{number}", f"Let people pass through {folder}", ["chmod", "o+x", "--", folder]) for number, folder in enumerate(above)]  # fmt: skip
+        passing = [
+            mountpoints.top_step(
+                f"pass-{number}",
+                f"Let people pass through {one.mountpoint}",
+                ["chmod", "o+x"],
+                one.name,
+                one.mountpoint,
+            )
+            for number, one in enumerate(above)
+        ]
         return Plan(
             f"Everybody with an account may read and change the top of {self.dataset}. Folders inside keep their permissions.",
             (
                 *passing,
-                command_step(
-                    "group", "Give it to the people of this box", ["chgrp", "--", PEOPLE, place], touches=[place]
+                mountpoints.top_step(
+                    "group", "Give it to the people of this box", ["chgrp", PEOPLE], self.dataset, place
                 ),
-                command_step("mode", "Let them read and change it", ["chmod", "g+rwxs", "--", place], touches=[place]),
+                mountpoints.top_step("mode", "Let them read and change it", ["chmod", "g+rwxs"], self.dataset, place),
             ),
             {"operation": msgspec.to_builtins(self), "dataset": dataset.guid if dataset else 0},
         )
@@ -156,7 +170,7 @@ class LetIn(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
         if dataset is None or not dataset.mounted:
             return False
         if step.startswith("pass-"):
-            return all(Path(folder).stat().st_mode & 0o001 for folder in self.above(dataset, facts))
+            return all(Path(one.mountpoint).stat().st_mode & 0o001 for one in self.above(dataset, facts))
         place = Path(dataset.mountpoint)
         return place.group() == PEOPLE if step == "group" else place.stat().st_mode & 0o2070 == 0o2070
 

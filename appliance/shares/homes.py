@@ -48,6 +48,6 @@ def steps(home: str, name: str) -> tuple[Step, ...]:
 def happened(home: str, account: Account, step: str, facts: Facts) -> bool:
     dataset = facts.dataset(f"{home}/{account.name}")
     if dataset is None or step == "home":
-        return dataset is not None
+        return dataset is not None and dataset.mounted
     said = permissions.said_of(dataset, facts)
     return said is not None and said.done and said.people == {account.name: "change"}

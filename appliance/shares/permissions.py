@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import pwd
+import shlex
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,7 +27,7 @@ from appliance.operation import Plan, Step, Work, command_step
 from appliance.shares import walk
 from appliance.shares.accounts import PEOPLE, UIDS, group_number, people_number
 from appliance.shares.acl import ACCESS, DEFAULT, ORDER, Access, Level
-from appliance.zfs import kept_keys, naming
+from appliance.zfs import kept_keys, mounting, mountpoints, naming
 from appliance.zfs.taking import AboutSnapshots, before_step
 
 PROPERTY = "larder:access"
@@ -366,8 +367,17 @@ def private_steps(dataset: str, name: str) -> tuple[Step, Step]:
         said = Said(guid=int(guid), people={name: "change"}, done=True).signed(Facts(accounts=(Account(name, uid),)))
         command.run(["zfs", "set", f"{PROPERTY}={noted(said)}", dataset], timeout=60)
 
-    create = ["zfs", "create", "-o", "acltype=posix", "-o", "aclinherit=passthrough", "--", dataset]
+    create = ["zfs", "create", *mounting.NOT_YET, "-o", "acltype=posix", "-o", "aclinherit=passthrough", "--", dataset]
+
+    def make(work: Work) -> None:
+        above, _slash, last = dataset.rpartition("/")
+        (parent,) = mounting.read(["-t", "filesystem", above], ("mountpoint",))
+        mountpoints.refuse_taken(f"{parent.values['mountpoint'].rstrip('/')}/{last}")
+        command.run(create, timeout=300)
+        mounting.mount_new(dataset, work)
+
+    made = f"{shlex.join(create)}\nmount -t zfs {dataset}"
     return (
-        command_step("home", f"Create the folder {dataset}", create, touches=[dataset]),
+        Step("home", f"Create the folder {dataset}", made, make, (dataset,)),
         Step("private", f"Let only {name} in", f"set {ACCESS} and {DEFAULT} of {dataset}", act, (dataset,)),
     )

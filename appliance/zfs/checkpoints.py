@@ -163,7 +163,7 @@ class RewindCheckpoint(OfPool, frozen=True, kw_only=True, forbid_unknown_fields=
                 Step(
                     "mount",
                     "Mount its folders where they are now",
-                    f"zfs set -u sharenfs=off sharesmb=off setuid=off devices=off {self.pool}\nzfs mount, for each folder",
+                    f"zfs set -u sharenfs=off sharesmb=off setuid=off devices=off overlay=off {self.pool}\nzfs mount, for each folder",
                     lambda work: self.mount(work, also),
                 ),
                 Step("serve", "Serve its shares again", "smbcontrol all reload-config", self.serve),

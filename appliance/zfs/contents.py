@@ -12,7 +12,7 @@ from appliance import names
 from appliance.dataset import Dataset
 from appliance.errors import Failed, Refused
 from appliance.shares import walk
-from appliance.zfs import looking, status
+from appliance.zfs import looking, status, system_datasets
 
 AT_ONCE = 200  # entries a page
 
@@ -153,13 +153,14 @@ def file(root: int, parts: tuple[bytes, ...]) -> int:
 
 def dataset_now(name: str) -> Dataset:
     """The dataset as it is now. Raises Refused where it is none whose files Larder shows."""
-    found = next((one for one in status.read_datasets() if one.name == name), None)
+    every = status.read_datasets()
+    found = next((one for one in every if one.name == name), None)
     if found is None:
         raise Refused(f"{name} is no longer there.")
     if found.kind != "filesystem":
         raise Refused(f"{name} is a volume: it holds a disk, not files.")
     if found.locked:
         raise Refused(f"{name} is locked. Unlock it first.")
-    if found.mountpoint == "/":
-        raise Refused("This is the system's own folder. Larder does not show what is in it.")
+    if found.mountpoint == "/" or system_datasets.is_of_system(found, every):
+        raise Refused("This is a part of the system's own folders. Larder does not show what is in it.")
     return found

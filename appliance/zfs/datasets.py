@@ -5,18 +5,21 @@ from __future__ import annotations
 import grp
 import stat
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
 from appliance import names
+from appliance.dataset import Dataset
 from appliance.errors import Reason
 from appliance.facts import Facts
-from appliance.operation import Operation, Plan, Step, command_step
+from appliance.operation import Operation, Plan, Step, Work, command_step
 from appliance.shares.accounts import PEOPLE
 from appliance.words import size_text
-from appliance.zfs import presets
+from appliance.zfs import mounting, mountpoints, presets
+from appliance.zfs.mountpoints import top_step
 from appliance.zfs.unlocking import key_step
 
 LEAST_ROOM = 2**20  # bytes; even an empty folder takes some, and ZFS says no more than "out of space"
@@ -59,6 +62,10 @@ class CreateDataset(Operation, frozen=True, kw_only=True, forbid_unknown_fields=
     def wants_secret(self) -> bool:
         return bool(self.key)
 
+    def place(self, parent: Dataset) -> str:
+        """Where it will be mounted."""
+        return f"{parent.mountpoint.rstrip('/')}/{self.name}"
+
     def check(self, facts: Facts) -> Iterator[Reason]:
         parent = facts.dataset(self.parent)
         if parent is None or parent.kind != "filesystem":
@@ -76,21 +83,24 @@ class CreateDataset(Operation, frozen=True, kw_only=True, forbid_unknown_fields=
             yield Reason(
                 f"{self.parent} has no place of its own among the folders of this box. Choose another.", "parent"
             )
+        elif against := mounting.speaks_against(self.full_name, self.place(parent), facts.datasets):
+            yield Reason(against, "parent")
         same = [dataset.name for dataset in facts.datasets if dataset.name.lower() == self.full_name.lower()]
         if same:
             yield Reason(f"There is already a folder {same[0]}. Choose another name.", "name")
 
     def plan(self, facts: Facts) -> Plan:
         parent = facts.dataset(self.parent)
-        mountpoint = f"{parent.mountpoint.rstrip('/')}/{self.name}" if parent else ""
+        place = self.place(parent) if parent else ""
         preset = presets.PRESETS[self.preset]
         return Plan(
             summary=f"The folder {self.full_name}: {preset.title.lower()}."
             + (f" It never takes up more than {size_text(self.limit)}." if self.limit else ""),
             steps=(
-                self.create_step(),
-                command_step("group", "Let the people of this box use it", ["chgrp", "--", PEOPLE, mountpoint]),
-                command_step("mode", "Keep everyone else out", ["chmod", "2770", "--", mountpoint]),
+                self.create_step(place),
+                mounting.mount_step(self.full_name, place, new=True),
+                top_step("group", "Let the people of this box use it", ["chgrp", PEOPLE], self.full_name, place),
+                top_step("mode", "Keep everyone else out", ["chmod", "2770"], self.full_name, place),
             ),
             identity={"operation": msgspec.to_builtins(self), "parent": parent.guid if parent else 0},
             undo="It can be destroyed again.",
@@ -98,20 +108,30 @@ class CreateDataset(Operation, frozen=True, kw_only=True, forbid_unknown_fields=
             key_file=self.key == "key file",
         )
 
-    def create_step(self) -> Step:
+    def create_step(self, place: str) -> Step:
         settings = [*presets.words(self.preset), *([f"quota={self.limit}"] if self.limit else [])]
         if self.key:
             settings += ["encryption=aes-256-gcm", f"keyformat={KEY_FORMATS[self.key]}", "keylocation=prompt"]
-        argv = ["zfs", "create", *(word for one in settings for word in ("-o", one)), "--", self.full_name]
+        words = [word for one in settings for word in ("-o", one)]
+        argv = ["zfs", "create", *mounting.NOT_YET, *words, "--", self.full_name]
         title, undo = f"Create {self.full_name}", "The folder can be destroyed while it is empty."
         if self.key:
-            return key_step("create", title, argv, KEY_FORMATS[self.key], self.full_name, undo)
-        return command_step("create", title, argv, touches=[self.full_name], undo=undo)
+            step = key_step("create", title, argv, KEY_FORMATS[self.key], self.full_name, undo)
+        else:
+            step = command_step("create", title, argv, touches=[self.full_name], undo=undo)
+
+        def act(work: Work) -> None:
+            mountpoints.refuse_taken(place)
+            step.act(work)
+
+        return replace(step, act=act)
 
     def happened(self, step: str, facts: Facts) -> bool:
         dataset = facts.dataset(self.full_name)
         if dataset is None or step == "create":
             return dataset is not None
+        if step == "mount":
+            return dataset.mounted
         try:
             found = Path(dataset.mountpoint).stat()
             wanted = grp.getgrnam(PEOPLE).gr_gid
@@ -120,7 +140,10 @@ class CreateDataset(Operation, frozen=True, kw_only=True, forbid_unknown_fields=
         return found.st_gid == wanted if step == "group" else stat.S_IMODE(found.st_mode) == 0o2770
 
     def way_on(self, step: str, facts: Facts) -> str:
-        if facts.dataset(self.full_name):
+        dataset = facts.dataset(self.full_name)
+        if dataset and not dataset.mounted:
+            return f"{self.full_name} is there, but not mounted. Destroy it, look what else is at its place, and create it again."
+        if dataset:
             return (
                 f"{self.full_name} is there, but people may not be able to write to it. Destroy it and create it again."
             )

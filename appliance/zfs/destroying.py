@@ -10,7 +10,7 @@ from appliance.facts import Facts
 from appliance.operation import Loss, Plan, Step, Work
 from appliance.shares import below
 from appliance.words import size_text
-from appliance.zfs import dataset_details
+from appliance.zfs import dataset_details, system_datasets
 from appliance.zfs.dataset import OfDataset
 
 MOST_LISTED = 40
@@ -48,6 +48,10 @@ class DestroyDataset(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields
         if self.is_pool:
             yield Reason("This is the pool itself. Destroy it on the pool's page.")
             return
+        for one in self.going(facts):
+            if refusal := system_datasets.refusal(one, facts.datasets):
+                yield Reason(refusal)
+                return
         detail = facts.dataset_detail(self.guid)
         if detail is None:
             yield Reason("What would go with it has not been read yet. Look again in a moment.")

@@ -14,7 +14,7 @@ from appliance.operation import Loss, Operation, Plan, Step, Work
 from appliance.shares import leaving
 from appliance.shares.setting import setting_of
 from appliance.words import size_text
-from appliance.zfs import details, status
+from appliance.zfs import details, status, system_datasets
 from appliance.zfs.importing import pool_guid
 
 MOST_LISTED = 40
@@ -155,6 +155,11 @@ class DestroyPool(OfPool, frozen=True, kw_only=True, forbid_unknown_fields=True)
     def read_more(self, facts: Facts) -> Facts:
         pool = self.there(facts)
         return replace(facts, details=(details.read(pool),)) if pool else facts
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        yield from super().check(facts)
+        if system_datasets.carries_system(self.pool, facts.datasets):
+            yield Reason(f"This box's own system lies on {self.pool}. Larder does not destroy it.")
 
     def plan(self, facts: Facts) -> Plan:
         argv = ["zpool", "destroy", "--", self.pool]

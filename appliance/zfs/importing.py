@@ -14,7 +14,6 @@ from appliance.facts import Facts, Pool
 from appliance.operation import Loss, Operation, Plan, Step, Work
 from appliance.shares import agreed
 from appliance.zfs import importable, mounting, status
-from appliance.zfs.pools import ROOT_FOLDERS
 
 CACHE = "/etc/zfs/zpool.cache"
 LARGEST_GUID = 2**64 - 1
@@ -90,7 +89,7 @@ class ImportPool(Operation, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     def check_name(self, found: Importable, facts: Facts) -> Iterator[Reason]:
         if facts.pool(self.name):
             yield Reason(f"The name {self.name} is taken by a pool of this box. Choose another.", "name")
-        if self.name in ROOT_FOLDERS:
+        if names.is_top_folder(self.name):
             yield Reason(
                 f"The system has a folder /{self.name} of its own. Choose another name; the pool keeps its content.",
                 "name",
@@ -178,7 +177,7 @@ class ImportPool(Operation, frozen=True, kw_only=True, forbid_unknown_fields=Tru
                 Step(
                     "tame",
                     f"Keep its folders below {home}, and let nothing of it share itself or run as root",
-                    f"zfs set -u sharenfs=off sharesmb=off setuid=off devices=off {self.name}\nzfs set -u canmount=noauto, for each folder that wants to be mounted outside {home}",
+                    f"zfs set -u sharenfs=off sharesmb=off setuid=off devices=off overlay=off {self.name}\nzfs set -u canmount=noauto, for each folder that wants to be mounted outside {home}",
                     lambda work: self.tame(work, found.name),
                     (self.name,),
                 )
@@ -264,6 +263,10 @@ class ImportPool(Operation, frozen=True, kw_only=True, forbid_unknown_fields=Tru
                 agreed.say(dataset.guid, share=False)
 
     def tame(self, work: Work, former: str) -> None:
+        # First what would share itself: ZFS mounts such a folder as soon as its place is changed (libzfs_changelist.c).
+        for argv in mounting.quieted(mounting.carried(self.name), self.name):
+            command.run(argv, timeout=120)
+            work.note(" ".join(argv))
         found = mounting.carried(self.name)
         for argv in mounting.moved(found, self.name, former=former, everything=self.move_folders):
             command.run(argv, timeout=120)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
+from dataclasses import replace
 
 import msgspec
 
@@ -14,7 +15,7 @@ from appliance.errors import Reason
 from appliance.facts import Facts
 from appliance.operation import Plan, Step, Work, command_step
 from appliance.shares.setting import PROPERTY, ShareSetting
-from appliance.zfs import core
+from appliance.zfs import core, mounting, mountpoints, system_datasets
 from appliance.zfs.taking import AboutSnapshots
 
 # A hold's tag is what ZFS keeps of it; zfs-hold(8) lists tags of others as they are. The tag says who and why.
@@ -208,15 +209,40 @@ class CloneSnapshot(OneSnapshot, frozen=True, kw_only=True, forbid_unknown_field
         yield from super().check(facts)
         if any(one.name.lower() == self.target.lower() for one in facts.datasets):
             yield Reason(f"There is already a folder {self.target}. Choose another name.", "name")
+        source = facts.dataset(self.dataset)
+        if source and (refusal := system_datasets.refusal(source, facts.datasets)):
+            yield Reason(refusal)
+        place = self.place(facts)
+        if place and (against := mounting.speaks_against(self.target, place, facts.datasets)):
+            yield Reason(against)
+
+    def place(self, facts: Facts) -> str:
+        """Where it will be mounted; empty where it will not: a volume, or a folder of a place that has none."""
+        source, above = facts.dataset(self.dataset), facts.dataset(self.target.rpartition("/")[0])
+        if source is None or source.kind != "filesystem" or source.locked or above is None:
+            return ""
+        return f"{above.mountpoint.rstrip('/')}/{self.name}" if above.mountpoint.startswith("/") else ""
+
+    def steps(self, place: str, settings: list[str]) -> tuple[Step, ...]:
+        later = mounting.NOT_YET if place else ()
+        argv = ["zfs", "clone", *later, *settings, "--", self.snapshot, self.target]
+        clone = command_step("clone", f"Make {self.target}", argv, touches=[self.target], undo="Destroy it")
+        if not place:
+            return (clone,)
+
+        def act(work: Work) -> None:
+            mountpoints.refuse_taken(place)
+            clone.act(work)
+
+        return (replace(clone, act=act), mounting.mount_step(self.target, place, new=True))
 
     def plan(self, facts: Facts) -> Plan:
         # What is below a shared folder is shared with it: a copy of what somebody once deleted had better not be.
         above = facts.dataset(self.target.rpartition("/")[0])
         off = ["-o", f"{PROPERTY}={ShareSetting().text()}"] if above and above.share else []
-        argv = ["zfs", "clone", *off, "--", self.snapshot, self.target]
         return Plan(
             summary=f"{self.target} begins as {self.snapshot} is. It takes space only for what is changed in it. It is not shared{', although the folder above it is' if off else ''}.",
-            steps=(command_step("clone", f"Make {self.target}", argv, touches=[self.target], undo="Destroy it"),),
+            steps=self.steps(self.place(facts), off),
             identity=self.identity(),
             warnings=(f"While it is there, {self.snapshot} cannot be destroyed.",),
             undo="It can be destroyed again.",
@@ -224,7 +250,9 @@ class CloneSnapshot(OneSnapshot, frozen=True, kw_only=True, forbid_unknown_field
 
     def happened(self, step: str, facts: Facts) -> bool:
         found = facts.dataset(self.target)
-        return found is not None and found.origin == self.snapshot
+        return found is not None and found.origin == self.snapshot and (step != "mount" or found.mounted)
 
     def way_on(self, step: str, facts: Facts) -> str:
+        if facts.dataset(self.target):
+            return f"{self.target} is there, but not mounted. Look what else is at its place, then mount it."
         return f"{self.target} is not there. Make it again."

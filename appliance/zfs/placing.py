@@ -2,17 +2,93 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
 
 from appliance import command, names
 from appliance.dataset import Dataset
-from appliance.errors import Failed, Reason
+from appliance.errors import LarderError, Reason
 from appliance.facts import Facts
 from appliance.household import Share
 from appliance.operation import Plan, Step, Work
-from appliance.shares import below, serving
-from appliance.zfs import mounting, policies
+from appliance.shares import below, leaving, serving
+from appliance.zfs import mounting, mountpoints, policies, status, system_datasets
 from appliance.zfs.dataset import OfDataset
+
+
+@dataclass(frozen=True)
+class Moving:
+    """Renaming a dataset with all below it: unmounted, renamed, and mounted where it is then. ZFS by itself would follow
+    links on the way there."""
+
+    name: str
+    target: str
+    family: tuple[Dataset, ...]
+    place: str  # where it will be; empty where it has no place or keeps its own
+
+    @property
+    def mounted(self) -> list[Dataset]:
+        """What has to be unmounted, parents first."""
+        return sorted((one for one in self.family if one.mounted), key=lambda one: one.mountpoint.count("/"))
+
+    def argv(self, *, back: bool = False) -> list[str]:
+        name, target = (self.target, self.name) if back else (self.name, self.target)
+        kind = ["-u"] if self.family[0].kind == "filesystem" else []
+        return ["zfs", "rename", *kind, "--", name, target]
+
+    def shown(self) -> str:
+        unmount = [shlex.join(["zfs", "unmount", "--", one.name]) for one in reversed(self.mounted)]
+        mount = [shlex.join(["mount", "-t", "zfs", self.renamed(one.name)]) for one in self.mounted]
+        return "\n".join([*unmount, shlex.join(self.argv()), *mount])
+
+    def renamed(self, name: str) -> str:
+        return self.target + name.removeprefix(self.name)
+
+    def act(self, work: Work) -> None:
+        if self.place:
+            mountpoints.refuse_taken(self.place)
+        try:
+            for one in reversed(self.mounted):
+                below.let_go(
+                    ["zfs", "unmount", "--", one.name], self.name, [found.mountpoint for found in self.mounted]
+                )
+            command.run(self.argv(), timeout=600)
+        except LarderError:
+            self.mount_again(work)
+            raise
+        try:
+            self.mount(work)
+        except LarderError:
+            self.go_back(work)
+            raise
+        for one in reversed(self.mounted):
+            if self.place:
+                mountpoints.remove_folder(one.mountpoint)
+        work.note(f"{self.name} is {self.target} now")
+
+    def mount(self, work: Work) -> None:
+        for one in self.mounted:
+            mounting.mount(self.renamed(one.name), work, new=bool(self.place) and one.name == self.name)
+
+    def mount_again(self, work: Work) -> None:
+        """Everything where it was, as far as that goes, with its shares."""
+        for one in self.mounted:
+            try:
+                mounting.mount(one.name, work)
+            except LarderError as error:
+                work.note(f"{one.name} was not mounted again: {error}")
+        with suppress(LarderError):
+            leaving.serve(status.read_datasets(), work.note)
+
+    def go_back(self, work: Work) -> None:
+        """The name that it had, since it cannot be mounted under the other one."""
+        for one in reversed(self.mounted):
+            command.run(["zfs", "unmount", "--", self.renamed(one.name)], timeout=600, accept=range(256))
+        command.run(self.argv(back=True), timeout=600)
+        work.note(f"It is called {self.name} again")
+        self.mount_again(work)
 
 
 class RenameDataset(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -56,6 +132,13 @@ class RenameDataset(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=
         if parent is None or parent.kind != "filesystem":
             yield Reason(f"The folder {self.parent} is no longer there.", "parent")
             return
+        if refused := next(
+            filter(None, (system_datasets.refusal(one, facts.datasets) for one in facts.below(self.dataset))), ""
+        ):
+            yield Reason(refused)
+        place = self.place(dataset, parent)
+        if place and (against := mounting.speaks_against(self.target, place, facts.datasets)):
+            yield Reason(against, "parent")
         yield from self.check_place(dataset, parent)
         for other in facts.datasets:
             if other.name.lower() == self.target.lower() and other.guid != self.guid:
@@ -63,6 +146,14 @@ class RenameDataset(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=
         longest = max(len(one.name) for one in facts.below(self.dataset)) - len(self.dataset) + len(self.target)
         if longest > names.LONGEST_DATASET:
             yield Reason("The full name of a folder below it would be too long for ZFS.", "name")
+
+    def place(self, dataset: Dataset, parent: Dataset) -> str:
+        """Where its files will be; empty where it has no place, or one of its own that stays."""
+        above = self.dataset.rpartition("/")[2]
+        follows = dataset.mountpoint.endswith(f"/{above}") and dataset.can_mount
+        if not follows or not parent.mountpoint.startswith("/"):
+            return ""
+        return f"{parent.mountpoint.rstrip('/')}/{self.name}"
 
     def check_place(self, dataset: Dataset, parent: Dataset) -> Iterator[Reason]:
         if parent.pool != dataset.pool:
@@ -89,17 +180,13 @@ class RenameDataset(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=
     def plan(self, facts: Facts) -> Plan:
         family = facts.below(self.dataset)
         shares = below.shares_at(facts, family)
-        argv = ["zfs", "rename", "--", self.dataset, self.target]
-
-        def act(work: Work) -> None:
-            below.let_go(argv, self.dataset, [one.mountpoint for one in family if one.mounted])
-            work.note(f"{self.dataset} is {self.target} now")
-
+        dataset, parent = self.there(facts), facts.dataset(self.parent)
+        moving = Moving(self.dataset, self.target, family, self.place(dataset, parent) if dataset and parent else "")
         moved = Step(
             "rename",
             f"Rename it to {self.target}",
-            " ".join(argv),
-            act,
+            moving.shown(),
+            moving.act,
             tuple(one.name for one in family),
             "Rename it back",
         )
@@ -120,7 +207,7 @@ class RenameDataset(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=
 
     def happened(self, step: str, facts: Facts) -> bool:
         now = facts.dataset_of(self.guid)
-        if now is None or now.name != self.target:
+        if now is None or now.name != self.target or (now.can_mount and not now.locked and not now.mounted):
             return False
         return step != "serve" or below.all_served(facts, facts.below(self.target))
 
@@ -129,7 +216,8 @@ class RenameDataset(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=
         if now is None:
             return f"{self.dataset} is no longer there."
         shares = " Look whether its shares are on." if step != "rename" else ""
-        return f"It is called {now.name} now.{shares}"
+        mounted = "" if now.mounted or not now.can_mount else " It is not mounted: mount it."
+        return f"It is called {now.name} now.{mounted}{shares}"
 
 
 class PromoteDataset(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -190,26 +278,28 @@ class MountDataset(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=T
             yield Reason(f"{self.dataset} is locked. Unlock it first.")
         elif dataset.kind != "filesystem" or dataset.canmount == "off" or not dataset.mountpoint.startswith("/"):
             yield Reason(f"{self.dataset} has no place among the folders of this box.")
-        elif not mounting.inside(dataset.mountpoint, mounting.home_of(dataset.pool)):
-            yield Reason(
-                f"{self.dataset} wants to be at {dataset.mountpoint}, outside the folder of its pool. Larder mounts nothing there."
-            )
+        elif against := mounting.speaks_against(self.dataset, dataset.mountpoint, facts.datasets):
+            yield Reason(against)
 
     def plan(self, facts: Facts) -> Plan:
         dataset = self.there(facts)
         place = dataset.mountpoint if dataset else ""
-        argv = ["zfs", "mount", "--", self.dataset]
+        # Left so where a link was at its place, or where making it was cut short: no start of the box would mount it.
+        noauto = dataset is not None and dataset.canmount == "noauto"
+        later = ["zfs", "set", "-u", "canmount=on", self.dataset] if noauto else []
 
         def act(work: Work) -> None:
-            if mounting.through_a_link(place):
-                raise Failed(f"The way to {place} leads over a symbolic link, so it was left alone")
-            command.run(argv, timeout=120)
-            work.note(f"Mounted at {place}")
+            mounting.mount(self.dataset, work)
+            if later:
+                command.run(later, timeout=60)
             serving.again(work)
 
+        step = mounting.mount_step(self.dataset, place)
+        step = replace(step, act=act, shown="\n".join([step.shown, *([shlex.join(later)] if later else [])]))
         return Plan(
-            summary=f"The files of {self.dataset} can be reached at {place}.",
-            steps=(Step("mount", f"Mount it at {place}", " ".join(argv), act, (self.dataset,), "Unmount it"),),
+            summary=f"The files of {self.dataset} can be reached at {place}"
+            + (", from now on after each start of the box too." if noauto else "."),
+            steps=(step,),
             identity={**self.identity(), "place": place},
             undo="It can be unmounted at any time.",
         )
@@ -240,6 +330,8 @@ class UnmountDataset(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields
         dataset = self.there(facts)
         if dataset and not dataset.mounted:
             yield Reason(f"{self.dataset} is not mounted.")
+        if dataset and (refusal := system_datasets.refusal(dataset, facts.datasets)):
+            yield Reason(refusal)
 
     def plan(self, facts: Facts) -> Plan:
         mounted = [one for one in facts.below(self.dataset) if one.mounted]

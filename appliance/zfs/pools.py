@@ -25,7 +25,6 @@ Layout = Literal["stripe", "mirror", "raidz1", "raidz2", "raidz3"]
 MOST_DISKS = 64
 LEAST_PARTITION = 64 * MIB
 ROLE_WORDS = {"disks": "for the data", "logs": "as log", "cache": "as cache", "spares": "as spare"}
-ROOT_FOLDERS = {"bin", "boot", "dev", "etc", "home", "lib", "lib32", "lib64", "lost+found", "media", "mnt", "opt", "proc", "root", "run", "sbin", "srv", "sys", "tmp", "usr", "var"}  # fmt: skip
 
 
 class CreatePool(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -124,7 +123,7 @@ class CreatePool(Operation, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     def check_name(self, name: str, facts: Facts, field: str) -> Iterator[Reason]:
         if facts.pool(name):
             yield Reason(f"The name {name} is taken by a pool of this box. Choose another.", field)
-        elif name in ROOT_FOLDERS:
+        elif names.is_top_folder(name):
             yield Reason(f"The system has a folder /{name} of its own. Choose another name.", field)
         for disk in facts.disks:
             for use in disk.uses:
@@ -275,6 +274,8 @@ class CreatePool(Operation, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             "xattr": "sa",
             "acltype": "posix",
             "dnodesize": "auto",
+            # Nothing of it is ever mounted over a folder that holds something.
+            "overlay": "off",
         }
         if self.encrypted:
             kind = "hex" if self.key_file else "passphrase"

@@ -17,7 +17,7 @@ from appliance.dataset import Snapshot
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts import Facts
 from appliance.operation import Plan, Step, Work
-from appliance.zfs import contents, looking
+from appliance.zfs import contents, looking, system_datasets
 from appliance.zfs.copying import Copying, attributes
 from appliance.zfs.keeping import OneSnapshot
 
@@ -77,6 +77,8 @@ class RestoreFromSnapshot(OneSnapshot, frozen=True, kw_only=True, forbid_unknown
             yield Reason(f"{self.dataset} is a volume: it holds a disk, not files.")
         elif found.locked:
             yield Reason(f"{self.dataset} is locked. Unlock it first.")
+        elif refusal := system_datasets.refusal(found, facts.datasets):
+            yield Reason(refusal)
         elif not found.mounted or found.mountpoint == "/":
             yield Reason(f"{self.dataset} is not mounted. Mount it first.")
         elif found.readonly:

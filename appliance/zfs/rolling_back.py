@@ -18,7 +18,7 @@ from appliance.operation import Loss, Plan, Step, Work
 from appliance.shares import below, leaving
 from appliance.shares.permissions import note_anew, note_of
 from appliance.words import size_text
-from appliance.zfs import core, snapshots, status
+from appliance.zfs import core, snapshots, status, system_datasets
 from appliance.zfs.checkpoints import COSTS, TakeCheckpoint
 from appliance.zfs.clearing import blocked, told
 from appliance.zfs.keeping import OneSnapshot
@@ -60,6 +60,8 @@ class RollBack(OneSnapshot, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         dataset = facts.dataset(self.dataset)
         if dataset and dataset.readonly:
             yield Reason(f"{self.dataset} can only be read.")
+        if dataset and (refusal := system_datasets.refusal(dataset, facts.datasets)):
+            yield Reason(refusal)
         for text in blocked(self.newer(facts)):
             yield Reason(
                 f"{text}. It is newer, so it would have to go. Release it, or make the folder that was made from it independent, first."

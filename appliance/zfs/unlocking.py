@@ -9,7 +9,7 @@ import msgspec
 
 from appliance import command, names
 from appliance.dataset import Dataset
-from appliance.errors import Failed, LarderError, Reason
+from appliance.errors import Failed, LarderError, Reason, explain
 from appliance.facts import Facts
 from appliance.operation import Operation, Plan, Step, Work
 from appliance.shares import serving
@@ -39,20 +39,40 @@ def key_step(name: str, title: str, argv: list[str], key_format: str, dataset: s
     return Step(name, title, shlex.join(argv), act, (dataset,), undo)
 
 
-def members(facts: Facts, root: str) -> list[Dataset]:
+def opened_by(facts: Facts, root: str) -> list[Dataset]:
     """What the key of an encryption root opens and what is meant to be mounted of it, parents first."""
     return [one for one in facts.datasets if one.encryption_root == root and one.can_mount]
 
 
+def members(facts: Facts, root: str) -> list[Dataset]:
+    """Of those the ones that have their place in the folder of their pool."""
+    return [
+        one for one in opened_by(facts, root) if not mounting.speaks_against(one.name, one.mountpoint, facts.datasets)
+    ]
+
+
+def left_out(facts: Facts, root: str) -> list[str]:
+    """Why the others are not mounted, a sentence for each."""
+    waiting = [one for one in opened_by(facts, root) if not one.mounted]
+    return [text for one in waiting if (text := mounting.speaks_against(one.name, one.mountpoint, facts.datasets))]
+
+
 def mount(waiting: Iterable[Dataset], work: Work) -> None:
-    """Mount what was unlocked, never through a link that a disk from elsewhere brought along. Raises Failed."""
-    for one in waiting:
-        if mounting.through_a_link(one.mountpoint):
-            raise Failed(
-                f"{one.name} would be mounted through a symbolic link at {one.mountpoint}, so it was left alone"
-            )
-        command.run(["zfs", "mount", "--", one.name], timeout=120)
-        work.note(f"Mounted {one.name}")
+    """Mount what was unlocked, parents first; one that cannot be keeps only those below it unmounted. Raises Failed."""
+    failed: list[tuple[Dataset, LarderError]] = []
+    for one in sorted(waiting, key=lambda found: found.mountpoint.count("/")):
+        if any(one.mountpoint.startswith(f"{other.mountpoint}/") for other, _error in failed):
+            continue
+        try:
+            mounting.mount(one.name, work)
+        except LarderError as error:
+            failed.append((one, error))
+    if failed:
+        raise Failed("; ".join(f"{one.name} was not mounted: {explain(error)}" for one, error in failed))
+
+
+def show_mounts(waiting: Iterable[Dataset]) -> str:
+    return "\n".join(mounting.shown(one.name, one.mountpoint) for one in waiting)
 
 
 class UnlockDataset(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -92,9 +112,15 @@ class UnlockDataset(Operation, frozen=True, kw_only=True, forbid_unknown_fields=
         kind = dataset.key_format if dataset else ""
         load = ["zfs", "load-key", "-L", "prompt", "--", self.dataset]
 
+        outside = left_out(facts, self.dataset)
+
         def mount_waiting(work: Work) -> None:
-            mount(waiting, work)
-            serving.again(work)
+            for text in outside:
+                work.note(text)
+            try:
+                mount(waiting, work)
+            finally:
+                serving.again(work)
 
         return Plan(
             summary=f"{self.dataset} and {max(len(waiting) - 1, 0)} folders below it become usable until the box is switched off.",
@@ -103,12 +129,13 @@ class UnlockDataset(Operation, frozen=True, kw_only=True, forbid_unknown_fields=
                 Step(
                     "mount",
                     "Mount the folders",
-                    "\n".join(f"zfs mount -- {one.name}" for one in waiting),
+                    show_mounts(waiting),
                     mount_waiting,
                     tuple(one.name for one in waiting),
                 ),
             ),
             identity={"operation": msgspec.to_builtins(self), "dataset": dataset.guid if dataset else 0},
+            warnings=tuple(outside),
             key_file=kind in KEY_FILES,
         )
 
@@ -165,24 +192,33 @@ class UnlockAll(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True
         waiting = {one.name: [member for member in members(facts, one.name) if not member.mounted] for one in locked}
 
         def act(work: Work) -> None:
-            passphrase, still = work.secret(), []
+            passphrase, still, unmounted = work.secret(), [], []
             for one in locked:
                 work.stop_if_asked()
                 if not (self.open(one, passphrase) if one.key_format not in KEY_FILES else open_kept(one)):
                     still.append(one.name)
                     continue
                 work.note(f"{one.name} is unlocked")
-                mount(waiting[one.name], work)
+                for text in left_out(facts, one.name):
+                    work.note(text)
+                try:
+                    mount(waiting[one.name], work)
+                except Failed as failed:
+                    unmounted.append(str(failed))
             serving.again(work)
             if still:
-                raise Failed(
-                    f"Still locked: {', '.join(still)}. Another passphrase or a key file opens these: unlock them one by one"
+                unmounted.insert(
+                    0,
+                    f"Still locked: {', '.join(still)}. Another passphrase or a key file opens these: unlock them one by one",
                 )
+            if unmounted:
+                raise Failed(". ".join(unmounted))
 
         shown = "\n".join(f"zfs load-key -L prompt -- {one.name}" for one in locked)
         return Plan(
             summary=f"The passphrase is tried on {len(locked)} locked folders, and what it opens is mounted. Keys that this box keeps are used too.",
             steps=(Step("unlock", "Try it on each", shown, act, tuple(one.name for one in locked)),),
+            warnings=tuple(text for one in locked for text in left_out(facts, one.name)),
             identity={"locked": sorted(one.guid for one in locked)},
         )
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from hypothesis import HealthCheck, settings
 
 from appliance import command, places
 from appliance.shares import samba_defaults
+from appliance.zfs import mounting, mountpoints
 
 # The same examples in every run: what fails here fails everywhere. Others are looked for with --hypothesis-profile=explore.
 settings.register_profile(
@@ -90,3 +92,24 @@ def commands(monkeypatch: pytest.MonkeyPatch) -> Commands:
 
     monkeypatch.setattr("subprocess.Popen", refuse)
     return stand_in
+
+
+HANDLE = 77  # of the top folder of whatever dataset, in tests that mount nothing
+
+
+@pytest.fixture
+def mounts(commands: Commands, monkeypatch: pytest.MonkeyPatch) -> Commands:
+    """Stands in for the one place that mounts: what is mounted stands among the commands as ``["mount", NAME]``, with
+    ``new`` where nothing may be there yet. Every folder's place is free and its top can be held."""
+
+    def mount(name: str, _work: Any, *, new: bool = False, **_more: Any) -> None:
+        commands.run(["mount", name, *(["new"] if new else [])])
+
+    @contextmanager
+    def top_of(_name: str, _place: str) -> Iterator[int]:
+        yield HANDLE
+
+    monkeypatch.setattr(mounting, "mount", mount)
+    monkeypatch.setattr(mountpoints, "top_of", top_of)
+    monkeypatch.setattr(mountpoints, "refuse_taken", lambda _place: None)
+    return commands

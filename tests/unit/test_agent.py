@@ -272,11 +272,11 @@ def test_a_good_request_in_too_long_a_line_is_refused(commands):
     assert set(final(line + b" ")) == {"facts"}
 
 
-def test_a_request_of_the_grammar_with_its_digest_runs(commands):
+def test_a_request_of_the_grammar_with_its_digest_runs(commands, mounts):
     request = next(request for request in REQUESTS if request.get("operation", {}).get("kind") == "CreateDataset")
     outcome = final(request | {"digest": digest_of(request)})["outcome"]
     assert outcome["state"] == "done"
-    assert commands.tools == ["zfs", "chgrp", "chmod"]
+    assert commands.tools == ["zfs", "mount", "zfs", "chgrp", "chmod"]
 
 
 def test_an_operation_that_wants_a_secret_fails_without_one(commands):

@@ -7,13 +7,14 @@ from typing import Any, get_args
 
 import pytest
 
+from appliance.command import CommandFailed, Result
 from appliance.dataset import DatasetDetail, Property, SpaceUse
 from appliance.errors import Failed, Refused
 from appliance.facts import Facts
 from appliance.household import Share
 from appliance.operation import Operation, checked_plan
 from appliance.shares import agreed, discovery, leaving, serving
-from appliance.zfs import dataset_details, dataset_properties
+from appliance.zfs import dataset_details, dataset_properties, mountpoints
 from appliance.zfs.dataset_properties import InheritDatasetProperty, SetDatasetProperty
 from appliance.zfs.destroying import DestroyDataset
 from appliance.zfs.placing import MountDataset, PromoteDataset, RenameDataset, UnmountDataset
@@ -132,10 +133,17 @@ def test_a_limit_is_probed_by_what_zfs_says_of_it(commands):
 
 
 # --- names and places -----------------------------------------------------------------------------------------------
-def test_a_rename_takes_along_what_is_below(commands):
+RENAMED = [
+    ["zfs", "unmount", "--", "tank/photos/deep"], ["zfs", "unmount", "--", "tank/photos"],
+    ["zfs", "rename", "-u", "--", "tank/photos", "tank/pictures"],
+    ["mount", "tank/pictures", "new"], ["mount", "tank/pictures/deep"],
+]  # fmt: skip
+
+
+def test_a_rename_takes_along_what_is_below(commands, mounts):
     operation = of(RenameDataset, parent="tank", name="pictures")
     run(operation, facts())
-    assert commands.ran == [["zfs", "rename", "--", "tank/photos", "tank/pictures"]]
+    assert commands.ran == RENAMED
     assert operation.happened("rename", facts(TANK, replace(PHOTOS, name="tank/pictures")))
     assert not operation.happened("rename", facts())
 
@@ -153,13 +161,53 @@ def test_a_renamed_folder_is_done_only_when_it_is_served_from_its_new_place(monk
     assert operation.happened("serve", after)
 
 
-def test_whoever_has_a_share_open_is_disconnected_before_a_rename_and_served_after(commands, monkeypatch):
+def test_whoever_has_a_share_open_is_disconnected_before_a_rename_and_served_after(commands, mounts, monkeypatch):
     served: list[object] = []
     monkeypatch.setattr(leaving, "serve", lambda datasets, _note: served.append(datasets))
     monkeypatch.setattr("appliance.zfs.status.read_datasets", lambda: ALL)
     run(of(RenameDataset, parent="tank", name="pictures"), facts(shares=(Share("smb", "photos", "/tank/photos"),)))
-    assert [argv[0] for argv in commands.ran] == ["smbcontrol", "zfs"]
+    assert commands.ran[0][0] == "smbcontrol"
+    assert commands.ran[1:] == RENAMED
     assert served == [ALL]
+
+
+@pytest.mark.parametrize("place", ["tank/pictures", "tank/pictures/deep"])
+def test_rename_that_cannot_be_mounted_there_goes_back_to_its_name(commands, mounts, monkeypatch, place):
+    """Somebody put a link at its new place between the look and the mount."""
+
+    def blocked(argv: list[str]) -> None:
+        if argv[:2] == ["mount", place]:
+            raise mountpoints.Blocked("A symbolic link is there")
+
+    monkeypatch.setattr(leaving, "serve", lambda _datasets, _note: None)
+    monkeypatch.setattr("appliance.zfs.status.read_datasets", lambda: ALL)
+    commands.on_run = blocked
+    with pytest.raises(Failed, match="symbolic link"):
+        run(of(RenameDataset, parent="tank", name="pictures"), facts())
+    assert commands.ran[-3:] == [
+        ["zfs", "rename", "-u", "--", "tank/pictures", "tank/photos"], ["mount", "tank/photos"], ["mount", "tank/photos/deep"],
+    ]  # fmt: skip
+
+
+def test_rename_of_a_busy_folder_leaves_everything_mounted_where_it_was(commands, mounts, monkeypatch):
+    def busy(argv: list[str]) -> None:
+        if argv == ["zfs", "unmount", "--", "tank/photos"]:
+            raise CommandFailed(Result(tuple(argv), 1, "", "cannot unmount: pool or dataset is busy", 0))
+
+    monkeypatch.setattr(leaving, "serve", lambda _datasets, _note: None)
+    monkeypatch.setattr(leaving, "who_uses", lambda _places: ["cp"])
+    monkeypatch.setattr("appliance.zfs.status.read_datasets", lambda: ALL)
+    commands.on_run = busy
+    with pytest.raises(Failed, match="still in use"):
+        run(of(RenameDataset, parent="tank", name="pictures"), facts())
+    assert not any(argv[:2] == ["zfs", "rename"] for argv in commands.ran)
+    assert commands.ran[-2:] == [["mount", "tank/photos"], ["mount", "tank/photos/deep"]]
+
+
+def test_rename_of_a_volume_mounts_nothing(commands, mounts):
+    volume = replace(PHOTOS, kind="volume", mounted=False, mountpoint="")
+    run(of(RenameDataset, parent="tank", name="pictures"), facts(TANK, volume))
+    assert commands.ran == [["zfs", "rename", "--", "tank/photos", "tank/pictures"]]
 
 
 @pytest.mark.parametrize(
@@ -222,14 +270,20 @@ def test_only_what_is_a_clone_can_be_made_independent(commands):
     assert commands.ran == [["zfs", "promote", "tank/photos"]]
 
 
-def test_nothing_is_mounted_outside_the_pools_own_folder_or_through_a_link(commands, monkeypatch):
+def test_nothing_is_mounted_outside_the_pools_own_folder_or_through_a_link(commands, mounts):
     unmounted = replace(PHOTOS, mounted=False)
     assert "outside the folder" in said(of(MountDataset), facts(TANK, replace(unmounted, mountpoint="/etc")))
     assert "locked" in said(of(MountDataset), facts(TANK, replace(unmounted, key_status="unavailable")))
-    monkeypatch.setattr("appliance.zfs.mounting.through_a_link", lambda _place: True)
+    commands.on_run = lambda _argv: (_ for _ in ()).throw(mountpoints.Blocked("A symbolic link is there"))
     with pytest.raises(Failed, match="symbolic link"):
         run(of(MountDataset), facts(TANK, unmounted))
-    assert commands.ran == []
+    assert commands.ran == [["mount", "tank/photos"]]
+
+
+def test_mounting_what_no_start_would_mount_switches_that_on(commands, mounts, monkeypatch):
+    monkeypatch.setattr(serving, "again", lambda _work: None)
+    run(of(MountDataset), facts(TANK, replace(PHOTOS, mounted=False, canmount="noauto")))
+    assert commands.ran == [["mount", "tank/photos"], ["zfs", "set", "-u", "canmount=on", "tank/photos"]]
 
 
 # --- its end --------------------------------------------------------------------------------------------------------

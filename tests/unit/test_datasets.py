@@ -13,6 +13,7 @@ from appliance.shares import serving
 from appliance.zfs import kept_keys, presets, status
 from appliance.zfs.datasets import CreateDataset
 from appliance.zfs.unlocking import UnlockAll, UnlockDataset
+from tests.unit.conftest import HANDLE
 from tests.unit.made import box, dataset, recorded
 from tests.unit.test_pools import CANARY, Working
 
@@ -27,7 +28,7 @@ def reasons(operation, *datasets) -> str:
     return " ".join(f"[{reason.field}] {reason.text}" for reason in operation.check(box(datasets=datasets)))
 
 
-def test_it_makes_a_folder_for_people_below_its_parent(commands):
+def test_it_makes_a_folder_for_people_below_its_parent(commands, mounts):
     plan = checked_plan(create(preset="media"), box(datasets=(TANK,)))
     for step in plan.steps:
         step.act(Working())
@@ -35,6 +36,8 @@ def test_it_makes_a_folder_for_people_below_its_parent(commands):
         [
             "zfs",
             "create",
+            "-o",
+            "canmount=noauto",
             "-o",
             "recordsize=1M",
             "-o",
@@ -48,14 +51,16 @@ def test_it_makes_a_folder_for_people_below_its_parent(commands):
             "--",
             "tank/photos",
         ],
-        ["chgrp", "--", "larder-people", "/tank/photos"],
-        ["chmod", "2770", "--", "/tank/photos"],
+        ["mount", "tank/photos", "new"],
+        ["zfs", "set", "-u", "canmount=on", "tank/photos"],
+        ["chgrp", "larder-people", "--", f"/proc/self/fd/{HANDLE}/."],
+        ["chmod", "2770", "--", f"/proc/self/fd/{HANDLE}/."],
     ]
 
 
 def test_the_folders_place_follows_the_parents():
     plan = create().plan(box(datasets=(dataset("tank", mountpoint="/srv/My Files/"),)))
-    assert plan.steps[2].shown == "chmod 2770 -- '/srv/My Files/photos'"
+    assert plan.steps[3].shown == "chmod 2770 -- '/srv/My Files/photos'"
 
 
 @pytest.mark.parametrize(
@@ -110,6 +115,9 @@ def test_each_probe_looks_at_its_own_step(tmp_path, monkeypatch):
     def happened() -> list[bool]:
         return [create().happened(step, facts) for step in ("create", "group", "mode")]
 
+    assert create().happened("mount", facts)
+    assert not create().happened("mount", box(datasets=(TANK, dataset("tank/photos", mounted=False))))
+
     monkeypatch.setattr("grp.getgrnam", lambda _name: SimpleNamespace(gr_gid=mine + 1))
     assert happened() == [True, False, False]
     monkeypatch.setattr("grp.getgrnam", lambda _name: SimpleNamespace(gr_gid=mine))
@@ -153,7 +161,7 @@ def secret_box(key: str = "unavailable", **changes: Any) -> Any:
 UNLOCK = UnlockDataset(dataset="tank/vault")
 
 
-def test_it_loads_the_key_from_standard_input_and_mounts_and_serves_what_it_unlocks(commands, monkeypatch):
+def test_it_loads_the_key_from_standard_input_and_mounts_and_serves_what_it_unlocks(commands, mounts, monkeypatch):
     again: list[object] = []
     monkeypatch.setattr(serving, "again", again.append)
     work = Working()
@@ -163,8 +171,8 @@ def test_it_loads_the_key_from_standard_input_and_mounts_and_serves_what_it_unlo
     assert "shares" in UNLOCK.locks()
     assert commands.ran == [
         ["zfs", "load-key", "-L", "prompt", "--", "tank/vault"],
-        ["zfs", "mount", "--", "tank/vault"],
-        ["zfs", "mount", "--", "tank/vault/deep"],
+        ["mount", "tank/vault"],
+        ["mount", "tank/vault/deep"],
     ]
     assert commands.given == [f"{CANARY}\n", None, None]
 
@@ -236,7 +244,7 @@ def test_a_limit_that_is_none_is_refused(limit):
 @pytest.mark.parametrize(
     ("key", "secret", "kind"), [("passphrase", CANARY, "passphrase"), ("key file", "ab" * 32, "hex")]
 )
-def test_a_key_of_its_own_goes_by_standard_input(commands, key, secret, kind):
+def test_a_key_of_its_own_goes_by_standard_input(commands, mounts, key, secret, kind):
     work = Working()
     work.secret = lambda: secret  # type: ignore[method-assign]
     operation = create(key=key)
@@ -265,7 +273,9 @@ def test_properties_are_read_with_where_they_come_from():
 
 
 # --- everything after a start -------------------------------------------------------------------------------
-def test_one_passphrase_is_tried_on_all_that_is_locked_and_what_stays_locked_is_named(commands, monkeypatch, folders):
+def test_one_passphrase_is_tried_on_all_that_is_locked_and_what_stays_locked_is_named(
+    commands, mounts, monkeypatch, folders
+):
     monkeypatch.setattr(kept_keys, "FOLDER", folders / "keys")
     monkeypatch.setattr(serving, "again", lambda _work: None)
     common = {"encryption": "aes-256-gcm", "key_status": "unavailable", "key_format": "passphrase", "mounted": False}

@@ -271,3 +271,17 @@ def test_the_probes_tell_how_far_it_came(commands, monkeypatch):
 def test_the_plan_is_json_that_the_agent_takes():
     text = json.dumps({"kind": "ImportPool", "guid": GUID, "name": "attic", "read_only": True})
     assert decode_operation(text) == bring_in(read_only=True)
+
+
+def test_import_switches_off_sharing_before_any_place_is_changed(commands, monkeypatch):
+    """ZFS mounts a folder that shares itself as soon as its place is changed, wherever a link there leads."""
+    found = (carried("attic", sharenfs="on"), carried("attic/x", mountpoint="/etc"))
+    monkeypatch.setattr(mounting, "carried", lambda _pool: found)
+    bring_in(move_folders=True).tame(Working(), "attic")
+    assert commands.ran[0] == ["zfs", "set", "-u", "sharenfs=off", "attic"]
+    assert ["zfs", "inherit", "mountpoint", "attic/x"] in commands.ran[1:]
+
+
+def test_import_keeps_its_folders_from_being_mounted_over_files():
+    found = (carried("attic", overlay="on"), carried("attic/x"))
+    assert list(mounting.tamed(found, "attic")) == [["zfs", "set", "-u", "overlay=off", "attic"]]

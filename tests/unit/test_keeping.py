@@ -82,7 +82,7 @@ def test_a_clone_below_a_shared_folder_is_not_shared_by_it():
     found = facts(ONE)
     shared = replace(found, datasets=tuple(replace(one, share='{"nfs":{"hosts":["*"]}}') if one.name == "tank" else one for one in found.datasets))  # fmt: skip
     plan = checked_plan(clone, shared)
-    assert plan.steps[0].shown == "zfs clone -o 'larder:share={}' -- tank/photos@s1 tank/then"
+    assert plan.steps[0].shown == "zfs clone -o canmount=noauto -o 'larder:share={}' -- tank/photos@s1 tank/then"
     assert "It is not shared, although the folder above it is." in plan.summary
     made = dataset("tank/then", share="{}", share_source="local")
     asked = setting_of(made)

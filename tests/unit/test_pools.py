@@ -549,3 +549,8 @@ def test_a_secret_that_is_no_key_reaches_no_command(commands, secret):
 def test_a_key_file_without_encryption_is_refused():
     with pytest.raises(Refused, match="encrypted"):
         create(key_file=True)
+
+
+def test_created_pool_is_never_mounted_over_files():
+    (step,) = [step for step in create().plan(box()).steps if step.name == "create"]
+    assert "-O overlay=off" in step.shown

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from appliance import command, names
+from appliance import command, names, places
 from appliance.errors import Cancelled, Failed, Refused
 from appliance.layout.geometry import GIB, KIB, MIB
 from appliance.operation import checked_plan
@@ -56,6 +56,7 @@ def tree(folders: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(status, "read_datasets", lambda: (found,))
     monkeypatch.setattr(walk, "dataset_of", lambda _handle: PHOTOS.name)
     monkeypatch.setattr(names, "served_path", lambda path: path)
+    monkeypatch.setattr(places, "POOLS", folders)
     monkeypatch.setattr(around, "moved", lambda _paths: {})
     scratch.folder_of(TOKEN).mkdir(parents=True)
     return top

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import pytest
 
-from appliance import agent, client, command, names
+from appliance import agent, client, command, names, places
 from appliance.dataset import Snapshot
 from appliance.errors import Failed, Refused
 from appliance.facts import Facts, Pool
@@ -44,8 +44,9 @@ def then(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def now(tmp_path: Path) -> Path:
+def now(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder as it is."""
+    monkeypatch.setattr(places, "POOLS", tmp_path)
     top = tmp_path / "now"
     top.mkdir()
     (top / "a.txt").write_text("new and longer")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from appliance import command, unlock
@@ -20,18 +22,18 @@ def box(folders, monkeypatch):
     monkeypatch.setattr(status, "read_datasets", lambda: (ONE, TWO))
 
 
-def test_only_what_the_box_keeps_a_key_of_is_opened_and_mounted(commands):
+def test_only_what_the_box_keeps_a_key_of_is_opened_and_mounted(commands, mounts):
     kept_keys.keep(TWO.guid, "four words for two")
     with pytest.raises(SystemExit) as ended:
         unlock.main()
     assert ended.value.code == 0
-    assert commands.ran == [["zfs", "load-key", "-L", "prompt", "--", "tank/two"], ["zfs", "mount", "--", "tank/two"]]
+    assert commands.ran == [["zfs", "load-key", "-L", "prompt", "--", "tank/two"], ["mount", "tank/two"]]
     assert commands.given[0] == "four words for two\n"
 
 
-def test_one_that_cannot_be_mounted_keeps_no_other_closed(commands):
+def test_one_that_cannot_be_mounted_keeps_no_other_closed(commands, mounts):
     def fail(argv: list[str]) -> None:
-        if argv[1:] == ["mount", "--", "tank/one"]:
+        if argv == ["mount", "tank/one"]:
             raise command.CommandFailed(command.Result(tuple(argv), 1, "", "directory is not empty", 0))
 
     commands.on_run = fail
@@ -40,4 +42,16 @@ def test_one_that_cannot_be_mounted_keeps_no_other_closed(commands):
     with pytest.raises(SystemExit) as ended:
         unlock.main()
     assert ended.value.code == 1
-    assert ["zfs", "mount", "--", "tank/two"] in commands.ran
+    assert ["mount", "tank/two"] in commands.ran
+
+
+def test_unlock_at_start_mounts_nothing_outside_the_folder_of_its_pool(commands, mounts, monkeypatch, caplog):
+    """A backup of another computer, received raw, brings its own mountpoints."""
+    outside = replace(TWO, mountpoint="/etc")
+    monkeypatch.setattr(status, "read_datasets", lambda: (outside,))
+    kept_keys.keep(TWO.guid, "four words for two")
+    caplog.set_level("INFO")
+    with pytest.raises(SystemExit):
+        unlock.main()
+    assert [argv[:2] for argv in commands.ran] == [["zfs", "load-key"]]
+    assert "tank/two wants to be at /etc" in caplog.text

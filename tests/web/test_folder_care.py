@@ -83,7 +83,7 @@ def test_there_is_no_page_for_a_setting_that_nobody_may_set(web, folders):
 
 def test_renaming_leads_to_a_review_and_keeps_wrong_answers(web, folders):
     review = web.get(f"{AT}rename/", {"answered": 1, "parent": "tank", "name": "pictures"})
-    assert "zfs rename -- tank/photos tank/pictures" in text_of(review)
+    assert "zfs rename -u -- tank/photos tank/pictures" in text_of(review)
     wrong = web.get(f"{AT}rename/", {"answered": 1, "parent": "tank", "name": "a\nb"})
     assert wrong.status_code == 400
     assert "line break" in text_of(wrong)
