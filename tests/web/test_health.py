@@ -21,7 +21,7 @@ from web.alerts.models import Accepted, Alert, DiskDay, KindSeverity, MailSettin
 from web.inventory import present, store
 from web.inventory.models import DiskRow, Source
 from web.jobs.models import Job
-from workers import alerts
+from workers import alerts, waits
 
 DISK = "ata-WDC_WD20EARS-00MVWB0_WD-WCAZA0000001"
 PENDING = Reading(answered=True, passed=True, temperature=31, counts={"pending": 312, "reallocated": 4}, hours=40000)
@@ -225,10 +225,11 @@ def test_a_slow_disk_among_quick_ones_is_told_once_it_has_lasted(calm, monkeypat
     names = {row.key: row.fact.name for row in DiskRow.objects.all()}
     members = [name for key, name in names.items() if any(present.link_of(one) == key for one in pool.devices())]
     assert len(members) == 4
-    disks.note_latency({name: 26.0 if names[DISK] == name else 1.2 for name in members})
+    for row in DiskRow.objects.all():
+        disks.note_latency(row, {name: 26.0 if names[DISK] == name else 1.2 for name in members})
     alerts.look()
     assert not Alert.objects.filter(kind="disk.slow").exists()
-    monkeypatch.setattr(alerts, "_since", dict.fromkeys(alerts._since, -10_000.0))
+    waits.keep("faults", dict.fromkeys(waits.kept("faults"), -10_000.0))
     alerts.look()
     slow = Alert.objects.get(kind="disk.slow")
     assert slow.detail.startswith(

@@ -19,7 +19,7 @@ from tests.web import rows
 from tests.web.reading import text_of
 from web.inventory.models import Progress, Source
 from web.jobs.models import Job
-from workers import collectors, run_job, schedules, spool, tick
+from workers import background, collectors, datasets, moving, run_job, schedules, snapshots, spool, testing, tick
 from workers.celery import TOKEN
 
 State = Job.State
@@ -55,6 +55,7 @@ def agent(monkeypatch: pytest.MonkeyPatch) -> Agent:
     monkeypatch.setattr(client, "ask", stand_in.ask)
     monkeypatch.setattr(run_job, "_mine", set())
     monkeypatch.setattr(run_job, "_sent", {})
+    monkeypatch.setattr(run_job, "queue_answers", lambda: None)
     return stand_in
 
 
@@ -158,16 +159,23 @@ def test_a_connection_that_breaks_leaves_the_job_to_the_next_look_which_asks_and
     assert (job.state, secrets()) == (State.DONE, [])
 
 
-def test_facts_that_cannot_be_read_afterwards_leave_the_job_to_the_next_look(job, agent, monkeypatch):
-    def fail() -> None:
+@pytest.mark.parametrize("broken", [(collectors, "collect_now"), (moving, "after"), (datasets, "after"), (snapshots, "doubt")], ids=lambda one: one[0].__name__)  # fmt: skip
+def test_a_job_ends_although_what_follows_it_fails(job, agent, monkeypatch, broken):
+    def fail(*_args: Any) -> None:
         raise RuntimeError("no")
 
-    agent.answers = [[DONE], [DONE]]
-    with monkeypatch.context() as patch:
-        patch.setattr(collectors, "collect_now", fail)
-        run(job)
-    assert (job.state, job.worker) == (State.RUNNING, "")
+    agent.answers = [[DONE]]
+    monkeypatch.setattr(*broken, fail)
     assert run(job).state == State.DONE
+
+
+def test_a_job_ends_although_reading_the_facts_hangs(monkeypatch):
+    """The real wait, with a reading that never comes back."""
+    monkeypatch.undo()
+    released = threading.Event()
+    assert not background.wait_for(released.wait, 0.01)
+    released.set()
+    assert background.wait_for(lambda: None, 60)
 
 
 def test_a_job_that_the_agent_never_heard_of_was_interrupted_and_nothing_was_changed(job, agent):
@@ -297,13 +305,13 @@ def test_a_tick_takes_in_sends_and_reads_only_what_is_due(monkeypatch):
     done: list[str] = []
     monkeypatch.setattr(spool, "ingest", lambda: done.append("spool") or 0)
     monkeypatch.setattr(tick, "send_waiting", lambda: done.append("jobs"))
-    monkeypatch.setattr(collectors.collect, "delay", lambda: done.append("facts"))
-    monkeypatch.setattr(collectors.temperatures, "delay", lambda: done.append("temperatures"))
+    monkeypatch.setattr(background, "start", lambda name, _work: done.append(name.removeprefix("run-")) or True)
     monkeypatch.setattr(schedules.looks, "due", lambda: not done.count("schedules") and len(done) > 3)
     monkeypatch.setattr(schedules, "look", lambda: done.append("schedules"))
+    monkeypatch.setattr(testing.looks, "due", lambda: False)
     tick.tick()
-    assert done == ["spool", "jobs", "facts", "temperatures", "schedules"]
-    for name in ("pools", "temperatures"):
+    assert done == ["spool", "facts", "temperatures", "alerts", "jobs", "schedules"]
+    for name in ("pools", "temperatures", "alerts"):
         Source.objects.create(name=name, checked=timezone.now())
     done.clear()
     tick.tick()
@@ -311,10 +319,10 @@ def test_a_tick_takes_in_sends_and_reads_only_what_is_due(monkeypatch):
     monkeypatch.setattr(spool, "ingest", lambda: 1)
     done.clear()
     tick.tick()
-    assert done == ["jobs", "facts"]
+    assert done == ["facts", "jobs"]
     rows.put(disks=[disk(1)])
     tick.tick()
     assert "temperatures" not in done
     Source.objects.filter(name="temperatures").update(checked=timezone.now() - 2 * collectors.NEW_DISK_WITHIN)
     tick.tick()
-    assert done[-1] == "temperatures"
+    assert done.count("temperatures") == 1

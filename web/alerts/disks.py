@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 
 from django.utils import timezone
 
 from appliance.disks.health import SINCE_FIRST_SEEN, Verdict, judge
 from appliance.disks.smart import Reading
-from web.alerts.models import Accepted, DiskDay
+from web.alerts.models import LARGEST, Accepted, DiskDay
 from web.inventory.models import DiskRow
 from web.retention import past
 
@@ -25,7 +25,8 @@ def note(answers: Mapping[DiskRow, Reading]) -> bool:
     """Judge and keep the answers; whether anything that pages show has changed. A sleeping disk keeps what it last said."""
     accepted = accepted_of([row.key for row in answers])
     changed = False
-    for row, reading in answers.items():
+    for row, answered in answers.items():
+        reading = bounded(answered)
         if reading.asleep:
             now: dict[str, object] = {"asleep": True}
         elif row.verdict in KNOWN and not reading.answered and reading.temperature is None:
@@ -41,16 +42,17 @@ def note(answers: Mapping[DiskRow, Reading]) -> bool:
     return changed
 
 
-def note_latency(took: Mapping[str, float]) -> bool:
-    """Keep how long requests took, by kernel name; a disk that had too few keeps nothing, for its last figure is old."""
-    changed = False
-    for row in DiskRow.objects.all():
-        own = took.get(row.fact.name)
-        if own is not None:
-            keep(row.key, Reading(counts={"latency": round(own)}))
-        if row.latency != own:
-            changed = bool(DiskRow.objects.filter(pk=row.pk).update(latency=own)) or changed
-    return changed
+def bounded(reading: Reading) -> Reading:
+    """The same with counts that a column can hold."""
+    return replace(reading, counts={name: min(value, LARGEST) for name, value in reading.counts.items()})
+
+
+def note_latency(row: DiskRow, took: Mapping[str, float]) -> bool:
+    """Keep how long a disk's requests took, by kernel name; one that had too few keeps nothing, for its last figure is old."""
+    own = took.get(row.fact.name)
+    if own is not None:
+        keep(row.key, Reading(counts={"latency": round(own)}))
+    return row.latency != own and bool(DiskRow.objects.filter(pk=row.pk).update(latency=own))
 
 
 def columns(reading: Reading, verdict: Verdict) -> dict[str, object]:
