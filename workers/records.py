@@ -21,7 +21,9 @@ def trouble(alias: str) -> str:
         with connection.cursor() as cursor:
             cursor.execute("BEGIN IMMEDIATE")
             try:
-                cursor.execute("SELECT count(*) FROM sqlite_master")
+                cursor.execute("PRAGMA user_version")
+                # In memory alone: with a write-ahead log nothing reaches the disk before the commit that never comes.
+                cursor.execute(f"PRAGMA user_version = {int(cursor.fetchone()[0])}")
             finally:
                 cursor.execute("ROLLBACK")
     except Exception as problem:

@@ -107,6 +107,9 @@ class SetAccess(AboutSnapshots, frozen=True, kw_only=True, forbid_unknown_fields
         # Not the whole pool's: a scrub or a new folder need not wait for a million files.
         return (f"access {self.dataset}",)
 
+    def lasts(self) -> bool:
+        return True
+
     def about_snapshots(self) -> tuple[str, ...]:
         return (self.dataset,) if self.before else ()
 

@@ -40,6 +40,10 @@ class RemoveAccount(PeopleOperation, frozen=True, kw_only=True, forbid_unknown_f
     def locks(self) -> tuple[str, ...]:
         return (*super().locks(), "shares")
 
+    def lasts(self) -> bool:
+        # Who inherits gets every file of every folder.
+        return bool(self.heir)
+
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from super().check(facts)
         if self.heir == self.name:

@@ -39,6 +39,10 @@ class RenameDataset(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=
     def locks(self) -> tuple[str, ...]:
         return (*super().locks(), "shares")
 
+    def lasts(self) -> bool:
+        # Everything below is unmounted and mounted again.
+        return True
+
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from super().check(facts)
         dataset, parent = self.there(facts), facts.dataset(self.parent)

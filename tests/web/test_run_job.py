@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from django.utils import timezone
 
-from appliance import client, places
+from appliance import client, execution, places
 from appliance.disks.wipe import WipeDisk
 from appliance.errors import Failed, Reason, Refused
 from appliance.operation import as_json
@@ -278,6 +279,71 @@ def test_work_of_many_hours_leaves_room_for_what_somebody_waits_for(monkeypatch,
     monkeypatch.setattr(collectors, "collect_now", lambda: None)
     assert run(going).state == State.DONE
     assert run(waiting).state == State.DONE
+
+
+def test_jobs_never_take_all_threads(monkeypatch, agent):
+    """So many at once as there are threads: six are begun, the others wait for one of them."""
+    monkeypatch.setattr(collectors, "collect_now", lambda: None)
+    made = [rows.job() for _thread in range(8)]
+    states: list[str] = []
+
+    def begin_next() -> None:
+        if len(agent.asked) < 6:
+            run_job.run_job(str(made[len(agent.asked)].pk))
+        else:
+            run_job.run_job(str(made[6].pk))
+            states.extend(str(job.state) for job in Job.objects.order_by("created"))
+
+    agent.answers = [[begin_next, DONE] for _job in made]
+    run(made[0])
+    assert states == ["running"] * 6 + ["queued"] * 2
+    agent.answers = [[DONE]]
+    assert run(made[6]).state == State.DONE
+
+
+def test_a_job_that_waits_for_another_gives_its_thread_back_and_is_followed_later(monkeypatch, agent):
+    sent: list[str] = []
+    monkeypatch.setattr(collectors, "collect_now", lambda: None)
+    monkeypatch.setattr(run_job.run_job, "delay", sent.append)
+    waits = {"percent": 0, "phrase": "Waiting: another job is at work on tank"}
+    jobs = [rows.job() for _job in range(4)]
+
+    def others_come() -> None:
+        if len(agent.asked) < 3:
+            run_job.run_job(str(jobs[len(agent.asked)].pk))
+
+    agent.answers = [[waits, others_come, {"percent": 10, "phrase": "At it"}, DONE] for _job in range(2)] + [[waits]]
+    run(jobs[0])
+    states = [Job.objects.get(pk=job.pk) for job in jobs]
+    assert [str(job.state) for job in states] == ["done", "done", "running", "queued"]
+    assert states[2].worker == ""
+    assert Progress.objects.get(job=jobs[2].pk).phrase == waits["phrase"]
+    run_job.send_waiting()
+    assert str(jobs[2].pk) not in sent  # not at once: each time costs the agent a process
+    run_job._sent[str(jobs[2].pk)] -= run_job.SECONDS_BEFORE_SENDING_AGAIN + 1
+    run_job.send_waiting()
+    assert str(jobs[2].pk) in sent
+    agent.answers = [[DONE]]
+    assert run(jobs[2]).state == State.DONE
+    assert agent.verbs[-1] == "follow"
+
+
+def test_a_job_that_stops_waiting_makes_room_for_another_that_waits(monkeypatch, agent):
+    monkeypatch.setattr(collectors, "collect_now", lambda: None)
+    monkeypatch.setattr(run_job, "_blocked", threading.BoundedSemaphore(1))
+    waits, works = (
+        {"percent": 0, "phrase": "Waiting: another job is at work on tank"},
+        {"percent": 1, "phrase": "At it"},
+    )
+    first, second = rows.job(), rows.job()
+    agent.answers = [[waits, waits, works, lambda: run_job.run_job(str(second.pk)), waits, DONE], [waits, works, DONE]]
+    assert run(first).state == State.DONE
+    second.refresh_from_db()
+    assert second.state == State.DONE
+
+
+def test_the_agents_word_for_waiting_is_the_one_that_is_looked_for():
+    assert f'"{run_job.WAITS_FOR_A_LOCK}another job' in Path(execution.__file__).read_text().replace('f"', '"')
 
 
 def test_a_job_that_could_not_be_looked_up_is_not_taken_for_one_under_way(monkeypatch, agent, job):
