@@ -5,6 +5,7 @@ Celery's own command line would do the same, and keep ten megabytes of its shell
 
 from __future__ import annotations
 
+import faulthandler
 import sys
 
 from workers.celery import app
@@ -14,6 +15,7 @@ THREADS = 8
 
 def main() -> int:
     """Serve the queue until told to stop; the exit status."""
+    faulthandler.enable()  # systemd ends a worker that hangs by SIGABRT: the journal then says where it hung
     worker = app.Worker(
         pool_cls="threads",
         concurrency=THREADS,

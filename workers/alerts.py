@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 from django.utils import timezone
 
+from appliance import system_disk
 from appliance.alerts import rules
-from appliance.alerts.rules import DiskSeen, Fault, Seen
+from appliance.alerts.rules import DiskSeen, Fault, Restarted, Seen
+from appliance.alerts.sources import SOURCES
 from appliance.disks import latency
 from appliance.disks.health import WORST_FIRST, Reason, State
-from appliance.facts import Pool
+from appliance.facts import Facts, Pool
 from appliance.sweeps import claims
 from appliance.zfs import module
 from appliance.zfs.verdict import BROKEN
@@ -24,82 +27,145 @@ from web.alerts.models import MailSettings, PoolDay
 from web.inventory import present, store
 from web.inventory.models import DiskRow, Event, ServiceRow, Source
 from web.jobs.models import Job
-from workers import mail, overdue, testing, upkeep
+from workers import guard, mail, overdue, records, straight, testing, upkeep, waits, watchdog
 
 HOOK = Path("/etc/zfs/zed.d/all-larder.sh")
 SMARTD, OWN_SCRIPT = Path("/etc/larder/smartd.conf"), "/usr/local/lib/larder/smartd"
 READ = ("pools", "datasets", "disks", "services", "temperatures", "properties", "snapshots")
 ENDED = ("ExportPool", "DestroyPool")
 UP_SINCE = time.monotonic()
-_since: dict[tuple[str, str], float] = {}
 
 
 def look(now: datetime | None = None) -> bool:
-    """Alerts as of now; whether any changed."""
+    """Alerts as of now; whether any changed. Raises Failed, after all others were judged, where some could not be."""
     now = now or timezone.now()
-    sources = {source.name: source for source in Source.objects.filter(name__in=[*READ, "zfs"])}
-    pools_read = (last := sources.get("pools")) is not None and last.checked is not None and not last.error
-    seen = gather(now, sources)
-    if pools_read and "zfs" in sources and not sources["zfs"].error:
-        remember(seen.pools, now)
-        seen = replace(seen, missing=tuple(missing(seen.pools)))
+    parts = guard.Parts()
+    unusable = list(records.faults())
+    sources: dict[str, Source] = parts.get("sources", lambda: {row.name: row for row in Source.objects.all()}) or {}
+    seen = gather(now, sources, parts)
+    if is_read(sources, "pools") and "zfs" in sources and not sources["zfs"].error:
+        parts.get("days of pools", lambda: remember(seen.pools, now))
+        seen = replace(seen, missing=parts.get("missing pools", lambda: tuple(missing(seen.pools))) or ())
     found, complete = rules.faults(seen)
+    if not complete:
+        parts.errors.append("A rule broke; the system's journal says how.")
+    if unusable:
+        # Whatever else fails now fails for that.
+        found = [*unusable, *(fault for fault in found if fault.kind != "source.stopped")]
     faults = patient(found, seen.open)
-    unread = [name for name in READ if name not in sources or sources[name].error or sources[name].checked is None]
-    if "zfs" in sources and sources["zfs"].error:
-        unread += ["pools", "datasets"]
-    unheard = DiskRow.objects.filter(verdict__in=["", "unknown"]).values_list("key", flat=True)
-    outbox.weekly(now, MailSettings.now())
-    changed = watch.reconcile(faults, now, unread=unread, unheard=unheard, complete=complete)
+    silent = parts.get("silent disks", unheard) or []
+    try:
+        parts.get("weekly report", lambda: outbox.weekly(now, MailSettings.now()))
+        straight.remember_settings()
+        changed = watch.reconcile(
+            faults, now, unread=unread(sources), unheard=silent, complete=not parts.errors and not unusable
+        )
+    except watch.PartlyWritten as problem:
+        parts.errors.append(f"Not written: {problem}.")
+        changed = problem.changed
+    except Exception as problem:
+        straight.tell([*faults, *([] if unusable else [records.of("settings", str(problem))])])
+        raise
     if changed:
-        store.touch("alerts")
+        parts.get("pages", lambda: store.touch("alerts"))
+    if parts.errors and not unusable:
+        raise guard.PartlyFailed(parts.errors, changed=changed)
     return changed
 
 
+def is_read(sources: dict[str, Source], name: str) -> bool:
+    """Whether a source could be read the last time."""
+    return name in sources and not sources[name].error and sources[name].checked is not None
+
+
+def unread(sources: dict[str, Source]) -> list[str]:
+    found = [name for name in READ if not is_read(sources, name)]
+    return [*found, "pools", "datasets"] if "zfs" in sources and sources["zfs"].error else found
+
+
+def unheard() -> list[str]:
+    """Disks that have not said how they are."""
+    return list(DiskRow.objects.filter(verdict__in=["", "unknown"]).values_list("key", flat=True))
+
+
 def patient(found: list[Fault], known: frozenset[tuple[str, str]]) -> list[Fault]:
-    """Without what may pass by itself (a service that restarts) as long as it has not lasted for its kind's ``wait``."""
-    for gone in set(_since) - {fault.key for fault in found}:
-        del _since[gone]
+    """Without what may pass by itself (a service that restarts) as long as it has not lasted for its kind's ``wait``.
+    Since when a fault is there outlives a restart of the worker."""
     now = time.monotonic()
-    return [fault for fault in found if fault.key in known or now - _since.setdefault(fault.key, now) >= fault.of.wait]
+    before = waits.kept("faults")
+    since = {waits.key(*fault.key): min(before.get(waits.key(*fault.key), now), now) for fault in found}
+    waits.keep("faults", since)
+    return [fault for fault in found if fault.key in known or now - since[waits.key(*fault.key)] >= fault.of.wait]
 
 
-def gather(now: datetime, sources: dict[str, Source]) -> Seen:
-    facts = store.facts_of_pools()
+def gather(now: datetime, sources: dict[str, Source], parts: guard.Parts | None = None) -> Seen:
+    """Everything the rules look at. What cannot be looked up is left out and named in ``parts``, so that nothing clears."""
+    parts = guard.Parts() if parts is None else parts
+    facts = parts.get("pools", store.facts_of_pools) or Facts()
     # A pool that is only there to be measured loses disks and goes away because Larder has it do so.
     facts = replace(facts, pools=tuple(pool for pool in facts.pools if not claims.is_scratch(pool.name)))
-    box = present.box()
-    known = present.names_of(box.bays)
-    homes = present.homes()
-    rows = {row.key: row for row in DiskRow.objects.all()}
-    broken = {present.link_of(one) for pool in facts.pools for one in pool.devices() if one.state in BROKEN}
-    unread_datasets = "datasets" not in sources or bool(sources["datasets"].error)
-    slow, untested = slow_ones(facts.pools, rows), testing.untested(facts.pools, now)
+    box = parts.get("bays", present.box)
+    known = parts.get("names", lambda: present.names_of(box.bays) if box else {}) or {}
+    homes = parts.get("homes", present.homes) or {}
     return Seen(
         now=now,
         pools=facts.pools,
-        disks=tuple(
-            disk_seen(bay, rows[bay.key], slow.get(bay.key, ""), bay.key in broken, untested.get(bay.key, ""))
-            for bay in box.bays
-            if bay.key in rows
+        disks=disks_seen(facts.pools, box.bays if box else (), now, parts),
+        services=parts.get("services", lambda: tuple(row.fact for row in ServiceRow.objects.all())) or (),
+        spaces=parts.get("space", lambda: tuple(fullness.of(facts.pools, now))) or (),
+        checked=tuple(checked(sources)),
+        failing=tuple(failing(sources)),
+        system=parts.get("system disk", system_disk.read) or (),
+        restarted=restarted(),
+        overdue=(
+            *(parts.get("overdue work", lambda: tuple(overdue.of(facts, now))) or ()),
+            *(parts.get("upkeep", lambda: tuple(upkeep.faults(now))) or ()),
         ),
-        services=tuple(row.fact for row in ServiceRow.objects.all()),
-        spaces=tuple(fullness.of(facts.pools, now)),
-        checked=tuple(
-            (name, found.checked, found.error)
-            for name, found in sources.items()
-            if name in READ
-            and found.checked
-            and not (name == "snapshots" and unread_datasets)  # which are asked for only after those
-            and time.monotonic() - UP_SINCE > rules.LATE_AFTER.get(name, rules.LATE).total_seconds()
-        ),
-        overdue=(*overdue.of(facts, now), *upkeep.faults(now)),
-        unhooked=tuple(unhooked()),
-        module=module.version(),
-        mail_fails=mail.failing(now),
-        open=watch.open_keys(),
+        unhooked=parts.get("hooks", lambda: tuple(unhooked())) or (),
+        module=parts.get("version of ZFS", module.version) or "",
+        mail_fails=parts.get("mail", lambda: mail.failing(now)) or "",
+        open=parts.get("open alerts", watch.open_keys) or frozenset(),
         names=lambda device: present.device_label(device, known, homes),
     )
+
+
+def disks_seen(pools: tuple[Pool, ...], bays: Iterable[present.Bay], now: datetime, parts: guard.Parts) -> tuple[DiskSeen, ...]:  # fmt: skip
+    """The disks, each by itself: one whose row is odd hides no other."""
+    rows = {row.key: row for row in parts.get("disks", lambda: list(DiskRow.objects.all())) or []}
+    broken = {present.link_of(one) for pool in pools for one in pool.devices() if one.state in BROKEN}
+    slow = parts.get("slow disks", lambda: slow_ones(pools, rows)) or {}
+    untested = parts.get("self-tests", lambda: testing.untested(pools, now)) or {}
+    found = []
+    for bay in bays:
+        if row := rows.get(bay.key):
+            seen = partial(disk_seen, bay, row, slow.get(bay.key, ""), bay.key in broken, untested.get(bay.key, ""))
+            if disk := parts.get(bay.key, seen):
+                found.append(disk)
+    return tuple(found)
+
+
+def checked(sources: dict[str, Source]) -> Iterator[tuple[str, datetime, str]]:
+    """What is read regularly. That a reading is late counts only once the worker has had time for one."""
+    late = {name for name in READ if not is_read(sources, name)}
+    for name in READ:
+        row = sources.get(name)
+        if row is None or row.checked is None or (name == "snapshots" and "datasets" in late):
+            continue  # snapshots are asked for only after the datasets
+        if row.error or time.monotonic() - UP_SINCE > rules.LATE_AFTER.get(name, rules.LATE).total_seconds():
+            yield name, row.checked, row.error
+
+
+def failing(sources: dict[str, Source]) -> Iterator[tuple[str, str]]:
+    """Whatever else runs in the background and fails, also where that could not be noted."""
+    noted = {name: row.error for name, row in sources.items() if row.error}
+    for name, error in {**noted, **guard.failing}.items():
+        if name in SOURCES and not (name in READ and name in noted):
+            yield name, error
+
+
+def restarted() -> Restarted | None:
+    last = watchdog.last_restart()
+    return Restarted(last.at, last.stage, last.count) if last else None
 
 
 def unhooked() -> Iterable[str]:

@@ -19,6 +19,7 @@ django.setup()
 from django.conf import settings  # noqa: E402  # Django has to be set up before its models are imported
 
 from web.system.state import WORKER_LOCK  # noqa: E402
+from workers import watchdog  # noqa: E402
 
 log = logging.getLogger(__name__)
 # Who holds a running job: this very process. A job held by another token has lost its worker.
@@ -27,8 +28,9 @@ SECONDS_BETWEEN_TICKS = 5.0
 
 
 class Beat(bootsteps.StartStopStep):
-    """The clock as a thread. It counts the time that passes: Celery's own beat goes by the date, and stands still for as long
-    as somebody has set that back."""
+    """The clock as a thread of its own, which does the work of a tick itself: it needs neither Redis nor a thread that a job
+    could hold. It counts the time that passes: Celery's own beat goes by the date, and stands still for as long as somebody
+    has set that back."""
 
     requires = ("celery.worker.components:Pool",)
 
@@ -38,21 +40,23 @@ class Beat(bootsteps.StartStopStep):
 
     def start(self, parent: Any) -> None:
         self.stopping.clear()
-        threading.Thread(target=self.beat, args=(parent.app,), name="beat", daemon=True).start()
+        watchdog.look_back()
+        watchdog.notify("READY=1")
+        threading.Thread(target=self.beat, name="beat", daemon=True).start()
 
     def stop(self, parent: Any) -> None:
         self.stopping.set()
+        watchdog.notify("STOPPING=1")
+        watchdog.at_work().unlink(missing_ok=True)
 
-    def beat(self, app: Any) -> None:
-        reached = True
+    def beat(self) -> None:
+        from workers.tick import tick  # which imports this module
+
         while not self.stopping.wait(SECONDS_BETWEEN_TICKS):
             try:
-                app.send_task("workers.tick", expires=SECONDS_BETWEEN_TICKS, retry=False)
-                reached = True
-            except Exception as problem:  # whatever kombu raises, the next beat tries again
-                if reached:
-                    log.warning("the clock does not reach Redis: %s", problem)
-                reached = False
+                tick()
+            except Exception:  # each stage has its guard; this is for the clock's own faults
+                log.exception("a tick broke off")
 
 
 app = Celery("larder", broker=settings.BROKER_URL)
@@ -65,7 +69,15 @@ app.conf.update(
     worker_send_task_events=False,
     broker_connection_retry_on_startup=True,
     broker_connection_max_retries=None,
-    broker_transport_options={"health_check_interval": 30, "socket_connect_timeout": 5},
+    # A Redis that hangs must hold no thread for ever: neither in an answer that does not come nor in trying again.
+    broker_transport_options={
+        "health_check_interval": 30,
+        "socket_connect_timeout": 5,
+        "socket_timeout": 15,
+        "max_retries": 1,
+        "interval_start": 0,
+        "interval_max": 1,
+    },
     enable_utc=True,
     imports=[
         "workers.run_job",
@@ -73,7 +85,6 @@ app.conf.update(
         "workers.connected",
         "workers.datasets",
         "workers.history",
-        "workers.housekeeping",
         "workers.mail",
         "workers.moving",
         "workers.reach",

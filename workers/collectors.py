@@ -37,7 +37,7 @@ from web.inventory.models import (
     ShareRow,
     Source,
 )
-from workers import activities, alerts, edits, reports, sleeping, snapshots
+from workers import activities, alerts, edits, guard, reports, sleeping, snapshots
 from workers.celery import app
 from workers.turns import Turns
 
@@ -75,9 +75,7 @@ def source(name: str, read: Callable[[], bool], *, at: datetime | None = None) -
     A reading that hangs in the kernel is not started again meanwhile.
     """
     if (pid := _stuck.get(name)) and alive(pid):
-        store.checked(
-            name, changed=False, error="The last reading still hangs in the system. A disk or pool does not answer."
-        )
+        went(name, error="The last reading still hangs in the system. A disk or pool does not answer.")
         return False
     _stuck.pop(name, None)
     started, error, changed = time.monotonic(), "", False
@@ -87,17 +85,29 @@ def source(name: str, read: Callable[[], bool], *, at: datetime | None = None) -
         error = explain(problem)
         if problem.pid:
             _stuck[name] = problem.pid
+    except guard.PartlyFailed as problem:
+        error, changed = str(problem), problem.changed
     except Exception as problem:  # also output of a shape that nobody expected
         error = explain(problem)
         log.warning("could not read %s: %s", name, error, exc_info=not isinstance(problem, LarderError))
-    store.checked(name, changed=changed, seconds=time.monotonic() - started, error=error, at=at)
+    went(name, changed=changed, seconds=time.monotonic() - started, error=error, at=at)
     return not error
 
 
+def went(name: str, *, changed: bool = False, seconds: float = 0, error: str = "", at: datetime | None = None) -> None:
+    """Note how a reading went. Where the row cannot be written, the error is still known to the alert rules."""
+    guard.remember(name, error)
+    try:
+        store.checked(name, changed=changed, seconds=seconds, error=error, at=at)
+    except Exception as problem:
+        log.warning("how reading %s went could not be noted: %s", name, explain(problem))
+
+
 def alive(pid: int) -> bool:
+    """Whether a process that Larder started still runs. A number that has gone to somebody else's process says no."""
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, PermissionError):
         return False
     return True
 
@@ -109,10 +119,12 @@ def read_all() -> None:
 
     def pools() -> bool:
         loaded = status.loaded()
-        store.checked("zfs", changed=False, error="" if loaded else ZFS_MISSING)
+        went("zfs", error="" if loaded else ZFS_MISSING)
         found.extend(status.read_pools() if loaded else ())
-        changed = store.replace(PoolRow, found, lambda pool: str(pool.guid))
-        return activities.follow(found) or changed
+        return store.replace(PoolRow, found, lambda pool: str(pool.guid))
+
+    def pools_of_before() -> None:
+        found[:] = [row.fact for row in PoolRow.objects.all()]
 
     def pool_properties() -> bool:
         now = properties.read() if status.loaded() else ()
@@ -123,15 +135,16 @@ def read_all() -> None:
         known.extend(now)
         return store.replace(DatasetRow, now, lambda dataset: str(dataset.guid), pool=lambda dataset: dataset.pool)
 
-    stale = False
-    if not source("pools", pools):
-        # Without its pool a disk in use would look like one that merely holds old data.
-        found[:] = [row.fact for row in PoolRow.objects.all()]
-        stale = True
+    fresh = source("pools", pools)
+    if fresh:
+        source("activities", lambda: activities.follow(found))
+    # Without its pool a disk in use would look like one that merely holds old data.
+    pools_known = fresh or guard.guarded("pools-before", pools_of_before)
     source("properties", pool_properties)
     if source("datasets", datasets):
         source("snapshots", lambda: snapshots.follow(known))
-    source("disks", lambda: store.replace(DiskRow, disk_inventory.read(found), disk_key))
+    if pools_known:
+        source("disks", lambda: store.replace(DiskRow, disk_inventory.read(found), disk_key))
     source("bays", lambda: ports.remember(row.fact for row in DiskRow.objects.all()))
     source("services", lambda: store.replace(ServiceRow, services(), lambda service: service.unit))
     source("shares", lambda: store.replace(ShareRow, serving.configured(), lambda share: share.key))
@@ -140,12 +153,22 @@ def read_all() -> None:
     source("edits", edits.keep)
     source("smb-policy", lambda: store.replace(PolicyRow, [serving.smb_policy()], lambda _policy: "smb"))
     source("addresses", addresses)
-    if not stale:
+    if fresh:
         # Last: an agent that is slow to name damaged files keeps no facts waiting.
         source("reports", lambda: reports.keep(found))
-    source("alerts", alerts.look)
+    judge()
 
 
+def judge() -> None:
+    """Ask the alert rules. While they are being asked, nobody else has to."""
+    if _judging.acquire(blocking=False):
+        try:
+            source("alerts", alerts.look)
+        finally:
+            _judging.release()
+
+
+_judging = threading.Lock()
 reading = Turns(read_all)
 
 
@@ -217,15 +240,24 @@ def ask_disks() -> None:
         able = [row for row in DiskRow.objects.all() if row.fact.path and row.fact.bus != "virtio"]
         rows = {row.fact.path: row for row in sleeping.to_ask(able)}
         answers = client.last({"verb": "read-smart", "disks": list(rows)}, silence=180).get("facts", {}) if rows else {}
-        return disks.note({rows[path]: smart.read(answer) for path, answer in answers.items() if path in rows})
+        return guard.each(
+            [path for path in answers if path in rows],
+            lambda path: disks.note({rows[path]: smart.read(answers[path])}),
+            lambda path: rows[path].key,
+        )
 
     source("temperatures", read)
-    if Alert.objects.filter(kind="disk.failing").exclude(state=Alert.State.CLEARED).exists():
-        store.touch("alerts")  # its page says whether the disk has told how it is since it was erased
+    guard.guarded("disk-alerts", move_alerts)
     source("sleep", sleeping.tell)
     source("latency", latencies)
     # Counters in memory: no disk wakes, and shares in per cent seldom change.
     source("caching", lambda: store.replace(CachingRow, [kstat.read()], lambda found: found.key))
+
+
+def move_alerts() -> None:
+    """The page of a failing disk says whether it has told how it is since it was erased."""
+    if Alert.objects.filter(kind="disk.failing").exclude(state=Alert.State.CLEARED).exists():
+        store.touch("alerts")
 
 
 def latencies() -> bool:
@@ -234,7 +266,7 @@ def latencies() -> bool:
     took = latency.between(_counters, now)
     _counters.clear()
     _counters.update(now)
-    return disks.note_latency(took)
+    return guard.each(DiskRow.objects.all(), lambda row: disks.note_latency(row, took), lambda row: row.key)
 
 
 def unasked() -> bool:

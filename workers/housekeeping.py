@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import threading
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import partial
@@ -19,7 +18,6 @@ from web.jobs.models import Job
 from web.retention import older
 from web.system import database
 from workers import collectors, policies, schedules, sweeps, testing, upkeep
-from workers.celery import app
 from workers.every import Every
 
 SECONDS_BETWEEN_LOOKS = 3600.0
@@ -29,20 +27,13 @@ BY_SCHEDULES = {policies.BY, schedules.BY, sweeps.BY, testing.BY}
 KEPT_OF_SCHEDULES, KEPT_OF_PEOPLE = timedelta(days=14), timedelta(days=366)
 KEPT_ANYWAY = 200  # of either, however old they look: the clock may be years ahead
 looks = Every(SECONDS_BETWEEN_LOOKS, after=SECONDS_TO_SETTLE)
-_working = threading.Lock()
 
 
-@app.task(name="workers.housekeeping")
 def look() -> None:
     """Each stage under its own guard: a failure is noted and becomes an alert."""
-    if not _working.acquire(blocking=False):
-        return
-    try:
-        now = timezone.now()
-        for name, stage in STAGES.items():
-            collectors.source(upkeep.SOURCE + name, partial(stage, now))
-    finally:
-        _working.release()
+    now = timezone.now()
+    for name, stage in STAGES.items():
+        collectors.source(upkeep.SOURCE + name, partial(stage, now))
 
 
 def copy_settings(now: datetime) -> bool:

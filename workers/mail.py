@@ -22,10 +22,12 @@ from django.conf import settings
 from django.db.models import Q
 from django.utils import timezone
 
+from appliance.errors import explain
 from web.alerts import secret
 from web.alerts.models import Alert, MailSettings, Message
+from web.database import is_unusable
 from web.inventory import store
-from workers import letters, weekly
+from workers import guard, letters, weekly
 from workers.celery import app
 
 log = logging.getLogger(__name__)
@@ -65,7 +67,7 @@ def send_due(now: datetime | None = None) -> int:
     now = now or timezone.now()
     stuck = Q(next_try__lt=now - STUCK) | Q(next_try__gt=now + STUCK)
     Message.objects.filter(stuck, state="sending").update(state="waiting")
-    sent, away = 0, set()
+    sent, away, odd = 0, set(), []
     rows = list(Message.objects.filter(due(now), state="waiting").select_related("alert")[:AT_ONCE])
     for group in grouped(rows):
         if group[0].way in away:
@@ -75,8 +77,16 @@ def send_due(now: datetime | None = None) -> int:
             sent += attempt(mine, now) if mine else 0
         except Unreachable:
             away.add(group[0].way)  # the others are tried at the next beat, one at a time
+        except Exception as problem:  # one that cannot be written stops none behind it
+            if is_unusable(problem):
+                raise
+            log.exception("message %s could not be written", group[0].key)
+            put_off(mine, now, explain(problem))
+            odd.append(f"{group[0].key}: {explain(problem)}")
     if rows:
         store.touch("alerts")
+    if odd:
+        raise guard.PartlyFailed(odd)
     return sent
 
 
@@ -101,13 +111,7 @@ def attempt(rows: list[Message], now: datetime) -> int:
     try:
         answer = by_mail(rows, mail) if rows[0].way == "mail" else by_webhook(rows[0], mail)
     except NotSent as problem:
-        for row in rows:
-            tries = row.tries + 1
-            over = now - row.made > GIVE_UP or row.event == "test"
-            wait = min(FIRST_WAIT * 2 ** min(tries - 1, 12), LONGEST_WAIT)
-            Message.objects.filter(pk=row.pk).update(
-                state="given-up" if over else "waiting", tries=tries, answer=str(problem)[:500], next_try=now + wait
-            )
+        put_off(rows, now, str(problem))
         if str(problem)[:500] != rows[0].answer:  # the same answer for three days is one line
             log.warning("a message did not go out: %s", problem)
         if isinstance(problem, Unreachable):
@@ -115,6 +119,17 @@ def attempt(rows: list[Message], now: datetime) -> int:
         return 0
     Message.objects.filter(pk__in=[row.pk for row in rows]).update(state="sent", answer=answer[:500], tries=rows[0].tries + 1)  # fmt: skip
     return len(rows)
+
+
+def put_off(rows: list[Message], now: datetime, answer: str) -> None:
+    """Try these again later, and later each time; after days not at all."""
+    for row in rows:
+        tries = row.tries + 1
+        over = now - row.made > GIVE_UP or row.event == "test"
+        wait = min(FIRST_WAIT * 2 ** min(tries - 1, 12), LONGEST_WAIT)
+        Message.objects.filter(pk=row.pk).update(
+            state="given-up" if over else "waiting", tries=tries, answer=answer[:500], next_try=now + wait
+        )
 
 
 def failing(now: datetime) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from appliance import schedules
 from appliance.alerts.rules import Fault
@@ -12,6 +12,7 @@ from appliance.zfs.policies import AHEAD, behind, opens, standing
 from web.alerts import watch
 from web.inventory import store
 from web.pools import care
+from workers import waits
 from workers.every import Every
 from workers.policies import followed, with_policies
 
@@ -40,13 +41,12 @@ def scrubs(facts: Facts, now: datetime) -> Iterator[Fault]:
 class Snapshots:
     """Folders whose policy took nothing when it should have, told once for each pool.
 
-    What was taken is read anew every few minutes, as that is many rows. Since when a folder waits is remembered here:
-    that it has changed, or follows a policy, is nowhere written with a time.
+    What was taken is read anew every few minutes, as that is many rows. Since when a folder waits is kept beside the rows
+    (``workers/waits.py``): that it has changed, or follows a policy, is nowhere written with a time.
     """
 
     def __init__(self, seconds: float = 300.0) -> None:
         self.looks = Every(seconds)
-        self.waits: dict[tuple[str, str], datetime] = {}
         self.late: dict[str, list[str]] = {}
 
     def of(self, facts: Facts, now: datetime) -> Iterator[Fault]:
@@ -64,20 +64,20 @@ class Snapshots:
         """Find out which folders wait for longer than a policy that may run needs."""
         zone, told = schedules.box_zone(), {subject for kind, subject in watch.open_keys() if kind == "policy.overdue"}
         pools = {pool.name: str(pool.guid) for pool in facts.pools}
-        waits: dict[tuple[str, str], datetime] = {}
+        before, since = waits.kept("snapshots"), dict[str, datetime]()
         self.late = {}
         for pool, datasets in with_policies().items():
             for one in followed(datasets, lambda policy, taken: behind(policy, taken, now, zone)):
                 dataset, policy = one.dataset, one.policy
                 if standing(policy, one.taken, one.latest, now):
                     continue  # nothing was written: its latest snapshot serves
-                key = (str(dataset.guid), policy.sentence_in_full)
-                since = self.waits.get(key, now)
-                waits[key] = since if since <= now + AHEAD else now  # noted while the clock was wrong
+                key = waits.key(str(dataset.guid), policy.sentence_in_full)
+                begun = datetime.fromtimestamp(before[key], UTC) if key in before else now
+                since[key] = begun if begun <= now + AHEAD else now  # noted while the clock was wrong
                 # What was told stays so until it is taken, also when the worker has begun anew meanwhile.
-                if opens(policy, waits[key], zone) + SNAPSHOT_AFTER <= now or pools.get(pool) in told:
+                if opens(policy, since[key], zone) + SNAPSHOT_AFTER <= now or pools.get(pool) in told:
                     self.late.setdefault(pool, []).append(dataset.name)
-        self.waits = waits
+        waits.keep("snapshots", {key: begun.timestamp() for key, begun in since.items()})
 
 
 snapshots = Snapshots()

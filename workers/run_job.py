@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import json
 import logging
+import socket
 import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
+from django.conf import settings
 from django.utils import timezone
 
 from appliance import client
@@ -20,7 +24,7 @@ from appliance.operations import decode_operation
 from web.inventory import store
 from web.inventory.models import Progress
 from web.jobs.models import Job
-from workers import collectors, datasets, meter, moving, snapshots, sweeps
+from workers import background, collectors, datasets, guard, meter, moving, snapshots, sweeps
 from workers.celery import TOKEN, app
 
 log = logging.getLogger(__name__)
@@ -32,8 +36,14 @@ NEVER_BEGUN = "It was interrupted before it began. Nothing was changed."
 SECONDS_BEFORE_SENDING_AGAIN = 20
 _mine: set[str] = set()
 _mine_lock = threading.Lock()
-# What goes on for hours leaves most of the worker's eight threads to what a person waits for.
+# Of the worker's eight threads jobs take six at most, so that readings that a page asks for always find one. What goes on
+# for hours leaves two of them to what a person waits for, and of jobs that wait for another job only two keep theirs.
+_jobs = threading.BoundedSemaphore(6)
 _long = threading.BoundedSemaphore(4)
+_blocked = threading.BoundedSemaphore(2)
+WAITS_FOR_A_LOCK = "Waiting: "  # how the agent's phrase begins while another job holds what this one needs
+SECONDS_FOR_FACTS = 60.0
+SECONDS_FOR_REDIS = 5.0
 _sent: dict[str, float] = {}
 
 
@@ -46,16 +56,33 @@ def run_job(job_id: str) -> None:
             return
         _mine.add(job_id)
     try:
-        if not lasts(job_id):
-            claim_and_run(job_id)
-        elif _long.acquire(blocking=False):
-            try:
-                claim_and_run(job_id)
-            finally:
-                _long.release()
+        if lasts(job_id):
+            with room(_long) as free:
+                if free:
+                    run_if_room(job_id)
+        else:
+            run_if_room(job_id)
     finally:
         with _mine_lock:
             _mine.discard(job_id)
+
+
+def run_if_room(job_id: str) -> None:
+    """Run it unless jobs have all the threads they may have; then it is sent again at the next tick."""
+    with room(_jobs) as free:
+        if free:
+            claim_and_run(job_id)
+
+
+@contextmanager
+def room(seats: threading.BoundedSemaphore) -> Iterator[bool]:
+    """Whether there was a seat, which is held meanwhile."""
+    free = seats.acquire(blocking=False)
+    try:
+        yield free
+    finally:
+        if free:
+            seats.release()
 
 
 def lasts(job_id: str) -> bool:
@@ -85,16 +112,33 @@ def claim_and_run(job_id: str) -> None:
         except Refused as refusal:
             outcome = {"state": Job.State.REFUSED, "text": str(refusal)}
         else:
-            snapshots.doubt(about(job_id))
-            collectors.collect_now()
-            moving.after(job_id)
-            datasets.after(job_id)
+            # What pages show next should be true after the job. Its end waits for that a while, and depends on none of it.
+            background.wait_for(lambda: read_again(job_id), SECONDS_FOR_FACTS)
         finish(job_id, outcome)
         sweeps.after(job_id)
+    except LetGo:
+        with _mine_lock:
+            _sent[job_id] = time.monotonic()
+        row.filter(state=Job.State.RUNNING).update(worker="")
     except Exception as error:
         # Still running as far as anybody knows: the next tick asks again.
         log.warning("job %s: %s", job_id, explain(error), exc_info=not isinstance(error, Failed))
         row.filter(state=Job.State.RUNNING).update(worker="")
+
+
+def read_again(job_id: str) -> None:
+    """Read what a job may have changed; each part by itself."""
+    parts: dict[str, Callable[[], object]] = {
+        "snapshots": lambda: snapshots.doubt(about(job_id)),
+        "facts": collectors.collect_now,
+        "pools": lambda: moving.after(job_id),
+        "folders": lambda: datasets.after(job_id),
+    }
+    guard.each(parts, lambda name: parts[name](), lambda name: f"reading {name} after job {job_id}")
+
+
+class LetGo(Exception):
+    """A job waits for another one and gives its thread back. The agent goes on waiting; it is followed again soon."""
 
 
 def about(job_id: str) -> tuple[str, ...]:
@@ -108,14 +152,27 @@ def about(job_id: str) -> tuple[str, ...]:
 def listen(job_id: str, request: dict[str, Any]) -> dict[str, Any]:
     """The outcome, after recording all progress on the way. Raises Refused, Failed where the agent fell silent."""
     found = metered(request)
-    for message in client.ask(request):
-        if "percent" in message:
-            now = {"percent": message["percent"], "phrase": message["phrase"][:300]}
-            Progress.objects.update_or_create(job=job_id, defaults=now | ({"speeds": found.speeds()} if found else {}))
-            store.touch("jobs")
-        if "outcome" in message:
-            return dict(message["outcome"])
+    with ExitStack() as seat:
+        blocked = False
+        for message in client.ask(request):
+            waits = str(message.get("phrase", "")).startswith(WAITS_FOR_A_LOCK)
+            if "percent" in message:
+                record(job_id, message, found)
+            if waits and not blocked and not seat.enter_context(room(_blocked)):
+                raise LetGo
+            if blocked and not waits:
+                seat.close()
+            blocked = waits
+            if "outcome" in message:
+                return dict(message["outcome"])
     raise Failed("Larder's agent ended without an answer")
+
+
+def record(job_id: str, message: dict[str, Any], found: meter.Meter | None) -> None:
+    """Keep how far a job is."""
+    now = {"percent": message["percent"], "phrase": message["phrase"][:300]}
+    Progress.objects.update_or_create(job=job_id, defaults=now | ({"speeds": found.speeds()} if found else {}))
+    store.touch("jobs")
 
 
 def metered(request: dict[str, Any]) -> meter.Meter | None:
@@ -144,10 +201,12 @@ def finish(job_id: str, outcome: dict[str, Any]) -> None:
 
 
 def send_waiting() -> None:
-    """Put into the queue what should be there: jobs that wait, and running ones that lost their worker.
+    """Put into the queue what should be there: jobs that wait, and running ones that lost their worker. Raises Failed where
+    the queue does not answer.
 
     What was sent a moment ago is still on its way, unless Redis lost it.
     """
+    queue_answers()
     waiting = Job.objects.filter(state=Job.State.QUEUED).values_list("pk", flat=True)
     left = Job.objects.filter(state=Job.State.RUNNING).exclude(worker=TOKEN).values_list("pk", flat=True)
     now = time.monotonic()
@@ -155,3 +214,17 @@ def send_waiting() -> None:
         if now - _sent.get(job_id, float("-inf")) > SECONDS_BEFORE_SENDING_AGAIN:
             run_job.delay(job_id)
             _sent[job_id] = now
+
+
+def queue_answers() -> None:
+    """See that Redis answers before anything is sent. Raises Failed."""
+    try:
+        with socket.socket(socket.AF_UNIX) as probe:
+            probe.settimeout(SECONDS_FOR_REDIS)
+            probe.connect(str(settings.BROKER_SOCKET))
+            probe.sendall(b"PING\r\n")
+            said = probe.recv(64)
+    except OSError as problem:
+        raise Failed("Larder's queue (Redis) does not answer", problem.strerror or "nothing came in time") from problem
+    if not said.startswith(b"+PONG"):
+        raise Failed("Larder's queue (Redis) does not answer as Redis does")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from datetime import timedelta
 
 from django.utils import timezone
 
@@ -17,6 +18,7 @@ from web.inventory import store
 from web.jobs import confirm
 from web.jobs.models import Job
 from web.pools import care
+from workers import guard
 from workers.every import Every
 
 log = logging.getLogger(__name__)
@@ -25,6 +27,7 @@ SECONDS_BETWEEN_LOOKS = 60.0
 SECONDS_TO_SETTLE = 300.0
 BY = "the schedule"
 KINDS_OF_JOBS = ("StartScrub", "PauseScrub", "StartTrim")
+HANGS_AFTER = timedelta(minutes=10)  # a job that begins or pauses a scrub takes seconds
 looks = Every(SECONDS_BETWEEN_LOOKS, after=SECONDS_TO_SETTLE)
 
 
@@ -32,19 +35,24 @@ def look() -> list[Job]:
     """Do what is due now; the jobs that were begun."""
     if not store.is_read("pools"):
         return []
-    if Job.objects.filter(state__in=Job.OPEN, kind__in=KINDS_OF_JOBS).exists():
-        return []
     facts, now, zone = store.facts_of_pools(), timezone.now(), schedules.box_zone()
-    begun = []
-    for kind in care.KINDS:
-        standing = {found.key: (pool, found) for pool, found, _row in care.cares(facts, kind, now)}
-        acts = schedules.decide(
-            [found for _pool, found in standing.values()], now, zone, busy=kind == "scrub" and rebuilding(facts)
-        )
+    # A pool's own job is waited for. A job that hangs holds up no other pool.
+    mine = Job.objects.filter(state__in=Job.OPEN, kind__in=KINDS_OF_JOBS)
+    at_it = set(mine.values_list("subject", flat=True))
+    beginning = mine.filter(created__range=(now - HANGS_AFTER, now)).exists()
+    begun: list[Job] = []
+
+    def begin(kind: str) -> None:
+        standing = {found.key: (pool, found) for pool, found, _row in care.cares(facts, kind, now) if pool.name not in at_it}  # fmt: skip
+        busy = beginning or (kind == "scrub" and rebuilding(facts))
+        acts = schedules.decide([found for _pool, found in standing.values()], now, zone, busy=busy)
         for act in acts:
-            job = do(act, kind, standing[act.key][0], facts)
-            if job:
+            pool = standing[act.key][0]
+            if pool.name not in at_it and (job := do(act, kind, pool, facts)):
+                at_it.add(pool.name)
                 begun.append(job)
+
+    guard.each(care.KINDS, begin)
     return begun
 
 

@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from django.db import DatabaseError
 from django.utils import timezone
 
 from appliance import places
+from web.database import is_unusable
 from web.inventory import store
 from web.inventory.models import Event
 from web.retention import past
@@ -30,24 +30,28 @@ class NotAnEvent(ValueError):
 
 
 def ingest() -> int:
-    """Read what lies in the spool, oldest first; how many events were new."""
+    """Read what lies in the spool, oldest first; how many events were new. Raises OSError, DatabaseError where the spool
+    or the table cannot be used: what lies there then stays."""
     try:
         waiting = sorted(path for path in places.SPOOL.iterdir() if path.name.endswith(".json"))[:AT_ONCE]
-    except OSError:
+    except FileNotFoundError:
         return 0
-    new = 0
+    new, broken = 0, None
     for path in waiting:
         try:
             new += take(path)
             path.unlink(missing_ok=True)
-        except (ValueError, OSError, RecursionError) as problem:
+        except Exception as problem:  # what no row can be made of must not hold up those behind it
+            if is_unusable(problem):
+                log.warning("event %s stays in the spool: %s", path.name, problem)
+                broken = problem
+                break
             put_aside(path, problem)
-        except DatabaseError as problem:
-            log.warning("event %s stays in the spool: %s", path.name, problem)
-            break
     if new:
         store.touch("events")
         past(Event.objects.all(), KEPT, at_once=1000).delete()
+    if broken:
+        raise broken
     return new
 
 

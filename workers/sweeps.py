@@ -17,7 +17,7 @@ import msgspec
 from django.db import transaction
 from django.utils import timezone
 
-from appliance.errors import LarderError, Refused
+from appliance.errors import LarderError, Refused, explain
 from appliance.facts import Facts
 from appliance.operation import Operation, checked_plan
 from appliance.sweeps.claims import PREFIX, is_scratch, name_of
@@ -25,10 +25,12 @@ from appliance.sweeps.clear_up import ClearUp
 from appliance.sweeps.conditions import versions_since
 from appliance.sweeps.run_case import RunCase
 from appliance.sweeps.table import RESULT, VERSIONS, Run
+from web.database import is_unusable
 from web.inventory import store
 from web.jobs import confirm
 from web.jobs.models import Job
 from web.sweeps.models import CaseRow, ResultRow, SweepRow
+from workers import guard
 from workers.every import Every
 
 log = logging.getLogger(__name__)
@@ -55,18 +57,34 @@ def look() -> None:
         return
     try:
         for row in SweepRow.objects.filter(state__in=(State.QUEUED, *SweepRow.ACTIVE)).order_by("created"):
-            advance(row)
+            advance_or_hold(row)
         if tidying.due():
             tidy()
     finally:
         _looking.release()
 
 
+def advance_or_hold(row: SweepRow) -> None:
+    """What is next for this sweep. One that cannot be understood waits for a person, and holds up no other.
+
+    Raises DatabaseError where the database cannot be used, which is no fault of a sweep's.
+    """
+    try:
+        advance(row)
+    except Exception as problem:
+        if is_unusable(problem):
+            raise
+        log.exception("sweep %s cannot go on", row.pk)
+        said = str(problem) if isinstance(problem, (LarderError, msgspec.MsgspecError)) else explain(problem)
+        hold(row, f"Larder cannot go on with this benchmark: {said}")
+
+
 def tidy() -> None:
     """Clear what a disk that was away has brought back of a sweep that is over."""
     facts = store.facts_of_pools()
     found = {use.pool for disk in facts.disks for use in disk.uses} | {pool.name for pool in facts.pools}
-    for name in filter(is_scratch, sorted(found)):
+
+    def tidy_one(name: str) -> None:
         case = CaseRow.objects.filter(token=name.removeprefix(PREFIX)).exclude(sweep__state__in=SweepRow.OPEN).first()
         lately = Job.objects.filter(
             kind="ClearUp", subject=name, created_by=BY, created__gte=timezone.now() - TRY_AGAIN_AFTER
@@ -76,6 +94,8 @@ def tidy() -> None:
                 confirm.start(clearing(case), user=BY)
             except Refused as refusal:
                 log.warning("what is left of %s could not be cleared away: %s", name, refusal)
+
+    guard.each(filter(is_scratch, sorted(found)), tidy_one)
 
 
 def advance(row: SweepRow) -> None:
@@ -97,11 +117,19 @@ def advance(row: SweepRow) -> None:
 def begin(row: SweepRow) -> None:
     """Its turn, unless another that is under way, or paused with something left, has one of its disks."""
     others = SweepRow.objects.filter(state__in=(*SweepRow.ACTIVE, State.PAUSED)).exclude(pk=row.pk)
-    if any(row.takes() & other.takes() for other in others):
+    if any(row.takes() & taken_by(other) for other in others):
         return
     SweepRow.objects.filter(pk=row.pk, started=None).update(started=timezone.now())
     move(row, State.RUNNING)
     following(row)
+
+
+def taken_by(other: SweepRow) -> set[str]:
+    """What another sweep takes; nothing where that cannot be understood. The agent looks at each disk itself as well."""
+    try:
+        return other.takes()
+    except msgspec.MsgspecError:
+        return set()
 
 
 def following(row: SweepRow) -> None:
@@ -225,17 +253,27 @@ def keep(row: SweepRow, case: CaseRow, job: Job) -> None:
             finished=timezone.now(),
         )
         if versions:
-            known = SweepRow.objects.values_list("versions", flat=True).get(pk=row.pk)
-            found = versions_since(json.loads(known or "{}"), json.loads(versions), case.number + 1)
-            SweepRow.objects.filter(pk=row.pk).update(versions=json.dumps(found))
+            keep_versions(row, case, job, versions)
     store.touch("sweeps")
+
+
+def keep_versions(row: SweepRow, case: CaseRow, job: Job, told: str) -> None:
+    """Note which versions of the software measured from this case on. A note that cannot be read costs no result."""
+    known = SweepRow.objects.values_list("versions", flat=True).get(pk=row.pk)
+    try:
+        found = versions_since(json.loads(known or "{}"), json.loads(told), case.number + 1)
+    except (ValueError, TypeError, AttributeError, KeyError):
+        log.warning("job %s told versions that are none", job.pk)
+        return
+    SweepRow.objects.filter(pk=row.pk).update(versions=json.dumps(found))
 
 
 def hold(row: SweepRow, text: str) -> None:
     """Wait for a person, and say why; a person who wants it stopped gets that instead, once nothing is left of it."""
     left = row.cases.filter(state=Its.CLEARING).exists()
     SweepRow.objects.filter(pk=row.pk, state=State.CANCELLING).update(state=State.PAUSED if left else State.CANCELLED, text=text if left else "", finished=None if left else timezone.now())  # fmt: skip
-    SweepRow.objects.filter(pk=row.pk, state__in=(State.RUNNING, State.PAUSING)).update(state=State.PAUSED, text=text)
+    held = (State.QUEUED, State.RUNNING, State.PAUSING)
+    SweepRow.objects.filter(pk=row.pk, state__in=held).update(state=State.PAUSED, text=text)
     store.touch("sweeps")
 
 

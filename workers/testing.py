@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.utils import timezone
 
@@ -20,9 +20,13 @@ from web.inventory import present, store
 from web.inventory.models import DiskRow
 from web.jobs import confirm
 from web.jobs.models import Job
+from workers import guard
+from workers.every import Every
 
 log = logging.getLogger(__name__)
 BY = "the schedule"
+HANGS_AFTER = timedelta(minutes=10)  # a job that begins a test takes seconds
+looks = Every(60.0, after=300.0)  # as scrubs and trims
 
 
 @dataclass(frozen=True)
@@ -35,17 +39,22 @@ class Known:
 
 
 def look(now: datetime | None = None) -> list[Job]:
-    """Begin what is due; the jobs that were made. Nothing while the pools cannot be read or a test is being begun."""
+    """Begin what is due; the jobs that were made. Nothing while the pools cannot be read or a test is being begun. A job
+    that hangs on one disk holds up only that disk and those that would be tested in its stead."""
     now = now or timezone.now()
     if not store.is_read("pools"):
         return []
-    if Job.objects.filter(state__in=Job.OPEN, kind="StartSelfTest").exists():
+    mine = Job.objects.filter(state__in=Job.OPEN, kind="StartSelfTest")
+    if mine.filter(created__range=(now - HANGS_AFTER, now)).exists():
         return []
+    hanging = set(mine.values_list("subject", flat=True))
     pools = store.facts_of_pools().pools
     found = {one.disk.key: one for one in known(pools, now)}
-    begun = []
-    acts = testing.decide([one.disk for one in found.values()], plan(), now, schedules.box_zone(), busy(pools))
-    for key, kind in acts:
+    at_work = busy(pools) | {one.disk.group for one in found.values() if one.row.fact.path in hanging}
+    begun: list[Job] = []
+
+    def begin(act: tuple[str, testing.Kind]) -> None:
+        key, kind = act
         one = found[key]
         setattr(one.care, kind, now)
         one.care.save()
@@ -57,6 +66,9 @@ def look(now: datetime | None = None) -> list[Job]:
             )
         except Refused as refusal:
             log.warning("the schedule could not begin a test of %s: %s", key, refusal)
+
+    acts = testing.decide([one.disk for one in found.values()], plan(), now, schedules.box_zone(), at_work)
+    guard.each(acts, begin, lambda act: act[0])
     return begun
 
 

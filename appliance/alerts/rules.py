@@ -6,15 +6,19 @@ import logging
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import TypeVar
 
 from appliance.alerts.kinds import KINDS, Kind
+from appliance.alerts.sources import text_of
 from appliance.disks.health import Reason, State
 from appliance.facts import Pool, Service, Vdev
+from appliance.system_disk import SystemDisk
 from appliance.words import size_text
 from appliance.zfs import module
 from appliance.zfs.verdict import BROKEN
 
 log = logging.getLogger(__name__)
+Item = TypeVar("Item")
 SUMS = ("read", "write", "checksum")
 LATE_AFTER = {"temperatures": timedelta(minutes=30)}
 LATE = timedelta(minutes=10)
@@ -22,6 +26,7 @@ FULL = ((96, "pool.full96"), (90, "pool.full90"), (80, "pool.full80"))
 SOON, SOON_STILL = 14, 21  # days to 90 %: when that is an alert, and until when it stays one
 TOLD_FOR = timedelta(days=2)
 STALLS = 5  # requests of more than 30 seconds: a disk that spins up takes less
+SYSTEM_FULL = 90  # per cent of the system disk; what is left for root alone counts as used
 HYSTERESIS = 2  # per cent that a pool has to empty below the mark before its alert clears
 
 
@@ -68,14 +73,17 @@ class Space:
 
 @dataclass(frozen=True)
 class Seen:
-    """Everything the rules look at. ``late`` are sources with when they were last read; ``open`` are open alerts."""
+    """Everything the rules look at; ``open`` are open alerts."""
 
     now: datetime
     pools: tuple[Pool, ...] = ()
     disks: tuple[DiskSeen, ...] = ()
     services: tuple[Service, ...] = ()
     spaces: tuple[Space, ...] = ()
-    checked: tuple[tuple[str, datetime, str], ...] = ()  # source, last reading, its error
+    checked: tuple[tuple[str, datetime, str], ...] = ()  # what is read regularly: source, last reading, its error
+    failing: tuple[tuple[str, str], ...] = ()  # whatever else runs in the background and fails, with its error
+    system: tuple[SystemDisk, ...] = ()
+    restarted: Restarted | None = None
     overdue: tuple[Fault, ...] = ()  # work by schedule that did not happen, each under its own kind
     missing: tuple[tuple[str, str], ...] = ()  # guid and name of pools that were there
     unhooked: tuple[str, ...] = ()  # services that run without telling Larder: ZED, smartd
@@ -83,6 +91,15 @@ class Seen:
     mail_fails: str = ""  # the server's last answer
     open: frozenset[tuple[str, str]] = frozenset()  # kind and subject
     names: Callable[[Vdev], str] = lambda device: device.name
+
+
+@dataclass(frozen=True)
+class Restarted:
+    """The last time that the worker was restarted because it hung: in what, and how often since the box started."""
+
+    at: datetime
+    stage: str
+    count: int
 
 
 @dataclass(frozen=True)
@@ -105,8 +122,25 @@ class Fault:
         return self.kind, self.subject
 
 
+class Incomplete(Exception):
+    """A rule broke for some of what it is asked about."""
+
+
+def each(items: Iterable[Item], faults_of: Callable[[Item], Iterable[Fault]]) -> Iterator[Fault]:
+    """The faults of every item; one that breaks the rule hides no other. Raises Incomplete after the last."""
+    broken = 0
+    for item in items:
+        try:
+            yield from list(faults_of(item))
+        except Exception:
+            log.exception("an alert rule broke for one of several")
+            broken += 1
+    if broken:
+        raise Incomplete(f"{broken} could not be judged")
+
+
 def of_disks(seen: Seen) -> Iterator[Fault]:
-    for disk in seen.disks:
+    def of_disk(disk: DiskSeen) -> Iterator[Fault]:
         warm = [reason for reason in disk.reasons if reason.count == "temperature"]
         others = [reason for reason in disk.reasons if reason.count != "temperature"]
         grave = [reason for reason in others if reason.state == "failing"]
@@ -132,9 +166,11 @@ def of_disks(seen: Seen) -> Iterator[Fault]:
                 "test.overdue", disk.key, f"{where} has not tested itself for long.", disk.untested, f"{link}health/"
             )
 
+    yield from each(seen.disks, of_disk)
+
 
 def of_pools(seen: Seen) -> Iterator[Fault]:
-    for pool in seen.pools:
+    def of_pool(pool: Pool) -> Iterator[Fault]:
         guid, link = str(pool.guid), f"/pools/{pool.guid}/"
         broken = [one for one in pool.devices() if one.state in BROKEN and one.role not in {"spare", "cache"}]
         away = "; ".join(f"{seen.names(one)} {AWAY.get(one.state, 'does not work')}" for one in broken[:6])
@@ -157,6 +193,8 @@ def of_pools(seen: Seen) -> Iterator[Fault]:
                 "pool.damaged", guid, f"{pool.name} has damaged files: {count}.", "", f"{link}reports/", pool.errors
             )
 
+    yield from each(seen.pools, of_pool)
+
 
 AWAY = {
     "REMOVED": "was pulled out",
@@ -168,7 +206,8 @@ AWAY = {
 
 def of_errors(seen: Seen) -> Iterator[Fault]:
     """One alert for each device that counts errors. One that ZFS has given up for them is told as the pool's loss alone."""
-    for pool in seen.pools:
+
+    def of_pool(pool: Pool) -> Iterator[Fault]:
         for device in pool.devices():
             subject = f"{pool.guid}/{device.guid}"
             if device.state in BROKEN and ("pool.errors", subject) not in seen.open:
@@ -181,11 +220,14 @@ def of_errors(seen: Seen) -> Iterator[Fault]:
             if device.slow_ios >= STALLS:
                 yield Fault("pool.stalls", subject, f"{pool.name}: {seen.names(device)} was very slow to answer.", f"Counted: {device.slow_ios} requests of more than 30 seconds.", f"/pools/{pool.guid}/", device.slow_ios)  # fmt: skip
 
+    yield from each(seen.pools, of_pool)
+
 
 def of_scrubs(seen: Seen) -> Iterator[Fault]:
     """What the last check or rebuilding came to, as long as ZFS tells of it. Errors stay until one ends without any: that
     they are old does not mend them. What went well is told for a while."""
-    for pool in seen.pools:
+
+    def of_pool(pool: Pool) -> Iterator[Fault]:
         scan, link = pool.scan, f"/pools/{pool.guid}/reports/"
         if scan and scan.state == "finished" and scan.ended and (scan.errors or abs(seen.now - scan.ended) < TOLD_FOR):
             subject = f"{pool.guid}/{scan.ended:%Y%m%d%H%M%S}"
@@ -196,11 +238,13 @@ def of_scrubs(seen: Seen) -> Iterator[Fault]:
                 yield Fault("pool.repaired", subject, f"{pool.name} repaired itself.", f"The check rewrote {size_text(scan.repaired)}; no errors are left.", link)  # fmt: skip
             elif scan.kind == "resilver" and scan.repaired:
                 yield Fault("pool.rebuilt", subject, f"{pool.name} was rebuilt.", f"{size_text(scan.repaired)} were written; no errors are left.", link)  # fmt: skip
+
     yield from seen.overdue
+    yield from each(seen.pools, of_pool)
 
 
 def of_space(seen: Seen) -> Iterator[Fault]:
-    for space in seen.spaces:
+    def of_one(space: Space) -> Iterator[Fault]:
         subject = str(space.guid)
         for mark, kind in FULL:
             if space.percent >= mark or ((kind, subject) in seen.open and space.percent >= mark - HYSTERESIS):
@@ -209,6 +253,8 @@ def of_space(seen: Seen) -> Iterator[Fault]:
         within = SOON_STILL if ("pool.filling", subject) in seen.open else SOON
         if space.percent < 90 and space.days is not None and space.days <= within:
             yield Fault("pool.filling", subject, f"{space.pool} fills up fast.", f"{space.forecast} {size_text(space.free)} are free.", f"/pools/{space.guid}/")  # fmt: skip
+
+    yield from each(seen.spaces, of_one)
 
 
 def of_silence(seen: Seen) -> Iterator[Fault]:
@@ -225,7 +271,9 @@ def of_silence(seen: Seen) -> Iterator[Fault]:
         yield Fault("zfs.faulty", "zfs", f"ZFS {seen.module} is known to spoil files.", says)
     for name, last, error in seen.checked:
         if seen.now - last > LATE_AFTER.get(name, LATE) or error:
-            yield Fault("source.stopped", name, f"The {name} cannot be read." if error else f"The {name} were not read lately.", error)  # fmt: skip
+            yield Fault("source.stopped", name, text_of(name).failing if error else f"The {text_of(name).name} were not read lately.", error)  # fmt: skip
+    for name, error in seen.failing:
+        yield Fault("source.stopped", name, text_of(name).failing, error)
     if seen.mail_fails:
         yield Fault("mail.failing", "mail", "Mail does not go out.", seen.mail_fails, "/alerts/mail/")
 
@@ -235,7 +283,20 @@ def of_missing(seen: Seen) -> Iterator[Fault]:
         yield Fault("pool.missing", guid, f"{name} is not there.", "", "/pools/bring-in/")
 
 
-RULES: tuple[Callable[[Seen], Iterator[Fault]], ...] = (of_disks, of_pools, of_errors, of_scrubs, of_space, of_silence, of_missing)  # fmt: skip
+def of_the_box(seen: Seen) -> Iterator[Fault]:
+    """The system disk, and the worker itself."""
+    for disk in seen.system:
+        if disk.read_only:
+            yield Fault("system.readonly", disk.place, f"The system disk takes no writes ({disk.place}).")
+        elif disk.percent >= SYSTEM_FULL or (
+            ("system.full", disk.place) in seen.open and disk.percent >= SYSTEM_FULL - HYSTERESIS
+        ):
+            yield Fault("system.full", disk.place, f"The system disk is {disk.percent} % full ({disk.place}).", f"{size_text(disk.free)} are free.", mark=disk.percent)  # fmt: skip
+    if (last := seen.restarted) and abs(seen.now - last.at) < TOLD_FOR:
+        yield Fault("worker.restarted", "worker", "Larder's background worker hung and was restarted.", f"{f'It hung in: {text_of(last.stage).name}. ' if last.stage else ''}Restarts since the box started: {last.count}.", mark=last.count)  # fmt: skip
+
+
+RULES: tuple[Callable[[Seen], Iterator[Fault]], ...] = (of_disks, of_pools, of_errors, of_scrubs, of_space, of_silence, of_the_box, of_missing)  # fmt: skip
 
 
 def faults(seen: Seen, rules: Iterable[Callable[[Seen], Iterable[Fault]]] = RULES) -> tuple[list[Fault], bool]:

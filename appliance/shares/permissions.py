@@ -173,6 +173,9 @@ class SetAccess(AboutSnapshots, frozen=True, kw_only=True, forbid_unknown_fields
     def files_used(self) -> tuple[str, ...]:
         return (self.dataset,)
 
+    def lasts(self) -> bool:
+        return True
+
     def about_snapshots(self) -> tuple[str, ...]:
         return (self.dataset,) if self.before else ()
 

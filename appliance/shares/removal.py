@@ -49,6 +49,10 @@ class RemoveAccount(PeopleOperation, frozen=True, kw_only=True, forbid_unknown_f
     def files_taken(self) -> tuple[str, ...]:
         return ("",)  # the rules of any folder may name it
 
+    def lasts(self) -> bool:
+        # Who inherits gets every file of every folder.
+        return bool(self.heir)
+
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from super().check(facts)
         if self.heir == self.name:

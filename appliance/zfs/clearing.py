@@ -19,6 +19,7 @@ from appliance.zfs.taking import AboutSnapshots
 
 MOST = 3000  # with names of the longest, what fits into a request to the agent
 NAMED = 20
+QUICK = 100  # so many are destroyed within seconds, also on slow disks
 
 
 class Chosen(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_like=True):
@@ -64,6 +65,9 @@ class DestroySnapshots(AboutSnapshots, frozen=True, kw_only=True, forbid_unknown
 
     def about_snapshots(self) -> tuple[str, ...]:
         return self.datasets
+
+    def lasts(self) -> bool:
+        return len(self.snapshots) > QUICK
 
     def there(self, facts: Facts) -> list[Snapshot]:
         """Those chosen that are there and are the same ones, oldest first in each dataset."""

@@ -118,6 +118,10 @@ class RenameDataset(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=
     def files_taken(self) -> tuple[str, ...]:
         return (self.dataset, self.target)
 
+    def lasts(self) -> bool:
+        # Everything below is unmounted and mounted again.
+        return True
+
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from super().check(facts)
         dataset, parent = self.there(facts), facts.dataset(self.parent)

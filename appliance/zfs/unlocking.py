@@ -176,6 +176,9 @@ class UnlockAll(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True
     def locks(self) -> tuple[str, ...]:
         return (*sorted({name.split("/", 1)[0] for name in self.datasets}), "shares")
 
+    def lasts(self) -> bool:
+        return True
+
     def locked(self, facts: Facts) -> list[Dataset]:
         return [
             one

@@ -132,7 +132,7 @@ def test_where_no_recent_moment_helps_the_last_resort_is_asked_for_by_itself():
     known = facts(found(state="FAULTED", rewind=SEARCH))
     for asked in (bring_in(), bring_in(rewind=True)):
         assert "[last_resort] The pool's latest state is damaged" in reasons(asked, known)
-    assert (bring_in(last_resort=True).lasts(), bring_in(rewind=True).lasts()) == (True, False)
+    assert (bring_in(last_resort=True).lasts(), bring_in(rewind=True).lasts()) == (True, True)
     plan = checked_plan(bring_in(last_resort=True), known)
     (loss,) = plan.losses
     assert loss.what.endswith(f"at best {SEARCH.as_of}, at worst {SEARCH.at_worst}")

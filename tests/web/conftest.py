@@ -5,7 +5,8 @@ from __future__ import annotations
 import fcntl
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from web.accounts import first_run
 from web.jobs import queue
 from web.jobs.models import Job
 from web.system import state
+from workers import background, guard, straight, waits
 
 HERE = Path(__file__).parent
 PASSWORD = "correct horse battery"
@@ -59,7 +61,30 @@ def own_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def nothing_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a process keeps from request to request begins anew."""
     monkeypatch.setattr(first_run, "known_set_up", False)
+    monkeypatch.setattr(guard, "failing", {})
+    monkeypatch.setattr(guard, "_logged", {})
+    monkeypatch.setattr(waits, "_kept", {})
+    monkeypatch.setattr(straight, "_told", set())
+    monkeypatch.setattr(straight, "_settings", [])
     cache.clear()
+
+
+@pytest.fixture(autouse=True)
+def no_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the worker would do in a thread beside is done at once: the databases of a test belong to its own thread."""
+
+    def at_once(name: str, work: Callable[[], object]) -> bool:
+        guard.guarded(name, work)
+        return True
+
+    monkeypatch.setattr(background, "start", at_once)
+
+    def waited_for(work: Callable[[], object], _seconds: float) -> bool:
+        with suppress(Exception):
+            work()
+        return True
+
+    monkeypatch.setattr(background, "wait_for", waited_for)
 
 
 @pytest.fixture(autouse=True)

@@ -1,33 +1,26 @@
-"""The clock goes on whatever the date says, and over a Redis that is away."""
+"""The clock goes on whatever the date says, without Redis, and over a tick that breaks off; systemd hears of those that end."""
 
 from __future__ import annotations
 
+import json
 import logging
-from typing import Any
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import time_machine
+from celery import Celery
 
-from workers import celery
+from appliance.alerts import sources
+from appliance.alerts.kinds import KINDS
+from web.alerts.models import Alert
+from workers import alerts, background, celery, guard, run_job, tick, watchdog
 from workers.celery import Beat
 
-
-class App:
-    """Takes what is sent; for a while it cannot. The clock is stopped once there was enough."""
-
-    def __init__(self, beat: Beat, enough: int, away: range = range(0)) -> None:
-        self.beat, self.enough, self.away = beat, enough, away
-        self.sent: list[str] = []
-        self.tries = 0
-
-    def send_task(self, name: str, **more: Any) -> None:
-        assert more["expires"] == celery.SECONDS_BETWEEN_TICKS
-        self.tries += 1
-        if self.tries in self.away:
-            raise ConnectionError("Redis is away")
-        self.sent.append(name)
-        if len(self.sent) == self.enough:
-            self.beat.stop(None)
+UNIT = Path(__file__).parents[2] / "deploy/systemd/larder-worker.service"
 
 
 @pytest.fixture
@@ -36,23 +29,209 @@ def beat(monkeypatch) -> Beat:
     return Beat(None)
 
 
-def test_a_date_that_is_set_back_does_not_stop_it(beat):
-    app = App(beat, enough=3)
+class Systemd:
+    """The socket to which a service tells how it is."""
+
+    def __init__(self, path: Path) -> None:
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.socket.bind(str(path))
+        self.socket.setblocking(False)
+
+    def heard(self) -> list[str]:
+        found = []
+        while True:
+            try:
+                found.append(self.socket.recv(1000).decode())
+            except BlockingIOError:
+                return found
+
+
+@pytest.fixture
+def systemd(tmp_path, monkeypatch) -> Iterator[Systemd]:
+    monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
+    one = Systemd(tmp_path / "notify")
+    yield one
+    one.socket.close()
+
+
+@pytest.fixture
+def idle(monkeypatch) -> None:
+    """Ticks with nothing to do."""
+    monkeypatch.setattr(tick, "STAGES", (tick.Stage("tick-events", lambda: None),))
+
+
+def test_a_date_that_is_set_back_does_not_stop_it(beat, monkeypatch):
+    ticks: list[int] = []
     with time_machine.travel("2030-01-01", tick=True) as date:
-        send = app.send_task
 
-        def and_back(name: str, **more: Any) -> None:
-            send(name, **more)
+        def and_back() -> None:
+            ticks.append(1)
             date.move_to("2026-01-01")
+            if len(ticks) == 3:
+                beat.stop(None)
 
-        app.send_task = and_back  # type: ignore[method-assign]
-        beat.beat(app)
-    assert app.sent == ["workers.tick"] * 3
+        monkeypatch.setattr(tick, "tick", and_back)
+        beat.beat()
+    assert len(ticks) == 3
 
 
-def test_it_goes_on_after_redis_was_away_and_says_so_once(beat, caplog):
-    app = App(beat, enough=3, away=range(2, 6))
-    with caplog.at_level(logging.WARNING):
-        beat.beat(app)
-    assert app.tries == 7
-    assert [line for line in caplog.messages if "Redis" in line] == ["the clock does not reach Redis: Redis is away"]
+def test_it_goes_on_after_a_tick_that_broke_off(beat, monkeypatch, caplog):
+    ticks: list[int] = []
+
+    def breaks() -> None:
+        ticks.append(1)
+        if len(ticks) == 3:
+            beat.stop(None)
+        raise RuntimeError("a fault of the clock")
+
+    monkeypatch.setattr(tick, "tick", breaks)
+    with caplog.at_level(logging.ERROR):
+        beat.beat()
+    assert len(ticks) == 3
+    assert caplog.messages == ["a tick broke off"] * 3
+
+
+# --- systemd ----------------------------------------------------------------------------------------------------
+def test_systemd_hears_of_a_tick_that_has_ended(systemd, idle):
+    tick.tick()
+    assert systemd.heard() == ["WATCHDOG=1"]
+
+
+def test_systemd_hears_nothing_of_a_tick_that_is_still_under_way(systemd, monkeypatch):
+    heard = []
+    monkeypatch.setattr(tick, "STAGES", (tick.Stage("tick-events", lambda: heard.append(systemd.heard()) or tick.tick()),))  # fmt: skip
+    tick.tick()
+    assert heard == [[]]
+    assert systemd.heard() == ["WATCHDOG=1"]
+
+
+def test_systemd_hears_nothing_while_a_reading_is_stuck(systemd, idle, monkeypatch):
+    monkeypatch.setattr(background, "_running", {"run-alerts": time.monotonic() - background.LIMITS["run-alerts"] - 1})
+    tick.tick()
+    assert systemd.heard() == []
+    monkeypatch.setattr(background, "_running", {"run-alerts": time.monotonic()})
+    tick.tick()
+    assert systemd.heard() == ["WATCHDOG=1"]
+
+
+def test_without_systemd_a_tick_ends_as_well(idle, monkeypatch):
+    monkeypatch.delenv("NOTIFY_SOCKET", raising=False)
+    tick.tick()
+    monkeypatch.setenv("NOTIFY_SOCKET", "/nowhere/at/all")
+    tick.tick()
+
+
+def test_the_unit_waits_for_the_word_and_for_as_long_as_the_worker_believes():
+    lines = UNIT.read_text().splitlines()
+    assert "Type=notify" in lines
+    assert f"WatchdogSec={watchdog.USUAL_SECONDS}" in lines
+
+
+def test_a_worker_that_was_restarted_because_it_hung_says_so_once(db):
+    watchdog.write(watchdog.at_work(), {"stage": "tick-policies", "since": time.monotonic() - watchdog.USUAL_SECONDS})
+    assert watchdog.look_back()
+    alerts.look()
+    row = Alert.objects.get(kind="worker.restarted")
+    assert row.summary == "Larder's background worker hung and was restarted."
+    assert "automatic snapshots" in row.detail
+    assert watchdog.look_back() is None
+    alerts.look()
+    assert Alert.objects.filter(kind="worker.restarted").count() == 1
+
+
+@pytest.mark.parametrize(
+    "left", [None, {}, {"stage": "tick-policies", "since": "x"}, ["nonsense"], {"stage": "tick-events"}], ids=str
+)
+def test_a_worker_that_ended_otherwise_says_nothing(left):
+    if left is not None:
+        watchdog.write(watchdog.at_work(), left)
+    assert watchdog.look_back() is None
+
+
+def test_a_worker_that_was_stopped_in_the_middle_of_a_tick_did_not_hang(beat):
+    watchdog.begun("tick-policies", time.monotonic() - 2)
+    assert watchdog.look_back() is None
+    watchdog.begun("tick-policies", time.monotonic() - watchdog.USUAL_SECONDS)
+    beat.stop(None)
+    assert watchdog.look_back() is None
+
+
+def test_a_worker_that_stood_still_between_two_ticks_hung_as_well(monkeypatch):
+    watchdog.finished()
+    assert watchdog.look_back() is None
+    watchdog.finished()
+    monkeypatch.setenv("WATCHDOG_USEC", "0")
+    found = watchdog.look_back()
+    assert found
+    assert found.stage == ""
+
+
+def test_a_second_restart_counts_on():
+    for _time in range(2):
+        watchdog.begun("run-facts", time.monotonic() - watchdog.USUAL_SECONDS)
+        watchdog.look_back()
+    last = watchdog.last_restart()
+    assert last
+    assert (last.count, last.stage) == (2, "run-facts")
+    assert json.loads(watchdog.restarts().read_text())["count"] == 2
+
+
+# --- Redis ------------------------------------------------------------------------------------------------------
+class FakeRedis:
+    """Takes connections and says one thing, or nothing at all."""
+
+    def __init__(self, path: Path, says: bytes) -> None:
+        self.says = says
+        self.server = socket.socket(socket.AF_UNIX)
+        self.server.bind(str(path))
+        self.server.listen()
+        self.taken: list[socket.socket] = []
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self) -> None:
+        while True:
+            try:
+                one, _address = self.server.accept()
+            except OSError:
+                return
+            self.taken.append(one)
+            if self.says:
+                one.sendall(self.says)
+
+
+@pytest.mark.parametrize("says", [None, b"", b"-LOADING\r\n", b"\x00\xff nonsense"], ids=["away", "hangs", "loads", "nonsense"])  # fmt: skip
+def test_a_queue_that_does_not_answer_is_told_and_the_clock_goes_on(says, tmp_path, settings, monkeypatch, systemd):
+    settings.BROKER_SOCKET = tmp_path / "redis"
+    monkeypatch.setattr(run_job, "SECONDS_FOR_REDIS", 0.05)
+    redis = None if says is None else FakeRedis(settings.BROKER_SOCKET, says)
+    monkeypatch.setattr(tick, "STAGES", tuple(stage for stage in tick.STAGES if stage.name in {"tick-jobs", "tick-sweeps"}))  # fmt: skip
+    tick.tick()
+    assert set(guard.failing) == {"tick-jobs"}
+    assert systemd.heard() == ["WATCHDOG=1"]
+    assert redis is None or len(redis.taken) == 1
+
+
+def test_sending_into_a_queue_that_hangs_comes_back(tmp_path, monkeypatch):
+    """Kombu, asked to send over a connection that is taken and never answered."""
+    FakeRedis(tmp_path / "redis", b"")
+    options = {**celery.app.conf.broker_transport_options, "socket_timeout": 0.05}
+    app = Celery("test", broker=f"redis+socket://{tmp_path / 'redis'}")
+    app.conf.update(broker_transport_options=options)
+    ended: list[str] = []
+
+    def send() -> None:
+        try:
+            app.send_task("workers.run_job", args=("x",), retry=False)
+        except Exception as problem:
+            ended.append(type(problem).__name__)
+
+    sender = threading.Thread(target=send, daemon=True)
+    sender.start()
+    sender.join(60)
+    assert ended, "it still hangs"
+
+
+def test_every_part_of_the_clock_has_words_for_its_alert():
+    assert {stage.name for stage in tick.STAGES} <= set(sources.SOURCES)
+    assert set(background.LIMITS) <= set(sources.SOURCES)
+    assert {"source.stopped", "worker.restarted"} <= set(KINDS)

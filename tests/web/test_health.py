@@ -23,7 +23,7 @@ from web.alerts.models import Accepted, Alert, DiskDay, KindSeverity, MailSettin
 from web.inventory import present, store
 from web.inventory.models import DiskRow, Source
 from web.jobs.models import Job
-from workers import alerts
+from workers import alerts, waits
 
 DISK = "ata-WDC_WD20EARS-00MVWB0_WD-WCAZA0000001"
 PENDING = Reading(answered=True, passed=True, temperature=31, counts={"pending": 312, "reallocated": 4}, hours=40000)
@@ -222,15 +222,34 @@ def test_a_disk_that_recovers_clears_its_alert(failing):
     assert Alert.objects.get(kind="disk.failing").state == "cleared"
 
 
+def test_open_alerts_are_paged_the_worst_first_and_each_list_turns_alone(web, calm):
+    many = [Alert(kind="pool.full80", subject=str(at), severity="notice", summary=f"Pool {at} fills up.", first_seen=rows.LONG_AGO) for at in range(120)]  # fmt: skip
+    Alert.objects.bulk_create(many)
+    worst = Alert.objects.create(kind="disk.failing", subject="x", severity="critical", summary="Worst of all.", first_seen=rows.LONG_AGO)  # fmt: skip
+    Alert.objects.bulk_create([Alert(kind="pool.full80", subject=f"over {at}", severity="notice", state="cleared", summary="It was full.", first_seen=rows.LONG_AGO) for at in range(60)])  # fmt: skip
+    first = web.get("/alerts/").content.decode()
+    assert first.count("fills up.") == 49
+    assert first.count("It was full.") == 50
+    assert first.index("Worst of all.") < first.index("fills up.")
+    last = web.get("/alerts/?open=3&page=2").content.decode()
+    assert last.count("fills up.") == 21
+    assert last.count("It was full.") == 10
+    assert "?page=2&amp;open=2" in last
+    assert "?open=3&amp;page=1" in last
+    assert worst.summary not in last
+    assert web.get("/alerts/?open=no&acknowledged=99").status_code == 200
+
+
 def test_a_slow_disk_among_quick_ones_is_told_once_it_has_lasted(calm, monkeypatch):
     pool = rows.recorded_box()
     names = {row.key: row.fact.name for row in DiskRow.objects.all()}
     members = [name for key, name in names.items() if any(present.link_of(one) == key for one in pool.devices())]
     assert len(members) == 4
-    disks.note_latency({name: 26.0 if names[DISK] == name else 1.2 for name in members})
+    for row in DiskRow.objects.all():
+        disks.note_latency(row, {name: 26.0 if names[DISK] == name else 1.2 for name in members})
     alerts.look()
     assert not Alert.objects.filter(kind="disk.slow").exists()
-    monkeypatch.setattr(alerts, "_since", dict.fromkeys(alerts._since, -10_000.0))
+    waits.keep("faults", dict.fromkeys(waits.kept("faults"), -10_000.0))
     alerts.look()
     slow = Alert.objects.get(kind="disk.slow")
     assert slow.detail.startswith(

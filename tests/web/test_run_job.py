@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from django.utils import timezone
 
-from appliance import client, places
+from appliance import client, execution, places
 from appliance.disks.wipe import WipeDisk
 from appliance.errors import Failed, Reason, Refused
 from appliance.operation import as_json
@@ -19,7 +20,7 @@ from tests.web import rows
 from tests.web.reading import text_of
 from web.inventory.models import Progress, Source
 from web.jobs.models import Job
-from workers import collectors, run_job, schedules, spool, tick
+from workers import background, collectors, datasets, moving, run_job, schedules, snapshots, spool, testing, tick
 from workers.celery import TOKEN
 
 State = Job.State
@@ -55,6 +56,7 @@ def agent(monkeypatch: pytest.MonkeyPatch) -> Agent:
     monkeypatch.setattr(client, "ask", stand_in.ask)
     monkeypatch.setattr(run_job, "_mine", set())
     monkeypatch.setattr(run_job, "_sent", {})
+    monkeypatch.setattr(run_job, "queue_answers", lambda: None)
     return stand_in
 
 
@@ -158,16 +160,23 @@ def test_a_connection_that_breaks_leaves_the_job_to_the_next_look_which_asks_and
     assert (job.state, secrets()) == (State.DONE, [])
 
 
-def test_facts_that_cannot_be_read_afterwards_leave_the_job_to_the_next_look(job, agent, monkeypatch):
-    def fail() -> None:
+@pytest.mark.parametrize("broken", [(collectors, "collect_now"), (moving, "after"), (datasets, "after"), (snapshots, "doubt")], ids=lambda one: one[0].__name__)  # fmt: skip
+def test_a_job_ends_although_what_follows_it_fails(job, agent, monkeypatch, broken):
+    def fail(*_args: Any) -> None:
         raise RuntimeError("no")
 
-    agent.answers = [[DONE], [DONE]]
-    with monkeypatch.context() as patch:
-        patch.setattr(collectors, "collect_now", fail)
-        run(job)
-    assert (job.state, job.worker) == (State.RUNNING, "")
+    agent.answers = [[DONE]]
+    monkeypatch.setattr(*broken, fail)
     assert run(job).state == State.DONE
+
+
+def test_a_job_ends_although_reading_the_facts_hangs(monkeypatch):
+    """The real wait, with a reading that never comes back."""
+    monkeypatch.undo()
+    released = threading.Event()
+    assert not background.wait_for(released.wait, 0.01)
+    released.set()
+    assert background.wait_for(lambda: None, 60)
 
 
 def test_a_job_that_the_agent_never_heard_of_was_interrupted_and_nothing_was_changed(job, agent):
@@ -272,6 +281,71 @@ def test_work_of_many_hours_leaves_room_for_what_somebody_waits_for(monkeypatch,
     assert run(waiting).state == State.DONE
 
 
+def test_jobs_never_take_all_threads(monkeypatch, agent):
+    """So many at once as there are threads: six are begun, the others wait for one of them."""
+    monkeypatch.setattr(collectors, "collect_now", lambda: None)
+    made = [rows.job() for _thread in range(8)]
+    states: list[str] = []
+
+    def begin_next() -> None:
+        if len(agent.asked) < 6:
+            run_job.run_job(str(made[len(agent.asked)].pk))
+        else:
+            run_job.run_job(str(made[6].pk))
+            states.extend(str(job.state) for job in Job.objects.order_by("created"))
+
+    agent.answers = [[begin_next, DONE] for _job in made]
+    run(made[0])
+    assert states == ["running"] * 6 + ["queued"] * 2
+    agent.answers = [[DONE]]
+    assert run(made[6]).state == State.DONE
+
+
+def test_a_job_that_waits_for_another_gives_its_thread_back_and_is_followed_later(monkeypatch, agent):
+    sent: list[str] = []
+    monkeypatch.setattr(collectors, "collect_now", lambda: None)
+    monkeypatch.setattr(run_job.run_job, "delay", sent.append)
+    waits = {"percent": 0, "phrase": "Waiting: another job is at work on tank"}
+    jobs = [rows.job() for _job in range(4)]
+
+    def others_come() -> None:
+        if len(agent.asked) < 3:
+            run_job.run_job(str(jobs[len(agent.asked)].pk))
+
+    agent.answers = [[waits, others_come, {"percent": 10, "phrase": "At it"}, DONE] for _job in range(2)] + [[waits]]
+    run(jobs[0])
+    states = [Job.objects.get(pk=job.pk) for job in jobs]
+    assert [str(job.state) for job in states] == ["done", "done", "running", "queued"]
+    assert states[2].worker == ""
+    assert Progress.objects.get(job=jobs[2].pk).phrase == waits["phrase"]
+    run_job.send_waiting()
+    assert str(jobs[2].pk) not in sent  # not at once: each time costs the agent a process
+    run_job._sent[str(jobs[2].pk)] -= run_job.SECONDS_BEFORE_SENDING_AGAIN + 1
+    run_job.send_waiting()
+    assert str(jobs[2].pk) in sent
+    agent.answers = [[DONE]]
+    assert run(jobs[2]).state == State.DONE
+    assert agent.verbs[-1] == "follow"
+
+
+def test_a_job_that_stops_waiting_makes_room_for_another_that_waits(monkeypatch, agent):
+    monkeypatch.setattr(collectors, "collect_now", lambda: None)
+    monkeypatch.setattr(run_job, "_blocked", threading.BoundedSemaphore(1))
+    waits, works = (
+        {"percent": 0, "phrase": "Waiting: another job is at work on tank"},
+        {"percent": 1, "phrase": "At it"},
+    )
+    first, second = rows.job(), rows.job()
+    agent.answers = [[waits, waits, works, lambda: run_job.run_job(str(second.pk)), waits, DONE], [waits, works, DONE]]
+    assert run(first).state == State.DONE
+    second.refresh_from_db()
+    assert second.state == State.DONE
+
+
+def test_the_agents_word_for_waiting_is_the_one_that_is_looked_for():
+    assert f'"{run_job.WAITS_FOR_A_LOCK}another job' in Path(execution.__file__).read_text().replace('f"', '"')
+
+
 def test_a_job_that_could_not_be_looked_up_is_not_taken_for_one_under_way(monkeypatch, agent, job):
     def fail(_job_id: str) -> bool:
         raise OSError("database is locked")
@@ -297,13 +371,13 @@ def test_a_tick_takes_in_sends_and_reads_only_what_is_due(monkeypatch):
     done: list[str] = []
     monkeypatch.setattr(spool, "ingest", lambda: done.append("spool") or 0)
     monkeypatch.setattr(tick, "send_waiting", lambda: done.append("jobs"))
-    monkeypatch.setattr(collectors.collect, "delay", lambda: done.append("facts"))
-    monkeypatch.setattr(collectors.temperatures, "delay", lambda: done.append("temperatures"))
+    monkeypatch.setattr(background, "start", lambda name, _work: done.append(name.removeprefix("run-")) or True)
     monkeypatch.setattr(schedules.looks, "due", lambda: not done.count("schedules") and len(done) > 3)
     monkeypatch.setattr(schedules, "look", lambda: done.append("schedules"))
+    monkeypatch.setattr(testing.looks, "due", lambda: False)
     tick.tick()
-    assert done == ["spool", "jobs", "facts", "temperatures", "schedules"]
-    for name in ("pools", "temperatures"):
+    assert done == ["spool", "facts", "temperatures", "alerts", "jobs", "schedules"]
+    for name in ("pools", "temperatures", "alerts"):
         Source.objects.create(name=name, checked=timezone.now())
     done.clear()
     tick.tick()
@@ -311,10 +385,10 @@ def test_a_tick_takes_in_sends_and_reads_only_what_is_due(monkeypatch):
     monkeypatch.setattr(spool, "ingest", lambda: 1)
     done.clear()
     tick.tick()
-    assert done == ["jobs", "facts"]
+    assert done == ["facts", "jobs"]
     rows.put(disks=[disk(1)])
     tick.tick()
     assert "temperatures" not in done
     Source.objects.filter(name="temperatures").update(checked=timezone.now() - 2 * collectors.NEW_DISK_WITHIN)
     tick.tick()
-    assert done[-1] == "temperatures"
+    assert done.count("temperatures") == 1

@@ -82,6 +82,14 @@ def test_while_the_job_waits_it_is_not_begun_again():
     assert Job.objects.count() == 1
 
 
+def test_a_job_that_hangs_on_one_pool_leaves_the_others_their_schedule():
+    attic = tank(work(days=50), name="attic", guid=7)
+    assert look(attic) == ["StartScrub attic"]
+    assert look(tank(work()), attic) == []  # two pools are never at it at once
+    Job.objects.update(created=NIGHT - timedelta(hours=1))
+    assert look(tank(work()), attic) == ["StartScrub tank"]
+
+
 def test_a_start_that_failed_is_tried_again_the_next_night():
     look(tank(work()))
     Job.objects.update(state=Job.State.FAILED)

@@ -155,7 +155,8 @@ def test_while_the_database_cannot_be_written_events_wait_in_the_spool(monkeypat
 
     with monkeypatch.context() as patch:
         patch.setattr(Event.objects, "get_or_create", fail)
-        assert spool.ingest() == 0
+        with pytest.raises(DatabaseError):
+            spool.ingest()
     assert path.exists()
     assert spool.ingest() == 1
 

@@ -53,6 +53,15 @@ def test_nothing_begins_while_one_is_being_begun_or_pools_cannot_be_read(box):
     assert testing.look(NIGHT.replace(hour=12)) == []
 
 
+def test_a_job_that_hangs_on_one_disk_leaves_the_others_their_tests(box):
+    begun = testing.look(NIGHT)
+    Job.objects.exclude(pk=begun[0].pk).update(state="done")
+    Job.objects.update(created=NIGHT - timedelta(hours=1))
+    later = testing.look(NIGHT + timedelta(days=2))
+    assert later
+    assert begun[0].subject not in {job.subject for job in later}
+
+
 def test_a_disk_that_is_left_out_is_not_tested_and_can_come_back(web, box):
     for row in DiskRow.objects.all():
         assert web.post(f"/disks/{row.key}/health/tests/", {"tested": "no"}).status_code == 302

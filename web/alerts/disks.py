@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -14,7 +14,7 @@ from django.utils import timezone
 from appliance.disks.health import SINCE_FIRST_SEEN, Before, Reason, Verdict, judge
 from appliance.disks.smart import NOT_UNDERSTOOD, Reading
 from appliance.schedules import box_zone
-from web.alerts.models import Accepted, DiskDay
+from web.alerts.models import LARGEST, Accepted, DiskDay
 from web.inventory.models import DiskRow
 from web.retention import past
 
@@ -36,7 +36,7 @@ def note(answers: Mapping[DiskRow, Reading]) -> bool:
     for row, reading in answers.items():
         try:
             with transaction.atomic():
-                changed = note_one(row, reading, accepted.get(row.key, {})) or changed
+                changed = note_one(row, bounded(reading), accepted.get(row.key, {})) or changed
         except Exception:
             log.exception("what %s answered could not be judged or kept", row.key)
             changed = update(row, not_understood(row)) or changed
@@ -103,16 +103,17 @@ def not_understood(row: DiskRow) -> dict[str, object]:
     return known if row.verdict in {"failing", "watch"} else {**known, **judgement(Verdict("unknown", (Reason("unknown", NOT_UNDERSTOOD),)))}  # fmt: skip
 
 
-def note_latency(took: Mapping[str, float]) -> bool:
-    """Keep how long requests took, by kernel name; a disk that had too few keeps nothing, for its last figure is old."""
-    changed = False
-    for row in DiskRow.objects.all():
-        own = took.get(row.fact.name)
-        if own is not None:
-            keep(row.key, Reading(counts={"latency": round(own)}))
-        if row.latency != own:
-            changed = bool(DiskRow.objects.filter(pk=row.pk).update(latency=own)) or changed
-    return changed
+def bounded(reading: Reading) -> Reading:
+    """The same with counts that a column can hold."""
+    return replace(reading, counts={name: min(value, LARGEST) for name, value in reading.counts.items()})
+
+
+def note_latency(row: DiskRow, took: Mapping[str, float]) -> bool:
+    """Keep how long a disk's requests took, by kernel name; one that had too few keeps nothing, for its last figure is old."""
+    own = took.get(row.fact.name)
+    if own is not None:
+        keep(row.key, Reading(counts={"latency": round(own)}))
+    return row.latency != own and bool(DiskRow.objects.filter(pk=row.pk).update(latency=own))
 
 
 def judgement(verdict: Verdict) -> dict[str, object]:

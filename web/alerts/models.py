@@ -11,6 +11,7 @@ from django.utils import timezone
 from appliance.alerts.kinds import KINDS, Kind
 
 LONGEST_SILENCE = timedelta(days=31)
+LARGEST = 2**63 - 1  # that a column holds; broken firmware counts up to 2**64 - 1
 
 
 class Alert(models.Model):
@@ -53,7 +54,8 @@ class Alert(models.Model):
 
     @property
     def of(self) -> Kind:
-        return KINDS[self.kind]
+        """Its kind; one that this version of Larder does not know says nothing beyond the alert's own words."""
+        return KINDS.get(self.kind) or Kind(self.kind, "warning", "", self.summary, "", "", "See the alert")
 
     def silent(self, now: datetime) -> bool:
         """Whether nothing is told about it at that time. A silence that ends too far ahead was asked for while the clock

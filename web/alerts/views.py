@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from urllib.parse import urlencode
 
-from django.core.paginator import Paginator
+from django.core.paginator import Page, Paginator
 from django.db import transaction
+from django.db.models import Case, When
 from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
 from django.shortcuts import get_object_or_404, redirect
 from django.utils import timezone
@@ -20,28 +22,40 @@ from web.inventory.models import PoolRow
 
 SILENCES = {"day": timedelta(days=1), "week": timedelta(days=7), "month": timedelta(days=30)}
 A_PAGE = 50
+PAGES = {"open": Alert.State.OPEN, "acknowledged": Alert.State.ACKNOWLEDGED, "page": Alert.State.CLEARED}
+WORST_FIRST = Case(*(When(severity=one, then=at) for at, one in enumerate(SEVERITIES)), default=len(SEVERITIES))
 AT_ONCE = 20  # lines of a time line that are seen without asking for more
 
 
 @require_GET
 def alerts(request: HttpRequest) -> HttpResponse:
-    """Open ones first, the worst of them on top; then acknowledged ones; then what is over, a page at a time."""
+    """Open ones first, the worst of them on top; then acknowledged ones; then what is over; each a page at a time."""
+
+    def page_of(state: str, name: str) -> Page[Alert]:
+        rows = Alert.objects.filter(state=state)
+        if state != Alert.State.CLEARED:
+            rows = rows.filter(kind__in=KINDS).order_by(WORST_FIRST, "-first_seen", "-pk")
+        return Paginator(rows, A_PAGE).get_page(request.GET.get(name))
 
     def build() -> dict[str, object]:
-        now = [row for row in Alert.objects.exclude(state=Alert.State.CLEARED)[:500] if row.kind in KINDS]
-        now.sort(key=lambda row: SEVERITIES.index(row.severity))
-        page = Paginator(Alert.objects.filter(state=Alert.State.CLEARED), A_PAGE).get_page(request.GET.get("page"))
         mail = MailSettings.now()
+        pages = {name: page_of(state, name) for name, state in PAGES.items()}
         return {
-            "open": [row for row in now if row.state == Alert.State.OPEN],
-            "acknowledged": [row for row in now if row.state == Alert.State.ACKNOWLEDGED],
-            "page": page,
+            "open": pages["open"],
+            "acknowledged": pages["acknowledged"],
+            "page": pages["page"],
+            "others": {name: others(pages, name) for name in pages},
             "told": bool((mail.host and mail.recipients("critical")) or mail.webhook),
             "spaces": list(fullness.of([row.fact for row in PoolRow.objects.all()], timezone.now())),
             "undelivered": Message.objects.filter(state="given-up").exclude(event="test").count(),
         }
 
     return live.respond(request, "alerts/list.html", build)
+
+
+def others(pages: dict[str, Page[Alert]], own: str) -> str:
+    """Where the other lists of the page stand, for a link that turns only one of them."""
+    return urlencode({name: page.number for name, page in pages.items() if name != own and page.number > 1})
 
 
 @require_GET

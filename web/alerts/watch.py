@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import logging
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
+from functools import partial
 
 from django.db import transaction
 
 from appliance.alerts.kinds import KINDS
 from appliance.alerts.rules import Fault
 from web.alerts import outbox
-from web.alerts.models import Alert, AlertNote, KindSeverity, MailSettings
+from web.alerts.models import LARGEST, Alert, AlertNote, KindSeverity, MailSettings
+from web.database import is_unusable
 from web.retention import older, past
 
+log = logging.getLogger(__name__)
 KEPT = timedelta(days=366)
 KEPT_ANYWAY = 500  # of what is over, however old it looks: the clock may be years ahead
 NOTES_KEPT = 100
@@ -31,17 +35,32 @@ def reconcile(
 
     Nothing clears whose source could not be read (``unread``), of a disk that has said nothing of itself (``unheard``), nor
     where a rule broke (not ``complete``): not to see a fault is not its end. Rows and messages change together or not at
-    all, so a crash loses none and doubles none.
+    all, so a crash loses none and doubles none. One alert that cannot be written stops no other: PartlyWritten is raised
+    after the last. Raises DatabaseError where none can be written.
     """
-    wanted = {fault.key: fault for fault in found}
+    wanted = {(fault.kind, fault.subject[:300]): fault for fault in found}
     unread, unheard, changed = set(unread), set(unheard), False
+    odd: list[str] = []
+
+    def alone(subject: str, change: Callable[[], bool]) -> bool:
+        """Make one change, or none of it. What is wrong with the database is wrong for all."""
+        try:
+            with transaction.atomic():
+                return change()
+        except Exception as problem:
+            if is_unusable(problem):
+                raise
+            log.exception("the alert about %s could not be written", subject)
+            odd.append(subject)
+            return False
+
     with transaction.atomic():
         known = {(row.kind, row.subject): row for row in Alert.objects.exclude(state=Alert.State.CLEARED)}
         grave = severities()
         mail = MailSettings.now()
         for key, fault in wanted.items():
             row = known.get(key)
-            changed = (follow(row, fault, now, mail) if row else begin(fault, now, grave, mail)) or changed
+            changed = alone(fault.subject, partial(follow, row, fault, now, mail) if row else partial(begin, fault, now, grave, mail)) or changed  # fmt: skip
         for key, row in known.items():
             if key in wanted:
                 continue
@@ -57,14 +76,29 @@ def reconcile(
                 and not (kind and kind.source in unread)
                 and not (row.kind in SAID_BY_ITSELF and row.subject in unheard)
             ):
-                changed = fade(row, now, kind.settle if kind else 0, mail) or changed
+                changed = alone(row.subject, partial(fade, row, now, kind.settle if kind else 0, mail)) or changed
+    if odd:
+        raise PartlyWritten(odd, changed=changed)
     return changed
+
+
+class PartlyWritten(Exception):
+    """Some alerts could not be written, the others were."""
+
+    def __init__(self, subjects: list[str], *, changed: bool) -> None:
+        self.subjects, self.changed = subjects, changed
+        super().__init__(", ".join(subjects[:5]))
 
 
 def severities() -> dict[str, str]:
     """How grave each kind is: as its owner chose, else as it comes."""
     chosen = dict(KindSeverity.objects.values_list("kind", "severity"))
-    return {code: chosen.get(code, kind.severity) for code, kind in KINDS.items()}
+    return usual_severities() | {code: severity for code, severity in chosen.items() if code in KINDS}
+
+
+def usual_severities() -> dict[str, str]:
+    """How grave each kind is as it comes."""
+    return {code: kind.severity for code, kind in KINDS.items()}
 
 
 def grade(kind: str, severity: str, now: datetime, by: str) -> None:
@@ -90,7 +124,7 @@ def begin(fault: Fault, now: datetime, grave: dict[str, str], mail: MailSettings
         summary=fault.summary[:400],
         detail=fault.detail,
         link=fault.link,
-        mark=fault.mark,
+        mark=mark_of(fault),
         first_seen=now,
         quiet_until=last.quiet_until if last and silent else None,
         quiet_reason=last.quiet_reason if last and silent else "",
@@ -102,19 +136,25 @@ def begin(fault: Fault, now: datetime, grave: dict[str, str], mail: MailSettings
     return True
 
 
+def mark_of(fault: Fault) -> int:
+    """How bad it is, as far as a column can say."""
+    return min(fault.mark, LARGEST)
+
+
 def follow(row: Alert, fault: Fault, now: datetime, mail: MailSettings) -> bool:
     """The fault is still there. Words follow it; worse than when it was acknowledged, it opens again and is told again.
     When a silence has ended, what is still open is told once more."""
     over = row.quiet_until is not None and not row.silent(now)
     before = (row.summary, row.detail, row.gone, row.mark)
-    worse = row.state == Alert.State.ACKNOWLEDGED and fault.mark > row.mark_seen
+    mark = mark_of(fault)
+    worse = row.state == Alert.State.ACKNOWLEDGED and mark > row.mark_seen
     if fault.summary[:400] != row.summary:
         tell(row, fault.summary, now)
-    row.summary, row.detail, row.gone, row.mark = fault.summary[:400], fault.detail, None, fault.mark
+    row.summary, row.detail, row.gone, row.mark = fault.summary[:400], fault.detail, None, mark
     if worse:
         row.state = Alert.State.OPEN
         tell(row, "It became worse, so it is open again.", now)
-        outbox.put(row, "raised", now, mail, again=str(fault.mark))
+        outbox.put(row, "raised", now, mail, again=str(mark))
     elif over and row.state == Alert.State.OPEN:
         tell(row, "The silence is over.", now)
         outbox.put(row, "raised", now, mail, again=f"{row.quiet_until:%Y%m%d%H%M%S}")

@@ -1,0 +1,521 @@
+"""One part of the background work that fails is told under its name and stops nothing else."""
+
+from __future__ import annotations
+
+import os
+import smtplib
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import DatabaseError, OperationalError
+from django.utils import timezone
+
+from appliance import client, system_disk
+from appliance.alerts import rules, sources
+from appliance.disks import smart
+from appliance.disks.health import SINCE_FIRST_SEEN
+from appliance.errors import Failed
+from appliance.system_disk import SystemDisk
+from appliance.zfs import module
+from tests.unit.made import disk
+from tests.web import rows, sweeping
+from web.alerts import disks, fullness, outbox, watch
+from web.alerts.models import LARGEST, Accepted, Alert, MailSettings, Message
+from web.inventory import present, store
+from web.inventory.models import DiskRow, PoolRow, Source
+from web.jobs.models import Job
+from web.sweeps.models import CaseRow, SweepRow
+from workers import (  # fmt: skip
+    alerts,
+    background,
+    collectors,
+    guard,
+    letters,
+    mail,
+    overdue,
+    policies,
+    records,
+    schedules,
+    spool,
+    straight,
+    sweeps,
+    testing,
+    tick,
+    waits,
+)
+
+FAULTS = [RuntimeError("no"), Failed("zpool said no"), OperationalError("database is locked"), RecursionError()]
+
+
+def failing(error: Exception) -> Callable[..., Any]:
+    def fail(*_args: Any, **_more: Any) -> None:
+        raise error
+
+    return fail
+
+
+def long_enough() -> None:
+    """Whatever waits to become an alert has waited for long."""
+    waits.keep("faults", dict.fromkeys(waits.kept("faults"), -100_000.0))
+
+
+def told(kind: str = "source.stopped") -> dict[str, str]:
+    """Subject and summary of the open alerts of a kind, once all waits are over."""
+    for _look in range(3):
+        guard.guarded("alerts", alerts.look)
+        long_enough()
+    rows_of = Alert.objects.filter(kind=kind).exclude(state="cleared")
+    return {row.subject: row.summary for row in rows_of}
+
+
+# --- the guard ----------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: type(fault).__name__)
+def test_guard_notes_what_fails_and_clears_the_note_when_it_works(fault):
+    assert not guard.guarded("tick-mail", failing(fault))
+    assert Source.objects.get(name="tick-mail").error
+    assert guard.guarded("tick-mail", lambda: None)
+    assert Source.objects.get(name="tick-mail").error == ""
+    assert guard.failing == {}
+
+
+def test_guard_writes_nothing_while_all_is_well():
+    guard.guarded("tick-mail", lambda: None)
+    assert not Source.objects.exists()
+
+
+def test_guard_logs_the_same_failure_once(caplog):
+    for _time in range(3):
+        guard.guarded("tick-mail", failing(RuntimeError("no")))
+    assert len(caplog.records) == 1
+    guard.guarded("tick-mail", lambda: None)
+    guard.guarded("tick-mail", failing(RuntimeError("no")))
+    assert len(caplog.records) == 2
+
+
+def test_guard_survives_notes_that_cannot_be_written(monkeypatch):
+    monkeypatch.setattr(store, "checked", failing(DatabaseError("malformed")))
+    assert not guard.guarded("tick-mail", failing(RuntimeError("no")))
+    assert list(guard.failing) == ["tick-mail"]
+
+
+def test_each_does_all_items_and_names_those_that_failed():
+    done = []
+
+    def work(number: int) -> bool:
+        if number % 2:
+            raise Failed(f"no {number}")
+        done.append(number)
+        return True
+
+    with pytest.raises(guard.PartlyFailed) as raised:
+        guard.each(range(20), work)
+    assert done == list(range(0, 20, 2))
+    assert raised.value.changed
+    assert str(raised.value).startswith("1: no 1 3: no 3")
+    assert str(raised.value).endswith("And 5 more.")
+
+
+# --- stages of the clock --------------------------------------------------------------------------------------------
+@pytest.fixture
+def due(monkeypatch) -> list[str]:
+    """Everything is due in each tick; what was done, by the name of its stage."""
+    done: list[str] = []
+
+    def note(name: str, answer: Any = None) -> Callable[..., Any]:
+        return lambda *_args, **_more: done.append(name) or answer
+
+    started = {"run-facts": "tick-facts", "run-temperatures": "tick-temperatures", "run-alerts": "tick-alerts", "run-mail": "tick-mail"}  # fmt: skip
+    monkeypatch.setattr(background, "start", lambda name, _work: done.append(started[name]) or True)
+    monkeypatch.setattr(collectors, "due", lambda *_args: True)
+    monkeypatch.setattr(mail, "has_waiting", lambda _now: True)
+    monkeypatch.setattr(spool, "ingest", note("tick-events", 0))
+    monkeypatch.setattr(tick, "send_waiting", note("tick-jobs"))
+    monkeypatch.setattr(sweeps, "look", note("tick-sweeps"))
+    for name, part in {"tick-scrubs": schedules, "tick-self-tests": testing, "tick-policies": policies}.items():
+        monkeypatch.setattr(part, "look", note(name))
+        monkeypatch.setattr(part.looks, "due", lambda: True)
+    return done
+
+
+# Where each stage is made to fail: the first thing that it calls.
+BREAKS: dict[str, tuple[Any, str]] = {
+    "tick-events": (spool, "ingest"),
+    "tick-facts": (collectors, "collect"),
+    "tick-temperatures": (collectors, "temperatures"),
+    "tick-alerts": (collectors, "judge"),
+    "tick-mail": (mail, "has_waiting"),
+    "tick-jobs": (tick, "send_waiting"),
+    "tick-sweeps": (sweeps, "look"),
+    "tick-scrubs": (schedules, "look"),
+    "tick-self-tests": (testing, "look"),
+    "tick-policies": (policies, "look"),
+}
+STARTS = {"tick-facts": "run-facts", "tick-temperatures": "run-temperatures", "tick-alerts": "run-alerts"}
+
+
+def test_every_stage_is_made_to_fail_here():
+    assert [stage.name for stage in tick.STAGES] == list(BREAKS)
+
+
+def test_a_tick_does_every_stage(due):
+    tick.tick()
+    assert due == list(BREAKS)
+
+
+@pytest.mark.parametrize("broken", BREAKS)
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: type(fault).__name__)
+def test_a_stage_that_fails_stops_no_other_and_is_told_by_name(due, monkeypatch, broken, fault):
+    if broken in STARTS:
+        start = background.start
+
+        def unable(name: str, work: Callable[[], object]) -> bool:
+            if name == STARTS[broken]:
+                raise fault
+            return start(name, work)
+
+        monkeypatch.setattr(background, "start", unable)
+    else:
+        monkeypatch.setattr(*BREAKS[broken], failing(fault))
+    for _beat in range(3):
+        tick.tick()
+    assert set(due) == set(BREAKS) - {broken}
+    assert due.count("tick-policies") == (0 if broken == "tick-policies" else 3)
+    assert told() == {broken: sources.SOURCES[broken].failing}
+
+
+def test_a_stage_that_works_again_is_over(due, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(sweeps, "look", failing(RuntimeError("no")))
+        tick.tick()
+        assert set(told()) == {"tick-sweeps"}
+    tick.tick()
+    Alert.objects.update(gone=timezone.now() - timedelta(days=1))
+    assert told() == {}
+    assert [row.state for row in Alert.objects.filter(kind="source.stopped")] == ["cleared"]
+
+
+def test_events_that_come_during_a_reading_have_another_follow_it(due, monkeypatch):
+    monkeypatch.setattr(collectors, "due", lambda *_args: False)
+    monkeypatch.setattr(spool, "ingest", lambda: 1)
+    monkeypatch.setattr(background, "start", lambda _name, _work: False)  # one is under way
+    tick.ask_for_facts()
+    tick.take_events()
+    tick.ask_for_facts()
+    asked = []
+    monkeypatch.setattr(background, "start", lambda name, _work: asked.append(name) or True)
+    tick.ask_for_facts()
+    tick.ask_for_facts()
+    assert asked == ["run-facts"]
+
+
+# --- collectors -----------------------------------------------------------------------------------------------------
+def test_every_source_that_is_noted_has_words(monkeypatch):
+    """Whatever collectors note is told when it fails, but for what a person asks for and sees the error of."""
+    noted: list[str] = []
+    monkeypatch.setattr(collectors, "went", lambda name, **_more: noted.append(name))
+    collectors.read_all()
+    collectors.ask_disks()
+    collectors.sleep()
+    assert len(set(noted)) > 15
+    assert set(noted) <= set(sources.SOURCES)
+
+
+@pytest.mark.parametrize("name", ["shares", "accounts", "addresses", "latency", "zfs"])
+def test_a_source_that_fails_is_told_whatever_it_is(name):
+    collectors.went(name, error="It is odd.")
+    assert told() == {name: sources.SOURCES[name].failing}
+
+
+def test_a_table_that_cannot_be_written_ends_no_reading(monkeypatch):
+    read: list[str] = []
+    monkeypatch.setattr(store, "replace", failing(OperationalError("database or disk is full")))
+    monkeypatch.setattr(store, "checked", failing(OperationalError("database or disk is full")))
+    monkeypatch.setattr(alerts, "look", lambda: read.append("alerts") or False)
+    collectors.read_all()
+    assert read == ["alerts"]
+    assert "accounts" in guard.failing
+
+
+def test_a_process_that_belongs_to_somebody_else_by_now_is_not_waited_for(monkeypatch):
+    def not_ours(_pid: int, _signal: int) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "kill", not_ours)
+    monkeypatch.setattr(collectors, "_stuck", {"pools": 4711})
+    read = []
+    assert collectors.source("pools", lambda: bool(read.append(1)))
+    assert read == [1]
+
+
+def test_a_disk_with_an_odd_answer_leaves_the_others_judged(monkeypatch):
+    rows.put(disks=[disk(1), disk(2), disk(3)])
+    answers = {disk(number).path: {"smart_status": {"passed": False}} for number in (1, 2, 3)}
+    monkeypatch.setattr(client, "last", lambda *_args, **_more: {"facts": answers})
+    read = smart.read
+
+    def odd(raw: Any) -> smart.Reading:
+        if raw is answers[disk(2).path]:
+            raise TypeError("unhashable type: 'list'")
+        return read(raw)
+
+    monkeypatch.setattr(smart, "read", odd)
+    collectors.temperatures()
+    verdicts = {row.fact.path: row.verdict for row in DiskRow.objects.all()}
+    assert verdicts == {disk(1).path: "failing", disk(2).path: "", disk(3).path: "failing"}
+    assert disk(2).path.rsplit("/", 1)[-1] in Source.objects.get(name="temperatures").error
+    assert "temperatures" in told()
+    assert Alert.objects.filter(kind="disk.failing").count() == 2
+
+
+# --- numbers that no column holds -----------------------------------------------------------------------------------
+@pytest.mark.parametrize("count", [2**63, 2**64 - 1, 10**30])
+def test_a_count_beyond_all_bounds_is_told_and_hides_no_other_disk(count):
+    rows.put(disks=[disk(1), disk(2)])
+    first, second = DiskRow.objects.order_by("pk")
+    disks.note({first: smart.Reading(answered=True, passed=True, counts={"media_errors": count, "grown": count})})
+    disks.note({second: smart.Reading(answered=True, passed=False)})
+    alerts.look()
+    failed = Alert.objects.filter(kind__in=["disk.failing", "disk.watch"])
+    assert second.key in {row.subject for row in failed}
+
+
+def test_a_mark_beyond_all_bounds_is_kept_as_the_largest():
+    now = timezone.now()
+    odd, usual = rules.Fault("disk.failing", "a", "A", mark=2**64), rules.Fault("disk.failing", "b", "B", mark=1)
+    for _look in range(2):
+        watch.reconcile([odd, usual], now)
+    assert dict(Alert.objects.values_list("subject", "mark")) == {"a": LARGEST, "b": 1}
+
+
+def test_what_is_accepted_of_a_disk_fits_its_column():
+    rows.put(disks=[disk(1)])
+    row = DiskRow.objects.get()
+    reading = smart.Reading(answered=True, passed=True, counts=dict.fromkeys(SINCE_FIRST_SEEN, 2**64))
+    disks.note({row: reading})
+    assert set(Accepted.objects.values_list("value", flat=True)) == {LARGEST}
+
+
+# --- alerts ---------------------------------------------------------------------------------------------------------
+def test_an_alert_that_cannot_be_written_stops_no_other(monkeypatch):
+    begin = watch.begin
+
+    def odd(fault: rules.Fault, *more: Any) -> bool:
+        if fault.subject == "odd":
+            raise OverflowError("Python int too large to convert to SQLite INTEGER")
+        return begin(fault, *more)
+
+    monkeypatch.setattr(watch, "begin", odd)
+    found = [rules.Fault("disk.failing", name, name) for name in ("a", "odd", "b")]
+    with pytest.raises(watch.PartlyWritten, match="odd"):
+        watch.reconcile(found, timezone.now())
+    assert set(Alert.objects.values_list("subject", flat=True)) == {"a", "b"}
+
+
+PARTS = {
+    "facts_of_pools": (store, "facts_of_pools"),
+    "box": (present, "box"),
+    "homes": (present, "homes"),
+    "slow_ones": (alerts, "slow_ones"),
+    "untested": (testing, "untested"),
+    "overdue": (overdue, "of"),
+    "fullness": (fullness, "of"),
+    "mail": (mail, "failing"),
+    "module": (module, "version"),
+    "hooks": (alerts, "unhooked"),
+    "system disk": (system_disk, "read"),
+    "remember": (alerts, "remember"),
+    "missing": (alerts, "missing"),
+    "weekly": (outbox, "weekly"),
+    "silent disks": (alerts, "unheard"),
+}
+
+
+@pytest.mark.parametrize("broken", PARTS)
+def test_alerts_are_judged_although_one_part_cannot_be_looked_up(monkeypatch, broken):
+    rows.recorded_box()
+    collectors.went("shares", error="It is odd.")
+    Alert.objects.create(kind="pool.errors", subject="x", severity="warning", summary="Open before.", first_seen=timezone.now(), gone=rows.LONG_AGO)  # fmt: skip
+    monkeypatch.setattr(*PARTS[broken], failing(RuntimeError("no")))
+    assert {"shares", "alerts"} <= set(told())
+    assert Alert.objects.get(kind="pool.errors").state == "open"  # not to see a fault is not its end
+
+
+def test_a_rule_that_breaks_for_one_pool_still_tells_of_the_others():
+    good, odd = rows.recorded_box(), object()
+    found, complete = rules.faults(rules.Seen(now=timezone.now(), pools=(odd, good), spaces=(odd, rules.Space(1, "tank", 97, 1))))  # type: ignore[arg-type]  # fmt: skip
+    assert "pool.full96" in {fault.kind for fault in found}
+    assert not complete
+
+
+def test_a_wait_goes_on_over_a_restart_of_the_worker(monkeypatch):
+    collectors.went("shares", error="It is odd.")
+    alerts.look()
+    waits._kept.clear()  # another process
+    begun = waits.kept("faults")
+    assert len(begun) == 1
+    monkeypatch.setattr(time, "monotonic", lambda: min(begun.values()) + 301)
+    alerts.look()
+    assert Alert.objects.filter(kind="source.stopped").count() == 1
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1]", '{"x": "y"}', "\x00"])
+def test_a_file_of_waits_that_cannot_be_read_begins_anew(text):
+    waits.file("faults").write_text(text)
+    assert waits.kept("faults") == {}
+
+
+# --- benchmarks -----------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("state", ["queued", "running"])
+def test_a_benchmark_that_cannot_be_understood_is_held_and_others_go_on(calm, state):
+    rows.empty_box(4)
+    first = sweeping.made(state=state)
+    CaseRow.objects.filter(sweep=first).update(spec='{"workload":"tape"}', state="waiting")
+    SweepRow.objects.filter(pk=first.pk).update(id="11111111-1111-4111-8111-111111111111")
+    CaseRow.objects.filter(sweep=first).update(sweep="11111111-1111-4111-8111-111111111111")
+    second = sweeping.made(sweeping.spec(disks=["/dev/disk/by-id/another"], layouts=["stripe"]))
+    sweeps.look()
+    held = SweepRow.objects.exclude(pk=second.pk).get()
+    assert held.state == "paused"
+    assert held.text.startswith("Larder cannot go on with this benchmark: ")
+    second.refresh_from_db()
+    assert second.state != "queued"
+
+
+def test_a_paused_benchmark_that_cannot_be_understood_holds_up_no_other(calm):
+    rows.empty_box(4)
+    first = sweeping.made(state="paused")
+    SweepRow.objects.filter(pk=first.pk).update(id="11111111-1111-4111-8111-111111111111", spec='{"where":"tape"}')
+    CaseRow.objects.update(sweep="11111111-1111-4111-8111-111111111111")
+    second = sweeping.made()
+    sweeps.look()
+    second.refresh_from_db()
+    assert second.state == "running"
+
+
+@pytest.mark.parametrize("note", ["{", "[]", "7", '{"ZFS": ["x"]}'])
+def test_versions_that_cannot_be_read_cost_no_result(calm, note):
+    rows.empty_box(4)
+    row = sweeping.made()
+    sweeps.look()
+    case = row.cases.get(state="running")
+    sweeping.ended(case)
+    case.refresh_from_db()
+    job = Job.objects.get(pk=str(case.job))
+    job.log = [sweeping.VERSIONS + note, *job.log[1:]]
+    job.save()
+    sweeps.look()
+    case.refresh_from_db()
+    assert case.state == "done"
+    assert case.results.count() == 2
+
+
+# --- messages -------------------------------------------------------------------------------------------------------
+@pytest.fixture
+def sent(monkeypatch) -> list[str]:
+    """Subjects of what goes out."""
+    MailSettings.objects.create(pk=1, host="mail.example", critical="anna@example.org", warning="anna@example.org", notice="anna@example.org")  # fmt: skip
+    found: list[str] = []
+
+    class Smtp:
+        def __init__(self, *_args: Any, **_more: Any) -> None: ...
+        def starttls(self, **_more: Any) -> None: ...
+        def quit(self) -> None: ...
+        def close(self) -> None: ...
+        def send_message(self, message: Any, **_more: Any) -> dict[str, Any]:
+            found.append(message["Subject"])
+            return {}
+
+    monkeypatch.setattr(smtplib, "SMTP", Smtp)
+    return found
+
+
+def test_an_alert_of_a_kind_that_is_gone_is_still_sent_and_stops_none_behind_it(sent):
+    now = timezone.now()
+    watch.reconcile([rules.Fault("disk.failing", name, f"{name} is failing.") for name in ("sda", "sdb")], now)
+    Alert.objects.filter(subject="sda").update(kind="tape.torn")
+    assert mail.send_due(now) == 2
+    assert sorted(sent) == ["[larder] sda is failing", "[larder] sdb is failing"]
+
+
+def test_a_message_that_cannot_be_written_is_tried_later_and_stops_none_behind_it(sent, monkeypatch):
+    now = timezone.now()
+    watch.reconcile([rules.Fault("disk.failing", name, f"{name} is failing.") for name in ("sda", "sdb")], now)
+    letter = letters.letter
+
+    def odd(told: list[tuple[Alert, str]], **more: Any) -> Any:
+        if told[0][0].subject == "sda":
+            raise KeyError("tape.torn")
+        return letter(told, **more)
+
+    monkeypatch.setattr(letters, "letter", odd)
+    with pytest.raises(guard.PartlyFailed):
+        mail.send_due(now)
+    assert sent == ["[larder] sdb is failing"]
+    odd_one = Message.objects.get(alert__subject="sda")
+    assert (odd_one.state, odd_one.tries) == ("waiting", 1)
+    assert odd_one.next_try > now
+
+
+# --- where nothing can be written -----------------------------------------------------------------------------------
+@pytest.fixture
+def unwritable(monkeypatch) -> None:
+    """As on a system disk that takes no writes: what is stored can be read."""
+    monkeypatch.setattr(watch, "begin", failing(OperationalError("attempt to write a readonly database")))
+    monkeypatch.setattr(alerts, "remember", failing(OperationalError("attempt to write a readonly database")))
+
+
+def stopped_pool() -> None:
+    rows.recorded_box()
+    row = PoolRow.objects.get()
+    store.replace(PoolRow, [replace(row.fact, state="SUSPENDED")], lambda pool: str(pool.guid))
+
+
+def test_critical_faults_are_sent_once_although_no_alert_can_be_stored(sent, unwritable):
+    stopped_pool()
+    for _look in range(3):
+        guard.guarded("alerts", alerts.look)
+    assert Alert.objects.count() == 0
+    assert sorted(sent) == ["[larder] Larder cannot use its database of settings", "[larder] tank has stopped"]
+
+
+def test_what_was_sent_before_is_not_sent_again_when_nothing_can_be_stored(sent, monkeypatch):
+    stopped_pool()
+    alerts.look()
+    mail.send_due(timezone.now())
+    assert sent == ["[larder] tank has stopped"]
+    monkeypatch.setattr(watch, "follow", failing(OperationalError("attempt to write a readonly database")))
+    guard.guarded("alerts", alerts.look)
+    assert sent == ["[larder] tank has stopped", "[larder] Larder cannot use its database of settings"]
+
+
+def test_mail_settings_that_were_read_before_serve_when_they_cannot_be_read(sent, unwritable, monkeypatch):
+    stopped_pool()
+    straight.remember_settings()
+    monkeypatch.setattr(MailSettings, "now", failing(DatabaseError("database disk image is malformed")))
+    guard.guarded("alerts", alerts.look)
+    assert "[larder] tank has stopped" in sent
+
+
+def test_a_database_that_cannot_be_used_is_one_alert_whatever_else_fails_for_it(sent, monkeypatch):
+    trouble = records.trouble
+    monkeypatch.setattr(records, "trouble", lambda alias: "disk I/O error" if alias == "inventory" else trouble(alias))  # fmt: skip
+    for name in ("tick-jobs", "tick-mail", "pools"):
+        guard.remember(name, "disk I/O error")
+    assert told() == {}
+    assert told("records.failing") == {"inventory": "Larder cannot use its database of inventory."}
+    mail.send_due(timezone.now())
+    assert sent == ["[larder] Larder cannot use its database of inventory"]
+
+
+def test_the_system_disk_is_told_when_it_is_nearly_full_or_takes_no_writes(monkeypatch):
+    found = [SystemDisk("/var/lib/larder", 90, 10**9)]
+    monkeypatch.setattr(system_disk, "read", lambda: tuple(found))
+    assert told("system.full") == {"/var/lib/larder": "The system disk is 90 % full (/var/lib/larder)."}
+    found[:] = [SystemDisk("/var/lib/larder", 88, 10**9)]
+    assert told("system.full")  # so that it does not flap
+    found[:] = [SystemDisk("/var/lib/larder", 20, 10**9, read_only=True)]
+    assert told("system.readonly") == {"/var/lib/larder": "The system disk takes no writes (/var/lib/larder)."}

@@ -1,0 +1,43 @@
+"""Whether Larder's databases can be used. Looked at without writing anything, so that no disk wakes or wears for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from django.db import connections
+
+from appliance.alerts.rules import Fault
+from appliance.errors import explain
+
+NAMES = {"default": "settings", "inventory": "inventory"}
+
+
+def trouble(alias: str) -> str:
+    """Why a database cannot be used, in SQLite's own words; empty where it can."""
+    connection = connections[alias]
+    if connection.in_atomic_block:
+        return ""
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("BEGIN IMMEDIATE")
+            try:
+                cursor.execute("PRAGMA user_version")
+                # In memory alone: with a write-ahead log nothing reaches the disk before the commit that never comes.
+                cursor.execute(f"PRAGMA user_version = {int(cursor.fetchone()[0])}")
+            finally:
+                cursor.execute("ROLLBACK")
+    except Exception as problem:
+        connection.close()
+        return str(problem) or explain(problem)
+    return ""
+
+
+def faults() -> Iterator[Fault]:
+    """One for each database that cannot be used."""
+    for alias, name in NAMES.items():
+        if why := trouble(alias):
+            yield of(name, why)
+
+
+def of(name: str, why: str) -> Fault:
+    return Fault("records.failing", name, f"Larder cannot use its database of {name}.", f"SQLite says: {why}")

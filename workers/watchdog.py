@@ -1,0 +1,113 @@
+"""The word to systemd that the worker lives, and the note by which the next one knows why it had to be restarted.
+
+Only a tick that has ended counts as life. What the clock is at, and since when, stands in a file in memory: a worker that is
+killed leaves it there, and the one that follows sees by its age that the last one hung. One that is stopped removes it.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import socket
+import time
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+
+from django.utils import timezone
+
+from appliance import places
+
+log = logging.getLogger(__name__)
+USUAL_SECONDS = 300  # WatchdogSec= of larder-worker.service
+
+
+@dataclass(frozen=True)
+class Restart:
+    """The last restart because the worker hung: when, in what, and how many there were since the box started."""
+
+    at: datetime
+    stage: str
+    count: int
+
+
+def seconds() -> float:
+    """For how long systemd waits for word of a finished tick."""
+    try:
+        return int(os.environ["WATCHDOG_USEC"]) / 1e6
+    except (KeyError, ValueError):
+        return USUAL_SECONDS
+
+
+def notify(text: str) -> None:
+    """Tell systemd (sd_notify(3)). Does nothing where it did not ask."""
+    address = os.environ.get("NOTIFY_SOCKET", "")
+    if not address:
+        return
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as teller:
+            teller.settimeout(5)
+            teller.connect(f"\0{address[1:]}" if address.startswith("@") else address)
+            teller.sendall(text.encode())
+    except OSError as problem:
+        log.warning("systemd could not be told: %s", problem)
+
+
+def at_work() -> Path:
+    return places.RUN / "inventory" / "at-work.json"
+
+
+def restarts() -> Path:
+    return places.RUN / "inventory" / "restarts.json"
+
+
+def write(path: Path, content: object) -> None:
+    beside = path.with_suffix(".new")
+    try:
+        beside.write_text(json.dumps(content))
+        beside.replace(path)
+    except OSError as problem:
+        log.warning("%s could not be written: %s", path.name, problem)
+
+
+def read(path: Path) -> dict[str, object]:
+    try:
+        found = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def begun(stage: str, since: float) -> None:
+    """Note what the clock is at, and since when it has been at this tick."""
+    write(at_work(), {"stage": stage, "since": since})
+
+
+def finished() -> None:
+    """A tick has come to its end."""
+    begun("", time.monotonic())
+    notify("WATCHDOG=1")
+
+
+def look_back() -> Restart | None:
+    """At the start: whether the last worker hung; then it is noted."""
+    found = read(at_work())
+    at_work().unlink(missing_ok=True)
+    since = found.get("since")
+    # One that was killed for another reason is followed by the next within seconds.
+    if not isinstance(since, int | float) or time.monotonic() - since < 0.8 * seconds():
+        return None
+    known = last_restart()
+    restart = Restart(timezone.now(), str(found.get("stage", "")), known.count + 1 if known else 1)
+    log.warning("the last worker hung in %s and was restarted", restart.stage or "no part of the clock")
+    write(restarts(), {**asdict(restart), "at": restart.at.isoformat()})
+    return restart
+
+
+def last_restart() -> Restart | None:
+    found = read(restarts())
+    try:
+        return Restart(datetime.fromisoformat(str(found["at"])), str(found["stage"]), int(str(found["count"])))
+    except (KeyError, ValueError):
+        return None
