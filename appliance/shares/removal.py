@@ -15,7 +15,7 @@ from appliance import names
 from appliance.dataset import Dataset
 from appliance.errors import Failed, Reason
 from appliance.facts import Facts
-from appliance.operation import Plan, Step, Work, command_step
+from appliance.operation import Plan, Step, Work, command_step, never
 from appliance.shares import accounts, named, permissions, walk
 from appliance.shares.acl import ORDER
 from appliance.shares.people import PeopleOperation, end_step, number, samba_step
@@ -25,6 +25,8 @@ from appliance.shares.setting import setting_of
 
 class RemoveAccount(PeopleOperation, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Remove an account. ``heir``: who gets its files; empty: nobody."""
+
+    needs_proof = never
 
     heir: str = ""
 

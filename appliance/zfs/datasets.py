@@ -13,7 +13,7 @@ import msgspec
 from appliance import names
 from appliance.errors import Reason
 from appliance.facts import Facts
-from appliance.operation import Operation, Plan, Step, command_step
+from appliance.operation import Operation, Plan, Step, command_step, never
 from appliance.shares.accounts import PEOPLE
 from appliance.words import size_text
 from appliance.zfs import presets
@@ -29,6 +29,8 @@ class CreateDataset(Operation, frozen=True, kw_only=True, forbid_unknown_fields=
 
     ``key``: it is encrypted by a key of its own; empty: as its parent is.
     """
+
+    needs_proof = never
 
     parent: str
     name: str
