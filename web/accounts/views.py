@@ -58,7 +58,7 @@ def end_session(request: HttpRequest, pk: int) -> HttpResponse:
     return redirect("sessions")
 
 
-def changed_at_agent(form: PasswordChangeForm[User]) -> bool:
+def changed_at_agent(form: PasswordChangeForm) -> bool:
     """Whether the agent took the new password; why not stands in the form. Before ours: both have to be the same."""
     try:
         proof.keep(form.cleaned_data["new_password1"], form.cleaned_data["old_password"])
