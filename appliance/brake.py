@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from appliance import command, durable, journal, places, schedules
+from appliance import command, durable, journal, locks, places, schedules
 from appliance.errors import Failed, LarderError
 from appliance.journal import Journal, Record
 from appliance.names import job_id
@@ -156,15 +156,17 @@ def told() -> tuple[Waiting, ...]:
 
 def announce(*, new: str = "") -> None:
     """Have pages, mail and the console tell what waits now. What cannot be told in one place is told in the others."""
-    found = read()
-    rows = [
-        {"job": one.job, "title": one.title, "subject": one.subject, "until": one.until.isoformat()} for one in found
-    ]
-    for path, content in ((told_file(), json.dumps(rows)), (ISSUE, issue(found))):
-        try:
-            durable.write(path, content.encode(), mode=0o644)
-        except OSError:
-            pass
+    with locks.held([str(told_file())], lambda _name: None):
+        found = read()
+        rows = [
+            {"job": one.job, "title": one.title, "subject": one.subject, "until": one.until.isoformat()}
+            for one in found
+        ]
+        for path, content in ((told_file(), json.dumps(rows)), (ISSUE, issue(found))):
+            try:
+                durable.write(path, content.encode(), mode=0o644)
+            except OSError:
+                pass
     tell_terminals(f"Larder: {plain(new)} starts in {MINUTES} minutes. To stop it: {COMMAND}" if new else "")
 
 

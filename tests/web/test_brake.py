@@ -12,10 +12,12 @@ from appliance import brake, client, proof
 from appliance.alerts.kinds import KINDS
 from appliance.errors import Failed
 from appliance.facts import Disk
-from tests.unit.made import OLD, disk
+from tests.unit.made import OLD, dataset, disk
 from tests.web import rows
 from tests.web.conftest import ADDRESS, PASSWORD
 from tests.web.reading import Page, text_of
+from tests.web.routes import PHOTOS
+from web.inventory.models import SnapshotRow
 from web.jobs.models import Job
 from workers import alerts, run_job
 
@@ -245,3 +247,32 @@ def test_what_nobody_asked_for_on_the_pages_is_shown_there_and_can_be_cancelled(
 def test_cancelling_needs_the_token_of_the_form(strict, waiting):
     assert strict.post(f"/jobs/{waiting.pk}/stop/", **ADDRESS).status_code == 403
     assert brake.told()
+
+
+# --- acts without a review page of their own ------------------------------------------------------------------------
+def test_an_export_with_root_goes_over_a_review_that_asks_for_the_password(web):
+    photos = dataset("tank/photos")
+    rows.put(pools=[rows.pool_of("tank", 1000)], datasets=[dataset("tank"), photos], disks=[], shares=[])
+    answers = {"hosts": "192.168.1.0/24", "write": "on", "sync": "on", "root": "on"}
+    page = Page(web.post(f"/shares/{photos.guid}/nfs/", answers))
+    assert "Your password" in page.text
+    assert not Job.objects.exists()
+    assert web.post(CONFIRM, page.form(CONFIRM).data).status_code == 302
+    assert json.loads(Job.objects.get().operation)["nfs"]["root"] is True
+
+
+def test_switching_on_an_export_that_has_root_goes_over_a_review(web):
+    share = json.dumps({"nfs": {"hosts": ["192.168.1.0/24"], "root": True}})
+    photos = dataset("tank/photos", share=share, share_source="local")
+    rows.put(pools=[rows.pool_of("tank", 1000)], datasets=[dataset("tank"), photos], disks=[], shares=[])
+    assert "Your password" in text_of(web.post(f"/folders/{photos.guid}/switch/nfs/on/"))
+    assert not Job.objects.exists()
+
+
+def test_releasing_a_held_snapshot_goes_over_a_review(web, box):
+    row = SnapshotRow.objects.filter(dataset_key=str(PHOTOS)).get()
+    SnapshotRow.objects.filter(pk=row.pk).update(holds=1)
+    page = Page(web.post(f"/snapshots/of/{row.dataset_key}/{row.guid}/release/"))
+    assert "Your password" in page.text
+    assert web.post(CONFIRM, page.form(CONFIRM).data).status_code == 302
+    assert "ReleaseSnapshot" in set(Job.objects.values_list("kind", flat=True))

@@ -202,12 +202,16 @@ def start(operation: Operation, *, user: str) -> Job:
     return tell(row)
 
 
+def needs_proof(operation: Operation) -> bool:
+    """Whether the password has to go with it, by the inventory's facts. Raises Refused."""
+    facts = store.facts_for(operation)
+    return operation.needs_proof(facts, checked_plan(operation, facts))
+
+
 def begin(request: HttpRequest, operation: Operation, *, back: str) -> HttpResponse:
     """A small act: its job at once, or first its review page where it needs the password. Raises Refused."""
-    operation = as_read(operation)
-    facts = store.facts_for(operation)
-    if operation.needs_proof(facts, checked_plan(operation, facts)):
-        return review(request, operation, back=back, facts=facts)
+    if needs_proof(operation):
+        return review(request, operation, back=back)
     return redirect("job", pk=start(operation, user=request.user.get_username()).pk)
 
 
