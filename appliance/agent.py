@@ -20,7 +20,7 @@ from typing import Any
 
 import msgspec
 
-from appliance import execution, journal, names, places
+from appliance import execution, journal, names, places, proof
 from appliance.disks import asking, locate, sleep, smart
 from appliance.errors import Failed, LarderError, Refused, explain
 from appliance.facts import Facts
@@ -61,6 +61,25 @@ class Stop(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="v
 
     def __post_init__(self) -> None:
         names.job_id(self.job)
+
+
+class Prove(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="verb", tag="prove"):
+    """The administrator's password goes with this very job; ``known`` in the answer: there is one to compare it with."""
+
+    job: str
+    digest: str
+    operation: Registered
+    password: str
+
+    def __post_init__(self) -> None:
+        names.job_id(self.job)
+
+
+class KeepPassword(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="verb", tag="keep-password"):
+    """Keep the hash of the administrator's password: the first as it comes, another only with the old one."""
+
+    password: str
+    old: str = ""
 
 
 class ReadSmart(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="verb", tag="read-smart"):
@@ -223,6 +242,8 @@ Request = (
     Run
     | Follow
     | Stop
+    | Prove
+    | KeepPassword
     | ReadSmart
     | LetSleep
     | LookForPools
@@ -304,6 +325,13 @@ def answer(
                     execution.follow(job, facts, send)
             case Stop(job):
                 send({"outcome": {"stopping": execution.ask_to_stop(job)}})
+            case Prove(job, digest, operation, password):
+                if proof.is_set():
+                    proof.grant(job, operation, digest, password)
+                send({"facts": {"known": proof.is_set()}})
+            case KeepPassword(password, old):
+                proof.keep(password, old)
+                send({"facts": {"kept": True}})
             case Locate(disk):
                 with locate.lit(disk) as way:
                     send({"facts": {"way": way, "seconds": locate.SECONDS}})

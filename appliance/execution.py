@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from appliance import journal, locks, names, places
+from appliance import brake, journal, locks, names, places, proof
 from appliance.errors import Cancelled, LarderError, Reason, Refused, explain
 from appliance.facts import Facts
 from appliance.journal import AlreadyKnown, Journal, Record
@@ -96,16 +96,24 @@ class Running:
     def end(self) -> None:
         self.file.unlink(missing_ok=True)
         self.asked.unlink(missing_ok=True)
+        remove(proof.proof_file(self.journal.job))
         remove(places.SECRETS / self.journal.job)
 
 
 def execute(job: str, operation: Operation, digest: str, read_facts: Callable[[], Facts], send: Send) -> None:
-    """Run the operation once under this id, or follow the run that is under way. The last thing sent is the outcome."""
+    """Run the operation once under this id, or follow the run that is under way. The last thing sent is the outcome.
+
+    One that needs a proof and has none waits: it runs when it is asked for again after that time.
+    """
+    waited: Journal | None = None
     try:
         record = Journal.begin(job)
     except AlreadyKnown:
-        follow(job, read_facts, send)
-        return
+        waited = brake.take_up(job, operation, digest)
+        if waited is None:
+            follow(job, read_facts, send)
+            return
+        record = waited
     places.JOBS.mkdir(parents=True, exist_ok=True, mode=0o700)
     work = Running(record, send)
     step = ""
@@ -121,14 +129,16 @@ def execute(job: str, operation: Operation, digest: str, read_facts: Callable[[]
             work.progress(0, "Looking at the system")
             return operation.read_more(read_facts())
 
-        with locked(operation, look, waiting) as found:
-            plan = checked_plan(operation, found)
+        with locked(operation, look, waiting) as facts:
+            plan = checked_plan(operation, facts)
             if plan.digest() != digest:
                 raise Refused(
                     Reason(
                         "Something changed since you looked at the plan: a disk, a pool or what is on them. Nothing was done. Look at the new plan."
                     )
                 )
+            if not waited and operation.needs_proof(facts, plan) and not proof.redeem(job, operation, digest):
+                raise brake.Held
             record.write(
                 "began", operation=json.loads(msgspec.json.encode(operation)), steps=[item.name for item in plan.steps]
             )
@@ -142,6 +152,9 @@ def execute(job: str, operation: Operation, digest: str, read_facts: Callable[[]
                 record.write("step done", step=item.name)
                 step = ""
         finish(record, work, "done", "")
+    except brake.Held:
+        work.file.unlink(missing_ok=True)
+        brake.hold(record, operation, digest)
     except Refused as refusal:
         finish(record, work, "failed" if step else "refused", str(refusal))
     except Cancelled:
@@ -213,13 +226,13 @@ def settle(job: str, read_facts: Callable[[], Facts]) -> bool:
     from appliance.operations import decode_operation
 
     known = journal.read(job)
-    if known is None or known.ended:
+    if known is None or known.ended or known.waiting:
         return True
     with journal.taken_over(job) as record:
         if record is None:
             return False
         known = journal.read(job)
-        if known is None or known.ended:
+        if known is None or known.ended or known.waiting:
             return True
         work = Running(record, lambda _message: None)
         if not known.operation:
@@ -256,11 +269,14 @@ def outcome(known: Record | None) -> dict[str, Any]:
         "done": list(known.done),
         "steps": list(known.steps),
         "notes": list(known.notes)[-200:],
+        "until": known.waiting.get("until", ""),
     }
 
 
 def ask_to_stop(job: str) -> bool:
-    """Ask a job under way to stop before its next step; False where none of that id runs."""
+    """Ask a job under way to stop before its next step; one that waits ends. False where none of that id runs."""
+    if brake.cancel(job):
+        return True
     if journal.read(job) is None or not journal.alive(job):
         return False
     (places.JOBS / f"{job}.stop").touch(mode=0o600)

@@ -11,7 +11,7 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ class AlreadyKnown(Exception):
 
 @dataclass(frozen=True)
 class Record:
-    """What a journal says. ``state`` is running, interrupted, or how it ended: done, failed, refused, cancelled."""
+    """What a journal says. ``state`` is running, waiting, interrupted, or how it ended: done, failed, refused, cancelled."""
 
     job: str
     state: str
@@ -40,6 +40,7 @@ class Record:
     text: str = ""
     notes: tuple[str, ...] = ()
     ended: bool = False  # its end is written down and stays as it is
+    waiting: dict[str, Any] = field(default_factory=dict)  # until when it waits for want of a proof; see brake.py
 
     @property
     def unfinished(self) -> str:
@@ -108,11 +109,16 @@ def read(job: str) -> Record | None:
     operation: dict[str, Any] = {}
     steps: tuple[str, ...] = ()
     begun, done, notes = [], [], []
-    state, text, ended = ("running" if running else "interrupted"), "", False
+    under_way = "running" if running else "interrupted"
+    state, text, ended = under_way, "", False
+    waiting: dict[str, Any] = {}
     for entry in lines(job):
         match entry.get("entry"):
             case "began":
                 operation, steps = entry["operation"], tuple(entry["steps"])
+                state, waiting = under_way, {}
+            case "waiting":
+                state, waiting = "waiting", entry
             case "step begun":
                 begun.append(entry["step"])
             case "step done":
@@ -120,27 +126,32 @@ def read(job: str) -> Record | None:
             case "note":
                 notes.append(entry["text"])
             case "ended":
-                state, text, ended = entry["state"], entry["text"], True
-    return Record(job, state, operation, steps, tuple(begun), tuple(done), text, tuple(notes), ended)
+                state, text, ended, waiting = entry["state"], entry["text"], True, {}
+    return Record(job, state, operation, steps, tuple(begun), tuple(done), text, tuple(notes), ended, waiting)
 
 
-@contextmanager
-def taken_over(job: str) -> Iterator[Journal | None]:
-    """The journal of a job whose process has died, locked for settling; None where it lives or is being settled."""
+def take(job: str) -> Journal | None:
+    """The journal of a job that no process is at, locked; None where one is. Close it."""
     handle = os.open(file_of(job), os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(handle)
-        yield None
-        return
-    journal = Journal(job, handle)
+        return None
+    # A power cut may have left half a line; what follows begins on a line of its own.
+    os.write(handle, b"\n")
+    return Journal(job, handle)
+
+
+@contextmanager
+def taken_over(job: str) -> Iterator[Journal | None]:
+    """The journal of a job whose process has died, locked for settling; None where it lives or is being settled."""
+    journal = take(job)
     try:
-        # A power cut may have left half a line; what follows begins on a line of its own.
-        os.write(handle, b"\n")
         yield journal
     finally:
-        journal.close()
+        if journal:
+            journal.close()
 
 
 def prune() -> None:

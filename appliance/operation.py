@@ -122,6 +122,13 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         """Whether it can go on for hours: such jobs leave room for others."""
         return False
 
+    def needs_proof(self, facts: Facts, plan: Plan) -> bool:
+        """Whether it destroys something, or lays it open, so that it waits unless the administrator's password goes with it.
+
+        Every registered operation says so itself (``never``, ``always``, ``if_lost``); one that does not, waits.
+        """
+        return True
+
     def read_more(self, facts: Facts) -> Facts:
         """The facts with what only this operation asks about the system; called where it runs, before it is planned."""
         return facts
@@ -141,6 +148,21 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     def way_on(self, step: str, facts: Facts) -> str:
         """After an interruption or failure in ``step``: what is so, and what to do next."""
         return "Look at the page, then start it again if something is missing."
+
+
+def never(_operation: Operation, facts: Facts, plan: Plan) -> bool:  # noqa: ARG001
+    """For ``needs_proof``: nothing is lost by it, or it can be set back."""
+    return False
+
+
+def always(_operation: Operation, facts: Facts, plan: Plan) -> bool:  # noqa: ARG001
+    """For ``needs_proof``: something is lost or laid open by it whatever the facts."""
+    return True
+
+
+def if_lost(_operation: Operation, facts: Facts, plan: Plan) -> bool:  # noqa: ARG001
+    """For ``needs_proof``: where the plan names something that will be gone."""
+    return bool(plan.losses)
 
 
 def checked_plan(operation: Operation, facts: Facts) -> Plan:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from django.utils import timezone
 
-from appliance import system_disk
+from appliance import brake, system_disk
 from appliance.alerts import rules
 from appliance.alerts.rules import DiskSeen, Fault, Restarted, Seen
 from appliance.alerts.sources import SOURCES
@@ -98,6 +98,12 @@ def patient(found: list[Fault], known: frozenset[tuple[str, str]]) -> list[Fault
     return [fault for fault in found if fault.key in known or now - since[waits.key(*fault.key)] >= fault.of.wait]
 
 
+def waiting() -> Iterator[tuple[brake.Waiting, str]]:
+    """The jobs that the agent has wait, each with the page on which it can be cancelled."""
+    for one in brake.told():
+        yield one, f"/jobs/{one.job}/" if Job.objects.filter(pk=one.job).exists() else "/jobs/"
+
+
 def gather(now: datetime, sources: dict[str, Source], parts: guard.Parts | None = None) -> Seen:
     """Everything the rules look at. What cannot be looked up is left out and named in ``parts``, so that nothing clears."""
     parts = guard.Parts() if parts is None else parts
@@ -125,6 +131,7 @@ def gather(now: datetime, sources: dict[str, Source], parts: guard.Parts | None 
         module=parts.get("version of ZFS", module.version) or "",
         mail_fails=parts.get("mail", lambda: mail.failing(now)) or "",
         open=parts.get("open alerts", watch.open_keys) or frozenset(),
+        waiting=parts.get("jobs that wait", lambda: tuple(waiting())) or (),
         names=lambda device: present.device_label(device, known, homes),
     )
 

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from appliance.alerts.kinds import KINDS, Kind
 from appliance.alerts.sources import text_of
+from appliance.brake import Waiting
 from appliance.disks.health import Reason, State
 from appliance.facts import Pool, Service, Vdev
 from appliance.system_disk import SystemDisk
@@ -89,6 +90,7 @@ class Seen:
     unhooked: tuple[str, ...] = ()  # services that run without telling Larder: ZED, smartd
     module: str = ""  # version of the ZFS module
     mail_fails: str = ""  # the server's last answer
+    waiting: tuple[tuple[Waiting, str], ...] = ()  # jobs that wait for want of a proof, and their pages
     open: frozenset[tuple[str, str]] = frozenset()  # kind and subject
     names: Callable[[Vdev], str] = lambda device: device.name
 
@@ -296,7 +298,12 @@ def of_the_box(seen: Seen) -> Iterator[Fault]:
         yield Fault("worker.restarted", "worker", "Larder's background worker hung and was restarted.", f"{f'It hung in: {text_of(last.stage).name}. ' if last.stage else ''}Restarts since the box started: {last.count}.", mark=last.count)  # fmt: skip
 
 
-RULES: tuple[Callable[[Seen], Iterator[Fault]], ...] = (of_disks, of_pools, of_errors, of_scrubs, of_space, of_silence, of_the_box, of_missing)  # fmt: skip
+def of_waiting(seen: Seen) -> Iterator[Fault]:
+    for one, page in seen.waiting:
+        yield Fault("job.waiting", one.job, f"{one.title}: starts at {one.at}.", f"It was asked for without your password. The job's number is {one.job}.", page)  # fmt: skip
+
+
+RULES: tuple[Callable[[Seen], Iterator[Fault]], ...] = (of_disks, of_pools, of_errors, of_scrubs, of_space, of_silence, of_the_box, of_missing, of_waiting)  # fmt: skip
 
 
 def faults(seen: Seen, rules: Iterable[Callable[[Seen], Iterable[Fault]]] = RULES) -> tuple[list[Fault], bool]:

@@ -9,7 +9,7 @@ from appliance import names
 from appliance.disks import asking, smart
 from appliance.errors import Failed, Reason
 from appliance.facts import Facts
-from appliance.operation import Operation, Plan, Step, Work
+from appliance.operation import Operation, Plan, Step, Work, never
 from appliance.words import disk_label
 
 TOLD = {"short": "It takes about two minutes.", "long": "It reads the whole disk, which takes hours. The disk answers a little slower meanwhile; a restart ends the test."}  # fmt: skip
@@ -17,6 +17,8 @@ TOLD = {"short": "It takes about two minutes.", "long": "It reads the whole disk
 
 class StartSelfTest(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Let a disk test itself. Nothing on it is changed. A sleeping disk wakes for it only where a person asked."""
+
+    needs_proof = never
 
     disk: str
     test: Literal["short", "long"] = "short"

@@ -28,7 +28,7 @@ from appliance.disks.udev import look_anew
 from appliance.errors import Bug, Failed, Reason
 from appliance.facts import Disk, Facts, Pool
 from appliance.layout.geometry import MIB
-from appliance.operation import Loss, Operation, Plan, Step, Work
+from appliance.operation import Loss, Operation, Plan, Step, Work, always
 from appliance.words import disk_label, link_label, maker_size, time_left
 from appliance.zfs import tree
 from appliance.zfs.tree import Place
@@ -49,6 +49,8 @@ class WipeDisk(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
     In full also one that its owner took offline in its pool, to see whether it can be trusted again.
     """
+
+    needs_proof = always
 
     disk: str
     how: Literal["quick", "full"] = "quick"

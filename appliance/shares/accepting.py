@@ -13,7 +13,17 @@ from appliance.errors import Failed, LarderError, Reason
 from appliance.facts import Facts
 from appliance.operation import Operation, Plan, Step, Work
 from appliance.shares import agreed, serving
-from appliance.shares.setting import PROTOCOLS, SPOKEN, Protocol, ShareSetting, Smb, servable, setting_of, wishes
+from appliance.shares.setting import (
+    PROTOCOLS,
+    SPOKEN,
+    Protocol,
+    ShareSetting,
+    Smb,
+    lays_open,
+    servable,
+    setting_of,
+    wishes,
+)
 from appliance.zfs import status
 
 Offer = tuple[Dataset, ShareSetting]
@@ -47,6 +57,9 @@ class AcceptShares(Operation, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     pool: str
     guid: int
+
+    def needs_proof(self, facts: Facts, plan: Plan) -> bool:
+        return any(lays_open(setting.nfs) for _dataset, setting in offered(facts, self.pool))
 
     def __post_init__(self) -> None:
         names.existing_pool(self.pool)

@@ -11,7 +11,7 @@ from appliance import names
 from appliance.dataset import Dataset
 from appliance.errors import Failed, Reason
 from appliance.facts import Facts
-from appliance.operation import Operation, Plan, Step, Work
+from appliance.operation import Operation, Plan, Step, Work, never
 from appliance.shares import discovery, serving
 from appliance.shares.accounts import PEOPLE
 from appliance.shares.setting import SPOKEN, Protocol, ShareSetting, setting_of
@@ -20,6 +20,8 @@ from appliance.zfs import mounting, mountpoints
 
 class ServeAgain(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Mount a shared folder where it is not, write its daemon's file again, start the daemon and announce it."""
+
+    needs_proof = never
 
     dataset: str
     protocol: Protocol
@@ -103,6 +105,8 @@ class ServeAgain(Operation, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 class LetIn(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Give the people of this box the top of a folder, as it is when Larder makes one. What is inside stays as it is."""
+
+    needs_proof = never
 
     dataset: str
 

@@ -13,10 +13,10 @@ from appliance import command, durable
 from appliance.dataset import Dataset
 from appliance.errors import Bug, LarderError, Reason, Refused
 from appliance.facts import Facts
-from appliance.operation import Operation, Plan, Step, Work
+from appliance.operation import Operation, Plan, Step, Work, never
 from appliance.shares import adopting, agreed, discovery, drift, serving
 from appliance.shares.owned_file import OwnedFile, fingerprint
-from appliance.shares.setting import PROPERTY, PROTOCOLS, setting_of
+from appliance.shares.setting import PROPERTY, PROTOCOLS, lays_open, setting_of
 from appliance.shares.share import SetShare
 from appliance.zfs import status
 
@@ -84,6 +84,8 @@ class Decision(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True)
 class OverwriteDrift(Decision, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Write what the settings say in the place of a hand edit."""
 
+    needs_proof = never
+
     @property
     def title(self) -> str:
         return f"Write Larder's version of {self.owned.path.name}"
@@ -137,6 +139,9 @@ class AdoptDrift(Decision, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Make a hand edit the folders' own settings. ``changes`` are what it comes to, as the person has seen them."""
 
     changes: tuple[SetShare, ...]
+
+    def needs_proof(self, facts: Facts, plan: Plan) -> bool:
+        return any(lays_open(one.part) for one in self.changes)
 
     def __post_init__(self) -> None:
         super().__post_init__()

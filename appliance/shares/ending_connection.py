@@ -9,7 +9,7 @@ import msgspec
 from appliance import names
 from appliance.errors import Reason, Refused
 from appliance.facts import Facts
-from appliance.operation import Operation, Plan, Step, Work
+from appliance.operation import Operation, Plan, Step, Work, never
 from appliance.shares import connections, disconnect
 from appliance.shares.connections import Connection
 from appliance.shares.setting import SPOKEN, Protocol
@@ -17,6 +17,8 @@ from appliance.shares.setting import SPOKEN, Protocol
 
 class EndConnection(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """``id`` is the server's name for it; ``who`` and ``machine`` are what the person saw, since numbers come round again."""
+
+    needs_proof = never
 
     protocol: Protocol
     id: str

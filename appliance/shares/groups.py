@@ -11,7 +11,7 @@ import msgspec
 from appliance import command, names
 from appliance.errors import Reason
 from appliance.facts import Facts
-from appliance.operation import Operation, Plan, Step, Work, command_step
+from appliance.operation import Operation, Plan, Step, Work, command_step, never
 from appliance.shares import accounts, named, permissions
 
 MOST = 200
@@ -66,6 +66,8 @@ class WithMembers(GroupOperation, frozen=True, kw_only=True, forbid_unknown_fiel
 class CreateGroup(WithMembers, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Make a group of people."""
 
+    needs_proof = never
+
     @property
     def title(self) -> str:
         return f"Create the group {self.name}"
@@ -111,6 +113,8 @@ class CreateGroup(WithMembers, frozen=True, kw_only=True, forbid_unknown_fields=
 class SetMembers(WithMembers, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Say anew who is in a group."""
 
+    needs_proof = never
+
     @property
     def title(self) -> str:
         return f"Set the members of {self.name}"
@@ -132,6 +136,8 @@ class SetMembers(WithMembers, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 class RemoveGroup(GroupOperation, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Remove a group; its members and all files stay."""
+
+    needs_proof = never
 
     @property
     def title(self) -> str:

@@ -15,7 +15,7 @@ import msgspec
 from appliance import command, names
 from appliance.errors import Reason
 from appliance.facts import Facts
-from appliance.operation import Operation, Plan, Step, Work, command_step
+from appliance.operation import Operation, Plan, Step, Work, always, command_step, never
 from appliance.shares import accounts, disconnect, homes, named
 from appliance.shares.accounts import PEOPLE
 
@@ -42,6 +42,8 @@ class PeopleOperation(Operation, frozen=True, kw_only=True, forbid_unknown_field
 
 class CreateAccount(PeopleOperation, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Make an account for shares; its password is the job's secret. ``home``: the folder in which it gets one of its own."""
+
+    needs_proof = never
 
     display: str = ""
     home: str = ""
@@ -130,6 +132,8 @@ class CreateAccount(PeopleOperation, frozen=True, kw_only=True, forbid_unknown_f
 class SetPassword(PeopleOperation, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Give an account a new password."""
 
+    needs_proof = always
+
     @property
     def title(self) -> str:
         return f"Set a new password for {self.name}"
@@ -161,6 +165,8 @@ class SetPassword(PeopleOperation, frozen=True, kw_only=True, forbid_unknown_fie
 class RenameAccount(PeopleOperation, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Change what people call somebody; the name for signing in stays."""
 
+    needs_proof = never
+
     display: str = ""
 
     def __post_init__(self) -> None:
@@ -187,6 +193,8 @@ class RenameAccount(PeopleOperation, frozen=True, kw_only=True, forbid_unknown_f
 
 class SwitchAccount(PeopleOperation, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Disable an account, or enable it again. Its files, groups and password stay."""
+
+    needs_proof = never
 
     enabled: bool
 

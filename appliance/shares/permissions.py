@@ -23,7 +23,7 @@ from appliance.dataset import Dataset
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts import Facts
 from appliance.household import Account
-from appliance.operation import Plan, Step, Work, command_step
+from appliance.operation import Plan, Step, Work, command_step, never
 from appliance.shares import walk
 from appliance.shares.accounts import PEOPLE, UIDS, group_number, people_number
 from appliance.shares.acl import ACCESS, DEFAULT, ORDER, Access, Level
@@ -145,6 +145,8 @@ class SetAccess(AboutSnapshots, frozen=True, kw_only=True, forbid_unknown_fields
     A person's own level counts before what groups or ``everybody`` give; of those the most generous counts. ``before`` is
     the name of a snapshot to take first; empty for none.
     """
+
+    needs_proof = never
 
     dataset: str
     everybody: Level = "none"

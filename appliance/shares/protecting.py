@@ -16,7 +16,7 @@ import msgspec
 from appliance.errors import Reason
 from appliance.facts import Facts
 from appliance.household import SmbPolicy
-from appliance.operation import Operation, Plan, Step, Work
+from appliance.operation import Operation, Plan, Step, Work, never
 from appliance.shares import policy, serving
 from appliance.shares.setting import Smb, wishes
 
@@ -29,6 +29,8 @@ WORDS = {
 
 class SetSmbPolicy(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Choose how connections over SMB are protected, for all folders."""
+
+    needs_proof = never
 
     signing: Literal["asked", "required"]
     encryption: Literal["asked", "desired", "required"]

@@ -15,7 +15,7 @@ from appliance import names
 from appliance.dataset import Dataset
 from appliance.errors import Failed, Reason
 from appliance.facts import Facts
-from appliance.operation import Plan, Step, Work, command_step
+from appliance.operation import Plan, Step, Work, command_step, never
 from appliance.shares import accounts, named, permissions, walk
 from appliance.shares.acl import ORDER
 from appliance.shares.people import PeopleOperation, end_step, number, samba_step
@@ -28,6 +28,8 @@ from appliance.zfs.taking import before_step
 class RemoveAccount(PeopleOperation, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Remove an account. ``heir``: who gets its files; empty: nobody. ``before``: the name of the snapshot that each folder
     gets before its files are given away; empty for none."""
+
+    needs_proof = never
 
     heir: str = ""
     before: str = ""

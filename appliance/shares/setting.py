@@ -108,6 +108,11 @@ class Afp(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 Part = Smb | Nfs | Afp
 
 
+def lays_open(part: Part | None) -> bool:
+    """Whether other computers may do everything with all files of the folder, whatever the rules of people say."""
+    return isinstance(part, Nfs) and part.root
+
+
 class ShareSetting(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """All of a dataset's sharing; a protocol that is not there is off."""
 

@@ -26,6 +26,7 @@ from appliance.shares.setting import (
     Protocol,
     ShareSetting,
     Smb,
+    lays_open,
     servable,
     setting_of,
     wishes,
@@ -41,6 +42,9 @@ class SetShare(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True)
     smb: Smb | None = None
     nfs: Nfs | None = None
     afp: Afp | None = None
+
+    def needs_proof(self, facts: Facts, plan: Plan) -> bool:
+        return lays_open(self.part)
 
     def __post_init__(self) -> None:
         names.existing_dataset(self.dataset)

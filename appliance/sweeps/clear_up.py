@@ -8,12 +8,14 @@ import msgspec
 
 from appliance.errors import Reason
 from appliance.facts import Facts
-from appliance.operation import Operation, Plan, Step
+from appliance.operation import Operation, Plan, Step, never
 from appliance.sweeps import claims, scratch
 
 
 class ClearUp(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Clear away what a case has left. It goes by what was noted before it was made, whoever asks."""
+
+    needs_proof = never
 
     token: str
     disks: tuple[str, ...] = ()

@@ -14,7 +14,7 @@ import msgspec
 from appliance.disks.partitions import Cut, partition_step
 from appliance.errors import Reason
 from appliance.facts import Facts
-from appliance.operation import Operation, Plan, Step, Work
+from appliance.operation import Operation, Plan, Step, Work, never
 from appliance.sweeps import against, claims, laying, loopback, memory, rebuilding, sampling, scratch, workloads
 from appliance.sweeps.case import FROM_MEMORY, Case, memory_for
 from appliance.sweeps.ground import Ground
@@ -27,6 +27,8 @@ from appliance.zfs import fresh
 
 class RunCase(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Measure one case. ``token`` names what is made for it: twelve random hexadecimal digits."""
+
+    needs_proof = never
 
     token: str
     case: Case

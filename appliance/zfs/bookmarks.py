@@ -14,7 +14,7 @@ from appliance import names
 from appliance.dataset import Bookmark
 from appliance.errors import Reason
 from appliance.facts import Facts
-from appliance.operation import Loss, Plan, Step
+from appliance.operation import Loss, Plan, Step, always, never
 from appliance.zfs import core, snapshots
 from appliance.zfs.keeping import OneSnapshot
 from appliance.zfs.longwork import moment
@@ -44,6 +44,8 @@ def read(datasets: Iterable[str]) -> Iterator[Bookmark]:
 
 class BookmarkSnapshot(OneSnapshot, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Remember a snapshot's moment without its data, so that a backup can go on from it after the snapshot has gone."""
+
+    needs_proof = never
 
     name: str
 
@@ -87,6 +89,8 @@ class BookmarkSnapshot(OneSnapshot, frozen=True, kw_only=True, forbid_unknown_fi
 
 class DestroyBookmark(AboutSnapshots, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Let a bookmark go, known by its name and by the guid of the snapshot that it was made of. No file depends on it."""
+
+    needs_proof = always
 
     bookmark: str
     guid: int

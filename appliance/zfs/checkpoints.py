@@ -8,7 +8,7 @@ from dataclasses import replace
 from appliance import command
 from appliance.errors import Failed, Reason
 from appliance.facts import Facts, Pool
-from appliance.operation import Loss, Plan, Step, Work
+from appliance.operation import Loss, Plan, Step, Work, always, never
 from appliance.shares import leaving
 from appliance.words import size_text
 from appliance.zfs import core, importable, mounting, status
@@ -26,6 +26,8 @@ def taken_at(pool: Pool) -> str:
 
 class TakeCheckpoint(OfPool, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Remember the pool as it is now."""
+
+    needs_proof = never
 
     @property
     def title(self) -> str:
@@ -75,6 +77,8 @@ class TakeCheckpoint(OfPool, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 class DiscardCheckpoint(OfPool, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Forget the remembered moment, and get its space back."""
 
+    needs_proof = always
+
     @property
     def title(self) -> str:
         return f"Discard the checkpoint of {self.pool}"
@@ -114,6 +118,8 @@ class DiscardCheckpoint(OfPool, frozen=True, kw_only=True, forbid_unknown_fields
 
 class RewindCheckpoint(OfPool, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Put the whole pool back to its checkpoint. The pool is let go and brought in again at that moment."""
+
+    needs_proof = always
 
     @property
     def title(self) -> str:

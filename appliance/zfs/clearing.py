@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from itertools import groupby
 from typing import Self
 
 import msgspec
 
-from appliance import names
+from appliance import names, schedules
 from appliance.dataset import Snapshot
 from appliance.errors import Failed, Reason
 from appliance.facts import Facts
-from appliance.operation import Loss, Plan, Step, Work
-from appliance.zfs import core, space
+from appliance.operation import Loss, Plan, Step, Work, always, never
+from appliance.zfs import core, expiry, policies, space
 from appliance.zfs.taking import AboutSnapshots
 
 MOST = 3000  # with names of the longest, what fits into a request to the agent
@@ -34,6 +35,8 @@ class Chosen(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_like
 
 class DestroySnapshots(AboutSnapshots, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Destroy the chosen snapshots of one pool. Held and cloned ones stay and are named; what has gone already is fine."""
+
+    needs_proof = always
 
     snapshots: tuple[Chosen, ...]
 
@@ -163,6 +166,8 @@ class DestroySnapshots(AboutSnapshots, frozen=True, kw_only=True, forbid_unknown
 class PruneSnapshots(DestroySnapshots, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Destroy what a policy made and no longer keeps. Never one that no policy made, and never the last of a dataset."""
 
+    needs_proof = never
+
     @property
     def subject(self) -> str:
         return self.pool_of(self.snapshots[0].name)
@@ -172,8 +177,15 @@ class PruneSnapshots(DestroySnapshots, frozen=True, kw_only=True, forbid_unknown
         return f"Destroy {len(self.snapshots)} snapshots that the policies of {self.subject} no longer keep"
 
     def there(self, facts: Facts) -> list[Snapshot]:
-        """Those made by a policy on this box; of a dataset that would be left with none, the newest stays."""
-        found = [one for one in super().there(facts) if one.run]
+        """Those that the folder's policy, as the agent sees it, no longer keeps; of a dataset that would be left with none,
+        the newest stays. So no proof is asked for, and no more goes without one."""
+        rules = {one.name: policies.of(one) for one in facts.datasets}
+        now, zone = datetime.now(UTC), schedules.box_zone()
+        found = [
+            one
+            for one in super().there(facts)
+            if expiry.may_go(one, rules.get(one.dataset), facts.snapshots_of(one.dataset), now, zone)
+        ]
         going = {one.guid for one in found}
         last = {
             known[-1].guid

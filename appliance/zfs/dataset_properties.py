@@ -10,7 +10,7 @@ from appliance import names
 from appliance.dataset import Dataset, Property
 from appliance.errors import Reason
 from appliance.facts import Facts
-from appliance.operation import Plan, command_step
+from appliance.operation import Plan, command_step, never
 from appliance.words import size_text
 from appliance.zfs.dataset import OfDataset
 
@@ -104,6 +104,8 @@ def source_words(found: Property) -> str:
 class SetDatasetProperty(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Set one property of a dataset. Sizes are whole bytes, 0 for none. What is not in KNOWN cannot be asked for."""
 
+    needs_proof = never
+
     name: Name
     value: str
 
@@ -180,6 +182,8 @@ class SetDatasetProperty(OfDataset, frozen=True, kw_only=True, forbid_unknown_fi
 
 class InheritDatasetProperty(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Give up a dataset's own value: what is above it decides again."""
+
+    needs_proof = never
 
     name: Name
 

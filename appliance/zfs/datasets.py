@@ -15,7 +15,7 @@ from appliance import names
 from appliance.dataset import Dataset
 from appliance.errors import Reason
 from appliance.facts import Facts
-from appliance.operation import Operation, Plan, Step, Work, command_step
+from appliance.operation import Operation, Plan, Step, Work, command_step, never
 from appliance.shares.accounts import PEOPLE
 from appliance.words import size_text
 from appliance.zfs import mounting, mountpoints, presets
@@ -32,6 +32,8 @@ class CreateDataset(Operation, frozen=True, kw_only=True, forbid_unknown_fields=
 
     ``key``: it is encrypted by a key of its own; empty: as its parent is.
     """
+
+    needs_proof = never
 
     parent: str
     name: str

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from appliance.dataset import Dataset
 from appliance.errors import Reason
 from appliance.facts import Facts
-from appliance.operation import Loss, Plan, Step, Work
+from appliance.operation import Loss, Plan, Step, Work, always
 from appliance.shares import below
 from appliance.words import size_text
 from appliance.zfs import dataset_details, system_datasets
@@ -18,6 +18,8 @@ MOST_LISTED = 40
 
 class DestroyDataset(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Give up a dataset with its snapshots and all below; ``clones``: also what depends on its snapshots elsewhere."""
+
+    needs_proof = always
 
     clones: bool = False
 

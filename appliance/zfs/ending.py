@@ -10,7 +10,7 @@ import msgspec
 from appliance import command, names
 from appliance.errors import Failed, Reason
 from appliance.facts import Facts, Pool
-from appliance.operation import Loss, Operation, Plan, Step, Work
+from appliance.operation import Loss, Operation, Plan, Step, Work, always, never
 from appliance.shares import leaving
 from appliance.shares.setting import setting_of
 from appliance.words import size_text
@@ -101,6 +101,8 @@ def export_step(pool: str) -> Step:
 class ExportPool(OfPool, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Stop using a pool in an orderly way, so that its disks can go to another system."""
 
+    needs_proof = never
+
     @property
     def title(self) -> str:
         return f"Export {self.pool}"
@@ -141,6 +143,8 @@ class ExportPool(OfPool, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 class DestroyPool(OfPool, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Give up a pool and all that is in it."""
+
+    needs_proof = always
 
     @property
     def title(self) -> str:

@@ -8,7 +8,7 @@ from appliance.errors import Reason
 from appliance.facts import Caching, Facts, Pool, Vdev
 from appliance.layout.extras import LOG_EVER_USED, cache_told, log_told
 from appliance.layout.geometry import slop
-from appliance.operation import Plan, command_step
+from appliance.operation import Plan, command_step, if_lost, never
 from appliance.words import disk_label, size_text
 from appliance.zfs import beside, fresh, tree
 from appliance.zfs.change import PoolChange, VdevChange, ashift_option, coarse, sector_warning
@@ -31,6 +31,8 @@ class ExtraDisks(PoolChange, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 class AddSpare(ExtraDisks, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Disks that wait, and stand in by themselves when another fails."""
+
+    needs_proof = if_lost
 
     @property
     def title(self) -> str:
@@ -67,6 +69,8 @@ def members(group: Vdev) -> Iterator[tree.Place]:
 class AddLog(ExtraDisks, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A log device (SLOG) for writes that must be safe before they are answered; two disks are mirrored."""
 
+    needs_proof = if_lost
+
     @property
     def title(self) -> str:
         return f"Add a log to {self.pool}"
@@ -99,6 +103,8 @@ class AddLog(ExtraDisks, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class AddCache(ExtraDisks, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A cache device (L2ARC) for what is read again and again and does not fit into memory."""
 
+    needs_proof = if_lost
+
     @property
     def title(self) -> str:
         return f"Add a cache to {self.pool}"
@@ -122,6 +128,8 @@ class AddCache(ExtraDisks, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 class RemoveVdev(VdevChange, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Take a spare, a log, a cache, or a whole group of data without raidz, out of a pool."""
+
+    needs_proof = never
 
     @property
     def title(self) -> str:

@@ -8,7 +8,7 @@ from typing import Literal
 from appliance.errors import Reason
 from appliance.facts import Facts, Pool, Vdev
 from appliance.layout.geometry import LEAST_DISKS, MIB, expanded_bytes, parity_of, usable_bytes
-from appliance.operation import Plan, command_step
+from appliance.operation import Plan, command_step, if_lost, never
 from appliance.words import disk_label, size_text
 from appliance.zfs import fresh, tree
 from appliance.zfs.beside import FUZZ
@@ -45,6 +45,8 @@ class AddGroup(PoolChange, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     ``less_protection`` says that the person has been told, and agrees, that the pool will survive fewer failures.
     """
+
+    needs_proof = if_lost
 
     layout: Literal["stripe", "mirror", "raidz1", "raidz2", "raidz3"]
     disks: tuple[str, ...]
@@ -131,6 +133,8 @@ class AddGroup(PoolChange, frozen=True, kw_only=True, forbid_unknown_fields=True
 class ExpandRaidz(VdevChange, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One more disk in a raidz. ZFS spreads what is there over all disks, which takes as long as reading it all."""
 
+    needs_proof = if_lost
+
     disk: str
 
     @property
@@ -200,6 +204,8 @@ def yields(group: Vdev) -> tuple[int, int, int]:
 
 class GrowGroup(VdevChange, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Let a group use all of its disks after each of them has been replaced by a larger one."""
+
+    needs_proof = never
 
     @property
     def title(self) -> str:

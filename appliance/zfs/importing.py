@@ -11,7 +11,7 @@ from appliance import command, names
 from appliance.dormant import Importable
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts import Facts, Pool
-from appliance.operation import Loss, Operation, Plan, Step, Work
+from appliance.operation import Loss, Operation, Plan, Step, Work, if_lost
 from appliance.shares import agreed
 from appliance.zfs import importable, mounting, status
 
@@ -31,6 +31,8 @@ READ_FIRST = (
 
 class ImportPool(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Use a pool that is on the disks of this box. ``guid`` says which, ``name`` how it shall be called here."""
+
+    needs_proof = if_lost
 
     guid: int
     name: str

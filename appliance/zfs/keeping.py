@@ -13,7 +13,7 @@ from appliance import names
 from appliance.dataset import Snapshot
 from appliance.errors import Reason
 from appliance.facts import Facts
-from appliance.operation import Plan, Step, Work, command_step
+from appliance.operation import Plan, Step, Work, always, command_step, never
 from appliance.shares.setting import PROPERTY, ShareSetting
 from appliance.zfs import core, mounting, mountpoints, system_datasets
 from appliance.zfs.taking import AboutSnapshots
@@ -57,6 +57,8 @@ class OneSnapshot(AboutSnapshots, frozen=True, kw_only=True, forbid_unknown_fiel
 
 class HoldSnapshot(OneSnapshot, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Keep a snapshot from being destroyed, by anybody, until it is released."""
+
+    needs_proof = never
 
     who: str
     why: str
@@ -105,6 +107,8 @@ class HoldSnapshot(OneSnapshot, frozen=True, kw_only=True, forbid_unknown_fields
 class ReleaseSnapshot(OneSnapshot, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Let go of every hold of a snapshot, naming each."""
 
+    needs_proof = always
+
     @property
     def title(self) -> str:
         return f"Release the snapshot {self.snapshot}"
@@ -149,6 +153,8 @@ def said(tag: str) -> str:
 class RenameSnapshot(OneSnapshot, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Give a snapshot another name. A policy that made it knows it by its guid, but no longer by its run's name."""
 
+    needs_proof = never
+
     to: str
 
     def __post_init__(self) -> None:
@@ -186,6 +192,8 @@ class RenameSnapshot(OneSnapshot, frozen=True, kw_only=True, forbid_unknown_fiel
 
 class CloneSnapshot(OneSnapshot, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Make a folder of its own that begins as the snapshot is, and can be written to."""
+
+    needs_proof = never
 
     name: str
 

@@ -10,7 +10,7 @@ from appliance import command
 from appliance.dataset import Dataset
 from appliance.errors import Failed, Reason
 from appliance.facts import Facts
-from appliance.operation import Plan, Step, Work
+from appliance.operation import Plan, Step, Work, always, never
 from appliance.shares import below, serving
 from appliance.zfs import kept_keys
 from appliance.zfs.dataset import OfDataset
@@ -22,6 +22,8 @@ KEPT_MEANS = "This box then unlocks it by itself after each start. Whoever carri
 
 class LockDataset(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Unmount what a key opens and unload the key."""
+
+    needs_proof = never
 
     def locks(self) -> tuple[str, ...]:
         return (*super().locks(), "shares")
@@ -119,6 +121,8 @@ class OfKey(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class ChangeKey(OfKey, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Another passphrase or key file for an encryption root; a dataset below one becomes a root of its own."""
 
+    needs_proof = always
+
     to: Literal["passphrase", "key file"]
 
     @property
@@ -178,6 +182,8 @@ def forget_step(dataset: str, guid: int) -> Step:
 class KeepKey(OfKey, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Keep the key on this box, so that it unlocks by itself after a start. The key is tried first."""
 
+    needs_proof = never
+
     @property
     def title(self) -> str:
         return f"Keep the key of {self.dataset} on this box"
@@ -231,6 +237,8 @@ class KeepKey(OfKey, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 class ForgetKey(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Remove the key from this box: from then on somebody has to unlock after each start."""
+
+    needs_proof = always
 
     @property
     def title(self) -> str:

@@ -12,9 +12,9 @@ from appliance.dataset import Dataset
 from appliance.errors import LarderError, Reason
 from appliance.facts import Facts
 from appliance.household import Share
-from appliance.operation import Plan, Step, Work
+from appliance.operation import Plan, Step, Work, never
 from appliance.shares import below, leaving, serving
-from appliance.zfs import mounting, mountpoints, policies, status, system_datasets
+from appliance.zfs import expiry, mounting, mountpoints, policies, status, system_datasets
 from appliance.zfs.dataset import OfDataset
 
 
@@ -96,6 +96,14 @@ class RenameDataset(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=
 
     parent: str
     name: str
+
+    def needs_proof(self, facts: Facts, plan: Plan) -> bool:
+        """Where the policy of the new place keeps less."""
+        dataset = self.there(facts)
+        if dataset is None or dataset.policy_source in policies.OWN:
+            return dataset is None
+        then = policies.above(facts.dataset(self.parent))
+        return expiry.loses(facts.below(self.dataset), policies.of(dataset), then)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -227,6 +235,14 @@ class RenameDataset(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=
 class PromoteDataset(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Make a clone independent: the snapshots that both share become its own, and the original depends on it instead."""
 
+    def needs_proof(self, facts: Facts, plan: Plan) -> bool:
+        """Where the policy of the clone keeps less than that of the folder whose snapshots it gets."""
+        dataset = self.there(facts)
+        origin = facts.dataset(dataset.origin.partition("@")[0]) if dataset else None
+        if dataset is None or origin is None:
+            return True
+        return expiry.keeps_less(policies.of(origin), policies.of(dataset))
+
     @property
     def title(self) -> str:
         return f"Make {self.dataset} independent"
@@ -263,6 +279,8 @@ class PromoteDataset(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields
 
 class MountDataset(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Make a file system's files reachable at its place."""
+
+    needs_proof = never
 
     @property
     def title(self) -> str:
@@ -318,6 +336,8 @@ class MountDataset(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 class UnmountDataset(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Put a file system and all that is mounted in it out of reach until it is mounted again."""
+
+    needs_proof = never
 
     @property
     def title(self) -> str:

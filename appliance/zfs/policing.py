@@ -10,7 +10,7 @@ from appliance import names
 from appliance.errors import Reason
 from appliance.facts import Facts
 from appliance.operation import Operation, Plan, command_step
-from appliance.zfs import policies
+from appliance.zfs import expiry, policies
 from appliance.zfs.policies import Policy
 
 PROPERTY = "larder:policy"
@@ -21,6 +21,14 @@ class SetPolicy(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     dataset: str
     policy: Policy | None = None
+
+    def needs_proof(self, facts: Facts, plan: Plan) -> bool:
+        """Where it keeps less than now: what it destroys, the policies then destroy without a word."""
+        dataset = facts.dataset(self.dataset)
+        if dataset is None:
+            return True
+        then = self.policy or policies.above(facts.dataset(self.dataset.rpartition("/")[0]))
+        return expiry.loses([dataset, *policies.followers(dataset, facts.datasets)], policies.of(dataset), then)
 
     def __post_init__(self) -> None:
         names.existing_dataset(self.dataset)

@@ -16,7 +16,7 @@ from appliance.errors import Failed, Reason
 from appliance.facts import Disk, Facts, Pool
 from appliance.layout.choices import NOTABLY_UNEQUAL, SLACK, rest_of
 from appliance.layout.geometry import LEAST_DISKS, MIB, PARTITION_MARGIN, parity_of, usable_bytes
-from appliance.operation import Loss, Operation, Plan, Step, Work
+from appliance.operation import Loss, Operation, Plan, Step, Work, if_lost
 from appliance.words import disk_label, size_text
 from appliance.zfs import beside, fresh, status
 from appliance.zfs.beside import FUZZ, MOST_LOGS
@@ -33,6 +33,8 @@ class CreatePool(Operation, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     With ``partition`` (bytes, whole MiB) each data disk gives one partition of that size, and what is left of the
     larger ones can become a second pool, ``rest``, in which nothing protects anything. Both have the same settings.
     """
+
+    needs_proof = if_lost
 
     name: str
     layout: Layout

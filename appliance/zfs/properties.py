@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 from appliance import command, names
 from appliance.errors import Reason
 from appliance.facts import Facts, PoolProperties
-from appliance.operation import Plan, command_step
+from appliance.operation import Plan, command_step, never
 from appliance.zfs.longwork import number
 from appliance.zfs.scrubs import PoolOperation, check_pool
 from appliance.zfs.status import parse
@@ -90,6 +90,8 @@ def read() -> tuple[PoolProperties, ...]:
 
 class SetPoolProperty(PoolOperation, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Set one property of a pool. Others can harm, so they cannot be asked for."""
+
+    needs_proof = never
 
     name: Name
     value: str

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from appliance.errors import Reason
 from appliance.facts import Facts, Pool, Vdev
-from appliance.operation import Plan, command_step
+from appliance.operation import Plan, command_step, if_lost, never
 from appliance.words import disk_label
 from appliance.zfs import fresh, tree
 from appliance.zfs.change import VdevChange, ashift_option, sector_warning
@@ -19,6 +19,8 @@ REPLACEABLE = {"normal", "log", "special", "dedup"}
 
 class ReplaceDisk(VdevChange, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Put a disk in the place of another. The old one is named by its guid, so it may be long gone."""
+
+    needs_proof = if_lost
 
     disk: str
 
@@ -76,6 +78,8 @@ class ReplaceDisk(VdevChange, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 class AttachDisk(VdevChange, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One more copy: make a single disk a mirror, or a mirror wider. ``vdev`` is a disk of it or the mirror itself."""
+
+    needs_proof = if_lost
 
     disk: str
 
@@ -139,6 +143,8 @@ class AttachDisk(VdevChange, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 class DetachDisk(VdevChange, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Take one copy out: of a mirror, of a replacement that is under way, or a spare that stands in."""
+
+    needs_proof = never
 
     @property
     def title(self) -> str:

@@ -16,7 +16,7 @@ from appliance import names
 from appliance.dataset import Snapshot
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts import Facts
-from appliance.operation import Plan, Step, Work
+from appliance.operation import Plan, Step, Work, never
 from appliance.zfs import contents, looking, system_datasets
 from appliance.zfs.copying import Copying, attributes
 from appliance.zfs.keeping import OneSnapshot
@@ -31,6 +31,8 @@ class RestoreFromSnapshot(OneSnapshot, frozen=True, kw_only=True, forbid_unknown
     ``place``: ``beside`` gives it a name that says when it is from; ``back`` gives it its own name and place, and what is
     there under this name now gets one that says so.
     """
+
+    needs_proof = never
 
     path: str
     place: Literal["beside", "back"] = "beside"

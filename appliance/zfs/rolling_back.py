@@ -14,7 +14,7 @@ from appliance.dataset import Snapshot
 from appliance.errors import Failed, Reason
 from appliance.facts import Facts
 from appliance.household import Share
-from appliance.operation import Loss, Plan, Step, Work
+from appliance.operation import Loss, Plan, Step, Work, always
 from appliance.shares import below, leaving
 from appliance.shares.permissions import note_anew, note_of
 from appliance.words import size_text
@@ -28,6 +28,8 @@ SHOWN = 20
 
 class RollBack(OneSnapshot, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Make a dataset be as a snapshot is. Newer snapshots and everything written since are lost."""
+
+    needs_proof = always
 
     way_back: bool = True  # take a checkpoint of the pool first
 

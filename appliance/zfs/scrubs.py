@@ -10,7 +10,7 @@ import msgspec
 from appliance import names
 from appliance.errors import Reason
 from appliance.facts import Facts, LongWork, Pool
-from appliance.operation import Operation, Plan, command_step
+from appliance.operation import Operation, Plan, command_step, never
 from appliance.zfs.activities import stamp
 
 STATES_THAT_WORK = {"ONLINE", "DEGRADED"}
@@ -57,6 +57,8 @@ class PoolOperation(Operation, frozen=True, kw_only=True, forbid_unknown_fields=
 
 class StartScrub(PoolOperation, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Begin a scrub, or go on with one that is paused. ``before`` is when the scan before it began (seconds since 1970)."""
+
+    needs_proof = never
 
     before: int = 0
     verb: ClassVar[str] = "Check"
@@ -109,6 +111,8 @@ class StartScrub(PoolOperation, frozen=True, kw_only=True, forbid_unknown_fields
 class PauseScrub(PoolOperation, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Hold a scrub; it stays paused through restarts until somebody goes on with it."""
 
+    needs_proof = never
+
     verb: ClassVar[str] = "Pause the check of"
 
     def check(self, facts: Facts) -> Iterator[Reason]:
@@ -138,6 +142,8 @@ class PauseScrub(PoolOperation, frozen=True, kw_only=True, forbid_unknown_fields
 
 class StopScrub(PoolOperation, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """End a scrub before it is done."""
+
+    needs_proof = never
 
     verb: ClassVar[str] = "Stop the check of"
 

@@ -9,7 +9,7 @@ from typing import Literal
 from appliance import names
 from appliance.errors import Reason
 from appliance.facts import Facts
-from appliance.operation import Plan, command_step
+from appliance.operation import Plan, command_step, never
 from appliance.words import size_text
 from appliance.zfs import dataset_details
 from appliance.zfs.dataset import OfDataset
@@ -19,6 +19,8 @@ PROPERTY = {"user": "userquota", "group": "groupquota"}
 
 class SetSpaceQuota(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Limit one account, group, or number of either, to ``size`` bytes in this dataset; 0: no limit."""
+
+    needs_proof = never
 
     of: Literal["user", "group"]
     who: str

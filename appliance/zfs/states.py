@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from appliance.errors import Failed, Reason
 from appliance.facts import Facts, Pool, Vdev
-from appliance.operation import Plan, Step, Work, command_step
+from appliance.operation import Plan, Step, Work, command_step, never
 from appliance.zfs import tree
 from appliance.zfs.change import PoolChange, VdevChange, gone_part, read_back
 from appliance.zfs.tree import Place
@@ -17,6 +17,8 @@ AWAY = {"FAULTED", "UNAVAIL", "REMOVED", "OFFLINE"}
 
 class OfflineDisk(VdevChange, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Tell ZFS to use a disk no more, so that it can be pulled out without surprise. It stays so over a restart."""
+
+    needs_proof = never
 
     @property
     def title(self) -> str:
@@ -85,6 +87,8 @@ def can_do_without(pool: Pool | None, place: Place) -> bool:
 
 class OnlineDisk(VdevChange, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Use a disk again that was offline, pulled out or gone; what changed meanwhile is copied onto it."""
+
+    needs_proof = never
 
     @property
     def title(self) -> str:
@@ -162,6 +166,8 @@ def growing_waits(pool: Pool) -> bool:
 
 class ClearErrors(PoolChange, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Set error counts to nothing, and let ZFS try again a disk, or a whole pool, that it had given up. ``vdev`` 0: all."""
+
+    needs_proof = never
 
     vdev: int = 0
 

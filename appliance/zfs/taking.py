@@ -13,7 +13,7 @@ from appliance import names
 from appliance.dataset import Dataset
 from appliance.errors import Failed, Reason
 from appliance.facts import Facts
-from appliance.operation import Operation, Plan, Step, Work
+from appliance.operation import Operation, Plan, Step, Work, never
 from appliance.zfs import core, naming, snapshots
 
 STOPPED = "The pool {} has stopped. Bring its disks back first."
@@ -39,6 +39,8 @@ class AboutSnapshots(Operation, frozen=True, kw_only=True, forbid_unknown_fields
 
 class TakeSnapshot(AboutSnapshots, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Keep a dataset as it is now; with ``below``, the whole tree at the same moment."""
+
+    needs_proof = never
 
     dataset: str
     name: str
@@ -137,6 +139,8 @@ class Target(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 class RunPolicies(AboutSnapshots, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Take what the policies of one pool want now, in one transaction. ``run`` is set on each, to know them by."""
+
+    needs_proof = never
 
     pool: str
     run: str

@@ -7,13 +7,15 @@ from typing import ClassVar
 
 from appliance.errors import Reason
 from appliance.facts import Facts, Pool
-from appliance.operation import Plan, command_step
+from appliance.operation import Plan, command_step, never
 from appliance.zfs.activities import stamp
 from appliance.zfs.scrubs import PoolOperation, check_pool, work_of
 
 
 class StartTrim(PoolOperation, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Trim all free space of a pool, or go on with what is paused. ``before`` is when the trim before it ended."""
+
+    needs_proof = never
 
     before: int = 0
     verb: ClassVar[str] = "Trim"
@@ -61,6 +63,8 @@ class StartTrim(PoolOperation, frozen=True, kw_only=True, forbid_unknown_fields=
 
 class StopTrim(PoolOperation, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """End the trimming of a pool; what was told to the disks stays told."""
+
+    needs_proof = never
 
     verb: ClassVar[str] = "Stop trimming"
 

@@ -11,7 +11,7 @@ from appliance import command, names
 from appliance.dataset import Dataset
 from appliance.errors import Failed, LarderError, Reason, explain
 from appliance.facts import Facts
-from appliance.operation import Operation, Plan, Step, Work
+from appliance.operation import Operation, Plan, Step, Work, never
 from appliance.shares import serving
 from appliance.zfs import kept_keys, mounting
 
@@ -77,6 +77,8 @@ def show_mounts(waiting: Iterable[Dataset]) -> str:
 
 class UnlockDataset(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Load the key of an encryption root from a passphrase or a key file and mount what it unlocks."""
+
+    needs_proof = never
 
     dataset: str
 
@@ -155,6 +157,8 @@ class UnlockDataset(Operation, frozen=True, kw_only=True, forbid_unknown_fields=
 
 class UnlockAll(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """After a start: try one passphrase, and the keys that the box keeps, on what is locked."""
+
+    needs_proof = never
 
     datasets: tuple[str, ...]
 

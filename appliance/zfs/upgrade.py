@@ -8,13 +8,15 @@ from dataclasses import replace
 from appliance import command
 from appliance.errors import Failed, Reason
 from appliance.facts import Facts
-from appliance.operation import Plan, Step, Work
+from appliance.operation import Plan, Step, Work, never
 from appliance.zfs import details
 from appliance.zfs.ending import OfPool
 
 
 class UpgradePool(OfPool, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Enable every feature that this system knows and the pool's compatibility setting allows."""
+
+    needs_proof = never
 
     @property
     def title(self) -> str:

@@ -9,7 +9,7 @@ import msgspec
 from appliance import names
 from appliance.errors import Reason
 from appliance.facts import Facts
-from appliance.operation import Operation, Plan, command_step
+from appliance.operation import Operation, Plan, command_step, never
 from appliance.words import size_text
 from appliance.zfs.dataset import OfDataset
 
@@ -22,6 +22,8 @@ ROOM_BESIDE = 0.06
 
 class CreateVolume(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Make a block device of ``size`` bytes. Thin: it takes from the pool only what is written to it."""
+
+    needs_proof = never
 
     parent: str
     name: str
@@ -116,6 +118,8 @@ class CreateVolume(Operation, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 class GrowVolume(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Make a volume larger. Smaller is never asked for: it would cut off what is at its end."""
+
+    needs_proof = never
 
     size: int
 

@@ -17,7 +17,7 @@ from appliance.errors import Failed, Reason, Refused
 from appliance.execution import execute, follow, settle, take_secret
 from appliance.facts import Facts
 from appliance.journal import Journal
-from appliance.operation import Operation, Plan, Step, Work, as_json
+from appliance.operation import Operation, Plan, Step, Work, as_json, never
 from appliance.operations import Registered
 from appliance.zfs.pools import CreatePool
 from tests.unit.made import JOB, OTHER_JOB, box, disk, path_of
@@ -31,6 +31,8 @@ SECRET = "correct horse battery"
 
 class Errand(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An operation whose steps are what the test wants them to be."""
+
+    needs_proof = never
 
     subject_name: str = "tank"
 

@@ -3,10 +3,11 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from appliance import command
@@ -14,7 +15,7 @@ from appliance.dataset import Snapshot, Span
 from appliance.errors import Cancelled, Failed, Refused
 from appliance.facts import Facts, Pool
 from appliance.operation import checked_plan
-from appliance.zfs import core, snapshots
+from appliance.zfs import core, naming, snapshots
 from appliance.zfs.clearing import DestroySnapshots, PruneSnapshots
 from appliance.zfs.policies import Policy
 from appliance.zfs.policing import SetPolicy
@@ -187,12 +188,67 @@ def test_what_went_by_itself_is_no_reason_to_refuse_the_rest():
         checked_plan(chosen, facts(replace(snap(1), guid=7)))
 
 
-def test_pruning_spares_what_no_policy_made_and_the_last_one(library):
-    mine = [snap(number, run=JOB) for number in (1, 2)]
-    by_hand, other_guid = snap(3), replace(snap(4, run=JOB), guid=99)
-    prune = PruneSnapshots.of((one.name, GUID + at) for at, one in enumerate([*mine, by_hand, other_guid], 1))
-    assert [one.short for one in prune.free_to_go(facts(*mine, by_hand, other_guid))] == ["s1", "s2"]
-    assert [one.short for one in prune.free_to_go(facts(*mine))] == ["s1"]
+def automatic(number: int, **changes: Any) -> Snapshot:
+    """Made up: what a policy took at that hour of a day long ago."""
+    at = datetime(2024, 11, 20, number, tzinfo=UTC)
+    made = replace(snap(number, run=JOB), created=at, name=f"tank/photos@{naming.name_for('hourly', at)}")
+    return replace(made, **changes)
+
+
+def with_policy(*snapshots: Snapshot, policy: Policy | None = None) -> Facts:
+    found = facts(*snapshots)
+    kept = Policy(hourly=1) if policy is None else policy
+    text = msgspec.json.encode(kept).decode()
+    ours = [one for one in found.datasets if one.name == "tank/photos"] or [dataset("tank/photos")]
+    return replace(found, datasets=(replace(ours[0], policy=text, policy_source="local"),))
+
+
+def pruned(facts: Facts, *snapshots: Snapshot) -> list[int]:
+    prune = PruneSnapshots.of((one.name, one.guid) for one in snapshots)
+    return [one.txg for one in prune.free_to_go(facts)]
+
+
+def test_pruning_spares_what_no_policy_made_and_the_last_one():
+    first, second, third = automatic(1), automatic(2), automatic(3)
+    by_hand = replace(automatic(4), name="tank/photos@s4")
+    other_guid, unmarked = replace(first, guid=99), automatic(5, run="")
+    here = with_policy(first, second, third, by_hand, unmarked)
+    assert pruned(here, first, second, by_hand, other_guid, unmarked) == [first.txg, second.txg]
+    assert pruned(with_policy(first), first) == []
+
+
+def test_pruning_takes_no_more_than_the_folder_s_own_policy_gives_up():
+    found = [automatic(hour) for hour in range(10)]
+    assert pruned(with_policy(*found, policy=Policy(hourly=4)), *found) == [one.txg for one in found[:6]]
+    assert pruned(with_policy(*found, policy=Policy(hourly=24)), *found) == []
+    assert pruned(facts(*found), *found) == []
+
+
+def test_pruning_is_not_hastened_by_many_snapshots_of_one_hour():
+    old = automatic(1)
+    now = datetime(2024, 11, 21, 12, tzinfo=UTC)
+    flood = [automatic(2 + number, created=now) for number in range(20)]
+    assert pruned(with_policy(old, *flood, policy=Policy(hourly=4)), old) == []
+
+
+def test_pruning_leaves_a_young_snapshot():
+    now = datetime.now(UTC)
+    young = automatic(1, created=now - timedelta(minutes=5))
+    later = automatic(2, created=now)
+    assert pruned(with_policy(young, later, policy=Policy(daily=5)), young) == []
+
+
+def test_a_policy_that_keeps_less_needs_a_proof():
+    more, less = Policy(hourly=24, daily=14), Policy(hourly=24, daily=13)
+    here = with_policy(policy=more)
+    busy = replace(here, datasets=tuple(replace(one, snapshots_changed=5) for one in here.datasets))
+    for policy, needed in ((less, True), (more, False), (Policy(hourly=48, daily=14), False), (None, False)):
+        wanted = SetPolicy(dataset="tank/photos", policy=policy)
+        assert wanted.needs_proof(busy, wanted.plan(busy)) is needed
+        assert not wanted.needs_proof(here, wanted.plan(here))  # nothing has been taken of it yet
+    first = SetPolicy(dataset="tank/photos", policy=less)
+    bare = replace(facts(), datasets=(dataset("tank/photos", snapshots_changed=5),))
+    assert first.needs_proof(bare, first.plan(bare))
 
 
 def test_a_run_takes_what_is_still_the_same_dataset(library):
