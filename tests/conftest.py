@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from deploy.image.machine import Machine
 
 DURATIONS = Path(__file__).with_name("durations.json")  # seconds of each file of tests with a machine, on two cores
 MEASURED = Path("build/durations.json")
-_seconds: Counter[str] = Counter()
+_seconds: dict[str, float] = defaultdict(float)
 
 
 def file_of(nodeid: str) -> str:

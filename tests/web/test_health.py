@@ -485,7 +485,7 @@ def test_an_alert_stays_open_while_the_figures_behind_it_are_not_told(web, calm)
 def look_later(monkeypatch: pytest.MonkeyPatch) -> None:
     """Alerts as they are once what is wrong has lasted for its kind's wait."""
     alerts.look()
-    monkeypatch.setattr(alerts, "_since", dict.fromkeys(alerts._since, -10_000.0))
+    waits.keep("faults", dict.fromkeys(waits.kept("faults"), -10_000.0))
     alerts.look()
 
 

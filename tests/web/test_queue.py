@@ -19,7 +19,7 @@ class Kept(Channel):
 
     put: list[dict] = []
 
-    def _put(self, _queue, message, **_options):
+    def _put(self, queue, message, **_options):
         self.put.append(message)
 
     def _lookup(self, exchange, routing_key, default=None):
@@ -56,7 +56,7 @@ def by_celery(task: str, *args: str) -> dict:
     app.conf.update(task_ignore_result=True)
     Kept.put = []
     with app.connection_for_write() as connection:
-        connection.transport.Channel = Kept
+        connection.transport.Channel = Kept  # type: ignore[attr-defined]
         app.send_task(task, args=args, connection=connection)
     return Kept.put[0]
 

@@ -12,6 +12,7 @@ import logging
 import socket
 import uuid
 from datetime import timedelta
+from typing import Any
 
 from django.conf import settings
 from django.utils import timezone
@@ -25,7 +26,7 @@ QUEUE = "celery"  # Celery's default
 SECONDS_FOR_REDIS = 2.0
 
 
-def message(task: str, args: tuple[str, ...]) -> dict[str, object]:
+def message(task: str, args: tuple[str, ...]) -> dict[str, Any]:
     """What Celery would send for this task."""
     task_id = str(uuid.uuid4())
     body = json.dumps([args, {}, {"callbacks": None, "errbacks": None, "chain": None, "chord": None}])
