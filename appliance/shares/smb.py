@@ -72,7 +72,8 @@ TEMPLATE = jinja2.Environment(
    read list = {{ share.read | join(" ") }}
 {% endif %}
    force group = {{ people }}
-   create mask = 0660
+   # Whoever makes a file may do all with it, as Windows programs expect: without its "x" a wish for all rights is refused.
+   create mask = 0760
    directory mask = 2770
    # Who may use a folder is an ACL that new files take from their folder; without this the masks above would cut it.
    inherit acls = yes
