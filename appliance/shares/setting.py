@@ -65,6 +65,8 @@ class Smb(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def __post_init__(self) -> None:
         names.share(self.name, field="name")
+        if "  " in self.name:
+            raise names.refuse("Samba takes only one space in a row in a share's name.", "name")
         people(self.write, self.read)
         time_machine_limit(self.time_machine)
 

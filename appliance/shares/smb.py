@@ -72,7 +72,8 @@ TEMPLATE = jinja2.Environment(
    read list = {{ share.read | join(" ") }}
 {% endif %}
    force group = {{ people }}
-   create mask = 0660
+   # Whoever makes a file may do all with it, as Windows programs expect: without its "x" a wish for all rights is refused.
+   create mask = 0760
    directory mask = 2770
    # Who may use a folder is an ACL that new files take from their folder; without this the masks above would cut it.
    inherit acls = yes
@@ -140,9 +141,14 @@ def modules(part: Smb, *, mac: bool) -> tuple[str, ...]:
     return (*outer, *(STACK if mac else tuple(one for one in STACK if one != "fruit")))
 
 
+def one_space_each(text: str) -> bool:
+    """Whether Samba reads it as it is: of several spaces in a row it takes one (4.22), and would serve another folder."""
+    return "  " not in text
+
+
 def asked(facts: Facts) -> Iterator[tuple[Dataset, Smb]]:
     for dataset, part in wishes(facts, "smb"):
-        if isinstance(part, Smb):
+        if isinstance(part, Smb) and one_space_each(dataset.mountpoint):
             yield dataset, part
 
 
@@ -232,6 +238,8 @@ class SmbServing:
     def against(self, dataset: Dataset, part: Part, facts: Facts) -> Iterator[Reason]:
         if isinstance(part, Smb) and part.guest == "no" and not (*part.write, *part.read):
             yield Reason("Choose at least one account that may use the folder.", "write")
+        if not one_space_each(dataset.mountpoint):
+            yield Reason(f"Samba cannot serve {dataset.mountpoint}: there are two spaces in a row in it. Rename the folder, or share it over NFS.")  # fmt: skip
         if isinstance(part, Smb) and part.guest != "no" and facts.smb_policy.encryption == "required":
             yield Reason(
                 "Every connection has to be encrypted on this box, and one without a password cannot be.", "guest"

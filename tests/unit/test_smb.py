@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from appliance.dataset import Dataset
+from appliance.errors import Refused
 from appliance.household import Account, Group
 from appliance.shares import adopting, samba_defaults, smb
 from appliance.shares.setting import Afp, ShareSetting, Smb
@@ -364,3 +365,15 @@ def test_a_hand_edit_beside_what_is_switched_off_can_be_adopted(debian):
     found, reasons = adopting.changes("smb", text, facts)
     assert reasons == ()
     assert [one.smb.hidden for one in found if one.smb] == [True]
+
+
+def test_a_folder_with_two_spaces_in_a_row_is_refused_in_words_and_never_served():
+    """testparm 4.22 reads `/tank/two  spaces` as `/tank/two spaces`, which is another folder."""
+    folder = shared("tank/two  spaces")
+    assert folder.mountpoint == "/tank/two  spaces"
+    (reason,) = smb.SERVING.against(folder, Smb(name="two", write=("anna",)), box(accounts=(ANNA,)))
+    assert "two spaces in a row" in reason.text
+    assert set(sections(render([folder], ["anna"]))) == {"global"}
+    assert smb.SERVING.shares(box(datasets=(folder,), accounts=(ANNA,))) == ()
+    with pytest.raises(Refused, match="one space in a row"):
+        Smb(name="two  spaces")

@@ -92,7 +92,7 @@ def says(job: Job, protocol: Protocol) -> bool:
 
 def own_name(dataset: Dataset) -> str:
     """A name for a share out of that of its folder."""
-    name = NOT_IN_A_NAME.sub("-", dataset.name.rsplit("/", 1)[-1]).strip(" .-_")[:60]
+    name = " ".join(NOT_IN_A_NAME.sub("-", dataset.name.rsplit("/", 1)[-1]).split()).strip(" .-_")[:60]
     try:
         names.share(name)
     except Refused:
