@@ -15,13 +15,14 @@ from pathlib import Path
 
 import msgspec
 
-from appliance import command, durable, journal, places, schedules
+from appliance import command, durable, journal, locks, places, schedules
 from appliance.errors import Failed, LarderError
 from appliance.journal import Journal, Record
 from appliance.names import job_id
 from appliance.operation import Operation
 
 MINUTES = 10
+SECONDS_BETWEEN_TRIES = 0.02
 COMMAND = "sudo larder-jobs cancel"
 ISSUE = Path("/run/issue.d/larder-waiting.issue")
 CANCELLED = "Cancelled while it waited. Nothing was changed."
@@ -104,19 +105,16 @@ def means(known: Record, operation: Operation, digest: str) -> bool:
 
 def cancel(job: str) -> bool:
     """End a job that waits; False where it does not, or no longer."""
-    known = journal.read(job)
-    if known is None or not known.waiting:
+    while (known := journal.read(job)) and known.waiting:
+        # Whoever asks again and again whether it may start holds the journal for a moment each time.
+        with journal.taken_over(job) as record:
+            known = journal.read(job) if record else None
+            if record and known and known.waiting:
+                record.write("ended", state="cancelled", text=CANCELLED)
+                break
+        time.sleep(SECONDS_BETWEEN_TRIES)
+    else:
         return False
-    record = journal.take(job)
-    if record is None:
-        return False
-    try:
-        known = journal.read(job)
-        if known is None or not known.waiting:
-            return False
-        record.write("ended", state="cancelled", text=CANCELLED)
-    finally:
-        record.close()
     (places.SECRETS / job).unlink(missing_ok=True)
     drop(job)
     return True
@@ -156,15 +154,17 @@ def told() -> tuple[Waiting, ...]:
 
 def announce(*, new: str = "") -> None:
     """Have pages, mail and the console tell what waits now. What cannot be told in one place is told in the others."""
-    found = read()
-    rows = [
-        {"job": one.job, "title": one.title, "subject": one.subject, "until": one.until.isoformat()} for one in found
-    ]
-    for path, content in ((told_file(), json.dumps(rows)), (ISSUE, issue(found))):
-        try:
-            durable.write(path, content.encode(), mode=0o644)
-        except OSError:
-            pass
+    with locks.held([str(told_file())], lambda _name: None):
+        found = read()
+        rows = [
+            {"job": one.job, "title": one.title, "subject": one.subject, "until": one.until.isoformat()}
+            for one in found
+        ]
+        for path, content in ((told_file(), json.dumps(rows)), (ISSUE, issue(found))):
+            try:
+                durable.write(path, content.encode(), mode=0o644)
+            except OSError:
+                pass
     tell_terminals(f"Larder: {plain(new)} starts in {MINUTES} minutes. To stop it: {COMMAND}" if new else "")
 
 

@@ -32,8 +32,8 @@ class Answer:
         return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]*>", " ", self.text)))
 
     def hidden(self) -> dict[str, str]:
-        """The hidden fields of the page's forms."""
-        found = {}
+        """The hidden fields of the page's forms; with the password, where a review page asks for it."""
+        found = {"password": PASSWORD} if 'id="password-help"' in self.text else {}
         for tag in re.findall(r"<input[^>]*type=\"hidden\"[^>]*>", self.text):
             name, value = re.search(r'name="([^"]*)"', tag), re.search(r'value="([^"]*)"', tag)
             if name:

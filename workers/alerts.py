@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
 from django.utils import timezone
 
+from appliance import brake
 from appliance.alerts import rules
 from appliance.alerts.rules import DiskSeen, Fault, Seen
 from appliance.disks import latency
@@ -64,6 +65,12 @@ def patient(found: list[Fault], known: frozenset[tuple[str, str]]) -> list[Fault
     return [fault for fault in found if fault.key in known or now - _since.setdefault(fault.key, now) >= fault.of.wait]
 
 
+def waiting() -> Iterator[tuple[brake.Waiting, str]]:
+    """The jobs that the agent has wait, each with the page on which it can be cancelled."""
+    for one in brake.told():
+        yield one, f"/jobs/{one.job}/" if Job.objects.filter(pk=one.job).exists() else "/jobs/"
+
+
 def gather(now: datetime, sources: dict[str, Source]) -> Seen:
     facts = store.facts_of_pools()
     # A pool that is only there to be measured loses disks and goes away because Larder has it do so.
@@ -97,6 +104,7 @@ def gather(now: datetime, sources: dict[str, Source]) -> Seen:
         unhooked=tuple(unhooked()),
         module=module.version(),
         mail_fails=mail.failing(now),
+        waiting=tuple(waiting()),
         open=watch.open_keys(),
         names=lambda device: present.device_label(device, known, homes),
     )

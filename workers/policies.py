@@ -138,7 +138,10 @@ def prune(datasets: list[tuple[Dataset, Policy]]) -> Job | None:
     if not rows:
         return None
     try:
-        return confirm.start(PruneSnapshots.of((row.name, int(row.guid)) for row in rows), user=BY)
+        operation = PruneSnapshots.of((row.name, int(row.guid)) for row in rows)
+        if not operation.there(store.facts_for(operation)):
+            return None  # the agent would see none of them as expired yet: it is asked once it does
+        return confirm.start(operation, user=BY)
     except Refused as refusal:
         log.warning("what is no longer kept could not be destroyed: %s", refusal)
         return None

@@ -10,11 +10,12 @@ import json
 import logging
 import threading
 import time
+from datetime import datetime
 from typing import Any
 
 from django.utils import timezone
 
-from appliance import client
+from appliance import brake, client
 from appliance.errors import Failed, Refused, explain
 from appliance.operations import decode_operation
 from web.inventory import store
@@ -72,7 +73,10 @@ def claim_and_run(job_id: str) -> None:
     now = timezone.now()
     if row.filter(state=Job.State.QUEUED).update(state=Job.State.RUNNING, worker=TOKEN, started=now):
         job = row.get()
-        request = {"verb": "run", "job": job_id, "digest": job.digest, "operation": json.loads(job.operation)}
+        request = run_request(job)
+    elif row.filter(state=Job.State.WAITING).update(state=Job.State.RUNNING, worker=TOKEN):
+        # The agent alone knows whether it has waited long enough, or was cancelled.
+        request = run_request(row.get())
     elif row.filter(state=Job.State.RUNNING).update(worker=TOKEN):
         # Its worker is gone, or the agent was: ask, never begin anew.
         request = {"verb": "follow", "job": job_id}
@@ -95,6 +99,10 @@ def claim_and_run(job_id: str) -> None:
         # Still running as far as anybody knows: the next tick asks again.
         log.warning("job %s: %s", job_id, explain(error), exc_info=not isinstance(error, Failed))
         row.filter(state=Job.State.RUNNING).update(worker="")
+
+
+def run_request(job: Job) -> dict[str, Any]:
+    return {"verb": "run", "job": str(job.pk), "digest": job.digest, "operation": json.loads(job.operation)}
 
 
 def about(job_id: str) -> tuple[str, ...]:
@@ -129,6 +137,12 @@ def finish(job_id: str, outcome: dict[str, Any]) -> None:
     text = outcome.get("text", "")
     if state == "unknown":
         state, text = Job.State.INTERRUPTED, NEVER_BEGUN
+    if state == Job.State.WAITING:
+        starts = datetime.fromisoformat(outcome["until"])
+        Job.objects.filter(pk=job_id, state=Job.State.RUNNING).update(state=state, starts=starts, worker="")
+        Progress.objects.filter(job=job_id).delete()
+        store.touch("jobs")
+        return
     if state not in ENDS:
         Job.objects.filter(pk=job_id, state=Job.State.RUNNING).update(worker="")
         return
@@ -143,12 +157,20 @@ def finish(job_id: str, outcome: dict[str, Any]) -> None:
         log.warning("the secret of job %s could not be removed", job_id)
 
 
+def to_start() -> list[str]:
+    """Jobs that have waited for their start, and those of which the agent tells no longer: cancelled, or the box was off."""
+    rows = dict(Job.objects.filter(state=Job.State.WAITING).values_list("pk", "starts"))
+    told = {one.job for one in brake.told()} if rows else set()
+    now = timezone.now()
+    return [str(pk) for pk, starts in rows.items() if str(pk) not in told or not starts or starts <= now]
+
+
 def send_waiting() -> None:
     """Put into the queue what should be there: jobs that wait, and running ones that lost their worker.
 
     What was sent a moment ago is still on its way, unless Redis lost it.
     """
-    waiting = Job.objects.filter(state=Job.State.QUEUED).values_list("pk", flat=True)
+    waiting = [*Job.objects.filter(state=Job.State.QUEUED).values_list("pk", flat=True), *to_start()]
     left = Job.objects.filter(state=Job.State.RUNNING).exclude(worker=TOKEN).values_list("pk", flat=True)
     now = time.monotonic()
     for job_id in map(str, [*waiting, *left]):

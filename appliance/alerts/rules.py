@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from appliance.alerts.kinds import KINDS, Kind
+from appliance.brake import Waiting
 from appliance.disks.health import Reason, State
 from appliance.facts import Pool, Service, Vdev
 from appliance.words import size_text
@@ -81,6 +82,7 @@ class Seen:
     unhooked: tuple[str, ...] = ()  # services that run without telling Larder: ZED, smartd
     module: str = ""  # version of the ZFS module
     mail_fails: str = ""  # the server's last answer
+    waiting: tuple[tuple[Waiting, str], ...] = ()  # jobs that wait for want of a proof, and their pages
     open: frozenset[tuple[str, str]] = frozenset()  # kind and subject
     names: Callable[[Vdev], str] = lambda device: device.name
 
@@ -235,7 +237,12 @@ def of_missing(seen: Seen) -> Iterator[Fault]:
         yield Fault("pool.missing", guid, f"{name} is not there.", "", "/pools/bring-in/")
 
 
-RULES: tuple[Callable[[Seen], Iterator[Fault]], ...] = (of_disks, of_pools, of_errors, of_scrubs, of_space, of_silence, of_missing)  # fmt: skip
+def of_waiting(seen: Seen) -> Iterator[Fault]:
+    for one, page in seen.waiting:
+        yield Fault("job.waiting", one.job, f"{one.title}: starts at {one.at}.", f"It was asked for without your password. The job's number is {one.job}.", page)  # fmt: skip
+
+
+RULES: tuple[Callable[[Seen], Iterator[Fault]], ...] = (of_disks, of_pools, of_errors, of_scrubs, of_space, of_silence, of_missing, of_waiting)  # fmt: skip
 
 
 def faults(seen: Seen, rules: Iterable[Callable[[Seen], Iterable[Fault]]] = RULES) -> tuple[list[Fault], bool]:

@@ -41,6 +41,16 @@ def finished(page: Page, *, timeout: float = 300_000) -> None:
     expect(ended).to_contain_text("Done.", timeout=1000)
 
 
+def confirm(page: Page, button: str | re.Pattern[str]) -> None:
+    """Press the button of a review page; with the password, where it asks for one."""
+    last = page.get_by_role("button", name=button)
+    expect(last).to_be_visible()
+    password = page.get_by_label("Your password", exact=True)
+    if password.count():
+        password.fill(PASSWORD)
+    last.click()
+
+
 def create_pool(page: Page, *, name: str, bays: list[int], layout: str, passphrase: str = "") -> None:
     """The wizard from its first step to the finished job."""
     page.goto("/pools/new/")
@@ -62,7 +72,7 @@ def create_pool(page: Page, *, name: str, bays: list[int], layout: str, passphra
     if passphrase:
         page.get_by_label("Passphrase", exact=True).fill(passphrase)
         page.get_by_label("Passphrase once more").fill(passphrase)
-    page.get_by_role("button", name=f"Create the pool {name}").click()
+    confirm(page, f"Create the pool {name}")
     finished(page)
 
 

@@ -197,6 +197,15 @@ def test_it_is_cancelled_by_asking_to_stop_and_never_runs(clock):
     assert not execution.ask_to_stop(JOB)
 
 
+def test_cancelling_waits_for_whoever_asks_again_at_that_moment(monkeypatch):
+    run()
+    asking = journal.take(JOB)
+    assert asking is not None
+    monkeypatch.setattr("time.sleep", lambda _seconds: asking.close())
+    assert brake.cancel(JOB)
+    assert run()["state"] == "cancelled"
+
+
 def test_the_secret_of_a_job_outlives_its_wait():
     (places.SECRETS / JOB).write_text(PASSWORD)
     run()

@@ -99,7 +99,7 @@ def test_a_try_that_is_broken_off_counts(monkeypatch):
 def test_passwords_are_compared_in_constant_time(monkeypatch):
     compared = []
     proof.keep(PASSWORD)
-    monkeypatch.setattr(proof.hmac, "compare_digest", lambda one, other: compared.append((one, other)) or one == other)
+    monkeypatch.setattr("hmac.compare_digest", lambda one, other: compared.append((one, other)) or one == other)
     proof.check(PASSWORD)
     assert len(compared) == 1
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import uuid
 from collections.abc import Iterator
@@ -14,10 +15,11 @@ from django.contrib.auth.models import User
 from django.core.cache import cache
 from django.test import Client
 
-from appliance import places
+from appliance import agent, brake, client, places, proof
 from tests.web import rows, sweeping
 from tests.web.routes import JOB, PHOTOS
 from web.accounts import first_run
+from web.inventory import store
 from web.jobs import queue
 from web.jobs.models import Job
 from web.system import state
@@ -41,6 +43,7 @@ def own_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "RUN": run,
         "SECRETS": run / "secrets",
         "JOBS": run / "jobs",
+        "LOCKS": run / "locks",
         "AGENT_SOCKET": run / "agent.sock",
         "SPOOL": tmp_path / "spool/events",
         "AGENT_STATE": agent,
@@ -96,6 +99,24 @@ def calm(sent: list[tuple[str, ...]]) -> Iterator[list[tuple[str, ...]]]:
     fcntl.flock(handle, fcntl.LOCK_EX)
     yield sent
     os.close(handle)
+
+
+@pytest.fixture
+def agent_in_process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[dict[str, Any]]:
+    """The agent itself answers what these pages ask, in this process; what it was asked."""
+    asked: list[dict[str, Any]] = []
+
+    def ask(request: dict[str, Any], **_more: Any) -> Iterator[dict[str, Any]]:
+        sent: list[dict[str, Any]] = []
+        asked.append(request)
+        agent.answer(json.dumps(request).encode(), sent.append, store.facts)
+        return map(client.told, sent)
+
+    monkeypatch.setattr(client, "ask", ask)
+    monkeypatch.setattr(proof, "COST", {"n": 2, "r": 8, "p": 1})
+    monkeypatch.setattr(brake, "ISSUE", tmp_path / "waiting.issue")
+    monkeypatch.setattr(brake, "tell_terminals", lambda _text: None)
+    return asked
 
 
 @pytest.fixture

@@ -16,6 +16,9 @@ from web.inventory.router import InventoryRouter
 NEW = "another long password"
 
 
+pytestmark = pytest.mark.usefixtures("agent_in_process")
+
+
 def sign_in(client: Client, password: str = PASSWORD, **more: str):
     return client.post("/login/", {"login": "admin", "password": password, **more})
 

@@ -14,7 +14,8 @@ from django.shortcuts import redirect, render
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from web.accounts import first_run
+from appliance.errors import LarderError, explain
+from web.accounts import first_run, proof
 from web.accounts.forms import SetUpForm
 
 
@@ -34,6 +35,7 @@ def setup(request: HttpRequest) -> HttpResponse:
             user = first_run.make_administrator(form.cleaned_data["username"], form.cleaned_data["password"])
             if user is None:
                 raise Http404
+            proof.keep_first(form.cleaned_data["password"])
             login(request, user, backend="django.contrib.auth.backends.ModelBackend")
             UserSession.objects.create_from_request(request)
             return redirect("overview")
@@ -56,6 +58,16 @@ def end_session(request: HttpRequest, pk: int) -> HttpResponse:
     return redirect("sessions")
 
 
+def changed_at_agent(form: PasswordChangeForm) -> bool:
+    """Whether the agent took the new password; why not stands in the form. Before ours: both have to be the same."""
+    try:
+        proof.keep(form.cleaned_data["new_password1"], form.cleaned_data["old_password"])
+    except LarderError as error:
+        form.add_error(None, f"The password stays as it was. {explain(error)}")
+        return False
+    return True
+
+
 @sensitive_post_parameters()
 @require_http_methods(["GET", "POST"])
 def password(request: HttpRequest) -> HttpResponse:
@@ -67,7 +79,7 @@ def password(request: HttpRequest) -> HttpResponse:
             request, "accounts/password.html", {"form": PasswordChangeForm(request.user), "too_many": True}, status=429
         )
     form = PasswordChangeForm(request.user, request.POST or None)
-    if request.method == "POST" and form.is_valid():
+    if request.method == "POST" and form.is_valid() and changed_at_agent(form):
         user = form.save()
         for row in UserSession.objects.filter(user=user):
             if not row.is_current() and row.session_key != request.session.session_key:

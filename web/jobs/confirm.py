@@ -8,10 +8,10 @@ from typing import Any
 
 from django.db import IntegrityError, transaction
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.utils import timezone
 
-from appliance import client
+from appliance import brake, client
 from appliance.errors import Refused
 from appliance.facts import Facts
 from appliance.operation import Operation, Plan, as_json, checked_plan
@@ -115,7 +115,8 @@ def review(
     ``facts`` are the inventory's, unless the page has read more for its sentences; the digest does not depend on that.
     """
     operation = as_read(operation)
-    plan = checked_plan(operation, facts or store.facts_for(operation))
+    facts = facts or store.facts_for(operation)
+    plan = checked_plan(operation, facts)
     context = {
         "operation": operation,
         "operation_json": as_json(operation),
@@ -128,6 +129,8 @@ def review(
         "back": back,
         "errors": errors or {},
         "notice": notice,
+        "needs_proof": operation.needs_proof(facts, plan),
+        "wait_minutes": brake.MINUTES,
     }
     return render(request, "jobs/review.html", context, status=status)
 
@@ -199,6 +202,19 @@ def start(operation: Operation, *, user: str) -> Job:
     return tell(row)
 
 
+def needs_proof(operation: Operation) -> bool:
+    """Whether the password has to go with it, by the inventory's facts. Raises Refused."""
+    facts = store.facts_for(operation)
+    return operation.needs_proof(facts, checked_plan(operation, facts))
+
+
+def begin(request: HttpRequest, operation: Operation, *, back: str) -> HttpResponse:
+    """A small act: its job at once, or first its review page where it needs the password. Raises Refused."""
+    if needs_proof(operation):
+        return review(request, operation, back=back)
+    return redirect("job", pk=start(operation, user=request.user.get_username()).pk)
+
+
 def stop(row: Job) -> None:
     """Ask a job to stop before its next step; one that has not begun ends at once. Raises LarderError."""
     waiting = Job.objects.filter(pk=row.pk, state=Job.State.QUEUED)
@@ -208,6 +224,8 @@ def stop(row: Job) -> None:
         client.forget_secret(str(row.pk))
     elif row.open:
         client.last({"verb": "stop", "job": str(row.pk)}, silence=30)
+        if row.state == Job.State.WAITING:
+            queue.send("workers.run_job", str(row.pk))  # which asks the agent, and hears that it is over
     store.touch("jobs")
 
 

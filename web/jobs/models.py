@@ -11,7 +11,7 @@ from django.db import models
 class Job(models.Model):
     """One confirmed operation. The row is the truth, the queue only carries its id.
 
-    States: ``queued`` → ``running`` → ``done``, ``failed`` (a step failed), ``refused`` (nothing was changed),
+    States: ``queued`` → ``running`` (→ ``waiting`` until ``starts``, where it needs a proof and has none) → ``done``, ``failed`` (a step failed), ``refused`` (nothing was changed),
     ``cancelled`` (the person stopped it between steps) or ``interrupted`` (a crash or power cut; the text says after
     which step and what to do). A job goes to ``running`` by a conditional update with the worker's own token, so two
     workers never both have it. Nothing leaves an end state.
@@ -20,13 +20,14 @@ class Job(models.Model):
     class State(models.TextChoices):
         QUEUED = "queued", "Waiting"
         RUNNING = "running", "Working"
+        WAITING = "waiting", "Waiting for its start"
         DONE = "done", "Done"
         FAILED = "failed", "Failed"
         REFUSED = "refused", "Refused"
         CANCELLED = "cancelled", "Stopped"
         INTERRUPTED = "interrupted", "Interrupted"
 
-    OPEN = (State.QUEUED, State.RUNNING)
+    OPEN = (State.QUEUED, State.RUNNING, State.WAITING)
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     kind = models.CharField(max_length=60)
@@ -42,6 +43,7 @@ class Job(models.Model):
     created = models.DateTimeField(auto_now_add=True, db_index=True)
     created_by = models.CharField(max_length=150)
     started = models.DateTimeField(null=True)
+    starts = models.DateTimeField(null=True)
     finished = models.DateTimeField(null=True)
     worker = models.CharField(max_length=60, default="")
     acknowledged = models.DateTimeField(null=True)

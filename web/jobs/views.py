@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from django.core.paginator import Paginator
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_GET, require_POST
 
-from appliance import names
+from appliance import brake, client, names
 from appliance.errors import LarderError, Refused
 from appliance.operation import Operation, Plan, checked_plan
 from appliance.operations import decode_operation
 from web import live
+from web.accounts import proof
 from web.inventory import store
 from web.inventory.models import Progress
 from web.jobs import confirm
@@ -60,7 +62,7 @@ def check_key_file(request: HttpRequest, asked: confirm.Secret) -> tuple[str, di
         return "", {"secret": confirm.refusal_text(refusal)}
 
 
-@sensitive_post_parameters("secret", "again")
+@sensitive_post_parameters("secret", "again", "password")
 @require_POST
 def confirmed(request: HttpRequest) -> HttpResponse:
     """The review page was confirmed: plan again, and make the job if it still means the same."""
@@ -70,7 +72,8 @@ def confirmed(request: HttpRequest) -> HttpResponse:
         job = names.job_id(request.POST.get("job", ""))
         if known := Job.objects.filter(pk=job).first():
             return redirect("job", pk=known.pk)
-        plan = checked_plan(operation, store.facts_for(operation))
+        facts = store.facts_for(operation)
+        plan = checked_plan(operation, facts)
         if plan.digest() != request.POST.get("digest"):
             notice = "Something changed since you looked: a disk, a pool, or what is on them. Nothing was done. This is the plan as things are now."
             return confirm.review(request, operation, back=back, notice=notice, job=job, status=409)
@@ -79,12 +82,23 @@ def confirmed(request: HttpRequest) -> HttpResponse:
             errors["typed"] = f"Type {plan.type_to_confirm} exactly, to show that you mean it."
         secret, secret_errors = check_secret(request, operation, plan)
         errors |= secret_errors
+        password = request.POST.get("password", "") if operation.needs_proof(facts, plan) else ""
+        if password and not errors:
+            wrong = proof.prove(operation, digest=plan.digest(), job=job, password=password, user=request.user)
+            errors |= {"password": wrong} if wrong else {}
         if errors:
             return confirm.review(request, operation, back=back, errors=errors, job=job, status=400)
         row = confirm.make_job(operation, plan, job=job, secret=secret, user=request.user.get_username())
     except Refused as refusal:
         return render(request, "jobs/refused.html", {"reasons": refusal.reasons, "back": back}, status=409)
     return redirect("job", pk=row.pk)
+
+
+def strange() -> list[brake.Waiting]:
+    """What waits at the agent and was not asked for on these pages."""
+    told = brake.told()
+    known = set(map(str, Job.objects.filter(pk__in=[one.job for one in told]).values_list("pk", flat=True)))
+    return [one for one in told if one.job not in known]
 
 
 @require_GET
@@ -94,7 +108,7 @@ def jobs(request: HttpRequest) -> HttpResponse:
     def build() -> dict[str, object]:
         page = Paginator(Job.objects.defer("log", "plan", "operation"), PAGE).get_page(request.GET.get("page"))
         progress = {row.job: row for row in Progress.objects.filter(job__in=[job.pk for job in page if job.open])}
-        return {"page": page, "rows": [(job, progress.get(job.pk)) for job in page]}
+        return {"page": page, "rows": [(job, progress.get(job.pk)) for job in page], "strange": strange()}
 
     return live.respond(request, "jobs/list.html", build)
 
@@ -118,13 +132,18 @@ def job(request: HttpRequest, pk: str) -> HttpResponse:
 @require_POST
 def stop(request: HttpRequest, pk: str) -> HttpResponse:
     """Ask a job to stop before its next step; one that has not begun ends at once."""
-    row = get_object_or_404(Job, pk=pk)
+    row = Job.objects.filter(pk=pk).first()
+    if row is None and str(pk) not in {one.job for one in strange()}:
+        raise Http404
+    back = reverse("job", args=[pk]) if row else reverse("jobs")
     try:
-        confirm.stop(row)
+        if row:
+            confirm.stop(row)
+        else:
+            client.last({"verb": "stop", "job": str(pk)}, silence=30)
     except LarderError as error:
-        back = f"/jobs/{row.pk}/"
         return render(request, "jobs/refused.html", {"reasons": [{"text": str(error)}], "back": back}, status=503)
-    return redirect("job", pk=row.pk)
+    return redirect(back)
 
 
 @require_POST

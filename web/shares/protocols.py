@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django import forms
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_http_methods
 
 from appliance.dataset import Dataset
@@ -23,7 +23,7 @@ def begin(request: HttpRequest, form: forms.Form, dataset: str, protocol: Protoc
     """Start the change, or put what speaks against it into the form."""
     try:
         operation = SetShare.of(dataset, protocol, part)
-        return redirect("job", pk=confirm.start(operation, user=request.user.get_username()).pk)
+        return confirm.begin(request, operation, back=request.get_full_path())
     except Refused as refusal:
         add_reasons(form, refusal)
         return None

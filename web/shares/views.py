@@ -59,6 +59,8 @@ def switch(request: HttpRequest, key: str, protocol: str, to: str) -> HttpRespon
         if to == "on" and part is None:
             part = switches.usual(kind, dataset, store.facts())
         operation = SetShare.of(dataset.name, kind, part if to == "on" else None)
+        if confirm.needs_proof(operation):
+            return confirm.review(request, operation, back=back)
         confirm.start(operation, user=request.user.get_username())
     except Refused as refusal:
         details = reverse(switches.DETAILS[kind], args=[key])

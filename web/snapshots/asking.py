@@ -10,7 +10,7 @@ from appliance import client
 from appliance.errors import Failed, Refused, explain
 from appliance.facts import Facts
 from appliance.zfs import space
-from appliance.zfs.clearing import MOST, DestroySnapshots, PruneSnapshots
+from appliance.zfs.clearing import MOST, DestroySnapshots
 from web.inventory import store
 from web.inventory.models import SnapshotRow
 
@@ -49,5 +49,5 @@ def freed_by_pruning(rows: Sequence[SnapshotRow]) -> space.Freed:
     """What comes back when a policy destroys these; where they lie in too many folders, what each of them holds alone."""
     if len(rows) > MOST or len({row.dataset_key for row in rows}) > space.MOST_RANGES:
         return space.Freed(sum(row.used for row in rows), exact=False)
-    operation = PruneSnapshots.of((row.name, int(row.guid)) for row in rows)
+    operation = DestroySnapshots.of((row.name, int(row.guid)) for row in rows)
     return operation.freed(measured(operation))

@@ -7,7 +7,7 @@ from typing import Any
 
 from django import forms
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods
 
@@ -111,8 +111,8 @@ def act(request: HttpRequest, key: str, guid: str, act: str) -> HttpResponse:
         def made() -> Operation:
             return operation(snapshot=row.name, guid=int(row.guid), **more)
 
-        if job := begun(form, made, request):
-            return redirect("job", pk=job.pk)
+        if begun := begin(form, made, request, back=reverse("snapshot", args=[key, guid])):
+            return begun
     context = {"row": row, "key": key, "form": form, "title": title, "meaning": meaning}
     return render(request, "snapshots/act.html", context, status=400 if form.is_bound else 200)
 
@@ -141,6 +141,15 @@ def begun(form: forms.Form, made: Callable[[], Operation], request: HttpRequest)
     """The job, or its refusal at the fields."""
     try:
         return confirm.start(made(), user=request.user.get_username())
+    except Refused as refusal:
+        add_reasons(form, refusal)
+        return None
+
+
+def begin(form: forms.Form, made: Callable[[], Operation], request: HttpRequest, *, back: str) -> HttpResponse | None:
+    """Where the job goes on, or its refusal at the fields."""
+    try:
+        return confirm.begin(request, made(), back=back)
     except Refused as refusal:
         add_reasons(form, refusal)
         return None

@@ -205,10 +205,9 @@ def follow(request: HttpRequest, key: str) -> HttpResponse:
 def begun(request: HttpRequest, operation: Operation, key: str) -> HttpResponse:
     back = reverse("snapshots_of", args=[key])
     try:
-        job = confirm.start(operation, user=request.user.get_username())
+        return confirm.begin(request, operation, back=back)
     except Refused as refusal:
         return refused(request, refusal, back)
-    return redirect("job", pk=job.pk)
 
 
 def shown(dataset: Dataset, wanted: Policy | None) -> dict[str, object]:

@@ -39,6 +39,6 @@ def test_a_folder_is_made_edited_and_destroyed(page, appliance):
     expect(page.get_by_text("This is what would go")).to_be_visible(timeout=60_000)
     page.get_by_role("button", name="Review").click()
     page.get_by_label("type tank/photos").fill("tank/photos")
-    page.get_by_role("button", name="Destroy tank/photos").click()
+    steps.confirm(page, "Destroy tank/photos")
     steps.finished(page)
     assert "tank/photos" not in appliance.run("zfs", "list", "-H", "-o", "name")

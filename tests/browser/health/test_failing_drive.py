@@ -67,7 +67,7 @@ def test_the_mail_leads_from_failing_to_healthy(page, appliance):
         page.get_by_role("link", name="Erase every sector").click()
         expect(page.get_by_text("goes back as if it were new").first).to_be_visible()
         page.get_by_label(re.compile(NVME)).fill(NVME)
-        page.get_by_role("button", name=re.compile("^Erase all of")).click()
+        steps.confirm(page, re.compile("^Erase all of"))
         steps.finished(page, timeout=1_200_000)
         page.get_by_text("What the system said").click()
         expect(page.locator("#log")).to_contain_text("Before: media errors")
@@ -86,7 +86,7 @@ def test_the_mail_leads_from_failing_to_healthy(page, appliance):
         next_step(page, here, "Put it back into the pool")
         page.get_by_role("link", name="Put it back into the pool").click()
         expect(page.get_by_text("goes back into its own place in tank").first).to_be_visible()
-        page.get_by_role("button", name="Replace a disk of tank").click()
+        steps.confirm(page, "Replace a disk of tank")
         steps.finished(page)
 
         page.goto(here)

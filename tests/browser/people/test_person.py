@@ -36,7 +36,7 @@ def test_a_person_is_made_let_in_given_a_new_password_disabled_and_removed(page,
     page.get_by_role("link", name="Set a new password").click()
     page.get_by_label("New password", exact=True).fill(SECOND)
     page.get_by_label("New password once more").fill(SECOND)
-    page.get_by_role("button", name="Set a new password for anna").click()
+    steps.confirm(page, "Set a new password for anna")
     steps.finished(page)
 
     page.goto("/people/anna/account/")

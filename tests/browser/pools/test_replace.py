@@ -35,7 +35,7 @@ def test_a_person_who_pulls_a_disk_gets_back_to_healthy_by_the_page_alone(page, 
     expect(page.get_by_text(re.compile(NEW)).first).to_be_visible(timeout=LONG)
     page.get_by_role("link", name=re.compile("^Use bay ")).last.click()
     expect(page.get_by_text("zpool replace")).to_be_visible()
-    page.get_by_role("button", name="Replace a disk of tank").click()
+    steps.confirm(page, "Replace a disk of tank")
     steps.finished(page)
     page.get_by_role("link", name="Go on with the replacement").click()
     page.get_by_role("link", name="Go on", exact=True).click()

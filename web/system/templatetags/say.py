@@ -40,6 +40,7 @@ STATE_WORDS = {
 JOB_STATES = {
     "queued": "empty",
     "running": "working",
+    "waiting": "attention",
     "done": "healthy",
     "failed": "failed",
     "refused": "attention",

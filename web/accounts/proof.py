@@ -1,0 +1,54 @@
+"""The administrator's password at the agent, which keeps a hash of its own: set it, change it, prove a job with it.
+
+The password goes there on the agent's socket. No row, file or log holds it.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+
+from django.contrib.auth.base_user import AbstractBaseUser
+from django.contrib.auth.models import AnonymousUser
+
+from appliance import client, proof
+from appliance.errors import Failed, LarderError, Refused, explain
+from appliance.operation import Operation, as_json
+
+log = logging.getLogger(__name__)
+SECONDS = 60
+
+
+def keep_first(password: str) -> None:
+    """Have the agent know the password that somebody has just signed in with, where it knows none yet."""
+    if proof.marker().exists():
+        return
+    try:
+        keep(password)
+    except Refused:
+        pass  # it knows one, of this or another time
+    except LarderError as error:
+        log.warning("the agent could not be told the password, so acts that destroy will wait: %s", explain(error))
+
+
+def keep(password: str, old: str = "") -> None:
+    """Raises Refused where the old one is wrong, Failed where the agent does not answer."""
+    client.last({"verb": "keep-password", "password": password, "old": old}, silence=SECONDS)
+
+
+def prove(operation: Operation, *, digest: str, job: str, password: str, user: AbstractBaseUser | AnonymousUser) -> str:
+    """Have the agent note that this job carries the password; what is wrong, in words, or nothing."""
+    asked = {"job": job, "digest": digest, "operation": json.loads(as_json(operation))}
+    line = {"verb": "prove", **asked, "password": password}
+    try:
+        if client.last(line, silence=SECONDS)["facts"]["known"]:
+            return ""
+        if not user.check_password(password):
+            return "That is not your password. Nothing was started."
+        keep(password)
+        client.last(line, silence=SECONDS)
+    except Refused as refusal:
+        return " ".join(reason.text for reason in refusal.reasons)
+    except Failed as failure:
+        return f"Your password could not be checked: {explain(failure)}. Nothing was started."
+    return ""
