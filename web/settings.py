@@ -138,7 +138,8 @@ ACCOUNT_SESSION_REMEMBER = True
 ACCOUNT_LOGOUT_REDIRECT_URL = "account_login"
 ACCOUNT_RATE_LIMITS = {
     "login": "30/m/ip",
-    "login_failed": "10/m/ip,5/5m/key",
+    "login_failed": "10/m/ip,5/5m/key",  # the key: name and address
+    "login_box": "50/5m/key",  # of all addresses at which nobody is signed in
     "setup": "10/m/key",
     "change_password": "5/m/user",
     "reauthenticate": "10/m/user",

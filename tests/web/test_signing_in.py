@@ -90,10 +90,32 @@ def test_guessing_is_throttled_with_a_sentence(anonymous, admin):
     assert anonymous.get("/").status_code == 302
 
 
-def test_one_name_is_throttled_whatever_the_address(admin):
-    for number in range(5):
-        sign_in(Client(HTTP_X_REAL_IP=f"192.168.1.{number}"), "wrong")
+def test_failing_under_a_name_at_one_address_keeps_nobody_out_at_another(admin, calm):
+    eve = Client(HTTP_X_REAL_IP="192.168.1.66")
+    for _ in range(8):
+        sign_in(eve, "wrong")
+    assert "Too many attempts" in text_of(sign_in(eve))
+    assert sign_in(Client(HTTP_X_REAL_IP="192.168.1.9")).status_code == 302
+
+
+def test_guessing_from_many_addresses_is_throttled_and_known_ones_are_let_through(browser):
+    for number in range(50):
+        sign_in(Client(HTTP_X_REAL_IP=f"192.168.2.{number}"), "wrong")
     assert "Too many attempts" in text_of(sign_in(Client(HTTP_X_REAL_IP="192.168.1.9")))
+    browser.post("/logout/")
+    assert "Too many attempts" in text_of(sign_in(browser))
+
+
+def test_the_address_of_a_session_signs_in_while_the_box_is_guessed_at(browser):
+    for number in range(55):
+        sign_in(Client(HTTP_X_REAL_IP=f"192.168.2.{number}"), "wrong")
+    assert sign_in(Client(**ADDRESS)).status_code == 302
+
+
+def test_signing_in_well_uses_up_nothing_of_the_limit_for_the_box(admin, calm):
+    for number in range(55):
+        assert sign_in(Client(HTTP_X_REAL_IP=f"192.168.3.{number}")).status_code == 302
+    assert sign_in(Client(HTTP_X_REAL_IP="192.168.1.9")).status_code == 302
 
 
 def test_one_address_is_throttled_whatever_the_name(anonymous, admin):
