@@ -209,3 +209,20 @@ def test_with_redis_away_a_fault_is_told_and_a_job_waits(appliance, visitor, pos
         alerting.arrived(post, "taken offline")
     appliance.run("zpool", "online", "tank", alerting.guid_of(appliance, 4))
     alerting.over(appliance, visitor, "pool.offline")
+
+
+@pytest.mark.soak
+def test_a_system_disk_that_takes_no_writes_is_told_by_mail_once(appliance, visitor, post):
+    """The last test here: what follows is a restart of the box."""
+    alerting.begin(appliance, post)
+    visitor.get("/alerts/")
+    appliance.shell("sync; echo u > /proc/sysrq-trigger")
+    try:
+        wait_for("a disk that takes no writes", lambda: appliance.shell("findmnt -no OPTIONS -T /var/lib/larder").startswith("ro"), timeout=60)  # fmt: skip
+        alerting.arrived(post, "takes no writes")
+        assert appliance.run("systemctl", "is-active", "larder-worker").strip() == "active"
+    finally:
+        appliance.cut_power()
+        appliance.power_on()
+    visitor.sign_in()
+    visitor.wait_until("/pools/", "tank", timeout=180)
