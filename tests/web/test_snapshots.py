@@ -22,8 +22,8 @@ from web.inventory import store
 from web.inventory.models import BookmarkRow, SnapshotReading, SnapshotRow
 from web.jobs.models import Job
 from web.snapshots import recorded
-from web.snapshots.models import MadeSnapshot, PolicyRun
-from workers import policies, snapshots
+from web.snapshots.models import ClockRow, MadeSnapshot, PolicyRun
+from workers import overdue, policies, snapshots
 
 MADE = datetime(2026, 11, 1, tzinfo=UTC)
 TEXT = SetPolicy(dataset="x", policy=Policy(hourly=2)).text
@@ -408,6 +408,28 @@ def test_unchanged_folder_whose_latest_snapshot_is_a_persons_gets_one_of_the_pol
     (job,) = policies.look()
     assert job.kind == "RunPolicies"
     assert MadeSnapshot.objects.get().grains == "hourly"
+
+
+def test_start_with_an_earlier_date_goes_on_from_where_time_was(calm, zfs, monkeypatch):
+    """Policies reckon with the time that is believed, the alert says so, and what is recorded is that time."""
+    monkeypatch.setattr("appliance.clock.is_synced", lambda: False)
+    a = settled("tank/a", policy=TEXT, policy_source="local")
+    ready(a)
+    real = timezone.now() + timedelta(days=400)
+    ClockRow.objects.create(boot="before", running=5000.0, wall=real)
+    (job,) = policies.look()
+    assert f"{real:%Y.%m.%d}" in json.loads(job.operation)["moment"]
+    run = PolicyRun.objects.get()
+    assert abs(datetime.fromisoformat(run.targets[str(a.guid)]["at"]) - real) < timedelta(minutes=1)
+    Job.objects.update(state=Job.State.DONE)
+    zfs.there["tank/a"] = [snap("tank/a", 1, name=f"tank/a@{run.targets[str(a.guid)]['short']}", run=str(run.pk), created=timezone.now())]  # fmt: skip
+    snapshots.doubt(["tank/a"])
+    snapshots.follow([a])
+    assert policies.look() == []  # it counts for the hour that is believed
+    assert "clock.doubted" in {fault.kind for fault in overdue.of(store.facts(), timezone.now())}
+    monkeypatch.setattr("appliance.clock.is_synced", lambda: True)
+    policies.look()
+    assert "clock.doubted" not in {fault.kind for fault in overdue.of(store.facts(), timezone.now())}
 
 
 def test_another_snapshot_of_the_same_name_is_not_the_recorded_one(calm, zfs):
