@@ -157,7 +157,11 @@ def test_destroying_names_what_stays_and_why(library):
     library.there = {one.name.encode() for one in found}
     chosen = DestroySnapshots.of((one.name, one.guid) for one in found[:4])
     plan = checked_plan(chosen, facts(*found))
-    assert "2 snapshots" in plan.summary
+    assert plan.summary.startswith("2 snapshots will go, of 4 chosen.")
+    assert plan.title == "Destroy 2 snapshots of tank/photos"
+    assert [loss.what for loss in plan.losses] == ["tank/photos: s1, s4"]
+    # Released after the review it would go without having been shown.
+    assert chosen.plan(facts(snap(1), snap(2), found[2], found[3])).digest() != plan.digest()
     assert "tank/photos@s2: it is held" in plan.warnings[0]
     assert "tank/copy is a clone of it" in plan.warnings[1]
     work = Working()

@@ -196,7 +196,9 @@ def test_chosen_snapshots_are_shown_before_they_go(web, calm):
     text = page.content.decode()
     assert page.status_code == 200
     assert "it is held" in text
-    assert "The snapshot tank/d0@s0001 will go" in text
+    assert "The snapshot tank/d0@s0001 will go, of 2 chosen" in text
+    assert text.count("Destroy the snapshot tank/d0@s0001") >= 2  # the heading and the button
+    assert "Destroy 2 snapshots" not in text.partition("<main")[2]
     assert Job.objects.count() == 0
     assert web.post("/snapshots/destroy/", {"snapshot": ["x", "9" * 30]}).status_code == 409
 
@@ -248,12 +250,12 @@ def test_what_comes_back_is_exact_for_neighbours_and_the_least_otherwise(web, ca
     page = web.post("/snapshots/destroy/", {"of": dataset.guid, "every": ""})
     assert agent.asked[-1]["ranges"] == [("tank/d0@s0000", "tank/d0@s0029")]
     assert page.context["plan"].facts == {"Space that comes back": "1 MiB"}
-    digest = page.context["digest"]
     # One in between that is held makes two rows of them, and what these share is not told.
     SnapshotRow.objects.filter(short="s0010").update(holds=1)
     page = web.post("/snapshots/destroy/", {"of": dataset.guid, "every": ""})
     assert len(agent.asked[-1]["ranges"]) == 2
     assert page.context["plan"].facts["Space that comes back"].startswith("at least 2 MiB")
+    digest = page.context["digest"]
     agent.silent = True
     page = web.post("/snapshots/destroy/", {"of": dataset.guid, "every": ""})
     assert page.status_code == 200
