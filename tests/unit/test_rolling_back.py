@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -160,7 +161,7 @@ def test_bookmarks_that_cannot_be_read_stop_rollback_before_anything_is_destroye
 
 
 def test_rollback_without_the_room_that_zfs_wants_is_refused():
-    def with_room(**changes: object) -> Facts:
+    def with_room(**changes: Any) -> Facts:
         found = facts(snap(1, referenced=500), snap(2))
         return replace(found, datasets=tuple(replace(one, **changes) for one in found.datasets))
 

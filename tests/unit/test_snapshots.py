@@ -311,7 +311,7 @@ def test_listing_that_fails_after_some_lines_is_an_error(tmp_path, monkeypatch):
 def test_lines_end_the_process_when_nobody_reads_on_and_when_it_is_silent():
     some = command.lines(["yes"], silence=20)
     assert [next(some), next(some)] == [b"y", b"y"]
-    some.close()
+    del some  # its end ends the process
     with pytest.raises(command.CommandTimedOut):
         list(command.lines(["sleep", "600"], silence=0.2))
     with pytest.raises(command.CommandMissing):

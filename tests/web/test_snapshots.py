@@ -393,6 +393,7 @@ def test_unchanged_folder_has_its_latest_snapshot_serve_for_the_grains_that_are_
     assert policies.look() == []
     made = MadeSnapshot.objects.get()
     assert made.grains == "hourly,daily"
+    assert made.until
     assert abs(timezone.now() - made.until) < timedelta(minutes=1)
     # It is kept for the days too: two newer ones of the hour do not push it out.
     newer = run_for(a, *(snap("tank/a", number) for number in (2, 3)))
