@@ -140,3 +140,4 @@ class DatasetDetail:
     held: tuple[str, ...] = ()  # snapshots that something holds
     clones: tuple[str, ...] = ()  # datasets outside of it that need its snapshots
     uses: tuple[SpaceUse, ...] = ()
+    chosen: str = ""  # which snapshots there are that no policy made; ``dataset_details.Listed``

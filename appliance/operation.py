@@ -69,6 +69,7 @@ class Plan:
     undo: str = ""
     type_to_confirm: str = ""
     facts: dict[str, str] = field(default_factory=dict)
+    title: str = ""  # the review's heading and button, where the operation's own would promise more than will be done
     key_file: bool = False  # the secret that goes with it is a key file, not something to type
 
     def digest(self) -> str:

@@ -12,7 +12,7 @@ from appliance.zfs.policies import AHEAD, behind, opens, standing
 from web.alerts import watch
 from web.inventory import store
 from web.pools import care
-from workers import waits
+from workers import clock, waits
 from workers.every import Every
 from workers.policies import followed, with_policies
 
@@ -24,7 +24,11 @@ MOST_NAMED = 5
 def of(facts: Facts, now: datetime) -> Iterator[Fault]:
     """Everything that is overdue, each under the kind that says so."""
     yield from scrubs(facts, now)
-    yield from snapshots.of(facts, now)
+    shift = clock.shift()
+    yield from snapshots.of(facts, now + shift)
+    if shift and with_policies():
+        believed = f"{(now + shift).astimezone(schedules.box_zone()):%d %B %Y, %H:%M}"
+        yield Fault("clock.doubted", "clock", "The clock may be wrong.", f"By how long the box has been running it is {believed} at the earliest. Snapshots are taken as if it were.")  # fmt: skip
 
 
 def scrubs(facts: Facts, now: datetime) -> Iterator[Fault]:

@@ -29,6 +29,7 @@ from web.jobs import confirm
 from web.jobs.models import Job
 from web.snapshots import recorded
 from web.snapshots.models import PolicyRun
+from workers import clock
 from workers.every import Every
 
 log = logging.getLogger(__name__)
@@ -53,13 +54,14 @@ def look() -> list[Job]:
     busy = set(mine.filter(state__in=Job.OPEN).values_list("subject", flat=True))
     failed = resting(mine, now)
     stopped = store.stopped_pools()
+    shift = clock.look(now).shift
     begun = []
     for pool, datasets in wanted.items():
         if pool in busy or pool in stopped:
             continue
         job = None
         if ("RunPolicies", pool) not in failed:
-            job = take(pool, datasets, now)
+            job = take(pool, datasets, now, shift)
         if job is None and ("PruneSnapshots", pool) not in failed:
             job = prune(datasets)
         if job:
@@ -96,11 +98,16 @@ def with_policies() -> dict[str, list[tuple[Dataset, Policy]]]:
     return found
 
 
-def take(pool: str, datasets: list[tuple[Dataset, Policy]], now: datetime) -> Job | None:
-    """Ask for one transaction with all that is due in a pool. What was asked for is written down before."""
-    targets = []
+def take(
+    pool: str, datasets: list[tuple[Dataset, Policy]], clock_says: datetime, shift: timedelta = timedelta()
+) -> Job | None:
+    """Ask for one transaction with all that is due in a pool. What was asked for is written down before.
+
+    ``shift`` is added to what the clock says where it is in doubt.
+    """
+    targets, now = [], clock_says + shift
     with transaction.atomic():
-        for dataset, wanted in wanted_of(datasets, now):
+        for dataset, wanted in wanted_of(datasets, now, seen_at(clock_says) + shift):
             if wanted.latest:
                 recorded.give(dataset, wanted)
             elif wanted.grains:
@@ -109,8 +116,9 @@ def take(pool: str, datasets: list[tuple[Dataset, Policy]], now: datetime) -> Jo
         return None
     text = now.astimezone(UTC).strftime(naming.FORMAT)
     run = PolicyRun(id=uuid.uuid4(), pool=pool)
+    doubted = {"at": now.isoformat()} if shift else {}  # what ZFS will note is wrong
     run.targets = {
-        str(guid): {"short": naming.name_for(naming.coarsest(grains), now), "grains": list(grains)}
+        str(guid): {"short": naming.name_for(naming.coarsest(grains), now), "grains": list(grains), **doubted}
         for _name, guid, grains in targets
     }
     try:
@@ -123,9 +131,11 @@ def take(pool: str, datasets: list[tuple[Dataset, Policy]], now: datetime) -> Jo
         return None
 
 
-def wanted_of(datasets: list[tuple[Dataset, Policy]], now: datetime) -> Iterator[tuple[Dataset, Wanted]]:
+def wanted_of(
+    datasets: list[tuple[Dataset, Policy]], now: datetime, seen: datetime
+) -> Iterator[tuple[Dataset, Wanted]]:
     """What is to be done now for the datasets of which a snapshot is due."""
-    zone, seen = schedules.box_zone(), seen_at(now)
+    zone = schedules.box_zone()
     for one in followed(datasets, lambda policy, taken: policies.due(policy, taken, now, zone)):
         yield one.dataset, policies.wanted(one.policy, one.taken, now, zone, latest=one.latest, seen=seen)
 

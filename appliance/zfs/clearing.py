@@ -108,7 +108,7 @@ class DestroySnapshots(AboutSnapshots, frozen=True, kw_only=True, forbid_unknown
         going = self.free_to_go(facts)
         freed = self.freed(facts)
         return Plan(
-            summary=f"{counted(going)} will go. The files in your folders stay as they are now.",
+            summary=f"{counted(going)} will go{f', of {len(there)} chosen' if stay else ''}. The files in your folders stay as they are now.",
             steps=(
                 Step(
                     "destroy",
@@ -119,16 +119,28 @@ class DestroySnapshots(AboutSnapshots, frozen=True, kw_only=True, forbid_unknown
                 ),
             ),
             identity={"snapshots": sorted([one.name, one.guid] for one in self.snapshots)},
-            losses=self.losses(),
+            losses=self.losses(there),
             warnings=tuple(staying(stay)),
             undo="What only these snapshots hold cannot be had back.",
             type_to_confirm=self.subject if len(going) > NAMED else "",
             facts={"Space that comes back": freed.text},
+            title=self.title_for(going) if stay else "",
         )  # fmt: skip
 
-    def losses(self) -> tuple[Loss, ...]:
-        """By what was chosen: what went by itself meanwhile is no reason to refuse the rest."""
-        by_dataset = groupby(sorted(one.name for one in self.snapshots), lambda name: name.partition("@")[0])
+    def title_for(self, going: Sequence[Snapshot]) -> str:
+        """A heading that counts what really goes."""
+        if len(going) == 1:
+            return f"Destroy the snapshot {going[0].name}"
+        return f"Destroy {len(going)} snapshots of {self.subject}"
+
+    def losses(self, there: Sequence[Snapshot]) -> tuple[Loss, ...]:
+        """What was chosen and does not stay: what went by itself meanwhile is no reason to refuse the rest.
+
+        One that stays by the review and is released before the job runs is another plan: nobody was shown that it goes.
+        """
+        stay = {one.name for one in there if one.holds or one.clones}
+        going = sorted(one.name for one in self.snapshots if one.name not in stay)
+        by_dataset = groupby(going, lambda name: name.partition("@")[0])
         return tuple(
             Loss(f"{dataset}: {told([name.partition('@')[2] for name in found])}") for dataset, found in by_dataset
         )
@@ -193,6 +205,10 @@ class PruneSnapshots(DestroySnapshots, frozen=True, kw_only=True, forbid_unknown
             if (known := facts.snapshots_of(dataset)) and all(one.guid in going for one in known)
         }
         return [one for one in found if one.guid not in last]
+
+    def losses(self, there: Sequence[Snapshot]) -> tuple[Loss, ...]:
+        """All that were asked for: nobody looks at them before, and one that is held meanwhile just stays."""
+        return super().losses(())
 
 
 def blocked(found: Iterable[Snapshot]) -> list[str]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from appliance import command
 from appliance.dataset import Dataset, DatasetDetail, SpaceUse
@@ -28,16 +29,43 @@ def uses_from(lines: Iterable[str], kind: str) -> Iterator[SpaceUse]:
             yield SpaceUse(kind, who[:100], int(used), int(quota) if quota.isdigit() else 0)
 
 
-def snapshots_from(lines: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Of ``zfs list -H -t snapshot -o name,userrefs``: all names, and those that something holds."""
-    pairs = [line.split("\t") for line in lines if "\t" in line]
-    return [pair[0] for pair in pairs], [pair[0] for pair in pairs if pair[1] not in {"0", "-", ""}]
+@dataclass
+class Listed:
+    """What is kept of a listing of snapshots, however long it is."""
+
+    count: int = 0
+    by_hand: int = 0
+    mark: int = 0
+    newest: deque[str] = field(default_factory=lambda: deque(maxlen=MOST_NAMED))
+    held: list[str] = field(default_factory=list)
+
+    @property
+    def chosen(self) -> str:
+        """Which they are that no policy of Larder made: their number and the sum of their guids; empty where there are none."""
+        return f"{self.by_hand} {self.mark:x}" if self.by_hand else ""
+
+
+def snapshots_from(lines: Iterable[bytes]) -> Listed:
+    """Of ``zfs list -H -t snapshot -o name,userrefs,guid,larder:run``, the oldest first."""
+    found = Listed()
+    for line in lines:
+        name, holds, guid, run = [*line.decode(errors="replace").split("\t"), "", "", ""][:4]
+        if not holds:
+            continue
+        found.count += 1
+        found.newest.append(name)
+        if holds not in {"0", "-"} and len(found.held) < MOST_NAMED:
+            found.held.append(name)
+        if run in {"", "-"} and guid.isdigit():
+            found.by_hand += 1
+            found.mark = (found.mark + int(guid)) % 2**64
+    return found
 
 
 def read(dataset: Dataset) -> DatasetDetail:
     """The details of one dataset, now; only root may ask who takes up space. Raises Failed."""
-    listing = ["zfs", "list", "-H", "-t", "snapshot", "-r", "-o", "name,userrefs", "-s", "creation", "--", dataset.name]
-    every, held = snapshots_from(command.run(listing, timeout=300).stdout.splitlines())
+    listing = ["zfs", "list", "-H", "-t", "snapshot", "-r", "-o", "name,userrefs,guid,larder:run", "-s", "creation", "--", dataset.name]  # fmt: skip
+    found = snapshots_from(command.lines(listing, silence=300))
     dry = ["zfs", "destroy", "-n", "-v", "-p", "-R", "--", dataset.name]
     clones: tuple[str, ...] = ()
     if "/" in dataset.name:  # of a pool's top dataset everything would go; nobody can ask for that here
@@ -50,11 +78,12 @@ def read(dataset: Dataset) -> DatasetDetail:
     return DatasetDetail(
         dataset.name,
         dataset.guid,
-        len(every),
-        tuple(reversed(every[-MOST_NAMED:])),
-        tuple(held[:MOST_NAMED]),
+        found.count,
+        tuple(reversed(found.newest)),
+        tuple(found.held),
         clones,
         tuple(sorted(uses, key=lambda use: (use.kind != "user", -use.used, use.who))[:MOST_USES]),
+        found.chosen,
     )
 
 

@@ -17,7 +17,11 @@ MOST_LISTED = 40
 
 
 class DestroyDataset(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Give up a dataset with its snapshots and all below; ``clones``: also what depends on its snapshots elsewhere."""
+    """Give up a dataset with its snapshots and all below; ``clones``: also what depends on its snapshots elsewhere.
+
+    The digest covers the snapshots that no policy made: somebody wanted each of them, perhaps only after the review. Those
+    that policies make come and go by the quarter of an hour, and whoever destroys the folder means them too.
+    """
 
     needs_proof = always
 
@@ -83,7 +87,11 @@ class DestroyDataset(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields
                 *below.stop_step(shares, frozenset(one.guid for one in going)),
                 Step("destroy", f"Destroy {self.dataset}", " ".join(argv), act, tuple(one.name for one in going)),
             ),
-            identity={**self.identity(), "going": sorted(one.guid for one in going)},
+            identity={
+                **self.identity(),
+                "going": sorted(one.guid for one in going),
+                "chosen": detail.chosen if detail else "",
+            },
             losses=tuple(self.losses(going, facts)),
             warnings=("Its snapshots go with it: they are no copy.",) if detail and detail.snapshots else (),
             undo="Nothing brings it back, unless the pool has a checkpoint from before.",

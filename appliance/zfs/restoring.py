@@ -101,6 +101,7 @@ class RestoreFromSnapshot(OneSnapshot, frozen=True, kw_only=True, forbid_unknown
                 Step("restore", "Copy it out of the snapshot", f"cp -a {top}/.zfs/snapshot/{self.snapshot.partition('@')[2]}/… {top}/…", lambda work: self.act(work, facts), (self.dataset,), "Delete the copy"),
             ),
             identity=self.identity(),
+            warnings=("Who owns the files and who may use them is also as it was then. Look at that afterwards.",),
             undo="Nothing is erased by it.",
         )  # fmt: skip
 
@@ -130,6 +131,8 @@ class RestoreFromSnapshot(OneSnapshot, frozen=True, kw_only=True, forbid_unknown
         work.note(f"{readable(name)} is there: {copying.done_files} files and folders")
         if copying.left_out:
             work.note(f"{copying.left_out} pipes, sockets or devices were left out")
+        if copying.stripped:
+            work.note(f"{copying.stripped} files could run as another user (set-uid). They no longer do")
 
     @contextmanager
     def source(self, root: int) -> Iterator[int]:

@@ -68,10 +68,26 @@ class RollBack(OneSnapshot, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             yield Reason(
                 f"{text}. It is newer, so it would have to go. Release it, or make the folder that was made from it independent, first."
             )
+        yield from self.no_room(facts)
         taking = self.checkpoint(facts)
         if self.way_back and taking:
             for reason in taking.check(facts):
                 yield Reason(f"There can be no way back: {reason.text}", "way_back")
+
+    def no_room(self, facts: Facts) -> Iterator[Reason]:
+        """What ZFS would refuse only after the newer snapshots are destroyed (dsl_dataset_rollback_check)."""
+        dataset, found = facts.dataset(self.dataset), self.there(facts)
+        if dataset is None or found is None:
+            return
+        limit, kept = (status.whole(getattr(dataset.properties.get(one), "value", 0)) for one in ("refquota", "refreservation"))  # fmt: skip
+        if limit and found.referenced > limit:
+            yield Reason(
+                f"{self.dataset} may hold {size_text(limit)} and held {size_text(found.referenced)} then. Raise its limit first."
+            )
+        if (needed := min(kept, dataset.written)) > dataset.available:
+            yield Reason(
+                f"{size_text(needed)} have to be free for it meanwhile, as space is reserved for it, and {size_text(dataset.available)} are. Free some first, or lower what is reserved."
+            )
 
     def plan(self, facts: Facts) -> Plan:
         newer, shares = self.newer(facts), self.shares(facts)
@@ -160,11 +176,12 @@ class RollBack(OneSnapshot, frozen=True, kw_only=True, forbid_unknown_fields=Tru
                 leaving.serve(status.read_datasets(), work.note)
 
     def put_back(self, work: Work, newer: list[Snapshot]) -> None:
+        """Look at everything that may be in the way first: what is destroyed after that is destroyed for a reason."""
+        bookmarks = self.in_the_way(newer)
         work.progress(40, f"Destroying {len(newer)} newer snapshots")
         if left := core.destroy_snapshots([one.name for one in newer]):
             raise Failed("A newer snapshot is in the way", "; ".join(f"{one.name}: {one.why}" for one in left[:5]))
-        found = next(one for one in snapshots.read([self.dataset]) if one.guid == self.guid)
-        for name in core.newer_bookmarks(self.dataset, found.txg):
+        for name in bookmarks:
             core.destroy_bookmark(name)
             work.note(f"The bookmark {name} was newer and is gone")
         core.rollback_to(self.dataset, self.snapshot)
@@ -173,6 +190,21 @@ class RollBack(OneSnapshot, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             # The files may have the rights of before it was said, and only the note would tell otherwise.
             note_anew(dataset, msgspec.structs.replace(said, done=False), work)
         work.note(f"{self.dataset} is as {self.snapshot} is")
+
+    def in_the_way(self, newer: list[Snapshot]) -> list[str]:
+        """The newer bookmarks. Raises Failed where the snapshot has gone, or a newer one came or can no longer go."""
+        nothing = "Nothing was destroyed, and the files are as they were"
+        every = list(snapshots.read([self.dataset]))
+        found = next((one for one in every if one.guid == self.guid), None)
+        if found is None:
+            raise Failed(f"The snapshot {self.snapshot} is no longer there. {nothing}")
+        now = [one for one in every if one.txg > found.txg]
+        known = {one.guid for one in newer}
+        if more := [one.name for one in now if one.guid not in known]:
+            raise Failed(f"{more[0]} was taken meanwhile. {nothing}. Look at what would be lost, and roll back again")
+        if said := blocked(now):
+            raise Failed(f"A newer snapshot is in the way. {nothing}", "; ".join(said[:5]))
+        return core.newer_bookmarks(self.dataset, found.txg)
 
     def happened(self, step: str, facts: Facts) -> bool:
         dataset = facts.dataset(self.dataset)

@@ -76,6 +76,9 @@ class Commands:
         self.on_run(list(argv))
         return command.Result(tuple(argv), 0, self.answers.get(argv[0], ""), "", 0.0)
 
+    def lines(self, argv: Sequence[str], *, silence: float) -> Iterator[bytes]:
+        yield from self.run(argv).stdout.encode().splitlines()
+
     @property
     def tools(self) -> list[str]:
         return [argv[0] for argv in self.ran]
@@ -85,6 +88,7 @@ class Commands:
 def commands(monkeypatch: pytest.MonkeyPatch) -> Commands:
     stand_in = Commands()
     monkeypatch.setattr(command, "run", stand_in.run)
+    monkeypatch.setattr(command, "lines", stand_in.lines)
 
     def refuse(*args: Any, **_kwargs: Any) -> None:
         stand_in.ran.append([f"Popen {args!r}"])

@@ -296,7 +296,9 @@ def detail(**changes: Any) -> tuple[DatasetDetail]:
 def test_the_recorded_dry_run_names_the_clones_outside():
     lines = recorded_text("zfs-destroy-dry-2.3.9.txt").splitlines()
     assert dataset_details.outside(lines, "datasetsp/films") == ("datasetsp/copy",)
-    every, held = dataset_details.snapshots_from(recorded_text("zfs-snapshot-holds-2.3.9.txt").splitlines())
+    text = recorded_text("zfs-snapshot-holds-2.3.9.txt")
+    listed = dataset_details.snapshots_from(text.encode().splitlines())
+    every, held = list(listed.newest), listed.held
     assert (len(every), held) == (2, ["datasetsp/films@monday"])
 
 
@@ -331,6 +333,25 @@ def test_a_folder_that_came_since_the_page_was_looked_at_changes_the_digest():
     before = of(DestroyDataset).plan(facts(dataset_details=detail())).digest()
     assert of(DestroyDataset).plan(facts(*ALL, dataset("tank/photos/new"), dataset_details=detail())).digest() != before
     assert of(DestroyDataset).plan(facts(dataset_details=detail(snapshots=3))).digest() == before
+    # One taken by hand after the review is another matter than one that a policy took.
+    assert of(DestroyDataset).plan(facts(dataset_details=detail(snapshots=3, chosen="1 5f"))).digest() != before
+
+
+def test_snapshots_that_no_policy_made_are_told_from_the_others():
+    def listed(*lines: str) -> dataset_details.Listed:
+        return dataset_details.snapshots_from(line.encode() for line in lines)
+
+    by_hand, policy = "tank/a@mine\t0\t18446744073709551615\t-", "tank/a@larder-hourly\t0\t5\t3f1a"
+    assert listed(policy).chosen == ""
+    assert listed(by_hand).chosen == listed(policy, by_hand, policy).chosen == "1 ffffffffffffffff"
+    assert listed(by_hand, "tank/a@other\t1\t7\t-").chosen == "2 6"
+    assert listed(by_hand, "tank/a@other\t1\t7\t-").held == ["tank/a@other"]
+
+
+def test_listing_of_very_many_snapshots_keeps_only_the_newest_names():
+    found = dataset_details.snapshots_from(f"tank/a@{number}\t1\t{number}\t-".encode() for number in range(100_000))
+    assert (found.count, len(found.newest), len(found.held)) == (100_000, 40, 40)
+    assert found.newest[-1] == "tank/a@99999"
 
 
 def test_its_shares_stop_first_and_are_told(commands, monkeypatch):

@@ -168,7 +168,7 @@ def test_spring_change_inside_the_hours_still_has_its_snapshot_that_day(window):
 )
 def test_hours_left_out_at_midnight_are_made_up_for(zone, day, first):
     there, policy = ZoneInfo(zone), Policy(daily=10, first=first, last=first + 1)
-    noon = datetime(*day, 12, tzinfo=there).astimezone(UTC)
+    noon = datetime(day[0], day[1], day[2], 12, tzinfo=there).astimezone(UTC)
     opened = [hour for hour in range(-12, 12) if policies.is_open(policy, noon + timedelta(hours=hour), there)]
     assert [(noon + timedelta(hours=hour)).astimezone(there).hour for hour in opened] == [1]
 

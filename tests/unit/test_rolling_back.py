@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from appliance.dataset import Property
 from appliance.errors import Failed, Refused
 from appliance.facts import Checkpoint, Facts
 from appliance.household import Share
@@ -129,6 +131,48 @@ def test_whatever_fails_the_shares_are_on_again(done, monkeypatch, breaks):
     assert done[-1] == "serve tank tank/photos tank/photos/old"
     if breaks == "take_checkpoint":
         assert not any(one.startswith(("destroy", "rollback")) for one in done)
+
+
+@pytest.mark.parametrize(
+    ("now", "said"),
+    [
+        ([snap(2)], "is no longer there"),
+        ([snap(1), snap(2), snap(3)], "s3 was taken meanwhile"),
+        ([snap(1), snap(2, holds=1)], "in the way"),
+        ([snap(1), snap(2, clones=("tank/copy",))], "in the way"),
+    ],
+)
+def test_rollback_that_cannot_succeed_destroys_nothing(done, monkeypatch, now, said):
+    monkeypatch.setattr(snapshots, "read", lambda _names: iter(now))
+    with pytest.raises(Failed, match=said) as failed:
+        checked_plan(roll(), shared(1, 2)).steps[0].act(Working())
+    assert "Nothing was destroyed" in str(failed.value)
+    assert not any(one.startswith(("destroy", "rollback")) for one in done)
+
+
+def test_bookmarks_that_cannot_be_read_stop_rollback_before_anything_is_destroyed(done, monkeypatch):
+    def fail(*_arguments: object) -> None:
+        raise Failed("The bookmarks could not be read")
+
+    monkeypatch.setattr(core, "newer_bookmarks", fail)
+    with pytest.raises(Failed):
+        checked_plan(roll(), shared(1, 2)).steps[0].act(Working())
+    assert not any(one.startswith(("destroy", "rollback")) for one in done)
+
+
+def test_rollback_without_the_room_that_zfs_wants_is_refused():
+    def with_room(**changes: Any) -> Facts:
+        found = facts(snap(1, referenced=500), snap(2))
+        return replace(found, datasets=tuple(replace(one, **changes) for one in found.datasets))
+
+    limit = {"refquota": Property("400", "local")}
+    with pytest.raises(Refused, match="Raise its limit first"):
+        checked_plan(roll(), with_room(properties=limit))
+    reserved = {"refreservation": Property("300", "local")}
+    with pytest.raises(Refused, match="have to be free"):
+        checked_plan(roll(), with_room(properties=reserved, written=200, available=100))
+    checked_plan(roll(), with_room(properties=reserved, written=200, available=200))
+    checked_plan(roll(), with_room(properties={"refquota": Property("500", "local")}))
 
 
 def test_it_has_happened_when_nothing_newer_and_nothing_written_is_there(monkeypatch):

@@ -158,7 +158,11 @@ def test_destroying_names_what_stays_and_why(library):
     library.there = {one.name.encode() for one in found}
     chosen = DestroySnapshots.of((one.name, one.guid) for one in found[:4])
     plan = checked_plan(chosen, facts(*found))
-    assert "2 snapshots" in plan.summary
+    assert plan.summary.startswith("2 snapshots will go, of 4 chosen.")
+    assert plan.title == "Destroy 2 snapshots of tank/photos"
+    assert [loss.what for loss in plan.losses] == ["tank/photos: s1, s4"]
+    # Released after the review it would go without having been shown.
+    assert chosen.plan(facts(snap(1), snap(2), found[2], found[3])).digest() != plan.digest()
     assert "tank/photos@s2: it is held" in plan.warnings[0]
     assert "tank/copy is a clone of it" in plan.warnings[1]
     work = Working()
@@ -363,7 +367,7 @@ def test_listing_that_fails_after_some_lines_is_an_error(tmp_path, monkeypatch):
 def test_lines_end_the_process_when_nobody_reads_on_and_when_it_is_silent():
     some = command.lines(["yes"], silence=20)
     assert [next(some), next(some)] == [b"y", b"y"]
-    some.close()
+    del some  # its end ends the process
     with pytest.raises(command.CommandTimedOut):
         list(command.lines(["sleep", "600"], silence=0.2))
     with pytest.raises(command.CommandMissing):

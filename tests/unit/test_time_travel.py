@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import json
 import os
@@ -270,6 +271,52 @@ def test_a_folder_comes_back_whole_with_the_folders_above_it(roots, facts, then,
     assert (now / "trip/day one/secret").readlink() == Path("/etc/shadow")
     assert (now / "trip/day one").stat().st_mtime_ns == 1_500_000_000_000_000_000
     assert (now / "trip").stat().st_mode & 0o777 == 0o750
+
+
+@pytest.mark.parametrize("kernel", ["copies", "cannot"])
+def test_sparse_file_stays_sparse_and_holds_the_same(roots, facts, then, now, monkeypatch, kernel):
+    def cannot(*_arguments: object) -> int:
+        raise OSError(18, "Invalid cross-device link")
+
+    if kernel == "cannot":
+        monkeypatch.setattr("os.copy_file_range", cannot)
+    mib, size = 2**20, 300 * 2**20 + 123
+    with (then / "disk.img").open("wb") as file:
+        for at in (5 * mib + 17, 90 * mib, 250 * mib):
+            file.seek(at)
+            file.write(os.urandom(mib + 4711))
+        file.truncate(size)
+    restore(facts, "disk.img", "back")
+    found = (now / "disk.img").stat()
+    assert (found.st_size, found.st_blocks * 512 < 8 * mib) == (size, True)
+    with (then / "disk.img").open("rb") as old, (now / "disk.img").open("rb") as new:
+        assert hashlib.file_digest(old, "sha256").digest() == hashlib.file_digest(new, "sha256").digest()
+
+
+def test_file_with_several_names_is_restored_once_with_all_of_them(roots, facts, then, now):
+    (then / "trip/more").mkdir()
+    (then / "trip/more/twice.jpg").hardlink_to(then / "trip/day one/photo.jpg")
+    (then / "trip/thrice.jpg").hardlink_to(then / "trip/day one/photo.jpg")
+    restore(facts, "trip", "back")
+    found = [(now / "trip" / name).stat() for name in ("day one/photo.jpg", "more/twice.jpg", "thrice.jpg")]
+    assert len({one.st_ino for one in found}) == 1
+    assert found[0].st_nlink == 3
+    assert (now / "trip/more/twice.jpg").read_bytes() == b"old photo"
+
+
+def test_restored_file_runs_as_nobody_else(roots, facts, then, now):
+    (then / "trip/tool").write_text("x")
+    (then / "trip/tool").chmod(0o6755)
+    (then / "trip").chmod(0o2770)
+    work = restore(facts, "trip", "back")
+    assert (now / "trip/tool").stat().st_mode & 0o7777 == 0o755
+    assert (now / "trip").stat().st_mode & 0o7777 == 0o2770  # new files there get the folder's group
+    assert any("1 files could run as another user" in note for note in work.notes)
+
+
+def test_review_of_restoring_says_that_rights_are_those_of_then(facts):
+    plan = checked_plan(RestoreFromSnapshot(snapshot=SNAP.name, guid=SNAP.guid, path="a.txt"), facts)
+    assert any("who may use them is also as it was then" in text for text in plan.warnings)
 
 
 def test_what_an_interrupted_run_left_is_removed_and_a_failed_one_leaves_nothing(roots, facts, now, monkeypatch):

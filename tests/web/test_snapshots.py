@@ -24,8 +24,8 @@ from web.inventory import store
 from web.inventory.models import BookmarkRow, SnapshotReading, SnapshotRow
 from web.jobs.models import Job
 from web.snapshots import recorded
-from web.snapshots.models import MadeSnapshot, PolicyRun
-from workers import policies, snapshots
+from web.snapshots.models import ClockRow, MadeSnapshot, PolicyRun
+from workers import overdue, policies, snapshots
 
 MADE = datetime(2026, 11, 1, tzinfo=UTC)
 TEXT = SetPolicy(dataset="x", policy=Policy(hourly=2)).text
@@ -203,7 +203,9 @@ def test_chosen_snapshots_are_shown_before_they_go(web, calm):
     text = page.content.decode()
     assert page.status_code == 200
     assert "it is held" in text
-    assert "The snapshot tank/d0@s0001 will go" in text
+    assert "The snapshot tank/d0@s0001 will go, of 2 chosen" in text
+    assert text.count("Destroy the snapshot tank/d0@s0001") >= 2  # the heading and the button
+    assert "Destroy 2 snapshots" not in text.partition("<main")[2]
     assert Job.objects.count() == 0
     assert web.post("/snapshots/destroy/", {"snapshot": ["x", "9" * 30]}).status_code == 409
 
@@ -255,12 +257,12 @@ def test_what_comes_back_is_exact_for_neighbours_and_the_least_otherwise(web, ca
     page = web.post("/snapshots/destroy/", {"of": dataset.guid, "every": ""})
     assert agent.asked[-1]["ranges"] == [("tank/d0@s0000", "tank/d0@s0029")]
     assert page.context["plan"].facts == {"Space that comes back": "1 MiB"}
-    digest = page.context["digest"]
     # One in between that is held makes two rows of them, and what these share is not told.
     SnapshotRow.objects.filter(short="s0010").update(holds=1)
     page = web.post("/snapshots/destroy/", {"of": dataset.guid, "every": ""})
     assert len(agent.asked[-1]["ranges"]) == 2
     assert page.context["plan"].facts["Space that comes back"].startswith("at least 2 MiB")
+    digest = page.context["digest"]
     agent.silent = True
     page = web.post("/snapshots/destroy/", {"of": dataset.guid, "every": ""})
     assert page.status_code == 200
@@ -405,6 +407,7 @@ def test_unchanged_folder_has_its_latest_snapshot_serve_for_the_grains_that_are_
     assert policies.look() == []
     made = MadeSnapshot.objects.get()
     assert made.grains == "hourly,daily"
+    assert made.until
     assert abs(timezone.now() - made.until) < timedelta(minutes=1)
     # It is kept for the days too: two newer ones of the hour do not push it out.
     newer = run_for(a, *(snap("tank/a", number) for number in (2, 3)))
@@ -422,6 +425,28 @@ def test_unchanged_folder_whose_latest_snapshot_is_a_persons_gets_one_of_the_pol
     (job,) = policies.look()
     assert job.kind == "RunPolicies"
     assert MadeSnapshot.objects.get().grains == "hourly"
+
+
+def test_start_with_an_earlier_date_goes_on_from_where_time_was(calm, zfs, monkeypatch):
+    """Policies reckon with the time that is believed, the alert says so, and what is recorded is that time."""
+    monkeypatch.setattr("appliance.clock.is_synced", lambda: False)
+    a = settled("tank/a", policy=TEXT, policy_source="local")
+    ready(a)
+    real = timezone.now() + timedelta(days=400)
+    ClockRow.objects.create(boot="before", running=5000.0, wall=real)
+    (job,) = policies.look()
+    assert f"{real:%Y.%m.%d}" in json.loads(job.operation)["moment"]
+    run = PolicyRun.objects.get()
+    assert abs(datetime.fromisoformat(run.targets[str(a.guid)]["at"]) - real) < timedelta(minutes=1)
+    Job.objects.update(state=Job.State.DONE)
+    zfs.there["tank/a"] = [snap("tank/a", 1, name=f"tank/a@{run.targets[str(a.guid)]['short']}", run=str(run.pk), created=timezone.now())]  # fmt: skip
+    snapshots.doubt(["tank/a"])
+    snapshots.follow([a])
+    assert policies.look() == []  # it counts for the hour that is believed
+    assert "clock.doubted" in {fault.kind for fault in overdue.of(store.facts(), timezone.now())}
+    monkeypatch.setattr("appliance.clock.is_synced", lambda: True)
+    policies.look()
+    assert "clock.doubted" not in {fault.kind for fault in overdue.of(store.facts(), timezone.now())}
 
 
 def test_another_snapshot_of_the_same_name_is_not_the_recorded_one(calm, zfs):

@@ -146,7 +146,7 @@ def row_of(operation: Operation, plan: Plan, job: uuid.UUID, user: str) -> Job:
     return Job(
         id=job,
         kind=kind_of(operation),
-        title=operation.title,
+        title=plan.title or operation.title,
         subject=operation.subject,
         operation=as_json(operation),
         digest=plan.digest(),

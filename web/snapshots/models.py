@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import uuid
+from datetime import timedelta
 from typing import Any
 
 from django.db import models
+
+from appliance.clock import Clock
 
 
 class PolicyRun(models.Model):
@@ -34,9 +37,27 @@ class MadeSnapshot(models.Model):
     guid = models.CharField(max_length=20)
     grains = models.CharField(max_length=60)
     until = models.DateTimeField(null=True)
+    at = models.DateTimeField(null=True)  # when it was taken, where the clock was in doubt just then
 
     class Meta:
         constraints = (models.UniqueConstraint(fields=["dataset_key", "guid"], name="made_once"),)
 
     def __str__(self) -> str:
         return f"{self.dataset_key} {self.guid}"
+
+
+class ClockRow(models.Model):
+    """One row: how the clock was at the last look (``appliance/clock.py``)."""
+
+    boot = models.CharField(max_length=40)
+    running = models.FloatField()
+    wall = models.DateTimeField()
+    shift = models.DurationField(default=timedelta())
+    since = models.FloatField(default=0.0)
+
+    def __str__(self) -> str:
+        return f"{self.wall} {self.shift}"
+
+    @property
+    def clock(self) -> Clock:
+        return Clock(self.boot, self.running, self.wall, self.shift, self.since)

@@ -6,6 +6,7 @@ import uuid
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 
 from django.db.models import Count, Sum
 
@@ -25,7 +26,9 @@ def remember(rows: Iterable[SnapshotRow]) -> None:
     for row in found:
         target = asked.get(row.run, {}).get(row.dataset_key)
         if target and target["short"] == row.short:
-            made.append(MadeSnapshot(dataset_key=row.dataset_key, guid=row.guid, grains=",".join(target["grains"])))
+            at = datetime.fromisoformat(target["at"]) if "at" in target else None
+            grains = ",".join(target["grains"])
+            made.append(MadeSnapshot(dataset_key=row.dataset_key, guid=row.guid, grains=grains, at=at))
     MadeSnapshot.objects.bulk_create(made, ignore_conflicts=True, batch_size=200)
 
 
@@ -59,7 +62,7 @@ def taken_of(keys: Iterable[str] | None = None) -> dict[str, list[tuple[Taken, S
     found: dict[str, list[tuple[Taken, SnapshotRow]]] = defaultdict(list)
     for row in rows:
         if one := known.get((row.dataset_key, row.guid)):
-            taken = Taken(int(row.guid), row.txg, row.created, tuple(one.grains.split(",")), one.until)
+            taken = Taken(int(row.guid), row.txg, one.at or row.created, tuple(one.grains.split(",")), one.until)
             found[row.dataset_key].append((taken, row))
     return found
 

@@ -1,0 +1,43 @@
+"""The clock as it is believed, kept over restarts: what policies and what is overdue are reckoned by."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from appliance import clock
+from appliance.clock import Clock
+from web.inventory.models import SnapshotRow
+from web.snapshots.models import ClockRow
+
+SAVED_EVERY = 600.0  # seconds of running that a power cut may cost
+
+
+def look(now: datetime) -> Clock:
+    """Judge the clock, and note it where it was judged otherwise than before, or some minutes ago."""
+    row = ClockRow.objects.first()
+    newest = None
+    if row is None:
+        newest = SnapshotRow.objects.exclude(run="").order_by("-created").values_list("created", flat=True).first()
+    last = row.clock if row else None
+    found = clock.judge(
+        last, newest, boot=clock.boot_id(), running=clock.running(), wall=now, is_synced=clock.is_synced
+    )
+    if last is None or is_news(last, found):
+        ClockRow.objects.update_or_create(
+            pk=row.pk if row else 1,
+            defaults={
+                "boot": found.boot, "running": found.running, "wall": found.wall, "shift": found.shift, "since": found.since,
+            },
+        )  # fmt: skip
+    return found
+
+
+def is_news(last: Clock, found: Clock) -> bool:
+    passed = found.running - last.running
+    stepped = abs((found.wall - last.wall).total_seconds() - passed) > clock.STEP
+    return (last.boot, last.shift) != (found.boot, found.shift) or stepped or passed > SAVED_EVERY
+
+
+def shift() -> timedelta:
+    """What has to be added to the clock; nothing while it is believed."""
+    return next(iter(ClockRow.objects.values_list("shift", flat=True)[:1]), timedelta())
