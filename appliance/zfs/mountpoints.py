@@ -28,7 +28,10 @@ def held(place: str, *, make: bool = False) -> Iterator[tuple[int, int]]:
     start = places.POOLS if Path(place).is_relative_to(places.POOLS) else Path("/")
     made: list[tuple[int, str]] = []
     with ExitStack() as stack:
-        handles = [os.open(start, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)]
+        try:
+            handles = [os.open(start, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)]
+        except OSError as error:
+            raise Failed(f"{start}, where pools are mounted, cannot be reached", error.strerror or "") from error
         stack.callback(os.close, handles[0])
         try:
             for part in Path(place).relative_to(start).parts:
@@ -48,6 +51,8 @@ def held(place: str, *, make: bool = False) -> Iterator[tuple[int, int]]:
                 raise Blocked(
                     f"A symbolic link or a file is at {place} or on the way there. Larder follows no links"
                 ) from error
+            if make and isinstance(error, FileNotFoundError):
+                raise Blocked(f"The folder at {place} was removed while it was being made") from error
             if isinstance(error, OSError) and not isinstance(error, FileNotFoundError):
                 raise Failed(f"{place} cannot be reached", error.strerror or "") from error
             raise

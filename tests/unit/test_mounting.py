@@ -259,6 +259,21 @@ def test_mount_whose_folder_is_swapped_for_a_link_meanwhile_is_undone(home, kern
     assert kernel.at == {}
 
 
+def test_mount_whose_folder_is_removed_as_soon_as_it_is_made_is_refused(home, kernel, monkeypatch):
+    home.mkdir()
+    kernel.has(carried("tank/a", mountpoint=f"{home}/a"))
+    monkeypatch.setattr("os.mkdir", lambda *_arguments, **_more: None)
+    with pytest.raises(mountpoints.Blocked, match="removed while"):
+        mounting.mount("tank/a", Working())
+
+
+def test_mount_where_the_folder_of_all_pools_is_missing_says_so(home, kernel, monkeypatch):
+    monkeypatch.setattr(places, "POOLS", home / "gone")
+    kernel.has(carried("tank", mountpoint=f"{home}/gone/tank"))
+    with pytest.raises(Failed, match="where pools are mounted"):
+        mounting.mount("tank", Working())
+
+
 def test_mount_that_fails_removes_the_folders_that_it_made(home, kernel, commands):
     home.mkdir()
     kernel.has(carried("tank/a", mountpoint=f"{home}/b/a"))

@@ -155,3 +155,20 @@ def test_unlock_while_its_folder_is_swapped_for_a_link_mounts_nowhere_else(appli
             visitor.wait_until(f"/folders/{key}/", "not mounted", timeout=120)
             moving.done(visitor, visitor.get(f"/folders/{key}/do/mount/"))
         assert appliance.run("cat", "/tank/family/vault/letter.txt") == "dear anna\n"
+
+
+def test_start_of_the_box_mounts_nothing_through_a_planted_link(appliance, visitor, family):
+    """The link leads to an empty folder, which keeps ``zfs mount -a`` from nothing, not even with ``overlay=off``."""
+    inner = guid(appliance, "tank/family/inner")
+    appliance.shell("umount -f /mnt/nfs 2>/dev/null || true; zfs set overlay=off tank; zfs unmount tank/family/inner")
+    appliance.shell("rm -rf /tank/family/inner; ln -s /outside /tank/family/inner; sync")
+    appliance.reboot()
+    at = mounts(appliance)
+    assert "tank/family /tank/family" in at
+    assert not any("/outside" in line or line.startswith("tank/family/inner ") for line in at)
+    assert prop(appliance, "canmount", "tank/family/inner") == "noauto"
+    appliance.run("rm", "/tank/family/inner")
+    visitor.sign_in()
+    visitor.wait_until(f"/folders/{inner}/", "not mounted", timeout=120)
+    moving.done(visitor, visitor.get(f"/folders/{inner}/do/mount/"))
+    assert prop(appliance, "canmount", "tank/family/inner") == "on"
