@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from appliance.layout import risk
-from appliance.layout.choices import Choice, deal, recommended, rests_of, sensible, slice_of, unequal
+from appliance.layout.choices import Choice, deal, recommended, rest_mirrors, rests_of, sensible, slice_of, unequal
 from appliance.layout.geometry import MIB, PARTITION_MARGIN, expanded_bytes, file_bytes, parity_of, usable_bytes
 from appliance.words import maker_size, size_text
 
@@ -70,7 +70,7 @@ class Proposal:
     sequential_read: int
     sequential_write: int
     slice: int = 0  # bytes of each equal partition; 0: whole disks
-    rest: int = 0  # bytes for files in the second pool, which protects nothing
+    rest: int = 0  # bytes for files in the second pool, which protects nothing unless it is mirrored
     growth: tuple[Growth, ...] = ()
     warnings: tuple[str, ...] = ()
     reason: str = ""  # why it is the recommended one; empty for the others
@@ -82,7 +82,8 @@ class Proposal:
 
     def held(self, survives: int) -> int:
         """Bytes for files in pools that survive so many failures for certain."""
-        return self.usable if self.survives >= survives else 0
+        second = self.rest if self.choice.mirrored and survives <= 1 else 0
+        return self.usable + second if self.survives >= survives else 0
 
 
 def advise(disks: Sequence[Candidate], *, ashift: int = 12) -> tuple[Proposal, ...]:
@@ -136,7 +137,9 @@ def judge(disks: Sequence[Candidate], choice: Choice, *, ashift: int = 12) -> Pr
     shape = [[slice_ or sizes[at] for at in group] for group in groups]
     risks = risk_groups(choice.layout, shape)
     counted = sum(sum(group) if choice.layout == "stripe" else min(group) * len(group) for group in shape)
-    rests = [left for left in rests_of(sizes) if left] if slice_ else []
+    left = rests_of(sizes) if slice_ else []
+    mirrors = [[left[at] for at in group] for group in rest_mirrors(left)] if choice.mirrored else []
+    rests = [min(group) for group in mirrors for _disk in group] if mirrors else [size for size in left if size]
     members, data = sum(map(len, shape)), sum(data_disks(choice.layout, len(group)) for group in shape)
     mirrored = choice.layout == "mirror"
     proposal = Proposal(
@@ -157,7 +160,7 @@ def judge(disks: Sequence[Candidate], choice: Choice, *, ashift: int = 12) -> Pr
         sequential_read=members if mirrored else data,
         sequential_write=data,
         slice=slice_,
-        rest=usable_bytes("stripe", [rests], ashift, margin=0) if rests else 0,
+        rest=usable_bytes("mirror" if mirrors else "stripe", mirrors or [rests], ashift, margin=0) if rests else 0,
     )
     return replace(
         proposal,
@@ -186,7 +189,8 @@ def title_of(choice: Choice, width: int) -> str:
     title = f"{name} of {width}" if choice.groups == 1 else f"{choice.groups} × {name} of {width}"
     if choice.spares:
         title += f", {choice.spares} spare" + ("s" if choice.spares > 1 else "")
-    return f"{title}, equal partitions" if choice.equal else title
+    title += ", equal partitions" if choice.equal else ""
+    return f"{title}, the rest mirrored" if choice.mirrored else title
 
 
 def reason_for(best: Proposal, usual: Proposal, disks: int) -> str:
@@ -272,7 +276,9 @@ def warnings_about(
         yield f"Rebuilding {what} takes a day or more, and a second failure in that time loses everything. raidz2 survives it."
     if layout != "mirror" and width > WIDE and layout != "stripe":
         yield f"A group of {width} disks rebuilds slowly, because every one of them has to be read. Two groups are better."
-    if proposal.rest:
+    if proposal.rest and proposal.choice.mirrored:
+        yield f"The second pool, {size_text(proposal.rest)} for files, survives one failed disk. It is on the same disks as the first: a failed disk has to be replaced in both."
+    elif proposal.rest:
         yield f"The second pool, {size_text(proposal.rest)} for files, protects nothing: each failed disk that it is on loses all of it. Only for what you can do without."
     elif layout != "stripe" and unequal([disk.size for disk in disks]) and proposal.waste:
         idle = proposal.waste - sum(disks[at].size for at in proposal.spares)

@@ -12,7 +12,18 @@ from hypothesis import strategies as st
 from appliance.disks.known import shingled
 from appliance.layout import choices
 from appliance.layout.advice import Candidate, Proposal, advise, for_data, judge
-from appliance.layout.choices import SLACK, Choice, deal, fits, parse, possible, recommended, rests_of, slice_of
+from appliance.layout.choices import (
+    SLACK,
+    Choice,
+    deal,
+    fits,
+    parse,
+    possible,
+    recommended,
+    rest_mirrors,
+    rests_of,
+    slice_of,
+)
 from appliance.layout.geometry import GIB, LEAST_DISKS, MIB, expanded_bytes, file_bytes, usable_bytes
 from appliance.words import size_text
 
@@ -89,7 +100,13 @@ def test_whatever_can_be_chosen_by_hand_can_be_judged(count):
 
 
 @pytest.mark.parametrize(
-    "choice", [*possible(12), Choice("raidz1", 1, 0, equal=True), Choice("mirror", 2, 1, equal=True)]
+    "choice",
+    [
+        *possible(12),
+        Choice("raidz1", 1, 0, equal=True),
+        Choice("mirror", 2, 1, equal=True),
+        Choice("mirror", 1, 0, equal=True, mirrored=True),
+    ],
 )
 def test_a_choice_comes_back_from_its_address(choice):
     assert parse(choice.value) == choice
@@ -174,6 +191,29 @@ def test_an_equal_partition_and_what_is_left_fit_on_every_disk(sizes):
         assert slice_of(sizes) + rest + SLACK <= size
         assert slice_of(sizes) % MIB == 0
         assert rest == 0 or rest >= choices.LEAST_REST
+
+
+def test_what_equal_partitions_leave_is_offered_as_a_mirror_too():
+    found = advise(disks(2, 2, 3, 3))
+    striped, mirrored = one(found, "raidz1-1-0-equal"), one(found, "raidz1-1-0-equal-mirror")
+    assert mirrored.usable == striped.usable
+    assert mirrored.rest == pytest.approx(TB * 31 / 32, rel=0.01)
+    assert striped.rest == pytest.approx(2 * TB * 31 / 32, rel=0.01)
+    assert mirrored.title == "raidz1 of 4, equal partitions, the rest mirrored"
+    assert any("survives one failed disk" in text for text in mirrored.warnings)
+    assert not any("protects nothing" in text for text in mirrored.warnings)
+    assert (mirrored.held(1), striped.held(1), mirrored.held(2)) == (mirrored.usable + mirrored.rest, striped.usable, 0)
+    assert parse(mirrored.choice.value) == mirrored.choice
+    # One disk alone has nothing to be mirrored with.
+    assert not any(proposal.choice.mirrored for proposal in advise(disks(2, 2, 3)))
+
+
+@pytest.mark.parametrize(
+    ("rests", "groups"),
+    [([], []), ([5], []), ([0, 5], []), ([5, 0, 3], [[2, 0]]), ([5, 3, 4], [[1, 2, 0]]), ([5, 3, 4, 1, 2], [[3, 4], [1, 2, 0]])],
+)  # fmt: skip
+def test_remainders_are_mirrored_by_size(rests, groups):
+    assert rest_mirrors(rests) == groups
 
 
 def mixed(random: Random) -> list[Candidate]:
