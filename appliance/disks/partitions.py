@@ -12,6 +12,7 @@ from appliance.disks import udev
 from appliance.disks.udev import LOOKS, SECONDS_BETWEEN_LOOKS
 from appliance.errors import Failed
 from appliance.facts import Disk
+from appliance.layout.choices import rest_mirrors
 from appliance.layout.geometry import MIB
 from appliance.operation import Step, Work
 from appliance.words import disk_label
@@ -48,6 +49,17 @@ def commands_for(cut: Cut, labels: Sequence[str]) -> list[list[str]]:
             f"--change-name={number}:{label}",
         ]
     return [["sgdisk", "--zap-all", "--", cut.disk.path], [*argv, "--", cut.disk.path]]
+
+
+def mirrors_of(cuts: Sequence[Cut]) -> list[list[Cut]]:
+    """What the larger disks have left, as mirrors; empty where fewer than two have something."""
+    return [[cuts[at] for at in group] for group in rest_mirrors([cut.rest for cut in cuts])]
+
+
+def uneven(mirrors: Sequence[Sequence[Cut]], fuzz: int) -> bool:
+    """Whether zpool wants to be told that it is meant: different sizes, or a mirror of three beside those of two."""
+    sizes = [[cut.rest for cut in group] for group in mirrors]
+    return len({len(group) for group in sizes}) > 1 or any(max(group) - min(group) > fuzz for group in sizes)
 
 
 def partition_step(cuts: Sequence[Cut], labels: Sequence[str]) -> Step:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from appliance.layout import risk
-from appliance.layout.choices import Choice, deal, recommended, rests_of, sensible, slice_of, unequal
+from appliance.layout.choices import Choice, deal, recommended, rest_mirrors, rests_of, sensible, slice_of, unequal
 from appliance.layout.geometry import MIB, PARTITION_MARGIN, expanded_bytes, file_bytes, parity_of, usable_bytes
 from appliance.words import maker_size, size_text
 
@@ -20,6 +20,12 @@ TB = 10**12
 LARGE = 4 * TB  # rebuilding such a disk takes a day or more at what a busy disk writes
 WIDE_RAIDZ1 = 5
 WIDE = 12
+ENOUGH = 0.6  # of what another layout holds that is as safe: with less, the usual one is not recommended
+WORTH_A_FAILURE = (
+    0.45  # of what a layout holds that survives one failure for certain: so little is not worth a second one
+)
+NEARLY = 0.75
+COUNTS = {1: "one disk", 2: "two disks", 3: "three disks"}
 
 
 @dataclass(frozen=True)
@@ -64,7 +70,7 @@ class Proposal:
     sequential_read: int
     sequential_write: int
     slice: int = 0  # bytes of each equal partition; 0: whole disks
-    rest: int = 0  # bytes for files in the second pool, which protects nothing
+    rest: int = 0  # bytes for files in the second pool, which protects nothing unless it is mirrored
     growth: tuple[Growth, ...] = ()
     warnings: tuple[str, ...] = ()
     reason: str = ""  # why it is the recommended one; empty for the others
@@ -74,15 +80,52 @@ class Proposal:
         """How much of the disks is for files."""
         return self.usable * 100 // self.raw if self.raw else 0
 
+    def held(self, survives: int) -> int:
+        """Bytes for files in pools that survive so many failures for certain."""
+        second = self.rest if self.choice.mirrored and survives <= 1 else 0
+        return self.usable + second if self.survives >= survives else 0
+
 
 def advise(disks: Sequence[Candidate], *, ashift: int = 12) -> tuple[Proposal, ...]:
     """Every sensible layout of these disks, the recommended one first, then by what they survive and hold."""
     if not disks:
         return ()
-    best = recommended(len(disks))
     found = [judge(disks, choice, ashift=ashift) for choice in sensible([disk.size for disk in disks])]
-    found.sort(key=lambda one: (one.choice != best, -one.survives, -one.usable, one.choice.value))
-    return (replace(found[0], reason=reason_for(found[0], len(disks))), *found[1:])
+    usual = next(one for one in found if one.choice == recommended(len(disks)))
+    best = weighed(found, usual)
+    reason = f"{reason_for(best, usual, len(disks))}{beside(found, best)}"
+    found.sort(key=lambda one: (one is not best, -one.survives, -one.usable, one.choice.value))
+    return (replace(found[0], reason=reason), *found[1:])
+
+
+def weighed(found: Sequence[Proposal], usual: Proposal) -> Proposal:
+    """The layout to recommend: the usual one of so many disks, unless their sizes make it hold much less than another.
+
+    Equal partitions are two pools to look after, so they are offered and not recommended.
+    """
+    best = usual
+    whole = [one for one in found if one.survives and not one.choice.equal]
+    for survives, share in ((usual.survives, ENOUGH), (1, WORTH_A_FAILURE)):
+        others = [one for one in whole if one.survives >= survives]
+        if usual.survives >= survives and others and best.usable < share * max(one.usable for one in others):
+            best = safest(others)
+    return best
+
+
+def safest(found: Sequence[Proposal]) -> Proposal:
+    """Of those that hold nearly as much as the largest, the one that is least likely to lose data."""
+    most = max(one.usable for one in found)
+    near = [one for one in found if one.usable >= NEARLY * most]
+    return min(near, key=lambda one: (one.second_loss, one.third_loss, -one.usable, one.choice.value))
+
+
+def beside(found: Sequence[Proposal], best: Proposal) -> str:
+    """What equal partitions would hold, as a sentence, where that is much more and as safe."""
+    others = [one for one in found if one.choice.equal and one.survives >= best.survives]
+    most = max(others, key=lambda one: one.held(best.survives), default=best)
+    if best.usable >= ENOUGH * most.held(best.survives):
+        return ""
+    return f" Equal partitions would hold {size_text(most.held(best.survives))}, but as two pools to look after."
 
 
 def judge(disks: Sequence[Candidate], choice: Choice, *, ashift: int = 12) -> Proposal:
@@ -94,7 +137,9 @@ def judge(disks: Sequence[Candidate], choice: Choice, *, ashift: int = 12) -> Pr
     shape = [[slice_ or sizes[at] for at in group] for group in groups]
     risks = risk_groups(choice.layout, shape)
     counted = sum(sum(group) if choice.layout == "stripe" else min(group) * len(group) for group in shape)
-    rests = [left for left in rests_of(sizes) if left] if slice_ else []
+    left = rests_of(sizes) if slice_ else []
+    mirrors = [[left[at] for at in group] for group in rest_mirrors(left)] if choice.mirrored else []
+    rests = [min(group) for group in mirrors for _disk in group] if mirrors else [size for size in left if size]
     members, data = sum(map(len, shape)), sum(data_disks(choice.layout, len(group)) for group in shape)
     mirrored = choice.layout == "mirror"
     proposal = Proposal(
@@ -115,7 +160,7 @@ def judge(disks: Sequence[Candidate], choice: Choice, *, ashift: int = 12) -> Pr
         sequential_read=members if mirrored else data,
         sequential_write=data,
         slice=slice_,
-        rest=usable_bytes("stripe", [rests], ashift, margin=0) if rests else 0,
+        rest=usable_bytes("mirror" if mirrors else "stripe", mirrors or [rests], ashift, margin=0) if rests else 0,
     )
     return replace(
         proposal,
@@ -144,12 +189,17 @@ def title_of(choice: Choice, width: int) -> str:
     title = f"{name} of {width}" if choice.groups == 1 else f"{choice.groups} × {name} of {width}"
     if choice.spares:
         title += f", {choice.spares} spare" + ("s" if choice.spares > 1 else "")
-    return f"{title}, equal partitions" if choice.equal else title
+    title += ", equal partitions" if choice.equal else ""
+    return f"{title}, the rest mirrored" if choice.mirrored else title
 
 
-def reason_for(best: Proposal, disks: int) -> str:
-    """Why this is the layout for a household, in a sentence."""
+def reason_for(best: Proposal, usual: Proposal, disks: int) -> str:
+    """Why this is the layout for a household, in a sentence or two."""
     holds = size_text(best.usable)
+    if best is not usual:
+        where = "of each group " if best.choice.groups > 1 else ""
+        more = f", but any {COUNTS[usual.survives]} may fail there" if usual.survives > best.survives else ""
+        return f"Any {COUNTS[best.survives]} {where}may fail, and it holds {holds}, {best.percent} % of the disks. They differ in size: {usual.title} would hold only {size_text(usual.usable)}{more}."
     if disks == 1:
         return "One disk can only stand alone. Add a second of the same size later and it becomes a mirror."
     if best.choice.layout == "mirror" and best.choice.groups == 1:
@@ -157,7 +207,7 @@ def reason_for(best: Proposal, disks: int) -> str:
     if best.choice.layout == "mirror":
         return f"Either disk of each pair may fail, it is the fastest with so few disks, grows by two disks at a time, and holds {holds}."
     if best.choice.layout == "raidz1":
-        return f"Any one disk may fail and two thirds of the space are yours: {holds}."
+        return f"Any one disk may fail, and {best.percent} % of the space is for files: {holds}."
     if best.choice.layout == "raidz3":
         return f"With {disks} disks in one group rebuilding takes long, so any three may fail, and it holds {holds}."
     if best.choice.groups > 1:
@@ -226,7 +276,9 @@ def warnings_about(
         yield f"Rebuilding {what} takes a day or more, and a second failure in that time loses everything. raidz2 survives it."
     if layout != "mirror" and width > WIDE and layout != "stripe":
         yield f"A group of {width} disks rebuilds slowly, because every one of them has to be read. Two groups are better."
-    if proposal.rest:
+    if proposal.rest and proposal.choice.mirrored:
+        yield f"The second pool, {size_text(proposal.rest)} for files, survives one failed disk. It is on the same disks as the first: a failed disk has to be replaced in both."
+    elif proposal.rest:
         yield f"The second pool, {size_text(proposal.rest)} for files, protects nothing: each failed disk that it is on loses all of it. Only for what you can do without."
     elif layout != "stripe" and unequal([disk.size for disk in disks]) and proposal.waste:
         idle = proposal.waste - sum(disks[at].size for at in proposal.spares)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
 from appliance.layout.geometry import GIB, LEAST_DISKS, MIB
@@ -25,30 +25,36 @@ NOTABLY_UNEQUAL = 0.05
 
 @dataclass(frozen=True)
 class Choice:
-    """A layout, in so many equal groups, with so many of the disks as spares, of whole disks or equal partitions."""
+    """A layout, in so many equal groups, with so many of the disks as spares, of whole disks or equal partitions.
+
+    ``mirrored``: what the equal partitions leave becomes a pool of mirrors; else one that protects nothing.
+    """
 
     layout: str
     groups: int = 1
     spares: int = 0
     equal: bool = False
+    mirrored: bool = False
 
     @property
     def value(self) -> str:
         """As it travels in an address: ``raidz2-1``, ``mirror-2-1`` with a spare, ``raidz1-1-0-equal``."""
         if self.equal:
-            return f"{self.layout}-{self.groups}-{self.spares}-equal"
+            return f"{self.layout}-{self.groups}-{self.spares}-equal" + ("-mirror" if self.mirrored else "")
         return f"{self.layout}-{self.groups}" + (f"-{self.spares}" if self.spares else "")
 
 
 def parse(text: str) -> Choice | None:
     """The choice that a ``value`` says; None where it says none."""
     layout, *numbers = text.split("-")
+    mirrored = numbers[-2:] == ["equal", "mirror"]
+    numbers = numbers[:-1] if mirrored else numbers
     equal = numbers[-1:] == ["equal"]
     numbers = numbers[:-1] if equal else numbers
     if layout not in LEAST_DISKS or not 1 <= len(numbers) <= 2 or not all(map(plain_number, numbers)):
         return None
     groups, spares = int(numbers[0]), int(numbers[1]) if len(numbers) > 1 else 0
-    return Choice(layout, groups, spares, equal) if groups else None
+    return Choice(layout, groups, spares, equal, mirrored) if groups else None
 
 
 def plain_number(text: str) -> bool:
@@ -94,6 +100,13 @@ def rests_of(sizes: Sequence[int]) -> list[int]:
     return [rest_of(size, slice_) for size in sizes]
 
 
+def rest_mirrors(rests: Sequence[int]) -> list[list[int]]:
+    """Positions of what is left as mirrors of two, by size; the last of three where the number is odd. Empty: too few."""
+    by_size = sorted((at for at, left in enumerate(rests) if left), key=lambda at: rests[at])
+    pairs = [by_size[at : at + 2] for at in range(0, len(by_size) - 1, 2)]
+    return [*pairs[:-1], [*pairs[-1], by_size[-1]]] if pairs and len(by_size) % 2 else pairs
+
+
 def fits(choice: Choice, disks: int) -> bool:
     """Whether so many disks can be laid out like that at all."""
     members = disks - choice.spares
@@ -126,6 +139,8 @@ def sensible(sizes: Sequence[int]) -> list[Choice]:
             for choice in found
             if choice.groups == 1 and not choice.spares and choice.layout in EQUAL
         ]
+        if rest_mirrors(rests_of(sizes)):
+            found += [replace(choice, mirrored=True) for choice in found if choice.equal]
     best = recommended(disks)
     return list(dict.fromkeys(chain(found, [] if best in found else [best])))
 

@@ -11,7 +11,7 @@ import msgspec
 
 from appliance import names, places
 from appliance.disks.erase import erase_step
-from appliance.disks.partitions import Cut, partition_step, there
+from appliance.disks.partitions import Cut, mirrors_of, partition_step, there, uneven
 from appliance.errors import Failed, Reason
 from appliance.facts import Disk, Facts, Pool
 from appliance.layout.choices import NOTABLY_UNEQUAL, SLACK, rest_of
@@ -31,7 +31,7 @@ class CreatePool(Operation, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Make a pool. ``groups`` are vdevs of by-id paths of whole disks, all of one layout and one number of disks.
 
     With ``partition`` (bytes, whole MiB) each data disk gives one partition of that size, and what is left of the
-    larger ones can become a second pool, ``rest``, in which nothing protects anything. Both have the same settings.
+    larger ones can become a second pool, ``rest``, unprotected or with ``rest_mirror``. Both have the same settings.
     """
 
     needs_proof = if_lost
@@ -50,6 +50,7 @@ class CreatePool(Operation, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     spares: tuple[str, ...] = ()
     partition: int = 0
     rest: str = ""
+    rest_mirror: bool = False
 
     def __post_init__(self) -> None:
         names.pool(self.name)
@@ -60,7 +61,7 @@ class CreatePool(Operation, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             names.pool(self.rest, field="rest")
         if self.partition and (self.partition < LEAST_PARTITION or self.partition % MIB):
             raise names.refuse("A partition has a size of whole MiB, at least 64.", "layout")
-        if self.rest and not self.partition:
+        if (self.rest and not self.partition) or (self.rest_mirror and not self.rest):
             raise names.refuse("There is a second pool only where the disks are partitioned.", "rest")
         if self.key_file and not self.encrypted:
             raise names.refuse("A key file belongs to an encrypted pool.", "encryption")
@@ -181,6 +182,8 @@ class CreatePool(Operation, frozen=True, kw_only=True, forbid_unknown_fields=Tru
                 yield Reason(f"{disk_label(disk)} has no room for a partition of {size_text(self.partition)}.", "disks")
         if self.rest and not any(cut.rest for cut in self.cuts(facts)):
             yield Reason("The disks are of one size, so nothing is left for a second pool.", "rest")
+        elif self.rest_mirror and not mirrors_of(self.cuts(facts)):
+            yield Reason("A mirror needs two disks that have something left.", "rest")
 
     def sizes(self, facts: Facts) -> list[list[int]]:
         """Bytes that each disk of each group gives."""
@@ -202,8 +205,9 @@ class CreatePool(Operation, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         summary = f"The pool {self.name}: {LAYOUT_NAMES[self.layout].lower()} of {len(self.disks)} disks, about {size_text(holds)} for files."
         rests = [cut.rest for cut in cuts if cut.rest]
         if rests:
-            second = usable_bytes("stripe", [rests], self.ashift, margin=0)
-            summary += f" The pool {self.rest}: what is left of the larger disks, about {size_text(second)}, protected by nothing."
+            pairs = [[cut.rest for cut in group] for group in mirrors_of(cuts)] if self.rest_mirror else []
+            second = usable_bytes("mirror" if pairs else "stripe", pairs or [rests], self.ashift, margin=0)
+            summary += f" The pool {self.rest}: what is left of the larger disks, about {size_text(second)}, {'mirrored' if pairs else 'protected by nothing'}."
         return Plan(
             summary=summary,
             steps=tuple(self.steps(full, shape, cuts)),
@@ -221,7 +225,7 @@ class CreatePool(Operation, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     def told(self, facts: Facts) -> dict[str, str]:
         found = {"Survives": survival(parity_of(self.layout, len(self.groups[0])))}
         if self.rest:
-            found[f"Survives in {self.rest}"] = survival(0)
+            found[f"Survives in {self.rest}"] = survival(1 if self.rest_mirror else 0)
         for word, paths in (("Log", self.logs), ("Cache", self.cache), ("Spare", self.spares)):
             labels = [disk_label(disk) for path in paths if (disk := facts.disk(path))]
             if labels:
@@ -237,7 +241,9 @@ class CreatePool(Operation, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             yield f"The disks differ in size. Each counts only as much as the smallest of its group, so {size_text(lost)} would lie unused."
         if self.layout == "stripe":
             yield "One failed disk loses everything in this pool. Keep a copy elsewhere."
-        if self.rest:
+        if self.rest_mirror:
+            yield f"{self.name} and {self.rest} are on the same disks: a failed disk has to be replaced in both."
+        elif self.rest:
             yield f"One failed disk that {self.rest} is on loses everything in {self.rest}. Only for what you can do without."
         if self.layout == "raidz1" and max(every) >= 4 * 10**12:
             yield "After one failure, rebuilding such large disks takes a day or more, and a second failure in that time loses everything. raidz2 survives it."
@@ -262,10 +268,17 @@ class CreatePool(Operation, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         vdevs += beside.words_of(self.logs, self.cache, self.spares)
         yield self.create_step("create", self.name, vdevs, secret, ["-f"] if force else [])
         if self.rest:
-            yield self.create_step("create-rest", self.rest, [cut.paths[1] for cut in cuts if cut.rest], secret)
+            yield self.rest_step(cuts, secret)
         both = f"{self.name} and {self.rest}" if self.rest else self.name
         shown = f"zpool status -j --json-int -- {self.name}" + (f" {self.rest}" if self.rest else "")
         yield Step("verify", f"Read {both} back and see that every disk is in it", shown, self.verify)
+
+    def rest_step(self, cuts: list[Cut], secret: Callable[[Work], str]) -> Step:
+        if not self.rest_mirror:
+            return self.create_step("create-rest", self.rest, [cut.paths[1] for cut in cuts if cut.rest], secret)
+        mirrors = mirrors_of(cuts)
+        vdevs = [word for group in mirrors for word in ("mirror", *(cut.paths[1] for cut in group))]
+        return self.create_step("create-rest", self.rest, vdevs, secret, ["-f"] if uneven(mirrors, FUZZ) else [])
 
     def create_step(
         self, step: str, name: str, vdevs: Sequence[str], secret: Callable[[Work], str], force: Sequence[str] = ()

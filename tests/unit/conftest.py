@@ -21,7 +21,7 @@ settings.register_profile(
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-settings.register_profile("explore", settings.get_profile("unit"), derandomize=False)
+settings.register_profile("explore", settings.get_profile("unit"), derandomize=False, max_examples=500)
 settings.load_profile("unit")
 
 

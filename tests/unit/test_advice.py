@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from fractions import Fraction
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -10,8 +12,20 @@ from hypothesis import strategies as st
 from appliance.disks.known import shingled
 from appliance.layout import choices
 from appliance.layout.advice import Candidate, Proposal, advise, for_data, judge
-from appliance.layout.choices import SLACK, Choice, deal, fits, parse, possible, recommended, rests_of, slice_of
+from appliance.layout.choices import (
+    SLACK,
+    Choice,
+    deal,
+    fits,
+    parse,
+    possible,
+    recommended,
+    rest_mirrors,
+    rests_of,
+    slice_of,
+)
 from appliance.layout.geometry import GIB, LEAST_DISKS, MIB, expanded_bytes, file_bytes, usable_bytes
+from appliance.words import size_text
 
 TB = 10**12
 
@@ -86,7 +100,13 @@ def test_whatever_can_be_chosen_by_hand_can_be_judged(count):
 
 
 @pytest.mark.parametrize(
-    "choice", [*possible(12), Choice("raidz1", 1, 0, equal=True), Choice("mirror", 2, 1, equal=True)]
+    "choice",
+    [
+        *possible(12),
+        Choice("raidz1", 1, 0, equal=True),
+        Choice("mirror", 2, 1, equal=True),
+        Choice("mirror", 1, 0, equal=True, mirrored=True),
+    ],
 )
 def test_a_choice_comes_back_from_its_address(choice):
     assert parse(choice.value) == choice
@@ -171,6 +191,77 @@ def test_an_equal_partition_and_what_is_left_fit_on_every_disk(sizes):
         assert slice_of(sizes) + rest + SLACK <= size
         assert slice_of(sizes) % MIB == 0
         assert rest == 0 or rest >= choices.LEAST_REST
+
+
+def test_what_equal_partitions_leave_is_offered_as_a_mirror_too():
+    found = advise(disks(2, 2, 3, 3))
+    striped, mirrored = one(found, "raidz1-1-0-equal"), one(found, "raidz1-1-0-equal-mirror")
+    assert mirrored.usable == striped.usable
+    assert mirrored.rest == pytest.approx(TB * 31 / 32, rel=0.01)
+    assert striped.rest == pytest.approx(2 * TB * 31 / 32, rel=0.01)
+    assert mirrored.title == "raidz1 of 4, equal partitions, the rest mirrored"
+    assert any("survives one failed disk" in text for text in mirrored.warnings)
+    assert not any("protects nothing" in text for text in mirrored.warnings)
+    assert (mirrored.held(1), striped.held(1), mirrored.held(2)) == (mirrored.usable + mirrored.rest, striped.usable, 0)
+    assert parse(mirrored.choice.value) == mirrored.choice
+    # One disk alone has nothing to be mirrored with.
+    assert not any(proposal.choice.mirrored for proposal in advise(disks(2, 2, 3)))
+
+
+@pytest.mark.parametrize(
+    ("rests", "groups"),
+    [([], []), ([5], []), ([0, 5], []), ([5, 0, 3], [[2, 0]]), ([5, 3, 4], [[1, 2, 0]]), ([5, 3, 4, 1, 2], [[3, 4], [1, 2, 0]])],
+)  # fmt: skip
+def test_remainders_are_mirrored_by_size(rests, groups):
+    assert rest_mirrors(rests) == groups
+
+
+def mixed(random: Random) -> list[Candidate]:
+    return [Candidate(round(random.choice((0.25, 0.5, 1, 2, 3, 4, 6, 8, 12, 16)) * TB)) for _disk in range(random.randint(2, 14))]  # fmt: skip
+
+
+def weighs(sizes: list[Candidate]) -> None:
+    """No other layout that is as safe holds much more, or the sentence says so."""
+    best, *others = advise(sizes)
+    assert best.survives >= 1
+    for other in others:
+        more = other.held(best.survives)
+        if best.usable < 0.6 * more:
+            assert other.choice.equal, (best.title, best.usable, other.title, more)
+            assert "Equal partitions would hold" in best.reason
+    if "would hold only" in best.reason:
+        usual = next(one for one in others if one.choice == recommended(len(sizes)))
+        assert f"{usual.title} would hold only {size_text(usual.usable)}" in best.reason
+        assert usual.usable < best.usable
+        assert ("may fail there" in best.reason) == (usual.survives > best.survives)
+    else:
+        assert best.choice == recommended(len(sizes))
+    for told in re.findall(r"(\d+) %", best.reason):
+        assert int(told) == best.usable * 100 // sum(one.size for one in sizes)
+
+
+def test_of_two_thousand_mixed_sets_none_is_advised_a_layout_that_wastes_what_another_as_safe_holds():
+    random = Random(20261122)
+    for _set in range(2000):
+        weighs(mixed(random))
+
+
+@given(st.integers(min_value=0, max_value=2**32))
+def test_the_same_holds_for_sets_of_any_seed(seed):
+    weighs(mixed(Random(seed)))
+
+
+def test_six_disks_of_three_sizes_are_advised_as_pairs():
+    best = advise(disks(0.5, 0.5, 2, 2, 3, 3))[0]
+    assert best.title == "3 × Mirror of 2"
+    assert best.reason == "Any one disk of each group may fail, and it holds 4.86 TiB, 48 % of the disks. They differ in size: raidz2 of 6 would hold only 1.75 TiB, but any two disks may fail there."  # fmt: skip
+
+
+def test_the_share_of_three_unequal_disks_is_counted_and_not_two_thirds():
+    best = advise(disks(1, 4, 4))[0]
+    assert best.percent == 21
+    assert "21 % of the space is for files" in best.reason
+    assert "two thirds" not in best.reason
 
 
 # --- growth -------------------------------------------------------------------------------------------------

@@ -468,6 +468,21 @@ def test_the_second_pools_name_may_not_be_taken():
     assert "[rest]" in reasons(cut_up(), facts)
 
 
+def test_what_is_left_can_be_mirrored():
+    disks = [disk(1), *(disk(number, size=3 * 10**12) for number in (2, 3))]
+    operation = cut_up(rest_mirror=True)
+    plan = operation.plan(box(*disks))
+    shown = next(step.shown for step in plan.steps if step.name == "create-rest")
+    assert f"-- spill mirror {path_of(2)}-part2 {path_of(3)}-part2" in shown
+    assert " -f " not in shown
+    assert plan.facts["Survives in spill"] == "one failed disk"
+    assert "mirrored" in plan.summary
+    assert not any("loses everything in spill" in text for text in plan.warnings)
+    assert "A mirror needs two disks that have something left." in reasons(operation, box(*UNEQUAL))
+    larger = [disk(1), disk(2, size=3 * 10**12), disk(3, size=4 * 10**12)]
+    assert "zpool create -f " in operation.plan(box(*larger)).steps[2].shown
+
+
 @pytest.mark.parametrize("changes", [{"partition": SLICE + 1}, {"partition": -(2**20)}, {"partition": 2**20}, {"partition": 0}, {"rest": "mirror"}, {"rest": "-f"}])  # fmt: skip
 def test_partitions_outside_the_grammar_are_refused(changes):
     with pytest.raises(Refused):

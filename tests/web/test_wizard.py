@@ -484,6 +484,23 @@ def test_the_review_of_equal_partitions_shows_the_cuts_and_both_pools(web, unequ
         assert words in text
 
 
+def test_what_is_left_of_two_larger_disks_is_offered_as_a_mirror_too(web, calm):
+    found = rows.empty_box(2, disk(3, size=3 * 10**12), disk(4, size=3 * 10**12))[:4]
+    page = Page(ask(web, "layout", found, name="tank"))
+    assert {"raidz1-1-0-equal", "raidz1-1-0-equal-mirror"} <= set(layouts(page))
+    options = Page(ask(web, "options", found, name="tank", layout="raidz1-1-0-equal-mirror"))
+    assert "one disk of each may fail" in options.text
+    text = text_of(ask(web, "review", found, name="tank", layout="raidz1-1-0-equal-mirror", rest="spill"))
+    assert f"-- spill mirror {found[2].path}-part2 {found[3].path}-part2" in text
+    assert "protected by nothing" not in text
+    without = text_of(ask(web, "review", found, name="tank", layout="raidz1-1-0-equal-mirror", rest=""))
+    assert "mirror" not in without.split("zpool create")[-1]
+
+
+def test_one_remainder_alone_cannot_be_mirrored(web, unequal):
+    assert_refused(ask(web, "options", unequal[:4], name="tank", layout="raidz1-1-0-equal-mirror"), "layout", "layout", "cannot be mirrored")  # fmt: skip
+
+
 @pytest.mark.parametrize("name", ["tank", "mirror", "a\nb", "-f", "home"])
 def test_a_wrong_name_for_the_second_pool_gets_its_sentence(web, unequal, name):
     response = ask(web, "review", unequal[:4], name="tank", layout="raidz1-1-0-equal", rest=name)

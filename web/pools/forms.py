@@ -112,6 +112,8 @@ class LayoutForm(forms.Form):
             raise forms.ValidationError("Choose one of the layouts.")
         if choice.equal and (choice.layout == "stripe" or not any(choices.rests_of(self.sizes))):
             raise forms.ValidationError("These disks give nothing more in equal partitions. Choose another layout.")
+        if choice.mirrored and not choices.rest_mirrors(choices.rests_of(self.sizes)):
+            raise forms.ValidationError("What is left of these disks cannot be mirrored. Choose another layout.")
         return choice.value
 
 
@@ -198,6 +200,10 @@ class OptionsForm(forms.Form):
         super().__init__(data, initial={"rest": f"{name[:35]}-rest"})
         if choice is None or not choice.equal:
             del self.fields["rest"]
+        elif choice.mirrored:
+            self.fields[
+                "rest"
+            ].help_text = "It is made of what the larger disks have left, as mirrors: one disk of each may fail. Leave this empty to leave that space unused."
 
     def clean_compression(self) -> str:
         return self.cleaned_data["compression"] or "lz4"
@@ -235,6 +241,7 @@ def operation_from(query: QueryDict, bays: list[Bay]) -> CreatePool:
         key_file=bool(given.get("key_file")),
         partition=choices.slice_of(sizes) if choice.equal and sizes else 0,
         rest=given.get("rest", "") if choice.equal else "",
+        rest_mirror=choice.mirrored and bool(given.get("rest")),
         **others,
     )
 
