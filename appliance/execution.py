@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from appliance import journal, locks, names, places
+from appliance.disks import probe
 from appliance.errors import Cancelled, LarderError, Reason, Refused, explain
 from appliance.facts import Facts
 from appliance.journal import AlreadyKnown, Journal, Record
@@ -119,7 +120,8 @@ def execute(job: str, operation: Operation, digest: str, read_facts: Callable[[]
 
         def look() -> Facts:
             work.progress(0, "Looking at the system")
-            return operation.read_more(read_facts())
+            facts = operation.read_more(read_facts())
+            return probe.with_uses(facts, probe.look(facts, operation.disks_taken()))
 
         with locked(operation, look, waiting) as found:
             plan = checked_plan(operation, found)

@@ -386,6 +386,8 @@ from appliance.zfs.pools import CreatePool
 from tests.unit.made import box, path_of
 
 def stuck(argv, **more):
+    if argv[0] in {"blkid", "cmp"}:  # the disks are looked at first, and are empty
+        return command.Result(tuple(argv), 0, "", "", 0.0)
     print(argv[0], flush=True)
     signal.pause()
 
