@@ -323,7 +323,7 @@ def answer(
                     if way == "light":
                         time.sleep(locate.SECONDS)
                     else:
-                        locate.blink(disk)
+                        locate.blink_by_command(disk)
             case ReadSmart(disks):
                 send({"facts": one_by_one(disks, smart_of, send)})
             case ReadContent(disks):

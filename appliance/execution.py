@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from appliance import journal, locks, names, places
+from appliance.command import CommandTimedOut
 from appliance.disks import probe
 from appliance.errors import Cancelled, LarderError, Reason, Refused, explain
 from appliance.facts import Facts
@@ -153,7 +154,10 @@ def execute(job: str, operation: Operation, digest: str, read_facts: Callable[[]
             import traceback
 
             traceback.print_exc()
-        finish(record, work, "failed", f"{explain(error)} {way_on(operation, step, read_facts)}".strip())
+        # Where a command hangs in the kernel, reading the facts would leave another that hangs.
+        hangs = isinstance(error, CommandTimedOut) and error.pid
+        advice = "" if hangs else way_on(operation, step, read_facts)
+        finish(record, work, "failed", f"{explain(error)} {advice}".strip())
     finally:
         record.close()
         journal.prune()

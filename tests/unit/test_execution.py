@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from appliance import execution, journal, locks, places
+from appliance import command, execution, journal, locks, places
 from appliance.errors import Failed, Reason, Refused
 from appliance.execution import execute, follow, settle, take_secret
 from appliance.facts import Facts
@@ -215,6 +215,34 @@ def test_it_stops_while_it_waits_for_another_job():
     with locks.held(["tank"], lambda _name: None):
         execute(JOB, ERRAND, ERRAND.plan(box()).digest(), box, send)
     assert (sent[-1]["outcome"]["state"], done) == ("cancelled", [])
+
+
+def test_a_command_that_cannot_be_ended_fails_its_job_and_is_left_behind(monkeypatch):
+    left, kill = [], command.end
+
+    def end(process):
+        left.append(process)
+        return process.pid
+
+    monkeypatch.setattr(command, "end", end)
+    ACTS["one"] = lambda _work: command.run(["sleep", "60"], timeout=0.1)
+    asked = []
+
+    def look() -> Facts:
+        asked.append(True)
+        return box()
+
+    sent: list[dict[str, Any]] = []
+    execute(JOB, ERRAND, ERRAND.plan(box()).digest(), look, sent.append)
+    outcome = sent[-1]["outcome"]
+    assert outcome["state"] == "failed"
+    assert "could not be ended: it waits in the kernel" in outcome["text"]
+    assert (found := journal.read(JOB)) is not None and found.ended
+    assert len(asked) == 1  # nothing more is asked of what hangs
+    # What was left behind holds the job's lock until it ends.
+    assert locks.taken(locks.path_of("tank"))
+    kill(left[0])
+    assert not locks.taken(locks.path_of("tank"))
 
 
 def test_there_is_nothing_to_stop_where_nothing_runs():
