@@ -225,7 +225,11 @@ def test_a_command_that_cannot_be_ended_fails_its_job_and_is_left_behind(monkeyp
         return process.pid
 
     monkeypatch.setattr(command, "end", end)
-    ACTS["one"] = lambda _work: command.run(["sleep", "60"], timeout=0.1)
+
+    def hang(_work: Work) -> None:
+        command.run(["sleep", "60"], timeout=0.1)
+
+    ACTS["one"] = hang
     asked = []
 
     def look() -> Facts:

@@ -231,7 +231,7 @@ def test_only_the_first_lines_of_a_long_answer_are_kept():
 
 def test_first_lines_of_a_command_that_cannot_be_ended_are_not_waited_for(monkeypatch):
     """As of one that hangs in the kernel: killing does nothing, and its output stays open."""
-    left = []
+    left: list[Any] = []
     monkeypatch.setattr(command, "end", left.append)
     lines, complete = command.first_lines(["sh", "-c", "echo one; exec sleep 60"], 10, timeout=0.5)
     assert (lines, complete) == ([b"one"], False)
