@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 
 from appliance import execution, journal, names, places, proof
-from appliance.disks import asking, locate, sleep, smart
+from appliance.disks import asking, locate, probe, sleep, smart
 from appliance.errors import Failed, LarderError, Refused, explain
 from appliance.facts import Facts
 from appliance.operations import Registered
@@ -84,6 +84,18 @@ class KeepPassword(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_
 
 class ReadSmart(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="verb", tag="read-smart"):
     """What drives say of themselves, without waking one that sleeps."""
+
+    disks: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.disks) > MOST_DISKS:
+            raise Refused(f"At most {MOST_DISKS} disks at once.")
+        for path in self.disks:
+            names.by_id(path)
+
+
+class ReadContent(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="verb", tag="read-content"):
+    """What disks hold that look empty: somebody is about to take them, so they are woken and read."""
 
     disks: tuple[str, ...]
 
@@ -245,6 +257,7 @@ Request = (
     | Prove
     | KeepPassword
     | ReadSmart
+    | ReadContent
     | LetSleep
     | LookForPools
     | LookAtShare
@@ -338,9 +351,11 @@ def answer(
                     if way == "light":
                         time.sleep(locate.SECONDS)
                     else:
-                        locate.blink(disk)
+                        locate.blink_by_command(disk)
             case ReadSmart(disks):
                 send({"facts": one_by_one(disks, smart_of, send)})
+            case ReadContent(disks):
+                send({"facts": msgspec.to_builtins(probe.look(facts(), disks))})
             case LetSleep(disks):
                 send({"facts": one_by_one(disks, lambda path: sleep.tell(path, disks[path]), send)})
             case LookForPools():

@@ -7,10 +7,10 @@ import os
 import select
 import signal
 import subprocess
-import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from typing import IO
 
 from appliance.errors import Bug, Failed
 
@@ -142,25 +142,26 @@ def first_lines(argv: Sequence[str], most: int, *, timeout: float) -> tuple[list
     try:
         process = subprocess.Popen(
             list(argv), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT,
-            start_new_session=True,
+            start_new_session=True, pass_fds=tuple(HELD_BY_ALL),
         )  # fmt: skip
     except (FileNotFoundError, PermissionError) as error:
         raise CommandMissing(f"{argv[0]} is not installed on this system") from error
-    late = threading.Timer(timeout, lambda: end(process))
-    late.start()
     lines: list[bytes] = []
     out, err = process.stdout, process.stderr
     try:
-        for line in out or ():
+        for line in in_time(out, started + timeout):
             if len(lines) == most:
                 return lines, False
-            lines.append(line.rstrip(b"\n"))
+            lines.append(line)
+        try:
+            status = process.wait(max(started + timeout - time.monotonic(), 0))
+        except subprocess.TimeoutExpired:
+            return lines, False
         said = err.read(4000).decode(errors="replace") if err else ""
-        if process.wait() and process.returncode != -signal.SIGKILL:
-            raise CommandFailed(Result(tuple(argv), process.returncode, "", said, time.monotonic() - started))
-        return lines, process.returncode == 0
+        if status:
+            raise CommandFailed(Result(tuple(argv), status, "", said, time.monotonic() - started))
+        return lines, True
     finally:
-        late.cancel()
         end(process)
 
 
@@ -218,6 +219,19 @@ def parts(process: subprocess.Popen[bytes], said: bytearray, silence: float) -> 
                 said += part[: MOST_SAID - len(said)]
             else:
                 yield part
+
+
+def in_time(stream: IO[bytes] | None, until: float) -> Iterator[bytes]:
+    """The lines of a stream as they come, as far as they come before that moment: nothing that hangs is waited for."""
+    rest = b""
+    while stream and select.select([stream], [], [], max(until - time.monotonic(), 0))[0]:
+        part = os.read(stream.fileno(), 65536)
+        if not part:
+            if rest:
+                yield rest
+            return
+        *lines, rest = (rest + part).split(b"\n")
+        yield from lines
 
 
 def end(process: subprocess.Popen[bytes]) -> int | None:

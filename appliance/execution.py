@@ -14,6 +14,8 @@ from typing import Any
 import msgspec
 
 from appliance import brake, journal, locks, names, places, proof
+from appliance.command import CommandTimedOut
+from appliance.disks import probe
 from appliance.errors import Cancelled, LarderError, Reason, Refused, explain
 from appliance.facts import Facts
 from appliance.journal import AlreadyKnown, Journal, Record
@@ -127,7 +129,8 @@ def execute(job: str, operation: Operation, digest: str, read_facts: Callable[[]
 
         def look() -> Facts:
             work.progress(0, "Looking at the system")
-            return operation.read_more(read_facts())
+            facts = operation.read_more(read_facts())
+            return probe.with_uses(facts, probe.look(facts, operation.disks_taken()))
 
         with locked(operation, look, waiting) as facts:
             plan = checked_plan(operation, facts)
@@ -164,7 +167,10 @@ def execute(job: str, operation: Operation, digest: str, read_facts: Callable[[]
             import traceback
 
             traceback.print_exc()
-        finish(record, work, "failed", f"{explain(error)} {way_on(operation, step, read_facts)}".strip())
+        # Where a command hangs in the kernel, reading the facts would leave another that hangs.
+        hangs = isinstance(error, CommandTimedOut) and error.pid
+        advice = "" if hangs else way_on(operation, step, read_facts)
+        finish(record, work, "failed", f"{explain(error)} {advice}".strip())
     finally:
         record.close()
         journal.prune()

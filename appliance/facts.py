@@ -171,7 +171,7 @@ class PoolProperties:
 class Use:
     """Why a disk is not simply free."""
 
-    kind: str  # system, pool, mounted, swap, raid, exported, old
+    kind: str  # system, pool, mounted, swap, raid, exported, old; of a disk that was read: unknown, differs, unreadable
     text: str  # "holds the system", "part of the pool tank", "an ext4 file system called photos"
     identity: str = ""  # what it is beyond its name: a pool's guid, a file system's UUID
     pool: str = ""
@@ -179,7 +179,7 @@ class Use:
     @property
     def blocks(self) -> bool:
         """Nothing may be made on such a disk; the others only hold something that would be erased."""
-        return self.kind in {"system", "pool", "mounted", "swap", "raid"}
+        return self.kind in {"system", "pool", "mounted", "swap", "raid", "differs", "unreadable"}
 
 
 @dataclass(frozen=True)

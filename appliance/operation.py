@@ -107,6 +107,10 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         """The datasets that it takes away or puts back, with all below: nobody may work on their files. Empty name: all."""
         return ()
 
+    def disks_taken(self) -> tuple[str, ...]:
+        """By-id paths of whole disks that it writes to: each is read before, to see whether it is as empty as it seems."""
+        return ()
+
     def disks_found(self, facts: Facts) -> tuple[str, ...]:
         """By-id paths of disks that it needs for itself and that only the facts name; to be locked like the others."""
         return ()

@@ -157,6 +157,11 @@ def blank(appliance: Machine, *disks: str) -> None:
     """Nothing is left on these disks, and the system has seen it: whoever still reads a partition is waited for."""
     for disk in disks:
         appliance.shell(f"for path in {disk}-part* {disk}; do [ ! -e $path ] || wipefs -aqf $path; done")
+        # Without a signature but with other bytes at its ends it would count as a disk of unknown content.
+        appliance.shell(
+            f"for at in 0 $(($(blockdev --getsize64 {disk}) / 1048576 - 1)); do dd if=/dev/zero of={disk} bs=1M seek=$at count=1 status=none; done;"
+            f" dd if=/dev/zero of={disk} bs=1M seek=$(($(blockdev --getsize64 {disk}) / 1048576)) status=none 2>/dev/null || true"
+        )
 
     def let_go() -> bool:
         return all(appliance.run("blockdev", "--rereadpt", disk) == "" for disk in disks)

@@ -42,20 +42,21 @@ class Silent(Failed):
         super().__init__(f"{UNANSWERED} {since.astimezone(box_zone()):%d %B %Y at %H:%M}.")
 
 
-def ask(path: str, argv: Sequence[str], *, timeout: float) -> command.Result:
+def ask(path: str, argv: Sequence[str], *, timeout: float, given: str | None = None, part: str = "") -> command.Result:
     """Ask the disk at a by-id path something by a command, after those who ask it at this moment.
 
+    ``part``: of what belongs to the disk and answers by itself, such as the lamp of its bay, which has turns of its own.
     Any exit status is an answer, for smartctl's is a bit mask. Raises Silent, without starting anything where an earlier
     command hangs; CommandFailed where it was ended from outside, CommandMissing.
     """
     if not Path(path).exists():
         return command.run(argv, timeout=timeout, accept=range(256))  # which says so, and cannot hang
-    with turn(path) as handle:
+    with turn(path, part) as handle:
         before = read(handle)
         note = Note(before.since if before else datetime.now(UTC), time.monotonic() + timeout + command.SECONDS_TO_DIE)
         write(handle, note)
         try:
-            result = command.run(argv, timeout=timeout, accept=range(256), holding=handle)
+            result = command.run(argv, timeout=timeout, accept=range(256), holding=handle, given=given)
         except command.CommandTimedOut as error:
             raise Silent(note.since) from error
         write(handle, None)
@@ -63,10 +64,10 @@ def ask(path: str, argv: Sequence[str], *, timeout: float) -> command.Result:
 
 
 @contextmanager
-def turn(path: str) -> Iterator[int]:
+def turn(path: str, part: str = "") -> Iterator[int]:
     """The disk's file, open and locked. Raises Silent where it is not to be had in the time of who has it."""
     places.ASKED.mkdir(parents=True, exist_ok=True, mode=0o700)
-    handle = os.open(places.ASKED / Path(path).name, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    handle = os.open(places.ASKED / f"{Path(path).name}{part}", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     try:
         while not locked(handle):
             note = read(handle)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from appliance import command
 from appliance.disks import udev
 from appliance.errors import Failed
 from appliance.facts import Disk
+from appliance.layout.geometry import LABEL, MIB
 from appliance.operation import Step, Work
 from appliance.words import disk_label
 
@@ -20,19 +22,39 @@ def partition_path(disk: Disk, kernel_name: str) -> str:
 
 
 def erase_step(disks: Iterable[Disk]) -> Step:
-    """Remove what tells the system that these disks hold something; their other bytes stay until overwritten."""
-    targets = [(disk, partition_path(disk, name)) for disk in disks for name in (disk.content or (disk.name,))]
-    commands = [["wipefs", "--all", "--force", "--", path] for _disk, path in targets]
+    """Remove what tells the system that these disks hold something; their other bytes stay until overwritten.
+
+    Both commands open the device for themselves alone (O_EXCL), so the kernel refuses what a pool, a mount or a RAID set
+    has begun to use. Zeros at both ends also take ZFS's labels and the tables, so the disk counts as empty afterwards.
+    """
+    disks = list(disks)
+    targets = [
+        (disk, partition_path(disk, name))
+        for disk in disks
+        for name in (*(name for name in disk.content if name != disk.name), disk.name)
+    ]
+    commands = [["wipefs", "--all", "--", path] for _disk, path in targets]
 
     def act(work: Work) -> None:
+        udev.settle()
         for (disk, path), argv in zip(targets, commands, strict=True):
             if not Path(path).exists():
                 raise Failed(f"{disk_label(disk)} vanished before it could be erased")
-            # Where there is no ZFS label this fails, which is no failure here; one that stays makes the next step refuse.
-            command.run(["zpool", "labelclear", "-f", path], timeout=60, accept=range(256))
             command.run(argv, timeout=60)
+            zero_ends(path)
             work.note(f"Erased the signatures on {path}")
         udev.look_anew(sorted({disk.path for disk, _path in targets}))
 
-    shown = "\n".join(" ".join(argv) for argv in commands)
+    shown = "\n".join(f"{shlex.join(argv)}\nzeros over the first and last MiB of {argv[-1]}" for argv in commands)
     return Step("erase", "Erase what the chosen disks hold", shown, act, tuple(path for _disk, path in targets))
+
+
+def zero_ends(path: str) -> None:
+    """Write zeros over the first and last MiB of a device that nothing uses; ZFS's labels, which lie at whole multiples of
+    their size, are within. Raises Failed."""
+    from appliance.disks.wipe import Target  # which begins with the step above
+
+    with Target(path) as target:
+        for start, end in ((0, min(MIB, target.size)), (max(target.size // LABEL * LABEL - MIB, 0), target.size)):
+            for _done in target.zero(start, end):
+                pass

@@ -51,6 +51,9 @@ class RunCase(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def locks(self) -> tuple[str, ...]:
         return (self.ground.name, *self.case.every)
 
+    def disks_taken(self) -> tuple[str, ...]:
+        return self.case.every if self.case.where == "scratch" else ()
+
     def files_used(self) -> tuple[str, ...]:
         return tuple(filter(None, (self.case.pool, self.case.sample)))
 

@@ -14,12 +14,10 @@ from pathlib import Path
 
 from appliance import command, places
 from appliance.disks import inventory, udev
-from appliance.disks.erase import erase_step
+from appliance.disks.erase import erase_step, zero_ends
 from appliance.disks.partitions import size_of
-from appliance.disks.wipe import Target
 from appliance.errors import Failed
 from appliance.facts import Disk, Pool
-from appliance.layout.geometry import LABEL, MIB
 from appliance.operation import Work
 from appliance.shares import setting
 from appliance.sweeps import claims, loopback, memory
@@ -188,10 +186,7 @@ def empty(path: str) -> None:
 
     ``zpool labelclear`` refuses while the pool still knows the device; the kernel refuses this while the pool has it open.
     """
-    with Target(path) as target:
-        for start, end in ((0, MIB), (target.size // LABEL * LABEL - MIB, target.size)):
-            for _done in target.zero(start, end):
-                pass
+    zero_ends(path)
 
 
 # --- clearing -------------------------------------------------------------------------------------------------
@@ -289,7 +284,8 @@ def ours(disk: Disk, claim: Claim, labels: list[str]) -> bool:
     """Whether all that a disk carries is of the scratch pool: its label, or partitions made for it that hold nothing yet.
 
     ``labels`` are the names of its partitions: the pool's own, or the ones that zpool gives (``zfs-`` and digits, and
-    none for its small ninth; libefi's ``rdwr_efi.c``, libzfs' ``zpool_label_disk``).
+    none for its small ninth; libefi's ``rdwr_efi.c``, libzfs' ``zpool_label_disk``). A table without any such name may be
+    anybody's.
     """
     if disk.blocked:
         return False
@@ -300,7 +296,11 @@ def ours(disk: Disk, claim: Claim, labels: list[str]) -> bool:
         return True
     # A cache device's label tells no pool's name (vdev_label_init), and nobody's data lies on one.
     bare = all(use.kind == "exported" or "partition table" in use.text for use in disk.uses if not use.pool)
-    return bare and all(label in {claim.name, ""} or re.fullmatch(r"zfs-[0-9a-f]{16}", label) for label in labels)
+    return (
+        bare
+        and any(labels)
+        and all(label in {claim.name, ""} or re.fullmatch(r"zfs-[0-9a-f]{16}", label) for label in labels)
+    )
 
 
 def labels_of(disk: Disk) -> list[str]:

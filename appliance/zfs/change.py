@@ -47,6 +47,9 @@ class PoolChange(Operation, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     def locks(self) -> tuple[str, ...]:
         return (self.pool, *self.new_disks)
 
+    def disks_taken(self) -> tuple[str, ...]:
+        return self.new_disks
+
     def place(self, facts: Facts) -> Place | None:
         return tree.find(facts.pool(self.pool), self.target)
 

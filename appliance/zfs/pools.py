@@ -93,6 +93,9 @@ class CreatePool(Operation, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     def locks(self) -> tuple[str, ...]:
         return tuple(filter(None, (self.name, self.rest, *self.every)))
 
+    def disks_taken(self) -> tuple[str, ...]:
+        return tuple(self.every)
+
     def check(self, facts: Facts) -> Iterator[Reason]:
         if facts.zfs == "missing":
             yield Reason("The ZFS module is not loaded on this system, so no pool can be made.")

@@ -255,7 +255,8 @@ def another(folders):
     for child in running:
         child.kill()
         child.wait()
-        child.stdout.close()
+        if child.stdout:
+            child.stdout.close()
 
 
 def test_two_processes_share_a_shared_lock(another):

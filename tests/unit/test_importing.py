@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +16,7 @@ from appliance.operation import as_json, checked_plan
 from appliance.operations import decode_operation
 from appliance.shares import agreed
 from appliance.zfs import importable, mounting, status
-from appliance.zfs.importing import ImportPool
+from appliance.zfs.importing import LONGEST_SEARCH, ImportPool
 from tests.unit.importing import GUID, REWIND, SEARCH, found
 from tests.unit.made import box, dataset, recorded_pool
 from tests.unit.test_mounting import carried
@@ -285,3 +287,9 @@ def test_import_switches_off_sharing_before_any_place_is_changed(commands, monke
 def test_import_keeps_its_folders_from_being_mounted_over_files():
     found = (carried("attic", overlay="on"), carried("attic/x"))
     assert list(mounting.tamed(found, "attic")) == [["zfs", "set", "-u", "overlay=off", "attic"]]
+
+
+def test_the_agent_may_run_longer_than_the_longest_search():
+    unit = (Path(__file__).parents[2] / "deploy/systemd/larder-agent@.service").read_text()
+    (days,) = re.findall(r"^RuntimeMaxSec=(\d+)d$", unit, re.MULTILINE)
+    assert int(days) * 24 * 3600 > LONGEST_SEARCH

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 
-from appliance import agent
+from appliance import agent, command
 from appliance.disks import locate
 from appliance.errors import Failed, Refused
 from tests.unit.made import path_of
@@ -22,14 +23,38 @@ def bay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return device
 
 
-def test_the_bays_own_light_goes_on_and_off_again(bay, tmp_path, commands):
+pytestmark = pytest.mark.usefixtures("folders")
+
+
+def test_the_bays_own_light_goes_on_and_off_again(bay, tmp_path):
     switch = bay / "enclosure_device:Slot 03/locate"
     switch.parent.mkdir()
     switch.write_text("0")
     with locate.lit(str(tmp_path / "ata-X")) as way:
         assert (way, switch.read_text()) == ("light", "1")
     assert switch.read_text() == "0"
-    assert commands.ran == []
+
+
+def test_lamp_that_hangs_is_a_failure_and_the_next_one_starts_nothing(bay, tmp_path, monkeypatch):
+    """As an enclosure that does not answer: the command outlives its time and holds the lamp's turn."""
+    switch = bay / "enclosure_device:Slot 03/locate"
+    switch.parent.mkdir()
+    os.mkfifo(switch)  # whoever opens it to write waits for a reader
+    monkeypatch.setattr(locate, "SECONDS_TO_SWITCH", 0.2)
+    monkeypatch.setattr(command, "end", lambda process: process.pid)
+    with pytest.raises(Failed, match="answer"), locate.lit(str(tmp_path / "ata-X")):
+        pytest.fail("it was said to be lit")
+    monkeypatch.setattr(command, "run", lambda *_args, **_more: pytest.fail("a second command was started"))
+    monkeypatch.setattr("time.monotonic", lambda: 10**9)
+    with pytest.raises(Failed, match="answer"), locate.lit(str(tmp_path / "ata-X")):
+        pytest.fail("it was said to be lit")
+    os.close(os.open(switch, os.O_RDONLY | os.O_NONBLOCK))  # lets it end
+
+
+def test_blinking_runs_in_a_process_of_its_own_that_can_be_left_behind(bay, tmp_path, commands):
+    locate.blink_by_command(str(tmp_path / "ata-X"))
+    (argv,) = commands.ran
+    assert argv[-2:] == ["appliance.disks.locate", str(tmp_path / "ata-X")]
 
 
 def test_a_light_that_the_hardware_hides_is_asked_of_ledctl(bay, tmp_path, commands):
@@ -70,7 +95,7 @@ def test_the_agent_tells_the_way_at_once_and_then_does_it(monkeypatch, way):
         yield way
 
     monkeypatch.setattr(locate, "lit", lit)
-    monkeypatch.setattr(locate, "blink", lambda path: happened.append(path))
+    monkeypatch.setattr(locate, "blink_by_command", lambda path: happened.append(path))
     agent.answer(json.dumps({"verb": "locate", "disk": path_of(1)}).encode(), happened.append)
     assert happened == [{"facts": {"way": way, "seconds": 30}}, path_of(1)]
 

@@ -204,19 +204,23 @@ def test_empty_disks_lose_nothing_and_need_no_typing():
 
 def test_erasing_touches_only_the_disks_that_hold_something(commands, monkeypatch):
     monkeypatch.setattr("pathlib.Path.exists", lambda _path: True)
+    zeroed: list[str] = []
+    monkeypatch.setattr("appliance.disks.erase.zero_ends", zeroed.append)
     create().plan(holding()).steps[0].act(Working())
+    assert zeroed == [f"{path_of(1)}-part1", path_of(1)]
     touched = {word for argv in commands.ran for word in argv if word.startswith("/dev")}
     assert touched == {path_of(1), f"{path_of(1)}-part1"}
     assert [argv for argv in commands.ran if argv[0] == "wipefs"] == [
-        ["wipefs", "--all", "--force", "--", f"{path_of(1)}-part1"],
-        ["wipefs", "--all", "--force", "--", path_of(1)],
-    ]
+        ["wipefs", "--all", "--", f"{path_of(1)}-part1"],
+        ["wipefs", "--all", "--", path_of(1)],
+    ]  # without --force, so the kernel refuses a disk in use (O_EXCL)
+    assert "zpool" not in commands.tools
 
 
 def test_erasing_stops_where_the_disk_has_vanished(commands):
     with pytest.raises(Failed, match="vanished"):
         create().plan(holding()).steps[0].act(Working())
-    assert commands.ran == []
+    assert set(commands.tools) <= {"udevadm"}
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from appliance import command, places
-from appliance.disks import inventory, udev
+from appliance.disks import erase, inventory, udev
 from appliance.errors import Cancelled, Failed, Refused
 from appliance.facts import Facts, Use
 from appliance.layout.geometry import GIB, MIB
@@ -170,6 +170,7 @@ def quiet(monkeypatch: pytest.MonkeyPatch) -> dict[str, list]:
     monkeypatch.setattr(scratch, "size_of", lambda _path: GIB)
     monkeypatch.setattr(udev, "SECONDS_BETWEEN_LOOKS", 0)
     monkeypatch.setattr(Path, "exists", lambda _path: True)
+    monkeypatch.setattr(erase, "zero_ends", lambda _path: None)
     monkeypatch.setattr(around, "memory", lambda: GIB)
     return world
 
@@ -337,6 +338,9 @@ def test_a_pool_that_has_stopped_goes_on_when_its_disks_are_back_and_is_cleared_
         (disk(1, uses=(TABLE,)), [NAME], True),
         (disk(1, uses=(TABLE,)), ["zfs-0123456789abcdef", ""], True),
         (disk(1, uses=(TABLE,)), ["photos"], False),
+        (disk(1, uses=(TABLE,)), [], False),  # a table of somebody's, with partitions that have no name
+        (disk(1, uses=(TABLE,)), [""], False),
+        (disk(1, uses=(TABLE,)), ["", ""], False),
         (disk(1, uses=(NAMELESS,)), ["zfs-0123456789abcdef", ""], True),
         (disk(1, uses=(NAMELESS,)), ["photos"], False),
         (disk(1, uses=(Use("old", "holds ext4 data", "1"),)), [], False),

@@ -228,6 +228,18 @@ def test_only_the_first_lines_of_a_long_answer_are_kept():
     with pytest.raises(command.CommandFailed, match="status"):
         command.first_lines(["false"], 10, timeout=20)
     assert command.first_lines(["sleep", "600"], 10, timeout=0.2) == ([], False)
+    assert command.first_lines(["printf", "one\\ntwo"], 10, timeout=20) == ([b"one", b"two"], True)
+
+
+def test_first_lines_of_a_command_that_cannot_be_ended_are_not_waited_for(monkeypatch):
+    """As of one that hangs in the kernel: killing does nothing, and its output stays open."""
+    left: list[Any] = []
+    monkeypatch.setattr(command, "end", left.append)
+    lines, complete = command.first_lines(["sh", "-c", "echo one; exec sleep 60"], 10, timeout=0.5)
+    assert (lines, complete) == ([b"one"], False)
+    monkeypatch.undo()
+    for process in left:
+        command.end(process)
 
 
 # --- restoring ------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from appliance import client, names
 from appliance.errors import LarderError, Refused
+from web import agent
 from web.bays.models import BayRow
 from web.inventory import present, store
 from web.inventory.models import DiskRow
@@ -98,8 +99,8 @@ def locate(request: HttpRequest, key: str) -> HttpResponse:
     if not disk.path:
         raise Http404
     try:
-        replies = client.ask({"verb": "locate", "disk": disk.path}, silence=20)
-        answer = next(iter(replies), {}).get("facts", {})
+        with agent.turn():
+            answer = next(iter(client.ask({"verb": "locate", "disk": disk.path}, silence=20)), {}).get("facts", {})
         messages.success(request, SAID.get(str(answer.get("way")), BLINK).format(int(answer.get("seconds", 30))))  # fmt: skip
     except LarderError as error:
         messages.error(request, f"It could not be shown: {error}")

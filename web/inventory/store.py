@@ -13,9 +13,12 @@ from django.db.models import F, Q
 from django.utils import timezone
 
 from appliance.dataset import Dataset
-from appliance.facts import Facts
+from appliance.disks import probe
+from appliance.errors import LarderError
+from appliance.facts import Facts, Use
 from appliance.household import SmbPolicy
 from appliance.operation import Operation
+from web import agent
 from web.inventory.models import (
     AccountRow,
     BookmarkRow,
@@ -34,6 +37,8 @@ from web.inventory.models import (
     SnapshotRow,
     Source,
 )
+
+SECONDS_TO_READ = 90
 
 
 def replace(model: type[Row], found: Iterable[Any], key: Callable[[Any], str], **columns: Callable[[Any], Any]) -> bool:
@@ -149,11 +154,26 @@ def facts_of_pools() -> Facts:
 
 
 def facts_for(operation: Operation) -> Facts:
-    """The same, with snapshots and bookmarks of the datasets that the operation is about. Two queries more where it is."""
-    found = facts()
+    """The same, with snapshots and bookmarks of the datasets that the operation is about. Two queries more where it is.
+
+    Of disks that are to be taken and look empty the agent tells what they hold, as it will look again before it begins.
+    """
+    found = read_disks(facts(), operation.disks_taken())
     datasets = operation.about_snapshots()
     if not datasets:
         return found
     rows = SnapshotRow.objects.filter(dataset__in=datasets).order_by("dataset", "txg")
     marks = BookmarkRow.objects.filter(dataset__in=datasets).order_by("dataset", "short")
     return changed_copy(found, snapshots=tuple(row.fact for row in rows), bookmarks=tuple(row.fact for row in marks))
+
+
+def read_disks(found: Facts, paths: Iterable[str]) -> Facts:
+    """The facts with what the agent reads on those of the disks that look empty; as they are where it cannot be asked."""
+    empty = [path for path in paths if (disk := found.disk(path)) and disk.free]
+    if not empty:
+        return found
+    try:
+        answer = agent.last({"verb": "read-content", "disks": empty}, silence=SECONDS_TO_READ).get("facts", {})
+        return probe.with_uses(found, msgspec.convert(answer, dict[str, Use]))
+    except (LarderError, msgspec.ValidationError):
+        return found

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from appliance import client
 from appliance.errors import Failed, Refused, explain
 from appliance.facts import Facts
 from appliance.zfs import space
 from appliance.zfs.clearing import MOST, DestroySnapshots
+from web import agent
 from web.inventory import store
 from web.inventory.models import SnapshotRow
 
@@ -41,7 +41,7 @@ def measured(operation: DestroySnapshots) -> Facts:
     if not pairs:
         return facts
     asked = {"verb": "read-space", "ranges": pairs}
-    found, _trouble = told(operation.subject, lambda: client.last(asked, silence=SECONDS_FOR_SPACE)["facts"])
+    found, _trouble = told(operation.subject, lambda: agent.last(asked, silence=SECONDS_FOR_SPACE)["facts"])
     return replace(facts, spans=space.spans(pairs, found["ranges"])) if found else facts
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from appliance import client
+from web import agent
 from web.inventory.models import SnapshotRow
 from web.snapshots.asking import SECONDS, told
 from web.snapshots.ways import readable
@@ -29,7 +29,7 @@ class Changes:
 def between(row: SnapshotRow, until: SnapshotRow | None = None, *, seconds: int = SECONDS) -> Changes:
     """From a snapshot to a later one, or until now; what could be told in so many seconds."""
     asked = {"verb": "read-difference", "snapshot": row.name, "until": until.name if until else "", "seconds": seconds}
-    found, trouble = told(row.dataset, lambda: client.last(asked, silence=seconds + SECONDS)["facts"])
+    found, trouble = told(row.dataset, lambda: agent.last(asked, silence=seconds + SECONDS)["facts"])
     if not found:
         return Changes(trouble=trouble, complete=not trouble)
     changes = [

@@ -13,8 +13,8 @@ from django.shortcuts import redirect, render
 from django.utils.http import content_disposition_header
 from django.views.decorators.http import require_GET, require_http_methods
 
-from appliance import client
 from appliance.zfs.restoring import RestoreFromSnapshot
+from web import agent
 from web.inventory.models import SnapshotRow
 from web.snapshots import changes, preview
 from web.snapshots.asking import SECONDS, told
@@ -43,7 +43,7 @@ def files(request: HttpRequest, key: str, guid: str) -> HttpResponse:
     """A folder of a snapshot, a page of it."""
     row, way, after = row_of(key, guid), way_of(request), request.GET.get("after", "")[:1000]
     asked = {"verb": "list-folder", "snapshot": row.name, "path": way.path, "after": after}
-    found, trouble = told(row.dataset, lambda: client.last(asked, silence=SECONDS)["facts"])
+    found, trouble = told(row.dataset, lambda: agent.last(asked, silence=SECONDS)["facts"])
     entries = [
         {**entry, "words": readable(entry["name"]), "path": way.to(entry["name"]), "at": moment(entry["mtime"])}
         for entry in (found or {}).get("entries", ())
@@ -74,7 +74,7 @@ def file(request: HttpRequest, key: str, guid: str) -> HttpResponse:
 def opened(row: SnapshotRow, way: Way) -> tuple[dict[str, Any], IO[bytes]]:
     """A file of a snapshot, from the agent, which opened it. Raises Refused, Failed."""
     asked = {"verb": "open-file", "snapshot": row.name, "path": way.path}
-    facts, handle = client.open_file(asked, silence=SECONDS)
+    facts, handle = agent.open_file(asked, silence=SECONDS)
     return facts, os.fdopen(handle, "rb")
 
 
@@ -130,7 +130,7 @@ def versions(request: HttpRequest, key: str) -> HttpResponse:
     """The time line of one file or folder: only the versions that differ."""
     dataset, way = dataset_of(key), way_of(request)
     asked = {"verb": "read-versions", "dataset": dataset.name, "path": way.path}
-    found, trouble = told(dataset.name, lambda: client.last(asked, silence=SECONDS)["facts"])
+    found, trouble = told(dataset.name, lambda: agent.last(asked, silence=SECONDS)["facts"])
     listed = (found or {}).get("versions", ())
     created = dict(
         SnapshotRow.objects.filter(dataset_key=key, guid__in=[one["guid"] for one in listed[:500]]).values_list("guid", "created")

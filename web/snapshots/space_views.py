@@ -10,9 +10,9 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_GET
 
-from appliance import client
 from appliance.dataset import Dataset
 from appliance.zfs import policies
+from web import agent
 from web.inventory import store
 from web.inventory.models import DatasetRow, SnapshotReading, SnapshotRow
 from web.snapshots import listing, recorded, space
@@ -97,7 +97,7 @@ def held(request: HttpRequest) -> HttpResponse:
 
 
 def ask(request: dict[str, Any]) -> Any:
-    return client.last(request, silence=SECONDS)["facts"]
+    return agent.last(request, silence=SECONDS)["facts"]
 
 
 @require_GET
