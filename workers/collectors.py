@@ -23,7 +23,7 @@ from appliance.zfs import kstat, properties, status
 from web.alerts import disks
 from web.alerts.models import Alert
 from web.bays import ports
-from web.inventory import store
+from web.inventory import stability, store
 from web.inventory.models import (
     AccountRow,
     CachingRow,
@@ -111,7 +111,7 @@ def read_all() -> None:
         loaded = status.loaded()
         store.checked("zfs", changed=False, error="" if loaded else ZFS_MISSING)
         found.extend(status.read_pools() if loaded else ())
-        changed = store.replace(PoolRow, found, lambda pool: str(pool.guid))
+        changed = stability.replace_pools(found, timezone.now())
         return activities.follow(found) or changed
 
     def pool_properties() -> bool:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
-
 import pytest
 
-from deploy.image import build
 from deploy.image.machine import wait_for
 
 HERE = "/tmp/larder"
@@ -30,8 +27,12 @@ def in_service(appliance) -> str:
 
 def test_update_without_network_leaves_the_box_running(appliance, checkout):
     before = in_service(appliance)
-    appliance.shell(f"echo '# another version' >> {checkout}/requirements.lock")
-    said = appliance.shell(f"unshare -n {checkout}/deploy/install code 2>&1 || echo it ended with $?", timeout=600)
+    appliance.shell(
+        f"cp -a {checkout} {checkout}.later; echo '# another version' >> {checkout}.later/requirements.lock"
+    )
+    said = appliance.shell(
+        f"unshare -n {checkout}.later/deploy/install code 2>&1 || echo it ended with $?", timeout=600
+    )
     assert "The Python packages could not be fetched." in said
     assert "was not changed and runs on" in said
     assert "it ended with 1" in said
@@ -41,18 +42,15 @@ def test_update_without_network_leaves_the_box_running(appliance, checkout):
 
 
 def test_installation_of_folders_becomes_one_of_links(appliance, checkout):
-    """As the first versions left it, with a Python environment that another lock file made."""
+    """As the first versions left it."""
     appliance.shell(
         "cd /opt/larder; venv=$(readlink -f venv); app=$(readlink -f app); rm venv static app;"
-        ' mv "$app" app; rm app/venv; mv app/static static; mv "$venv" venv; rm -rf app.a app.b venv-* venv/complete'
+        ' mv "$app" app; rm app/venv; mv app/static static; cp -a "$venv" venv; rm -rf app.a app.b venv/complete'
     )
-    packed = subprocess.run(["tar", "-C", str(build.wheels()), "-c", "."], check=True, capture_output=True).stdout
-    appliance.run("sh", "-ceu", "mkdir -p /tmp/wheels; tar -x -C /tmp/wheels", given=packed)
-    appliance.run("env", "LARDER_WHEELS=/tmp/wheels", f"{checkout}/deploy/install", "code", timeout=900)
+    appliance.run(f"{checkout}/deploy/install", "code", timeout=600)
     assert in_service(appliance) == "app.a"
-    assert appliance.run("sh", "-c", "ls -d /opt/larder/*").split() == [
-        f"/opt/larder/{name}" for name in ("app", "app.a", "static", "venv", appliance.run("sh", "-c", "cd /opt/larder; echo venv-*").strip())
-    ]  # fmt: skip
+    venv = appliance.run("readlink", "/opt/larder/app/venv").strip().removeprefix("../")
+    assert appliance.run("ls", "/opt/larder").split() == ["app", "app.a", "static", "venv", venv]
 
 
 @pytest.mark.soak
