@@ -129,8 +129,8 @@ def test_old_alerts_are_removed_also_where_many_newer_ones_ended(monkeypatch):
 @pytest.fixture
 def two_pools(monkeypatch):
     """tank/photos and backup/photos, each with a snapshot that a schedule made; nothing is asked of ZFS."""
-    monkeypatch.setattr(snapshots.snapshots, "read", lambda _names: ())
-    monkeypatch.setattr(snapshots.bookmarks, "read", lambda _names: ())
+    monkeypatch.setattr("appliance.zfs.snapshots.read", lambda _names: ())
+    monkeypatch.setattr("appliance.zfs.bookmarks.read", lambda _names: ())
     every = [
         dataset(name, guid=number) for number, name in enumerate(("tank", "tank/photos", "backup", "backup/photos"), 1)
     ]
