@@ -28,4 +28,5 @@ def older(rows: QuerySet[Any], column: str, *, than: datetime, kept: int, at_onc
         return rows.none()
     found = rows.filter(**{f"{column}__lt": than, f"{column}__lte": edge}).order_by(column)
     keys = list(found.values_list("pk", flat=True)[:at_once])
-    return rows.model._default_manager.filter(pk__in=keys)
+    oldest: QuerySet[Any] = rows.model._default_manager.filter(pk__in=keys)
+    return oldest

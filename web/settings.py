@@ -49,6 +49,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "csp.middleware.CSPMiddleware",
+    "web.system.caching.stored_nowhere",
     "web.system.faults.faults_in_words",
     "web.agent.BusyPage",
     "web.system.clock.in_the_zone_of_the_box",

@@ -23,7 +23,7 @@ from appliance.zfs import kstat, properties, status
 from web.alerts import disks
 from web.alerts.models import Alert
 from web.bays import ports
-from web.inventory import store
+from web.inventory import stability, store
 from web.inventory.models import (
     AccountRow,
     CachingRow,
@@ -121,7 +121,7 @@ def read_all() -> None:
         loaded = status.loaded()
         went("zfs", error="" if loaded else ZFS_MISSING)
         found.extend(status.read_pools() if loaded else ())
-        return store.replace(PoolRow, found, lambda pool: str(pool.guid))
+        return stability.replace_pools(found, timezone.now())
 
     def pools_of_before() -> None:
         found[:] = [row.fact for row in PoolRow.objects.all()]

@@ -18,7 +18,7 @@ NAMES = {"copy": "copy of the settings", "jobs": "removal of old jobs", "session
 
 
 def settings_file() -> Path:
-    return Path(settings.DATABASES["default"]["NAME"])
+    return Path(str(settings.DATABASES["default"]["NAME"]))
 
 
 def faults(now: datetime) -> Iterator[Fault]:

@@ -15,7 +15,7 @@ from appliance.disks.health import Reason, State
 from appliance.facts import Pool, Service, Vdev
 from appliance.system_disk import SystemDisk
 from appliance.words import size_text
-from appliance.zfs import module
+from appliance.zfs import module, verdict
 from appliance.zfs.verdict import BROKEN
 
 log = logging.getLogger(__name__)
@@ -176,16 +176,15 @@ def of_pools(seen: Seen) -> Iterator[Fault]:
         guid, link = str(pool.guid), f"/pools/{pool.guid}/"
         broken = [one for one in pool.devices() if one.state in BROKEN and one.role not in {"spare", "cache"}]
         away = "; ".join(f"{seen.names(one)} {AWAY.get(one.state, 'does not work')}" for one in broken[:6])
+        headline = verdict.of_pool(pool, seen.names).headline  # as the pool's page says it
         if pool.state in {"SUSPENDED", "FAULTED", "UNAVAIL"}:
-            yield Fault("pool.stopped", guid, f"{pool.name} has stopped.", away, link)
+            yield Fault("pool.stopped", guid, headline, away, link)
         elif broken and all(one.state == "OFFLINE" for one in broken):
             yield Fault("pool.offline", guid, f"{pool.name} runs without a disk that was taken offline.", away, link, len(broken))  # fmt: skip
         elif broken and pool.failures_left == 0:
-            yield Fault(
-                "pool.bare", guid, f"{pool.name} works, but survives no further failure.", away, link, len(broken)
-            )
+            yield Fault("pool.bare", guid, headline, away, link, len(broken))
         elif broken:
-            yield Fault("pool.weakened", guid, f"{pool.name} works, but misses a disk.", away, link, len(broken))
+            yield Fault("pool.weakened", guid, headline, away, link, len(broken))
         helpers = [one for one in pool.devices() if one.state in BROKEN and one.role in {"spare", "cache"}]
         for one in helpers:
             yield Fault("pool.helper", f"{guid}/{one.guid}", f"{pool.name}: the {one.role} disk {seen.names(one)} does not work.", "", link)  # fmt: skip
@@ -231,7 +230,13 @@ def of_scrubs(seen: Seen) -> Iterator[Fault]:
 
     def of_pool(pool: Pool) -> Iterator[Fault]:
         scan, link = pool.scan, f"/pools/{pool.guid}/reports/"
-        if scan and scan.state == "finished" and scan.ended and (scan.errors or abs(seen.now - scan.ended) < TOLD_FOR):
+        well = (
+            scan
+            and scan.ended
+            and not verdict.is_unwell(pool)
+            and verdict.SETTLED <= abs(seen.now - scan.ended) < TOLD_FOR
+        )
+        if scan and scan.state == "finished" and scan.ended and (scan.errors or well):
             subject = f"{pool.guid}/{scan.ended:%Y%m%d%H%M%S}"
             what = "check" if scan.kind == "scrub" else "rebuilding"
             if scan.errors:

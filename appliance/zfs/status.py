@@ -160,12 +160,18 @@ def datasets_from(listing: Mapping[str, Any]) -> Iterator[Dataset]:
         def count(key: str) -> int:
             return whole(value(key))
 
+        def stated(key: str, of: Mapping[str, Any]) -> Mapping[str, Any]:
+            """Where a property's value comes from. Of one that is not set ZFS 2.3.9 tells the source of the one before it
+            in the list (seen in its JSON)."""
+            found = of.get(key) or {}
+            return {} if found.get("value", "-") == "-" else found.get("source") or {}
+
         def source(key: str, of: Mapping[str, Any] = properties) -> str:
-            return str(((of.get(key) or {}).get("source") or {}).get("type", "NONE")).lower()
+            return str(stated(key, of).get("type", "NONE")).lower()
 
         def source_above(key: str, of: Mapping[str, Any] = properties) -> str:
             """The dataset that an inherited property comes from."""
-            origin = (of.get(key) or {}).get("source") or {}
+            origin = stated(key, of)
             return str(origin.get("data", "")) if str(origin.get("type")).lower() == "inherited" else ""
 
         encryption = str(value("encryption") or "off")

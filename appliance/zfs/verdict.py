@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Literal
 
 from appliance.facts import Pool, Vdev
@@ -34,6 +35,37 @@ class Verdict:
 # Per cent of what files can take. With little free, ZFS searches long for room; it refuses writes before its own reserve
 # (spa_slop_shift, 1/32) is touched, so that deleting stays possible.
 NEARLY_FULL, FULL = 90, 99
+
+
+# When a disk is pulled or dies, errors are counted first and its loss is noticed up to half a minute later. So nothing calm
+# is said of a pool until it was read this long after the last sign of trouble.
+SETTLED = timedelta(seconds=60)
+CLOCK_WAS_AHEAD = timedelta(hours=1)
+
+
+def is_settled(read: datetime | None, *signs: datetime | None) -> bool:
+    """Whether what was read at that time may be called well, by the times of the last signs of trouble."""
+    known = [sign for sign in signs if sign is not None]
+    if not known:
+        return True
+    return read is not None and not any(-CLOCK_WAS_AHEAD < read - sign < SETTLED for sign in known)
+
+
+def shows_trouble(pool: Pool, before: Pool | None) -> bool:
+    """Whether a reading shows something new that is wrong, or that something has just ceased to be wrong."""
+    if is_unwell(pool) or (before is not None and is_unwell(before)):
+        return True
+    return error_counts(pool) != (error_counts(before) if before else {}) and bool(error_counts(pool))
+
+
+def is_unwell(pool: Pool) -> bool:
+    return pool.state != "ONLINE" or any(device.state in BROKEN for device in pool.devices())
+
+
+def error_counts(pool: Pool) -> dict[int, tuple[int, int, int]]:
+    """By guid, of the devices that count any."""
+    found = {one.guid: (one.read_errors, one.write_errors, one.checksum_errors) for one in pool.devices()}
+    return {guid: counts for guid, counts in found.items() if any(counts)}
 
 
 def of_space(name: str, used: int, total: int) -> Verdict | None:
@@ -74,9 +106,11 @@ def left_behind(pool: Pool) -> bool:
     return pool.state == "DEGRADED" and emptied and well
 
 
-def of_pool(pool: Pool, label: Callable[[Vdev], str], *, used: int = 0, total: int = 0) -> Verdict:
+def of_pool(
+    pool: Pool, label: Callable[[Vdev], str], *, used: int = 0, total: int = 0, settled: bool = True
+) -> Verdict:
     """The verdict on a pool. ``label`` gives a device's name as people know it; ``used`` and ``total`` are the bytes
-    that files take and could take."""
+    that files take and could take; ``settled`` as ``is_settled`` says."""
     broken = [device for device in pool.devices() if device.state in BROKEN]
     said = opening("; ".join(f"{label(device)} {DEVICE_WORDS[device.state]}" for device in broken[:3]))
     if pool.state == "SUSPENDED":
@@ -103,12 +137,16 @@ def of_pool(pool: Pool, label: Callable[[Vdev], str], *, used: int = 0, total: i
     worn = [device for device in pool.devices() if device.read_errors or device.write_errors or device.checksum_errors]
     if worn:
         errors = sum(device.read_errors + device.write_errors + device.checksum_errors for device in worn)
+        if not settled:
+            return Verdict("attention", f"{pool.name} reported errors.", f"{errors} errors on {', '.join(label(device) for device in worn[:3])}. Larder is checking whether every disk still answers.", "Wait a minute.", "checking")  # fmt: skip
         return Verdict("attention", f"{pool.name} repaired itself.", f"{errors} errors on {', '.join(label(device) for device in worn[:3])} were put right from the other disks. Nothing was lost.", "If it happens again, that disk is wearing out.")  # fmt: skip
     if space:
         return space
     if pool.scan and pool.scan.state == "scanning":
         what = "is rebuilding" if pool.scan.kind == "resilver" else "is being checked"
         return Verdict("working", f"{pool.name} {what}.", "Files stay available.")
+    if not settled:
+        return Verdict("attention", f"{pool.name} reported a problem.", "A disk of it made an error or changed its state a moment ago. Larder is checking whether every disk still answers.", "Wait a minute.", "checking")  # fmt: skip
     return Verdict("healthy", f"{pool.name} works.", f"{survives_text(pool).capitalize()}." if pool.failures_left else "One failed disk would lose everything in it. Keep a copy elsewhere.")  # fmt: skip
 
 

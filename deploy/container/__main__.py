@@ -33,7 +33,7 @@ from deploy.image.build import CACHE, CHECKOUT, say
 NEED = CHECKOUT / "deploy/image/need"
 PROJECT = "larder-test"
 IMAGE = "larder-test"
-CONTEXT = (*build.SHIPPED, "docker-compose.yml")
+DOCKERFILE = "deploy/container/Dockerfile"
 # Docker makes a missing folder of the host when it is handed in; those that it made are removed again.
 HANDED_IN = (Path("/etc/zfs"), Path("/run/udev"), Path("/dev/disk"))
 PASSWORD = "seven green bicycles"
@@ -140,18 +140,29 @@ def base_image(env: dict[str, str]) -> None:
         raise TestFailed("larder: mmdebstrap could not make the base image")
 
 
+def copied() -> set[str]:
+    """What the Dockerfile copies of this checkout. The wheels, whose name is a pattern, are fetched."""
+    lines = [line.split() for line in (CHECKOUT / DOCKERFILE).read_text().splitlines() if line.startswith("COPY ")]
+    return {name for words in lines for name in words[1:-1] if not set("[*?") & set(name)}
+
+
+def fill(context: Path) -> None:
+    """Bring into the context what the build reads, and what Docker's commands read beside it."""
+    for name in sorted(copied() | {DOCKERFILE, "docker-compose.yml"}):
+        source, target = CHECKOUT / name, context / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if source.is_dir():
+            shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)
+        else:
+            shutil.copy(source, target)
+
+
 def build_image(context: Path, env: dict[str, str]) -> None:
     """This checkout as an image, with Python packages that were fetched before."""
-    for name in CONTEXT:
-        source = CHECKOUT / name
-        if source.is_dir():
-            shutil.copytree(source, context / name, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            shutil.copy(source, context / name)
+    fill(context)
     shutil.copytree(build.wheels(), context / "build/wheels", ignore=shutil.ignore_patterns("log", "done"))
     say("Building the image.")
-    dockerfile = "deploy/container/Dockerfile"
-    run("docker", "build", "--network", "host", "-t", IMAGE, "-f", dockerfile, ".", env=env, cwd=context)
+    run("docker", "build", "--network", "host", "-t", IMAGE, "-f", DOCKERFILE, ".", env=env, cwd=context)
 
 
 @contextlib.contextmanager

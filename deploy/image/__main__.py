@@ -28,7 +28,7 @@ def demo() -> None:
     say("Starting the appliance. It needs about a minute.")
     appliance = states.cold(DEMO.name, layer, folder=DEMO, ports=DEMO_PORTS)
     # Ctrl-C goes to every process of the terminal; QEMU stands in a session of its own and is asked to power off.
-    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    signal.signal(signal.SIGTERM, stop)
     try:
         appliance.wait_ready()
         code = appliance.run("cat", "/run/larder/inventory/setup-code", check=False).strip()
@@ -42,9 +42,15 @@ def demo() -> None:
         say("The appliance has switched itself off.")
     except KeyboardInterrupt:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
         say("Stopping the appliance.")
     finally:
         appliance.shut_down()
+
+
+def stop(*_signal: object) -> None:
+    """End as at Ctrl-C. Not by raising SIGINT: a process in the background of a script may have inherited it ignored."""
+    raise KeyboardInterrupt
 
 
 def refresh_root(layer: Path) -> None:

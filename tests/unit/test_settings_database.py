@@ -240,7 +240,7 @@ def test_damaged_database_is_not_copied_over_good_copies(settings):
 
 
 def test_copy_is_not_made_where_it_would_fill_the_system_disk(settings, monkeypatch):
-    monkeypatch.setattr(shutil, "disk_usage", lambda _folder: shutil._ntuple_diskusage(100, 90, 10))  # type: ignore[attr-defined]
+    monkeypatch.setattr(shutil, "disk_usage", lambda _folder: shutil._ntuple_diskusage(100, 90, 10))
     with pytest.raises(OSError, match="no room"):
         database.make_copy(settings, NOW)
 
@@ -294,7 +294,9 @@ def test_box_with_damaged_settings_starts_with_the_copy(prepared, tmp_path, dama
     damage(path)
     prepare(tmp_path / "box")
     assert ask(path, "SELECT * FROM larder_alerts_kindseverity") == [("disk.watch", "critical")]
-    assert database.notice(path).copy == NOW
+    found = database.notice(path)
+    assert found is not None
+    assert found.copy == NOW
 
 
 def test_box_with_damaged_settings_and_no_copy_starts_empty(prepared, tmp_path):
@@ -304,7 +306,9 @@ def test_box_with_damaged_settings_and_no_copy_starts_empty(prepared, tmp_path):
     not_a_database(path)
     prepare(tmp_path / "box")
     assert ask(path, "SELECT * FROM larder_alerts_kindseverity") == []
-    assert database.notice(path).copy is None
+    found = database.notice(path)
+    assert found is not None
+    assert found.copy is None
     assert (tmp_path / "box/run/inventory/setup-code").exists()
 
 

@@ -154,7 +154,7 @@ def test_it_reads_recorded_datasets():
         "tank",
         False,
     )
-    assert (root.share, root.share_source) == ("", "default")
+    assert (root.share, root.share_source) == ("", "none")  # it is not set; the recording tells the source of another
     assert (photos.share, photos.share_source, photos.guid) == ('{"smb":true}', "local", 6683942667665662560)
     assert root.used == 1124928
     assert root.available == 3748834235840
@@ -226,3 +226,22 @@ def test_it_asks_zfs_for_every_column_that_it_reads(commands):
 
 def test_no_output_is_no_pools(commands):
     assert status.read_pools() == ()
+
+
+@pytest.mark.parametrize("before", ["LOCAL", "RECEIVED"])
+def test_property_that_is_not_set_has_no_source(before):
+    """ZFS 2.3.9 tells of an unset property the source of the one before it, as recorded for larder:unlock."""
+    raw = recorded("zfs-list-2.3.9.json")
+    photos = raw["datasets"]["tank/photos"]["properties"]
+    photos["larder:policy"] = {"value": "-", "source": {"type": before, "data": "-"}}
+    found = {one.name: one for one in status.datasets_from(raw)}["tank/photos"]
+    assert found.policy_source == "none"
+    photos["larder:share"] = {"value": "-", "source": {"type": "INHERITED", "data": "tank"}}
+    found = {one.name: one for one in status.datasets_from(raw)}["tank/photos"]
+    assert (found.share_source, found.share_from) == ("none", "")
+
+
+def test_recorded_listings_hold_sources_of_properties_that_are_not_set():
+    """What the rule above is for."""
+    films = recorded("zfs-list-properties-2.3.9.json")["datasets"]["datasetsp/films"]["properties"]
+    assert films["larder:unlock"] == {"value": "-", "source": {"type": "LOCAL", "data": "-"}}

@@ -148,3 +148,11 @@ def test_every_code_is_new_and_long():
     codes = {first_run.make_code() for _ in range(20)}
     assert len(codes) == 20
     assert all(len(code) == 11 and set(code) <= {*first_run.ALPHABET, "-"} for code in codes)
+
+
+@pytest.mark.parametrize("shape", ["{}-{}", "{}{}", " {} {} ", "{} - {}", "{}–{}", "{}\u00a0{}"])
+@pytest.mark.parametrize("case", [str.upper, str.lower])
+def test_code_is_taken_however_it_is_typed(anonymous, shape, case):
+    code = first_run.make_code()
+    typed = case(shape.format(*code.split("-")))
+    assert anonymous.post("/setup/", answers(typed)).status_code == 302

@@ -124,3 +124,9 @@ def test_without_the_file_the_box_still_answers_to_its_name(anonymous, admin, ow
     own.addresses.unlink()
     assert anonymous.get("/login/", HTTP_HOST="localhost").status_code == 200
     assert "*" not in list(own)
+
+
+@pages
+def test_no_page_is_stored_by_a_browser(web, box, route):
+    for response in (web.get(route.url), web.get(route.url, {"part": "live"}), Client(**ADDRESS).get(route.url)):
+        assert "no-store" in response["Cache-Control"]

@@ -18,7 +18,7 @@ from appliance.disks.smart import Figure, Reading
 from appliance.facts import Pool, Vdev
 from tests.unit.made import recorded, recorded_pool
 from tests.web import rows
-from web.alerts import disks, path, watch
+from web.alerts import disks, path, secret, watch
 from web.alerts.models import Accepted, Alert, DiskDay, KindSeverity, MailSettings, Message, PoolDay
 from web.inventory import present, store
 from web.inventory.models import DiskRow, Source
@@ -275,6 +275,26 @@ def test_mail_settings_are_kept_and_the_password_is_shown_nowhere(web, calm):
     assert web.post("/alerts/mail/", FORM).status_code == 302
     assert MailSettings.now().recipients("critical") == ["anna@example.org"]
     assert "a canary" not in web.get("/alerts/mail/").content.decode()
+
+
+def test_stored_mail_password_can_be_removed(web, calm):
+    assert "Remove the stored password" not in web.get("/alerts/mail/").content.decode()
+    web.post("/alerts/mail/", FORM)
+    assert secret.known()
+    assert "Remove the stored password" in web.get("/alerts/mail/").content.decode()
+    response = web.post("/alerts/mail/", {**FORM, "forget": "on"})
+    assert response.status_code == 400
+    assert secret.known()
+    assert web.post("/alerts/mail/", {**FORM, "password": "", "forget": "on"}).status_code == 302
+    assert not secret.known()
+
+
+def test_mail_password_can_be_removed_together_with_its_server(web, calm):
+    web.post("/alerts/mail/", FORM)
+    assert (
+        web.post("/alerts/mail/", {**FORM, "host": "", "user": "", "password": "", "forget": "on"}).status_code == 302
+    )
+    assert not secret.known()
 
 
 def test_a_provider_fills_in_its_server(web, calm):

@@ -48,7 +48,7 @@ def code_is_right(typed: str) -> bool:
         code = CODE.read_text().strip()
     except OSError:
         return False
-    tidy = typed.strip().upper().replace(" ", "").replace("-", "")
+    tidy = "".join(letter for letter in typed.upper() if letter.isalnum())
     return bool(code) and hmac.compare_digest(tidy.encode(), code.replace("-", "").encode())
 
 

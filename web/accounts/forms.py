@@ -18,7 +18,7 @@ class SetUpForm(forms.Form):
     code = forms.CharField(
         label="Set-up code",
         max_length=40,
-        help_text="Ten letters and digits, shown on the box's screen. On the box itself: sudo cat /run/larder/inventory/setup-code",
+        help_text="Ten letters and digits, with or without the dash, shown on the box's screen. On the box itself: sudo cat /run/larder/inventory/setup-code",
         widget=forms.TextInput(
             attrs={
                 "autocomplete": "one-time-code",

@@ -43,7 +43,7 @@ def setup(request: HttpRequest) -> HttpResponse:
             login(request, user, backend="django.contrib.auth.backends.ModelBackend")
             UserSession.objects.create_from_request(request)
             return redirect("overview")
-    context = {"form": form, "notice": database.notice(Path(settings.DATABASES["default"]["NAME"]))}
+    context = {"form": form, "notice": database.notice(Path(str(settings.DATABASES["default"]["NAME"])))}
     return render(request, "accounts/setup.html", context, status=400 if form.is_bound else 200)
 
 

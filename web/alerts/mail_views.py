@@ -39,10 +39,11 @@ else:
 
 
 class MailForm(SettingsForm):
-    field_order = ("preset", "host", "port", "security", "user", "password")
+    field_order = ("preset", "host", "port", "security", "user", "password", "forget")
     preset = forms.ChoiceField(label="Provider", choices=[(key, found[3]) for key, found in PRESETS.items()], initial="own", required=False)  # fmt: skip
     host = forms.RegexField(r"^[A-Za-z0-9.:_-]+$", label="Mail server", required=False, max_length=255, help_text="Empty: no mail is sent. A provider chosen above fills it in.", error_messages={"invalid": "That is not the name of a server."})  # fmt: skip
     password = forms.CharField(label="Password", required=False, strip=False, max_length=500, widget=forms.PasswordInput(attrs={"autocomplete": "off"}), help_text="Leave it empty to keep the one that is there. It is in a file that only Larder can read.")  # fmt: skip
+    forget = forms.BooleanField(label="Remove the stored password", required=False)
     security = forms.ChoiceField(label="Encryption", choices=SECURITY, help_text="As the server wants it: STARTTLS goes with port 587, TLS with 465.")  # fmt: skip
     port = forms.IntegerField(label="Port", min_value=1, max_value=65535, error_messages=dict.fromkeys(("required", "invalid", "min_value", "max_value"), "A port is a number from 1 to 65535."))  # fmt: skip
 
@@ -71,8 +72,15 @@ class MailForm(SettingsForm):
             **{name: forms.Select(choices=HOURS) for name in ("quiet_from", "quiet_to", "digest_hour")},
         }
 
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        if not secret.known():
+            del self.fields["forget"]
+
     def clean(self) -> dict[str, Any]:
         data = super().clean() or self.cleaned_data
+        if data.get("forget") and data.get("password"):
+            self.add_error("forget", "Either type a new password or remove the stored one.")
         if (preset := PRESETS.get(str(data.get("preset")))) and preset[0]:
             data["host"], data["port"], data["security"] = preset[:3]
         for name in ("user", "sender", "address", "webhook"):
@@ -92,7 +100,7 @@ class MailForm(SettingsForm):
             if data.get(name):
                 self.check_link(name, str(data[name]))
         # As loaded from the row: the form's own changes are not in the instance before it is valid.
-        if data.get("user") and not data.get("password") and secret.known() and data.get("host") != self.initial.get("host"):  # fmt: skip
+        if data.get("user") and not data.get("password") and not data.get("forget") and secret.known() and data.get("host") != self.initial.get("host"):  # fmt: skip
             self.add_error("password", "Type it again: the one that is kept belongs to another server.")
         return data
 
@@ -125,6 +133,8 @@ def settings(request: HttpRequest) -> HttpResponse:
         row.save()
         if form.cleaned_data["password"]:
             secret.keep(form.cleaned_data["password"])
+        elif form.cleaned_data.get("forget"):
+            secret.keep("")
         messages.success(request, "Kept. Send a test to see that it works.")
         return redirect("mail_settings")
     tests = {row.way: row for row in Message.objects.filter(event="test")}

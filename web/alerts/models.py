@@ -67,6 +67,12 @@ class Alert(models.Model):
         return self.silent(timezone.now())
 
     @property
+    def wants_somebody(self) -> bool:
+        """Whether there is something to do: news that all went well needs nobody."""
+        kind = KINDS.get(self.kind)
+        return not (kind and kind.news and self.severity == "notice")
+
+    @property
     def look(self) -> str:
         """The state that its mark shows."""
         if self.state == self.State.CLEARED:

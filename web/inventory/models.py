@@ -38,9 +38,10 @@ class Row(models.Model):
 
 
 class PoolRow(Row):
-    """``key`` is the pool's guid."""
+    """``key`` is the pool's guid. ``troubled``: when what was read of it last showed a sign of trouble."""
 
     kind = facts.Pool
+    troubled = models.DateTimeField(null=True)
 
 
 class PropertiesRow(Row):

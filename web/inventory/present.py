@@ -13,7 +13,7 @@ from appliance.zfs import tree, verdict
 from appliance.zfs.verdict import DEVICE_STATE_WORDS, Verdict
 from web.bays import ports
 from web.bays.models import BayRow
-from web.inventory import store
+from web.inventory import stability, store
 from web.inventory.models import DiskRow, PoolRow
 
 
@@ -209,6 +209,8 @@ def bay(number: int, row: DiskRow, disk: Disk, member: tuple[Pool, Vdev, str] | 
         pool, device, role = member
         state = verdict.of_device(device)
         word = DEVICE_STATE_WORDS.get(device.state, device.state.lower())
+        if state == "attention" and device.state == "ONLINE":
+            word = "made errors"
         if state == "healthy" and pool.scan and pool.scan.state == "scanning" and at_work(pool, device):
             state, word = "working", SCAN_WORDS.get(pool.scan.kind, "working")
         return Bay(
@@ -300,10 +302,14 @@ def layout_of(pool: Pool) -> str:
     return f"{len(groups)} × {name} of {len(first.children)}"
 
 
-def pool_card(row: PoolRow, root: Dataset | None, known: dict[str, Bay], homes: Homes | None = None) -> PoolCard:
+def pool_card(
+    row: PoolRow, root: Dataset | None, known: dict[str, Bay], homes: Homes | None = None, *, settled: bool = True
+) -> PoolCard:
     pool: Pool = row.fact
     used, total = (root.used, root.used + root.available) if root else (pool.allocated, pool.size)
-    found = verdict.of_pool(pool, lambda device: device_label(device, known, homes), used=used, total=total)
+    found = verdict.of_pool(
+        pool, lambda device: device_label(device, known, homes), used=used, total=total, settled=settled
+    )
     locked = bool(root and root.locked)
     return PoolCard(
         row.key,
@@ -343,7 +349,7 @@ def in_a_word(pool: Pool, found: Verdict, *, locked: bool) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class Box:
-    """Everything that pages of pools and disks draw, in four queries however many there are."""
+    """Everything that pages of pools and disks draw, in six queries however many there are."""
 
     bays: list[Bay]
     cards: list[PoolCard]
@@ -377,5 +383,6 @@ def box() -> Box:
     lost = gone(pools, known, places)
     taken = {one.number for one in found} | {one.number for one in lost}
     nothing = [EmptyBay(row.position, row.label) for row in places.values() if row.position not in taken]
-    cards = [pool_card(row, tops.get(row.name), known, places) for row in pool_rows]
+    restless = stability.unsettled(pool_rows, stability.last_read())
+    cards = [pool_card(row, tops.get(row.name), known, places, settled=row.key not in restless) for row in pool_rows]
     return Box(found, cards, lost, nothing)

@@ -19,6 +19,8 @@ from web.system import state
 
 WORST_FIRST = ("failed", "attention", "locked", "repaired", "working")
 SHOWN = 8
+# What a pool's verdict says as long as it is so. These alerts settle for a while after their end.
+SAID_BY_POOLS = {"pool.stopped", "pool.bare", "pool.weakened", "pool.offline", "pool.damaged", "pool.errors"}
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,7 @@ def attention(box: present.Box, troubles: list[state.Trouble], waiting: list[Job
     ]
     found += [Attention("attention", trouble.headline, trouble.meaning) for trouble in troubles]
     told = {card.key for card in box.cards if card.verdict.state in {"failed", "attention"}}
+    cards = {card.key for card in box.cards}
     found += [
         Attention(
             {"critical": "failed", "warning": "attention"}.get(alert.severity, "repaired"),
@@ -67,8 +70,10 @@ def attention(box: present.Box, troubles: list[state.Trouble], waiting: list[Job
             reverse("alert", args=[alert.pk]),
             "What to do",
         )
-        for alert in Alert.objects.filter(state=Alert.State.OPEN)[:20]
-        if alert.subject.split("/")[0] not in told  # the pool's own line says it already
+        for alert in Alert.objects.filter(state=Alert.State.OPEN, gone=None)[:40]
+        if alert.wants_somebody
+        and (subject := alert.subject.split("/")[0]) not in told  # the pool's own line says it already
+        and not (alert.kind in SAID_BY_POOLS and subject in cards)  # as the pool is now, it is over
     ]
     found += [
         Attention(

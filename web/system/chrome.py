@@ -7,10 +7,13 @@ from typing import Any
 from django.conf import settings
 from django.http import HttpRequest
 
+from appliance.alerts.kinds import KINDS
 from web.alerts.models import Alert
 from web.inventory.models import Activity
 from web.jobs.models import Job
 from web.system import state
+
+NEWS = [kind.code for kind in KINDS.values() if kind.news]
 
 
 def chrome(request: HttpRequest) -> dict[str, Any]:
@@ -26,7 +29,7 @@ def chrome(request: HttpRequest) -> dict[str, Any]:
         "troubles": now.troubles,
         "checked": now.checked,
         "open_jobs": open_jobs,
-        "open_alerts": Alert.objects.filter(state=Alert.State.OPEN).count(),
+        "open_alerts": Alert.objects.filter(state=Alert.State.OPEN).exclude(kind__in=NEWS, severity="notice").count(),
         "long_work": long_work,
         "working": len(open_jobs) + len(long_work),
     }

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-
 import pytest
-
-from deploy.image import build
-from deploy.image.machine import wait_for
 
 HERE = "/tmp/larder"
 UNITS = ("larder-agent.socket", "larder-web.service", "larder-worker.service")
@@ -30,8 +25,12 @@ def in_service(appliance) -> str:
 
 def test_update_without_network_leaves_the_box_running(appliance, checkout):
     before = in_service(appliance)
-    appliance.shell(f"echo '# another version' >> {checkout}/requirements.lock")
-    said = appliance.shell(f"unshare -n {checkout}/deploy/install code 2>&1 || echo it ended with $?", timeout=600)
+    appliance.shell(
+        f"cp -a {checkout} {checkout}.later; echo '# another version' >> {checkout}.later/requirements.lock"
+    )
+    said = appliance.shell(
+        f"unshare -n {checkout}.later/deploy/install code 2>&1 || echo it ended with $?", timeout=600
+    )
     assert "The Python packages could not be fetched." in said
     assert "was not changed and runs on" in said
     assert "it ended with 1" in said
@@ -41,18 +40,15 @@ def test_update_without_network_leaves_the_box_running(appliance, checkout):
 
 
 def test_installation_of_folders_becomes_one_of_links(appliance, checkout):
-    """As the first versions left it, with a Python environment that another lock file made."""
+    """As the first versions left it."""
     appliance.shell(
         "cd /opt/larder; venv=$(readlink -f venv); app=$(readlink -f app); rm venv static app;"
-        ' mv "$app" app; rm app/venv; mv app/static static; mv "$venv" venv; rm -rf app.a app.b venv-* venv/complete'
+        ' mv "$app" app; rm app/venv; mv app/static static; cp -a "$venv" venv; rm -rf app.a app.b venv/complete'
     )
-    packed = subprocess.run(["tar", "-C", str(build.wheels()), "-c", "."], check=True, capture_output=True).stdout
-    appliance.run("sh", "-ceu", "mkdir -p /tmp/wheels; tar -x -C /tmp/wheels", given=packed)
-    appliance.run("env", "LARDER_WHEELS=/tmp/wheels", f"{checkout}/deploy/install", "code", timeout=900)
+    appliance.run(f"{checkout}/deploy/install", "code", timeout=600)
     assert in_service(appliance) == "app.a"
-    assert appliance.run("sh", "-c", "ls -d /opt/larder/*").split() == [
-        f"/opt/larder/{name}" for name in ("app", "app.a", "static", "venv", appliance.run("sh", "-c", "cd /opt/larder; echo venv-*").strip())
-    ]  # fmt: skip
+    venv = appliance.run("readlink", "/opt/larder/app/venv").strip().removeprefix("../")
+    assert appliance.run("ls", "/opt/larder").split() == ["app", "app.a", "static", "venv", venv]
 
 
 @pytest.mark.soak
@@ -60,7 +56,7 @@ def test_power_cut_during_an_update_leaves_a_box_that_starts(appliance, checkout
     for moment in ("app.b/manage.py", "app.b/venv", "app.b/static"):
         appliance.shell("[ $(readlink /opt/larder/app) = app.a ] || { mv /opt/larder/app.b /opt/larder/app.a; ln -sfn app.a /opt/larder/app; }; rm -rf /opt/larder/app.b")  # fmt: skip
         appliance.shell(f"(setsid {checkout}/deploy/install code >/dev/null 2>&1 &) ; true")
-        wait_for(moment, lambda path=moment: appliance.run("sh", "-c", f"ls -d /opt/larder/{path} 2>/dev/null || true"), every=0.1)  # fmt: skip
+        appliance.shell(f"until [ -e /opt/larder/{moment} ]; do sleep 0.05; done", timeout=300)
         appliance.cut_power()
         appliance.power_on()
         assert in_service(appliance) in {"app.a", "app.b"}

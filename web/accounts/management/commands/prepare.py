@@ -30,7 +30,7 @@ class Command(BaseCommand):
         if not key.exists() or not key.read_text().strip():
             durable.write(key, secrets.token_urlsafe(50).encode())
         settings.SECRET_KEY = key.read_text().strip()
-        self.prepare_settings(Path(settings.DATABASES["default"]["NAME"]))
+        self.prepare_settings(Path(str(settings.DATABASES["default"]["NAME"])))
         call_command("migrate", "inventory", database="inventory", interactive=False, verbosity=0)
         call_command("createcachetable", database="inventory", verbosity=0)
         if first_run.is_set_up():

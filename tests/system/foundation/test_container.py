@@ -1,0 +1,17 @@
+"""The third way to run Larder: ``make test-container`` builds the image, starts everything and looks."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from deploy.image.build import CHECKOUT
+
+pytestmark = pytest.mark.soak
+
+
+def test_containers_are_built_serve_and_end():
+    done = subprocess.run([sys.executable, "-m", "deploy.container"], cwd=CHECKOUT, capture_output=True, text=True, timeout=3600)  # fmt: skip
+    assert done.returncode == 0, done.stderr[-4000:]

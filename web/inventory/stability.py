@@ -1,0 +1,40 @@
+"""When each pool last showed a sign of trouble: in what was read of it, or in an event. The rule is ``verdict.is_settled``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from django.db.models import Max, Q
+
+from appliance.facts import Pool
+from appliance.zfs import verdict
+from web.inventory import store
+from web.inventory.models import Event, PoolRow, Source
+
+OF_TROUBLE = Q(kind__startswith="ereport.fs.zfs.") | Q(
+    kind__in=("resource.fs.zfs.removed", "resource.fs.zfs.statechange")
+)
+
+
+def replace_pools(found: Iterable[Pool], now: datetime) -> bool:
+    """Make the rows say what was found; whether anything changed, also whether a pool has come to rest meanwhile."""
+    pools, before = list(found), {row.key: row for row in PoolRow.objects.all()}
+    rested = unsettled(before.values(), last_read()) - unsettled(before.values(), now)
+
+    def troubled(pool: Pool) -> datetime | None:
+        old = before.get(str(pool.guid))
+        return now if verdict.shows_trouble(pool, old.fact if old else None) else old.troubled if old else None
+
+    return store.replace(PoolRow, pools, lambda pool: str(pool.guid), troubled=troubled) or bool(rested)
+
+
+def last_read() -> datetime | None:
+    return Source.objects.filter(name="pools").values_list("checked", flat=True).first()
+
+
+def unsettled(rows: Iterable[PoolRow], read: datetime | None) -> set[str]:
+    """Keys of the pools of which nothing calm can be said by what was read at that time. One query."""
+    events = Event.objects.filter(OF_TROUBLE, source="zed").order_by()
+    last = dict(events.values_list("subject").annotate(Max("received")))
+    return {row.key for row in rows if not verdict.is_settled(read, row.troubled, last.get(row.name))}
