@@ -20,7 +20,7 @@ from appliance.zfs.clearing import DestroySnapshots, PruneSnapshots
 from appliance.zfs.policies import Policy
 from appliance.zfs.policing import SetPolicy
 from appliance.zfs.taking import RunPolicies, TakeSnapshot
-from tests.unit.made import JOB, dataset
+from tests.unit.made import JOB, dataset, recorded_text
 from tests.unit.test_pools import Working
 
 ROOT = Path(__file__).parents[2]
@@ -316,6 +316,16 @@ def test_snapshots_are_read_line_by_line():
     assert (first.holds, first.clones, first.run, first.note) == (1, ("tank/copy", "tank/copy2"), "3f1a", "tidy\tup")
     assert (again.guid, again.run) == (7, "")
     assert (second.name, second.guid, second.txg, second.clones) == ("tank/a b@two", 8, 18, ())
+
+
+def test_snapshots_are_read_as_zfs_prints_them(commands):
+    """Recorded: a name with a space, a guid above 2^63, and a note that stands on the folder and is no word of its snapshots."""
+    commands.answers["zfs"] = recorded_text("zfs-get-snapshots-2.3.9.txt")
+    one, two = snapshots.read(["zz/a b"])
+    assert (one.name, one.guid, one.holds, one.clones) == ("zz/a b@one", 18027312830689965278, 1, ("zz/copy",))
+    assert (one.run, one.note) == ("", "")
+    assert (two.run, two.note, two.clones) == ("3f1a", "tidy up", ())
+    assert one.txg < two.txg
 
 
 # Stands in for zfs: as many snapshots of one folder as the first argument of its script says.
