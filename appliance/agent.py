@@ -82,28 +82,24 @@ class KeepPassword(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_
     old: str = ""
 
 
-class ReadSmart(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="verb", tag="read-smart"):
+class OfDisks(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Base of what is asked of several disks."""
+
+    disks: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.disks) > MOST_DISKS:
+            raise Refused(f"At most {MOST_DISKS} disks at once.")
+        for path in self.disks:
+            names.by_id(path)
+
+
+class ReadSmart(OfDisks, frozen=True, forbid_unknown_fields=True, tag_field="verb", tag="read-smart"):
     """What drives say of themselves, without waking one that sleeps."""
 
-    disks: tuple[str, ...]
 
-    def __post_init__(self) -> None:
-        if len(self.disks) > MOST_DISKS:
-            raise Refused(f"At most {MOST_DISKS} disks at once.")
-        for path in self.disks:
-            names.by_id(path)
-
-
-class ReadContent(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="verb", tag="read-content"):
+class ReadContent(OfDisks, frozen=True, forbid_unknown_fields=True, tag_field="verb", tag="read-content"):
     """What disks hold that look empty: somebody is about to take them, so they are woken and read."""
-
-    disks: tuple[str, ...]
-
-    def __post_init__(self) -> None:
-        if len(self.disks) > MOST_DISKS:
-            raise Refused(f"At most {MOST_DISKS} disks at once.")
-        for path in self.disks:
-            names.by_id(path)
 
 
 class LetSleep(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="verb", tag="let-sleep"):
