@@ -89,6 +89,8 @@ EVERY_REQUEST: list[dict[str, Any]] = [
     {"verb": "read-difference", "snapshot": SNAPSHOT, "until": "tank/photos@after"},
     {"verb": "read-space", "ranges": [[SNAPSHOT, "tank/photos@after"]], "held": [SNAPSHOT]},
     {"verb": "locate", "disk": path_of(1)},
+    {"verb": "prove", "job": JOB, "digest": "0" * 16, "operation": REQUESTS[0]["operation"], "password": "not the one"},
+    {"verb": "keep-password", "password": "a long word", "old": "another one"},
 ]
 VERBS = {kind.__struct_config__.tag for kind in get_args(agent.Request)}
 # Looking for pools, whole: with another word behind it that would be importing one. An import looks before its digest counts.
@@ -100,6 +102,9 @@ MAY_RUN: dict[str, tuple[tuple[str, ...], ...]] = {
     "run": (("smbstatus",),),
     "follow": (),
     "stop": (),
+    "read-content": (),  # blkid and cmp, which are allowed above
+    "prove": (),
+    "keep-password": (),
     "look-for-pools": (),
     "read-sessions": (("smbstatus",),),
     "read-connections": (("smbstatus",),),

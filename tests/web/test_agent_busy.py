@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import runpy
 import threading
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -18,6 +16,7 @@ from tests.unit.made import box, disk, path_of
 from tests.web import rows
 from tests.web.test_snapshots import fill
 from web import agent
+from web.__main__ import THREADS
 from web.inventory import store
 from web.inventory.models import DiskRow
 
@@ -52,9 +51,7 @@ def waiting(monkeypatch):
 
 
 def test_pages_that_wait_leave_threads_for_others():
-    settings = runpy.run_path(str(Path(__file__).parents[2] / "deploy/systemd/gunicorn.conf.py"))
-    assert settings["workers"] == 1  # the turns are counted in one process
-    assert settings["threads"] - agent.AT_ONCE >= 2
+    assert THREADS - agent.AT_ONCE >= 2  # the turns are counted in the one process that serves pages
 
 
 def test_third_page_that_asks_the_agent_is_told_to_try_again(web, calm, waiting):

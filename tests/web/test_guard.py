@@ -34,6 +34,7 @@ from workers import (  # fmt: skip
     background,
     collectors,
     guard,
+    housekeeping,
     letters,
     mail,
     overdue,
@@ -128,9 +129,10 @@ def due(monkeypatch) -> list[str]:
     def note(name: str, answer: Any = None) -> Callable[..., Any]:
         return lambda *_args, **_more: done.append(name) or answer
 
-    started = {"run-facts": "tick-facts", "run-temperatures": "tick-temperatures", "run-alerts": "tick-alerts", "run-mail": "tick-mail"}  # fmt: skip
+    started = {"run-facts": "tick-facts", "run-temperatures": "tick-temperatures", "run-alerts": "tick-alerts", "run-mail": "tick-mail", "run-housekeeping": "tick-housekeeping"}  # fmt: skip
     monkeypatch.setattr(background, "start", lambda name, _work: done.append(started[name]) or True)
     monkeypatch.setattr(collectors, "due", lambda *_args: True)
+    monkeypatch.setattr(housekeeping.looks, "due", lambda: True)
     monkeypatch.setattr(mail, "has_waiting", lambda _now: True)
     monkeypatch.setattr(spool, "ingest", note("tick-events", 0))
     monkeypatch.setattr(tick, "send_waiting", note("tick-jobs"))
@@ -153,8 +155,14 @@ BREAKS: dict[str, tuple[Any, str]] = {
     "tick-scrubs": (schedules, "look"),
     "tick-self-tests": (testing, "look"),
     "tick-policies": (policies, "look"),
+    "tick-housekeeping": (housekeeping, "look"),
 }
-STARTS = {"tick-facts": "run-facts", "tick-temperatures": "run-temperatures", "tick-alerts": "run-alerts"}
+STARTS = {
+    "tick-housekeeping": "run-housekeeping",
+    "tick-facts": "run-facts",
+    "tick-temperatures": "run-temperatures",
+    "tick-alerts": "run-alerts",
+}
 
 
 def test_every_stage_is_made_to_fail_here():

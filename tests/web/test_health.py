@@ -598,7 +598,7 @@ def test_a_count_too_large_for_the_database_leaves_no_other_disk_unjudged(calm):
     huge = Reading(answered=True, passed=True, counts={"crc": 2**64 - 1})
     disks.note({DiskRow.objects.get(key=DISK): huge, other: PENDING})
     assert DiskRow.objects.get(key=other.key).verdict == "failing"
-    assert DiskRow.objects.get(key=DISK).verdict == "unknown"
+    assert DiskRow.objects.get(key=DISK).verdict == "healthy"  # it counts what it counted when it was first seen
 
 
 def test_hours_of_a_self_test_are_the_drives_whole_age(web, calm):

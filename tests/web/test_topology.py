@@ -121,7 +121,7 @@ def test_expanding_says_what_it_yields_before_a_disk_is_chosen_and_in_the_review
     put(shapes.raidz2())
     text = text_of(web.get(f"{POOL}add/expand/?vdev=50"))
     assert "Space for files now about 3.41 TiB" in text
-    assert "With one disk more about 4.26 TiB" in text
+    assert "With one disk more about 4.28 TiB" in text
     review = text_of(web.get(f"{POOL}add/expand/?vdev=50&answered=yes&disks={path_of(5)}"))
     assert f"zpool attach -o ashift=12 -- tank raidz2-0 {path_of(5)}" in review
     assert "cannot be undone" in review
