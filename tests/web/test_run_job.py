@@ -19,7 +19,7 @@ from tests.web import rows
 from tests.web.reading import text_of
 from web.inventory.models import Progress, Source
 from web.jobs.models import Job
-from workers import collectors, run_job, schedules, spool, tick
+from workers import collectors, housekeeping, run_job, schedules, spool, tick
 from workers.celery import TOKEN
 
 State = Job.State
@@ -301,8 +301,10 @@ def test_a_tick_takes_in_sends_and_reads_only_what_is_due(monkeypatch):
     monkeypatch.setattr(collectors.temperatures, "delay", lambda: done.append("temperatures"))
     monkeypatch.setattr(schedules.looks, "due", lambda: not done.count("schedules") and len(done) > 3)
     monkeypatch.setattr(schedules, "look", lambda: done.append("schedules"))
+    monkeypatch.setattr(housekeeping.looks, "due", lambda: len(done) == 5 and done[-1] == "schedules")
+    monkeypatch.setattr(housekeeping.look, "delay", lambda: done.append("housekeeping"))
     tick.tick()
-    assert done == ["spool", "jobs", "facts", "temperatures", "schedules"]
+    assert done == ["spool", "jobs", "facts", "temperatures", "schedules", "housekeeping"]
     for name in ("pools", "temperatures"):
         Source.objects.create(name=name, checked=timezone.now())
     done.clear()
