@@ -20,7 +20,19 @@ from tests.web import rows
 from tests.web.reading import text_of
 from web.inventory.models import Progress, Source
 from web.jobs.models import Job
-from workers import background, collectors, datasets, moving, run_job, schedules, snapshots, spool, testing, tick
+from workers import (
+    background,
+    collectors,
+    datasets,
+    housekeeping,
+    moving,
+    run_job,
+    schedules,
+    snapshots,
+    spool,
+    testing,
+    tick,
+)
 from workers.celery import TOKEN
 
 State = Job.State
@@ -375,8 +387,9 @@ def test_a_tick_takes_in_sends_and_reads_only_what_is_due(monkeypatch):
     monkeypatch.setattr(schedules.looks, "due", lambda: not done.count("schedules") and len(done) > 3)
     monkeypatch.setattr(schedules, "look", lambda: done.append("schedules"))
     monkeypatch.setattr(testing.looks, "due", lambda: False)
+    monkeypatch.setattr(housekeeping.looks, "due", lambda: done[-1] == "schedules")
     tick.tick()
-    assert done == ["spool", "facts", "temperatures", "alerts", "jobs", "schedules"]
+    assert done == ["spool", "facts", "temperatures", "alerts", "jobs", "schedules", "housekeeping"]
     for name in ("pools", "temperatures", "alerts"):
         Source.objects.create(name=name, checked=timezone.now())
     done.clear()
