@@ -112,7 +112,7 @@ class Visitor:
             found = re.search(r'<div class="attention attention-\w+" role="status">(.*?)</div>', page, re.DOTALL)
             return Answer(200, "", found[1], {}).words.strip() if found else ""
 
-        return str(wait_for(f"job {job} to end", look, timeout=timeout, every=0.5))
+        return str(wait_for(f"job {job} to end", look, timeout=timeout, every=1.5))
 
     def wait_until(self, path: str, *words: str, without: tuple[str, ...] = (), timeout: float = 60) -> Answer:
         """Look at a page until it says these words and none of the others."""
@@ -125,7 +125,7 @@ class Visitor:
             return last if good else None
 
         try:
-            return wait_for(f"{path} to say {words}", look, timeout=timeout, every=0.5)
+            return wait_for(f"{path} to say {words}", look, timeout=timeout, every=1.5)
         except Exception as error:
             raise AssertionError(
                 f"{path} never said {words} without {without}; it says: {last.words[:1500]}"

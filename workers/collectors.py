@@ -64,6 +64,13 @@ def collect() -> None:
     reading.soon()
 
 
+def read_timed() -> None:
+    """Read everything, and note how long that took."""
+    started = time.monotonic()
+    read_all()
+    store.took("looking", time.monotonic() - started)
+
+
 def collect_now() -> None:
     """Read everything again, beginning now: what is true after a job has to be in the rows."""
     reading.now()
@@ -169,7 +176,7 @@ def judge() -> None:
 
 
 _judging = threading.Lock()
-reading = Turns(read_all)
+reading = Turns(read_timed)
 
 
 def disk_key(disk: Disk) -> str:

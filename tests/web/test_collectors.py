@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from appliance import client, command, places
 from appliance.disks import inventory as disk_inventory
@@ -304,3 +306,13 @@ def test_what_a_drive_says_of_itself_is_kept_and_stays_while_it_sleeps(one_disk,
     collectors.temperatures()
     row.refresh_from_db()
     assert (row.smart_passed, row.asleep) == (False, True)
+
+
+def test_pages_ask_less_often_where_a_reading_takes_long(calm):
+    now = timezone.now()
+    assert store.claim_refresh("looking", not_since=now)
+    store.took("looking", 20)
+    Source.objects.filter(name="looking").update(requested=now - timedelta(seconds=30))
+    assert not store.claim_refresh("looking", not_since=now - timedelta(seconds=3))
+    Source.objects.filter(name="looking").update(requested=now - timedelta(seconds=41))
+    assert store.claim_refresh("looking", not_since=now - timedelta(seconds=3))

@@ -80,6 +80,11 @@ def checked(name: str, *, changed: bool, seconds: float = 0, error: str = "", at
     )
 
 
+def took(name: str, seconds: float) -> None:
+    """Note how long the reading took that ``claim_refresh`` asks for."""
+    Source.objects.filter(name=name).update(seconds=seconds)
+
+
 def touch(name: str) -> None:
     """Move the version of a source that is written elsewhere (jobs and their progress)."""
     if not Source.objects.filter(name=name).update(version=F("version") + 1):
@@ -94,11 +99,13 @@ def is_read(name: str) -> bool:
 def claim_refresh(name: str, *, not_since: datetime) -> bool:
     """Whether this caller is the one to ask for a new reading: true once per interval, whoever looks.
 
-    What was asked for by a clock that was ahead does not count.
+    Where a reading takes long, as on a slow box, the interval is twice as long: pages that are looked at leave half of the
+    time to what people wait for. What was asked for by a clock that was ahead does not count.
     """
-    Source.objects.get_or_create(name=name)
+    source, _made = Source.objects.get_or_create(name=name)
     table = Source.objects.filter(name=name)
     now = timezone.now()
+    not_since = min(not_since, now - timedelta(seconds=2 * source.seconds))
     fresh = Q(requested__gte=not_since, requested__lte=now + timedelta(minutes=1))
     return bool(table.filter(Q(requested=None) | ~fresh).update(requested=now))
 
