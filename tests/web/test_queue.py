@@ -66,7 +66,19 @@ def test_message_holds_what_celery_itself_would_send():
     assert set(ours) == set(theirs)
     assert set(ours["headers"]) <= set(theirs["headers"])
     assert set(ours["properties"]) <= set(theirs["properties"])
-    same = {"lang", "task", "parent_id", "group", "eta", "expires", "retries", "timelimit", "ignore_result"}
+    same = {
+        "lang",
+        "task",
+        "parent_id",
+        "group",
+        "eta",
+        "expires",
+        "retries",
+        "timelimit",
+        "ignore_result",
+        "argsrepr",
+        "kwargsrepr",
+    }
     assert {key: ours["headers"][key] for key in same} == json.loads(
         json.dumps({key: theirs["headers"][key] for key in same})
     )

@@ -45,6 +45,8 @@ def message(task: str, args: tuple[str, ...]) -> dict[str, Any]:
             "expires": None,
             "retries": 0,
             "timelimit": [None, None],
+            "argsrepr": repr(args),  # in plain words in the worker's log and in Redis's monitor
+            "kwargsrepr": "{}",
             "origin": "larder-web",
             "ignore_result": None,
         },
