@@ -26,8 +26,6 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import jinja2
-
 from appliance import command, names
 from appliance.dataset import Dataset
 from appliance.errors import Failed, Reason
@@ -35,6 +33,7 @@ from appliance.facts import Facts
 from appliance.household import Share
 from appliance.shares.owned_file import OwnedFile
 from appliance.shares.setting import Afp, Part, Protocol, wishes
+from appliance.shares.template import Template
 
 CONFIG = Path("/etc/netatalk/larder.conf")
 DROP_IN = Path("/etc/systemd/system/netatalk.service.d/larder.conf")
@@ -54,9 +53,7 @@ GLOBAL = {
     "close vol": "yes",
 }
 VOLUME = {"volume name", "path", "valid users", "rolist", "ea", "file perm", "directory perm", "hosts allow", "time machine", "vol size limit"}  # fmt: skip
-TEMPLATE = jinja2.Environment(
-    undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False
-).from_string(  # not HTML; every value is of a strict grammar
+TEMPLATE = Template(
     """\
 [Global]
 {% for key, value in globals.items() %}

@@ -14,9 +14,9 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from xml.etree import ElementTree
-from xml.sax.saxutils import escape
 
 from appliance import command, names
 from appliance.dataset import Dataset
@@ -99,11 +99,11 @@ def group(name: str, announced: Iterable[Service]) -> str:
     lines = [
         '<!DOCTYPE service-group SYSTEM "avahi-service.dtd">',
         "<service-group>",
-        f'  <name replace-wildcards="yes">{escape(name)}</name>',
+        f'  <name replace-wildcards="yes">{escape(name, quote=False)}</name>',
     ]
     for service in announced:
         lines += ["  <service>", f"    <type>{service.kind}</type>", f"    <port>{service.port}</port>"]
-        lines += [f"    <txt-record>{escape(text)}</txt-record>" for text in service.texts]
+        lines += [f"    <txt-record>{escape(text, quote=False)}</txt-record>" for text in service.texts]
         lines.append("  </service>")
     return "\n".join([*lines, "</service-group>", ""])
 

@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import jinja2
 import msgspec
 
 from appliance import command
@@ -19,6 +18,7 @@ from appliance.shares.accounts import PEOPLE
 from appliance.shares.owned_file import OwnedFile
 from appliance.shares.samba_defaults import settings_of
 from appliance.shares.setting import NOBODY, Part, Protocol, Smb, setting_of, wishes
+from appliance.shares.template import Template
 
 CONFIG = Path("/etc/samba/larder.conf")
 NMBD = "nmbd.service"  # answers for the box's name where nothing else does
@@ -26,9 +26,7 @@ NMBD = "nmbd.service"  # answers for the box's name where nothing else does
 DEBIANS_OWN = {"global", *samba_defaults.SECTIONS}
 # The module stack is loaded globally and repeated wherever a share names modules: a share's list replaces the global.
 STACK = ("catia", "fruit", "streams_xattr")
-TEMPLATE = jinja2.Environment(
-    undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False
-).from_string(  # not HTML; every value is of a strict grammar
+TEMPLATE = Template(
     """\
 [global]
    server min protocol = SMB2_10
