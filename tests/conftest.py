@@ -15,6 +15,7 @@ from deploy.image.machine import Machine
 
 DURATIONS = Path(__file__).with_name("durations.json")  # seconds of each file of tests with a machine, on two cores
 MEASURED = Path("build/durations.json")
+WITH_A_MACHINE = ("tests/system/", "tests/browser/")
 _seconds: dict[str, float] = defaultdict(float)
 
 
@@ -22,8 +23,25 @@ def file_of(nodeid: str) -> str:
     return nodeid.partition("::")[0]
 
 
+EVERY_RUN = Path(__file__).with_name("every_run.txt")
+
+
+def every_run() -> tuple[str, ...]:
+    """What of the tests with a machine is in every run."""
+    lines = (line.strip() for line in EVERY_RUN.read_text().splitlines())
+    return tuple(line for line in lines if line and not line.startswith("#"))
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files that take long come first, so that two lanes end at about the same time. Files not measured yet come before all."""
+    """What is not in the list of every run is soak. Files that take long come first, so that two lanes end at about the same
+    time; those not measured yet come before all."""
+    listed = every_run()
+    for item in items:
+        if item.nodeid.startswith(WITH_A_MACHINE) and not any(
+            item.nodeid == one or item.nodeid.startswith((f"{one}::", f"{one}[")) for one in listed
+        ):
+            item.add_marker(pytest.mark.soak)
     known: dict[str, float] = json.loads(DURATIONS.read_text()) if DURATIONS.exists() else {}
     items.sort(key=lambda item: -known.get(file_of(item.nodeid), float("inf")))
 
@@ -36,9 +54,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     """Keep how long each file took; the lanes of a parallel run tell it to the process that started them."""
     if hasattr(session.config, "workerinput"):
         return
-    machines = {
-        file: round(took) for file, took in _seconds.items() if file.startswith(("tests/system", "tests/browser"))
-    }
+    machines = {file: round(took) for file, took in _seconds.items() if file.startswith(WITH_A_MACHINE)}
     if machines:
         MEASURED.parent.mkdir(exist_ok=True)
         MEASURED.write_text(json.dumps(dict(sorted(machines.items())), indent=1) + "\n")
