@@ -133,19 +133,26 @@ def waited(
     return process.communicate(given, timeout=max(until - time.monotonic(), 0))
 
 
+def begun(argv: Sequence[str]) -> subprocess.Popen[bytes]:
+    """A process whose output is read as it comes. Raises CommandMissing, Failed."""
+    try:
+        return subprocess.Popen(
+            list(argv), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT,
+            start_new_session=True, pass_fds=tuple(HELD_BY_ALL),
+        )  # fmt: skip
+    except (FileNotFoundError, PermissionError) as error:
+        raise CommandMissing(f"{argv[0]} is not installed on this system") from error
+    except OSError as error:
+        raise Failed(f"{argv[0]} could not be started", str(error)) from error
+
+
 def first_lines(argv: Sequence[str], most: int, *, timeout: float) -> tuple[list[bytes], bool]:
     """At most so many lines of what a command says, and whether that was all; it is ended once there are enough.
 
     For what may say more than a small box can hold. Raises CommandFailed, CommandMissing; late is like enough.
     """
     started = time.monotonic()
-    try:
-        process = subprocess.Popen(
-            list(argv), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT,
-            start_new_session=True, pass_fds=tuple(HELD_BY_ALL),
-        )  # fmt: skip
-    except (FileNotFoundError, PermissionError) as error:
-        raise CommandMissing(f"{argv[0]} is not installed on this system") from error
+    process = begun(argv)
     lines: list[bytes] = []
     out, err = process.stdout, process.stderr
     try:
@@ -172,15 +179,7 @@ def lines(argv: Sequence[str], *, silence: float) -> Iterator[bytes]:
     ``run`` raises; that it failed is known only after its last line.
     """
     started = time.monotonic()
-    try:
-        process = subprocess.Popen(
-            list(argv), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT,
-            start_new_session=True, pass_fds=tuple(HELD_BY_ALL),
-        )  # fmt: skip
-    except (FileNotFoundError, PermissionError) as error:
-        raise CommandMissing(f"{argv[0]} is not installed on this system") from error
-    except OSError as error:
-        raise Failed(f"{argv[0]} could not be started", str(error)) from error
+    process = begun(argv)
     said = bytearray()
     try:
         rest = b""

@@ -117,8 +117,10 @@ def test_systemd_hears_nothing_while_a_reading_is_stuck(systemd, idle, monkeypat
 def test_without_systemd_a_tick_ends_as_well(idle, monkeypatch):
     monkeypatch.delenv("NOTIFY_SOCKET", raising=False)
     tick.tick()
+    assert not tick._ticking.locked()
     monkeypatch.setenv("NOTIFY_SOCKET", "/nowhere/at/all")
     tick.tick()
+    assert not tick._ticking.locked()
 
 
 def test_the_unit_waits_for_the_word_and_for_as_long_as_the_worker_believes():

@@ -202,7 +202,7 @@ def test_a_mail_server_that_fails_or_hangs_stops_nothing_and_what_waits_is_sent_
 
 
 @pytest.mark.soak
-def test_with_redis_away_a_fault_is_told_and_a_job_waits(appliance, visitor, post):
+def test_with_redis_away_a_fault_is_told(appliance, visitor, post):
     alerting.begin(appliance, post)
     with stopped(appliance, "redis-server@larder"):
         appliance.run("zpool", "offline", "tank", alerting.guid_of(appliance, 4))
