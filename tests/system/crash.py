@@ -10,16 +10,18 @@ from deploy.image.machine import Machine, wait_for
 
 # Watches the agent's journals without pause; it says "now" and kills its victim as soon as the line is there.
 WATCHER = """
-import glob, json, os, signal, sys, time
+import glob, json, os, signal, subprocess, sys, time
 entry, step, victim = sys.argv[1:4]
 folder = "/var/lib/larder-agent/journal"
 known = set(glob.glob(folder + "/*"))
 
 def agents():
+    # The processes of requests: those whose parent is the agent's server.
+    server = subprocess.run(["systemctl", "show", "-P", "MainPID", "larder-agent"], capture_output=True).stdout.strip()
     for pid in os.listdir("/proc"):
         if pid.isdigit():
             try:
-                if b"appliance.agent" in open(f"/proc/{pid}/cmdline", "rb").read():
+                if open(f"/proc/{pid}/stat", "rb").read().rpartition(b")")[2].split()[1] == server:
                     yield int(pid)
             except OSError:
                 pass

@@ -3,8 +3,6 @@ from __future__ import annotations
 import json
 import os
 import socket
-import subprocess
-import sys
 import tempfile
 import threading
 from pathlib import Path
@@ -14,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from appliance import agent, client, command, journal, places
+from appliance import client, command, journal, places
+from appliance.agent import requests
 from appliance.errors import Failed, Refused
 from appliance.facts import Facts
 from appliance.operations import decode_operation
@@ -92,7 +91,7 @@ EVERY_REQUEST: list[dict[str, Any]] = [
     {"verb": "prove", "job": JOB, "digest": "0" * 16, "operation": REQUESTS[0]["operation"], "password": "not the one"},
     {"verb": "keep-password", "password": "a long word", "old": "another one"},
 ]
-VERBS = {kind.__struct_config__.tag for kind in get_args(agent.Request)}
+VERBS = {kind.__struct_config__.tag for kind in get_args(requests.Request)}
 # Looking for pools, whole: with another word behind it that would be importing one. An import looks before its digest counts.
 LOOKS = [["zpool", "import", "-d", "/dev/disk/by-id"], ["zpool", "import", "-D", "-d", "/dev/disk/by-id"]]
 LOOKING = {"run", "look-for-pools"}
@@ -142,7 +141,7 @@ def facts() -> Facts:
 def ask(request: Any) -> list[dict[str, Any]]:
     line = request if isinstance(request, bytes) else json.dumps(request).encode()
     sent: list[dict[str, Any]] = []
-    agent.answer(line, sent.append, facts)
+    requests.answer(line, sent.append, facts)
     return sent
 
 
@@ -315,7 +314,7 @@ def test_a_line_made_to_break_the_reader_is_refused(line, commands):
 
 def test_a_good_request_in_too_long_a_line_is_refused(commands):
     line = json.dumps(REQUESTS[-1]).encode()
-    assert set(final(line + b" " * agent.LONGEST_REQUEST)) == {"refused"}
+    assert set(final(line + b" " * requests.LONGEST_REQUEST)) == {"refused"}
     assert commands.ran == []
     assert set(final(line + b" ")) == {"facts"}
 
@@ -430,42 +429,13 @@ def test_more_disks_than_anyone_has_are_refused(commands):
 # Over a real socket
 
 
-def serve(line: bytes, *, shut: bool = True) -> list[dict[str, Any]]:
-    """What a real process of the agent's answers on its standard input."""
-    ours, theirs = socket.socketpair()
-    surroundings = os.environ | {"LARDER_RUN": str(places.RUN), "LARDER_AGENT_STATE": str(places.AGENT_STATE)}
-    child = subprocess.Popen(
-        [sys.executable, "-m", "appliance.agent"], stdin=theirs.fileno(), env=surroundings, stderr=subprocess.PIPE
-    )
-    theirs.close()
-    with ours, child:
-        ours.sendall(line)
-        if shut:
-            ours.shutdown(socket.SHUT_WR)
-        replies = [json.loads(reply) for reply in ours.makefile("rb")]
-        assert child.wait() == 0
-    return replies
-
-
-@pytest.mark.parametrize("line", [b"", b"\n", b"{}\n", b"half a request", b"\xff\xfe\0\n"])
-def test_a_real_agent_answers_anything_once_and_exits(line):
-    (reply,) = serve(line)
-    assert set(reply) == {"refused"}
-
-
-def test_a_real_agent_does_not_wait_for_more_than_a_line():
-    request = json.dumps({"verb": "follow", "job": JOB}).encode()
-    (reply,) = serve(request + b"\n" + b"more", shut=False)
-    assert reply["outcome"]["state"] == "unknown"
-
-
 def test_a_connection_of_another_user_is_refused(monkeypatch):
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        assert agent.allowed(theirs)
+        assert requests.allowed(theirs)
         me = os.getuid()
         monkeypatch.setattr("struct.unpack", lambda *_args: (1, me + 4711, 1))
-        assert not agent.allowed(theirs)
+        assert not requests.allowed(theirs)
 
 
 class Listening:

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from appliance import agent, command, places
+from appliance import command, places
+from appliance.agent import requests
 from appliance.disks import asking, health, selftest, sleep, smart
 from appliance.errors import Failed
 
@@ -129,7 +130,7 @@ def soon(what: Callable[[], str]) -> str:
 def test_one_that_hangs_keeps_no_other_from_being_asked(box, powerless, impatient):
     hung, well = box.disk("hangs", HANG), box.disk("works")
     for _ in range(3):
-        found = agent.one_by_one([hung, well], agent.smart_of, lambda _word: None)
+        found = requests.one_by_one([hung, well], requests.smart_of, lambda _word: None)
         reading = smart.read(found[hung])
         assert not reading.answered
         assert not reading.asleep
@@ -142,7 +143,7 @@ def test_one_that_hangs_keeps_no_other_from_being_asked(box, powerless, impatien
 
 def test_nothing_else_is_begun_at_a_disk_that_hangs(box, powerless, impatient):
     disk = box.disk("hangs", HANG)
-    agent.smart_of(disk)
+    requests.smart_of(disk)
     assert "has not answered since" in sleep.tell(disk, 20)
     with pytest.raises(Failed, match="has not answered since"):
         selftest.read(disk)

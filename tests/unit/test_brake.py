@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from appliance import agent, brake, console, execution, journal, places, proof
+from appliance import brake, console, execution, journal, places, proof
+from appliance.agent import requests
 from appliance.errors import Refused
 from appliance.execution import execute
 from appliance.facts import Facts
@@ -253,7 +254,7 @@ def test_root_can_have_the_password_forgotten_and_nobody_else_through_the_agent(
     proof.keep(PASSWORD)
     console.run(["forget-password"])
     assert not proof.is_set()
-    assert not any("forget" in str(verb) for verb in typing.get_args(agent.Request))
+    assert not any("forget" in str(verb) for verb in typing.get_args(requests.Request))
 
 
 @pytest.mark.parametrize("words", [["stop"], ["forget-password", "x"], ["list"]])

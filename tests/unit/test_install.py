@@ -38,7 +38,7 @@ cp "${@: -1}" "$(dirname "$0")/../packages"
 PYTHON_OF_VENV = """#!/bin/bash
 case "$*" in
     *sysconfig*) echo "$(dirname "$0")/../site" ;;
-    *"import appliance.agent"*) [ ! -e "$STUBS/broken" ] ;;
+    *"import appliance.agent.__main__"*) [ ! -e "$STUBS/broken" ] ;;
     *collectstatic*) mkdir -p "$LARDER_STATIC" && cp web/static/version "$LARDER_STATIC/version" ;;
 esac
 """

@@ -85,9 +85,9 @@ def process(folders: Path, number: int, exe: str, cgroup: str) -> None:
 
 def test_only_the_samba_of_an_agent_is_ended(commands, folders, folder, monkeypatch):
     monkeypatch.setattr(loopback, "PROC", folders / "proc")
-    process(folders, 11, "/usr/sbin/smbd", "system-larder.slice/larder-agent@7.service")
+    process(folders, 11, "/usr/sbin/smbd", "system-larder.slice/larder-agent.service/4711")
     process(folders, 12, "/usr/sbin/smbd", "smbd.service")
-    process(folders, 13, "/usr/bin/python3", "system-larder.slice/larder-agent@7.service")
+    process(folders, 13, "/usr/bin/python3", "system-larder.slice/larder-agent.service/4711")
     killed: list[tuple[int, int]] = []
 
     def kill(pid: int, what: int) -> None:

@@ -6,7 +6,8 @@ import time
 
 import pytest
 
-from appliance import agent, places, proof
+from appliance import places, proof
+from appliance.agent import requests
 from appliance.errors import Refused
 from appliance.operation import Operation, as_json
 from appliance.zfs.ending import DestroyPool
@@ -133,7 +134,7 @@ def test_a_wrong_password_grants_nothing():
 # --- as web and worker reach it ---------------------------------------------------------------------------------
 def ask(request: dict[str, object]) -> dict[str, object]:
     sent: list[dict[str, object]] = []
-    agent.answer(json.dumps(request).encode(), sent.append, lambda: None)  # type: ignore[arg-type,return-value]
+    requests.answer(json.dumps(request).encode(), sent.append, lambda: None)  # type: ignore[arg-type,return-value]
     assert len(sent) == 1
     return sent[0]
 

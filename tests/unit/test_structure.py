@@ -81,9 +81,13 @@ def test_the_web_does_not_know_the_workers_nor_load_celery(path):
     assert forbidden(path.read_text(), "workers", "celery", "kombu", "redis") == set()
 
 
+# The agent's server forks for each request, and becomes the new code after an update.
+MAY_START = {"appliance/agent/__main__.py": {"os.fork", "os.execv"}}
+
+
 @pytest.mark.parametrize("path", [param for param in EVERY if param.id != "appliance/command.py"])
 def test_one_place_only_starts_processes(path):
-    assert starts_processes(path.read_text()) == set()
+    assert starts_processes(path.read_text()) == MAY_START.get(str(path.relative_to(ROOT)), set())
 
 
 @pytest.mark.parametrize("path", EVERY)

@@ -16,7 +16,8 @@ from typing import Any, Literal
 
 import pytest
 
-from appliance import agent, client, command, names, places
+from appliance import client, command, names, places
+from appliance.agent import requests
 from appliance.dataset import Snapshot
 from appliance.errors import Failed, Refused
 from appliance.facts import Facts, Pool
@@ -401,7 +402,7 @@ def test_an_open_file_travels_to_whoever_asked(roots, tmp_path, monkeypatch):
         if not pid:
             connection, _ = listening.accept()
             asked = connection.recv(65536)
-            agent.answer(
+            requests.answer(
                 asked,
                 lambda message: connection.sendall(json.dumps(message).encode() + b"\n"),
                 hand_over=lambda message, handle: pass_on(connection, message, handle),
@@ -432,5 +433,5 @@ def test_an_open_file_travels_to_whoever_asked(roots, tmp_path, monkeypatch):
 )
 def test_the_agent_refuses_what_leads_elsewhere(roots, request_):
     said: list[dict[str, Any]] = []
-    agent.answer(json.dumps(request_).encode(), said.append)
+    requests.answer(json.dumps(request_).encode(), said.append)
     assert list(said[-1]) == ["refused"], said

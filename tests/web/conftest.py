@@ -16,7 +16,8 @@ from django.contrib.auth.models import User
 from django.core.cache import cache
 from django.test import Client
 
-from appliance import agent, brake, client, places, proof
+from appliance import brake, client, places, proof
+from appliance.agent import requests
 from tests.web import rows, sweeping
 from tests.web.routes import JOB, PHOTOS
 from web.accounts import first_run
@@ -134,7 +135,7 @@ def agent_in_process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[di
     def ask(request: dict[str, Any], **_more: Any) -> Iterator[dict[str, Any]]:
         sent: list[dict[str, Any]] = []
         asked.append(request)
-        agent.answer(json.dumps(request).encode(), sent.append, store.facts)
+        requests.answer(json.dumps(request).encode(), sent.append, store.facts)
         return map(client.told, sent)
 
     monkeypatch.setattr(client, "ask", ask)

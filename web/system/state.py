@@ -68,7 +68,7 @@ def troubles_of(sources: list[Source], checked: datetime | None) -> list[Trouble
             Trouble(
                 "agent",
                 "Larder's agent cannot be reached.",
-                "Pages can be read, but nothing can be changed. On the box: systemctl restart larder-agent.socket",
+                "Pages can be read, but nothing can be changed. On the box: systemctl restart larder-agent.socket larder-agent.service",
             )
         )
     if (zfs := known.get("zfs")) and zfs.error:

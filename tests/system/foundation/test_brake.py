@@ -10,6 +10,7 @@ import pytest
 from appliance import brake
 from deploy.image.machine import Machine, wait_for
 from tests.system import moving
+from tests.system.agent_groups import requests_running
 from tests.system.care import press
 from tests.system.sharing import key_of
 from tests.visitor import PASSWORD, Visitor, create_pool, disk_paths
@@ -70,7 +71,7 @@ def test_asked_for_without_the_password_it_waits_is_told_and_is_cancelled_at_the
     assert destroy(appliance, review, job)["state"] == "waiting"
     # Asking again, or stopping and starting what runs, does not hasten it; no process waits for it.
     assert destroy(appliance, review, job)["state"] == "waiting"
-    assert "appliance.agent" not in appliance.run("ps", "-eo", "args").replace("setpriv", "")
+    wait_for("the end of every request", lambda: not requests_running(appliance), timeout=60)
     visitor.wait_until("/jobs/", "Destroy tank: starts at", "Nobody asked for this on these pages", timeout=30)
     visitor.wait_until("/alerts/", "Destroy tank: starts at", timeout=150)
     assert "Destroy tank" in appliance.run("cat", str(brake.ISSUE))

@@ -129,7 +129,7 @@ FAULTS = [
     Fault("systemctl answers nonsense", *tool("/usr/bin/systemctl", "echo nonsense"), "", ""),
     Fault("Redis ends", "systemctl stop redis-server@larder", "systemctl start redis-server@larder", "source.stopped", "tick-jobs"),
     Fault("Redis hangs", *signal("redis-server@larder"), "source.stopped", "tick-jobs"),
-    Fault("the agent is away", "systemctl stop larder-agent.socket", "systemctl start larder-agent.socket", "source.stopped", "temperatures"),
+    Fault("the agent is away", "systemctl stop larder-agent.socket larder-agent.service", "systemctl start larder-agent.socket", "source.stopped", "temperatures"),
     Fault("smartd ends", "systemctl stop smartmontools", "systemctl start smartmontools", "service.smartd", "smartmontools.service"),
     Fault("ZED ends", "systemctl stop zfs-zed", "systemctl start zfs-zed", "service.zed", "zfs-zed.service"),
     Fault("the spool cannot be read", "chmod 000 /var/spool/larder/events", "chmod 770 /var/spool/larder/events", "source.stopped", "tick-events"),

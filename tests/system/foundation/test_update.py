@@ -19,7 +19,7 @@ def in_service(appliance) -> str:
     """Which folder the code in service is in, once pages are served and every unit runs."""
     appliance.wait_ready(timeout=300)
     assert appliance.run("systemctl", "is-active", *UNITS).split() == ["active"] * len(UNITS)
-    appliance.run("/opt/larder/venv/bin/python", "-I", "-c", "import appliance.agent, msgspec, django")
+    appliance.run("/opt/larder/venv/bin/python", "-I", "-c", "import appliance.agent.__main__, msgspec, django")
     return appliance.run("readlink", "/opt/larder/app").strip()
 
 

@@ -1,15 +1,13 @@
-"""The only root code: answer one request, then exit.
+"""What the agent can be asked for, and how one request is answered.
 
-systemd starts it for each connection on ``/run/larder/agent.sock`` with the connection as standard input. A request
-is one line of JSON; replies are lines of JSON, the last of which holds ``outcome``, ``facts``, ``refused`` (nothing
-was done) or ``failed`` (it could not be found out). Web and
-worker are taken to be hostile: every field is validated here by its own grammar, whoever validated it before.
+A request is one line of JSON; replies are lines of JSON, the last of which holds ``outcome``, ``facts``, ``refused``
+(nothing was done) or ``failed`` (it could not be found out). Web and worker are taken to be hostile: every field is
+validated here by its own grammar, whoever validated it before.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import socket
 import struct
 import sys
@@ -31,6 +29,7 @@ from appliance.shares.setting import Protocol
 from appliance.zfs import damage, dataset_details, difference, history, importable, space, status, time_travel
 
 LONGEST_REQUEST = 1024 * 1024  # thousands of snapshots by name and guid
+SECONDS_TO_ASK = 30
 MOST_DISKS = 128
 
 
@@ -396,12 +395,11 @@ def allowed(connection: socket.socket) -> bool:
     return uid in {0, places.SECRETS.stat().st_uid}
 
 
-def main() -> None:
-    """Serve the connection on standard input."""
-    connection = socket.socket(fileno=os.dup(0))
+def converse(connection: socket.socket) -> None:
+    """Read one request from a connection and answer it. Ends the process where the peer may not ask."""
     if not allowed(connection):
         sys.exit("larder-agent: refused a connection from another user")
-    connection.settimeout(30)
+    connection.settimeout(SECONDS_TO_ASK)
     received = b""
     while b"\n" not in received and len(received) <= LONGEST_REQUEST:
         part = connection.recv(65536)
@@ -423,7 +421,3 @@ def main() -> None:
             pass  # as above
 
     answer(received.partition(b"\n")[0], send, hand_over=hand_over)
-
-
-if __name__ == "__main__":
-    main()
