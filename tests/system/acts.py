@@ -1,0 +1,193 @@
+"""Random acts on a box by its pages, each as a person would do it: folders, snapshots, shares, people, pools, disks."""
+
+from __future__ import annotations
+
+import html
+import random
+import re
+from collections.abc import Callable
+
+from deploy.image.machine import Machine
+from tests.system import moving, shapes, sharing
+from tests.visitor import Answer, Visitor, disk_paths
+
+KEPT = "safe/canary"
+FOLDERS = tuple(f"f{number}" for number in range(1, 9))
+PEOPLE = ("anna", "ben", "cleo", "dora")
+POOLS = ("safe", "second")
+PASSWORD = "a long word for shares"
+
+
+class NotNow(Exception):
+    """The act does not apply to the box as it is, or its pages do not know yet what it is about."""
+
+
+class Acts:
+    """What may be done to a box next, chosen by a seed. Each act returns the id of the job that it began."""
+
+    def __init__(self, visitor: Visitor, appliance: Machine, seed: int) -> None:
+        self.visitor = visitor
+        self.appliance = appliance
+        self.random = random.Random(seed)
+        self.acts: list[Callable[[], str]] = [
+            self.make_folder,
+            self.make_folder,
+            self.destroy_folder,
+            self.rename_folder,
+            self.take_snapshot,
+            self.take_snapshot,
+            self.destroy_snapshots,
+            self.roll_back,
+            self.share,
+            self.share,
+            self.make_person,
+            self.set_password,
+            self.remove_person,
+            self.make_pool,
+            self.destroy_pool,
+            self.add_to_mirror,
+            self.take_from_mirror,
+        ]
+
+    def any(self) -> tuple[str, str]:
+        """Begin some act that applies; its name and its job."""
+        while True:
+            act = self.random.choice(self.acts)
+            try:
+                return act.__name__, act()
+            except NotNow:
+                continue
+
+    # --- what is there, as ZFS and the system tell it --------------------------------------------------------
+    def one(self, of: list[str] | tuple[str, ...]) -> str:
+        if not of:
+            raise NotNow
+        return self.random.choice(of)
+
+    def datasets(self) -> list[str]:
+        """Those that may be changed."""
+        said = self.appliance.run("zfs", "list", "-H", "-o", "name", "-t", "filesystem").split()
+        return [name for name in said if "/" in name and name != KEPT]
+
+    def pools(self) -> list[str]:
+        return moving.pools(self.appliance)
+
+    def people(self) -> list[str]:
+        said = self.appliance.run("getent", "passwd").splitlines()
+        return [name for name in PEOPLE if any(line.startswith(f"{name}:") for line in said)]
+
+    def key(self, name: str) -> str:
+        return sharing.key_of(self.appliance, name)
+
+    def mirror(self) -> tuple[str, list[str]]:
+        """The guid of the safe pool's mirror and the names of its disks."""
+        found = shapes.nodes(shapes.status(self.appliance, "safe"))
+        mirror = next((node for node in found if node["vdev_type"] == "mirror"), None)
+        if mirror is None:
+            raise NotNow
+        return str(mirror["guid"]), [str(node["guid"]) for node in shapes.nodes(mirror) if node["vdev_type"] == "disk"]
+
+    def free_disks(self) -> list[str]:
+        used = self.appliance.run("zpool", "status", "-P")
+        paths = disk_paths(self.appliance, *range(1, len(self.appliance.disks) + 1))
+        return [path for path in paths if path.rsplit("/", 1)[-1] not in used]
+
+    # --- how a person begins it ------------------------------------------------------------------------------
+    def begun(self, answer: Answer, **more: object) -> str:
+        """The job that a form began, or that its review begins when it is confirmed."""
+        found = re.search(r"/jobs/([0-9a-f-]{36})/", answer.url)
+        if found:
+            return found[1]
+        if answer.status != 200 or "digest" not in answer.hidden():
+            raise NotNow
+        asked = re.search(r'data-confirm-name="([^"]*)"', answer.text)
+        typed = {"typed": html.unescape(asked[1])} if asked else {}
+        answer = self.visitor.send("/jobs/confirm/", {**answer.hidden(), **typed, **more})
+        found = re.search(r"/jobs/([0-9a-f-]{36})/", answer.url)
+        if not found:
+            raise NotNow
+        return found[1]
+
+    def make_folder(self) -> str:
+        parent, name = self.one(self.pools()), self.one(FOLDERS)
+        fields = {"parent": parent, "name": name, "preset": "general", "limit": "", "key": ""}
+        return self.begun(self.visitor.post("/folders/new/", **fields))
+
+    def destroy_folder(self) -> str:
+        return self.begun(self.visitor.get(f"/folders/{self.key(self.one(self.datasets()))}/destroy/?review=1"))
+
+    def rename_folder(self) -> str:
+        dataset = self.one(self.datasets())
+        parent, name = dataset.split("/", 1)[0], self.one(FOLDERS)
+        return self.begun(
+            self.visitor.get(f"/folders/{self.key(dataset)}/rename/?answered=1&parent={parent}&name={name}")
+        )
+
+    def take_snapshot(self) -> str:
+        path = f"/snapshots/of/{self.key(self.one([*self.datasets(), KEPT]))}/take/"
+        return self.begun(self.visitor.post(path, name=f"by-hand-{self.random.randrange(10**6)}", note="", below=""))
+
+    def destroy_snapshots(self) -> str:
+        key = self.key(self.one(self.datasets()))
+        self.visitor.get(f"/snapshots/of/{key}/")
+        token = self.visitor.get("/snapshots/").hidden()["csrfmiddlewaretoken"]
+        return self.begun(
+            self.visitor.send("/snapshots/destroy/", {"csrfmiddlewaretoken": token, "of": key, "every": ""})
+        )
+
+    def roll_back(self) -> str:
+        said = self.appliance.run("zfs", "list", "-H", "-o", "name", "-t", "snapshot").split()
+        snapshot = self.one([name for name in said if "/" in name and not name.startswith(KEPT)])
+        dataset = snapshot.partition("@")[0]
+        return self.begun(
+            self.visitor.get(f"/snapshots/of/{self.key(dataset)}/{self.key(snapshot)}/roll-back/?answered=yes")
+        )
+
+    def share(self) -> str:
+        protocol, to = self.one(("smb", "nfs")), self.one(("on", "on", "off"))
+        token = self.visitor.get("/folders/").hidden()["csrfmiddlewaretoken"]
+        path = f"/folders/{self.key(self.one(self.datasets()))}/switch/{protocol}/{to}/"
+        self.visitor.send(path, {"csrfmiddlewaretoken": token, "from": "folder"})
+        # It goes back to its page at once: the newest job is the one that it began.
+        found = re.search(r"/jobs/([0-9a-f-]{36})/", self.visitor.get("/jobs/").text)
+        if not found:
+            raise NotNow
+        return found[1]
+
+    def make_person(self) -> str:
+        page = self.visitor.get("/people/new/")
+        review = self.visitor.send("/people/new/", {**page.hidden(), "name": self.one(PEOPLE)})
+        return self.begun(review, secret=PASSWORD, again=PASSWORD)
+
+    def set_password(self) -> str:
+        review = self.visitor.get(f"/people/{self.one(self.people())}/password/")
+        return self.begun(review, secret=PASSWORD, again=PASSWORD)
+
+    def remove_person(self) -> str:
+        return self.begun(self.visitor.get(f"/people/{self.one(self.people())}/remove/"))
+
+    def make_pool(self) -> str:
+        free = self.free_disks()
+        if "second" in self.pools() or len(free) < 2:
+            raise NotNow
+        layout = self.one(("mirror-1", "stripe-1"))
+        return self.begun(self.visitor.review_pool("second", free[: 2 if layout == "mirror-1" else 1], layout))
+
+    def destroy_pool(self) -> str:
+        if "second" not in self.pools():
+            raise NotNow
+        return self.begun(self.visitor.get(f"/pools/{moving.guid_of(self.appliance, 'second')}/end/destroy/"))
+
+    def add_to_mirror(self) -> str:
+        mirror, disks = self.mirror()
+        if len(disks) > 2:
+            raise NotNow
+        path = f"/pools/{moving.guid_of(self.appliance, 'safe')}/add/copy/"
+        return self.begun(self.visitor.get(shapes.chosen(path, self.one(self.free_disks()), vdev=mirror)))
+
+    def take_from_mirror(self) -> str:
+        _mirror, disks = self.mirror()
+        if len(disks) < 3:
+            raise NotNow
+        pool = moving.guid_of(self.appliance, "safe")
+        return self.begun(self.visitor.get(f"/pools/{pool}/vdev/{self.one(disks)}/detach/"))

@@ -1,0 +1,194 @@
+"""A hundred random acts with a power cut in each tenth: after each start the pages tell the truth, nothing is stuck,
+nothing is half made without a way on, and every file that was there is whole.
+
+``SEEDS=1,2 make test-soak AT=tests/system/foundation/test_power_cuts.py`` for chosen seeds; ten of them otherwise. A seed
+takes about half an hour under emulation.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+
+import pytest
+
+from deploy.image import states
+from deploy.image.machine import Machine, MachineError, wait_for
+from tests.system import moving
+from tests.system.acts import FOLDERS, KEPT, PEOPLE, POOLS, Acts
+from tests.system.crash import no_lock_left
+from tests.visitor import Visitor, create_pool, disk_paths
+
+pytestmark = pytest.mark.soak
+SEEDS = [int(seed) for seed in os.environ.get("SEEDS", "1,2,3,4,5,6,7,8,9,10").split(",")]
+ACTS, TENTH = 100, 10
+LONGEST_UNTIL_THE_CUT = 12.0  # seconds from the first click: from before the job is stored until after it has ended
+JOBS = """
+import json, sqlite3
+rows = sqlite3.connect("/var/lib/larder/settings.sqlite3").execute("select id, state, title from larder_jobs_job order by created")
+print(json.dumps(rows.fetchall()))
+"""
+TIMEOUT = 180
+
+
+@pytest.fixture
+def box(layer, request) -> Iterator[Machine]:
+    """A machine of its own for each seed, with a mirror that holds the files that must stay whole."""
+    if name := os.environ.get("LARDER_MACHINE"):
+        found = Machine.find(name)
+        prepare(found)
+        yield found
+        return
+    with states.borrowed(f"cuts-{os.getpid()}-{request.node.callspec.params['seed']}", layer) as found:
+        prepare(found)
+        yield found
+
+
+def prepare(appliance: Machine) -> None:
+    moving.clear(appliance, *disk_paths(appliance, 1, 2, 3, 4, 5))
+    create_pool(appliance, "-o", "ashift=12", "-m", "/safe", "safe", "mirror", *disk_paths(appliance, 1, 2))
+    appliance.run("zfs", "create", KEPT)
+    appliance.shell(
+        f"cd /{KEPT}; for i in $(seq 40); do head -c $((i * 50000)) /dev/urandom > photo-$i; done;"
+        " sha256sum photo-* > /root/sums; sync; zpool sync safe"
+    )
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_hundred_acts_with_a_cut_in_each_tenth(box, seed):
+    visitor = Visitor.of_new(box)
+    acts = Acts(visitor, box, seed)
+    told: list[str] = [f"seed {seed}"]
+    print(told[0])
+    try:
+        for tenth in range(ACTS // TENTH):
+            cut_at = acts.random.randrange(TENTH)
+            for number in range(TENTH):
+                if number == cut_at:
+                    told.append(f"{tenth}{number}: power cut {cut_in_the_middle(acts):.1f} s into an act")
+                    visitor = acts.visitor = Visitor(box)
+                    visitor.sign_in()
+                    check_the_truth(visitor, box)
+                else:
+                    name, job = acts.any()
+                    told.append(f"{tenth}{number}: {name}: {visitor.ended(job, timeout=TIMEOUT)[:120]}")
+                print(told[-1], flush=True)
+    except BaseException as error:
+        error.add_note("\n".join(told))
+        raise
+
+
+def cut_in_the_middle(acts: Acts) -> float:
+    """Begin an act, and cut the power at some moment of it; after how many seconds."""
+
+    def begin() -> None:
+        with suppress(Exception):  # the page that it waits for goes away with the power
+            acts.any()
+
+    after = acts.random.uniform(0, LONGEST_UNTIL_THE_CUT)
+    act = threading.Thread(target=begin, daemon=True)
+    act.start()
+    time.sleep(after)  # the moment itself is what is chosen: nothing is waited for
+    acts.appliance.cut_power()
+    act.join(TIMEOUT)
+    acts.appliance.power_on()
+    acts.appliance.set_clock()
+    return after
+
+
+# --- after each start ---------------------------------------------------------------------------------------------
+def check_the_truth(visitor: Visitor, appliance: Machine) -> None:
+    jobs_have_ended(visitor, appliance)
+    no_lock_left(appliance)
+    nothing_half_written(appliance)
+    appliance.shell(f"cd /{KEPT} && sha256sum --quiet -c /root/sums", timeout=TIMEOUT)
+    pools_and_folders(visitor, appliance)
+    shares(visitor, appliance)
+    people(visitor, appliance)
+
+
+def jobs_have_ended(visitor: Visitor, appliance: Machine) -> None:
+    """No job is left open; each that did not get done says what to do, and where it can be planned again that page answers."""
+
+    def rows() -> list[list[str]]:
+        found: list[list[str]] = json.loads(appliance.run("python3", "-c", JOBS))
+        return found
+
+    wait_for("every job to have ended", lambda: not [row for row in rows() if row[1] in {"queued", "running", "waiting"}], timeout=TIMEOUT)  # fmt: skip
+    for key, state, _title in rows()[-3:]:
+        if state == "interrupted":
+            page = visitor.get(f"/jobs/{key}/")
+            assert page.status == 200 and "fault of its own" not in page.words, page.words
+            assert re.search(r"after (its|\d+|all)|before its first step", page.words), page.words
+            if f"/jobs/{key}/again/" in page.text:
+                again = visitor.get(f"/jobs/{key}/again/")
+                assert again.status in {200, 400, 409} and "fault of its own" not in again.words, again.words
+
+
+def nothing_half_written(appliance: Machine) -> None:
+    """No file that was being written is left where a daemon would read it."""
+    places = "/etc/samba /etc/exports.d /etc/netatalk /etc/default /etc/larder"
+    found = appliance.shell(f"find {places} -name '.*.new' -path '*conf*' ! -name '.*.conf.new' 2>/dev/null || true")
+    assert found.strip() == ""
+    appliance.run("testparm", "-s", "--suppress-prompt")
+
+
+def pools_and_folders(visitor: Visitor, appliance: Machine) -> None:
+    """The pages show the pools and folders that there are, and no others; each that shall be mounted is."""
+    here = moving.pools(appliance)
+    assert "safe" in here
+    visitor.wait_until("/pools/", *here, timeout=TIMEOUT)
+    rows = [line.split("\t") for line in appliance.run("zfs", "list", "-H", "-o", "name,mounted,canmount,mountpoint").splitlines()]  # fmt: skip
+    names = [row[0] for row in rows]
+    gone = [f"{pool}/{folder}" for pool in POOLS for folder in FOLDERS if f"{pool}/{folder}" not in names]
+
+    def told() -> bool:
+        page = visitor.get("/folders/").words.split()
+        return all(name in page for name in names if "/" in name) and not [name for name in gone if name in page]
+
+    wait_for(f"the folders' page to show {names}", told, timeout=TIMEOUT, every=1)
+    for name, mounted, canmount, mountpoint in rows:
+        if canmount == "on" and mountpoint not in {"none", "legacy"}:
+            assert mounted == "yes", f"{name} is not mounted"
+
+
+def shares(visitor: Visitor, appliance: Machine) -> None:
+    """What Samba and the NFS server give out is what the folders' switches say."""
+    wanted = appliance.run(
+        "zfs", "get", "-H", "-r", "-o", "name,value", "-t", "filesystem", "larder:share"
+    ).splitlines()
+
+    def on(protocol: str) -> set[str]:
+        found = set()
+        for line in wanted:
+            mountpoint, value = line.split("\t")
+            if value.startswith("{") and json.loads(value).get(protocol):
+                found.add(mountpoint)
+        return found
+
+    def given() -> tuple[set[str], set[str]]:
+        smb = re.findall(r"^\s*path = (/.*)$", appliance.run("testparm", "-s", "--suppress-prompt"), re.MULTILINE)
+        nfs = [line.split()[0] for line in appliance.run("exportfs", "-s", check=False).splitlines()]
+        return set(smb), set(nfs)
+
+    wait_for(f"shares {on('smb')}, {on('nfs')}", lambda: given() == (on("smb"), on("nfs")), timeout=TIMEOUT, every=2)
+
+
+def people(visitor: Visitor, appliance: Machine) -> None:
+    """Who may sign in to Samba has an account of the system, and the page shows just these."""
+    passwd = appliance.run("getent", "passwd").splitlines()
+    here = {name for name in PEOPLE if any(line.startswith(f"{name}:") for line in passwd)}
+    with suppress(MachineError):
+        samba = {line.split(":")[0] for line in appliance.run("pdbedit", "-L").splitlines()} & set(PEOPLE)
+        assert samba <= here, "Samba knows somebody whom the system does not"
+
+    def told() -> bool:
+        page = set(visitor.get("/people/").words.split())
+        return here <= page and not (set(PEOPLE) - here) & page
+
+    wait_for(f"the page of people to show {here}", told, timeout=TIMEOUT, every=1)
