@@ -18,6 +18,7 @@ from typing import Any
 
 from appliance import durable, locks, places
 from appliance.errors import Refused
+from appliance.former_tags import with_tag_of_today
 from appliance.names import job_id
 
 KEPT = 2000
@@ -115,7 +116,7 @@ def read(job: str) -> Record | None:
     for entry in lines(job):
         match entry.get("entry"):
             case "began":
-                operation, steps = entry["operation"], tuple(entry["steps"])
+                operation, steps = with_tag_of_today(entry["operation"]), tuple(entry["steps"])
                 state, waiting = under_way, {}
             case "waiting":
                 state, waiting = "waiting", entry

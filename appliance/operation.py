@@ -155,6 +155,11 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         return "Look at the page, then start it again if something is missing."
 
 
+def kind_of(operation: Operation | type[Operation]) -> str:
+    """The tag of an operation: what jobs, journals and requests call it, whatever its class is called."""
+    return str(operation.__struct_config__.tag)
+
+
 def never(_operation: Operation, facts: Facts, plan: Plan) -> bool:  # noqa: ARG001
     """For ``needs_proof``: nothing is lost by it, or it can be set back."""
     return False

@@ -32,7 +32,7 @@ from workers import guard, mail, overdue, records, straight, testing, upkeep, wa
 HOOK = Path("/etc/zfs/zed.d/all-larder.sh")
 SMARTD, OWN_SCRIPT = Path("/etc/larder/smartd.conf"), "/usr/local/lib/larder/smartd"
 READ = ("pools", "datasets", "disks", "services", "temperatures", "properties", "snapshots")
-ENDED = ("ExportPool", "DestroyPool")
+ENDED = ("export-pool", "destroy-pool")
 UP_SINCE = time.monotonic()
 
 

@@ -13,7 +13,7 @@ from workers.celery import app
 from workers.collectors import source
 
 # After these, what is known of a dataset is another.
-CHANGING = {"SetSpaceQuota", "PromoteDataset", "RenameDataset"}
+CHANGING = {"set-user-quota", "promote-dataset", "rename-dataset"}
 
 
 @app.task(name="workers.read_dataset")

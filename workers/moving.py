@@ -20,7 +20,7 @@ from workers.collectors import source
 from workers.turns import Turns
 
 # After these the list of pools that could be brought in is another.
-CHANGING = {"ImportPool", "ExportPool", "DestroyPool", "RewindCheckpoint", "WipeDisk", "CreatePool"}
+CHANGING = {"import-pool", "export-pool", "destroy-pool", "rewind-checkpoint", "erase-disk", "create-pool"}
 
 
 def search() -> None:

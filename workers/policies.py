@@ -35,7 +35,7 @@ from workers.every import Every
 log = logging.getLogger(__name__)
 SECONDS_BETWEEN_LOOKS = 30.0
 BY = "the snapshot policy"
-KINDS_OF_JOBS = ("RunPolicies", "PruneSnapshots")
+KINDS_OF_JOBS = ("run-snapshot-policies", "prune-snapshots")
 RUNS_KEPT = timedelta(days=30)
 TRY_AGAIN_AFTER = timedelta(minutes=10)
 MOST_DOUBLED = 5  # more than five hours
@@ -60,9 +60,9 @@ def look() -> list[Job]:
         if pool in busy or pool in stopped:
             continue
         job = None
-        if ("RunPolicies", pool) not in failed:
+        if ("run-snapshot-policies", pool) not in failed:
             job = take(pool, datasets, now, shift)
-        if job is None and ("PruneSnapshots", pool) not in failed:
+        if job is None and ("prune-snapshots", pool) not in failed:
             job = prune(datasets)
         if job:
             begun.append(job)

@@ -26,7 +26,7 @@ SECONDS_BETWEEN_LOOKS = 60.0
 # After a start the box's clock may still be wrong, and people want their files first.
 SECONDS_TO_SETTLE = 300.0
 BY = "the schedule"
-KINDS_OF_JOBS = ("StartScrub", "PauseScrub", "StartTrim")
+KINDS_OF_JOBS = ("start-scrub", "pause-scrub", "start-trim")
 HANGS_AFTER = timedelta(minutes=10)  # a job that begins or pauses a scrub takes seconds
 looks = Every(SECONDS_BETWEEN_LOOKS, after=SECONDS_TO_SETTLE)
 

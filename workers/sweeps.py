@@ -87,7 +87,7 @@ def tidy() -> None:
     def tidy_one(name: str) -> None:
         case = CaseRow.objects.filter(token=name.removeprefix(PREFIX)).exclude(sweep__state__in=SweepRow.OPEN).first()
         lately = Job.objects.filter(
-            kind="ClearUp", subject=name, created_by=BY, created__gte=timezone.now() - TRY_AGAIN_AFTER
+            kind="clean-up-benchmark", subject=name, created_by=BY, created__gte=timezone.now() - TRY_AGAIN_AFTER
         )
         if case is not None and not lately.exists():
             try:

@@ -44,7 +44,7 @@ def look(now: datetime | None = None) -> list[Job]:
     now = now or timezone.now()
     if not store.is_read("pools"):
         return []
-    mine = Job.objects.filter(state__in=Job.OPEN, kind="StartSelfTest")
+    mine = Job.objects.filter(state__in=Job.OPEN, kind="start-self-test")
     if mine.filter(created__range=(now - HANGS_AFTER, now)).exists():
         return []
     hanging = set(mine.values_list("subject", flat=True))

@@ -15,7 +15,7 @@ from appliance.words import disk_label
 TOLD = {"short": "It takes about two minutes.", "long": "It reads the whole disk, which takes hours. The disk answers a little slower meanwhile; a restart ends the test."}  # fmt: skip
 
 
-class StartSelfTest(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class StartSelfTest(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="start-self-test"):
     """Let a disk test itself. Nothing on it is changed. A sleeping disk wakes for it only where a person asked."""
 
     needs_proof = never

@@ -44,7 +44,7 @@ BLKGETSIZE64 = 0x80081272
 TELLING = {5: "reallocated", 187: "reported unreadable", 197: "pending", 198: "unreadable offline"}
 
 
-class WipeDisk(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class WipeDisk(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="erase-disk"):
     """Erase one disk that nothing uses; what has to be typed is the serial number on its sticker.
 
     In full also one that its owner took offline in its pool, to see whether it can be trusted again.

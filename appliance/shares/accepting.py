@@ -52,7 +52,7 @@ def strangers(setting: ShareSetting, facts: Facts) -> set[str]:
     return {who for who in setting.people if not facts.lets_in(who)}
 
 
-class AcceptShares(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class AcceptShares(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="approve-shares"):
     """Agree to every share that a pool carries. ``guid`` is the pool's."""
 
     pool: str

@@ -18,7 +18,7 @@ from appliance.shares.setting import SPOKEN, Protocol, ShareSetting, setting_of
 from appliance.zfs import mounting, mountpoints
 
 
-class ServeAgain(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ServeAgain(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="republish-share"):
     """Mount a shared folder where it is not, write its daemon's file again, start the daemon and announce it."""
 
     needs_proof = never
@@ -103,7 +103,7 @@ class ServeAgain(Operation, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         return "Ask again why it cannot be seen: the page says what is still in the way."
 
 
-class LetIn(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class LetIn(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="open-top-folder"):
     """Give the people of this box the top of a folder, as it is when Larder makes one. What is inside stays as it is."""
 
     needs_proof = never

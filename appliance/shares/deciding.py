@@ -81,7 +81,7 @@ class Decision(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True)
         return "The page of what was changed by hand shows the file as it is now. Decide again there."
 
 
-class OverwriteDrift(Decision, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class OverwriteDrift(Decision, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="overwrite-drift"):
     """Write what the settings say in the place of a hand edit."""
 
     needs_proof = never
@@ -135,7 +135,7 @@ class OverwriteDrift(Decision, frozen=True, kw_only=True, forbid_unknown_fields=
         return self.kept() and self.owned.fingerprint() != self.seen and not self.owned.drifted()
 
 
-class AdoptDrift(Decision, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class AdoptDrift(Decision, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="adopt-drift"):
     """Make a hand edit the folders' own settings. ``changes`` are what it comes to, as the person has seen them."""
 
     changes: tuple[SetShare, ...]

@@ -15,7 +15,7 @@ from appliance.shares.connections import Connection
 from appliance.shares.setting import SPOKEN, Protocol
 
 
-class EndConnection(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class EndConnection(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="end-connection"):
     """``id`` is the server's name for it; ``who`` and ``machine`` are what the person saw, since numbers come round again."""
 
     needs_proof = never

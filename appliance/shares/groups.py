@@ -63,7 +63,7 @@ class WithMembers(GroupOperation, frozen=True, kw_only=True, forbid_unknown_fiel
         return group is not None and set(group.members) == set(self.members)
 
 
-class CreateGroup(WithMembers, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class CreateGroup(WithMembers, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="create-group"):
     """Make a group of people."""
 
     needs_proof = never
@@ -110,7 +110,7 @@ class CreateGroup(WithMembers, frozen=True, kw_only=True, forbid_unknown_fields=
         return f"There is no group {self.name} yet. Create it again."
 
 
-class SetMembers(WithMembers, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SetMembers(WithMembers, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="set-members"):
     """Say anew who is in a group."""
 
     needs_proof = never
@@ -134,7 +134,7 @@ class SetMembers(WithMembers, frozen=True, kw_only=True, forbid_unknown_fields=T
         return self.has_members(facts)
 
 
-class RemoveGroup(GroupOperation, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RemoveGroup(GroupOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="remove-group"):
     """Remove a group; its members and all files stay."""
 
     needs_proof = never

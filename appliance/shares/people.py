@@ -40,7 +40,7 @@ class PeopleOperation(Operation, frozen=True, kw_only=True, forbid_unknown_field
             yield Reason(f"There is no account {self.name}.", "name")
 
 
-class CreateAccount(PeopleOperation, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class CreateAccount(PeopleOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="create-account"):
     """Make an account for shares; its password is the job's secret. ``home``: the folder in which it gets one of its own."""
 
     needs_proof = never
@@ -129,7 +129,7 @@ class CreateAccount(PeopleOperation, frozen=True, kw_only=True, forbid_unknown_f
         return f"{self.name} is there; the folder of its own is not finished. Set who may use it on the folder's page."
 
 
-class SetPassword(PeopleOperation, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SetPassword(PeopleOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="set-password"):
     """Give an account a new password."""
 
     needs_proof = always
@@ -162,7 +162,7 @@ class SetPassword(PeopleOperation, frozen=True, kw_only=True, forbid_unknown_fie
         return "Whether the new password was taken is not certain. Set it again."
 
 
-class RenameAccount(PeopleOperation, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RenameAccount(PeopleOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="rename-account"):
     """Change what people call somebody; the name for signing in stays."""
 
     needs_proof = never
@@ -191,7 +191,7 @@ class RenameAccount(PeopleOperation, frozen=True, kw_only=True, forbid_unknown_f
         return account is not None and account.display == self.display
 
 
-class SwitchAccount(PeopleOperation, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SwitchAccount(PeopleOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="enable-account"):
     """Disable an account, or enable it again. Its files, groups and password stay."""
 
     needs_proof = never

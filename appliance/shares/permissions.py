@@ -139,7 +139,7 @@ def note_of(dataset: Dataset) -> Said | None:
     return said if said.guid == dataset.guid else None
 
 
-class SetAccess(AboutSnapshots, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SetAccess(AboutSnapshots, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="set-access"):
     """Say who may read or change a folder, and make it so for every file in it.
 
     A person's own level counts before what groups or ``everybody`` give; of those the most generous counts. ``before`` is

@@ -27,7 +27,7 @@ WORDS = {
 }
 
 
-class SetSmbPolicy(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SetSmbPolicy(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="set-smb-security"):
     """Choose how connections over SMB are protected, for all folders."""
 
     needs_proof = never

@@ -25,7 +25,7 @@ from appliance.zfs import naming
 from appliance.zfs.taking import before_step
 
 
-class RemoveAccount(PeopleOperation, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RemoveAccount(PeopleOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="remove-account"):
     """Remove an account. ``heir``: who gets its files; empty: nobody. ``before``: the name of the snapshot that each folder
     gets before its files are given away; empty for none."""
 

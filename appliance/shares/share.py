@@ -34,7 +34,7 @@ from appliance.shares.setting import (
 from appliance.zfs import status
 
 
-class SetShare(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SetShare(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="set-share"):
     """What one protocol shall do for a dataset: the part of that name says how; without it the protocol is off."""
 
     dataset: str

@@ -25,7 +25,7 @@ from appliance.words import size_text
 from appliance.zfs import fresh
 
 
-class RunCase(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RunCase(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="run-benchmark-case"):
     """Measure one case. ``token`` names what is made for it: twelve random hexadecimal digits."""
 
     needs_proof = never

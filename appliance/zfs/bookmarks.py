@@ -42,7 +42,7 @@ def read(datasets: Iterable[str]) -> Iterator[Bookmark]:
         yield from bookmarks_from(listing)
 
 
-class BookmarkSnapshot(OneSnapshot, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class BookmarkSnapshot(OneSnapshot, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="bookmark-snapshot"):
     """Remember a snapshot's moment without its data, so that a backup can go on from it after the snapshot has gone."""
 
     needs_proof = never
@@ -87,7 +87,7 @@ class BookmarkSnapshot(OneSnapshot, frozen=True, kw_only=True, forbid_unknown_fi
         return "It was not made. Make it again."
 
 
-class DestroyBookmark(AboutSnapshots, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class DestroyBookmark(AboutSnapshots, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="destroy-bookmark"):
     """Let a bookmark go, known by its name and by the guid of the snapshot that it was made of. No file depends on it."""
 
     needs_proof = always

@@ -24,7 +24,7 @@ def taken_at(pool: Pool) -> str:
     return f"{kept.taken:%d %B %Y, %H:%M} UTC" if kept and kept.taken else "an unknown time"
 
 
-class TakeCheckpoint(OfPool, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class TakeCheckpoint(OfPool, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="take-checkpoint"):
     """Remember the pool as it is now."""
 
     needs_proof = never
@@ -74,7 +74,7 @@ class TakeCheckpoint(OfPool, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return f"{self.pool} has no checkpoint. Take it again."
 
 
-class DiscardCheckpoint(OfPool, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class DiscardCheckpoint(OfPool, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="discard-checkpoint"):
     """Forget the remembered moment, and get its space back."""
 
     needs_proof = always
@@ -116,7 +116,7 @@ class DiscardCheckpoint(OfPool, frozen=True, kw_only=True, forbid_unknown_fields
         return f"The checkpoint of {self.pool} is still there. Discard it again."
 
 
-class RewindCheckpoint(OfPool, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RewindCheckpoint(OfPool, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="rewind-checkpoint"):
     """Put the whole pool back to its checkpoint. The pool is let go and brought in again at that moment."""
 
     needs_proof = always

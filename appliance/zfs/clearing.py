@@ -33,7 +33,7 @@ class Chosen(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_like
         names.existing_snapshot(self.name)
 
 
-class DestroySnapshots(AboutSnapshots, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class DestroySnapshots(AboutSnapshots, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="destroy-snapshots"):
     """Destroy the chosen snapshots of one pool. Held and cloned ones stay and are named; what has gone already is fine."""
 
     needs_proof = always
@@ -175,7 +175,7 @@ class DestroySnapshots(AboutSnapshots, frozen=True, kw_only=True, forbid_unknown
         return cls(snapshots=tuple(Chosen(name, guid) for name, guid in chosen))
 
 
-class PruneSnapshots(DestroySnapshots, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PruneSnapshots(DestroySnapshots, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="prune-snapshots"):
     """Destroy what a policy made and no longer keeps. Never one that no policy made, and never the last of a dataset."""
 
     needs_proof = never

@@ -101,7 +101,7 @@ def source_words(found: Property) -> str:
     }.get(found.source, "as ZFS has it by itself")
 
 
-class SetDatasetProperty(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SetDatasetProperty(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="set-dataset-property"):
     """Set one property of a dataset. Sizes are whole bytes, 0 for none. What is not in KNOWN cannot be asked for."""
 
     needs_proof = never
@@ -180,7 +180,9 @@ class SetDatasetProperty(OfDataset, frozen=True, kw_only=True, forbid_unknown_fi
         return f"It is “{said(self.name, value_of(dataset, self.name).value)}” now. Set it again if that is not what you want."
 
 
-class InheritDatasetProperty(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class InheritDatasetProperty(
+    OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="inherit-dataset-property"
+):
     """Give up a dataset's own value: what is above it decides again."""
 
     needs_proof = never

@@ -27,7 +27,7 @@ KEY_FORMATS = {"passphrase": "passphrase", "key file": "hex"}
 LEAST_LIMIT = 2**20
 
 
-class CreateDataset(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class CreateDataset(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="create-dataset"):
     """Make a file system below ``parent`` that the people of this box may use; ``limit`` in bytes, 0: none.
 
     ``key``: it is encrypted by a key of its own; empty: as its parent is.

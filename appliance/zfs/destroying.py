@@ -16,7 +16,7 @@ from appliance.zfs.dataset import OfDataset
 MOST_LISTED = 40
 
 
-class DestroyDataset(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class DestroyDataset(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="destroy-dataset"):
     """Give up a dataset with its snapshots and all below; ``clones``: also what depends on its snapshots elsewhere.
 
     The digest covers the snapshots that no policy made: somebody wanted each of them, perhaps only after the review. Those

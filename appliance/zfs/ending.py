@@ -98,7 +98,7 @@ def export_step(pool: str) -> Step:
     return Step("export", f"Unmount and export {pool}", " ".join(argv), act, (pool,), f"Bring {pool} in again")
 
 
-class ExportPool(OfPool, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ExportPool(OfPool, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="export-pool"):
     """Stop using a pool in an orderly way, so that its disks can go to another system."""
 
     needs_proof = never
@@ -141,7 +141,7 @@ class ExportPool(OfPool, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return f"{self.pool} is still in use here.{stopped}"
 
 
-class DestroyPool(OfPool, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class DestroyPool(OfPool, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="destroy-pool"):
     """Give up a pool and all that is in it."""
 
     needs_proof = always

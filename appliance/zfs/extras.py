@@ -29,7 +29,7 @@ class ExtraDisks(PoolChange, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         yield from coarse(self.chosen(facts), usual_ashift(pool), self.pool)
 
 
-class AddSpare(ExtraDisks, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class AddSpare(ExtraDisks, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="add-spare"):
     """Disks that wait, and stand in by themselves when another fails."""
 
     needs_proof = if_lost
@@ -66,7 +66,7 @@ def members(group: Vdev) -> Iterator[tree.Place]:
         yield tree.Place(child, (group,))
 
 
-class AddLog(ExtraDisks, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class AddLog(ExtraDisks, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="add-log"):
     """A log device (SLOG) for writes that must be safe before they are answered; two disks are mirrored."""
 
     needs_proof = if_lost
@@ -100,7 +100,7 @@ class AddLog(ExtraDisks, frozen=True, kw_only=True, forbid_unknown_fields=True):
         yield from sector_warning(disks, ashift)
 
 
-class AddCache(ExtraDisks, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class AddCache(ExtraDisks, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="add-cache"):
     """A cache device (L2ARC) for what is read again and again and does not fit into memory."""
 
     needs_proof = if_lost
@@ -126,7 +126,7 @@ class AddCache(ExtraDisks, frozen=True, kw_only=True, forbid_unknown_fields=True
         yield from beside.cache_warnings(self.chosen(facts))
 
 
-class RemoveVdev(VdevChange, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RemoveVdev(VdevChange, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="remove-vdev"):
     """Take a spare, a log, a cache, or a whole group of data without raidz, out of a pool."""
 
     needs_proof = never

@@ -40,7 +40,7 @@ def width(group: Vdev) -> int:
     return len(group.children) or 1
 
 
-class AddGroup(PoolChange, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class AddGroup(PoolChange, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="add-vdev"):
     """Another group of disks (vdev) for data. It cannot be taken out again where the pool has a raidz.
 
     ``less_protection`` says that the person has been told, and agrees, that the pool will survive fewer failures.
@@ -130,7 +130,7 @@ class AddGroup(PoolChange, frozen=True, kw_only=True, forbid_unknown_fields=True
         yield from sector_warning(self.chosen(facts), ashift)
 
 
-class ExpandRaidz(VdevChange, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ExpandRaidz(VdevChange, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="expand-raidz"):
     """One more disk in a raidz. ZFS spreads what is there over all disks, which takes as long as reading it all."""
 
     needs_proof = if_lost
@@ -202,7 +202,7 @@ def yields(group: Vdev) -> tuple[int, int, int]:
     )
 
 
-class GrowGroup(VdevChange, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class GrowGroup(VdevChange, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="autoexpand-vdev"):
     """Let a group use all of its disks after each of them has been replaced by a larger one."""
 
     needs_proof = never

@@ -29,7 +29,7 @@ READ_FIRST = (
 )
 
 
-class ImportPool(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ImportPool(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="import-pool"):
     """Use a pool that is on the disks of this box. ``guid`` says which, ``name`` how it shall be called here."""
 
     needs_proof = if_lost

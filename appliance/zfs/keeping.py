@@ -55,7 +55,7 @@ class OneSnapshot(AboutSnapshots, frozen=True, kw_only=True, forbid_unknown_fiel
         return {"operation": msgspec.to_builtins(self)}
 
 
-class HoldSnapshot(OneSnapshot, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class HoldSnapshot(OneSnapshot, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="hold-snapshot"):
     """Keep a snapshot from being destroyed, by anybody, until it is released."""
 
     needs_proof = never
@@ -104,7 +104,7 @@ class HoldSnapshot(OneSnapshot, frozen=True, kw_only=True, forbid_unknown_fields
         return "It is not held. Hold it again."
 
 
-class ReleaseSnapshot(OneSnapshot, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ReleaseSnapshot(OneSnapshot, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="release-snapshot"):
     """Let go of every hold of a snapshot, naming each."""
 
     needs_proof = always
@@ -150,7 +150,7 @@ def said(tag: str) -> str:
     return f"{tag} (set by another tool)"
 
 
-class RenameSnapshot(OneSnapshot, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RenameSnapshot(OneSnapshot, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="rename-snapshot"):
     """Give a snapshot another name. A policy that made it knows it by its guid, but no longer by its run's name."""
 
     needs_proof = never
@@ -190,7 +190,7 @@ class RenameSnapshot(OneSnapshot, frozen=True, kw_only=True, forbid_unknown_fiel
         return "It has its old name. Rename it again."
 
 
-class CloneSnapshot(OneSnapshot, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class CloneSnapshot(OneSnapshot, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="clone-snapshot"):
     """Make a folder of its own that begins as the snapshot is, and can be written to."""
 
     needs_proof = never

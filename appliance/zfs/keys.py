@@ -20,7 +20,7 @@ FORMATS = {"passphrase": "passphrase", "key file": "hex"}
 KEPT_MEANS = "This box then unlocks it by itself after each start. Whoever carries off the whole box has the key and the files; disks alone, without this box's system disk, stay closed."
 
 
-class LockDataset(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class LockDataset(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="lock-dataset"):
     """Unmount what a key opens and unload the key."""
 
     needs_proof = never
@@ -118,7 +118,7 @@ class OfKey(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=True):
             yield Reason(f"{self.dataset} is locked. Unlock it first.")
 
 
-class ChangeKey(OfKey, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ChangeKey(OfKey, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="change-key"):
     """Another passphrase or key file for an encryption root; a dataset below one becomes a root of its own."""
 
     needs_proof = always
@@ -179,7 +179,7 @@ def forget_step(dataset: str, guid: int) -> Step:
     )
 
 
-class KeepKey(OfKey, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class KeepKey(OfKey, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="store-key"):
     """Keep the key on this box, so that it unlocks by itself after a start. The key is tried first."""
 
     needs_proof = never
@@ -235,7 +235,7 @@ class KeepKey(OfKey, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return "The key is not on this box. Keep it again if you like."
 
 
-class ForgetKey(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ForgetKey(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="delete-key"):
     """Remove the key from this box: from then on somebody has to unlock after each start."""
 
     needs_proof = always

@@ -91,7 +91,7 @@ class Moving:
         self.mount_again(work)
 
 
-class RenameDataset(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RenameDataset(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="rename-dataset"):
     """Give a dataset another name or another parent in its pool; everything below goes along."""
 
     parent: str
@@ -232,7 +232,7 @@ class RenameDataset(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=
         return f"It is called {now.name} now.{mounted}{shares}"
 
 
-class PromoteDataset(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PromoteDataset(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="promote-dataset"):
     """Make a clone independent: the snapshots that both share become its own, and the original depends on it instead."""
 
     def needs_proof(self, facts: Facts, plan: Plan) -> bool:
@@ -277,7 +277,7 @@ class PromoteDataset(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields
         return "Nothing was changed. A snapshot of the same name in both is a common reason: rename one of them."
 
 
-class MountDataset(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class MountDataset(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="mount-dataset"):
     """Make a file system's files reachable at its place."""
 
     needs_proof = never
@@ -334,7 +334,7 @@ class MountDataset(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=T
         return "It is not mounted. Look whether something else is at its place."
 
 
-class UnmountDataset(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class UnmountDataset(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="unmount-dataset"):
     """Put a file system and all that is mounted in it out of reach until it is mounted again."""
 
     needs_proof = never

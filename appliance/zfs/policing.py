@@ -16,7 +16,7 @@ from appliance.zfs.policies import Policy
 PROPERTY = "larder:policy"
 
 
-class SetPolicy(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SetPolicy(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="set-snapshot-policy"):
     """Give a dataset its own policy, or with none let it follow the folder above it."""
 
     dataset: str

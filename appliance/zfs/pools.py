@@ -27,7 +27,7 @@ LEAST_PARTITION = 64 * MIB
 ROLE_WORDS = {"disks": "for the data", "logs": "as log", "cache": "as cache", "spares": "as spare"}
 
 
-class CreatePool(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class CreatePool(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="create-pool"):
     """Make a pool. ``groups`` are vdevs of by-id paths of whole disks, all of one layout and one number of disks.
 
     With ``partition`` (bytes, whole MiB) each data disk gives one partition of that size, and what is left of the

@@ -88,7 +88,7 @@ def read() -> tuple[PoolProperties, ...]:
     return tuple(from_json(parse(result.stdout, "zpool get"))) if result.stdout.strip() else ()
 
 
-class SetPoolProperty(PoolOperation, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SetPoolProperty(PoolOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="set-pool-property"):
     """Set one property of a pool. Others can harm, so they cannot be asked for."""
 
     needs_proof = never

@@ -17,7 +17,7 @@ from appliance.zfs.tree import Place
 REPLACEABLE = {"normal", "log", "special", "dedup"}
 
 
-class ReplaceDisk(VdevChange, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ReplaceDisk(VdevChange, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="replace-disk"):
     """Put a disk in the place of another. The old one is named by its guid, so it may be long gone."""
 
     needs_proof = if_lost
@@ -76,7 +76,7 @@ class ReplaceDisk(VdevChange, frozen=True, kw_only=True, forbid_unknown_fields=T
             yield "A hot spare stands in for this disk. When the new disk is rebuilt, the spare goes back to waiting by itself."
 
 
-class AttachDisk(VdevChange, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class AttachDisk(VdevChange, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="attach-disk"):
     """One more copy: make a single disk a mirror, or a mirror wider. ``vdev`` is a disk of it or the mirror itself."""
 
     needs_proof = if_lost
@@ -141,7 +141,7 @@ class AttachDisk(VdevChange, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         )
 
 
-class DetachDisk(VdevChange, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class DetachDisk(VdevChange, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="detach-disk"):
     """Take one copy out: of a mirror, of a replacement that is under way, or a spare that stands in."""
 
     needs_proof = never

@@ -25,7 +25,9 @@ LONGEST_NAME = 255  # bytes
 MOST_TRIES = 50
 
 
-class RestoreFromSnapshot(OneSnapshot, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RestoreFromSnapshot(
+    OneSnapshot, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="restore-from-snapshot"
+):
     """Copy a file or folder out of a snapshot into the folder of now. Nothing that is there is erased.
 
     ``place``: ``beside`` gives it a name that says when it is from; ``back`` gives it its own name and place, and what is

@@ -26,7 +26,7 @@ from appliance.zfs.keeping import OneSnapshot
 SHOWN = 20
 
 
-class RollBack(OneSnapshot, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RollBack(OneSnapshot, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="roll-back"):
     """Make a dataset be as a snapshot is. Newer snapshots and everything written since are lost."""
 
     needs_proof = always

@@ -55,7 +55,7 @@ class PoolOperation(Operation, frozen=True, kw_only=True, forbid_unknown_fields=
         return {"operation": msgspec.to_builtins(self), "pool": pool.guid if pool else 0}
 
 
-class StartScrub(PoolOperation, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class StartScrub(PoolOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="start-scrub"):
     """Begin a scrub, or go on with one that is paused. ``before`` is when the scan before it began (seconds since 1970)."""
 
     needs_proof = never
@@ -108,7 +108,7 @@ class StartScrub(PoolOperation, frozen=True, kw_only=True, forbid_unknown_fields
         return f"{self.pool} is not being checked. Start it again when you like."
 
 
-class PauseScrub(PoolOperation, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PauseScrub(PoolOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="pause-scrub"):
     """Hold a scrub; it stays paused through restarts until somebody goes on with it."""
 
     needs_proof = never
@@ -140,7 +140,7 @@ class PauseScrub(PoolOperation, frozen=True, kw_only=True, forbid_unknown_fields
         return f"Look at the page of {self.pool}: it says whether the check runs or is paused."
 
 
-class StopScrub(PoolOperation, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class StopScrub(PoolOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="stop-scrub"):
     """End a scrub before it is done."""
 
     needs_proof = never

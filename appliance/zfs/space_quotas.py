@@ -17,7 +17,7 @@ from appliance.zfs.dataset import OfDataset
 PROPERTY = {"user": "userquota", "group": "groupquota"}
 
 
-class SetSpaceQuota(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SetSpaceQuota(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="set-user-quota"):
     """Limit one account, group, or number of either, to ``size`` bytes in this dataset; 0: no limit."""
 
     needs_proof = never

@@ -15,7 +15,7 @@ WORKING = {"ONLINE", "DEGRADED"}
 AWAY = {"FAULTED", "UNAVAIL", "REMOVED", "OFFLINE"}
 
 
-class OfflineDisk(VdevChange, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class OfflineDisk(VdevChange, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="offline-disk"):
     """Tell ZFS to use a disk no more, so that it can be pulled out without surprise. It stays so over a restart."""
 
     needs_proof = never
@@ -85,7 +85,7 @@ def can_do_without(pool: Pool | None, place: Place) -> bool:
     return not pool.whole(member) or margin(pool, place.group) > 0
 
 
-class OnlineDisk(VdevChange, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class OnlineDisk(VdevChange, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="online-disk"):
     """Use a disk again that was offline, pulled out or gone; what changed meanwhile is copied onto it."""
 
     needs_proof = never
@@ -164,7 +164,7 @@ def growing_waits(pool: Pool) -> bool:
     return stands and there and not pool.rebuilding
 
 
-class ClearErrors(PoolChange, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ClearErrors(PoolChange, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="clear-errors"):
     """Set error counts to nothing, and let ZFS try again a disk, or a whole pool, that it had given up. ``vdev`` 0: all."""
 
     needs_proof = never

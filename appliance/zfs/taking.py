@@ -37,7 +37,7 @@ class AboutSnapshots(Operation, frozen=True, kw_only=True, forbid_unknown_fields
             yield Reason(STOPPED.format(name))
 
 
-class TakeSnapshot(AboutSnapshots, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class TakeSnapshot(AboutSnapshots, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="take-snapshot"):
     """Keep a dataset as it is now; with ``below``, the whole tree at the same moment."""
 
     needs_proof = never
@@ -137,7 +137,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             raise names.refuse("That is not what a policy makes.", "grains")
 
 
-class RunPolicies(AboutSnapshots, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RunPolicies(AboutSnapshots, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="run-snapshot-policies"):
     """Take what the policies of one pool want now, in one transaction. ``run`` is set on each, to know them by."""
 
     needs_proof = never

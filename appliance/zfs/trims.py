@@ -12,7 +12,7 @@ from appliance.zfs.activities import stamp
 from appliance.zfs.scrubs import PoolOperation, check_pool, work_of
 
 
-class StartTrim(PoolOperation, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class StartTrim(PoolOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="start-trim"):
     """Trim all free space of a pool, or go on with what is paused. ``before`` is when the trim before it ended."""
 
     needs_proof = never
@@ -61,7 +61,7 @@ class StartTrim(PoolOperation, frozen=True, kw_only=True, forbid_unknown_fields=
         return f"{self.pool} is not being trimmed. Start it again when you like."
 
 
-class StopTrim(PoolOperation, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class StopTrim(PoolOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="stop-trim"):
     """End the trimming of a pool; what was told to the disks stays told."""
 
     needs_proof = never

@@ -75,7 +75,7 @@ def show_mounts(waiting: Iterable[Dataset]) -> str:
     return "\n".join(mounting.shown(one.name, one.mountpoint) for one in waiting)
 
 
-class UnlockDataset(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class UnlockDataset(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="unlock-dataset"):
     """Load the key of an encryption root from a passphrase or a key file and mount what it unlocks."""
 
     needs_proof = never
@@ -155,7 +155,7 @@ class UnlockDataset(Operation, frozen=True, kw_only=True, forbid_unknown_fields=
         return "The key is loaded, but some folders are not mounted. Look at the folder's page."
 
 
-class UnlockAll(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class UnlockAll(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="unlock-all"):
     """After a start: try one passphrase, and the keys that the box keeps, on what is locked."""
 
     needs_proof = never

@@ -13,7 +13,7 @@ from appliance.zfs import details
 from appliance.zfs.ending import OfPool
 
 
-class UpgradePool(OfPool, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class UpgradePool(OfPool, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="upgrade-pool"):
     """Enable every feature that this system knows and the pool's compatibility setting allows."""
 
     needs_proof = never

@@ -20,7 +20,7 @@ LARGEST = 2**62
 ROOM_BESIDE = 0.06
 
 
-class CreateVolume(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class CreateVolume(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="create-volume"):
     """Make a block device of ``size`` bytes. Thin: it takes from the pool only what is written to it."""
 
     needs_proof = never
@@ -116,7 +116,7 @@ class CreateVolume(Operation, frozen=True, kw_only=True, forbid_unknown_fields=T
         return f"{self.full_name} is {'there' if there else 'not there. Create it again'}."
 
 
-class GrowVolume(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class GrowVolume(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="grow-volume"):
     """Make a volume larger. Smaller is never asked for: it would cut off what is at its end."""
 
     needs_proof = never

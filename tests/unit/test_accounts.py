@@ -105,10 +105,10 @@ def test_it_takes_over_nothing_of_the_system(commands, users, operation):
 HOSTILE = ["root", "larder", "larder-nobody", "-a", "a b", "a\nb", "a\0", "a:b", "", "Anna", "a" * 40, "аnna", "ａnna", "anna ", "a,b", "a/b", "@a"]  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", ["CreateAccount", "SetPassword", "RenameAccount", "SwitchAccount", "RemoveAccount", "CreateGroup", "SetMembers", "RemoveGroup"])  # fmt: skip
+@pytest.mark.parametrize("kind", ["create-account", "set-password", "rename-account", "enable-account", "remove-account", "create-group", "set-members", "remove-group"])  # fmt: skip
 @pytest.mark.parametrize("name", HOSTILE)
 def test_the_agent_refuses_a_name_that_larder_would_not_give(kind, name):
-    more = {"enabled": True} if kind == "SwitchAccount" else {}
+    more = {"enabled": True} if kind == "enable-account" else {}
     with pytest.raises(Refused):
         decode_operation(json.dumps({"kind": kind, "name": name, **more}))
 

@@ -95,13 +95,13 @@ def test_nobody_is_let_in_where_that_cannot_be(changes):
 
 
 @pytest.mark.parametrize("name", ["-rf", "a\nb", "../x", ""])
-@pytest.mark.parametrize("kind", ["ServeAgain", "LetIn"])
+@pytest.mark.parametrize("kind", ["republish-share", "open-top-folder"])
 def test_the_agent_takes_no_name_outside_the_grammar(kind, name):
-    more = {"protocol": "nfs"} if kind == "ServeAgain" else {}
+    more = {"protocol": "nfs"} if kind == "republish-share" else {}
     with pytest.raises(Refused):
         decode_operation(json.dumps({"kind": kind, "dataset": name, **more}))
 
 
 def test_the_agent_takes_no_other_protocol():
     with pytest.raises(Refused):
-        decode_operation(json.dumps({"kind": "ServeAgain", "dataset": "tank", "protocol": "ftp"}))
+        decode_operation(json.dumps({"kind": "republish-share", "dataset": "tank", "protocol": "ftp"}))

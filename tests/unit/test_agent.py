@@ -23,42 +23,42 @@ pytestmark = pytest.mark.usefixtures("folders")
 
 SECRET = "correct horse battery"
 OPERATIONS: dict[str, dict[str, Any]] = {
-    "CreatePool": {"name": "tank", "layout": "mirror", "groups": [[path_of(1), path_of(2)]]},
-    "CreateDataset": {"parent": "tank", "name": "music", "preset": "media"},
-    "UnlockDataset": {"dataset": "tank/vault"},
-    "SetDatasetProperty": {"dataset": "tank/photos", "guid": 5, "name": "compression", "value": "zstd"},
-    "InheritDatasetProperty": {"dataset": "tank/photos", "guid": 5, "name": "compression"},
-    "SetSpaceQuota": {"dataset": "tank/photos", "guid": 5, "of": "user", "who": "anna", "size": 5},
-    "RenameDataset": {"dataset": "tank/photos", "guid": 5, "parent": "tank", "name": "pictures"},
-    "PromoteDataset": {"dataset": "tank/photos", "guid": 5},
-    "MountDataset": {"dataset": "tank/photos", "guid": 5},
-    "UnmountDataset": {"dataset": "tank/photos", "guid": 5},
-    "DestroyDataset": {"dataset": "tank/photos", "guid": 5},
-    "UnlockAll": {"datasets": ["tank/vault"]},
-    "LockDataset": {"dataset": "tank/photos", "guid": 5},
-    "ChangeKey": {"dataset": "tank/photos", "guid": 5, "to": "passphrase"},
-    "KeepKey": {"dataset": "tank/photos", "guid": 5},
-    "ForgetKey": {"dataset": "tank/photos", "guid": 5},
-    "CreateVolume": {"parent": "tank", "name": "disk1", "size": 1073741824},
-    "GrowVolume": {"dataset": "tank/photos", "guid": 5, "size": 1073741824},
-    "CreateAccount": {"name": "berta"},
-    "SetPassword": {"name": "anna"},
-    "StartScrub": {"pool": "tank"},
-    "PauseScrub": {"pool": "tank"},
-    "StopScrub": {"pool": "tank"},
-    "StartTrim": {"pool": "tank"},
-    "StopTrim": {"pool": "tank"},
-    "SetPoolProperty": {"pool": "tank", "name": "autotrim", "value": "on"},
-    "AcceptShares": {"pool": "tank", "guid": 1443772876214735903},
-    "SetShare": {"dataset": "tank/photos", "protocol": "smb", "smb": {"name": "photos", "write": ["anna"]}},
-    "ImportPool": {"guid": 4958685680270539150, "name": "attic"},
-    "ExportPool": {"pool": "tank", "guid": 4958685680270539150},
-    "DestroyPool": {"pool": "tank", "guid": 4958685680270539150},
-    "TakeCheckpoint": {"pool": "tank", "guid": 4958685680270539150},
-    "DiscardCheckpoint": {"pool": "tank", "guid": 4958685680270539150},
-    "RewindCheckpoint": {"pool": "tank", "guid": 4958685680270539150},
-    "UpgradePool": {"pool": "tank", "guid": 4958685680270539150},
-    "WipeDisk": {"disk": path_of(1), "how": "full"},
+    "create-pool": {"name": "tank", "layout": "mirror", "groups": [[path_of(1), path_of(2)]]},
+    "create-dataset": {"parent": "tank", "name": "music", "preset": "media"},
+    "unlock-dataset": {"dataset": "tank/vault"},
+    "set-dataset-property": {"dataset": "tank/photos", "guid": 5, "name": "compression", "value": "zstd"},
+    "inherit-dataset-property": {"dataset": "tank/photos", "guid": 5, "name": "compression"},
+    "set-user-quota": {"dataset": "tank/photos", "guid": 5, "of": "user", "who": "anna", "size": 5},
+    "rename-dataset": {"dataset": "tank/photos", "guid": 5, "parent": "tank", "name": "pictures"},
+    "promote-dataset": {"dataset": "tank/photos", "guid": 5},
+    "mount-dataset": {"dataset": "tank/photos", "guid": 5},
+    "unmount-dataset": {"dataset": "tank/photos", "guid": 5},
+    "destroy-dataset": {"dataset": "tank/photos", "guid": 5},
+    "unlock-all": {"datasets": ["tank/vault"]},
+    "lock-dataset": {"dataset": "tank/photos", "guid": 5},
+    "change-key": {"dataset": "tank/photos", "guid": 5, "to": "passphrase"},
+    "store-key": {"dataset": "tank/photos", "guid": 5},
+    "delete-key": {"dataset": "tank/photos", "guid": 5},
+    "create-volume": {"parent": "tank", "name": "disk1", "size": 1073741824},
+    "grow-volume": {"dataset": "tank/photos", "guid": 5, "size": 1073741824},
+    "create-account": {"name": "berta"},
+    "set-password": {"name": "anna"},
+    "start-scrub": {"pool": "tank"},
+    "pause-scrub": {"pool": "tank"},
+    "stop-scrub": {"pool": "tank"},
+    "start-trim": {"pool": "tank"},
+    "stop-trim": {"pool": "tank"},
+    "set-pool-property": {"pool": "tank", "name": "autotrim", "value": "on"},
+    "approve-shares": {"pool": "tank", "guid": 1443772876214735903},
+    "set-share": {"dataset": "tank/photos", "protocol": "smb", "smb": {"name": "photos", "write": ["anna"]}},
+    "import-pool": {"guid": 4958685680270539150, "name": "attic"},
+    "export-pool": {"pool": "tank", "guid": 4958685680270539150},
+    "destroy-pool": {"pool": "tank", "guid": 4958685680270539150},
+    "take-checkpoint": {"pool": "tank", "guid": 4958685680270539150},
+    "discard-checkpoint": {"pool": "tank", "guid": 4958685680270539150},
+    "rewind-checkpoint": {"pool": "tank", "guid": 4958685680270539150},
+    "upgrade-pool": {"pool": "tank", "guid": 4958685680270539150},
+    "erase-disk": {"disk": path_of(1), "how": "full"},
 }
 REQUESTS: list[dict[str, Any]] = [
     *(
@@ -320,14 +320,14 @@ def test_a_good_request_in_too_long_a_line_is_refused(commands):
 
 
 def test_a_request_of_the_grammar_with_its_digest_runs(commands, mounts):
-    request = next(request for request in REQUESTS if request.get("operation", {}).get("kind") == "CreateDataset")
+    request = next(request for request in REQUESTS if request.get("operation", {}).get("kind") == "create-dataset")
     outcome = final(request | {"digest": digest_of(request)})["outcome"]
     assert outcome["state"] == "done"
     assert commands.tools == ["zfs", "mount", "zfs", "chgrp", "chmod"]
 
 
 def test_an_operation_that_wants_a_secret_fails_without_one(commands):
-    request = next(request for request in REQUESTS if request.get("operation", {}).get("kind") == "UnlockDataset")
+    request = next(request for request in REQUESTS if request.get("operation", {}).get("kind") == "unlock-dataset")
     outcome = final(request | {"digest": digest_of(request)})["outcome"]
     assert outcome["state"] == "failed"
     assert "no longer at hand" in outcome["text"]
@@ -336,7 +336,7 @@ def test_an_operation_that_wants_a_secret_fails_without_one(commands):
 
 def test_a_secret_left_by_the_client_reaches_the_command_and_nothing_else(commands, folders, capsys):
     client.leave_secret(JOB, SECRET)
-    request = next(request for request in REQUESTS if request.get("operation", {}).get("kind") == "UnlockDataset")
+    request = next(request for request in REQUESTS if request.get("operation", {}).get("kind") == "unlock-dataset")
     sent = ask(request | {"digest": digest_of(request)})
     assert commands.given[0] == f"{SECRET}\n"
     assert SECRET not in json.dumps(sent) + str(commands.ran) + "".join(capsys.readouterr())

@@ -13,7 +13,7 @@ from appliance.agent import requests
 from appliance.errors import Refused
 from appliance.execution import execute
 from appliance.facts import Facts
-from appliance.operation import Operation, Plan, always, as_json
+from appliance.operation import Operation, Plan, always, as_json, kind_of
 from appliance.operations import Registered
 from appliance.shares.accepting import AcceptShares
 from appliance.shares.share import SetShare
@@ -267,8 +267,8 @@ def test_the_console_explains_itself(words):
 OPERATIONS = typing.get_args(Registered)
 # What destroys or lays open whatever the facts are. Taking one out of this list is a decision about the threat model.
 ALWAYS = {
-    "DestroyPool", "DestroyDataset", "DestroySnapshots", "DestroyBookmark", "WipeDisk", "RollBack", "RewindCheckpoint",
-    "DiscardCheckpoint", "ReleaseSnapshot", "ChangeKey", "ForgetKey", "SetPassword",
+    "destroy-pool", "destroy-dataset", "destroy-snapshots", "destroy-bookmark", "erase-disk", "roll-back", "rewind-checkpoint",
+    "discard-checkpoint", "release-snapshot", "change-key", "delete-key", "set-password",
 }  # fmt: skip
 
 
@@ -286,7 +286,7 @@ def test_what_says_nothing_waits():
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda kind: kind.__name__)
 def test_what_always_destroys_always_needs_a_proof(operation):
-    assert (operation.needs_proof is always) is (operation.__name__ in ALWAYS)
+    assert (operation.needs_proof is always) is (kind_of(operation) in ALWAYS)
 
 
 def needs(operation: Operation, facts: Facts) -> bool:

@@ -10,7 +10,7 @@ import pytest
 
 from appliance.errors import Failed, Refused
 from appliance.facts import Facts, LongWork, Pool, PoolProperties
-from appliance.operation import Operation, checked_plan
+from appliance.operation import Operation, checked_plan, kind_of
 from appliance.zfs import damage, properties
 from appliance.zfs.properties import KNOWN, SetPoolProperty
 from appliance.zfs.scrubs import PauseScrub, StartScrub, StopScrub
@@ -161,7 +161,7 @@ def test_after_an_interruption_there_is_a_way_on(operation, now):
 
 
 def checked_names(operation: Operation) -> str:
-    return {"StartScrub": "start", "StartTrim": "start", "SetPoolProperty": "set"}.get(type(operation).__name__, "stop")
+    return {"start-scrub": "start", "start-trim": "start", "set-pool-property": "set"}.get(kind_of(operation), "stop")
 
 
 # --- settings -------------------------------------------------------------------------------------------------

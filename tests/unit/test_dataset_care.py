@@ -76,7 +76,7 @@ def test_a_setting_is_one_command(commands, name, value, shown):
 def test_values_and_properties_that_nobody_may_set_are_refused(name, value):
     from appliance.operations import decode_operation
 
-    text = f'{{"kind":"SetDatasetProperty","dataset":"tank/photos","guid":{GUID},"name":"{name}","value":{value!r}}}'.replace(
+    text = f'{{"kind":"set-dataset-property","dataset":"tank/photos","guid":{GUID},"name":"{name}","value":{value!r}}}'.replace(
         "'", '"'
     )
     with pytest.raises(Refused):

@@ -19,7 +19,7 @@ from appliance.disks import inventory
 from appliance.dormant import Importable, Part
 from appliance.errors import Refused
 from appliance.facts import Facts, Use
-from appliance.operation import Operation
+from appliance.operation import Operation, kind_of
 from appliance.operations import Registered, decode_operation
 from tests.unit.made import JOB, box, disk, path_of
 
@@ -33,69 +33,70 @@ CHANGE = {"dataset": "tank/a", "protocol": "smb"}
 # "uses X": works on the files of X; "takes X": X and all below leaves or is put back; "rules": rewrites who may use what;
 # "disk": needs the disk for itself; "pool": changes the pool tank.
 SAMPLES: dict[str, tuple[dict[str, Any], set[str]]] = {
-    "CreatePool": ({"name": "tank", "layout": "stripe", "groups": [[path_of(1)]]}, {"disk", "pool"}),
-    "CreateDataset": ({"parent": "tank", "name": "b"}, {"pool"}),
-    "SetDatasetProperty": ({**OF_DATASET, "name": "compression", "value": "zstd"}, {"pool"}),
-    "InheritDatasetProperty": ({**OF_DATASET, "name": "compression"}, {"pool"}),
-    "SetSpaceQuota": ({**OF_DATASET, "of": "user", "who": "anna", "size": 5}, {"pool"}),
-    "RenameDataset": ({**OF_DATASET, "parent": "tank", "name": "b"}, {"pool", "takes tank/a", "takes tank/b"}),
-    "PromoteDataset": (OF_DATASET, {"pool"}),
-    "MountDataset": (OF_DATASET, {"pool"}),
-    "UnmountDataset": (OF_DATASET, {"pool", "takes tank/a"}),
-    "DestroyDataset": (OF_DATASET, {"pool", "takes tank/a"}),
-    "UnlockDataset": ({"dataset": "tank/a"}, {"pool"}),
-    "UnlockAll": ({"datasets": ["tank/a"]}, {"pool"}),
-    "LockDataset": (OF_DATASET, {"pool", "takes tank/a"}),
-    "ChangeKey": ({**OF_DATASET, "to": "passphrase"}, {"pool"}),
-    "KeepKey": (OF_DATASET, {"pool"}),
-    "ForgetKey": (OF_DATASET, {"pool"}),
-    "CreateVolume": ({"parent": "tank", "name": "v", "size": 2**30}, {"pool"}),
-    "GrowVolume": ({**OF_DATASET, "size": 2**30}, {"pool"}),
-    "CreateAccount": ({"name": "berta", "home": "tank"}, {"pool", "accounts"}),
-    "SetPassword": ({"name": "anna"}, {"accounts"}),
-    "RenameAccount": ({"name": "anna"}, {"accounts"}),
-    "SwitchAccount": ({"name": "anna", "enabled": False}, {"accounts"}),
-    "RemoveAccount": ({"name": "anna", "heir": "ben"}, {"accounts", "rules"}),
-    "CreateGroup": ({"name": "family"}, {"accounts"}),
-    "SetMembers": ({"name": "family"}, {"accounts"}),
-    "RemoveGroup": ({"name": "family"}, {"accounts", "rules"}),
-    "SetAccess": ({"dataset": "tank/a"}, {"uses tank/a"}),
-    "SetShare": ({**CHANGE, "smb": {"name": "a", "write": ["anna"]}}, {"pool"}),
-    "AcceptShares": (OF_POOL, {"pool"}),
-    "ServeAgain": (CHANGE, {"pool"}),
-    "LetIn": ({"dataset": "tank/a"}, {"pool"}),
-    "AdoptDrift": ({"file": "smb", "seen": "0" * 64, "changes": [CHANGE]}, {"pool"}),
-    "OverwriteDrift": ({"file": "smb", "seen": "0" * 64}, set()),
-    "EndConnection": ({"protocol": "smb", "id": "123", "who": "anna", "machine": "desk"}, set()),
-    "SetSmbPolicy": ({"signing": "asked", "encryption": "asked"}, set()),
+    "create-pool": ({"name": "tank", "layout": "stripe", "groups": [[path_of(1)]]}, {"disk", "pool"}),
+    "create-dataset": ({"parent": "tank", "name": "b"}, {"pool"}),
+    "set-dataset-property": ({**OF_DATASET, "name": "compression", "value": "zstd"}, {"pool"}),
+    "inherit-dataset-property": ({**OF_DATASET, "name": "compression"}, {"pool"}),
+    "set-user-quota": ({**OF_DATASET, "of": "user", "who": "anna", "size": 5}, {"pool"}),
+    "rename-dataset": ({**OF_DATASET, "parent": "tank", "name": "b"}, {"pool", "takes tank/a", "takes tank/b"}),
+    "promote-dataset": (OF_DATASET, {"pool"}),
+    "mount-dataset": (OF_DATASET, {"pool"}),
+    "unmount-dataset": (OF_DATASET, {"pool", "takes tank/a"}),
+    "destroy-dataset": (OF_DATASET, {"pool", "takes tank/a"}),
+    "unlock-dataset": ({"dataset": "tank/a"}, {"pool"}),
+    "unlock-all": ({"datasets": ["tank/a"]}, {"pool"}),
+    "lock-dataset": (OF_DATASET, {"pool", "takes tank/a"}),
+    "change-key": ({**OF_DATASET, "to": "passphrase"}, {"pool"}),
+    "store-key": (OF_DATASET, {"pool"}),
+    "delete-key": (OF_DATASET, {"pool"}),
+    "create-volume": ({"parent": "tank", "name": "v", "size": 2**30}, {"pool"}),
+    "grow-volume": ({**OF_DATASET, "size": 2**30}, {"pool"}),
+    "create-account": ({"name": "berta", "home": "tank"}, {"pool", "accounts"}),
+    "set-password": ({"name": "anna"}, {"accounts"}),
+    "rename-account": ({"name": "anna"}, {"accounts"}),
+    "enable-account": ({"name": "anna", "enabled": False}, {"accounts"}),
+    "remove-account": ({"name": "anna", "heir": "ben"}, {"accounts", "rules"}),
+    "create-group": ({"name": "family"}, {"accounts"}),
+    "set-members": ({"name": "family"}, {"accounts"}),
+    "remove-group": ({"name": "family"}, {"accounts", "rules"}),
+    "set-access": ({"dataset": "tank/a"}, {"uses tank/a"}),
+    "set-share": ({**CHANGE, "smb": {"name": "a", "write": ["anna"]}}, {"pool"}),
+    "approve-shares": (OF_POOL, {"pool"}),
+    "republish-share": (CHANGE, {"pool"}),
+    "open-top-folder": ({"dataset": "tank/a"}, {"pool"}),
+    "adopt-drift": ({"file": "smb", "seen": "0" * 64, "changes": [CHANGE]}, {"pool"}),
+    "overwrite-drift": ({"file": "smb", "seen": "0" * 64}, set()),
+    "end-connection": ({"protocol": "smb", "id": "123", "who": "anna", "machine": "desk"}, set()),
+    "set-smb-security": ({"signing": "asked", "encryption": "asked"}, set()),
     **{
         kind: ({"pool": "tank"}, {"pool"})
-        for kind in ("StartScrub", "PauseScrub", "StopScrub", "StartTrim", "StopTrim", "ClearErrors")
+        for kind in ("start-scrub", "pause-scrub", "stop-scrub", "start-trim", "stop-trim", "clear-errors")
     },
-    "SetPoolProperty": ({"pool": "tank", "name": "autotrim", "value": "on"}, {"pool"}),
-    "ImportPool": ({"guid": GUID, "name": "tank"}, {"disk", "pool"}),
-    "ExportPool": (OF_POOL, {"pool", "takes tank"}),
-    "DestroyPool": (OF_POOL, {"pool", "takes tank"}),
-    "TakeCheckpoint": (OF_POOL, {"pool"}),
-    "DiscardCheckpoint": (OF_POOL, {"pool"}),
-    "RewindCheckpoint": (OF_POOL, {"pool", "takes tank", "disk"}),
-    "UpgradePool": (OF_POOL, {"pool"}),
-    "WipeDisk": ({"disk": path_of(1)}, {"disk"}),
-    "StartSelfTest": ({"disk": path_of(1)}, {"disk"}),
+    "set-pool-property": ({"pool": "tank", "name": "autotrim", "value": "on"}, {"pool"}),
+    "import-pool": ({"guid": GUID, "name": "tank"}, {"disk", "pool"}),
+    "export-pool": (OF_POOL, {"pool", "takes tank"}),
+    "destroy-pool": (OF_POOL, {"pool", "takes tank"}),
+    "take-checkpoint": (OF_POOL, {"pool"}),
+    "discard-checkpoint": (OF_POOL, {"pool"}),
+    "rewind-checkpoint": (OF_POOL, {"pool", "takes tank", "disk"}),
+    "upgrade-pool": (OF_POOL, {"pool"}),
+    "erase-disk": ({"disk": path_of(1)}, {"disk"}),
+    "start-self-test": ({"disk": path_of(1)}, {"disk"}),
     **{
         kind: ({"pool": "tank", "vdev": 7, "disk": path_of(1)}, {"pool", "disk"})
-        for kind in ("ReplaceDisk", "AttachDisk", "ExpandRaidz")
+        for kind in ("replace-disk", "attach-disk", "expand-raidz")
     },
     **{
         kind: ({"pool": "tank", "vdev": 7}, {"pool"})
-        for kind in ("DetachDisk", "GrowGroup", "RemoveVdev", "OnlineDisk", "OfflineDisk")
+        for kind in ("detach-disk", "autoexpand-vdev", "remove-vdev", "online-disk", "offline-disk")
     },
-    "AddGroup": ({"pool": "tank", "layout": "stripe", "disks": [path_of(1)]}, {"pool", "disk"}),
+    "add-vdev": ({"pool": "tank", "layout": "stripe", "disks": [path_of(1)]}, {"pool", "disk"}),
     **{
-        kind: ({"pool": "tank", "disks": [path_of(1)]}, {"pool", "disk"}) for kind in ("AddSpare", "AddLog", "AddCache")
+        kind: ({"pool": "tank", "disks": [path_of(1)]}, {"pool", "disk"})
+        for kind in ("add-spare", "add-log", "add-cache")
     },
-    "TakeSnapshot": ({"dataset": "tank/a", "name": "s"}, {"pool"}),
-    "RunPolicies": (
+    "take-snapshot": ({"dataset": "tank/a", "name": "s"}, {"pool"}),
+    "run-snapshot-policies": (
         {
             "pool": "tank",
             "run": JOB,
@@ -104,22 +105,22 @@ SAMPLES: dict[str, tuple[dict[str, Any], set[str]]] = {
         },
         {"pool"},
     ),
-    "DestroySnapshots": ({"snapshots": [["tank/a@s", 5]]}, {"pool"}),
-    "PruneSnapshots": ({"snapshots": [["tank/a@s", 5]]}, {"pool"}),
-    "SetPolicy": ({"dataset": "tank/a"}, {"pool"}),
-    "HoldSnapshot": ({**OF_SNAPSHOT, "who": "anna", "why": "keep"}, {"pool"}),
-    "ReleaseSnapshot": (OF_SNAPSHOT, {"pool"}),
-    "RenameSnapshot": ({**OF_SNAPSHOT, "to": "t"}, {"pool"}),
-    "CloneSnapshot": ({**OF_SNAPSHOT, "name": "b"}, {"pool"}),
-    "BookmarkSnapshot": ({**OF_SNAPSHOT, "name": "b"}, {"pool"}),
-    "DestroyBookmark": ({"bookmark": "tank/a#b", "guid": 5}, {"pool"}),
-    "RollBack": (OF_SNAPSHOT, {"pool", "takes tank/a"}),
-    "RestoreFromSnapshot": ({**OF_SNAPSHOT, "path": "x"}, {"uses tank/a"}),
-    "RunCase": (
+    "destroy-snapshots": ({"snapshots": [["tank/a@s", 5]]}, {"pool"}),
+    "prune-snapshots": ({"snapshots": [["tank/a@s", 5]]}, {"pool"}),
+    "set-snapshot-policy": ({"dataset": "tank/a"}, {"pool"}),
+    "hold-snapshot": ({**OF_SNAPSHOT, "who": "anna", "why": "keep"}, {"pool"}),
+    "release-snapshot": (OF_SNAPSHOT, {"pool"}),
+    "rename-snapshot": ({**OF_SNAPSHOT, "to": "t"}, {"pool"}),
+    "clone-snapshot": ({**OF_SNAPSHOT, "name": "b"}, {"pool"}),
+    "bookmark-snapshot": ({**OF_SNAPSHOT, "name": "b"}, {"pool"}),
+    "destroy-bookmark": ({"bookmark": "tank/a#b", "guid": 5}, {"pool"}),
+    "roll-back": (OF_SNAPSHOT, {"pool", "takes tank/a"}),
+    "restore-from-snapshot": ({**OF_SNAPSHOT, "path": "x"}, {"uses tank/a"}),
+    "run-benchmark-case": (
         {"token": TOKEN, "case": {"where": "scratch", "workload": "seq-write", "disks": [path_of(1)], "size": 2**30}},
         {"disk"},
     ),
-    "ClearUp": ({"token": TOKEN, "disks": [path_of(1)]}, {"disk"}),
+    "clean-up-benchmark": ({"token": TOKEN, "disks": [path_of(1)]}, {"disk"}),
 }
 
 
@@ -164,7 +165,7 @@ def must_exclude(one: set[str], other: set[str]) -> bool:
 
 
 def test_every_registered_operation_is_in_the_table():
-    assert set(SAMPLES) == {kind.__name__ for kind in get_args(Registered)}
+    assert set(SAMPLES) == {kind_of(kind) for kind in get_args(Registered)}
 
 
 @pytest.mark.parametrize("kind", SAMPLES)
@@ -179,41 +180,43 @@ def test_the_table_covers_the_pairs_that_met():
         frozenset(pair) for pair in combinations(SAMPLES, 2) if must_exclude(SAMPLES[pair[0]][1], SAMPLES[pair[1]][1])
     }
     for pair in (
-        ("SetAccess", "RollBack"),
-        ("SetAccess", "DestroyDataset"),
-        ("SetAccess", "RenameDataset"),
-        ("SetAccess", "RemoveAccount"),
-        ("SetAccess", "ExportPool"),
-        ("RestoreFromSnapshot", "RollBack"),
-        ("ImportPool", "WipeDisk"),
-        ("ImportPool", "CreatePool"),
-        ("ImportPool", "RunCase"),
+        ("set-access", "roll-back"),
+        ("set-access", "destroy-dataset"),
+        ("set-access", "rename-dataset"),
+        ("set-access", "remove-account"),
+        ("set-access", "export-pool"),
+        ("restore-from-snapshot", "roll-back"),
+        ("import-pool", "erase-disk"),
+        ("import-pool", "create-pool"),
+        ("import-pool", "run-benchmark-case"),
     ):
         assert frozenset(pair) in pairs
 
 
-@pytest.mark.parametrize("kind", ["TakeSnapshot", "RunPolicies", "StartScrub", "CreateDataset", "RestoreFromSnapshot"])
+@pytest.mark.parametrize(
+    "kind", ["take-snapshot", "run-snapshot-policies", "start-scrub", "create-dataset", "restore-from-snapshot"]
+)
 def test_changing_access_does_not_hold_up_snapshots_and_scrubs(kind, facts):
-    assert not exclude(sample("SetAccess"), sample(kind), facts)
+    assert not exclude(sample("set-access"), sample(kind), facts)
 
 
 def test_folders_beside_each_other_do_not_wait(facts):
-    other = decode_operation('{"kind": "RollBack", "snapshot": "tank/b@s", "guid": 5}')
-    assert not exclude(sample("SetAccess"), other, facts)
-    nested = decode_operation('{"kind": "SetAccess", "dataset": "tank/a/b"}')
-    assert exclude(nested, sample("RollBack"), facts)
-    assert not exclude(nested, sample("SetAccess"), facts)
+    other = decode_operation('{"kind": "roll-back", "snapshot": "tank/b@s", "guid": 5}')
+    assert not exclude(sample("set-access"), other, facts)
+    nested = decode_operation('{"kind": "set-access", "dataset": "tank/a/b"}')
+    assert exclude(nested, sample("roll-back"), facts)
+    assert not exclude(nested, sample("set-access"), facts)
 
 
 def test_import_locks_a_disk_by_its_other_name(facts, monkeypatch):
     named = replace(facts.importable[0], parts=(Part("wwn-0x50014ee2-part1", "ONLINE", depth=1),))
     monkeypatch.setattr(inventory, "read_links", lambda: {"wwn-0x50014ee2": "sda"})
-    assert sample("ImportPool").disks_found(replace(facts, importable=(named,))) == (path_of(1),)
+    assert sample("import-pool").disks_found(replace(facts, importable=(named,))) == (path_of(1),)
 
 
 def test_import_locks_a_disk_that_carries_the_label(facts):
     marked = replace(disk(1), uses=(Use("exported", "holds the pool tank", str(GUID), "tank"),))
-    assert sample("ImportPool").disks_found(replace(facts, importable=(), disks=(marked,))) == (path_of(1),)
+    assert sample("import-pool").disks_found(replace(facts, importable=(), disks=(marked,))) == (path_of(1),)
 
 
 # Real locks ----------------------------------------------------------------------------------------------------------
@@ -304,7 +307,7 @@ def test_disks_that_facts_name_are_locked_before_anything_is_planned(folders, fa
         looked.append(True)
         return facts
 
-    with pytest.raises(StillWaiting), execution.locked(sample("ImportPool"), look, give_up):
+    with pytest.raises(StillWaiting), execution.locked(sample("import-pool"), look, give_up):
         pytest.fail("it went on without the disk")
     assert looked
 

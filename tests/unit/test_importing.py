@@ -270,7 +270,7 @@ def test_the_probes_tell_how_far_it_came(commands, monkeypatch):
 
 
 def test_the_plan_is_json_that_the_agent_takes():
-    text = json.dumps({"kind": "ImportPool", "guid": GUID, "name": "attic", "read_only": True})
+    text = json.dumps({"kind": "import-pool", "guid": GUID, "name": "attic", "read_only": True})
     assert decode_operation(text) == bring_in(read_only=True)
 
 

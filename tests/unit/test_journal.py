@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("folders")
 
 def written(*, close: bool = True) -> Journal:
     record = Journal.begin(JOB)
-    record.write("began", operation={"kind": "CreatePool"}, steps=["erase", "create"])
+    record.write("began", operation={"kind": "create-pool"}, steps=["erase", "create"])
     record.write("step begun", step="erase")
     record.write("step done", step="erase")
     record.write("step begun", step="create")

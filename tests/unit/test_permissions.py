@@ -328,7 +328,7 @@ def test_it_refuses_a_folder_that_cannot_be_gone_through(changes, sentence):
     ],
 )  # fmt: skip
 def test_the_agent_takes_only_what_fits(fields):
-    text = json.dumps({"kind": "SetAccess", "dataset": "tank/photos", **fields})
+    text = json.dumps({"kind": "set-access", "dataset": "tank/photos", **fields})
     with pytest.raises(Refused):
         decode_operation(text)
 

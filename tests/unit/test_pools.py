@@ -344,11 +344,11 @@ def test_verifying_fails_where_the_pool_is_not_what_was_asked(monkeypatch, pools
         {"force": True},
         {"encrypted": "yes"},
         {"groups": "tank"},
-        {"kind": "DestroyPool"},
+        {"kind": "destroy-pool"},
     ],
 )
 def test_json_that_is_not_quite_this_operation_is_refused(spoil):
-    good = {"kind": "CreatePool", "name": "tank", "layout": "mirror", "groups": [[path_of(1), path_of(2)]]}
+    good = {"kind": "create-pool", "name": "tank", "layout": "mirror", "groups": [[path_of(1), path_of(2)]]}
     assert isinstance(decode_operation(json.dumps(good)), CreatePool)
     with pytest.raises(Refused):
         decode_operation(json.dumps(good | spoil))

@@ -61,7 +61,7 @@ def test_old_computers_are_warned_of():
     assert not checked_plan(SetSmbPolicy(signing="asked", encryption="asked"), box()).warnings
 
 
-@pytest.mark.parametrize("text", ['{"kind":"SetSmbPolicy","signing":"off","encryption":"asked"}', '{"kind":"SetSmbPolicy","signing":"asked"}', '{"kind":"SetSmbPolicy","signing":"asked","encryption":"required\\nguest ok = yes"}'])  # fmt: skip
+@pytest.mark.parametrize("text", ['{"kind":"set-smb-security","signing":"off","encryption":"asked"}', '{"kind":"set-smb-security","signing":"asked"}', '{"kind":"set-smb-security","signing":"asked","encryption":"required\\nguest ok = yes"}'])  # fmt: skip
 def test_no_other_choice_can_be_asked_for(text):
     with pytest.raises(Refused):
         decode_operation(text)

@@ -129,7 +129,7 @@ def test_the_digest_changes_with_the_shape_of_the_pool_and_not_with_its_state():
 def test_json_that_is_not_quite_this_operation_is_refused(spoil):
     import json
 
-    good = {"kind": "ReplaceDisk", "pool": "tank", "vdev": 2**64 - 1, "disk": path_of(5)}
+    good = {"kind": "replace-disk", "pool": "tank", "vdev": 2**64 - 1, "disk": path_of(5)}
     assert isinstance(decode_operation(json.dumps(good)), ReplaceDisk)
     with pytest.raises(Refused):
         decode_operation(json.dumps(good | spoil))

@@ -108,9 +108,9 @@ def test_a_disk_of_a_pool_may_be_read_as_it_is():
 
 @pytest.mark.parametrize("token", ["", "0123456789AB", "../../../etc", "0123456789abc", "0123456789a\n"])
 def test_a_token_is_twelve_digits_and_nothing_else(token):
-    for kind in ("RunCase", "ClearUp"):
+    for kind in ("run-benchmark-case", "clean-up-benchmark"):
         raw = json.loads(as_json(operation())) | {"kind": kind, "token": token}
-        if kind == "ClearUp":
+        if kind == "clean-up-benchmark":
             raw.pop("case")
         with pytest.raises(Refused):
             decode_operation(json.dumps(raw))

@@ -98,7 +98,7 @@ def test_only_a_stable_path_is_taken(path):
 
 def test_how_is_one_of_two():
     with pytest.raises(Refused):
-        decode_operation(json.dumps({"kind": "WipeDisk", "disk": path_of(1), "how": "gutmann"}))
+        decode_operation(json.dumps({"kind": "erase-disk", "disk": path_of(1), "how": "gutmann"}))
 
 
 def test_what_goes_is_listed_and_the_serial_number_on_the_sticker_is_typed():

@@ -12,7 +12,7 @@ from appliance.disks.inventory import disks_from
 from appliance.dormant import Importable
 from appliance.facts import Disk, Pool, PoolDetail, Use, Vdev
 from appliance.household import Account, Group, Share
-from appliance.operation import Operation, as_json, checked_plan
+from appliance.operation import Operation, as_json, checked_plan, kind_of
 from appliance.shares import drift
 from appliance.shares.connections import Connection
 from appliance.zfs import status, tree
@@ -169,7 +169,7 @@ def large_box(count: int) -> None:
         ]
         datasets += [dataset(pool.name), dataset(f"{pool.name}/photos")]
         job(
-            kind="CreateDataset",
+            kind="create-dataset",
             title=f"Create the folder f{number}",
             state=Job.State.FAILED if number % 2 else Job.State.DONE,
         )
@@ -186,10 +186,10 @@ def large_box(count: int) -> None:
 def job(**changes: Any) -> Job:
     """Made up: a job's row, not planned from anything."""
     made = {
-        "kind": "CreateDataset",
+        "kind": "create-dataset",
         "title": "Create the folder tank/films",
         "subject": "tank/films",
-        "operation": '{"kind":"CreateDataset","parent":"tank","name":"films"}',
+        "operation": '{"kind":"create-dataset","parent":"tank","name":"films"}',
         "digest": "0123456789abcdef",
         "plan": {"summary": "The folder tank/films.", "steps": [{"name": "create", "title": "Create it", "shown": "zfs create -- tank/films"}]},
         "created_by": "admin",
@@ -216,7 +216,7 @@ def alert() -> Alert:
 def planned(operation: Operation, **changes: Any) -> Job:
     """The job of an operation, planned from the inventory."""
     plan = checked_plan(operation, store.facts())
-    made = {"kind": confirm.kind_of(operation), "title": operation.title, "subject": operation.subject}
+    made = {"kind": kind_of(operation), "title": operation.title, "subject": operation.subject}
     return job(operation=as_json(operation), digest=plan.digest(), plan=confirm.shown(plan), **made, **changes)
 
 

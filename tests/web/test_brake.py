@@ -275,4 +275,4 @@ def test_releasing_a_held_snapshot_goes_over_a_review(web, box):
     page = Page(web.post(f"/snapshots/of/{row.dataset_key}/{row.guid}/release/"))
     assert "Your password" in page.text
     assert web.post(CONFIRM, page.form(CONFIRM).data).status_code == 302
-    assert "ReleaseSnapshot" in set(Job.objects.values_list("kind", flat=True))
+    assert "release-snapshot" in set(Job.objects.values_list("kind", flat=True))

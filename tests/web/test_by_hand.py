@@ -66,7 +66,7 @@ def test_adopting_leads_to_a_review_of_just_these_settings(web, box_with_edit):
     assert "zfs set larder:share=" in text_of(page)
     assert web.post("/jobs/confirm/", sent)["Location"] == f"/jobs/{sent['job']}/"
     made = json.loads(Job.objects.get().operation)
-    assert made["kind"] == "AdoptDrift"
+    assert made["kind"] == "adopt-drift"
     assert made["seen"] == SEEN
     assert made["changes"][0]["smb"]["name"] == "pictures"
 

@@ -44,11 +44,11 @@ def operation() -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("state", "url", "act", "kind"),
     [
-        ("", SCRUB, "start", "StartScrub"),
-        ("paused", SCRUB, "start", "StartScrub"),
-        ("running", SCRUB, "pause", "PauseScrub"),
-        ("", TRIM, "start", "StartTrim"),
-        ("running", TRIM, "stop", "StopTrim"),
+        ("", SCRUB, "start", "start-scrub"),
+        ("paused", SCRUB, "start", "start-scrub"),
+        ("running", SCRUB, "pause", "pause-scrub"),
+        ("", TRIM, "start", "start-trim"),
+        ("running", TRIM, "stop", "stop-trim"),
     ],
 )
 def test_a_button_becomes_a_job_and_leads_back_to_the_pool(web, calm, state, url, act, kind):
@@ -93,7 +93,7 @@ def test_stopping_is_shown_before_and_confirmed(web, calm):
     assert "the rest is unchecked" in text_of(review)
     assert not Job.objects.exists()
     web.post("/jobs/confirm/", Page(review).form("/jobs/confirm/").data)
-    assert operation()["kind"] == "StopScrub"
+    assert operation()["kind"] == "stop-scrub"
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ def test_settings_are_said_in_plain_words(web, calm):
 def test_a_switch_becomes_a_job(web, calm, name, value):
     put()
     assert web.post(SETTINGS, {"name": name, "value": value})["Location"] == SETTINGS
-    assert operation() == {"kind": "SetPoolProperty", "pool": "tank", "name": name, "value": value}
+    assert operation() == {"kind": "set-pool-property", "pool": "tank", "name": name, "value": value}
 
 
 @pytest.mark.parametrize(
@@ -219,7 +219,7 @@ def test_what_cannot_be_taken_back_later_is_shown_before(web, calm, name, words)
     assert words in text_of(review)
     assert not Job.objects.exists()
     web.post("/jobs/confirm/", Page(review).form("/jobs/confirm/").data)
-    assert operation() == {"kind": "SetPoolProperty", "pool": "tank", "name": name, "value": "on"}
+    assert operation() == {"kind": "set-pool-property", "pool": "tank", "name": name, "value": "on"}
 
 
 def test_a_note_becomes_a_job(web, calm):

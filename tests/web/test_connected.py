@@ -46,7 +46,7 @@ def test_looking_has_it_read_again_once_in_a_while(web, two):
 def test_disconnecting_names_the_very_connection(web, two):
     web.post("/shares/connected/smb-2003/end/")
     made = json.loads(Job.objects.get().operation)
-    assert made == {"kind": "EndConnection", "protocol": "smb", "id": "2003", "who": "anna", "machine": "192.168.1.20"}
+    assert made == {"kind": "end-connection", "protocol": "smb", "id": "2003", "who": "anna", "machine": "192.168.1.20"}
     assert web.post("/shares/connected/smb-1/end/").status_code == 404
 
 

@@ -54,7 +54,7 @@ def test_settings_say_where_each_comes_from_and_only_its_own_can_be_given_up(web
     assert "set here" in page.text
     assert [form.action for form in page.forms if "inherit" in form.action] == [f"{AT}settings/atime/inherit/"]
     assert web.post(f"{AT}settings/atime/inherit/")["Location"] == f"{AT}settings/"
-    assert operation()["kind"] == "InheritDatasetProperty"
+    assert operation()["kind"] == "inherit-dataset-property"
     assert web.post(f"{AT}settings/compression/inherit/").status_code == 409
 
 
@@ -99,7 +99,7 @@ def test_destroying_reads_first_then_shows_what_goes(web, folders, calm):
     form = Page(review).form("/jobs/confirm/").data
     assert web.post("/jobs/confirm/", {**form, "typed": "tank"}).status_code == 400
     assert web.post("/jobs/confirm/", {**form, "typed": "tank/photos"}).status_code == 302
-    assert operation() == {"kind": "DestroyDataset", "dataset": "tank/photos", "guid": PHOTOS.guid, "clones": False}
+    assert operation() == {"kind": "destroy-dataset", "dataset": "tank/photos", "guid": PHOTOS.guid, "clones": False}
 
 
 def test_what_is_held_or_depended_on_is_told(web, folders):

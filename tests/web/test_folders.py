@@ -46,7 +46,7 @@ def test_a_folder_becomes_a_job(web, folders, calm):
     job = Job.objects.get()
     assert response["Location"] == f"/jobs/{job.pk}/"
     assert json.loads(job.operation) == {
-        "kind": "CreateDataset", "parent": "tank", "name": "films", "preset": "media", "limit": 0, "key": ""
+        "kind": "create-dataset", "parent": "tank", "name": "films", "preset": "media", "limit": 0, "key": ""
     }  # fmt: skip
     assert ("workers.run_job", str(job.pk)) in calm
 

@@ -369,7 +369,7 @@ def pool_with(state: str, *, rebuilding: bool = False, again: bool = False) -> P
 def wiped() -> Job:
     path = DiskRow.objects.get(key=DISK).fact.path
     job = rows.job(
-        kind="WipeDisk", subject=path, operation=json.dumps({"kind": "WipeDisk", "disk": path, "how": "full"})
+        kind="erase-disk", subject=path, operation=json.dumps({"kind": "erase-disk", "disk": path, "how": "full"})
     )
     Job.objects.filter(pk=job.pk).update(state="done", finished=timezone.now(), created=timezone.now())
     return job

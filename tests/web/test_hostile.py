@@ -85,7 +85,7 @@ def box(calm, text: str) -> str:
         state=Job.State.RUNNING, title=text[:300], subject=text[:300], text=text, log=[text], created_by=text[:150],
         plan={"summary": text, "steps": [{"name": text, "title": text, "shown": text}], "losses": [{"what": text}]},
     )  # fmt: skip
-    rows.job(state=Job.State.FAILED, title=text[:300], subject=f"{text}/photos"[:300], kind="SetShare", text=text)
+    rows.job(state=Job.State.FAILED, title=text[:300], subject=f"{text}/photos"[:300], kind="set-share", text=text)
     Progress.objects.create(job=job.pk, percent=1, phrase=text[:300])
     Activity.objects.create(
         key="a", pool=text[:255], pool_key="1000", kind="scrub", state="running", seen=timezone.now(), phrase=text[:120]

@@ -37,7 +37,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def job(by: str, age: timedelta, state: str = Job.State.DONE) -> Job:
-    made = Job.objects.create(kind="PruneSnapshots", title="Prune", subject="tank", operation="{}", digest="", state=state, created_by=by)  # fmt: skip
+    made = Job.objects.create(kind="prune-snapshots", title="Prune", subject="tank", operation="{}", digest="", state=state, created_by=by)  # fmt: skip
     Job.objects.filter(pk=made.pk).update(created=timezone.now() - age)
     return made
 

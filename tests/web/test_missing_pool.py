@@ -54,7 +54,7 @@ def test_a_pool_that_somebody_exported_or_destroyed_is_not_missed_also_when_its_
     assert list(alerts.missing([])) == []
 
 
-@pytest.mark.parametrize(("kind", "state", "missed"), [("ExportPool", "done", 0), ("DestroyPool", "done", 0), ("DestroyPool", "failed", 1), ("StartScrub", "done", 1)])  # fmt: skip
+@pytest.mark.parametrize(("kind", "state", "missed"), [("export-pool", "done", 0), ("destroy-pool", "done", 0), ("destroy-pool", "failed", 1), ("start-scrub", "done", 1)])  # fmt: skip
 def test_a_job_that_took_it_away_explains_it_and_one_that_failed_does_not(pool, kind, state, missed):
     rows.job(kind=kind, subject="tank", state=Job.State(state))
     assert len(list(alerts.missing([]))) == missed

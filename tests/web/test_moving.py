@@ -121,7 +121,7 @@ def test_it_is_reviewed_and_becomes_a_job_of_that_number_and_name(web, calm):
     assert "readonly=on" in page.text
     response = web.post(CONFIRM, page.form(CONFIRM).data)
     job = Job.objects.get()
-    assert (response.status_code, job.kind, job.subject) == (302, "ImportPool", "cellar")
+    assert (response.status_code, job.kind, job.subject) == (302, "import-pool", "cellar")
     assert f'"guid":{GUID}' in job.operation
 
 
@@ -237,10 +237,10 @@ def test_shares_that_a_pool_brought_along_are_offered_and_not_on(web, tank):
 @pytest.mark.parametrize(
     ("act", "kind", "words"),
     [
-        ("export", "ExportPool", "Shares that stop photos"),
-        ("destroy", "DestroyPool", "the folder tank/photos"),
-        ("checkpoint", "TakeCheckpoint", "remembers itself"),
-        ("upgrade", "UpgradePool", "draid, zstd_compress"),
+        ("export", "export-pool", "Shares that stop photos"),
+        ("destroy", "destroy-pool", "the folder tank/photos"),
+        ("checkpoint", "take-checkpoint", "remembers itself"),
+        ("upgrade", "upgrade-pool", "draid, zstd_compress"),
     ],
 )
 def test_each_act_is_reviewed_and_becomes_a_job(web, tank, act, kind, words):
@@ -275,7 +275,7 @@ def test_a_pool_with_a_name_that_no_command_should_see_is_refused(web, tank):
 
 
 def test_after_a_destruction_the_way_back_is_offered(web, tank):
-    job = rows.job(kind="DestroyPool", state=Job.State.DONE)
+    job = rows.job(kind="destroy-pool", state=Job.State.DONE)
     page = Page(web.get(f"/jobs/{job.pk}/"))
     assert (BRING_IN, "Bring it back") in [
         (found.get("href"), "Bring it back") for tag, found in page.elements if tag == "a"
@@ -295,7 +295,7 @@ def test_a_free_disk_can_be_erased_and_its_serial_number_is_typed(web, calm):
         data = review.form(CONFIRM).data
         assert web.post(CONFIRM, data).status_code == 400
         assert web.post(CONFIRM, {**data, "typed": free.serial}).status_code == 302
-    assert Job.objects.filter(kind="WipeDisk").count() == 2
+    assert Job.objects.filter(kind="erase-disk").count() == 2
 
 
 def test_a_disk_in_use_offers_no_erasing_and_refuses_it(web, tank):
@@ -380,7 +380,7 @@ def test_one_reading_that_fails_does_not_silence_the_other(agent, calm, monkeypa
     assert "does not answer" in Source.objects.get(name="sessions").error
 
 
-@pytest.mark.parametrize(("kind", "looks"), [("DestroyPool", 1), ("ExportPool", 1), ("SetShare", 0)])
+@pytest.mark.parametrize(("kind", "looks"), [("destroy-pool", 1), ("export-pool", 1), ("set-share", 0)])
 def test_after_a_pool_has_come_or_gone_the_disks_are_searched_again(monkeypatch, calm, kind, looks):
     asked: list[str] = []
     monkeypatch.setattr(moving.look_for_pools, "delay", lambda: asked.append("look"))

@@ -50,7 +50,7 @@ def test_a_new_account_is_reviewed_and_its_password_asked_twice(web, people):
     response = web.post("/jobs/confirm/", {**form.data, "secret": CANARY, "again": CANARY})
     job = Job.objects.get()
     assert response["Location"] == f"/jobs/{job.pk}/"
-    assert job.kind == "CreateAccount"
+    assert job.kind == "create-account"
     assert CANARY not in job.operation + str(job.plan)
     assert (places.SECRETS / str(job.pk)).read_text() == CANARY
 
@@ -152,7 +152,7 @@ def test_a_new_display_name_is_a_job_and_a_wrong_one_is_not(web, people):
     assert web.post("/people/anna/name/", {"display": "a:b"}).status_code == 400
     assert not Job.objects.exists()
     assert web.post("/people/anna/name/", {"display": "Anna Ö"}).status_code == 302
-    assert Job.objects.get().kind == "RenameAccount"
+    assert Job.objects.get().kind == "rename-account"
 
 
 def test_removing_shows_what_becomes_of_the_files(web, folder):
@@ -198,7 +198,7 @@ def test_the_table_shows_what_was_said_and_leads_to_a_review(web, folder):
     form = page.form("/jobs/confirm/")
     assert not Job.objects.exists()
     web.post("/jobs/confirm/", form.data)
-    assert Job.objects.get().kind == "SetAccess"
+    assert Job.objects.get().kind == "set-access"
 
 
 @pytest.mark.parametrize("chosen", [True, False])

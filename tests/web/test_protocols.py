@@ -78,7 +78,7 @@ def test_switching_off_is_one_button_and_files_stay(web, calm):
     assert "Stop sharing over NFS" in text_of(web.get(f"{HERE}/nfs/"))
     web.post(f"/folders/{shared.guid}/switch/nfs/off/")
     assert {key: value for key, value in made().items() if value} == {
-        "kind": "SetShare",
+        "kind": "set-share",
         "dataset": "tank/photos",
         "protocol": "nfs",
     }

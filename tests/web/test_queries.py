@@ -41,7 +41,7 @@ def test_no_page_asks_more_of_a_large_box_than_of_a_small_one(web, calm):
 @pytest.mark.parametrize("url", ["/folders/", "/jobs/"])
 def test_a_list_of_thousands_is_read_a_page_at_a_time(web, calm, url):
     Job.objects.bulk_create(
-        Job(title=f"j{at}", kind="CreateDataset", subject="x", operation="{}", digest="", state="done")
+        Job(title=f"j{at}", kind="create-dataset", subject="x", operation="{}", digest="", state="done")
         for at in range(2000)
     )
     rows.put(datasets=[rows.dataset(f"tank/f{number}") for number in range(2000)])

@@ -100,7 +100,7 @@ def test_what_is_in_the_way_has_its_button(web, shared):
     response = web.post(f"{HERE}/mend/serve/", form.data)
     job = Job.objects.get()
     assert response["Location"] == f"/jobs/{job.pk}/"
-    assert (job.kind, job.subject) == ("ServeAgain", "tank/photos")
+    assert (job.kind, job.subject) == ("republish-share", "tank/photos")
 
 
 def test_changing_permissions_is_shown_before_it_is_done(web, shared):

@@ -64,7 +64,7 @@ def test_a_disk_in_use_is_taken_out_of_use_first(web, case):
     for _ in range(2):
         assert web.post(f"/pools/replacements/{case.pk}/offline/").status_code == 302
     (job,) = Job.objects.all()
-    assert (job.kind, job.subject) == ("OfflineDisk", "tank")
+    assert (job.kind, job.subject) == ("offline-disk", "tank")
 
 
 def test_a_disk_that_cannot_be_spared_stays_until_the_new_one_is_filled(web, case):

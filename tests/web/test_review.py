@@ -55,7 +55,7 @@ def test_confirming_makes_the_job_that_was_shown_and_sends_only_its_id(web, disk
     response = confirm(web, page)
     job = Job.objects.get()
     assert (response.status_code, response["Location"]) == (302, f"/jobs/{job.pk}/")
-    assert (job.state, job.kind, job.subject, job.created_by) == ("queued", "CreatePool", "tank", "admin")
+    assert (job.state, job.kind, job.subject, job.created_by) == ("queued", "create-pool", "tank", "admin")
     assert (str(job.pk), job.digest, job.operation) == tuple(
         page.form(CONFIRM).data[name] for name in ("job", "digest", "operation")
     )
@@ -281,12 +281,12 @@ def test_unlocking_what_has_a_key_file_asks_for_the_file(web, calm, kind):
 # --- what no page of Larder sends -----------------------------------------------------------------------------
 @pytest.mark.parametrize(
     "operation",
-    ["", "{}", "null", "[]", "x", '{"kind":"RunCommand","argv":["reboot"]}', '{"kind":"CreatePool"}', "[" * 5000, "\x00",
-     '{"kind":"CreatePool","name":"-f","layout":"stripe","groups":[["/dev/disk/by-id/a"]]}',
-     '{"kind":"CreatePool","name":"tank","layout":"stripe","groups":[["/dev/sda"]]}',
-     '{"kind":"CreatePool","name":"tank","layout":"stripe","groups":[["/dev/disk/by-id/../../sda"]]}',
-     '{"kind":"CreatePool","name":"tank","layout":"stripe","groups":[],"extra":1}',
-     '{"kind":"CreateDataset","parent":"tank","name":"a\\nb"}', '{"kind":"CreateAccount","name":"root"}'],
+    ["", "{}", "null", "[]", "x", '{"kind":"RunCommand","argv":["reboot"]}', '{"kind":"create-pool"}', "[" * 5000, "\x00",
+     '{"kind":"create-pool","name":"-f","layout":"stripe","groups":[["/dev/disk/by-id/a"]]}',
+     '{"kind":"create-pool","name":"tank","layout":"stripe","groups":[["/dev/sda"]]}',
+     '{"kind":"create-pool","name":"tank","layout":"stripe","groups":[["/dev/disk/by-id/../../sda"]]}',
+     '{"kind":"create-pool","name":"tank","layout":"stripe","groups":[],"extra":1}',
+     '{"kind":"create-dataset","parent":"tank","name":"a\\nb"}', '{"kind":"create-account","name":"root"}'],
 )  # fmt: skip
 def test_anything_that_is_no_operation_is_refused(web, disks, operation):
     response = web.post(CONFIRM, {"operation": operation, "job": str(uuid.uuid4()), "digest": "x"})
@@ -336,7 +336,7 @@ def test_unlocking_asks_for_the_passphrase_once(web, calm):
     assert {"secret"} == {"secret", "again"} & set(page.form(CONFIRM).data)
     assert confirm(web, page, secret="short").status_code == 400
     assert confirm(web, page, secret=CANARY).status_code == 302
-    assert Job.objects.get().kind == "UnlockDataset"
+    assert Job.objects.get().kind == "unlock-dataset"
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def look(*pools: Pool, at: datetime = NIGHT) -> list[str]:
 
 
 def test_a_pool_that_is_due_is_checked_by_a_job_of_the_schedule(calm):
-    assert look(tank(work())) == ["StartScrub tank"]
+    assert look(tank(work())) == ["start-scrub tank"]
     job = Job.objects.get()
     assert (job.created_by, job.state) == ("the schedule", Job.State.QUEUED)
     assert ("workers.run_job", str(job.pk)) in calm
@@ -84,17 +84,17 @@ def test_while_the_job_waits_it_is_not_begun_again():
 
 def test_a_job_that_hangs_on_one_pool_leaves_the_others_their_schedule():
     attic = tank(work(days=50), name="attic", guid=7)
-    assert look(attic) == ["StartScrub attic"]
+    assert look(attic) == ["start-scrub attic"]
     assert look(tank(work()), attic) == []  # two pools are never at it at once
     Job.objects.update(created=NIGHT - timedelta(hours=1))
-    assert look(tank(work()), attic) == ["StartScrub tank"]
+    assert look(tank(work()), attic) == ["start-scrub tank"]
 
 
 def test_a_start_that_failed_is_tried_again_the_next_night():
     look(tank(work()))
     Job.objects.update(state=Job.State.FAILED)
     assert look(tank(work()), at=NIGHT + timedelta(hours=1)) == []
-    assert look(tank(work()), at=NIGHT + timedelta(days=1)) == ["StartScrub tank"]
+    assert look(tank(work()), at=NIGHT + timedelta(days=1)) == ["start-scrub tank"]
 
 
 def test_a_rebuilding_since_does_not_make_the_last_check_forgotten():
@@ -108,17 +108,17 @@ def test_a_stopped_check_does_not_count():
     WorkReport.objects.create(
         key="x", pool_key=str(GUID), pool="tank", kind="scrub", outcome="stopped", ended=NIGHT - timedelta(days=5)
     )
-    assert look(tank(work("stopped", days=5))) == ["StartScrub tank"]
+    assert look(tank(work("stopped", days=5))) == ["start-scrub tank"]
 
 
 def test_of_two_pools_only_one_is_begun_at_a_time():
     other = tank(work(days=50), name="attic", guid=7)
-    assert look(tank(work()), other) == ["StartScrub attic"]
+    assert look(tank(work()), other) == ["start-scrub attic"]
     Job.objects.update(state=Job.State.DONE)
     running = replace(other, work=(work("running", days=0),))
     assert look(tank(work()), running, at=NIGHT + timedelta(hours=1)) == []
     ended = replace(other, work=(LongWork("scrub", "finished", NIGHT, NIGHT + timedelta(hours=2), 1, 1),))
-    assert look(tank(work()), ended, at=NIGHT + timedelta(hours=3)) == ["StartScrub tank"]
+    assert look(tank(work()), ended, at=NIGHT + timedelta(hours=3)) == ["start-scrub tank"]
 
 
 def test_no_pool_is_begun_while_another_is_rebuilding():
@@ -131,19 +131,19 @@ def test_solid_state_disks_are_trimmed_by_the_schedule():
     with time_machine.travel(NIGHT, tick=False):
         solid = [disk(path=device.path.rsplit("-part", 1)[0], rotational=False) for device in one.devices()]
         rows.put(pools=[one], datasets=[dataset("tank")], disks=solid)
-        assert [job.kind for job in schedules.look()] == ["StartTrim"]
+        assert [job.kind for job in schedules.look()] == ["start-trim"]
 
 
 def test_what_ends_outside_its_hours_is_paused_and_goes_on_in_the_next_night():
     CareSchedule.objects.create(pool_key=str(GUID), kind="scrub", every="month", first=1, last=6, inside=True)
     running = work("running", days=0.1)
-    assert look(tank(running), at=NIGHT.replace(hour=7)) == ["PauseScrub tank"]
+    assert look(tank(running), at=NIGHT.replace(hour=7)) == ["pause-scrub tank"]
     assert CareSchedule.objects.get().held == activities.key(tank(), running)
     Job.objects.update(state=Job.State.DONE)
     paused = replace(running, state="paused")
     assert look(tank(paused), at=NIGHT.replace(hour=8)) == []
-    assert look(tank(paused), at=NIGHT + timedelta(days=1)) == ["StartScrub tank"]
-    assert json.loads(Job.objects.filter(state=Job.State.QUEUED).get().operation)["kind"] == "StartScrub"
+    assert look(tank(paused), at=NIGHT + timedelta(days=1)) == ["start-scrub tank"]
+    assert json.loads(Job.objects.filter(state=Job.State.QUEUED).get().operation)["kind"] == "start-scrub"
     assert CareSchedule.objects.get().held == ""
 
 

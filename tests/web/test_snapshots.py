@@ -307,7 +307,7 @@ def test_a_change_of_policy_shows_what_it_destroys_before(web, calm, zfs, agent)
     review = Page(web.post(url, {**numbers, "set": "", "shown": page.context["wanted"].sentence_in_full}))
     assert Job.objects.count() == 0
     web.post("/jobs/confirm/", review.form("/jobs/confirm/").data)
-    assert Job.objects.get().kind == "SetPolicy"
+    assert Job.objects.get().kind == "set-snapshot-policy"
     more = web.post(url, {**numbers, "hourly": 48, "look": ""}).context["wanted"].sentence_in_full
     assert web.post(url, {**numbers, "hourly": 48, "set": "", "shown": more}).status_code == 302
     assert web.post(url, {**numbers, "hourly": -1}).status_code == 400
@@ -390,7 +390,7 @@ def test_only_what_a_run_of_this_box_made_is_recorded_and_pruned(calm, zfs):
     snapshots.follow([a])
     assert {one.guid for one in MadeSnapshot.objects.all()} == {str(one.guid) for one in mine}
     (job,) = policies.look()
-    assert job.kind == "PruneSnapshots"
+    assert job.kind == "prune-snapshots"
     assert [one[0] for one in json.loads(job.operation)["snapshots"]] == [one.name for one in mine[:2]]
 
 
@@ -423,7 +423,7 @@ def test_unchanged_folder_whose_latest_snapshot_is_a_persons_gets_one_of_the_pol
     zfs.there["tank/a"] = [*run_for(a, snap("tank/a", 1)), snap("tank/a", 2)]
     snapshots.follow([a])
     (job,) = policies.look()
-    assert job.kind == "RunPolicies"
+    assert job.kind == "run-snapshot-policies"
     assert MadeSnapshot.objects.get().grains == "hourly"
 
 
@@ -483,7 +483,7 @@ def test_what_fails_again_and_again_is_tried_ever_less_often(calm, zfs):
         (job,) = policies.look()
         Job.objects.filter(pk=job.pk).update(state=Job.State.FAILED, created=now - timedelta(minutes=minutes))
     mine = Job.objects.all()
-    assert policies.resting(mine, now - timedelta(minutes=61)) == {("RunPolicies", "tank")}
+    assert policies.resting(mine, now - timedelta(minutes=61)) == {("run-snapshot-policies", "tank")}
     assert policies.resting(mine, now - timedelta(minutes=59)) == set()
     # One that went well begins the count anew.
     (job,) = policies.look()
@@ -525,7 +525,7 @@ def test_bookmarks_are_followed_listed_and_destroyed_after_a_look(web, calm, zfs
     answer = web.post("/jobs/confirm/", {key: review.context[name] for key, name in (("operation", "operation_json"), ("digest", "digest"), ("job", "job"), ("back", "back"))})  # fmt: skip
     assert answer.status_code == 302
     assert (
-        Job.objects.get().operation == f'{{"kind":"DestroyBookmark","bookmark":"tank/a#other one","guid":{2**63 + 7}}}'
+        Job.objects.get().operation == f'{{"kind":"destroy-bookmark","bookmark":"tank/a#other one","guid":{2**63 + 7}}}'
     )
     # It goes from the page when it has gone, and with its folder.
     zfs.marks = zfs.marks[:1]

@@ -71,7 +71,7 @@ def test_a_sweep_is_measured_a_case_at_a_time_to_its_end(calm):
     sweeping.ended(current())
     sweeps.look()
     assert state(row) == ("done", "")
-    assert kinds() == ["RunCase", "RunCase"]
+    assert kinds() == ["run-benchmark-case", "run-benchmark-case"]
     assert ResultRow.objects.count() == 4
     assert row.versions == '{"ZFS": "2.3.9"}'
     assert row.finished
@@ -104,12 +104,12 @@ def test_an_interrupted_case_is_cleared_up_after_and_measured_anew():
     token = current().token
     sweeping.ended(current(), "interrupted", text="It was interrupted after 3 of 6 steps.")
     sweeps.look()
-    assert kinds() == ["RunCase", "ClearUp"]
+    assert kinds() == ["run-benchmark-case", "clean-up-benchmark"]
     assert json.loads(Job.objects.latest("created").operation)["token"] == token
-    assert not Job.objects.get(kind="RunCase").needs_attention
+    assert not Job.objects.get(kind="run-benchmark-case").needs_attention
     sweeping.ended(current())
     sweeps.look()
-    assert kinds() == ["RunCase", "ClearUp", "RunCase"]
+    assert kinds() == ["run-benchmark-case", "clean-up-benchmark", "run-benchmark-case"]
     assert states(row) == ["running", "waiting"]
     assert ResultRow.objects.count() == 0
 
@@ -158,12 +158,12 @@ def test_a_disk_that_comes_back_with_its_part_of_the_scratch_pool_is_cleared_fir
     SweepRow.objects.update(state=State.RUNNING)
     sweeps.look()
     sweeps.look()
-    assert kinds() == ["RunCase", "ClearUp", "ClearUp"]
+    assert kinds() == ["run-benchmark-case", "clean-up-benchmark", "clean-up-benchmark"]
     assert name.endswith(json.loads(Job.objects.latest("created").operation)["token"])
     rows.put(disks=[disk(1), disk(2)])
     sweeping.ended(current())
     sweeps.look()
-    assert kinds()[-1] == "RunCase"
+    assert kinds()[-1] == "run-benchmark-case"
 
 
 def test_what_the_agent_refuses_stops_the_sweep_too():
@@ -186,10 +186,10 @@ def test_what_cannot_be_cleared_away_is_said_and_tried_again_when_the_person_goe
     sweeps.look()
     assert state(row) == ("paused", "Put the disk back, or restart the box.")
     sweeps.look()
-    assert kinds() == ["RunCase", "ClearUp"]
+    assert kinds() == ["run-benchmark-case", "clean-up-benchmark"]
     SweepRow.objects.update(state=State.RUNNING)
     sweeps.look()
-    assert kinds() == ["RunCase", "ClearUp", "ClearUp"]
+    assert kinds() == ["run-benchmark-case", "clean-up-benchmark", "clean-up-benchmark"]
 
 
 def test_pausing_lets_the_case_end():
@@ -234,7 +234,7 @@ def test_cancelling_stops_the_case_clears_up_and_keeps_what_was_measured(monkeyp
     assert asked == [job_now()]
     sweeping.ended(current(), "cancelled", text="Stopped because you asked for it.")
     sweeps.look()
-    assert kinds()[-1] == "ClearUp"
+    assert kinds()[-1] == "clean-up-benchmark"
     sweeping.ended(current())
     sweeps.look()
     assert state(row)[0] == "cancelled"
@@ -303,7 +303,7 @@ def test_what_a_disk_brings_back_after_the_end_is_cleared_away_once(calm, monkey
     confirm.start(ClearUp(token="0123456789ab"), user="admin")
     sweeps.tidy()
     sweeps.tidy()
-    assert kinds() == ["ClearUp", "ClearUp"]
+    assert kinds() == ["clean-up-benchmark", "clean-up-benchmark"]
     Job.objects.all().delete()
     SweepRow.objects.update(state=State.RUNNING)
     sweeps.tidy()

@@ -480,7 +480,7 @@ def test_jobs_of_a_sweep_lead_to_the_measurements(web, empty):
     job = Job.objects.get()
     Job.objects.filter(pk=job.pk).update(state="done")
     assert b'href="/sweeps/"' in web.get(f"/jobs/{job.pk}/").content
-    assert json.loads(job.operation)["kind"] == "RunCase"
+    assert json.loads(job.operation)["kind"] == "run-benchmark-case"
 
 
 # --- pictures that move -----------------------------------------------------------------------------------------

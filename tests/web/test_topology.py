@@ -85,7 +85,7 @@ def test_a_small_act_is_reviewed_confirmed_and_made_a_job(web, calm):
     assert "zpool offline -- tank 102" in page.text
     assert web.post(CONFIRM, page.form(CONFIRM).data).status_code == 302
     job = Job.objects.get()
-    assert (job.kind, job.subject) == ("OfflineDisk", "tank")
+    assert (job.kind, job.subject) == ("offline-disk", "tank")
 
 
 def test_of_two_who_confirm_two_plans_at_once_the_second_is_shown_a_new_one(web, calm):

@@ -74,7 +74,7 @@ def health(request: HttpRequest, key: str) -> HttpResponse:
             "able": bool(row.reading.get("able")),
             "tested": care.tested,
             "sleep": sleep_views.state(row, care, sleep_views.mates_of(box.bays, key)),
-            "busy": Job.objects.filter(state__in=Job.OPEN, kind="StartSelfTest", subject=bay.disk.path).exists(),
+            "busy": Job.objects.filter(state__in=Job.OPEN, kind="start-self-test", subject=bay.disk.path).exists(),
             "alerts": list(Alert.objects.filter(subject=key, kind__startswith="disk.")[:10]),
         }
 

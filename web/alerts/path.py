@@ -120,7 +120,7 @@ def survives(member: tuple[Pool, Vdev] | None) -> str:
 
 def last_wipe(path: str, since: datetime) -> datetime | None:
     """When every sector of it was last overwritten since the alert began."""
-    jobs = Job.objects.filter(kind="WipeDisk", subject=path, state=Job.State.DONE, created__gte=since)
+    jobs = Job.objects.filter(kind="erase-disk", subject=path, state=Job.State.DONE, created__gte=since)
     return next((job.finished for job in jobs.only("operation", "finished") if '"full"' in job.operation), None)
 
 

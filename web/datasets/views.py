@@ -85,7 +85,7 @@ def folder(request: HttpRequest, key: str) -> HttpResponse:
         row = get_object_or_404(DatasetRow, key=key)
         found = folders_of([row])[0]
         below = DatasetRow.objects.filter(name__startswith=f"{row.name}/").count()
-        latest = Job.objects.filter(subject=row.name, kind="SetShare").defer("plan", "log").first()
+        latest = Job.objects.filter(subject=row.name, kind="set-share").defer("plan", "log").first()
         shown = {"folder": found, "dataset": found.dataset, "below": below, "latest": latest}
         return {**shown, **access_of(found.dataset), **care.context(row)}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass
 from typing import Any
 
 from django.db import IntegrityError, transaction
@@ -14,75 +13,11 @@ from django.utils import timezone
 from appliance import brake, client
 from appliance.errors import Refused
 from appliance.facts import Facts
-from appliance.operation import Operation, Plan, as_json, checked_plan
+from appliance.operation import Operation, Plan, as_json, checked_plan, kind_of
 from appliance.operations import decode_operation
 from web.inventory import store
-from web.jobs import queue
+from web.jobs import operation_ui, queue
 from web.jobs.models import Job
-
-
-@dataclass(frozen=True)
-class Secret:
-    """How the review page asks for a secret."""
-
-    label: str
-    help: str
-    twice: bool
-
-
-NEW_PASSPHRASE = Secret(
-    "New passphrase",
-    "It unlocks the folder after every start. Nobody can help you if you lose it: write it down.",
-    twice=True,
-)
-SECRETS = {
-    "CreatePool": Secret(
-        "Passphrase",
-        "It unlocks the pool after every start. Nobody can help you if you lose it: write it down.",
-        twice=True,
-    ),
-    "UnlockDataset": Secret("Passphrase", "The one you chose when you made it.", twice=False),
-    "UnlockAll": Secret("Passphrase", "It is tried on each of them.", twice=False),
-    "KeepKey": Secret("Passphrase", "The one that opens it now. It is tried before it is kept.", twice=False),
-    "CreateDataset": NEW_PASSPHRASE,
-    "ChangeKey": NEW_PASSPHRASE,
-    "CreateAccount": Secret(
-        "Password", "At least 8 characters. It is typed on the other computer to reach a share.", twice=True
-    ),
-    "SetPassword": Secret("New password", "At least 8 characters.", twice=True),
-}
-
-
-# Where the file that holds a key takes the place of a passphrase. The first wants proof that it was saved.
-NEW_KEY_FILE = Secret(
-    "The key file you have just saved",
-    "Choose it here, so that Larder sees that you have it. Keep it in two places, neither of them this box: without it the files are lost, and nobody can help.",
-    twice=True,
-)
-KEY_FILES = {
-    "CreatePool": Secret(
-        "The key file you have just saved",
-        "Choose it here, so that Larder sees that you have it. It unlocks the pool after every start. Keep it in two places, neither of them this box: without it the data is lost, and nobody can help.",
-        twice=True,
-    ),
-    "UnlockDataset": Secret("Key file", "The file that you saved when you made it.", twice=False),
-    "KeepKey": Secret("Key file", "The one that opens it now. It is tried before it is kept.", twice=False),
-    "CreateDataset": NEW_KEY_FILE,
-    "ChangeKey": NEW_KEY_FILE,
-}
-# Wizards that end in a review: the titles of their steps, the review last.
-WIZARDS = {"CreatePool": ("Name", "Disks and layout", "Log, cache, spares", "Options", "Review")}
-
-
-def secret_of(operation: Operation, plan: Plan) -> Secret | None:
-    """How the page asks for the secret that goes with this operation, if any does."""
-    if not operation.wants_secret():
-        return None
-    return (KEY_FILES if plan.key_file else SECRETS).get(kind_of(operation))
-
-
-def kind_of(operation: Operation) -> str:
-    return type(operation).__name__
 
 
 def shown(plan: Plan) -> dict[str, Any]:
@@ -122,9 +57,9 @@ def review(
         "operation_json": as_json(operation),
         "plan": plan,
         "digest": plan.digest(),
-        "secret": secret_of(operation, plan),
+        "secret": operation_ui.secret_of(operation, plan),
         "key_name": operation.subject.replace("/", "-"),
-        "wizard": WIZARDS.get(kind_of(operation), ()),
+        "wizard": operation_ui.UI[type(operation)].steps,
         "job": job or str(uuid.uuid4()),
         "back": back,
         "errors": errors or {},

@@ -19,8 +19,7 @@ from web import live
 from web.accounts import proof
 from web.inventory import store
 from web.inventory.models import Progress
-from web.jobs import confirm
-from web.jobs.after import page_after
+from web.jobs import confirm, operation_ui
 from web.jobs.models import Job
 
 PAGE = 50
@@ -34,13 +33,13 @@ def local(url: str) -> str:
 
 def check_secret(request: HttpRequest, operation: Operation, plan: Plan) -> tuple[str, dict[str, str]]:
     """The secret given on the review page, and what is wrong with it."""
-    asked = confirm.secret_of(operation, plan)
+    asked = operation_ui.secret_of(operation, plan)
     if asked is None:
         return "", {}
     if plan.key_file:
         return check_key_file(request, asked)
     secret = request.POST.get("secret", "")
-    grammar = names.password if confirm.kind_of(operation) in {"CreateAccount", "SetPassword"} else names.passphrase
+    grammar = names.password if asked.password else names.passphrase
     try:
         grammar(secret, field="secret")
     except Refused as refusal:
@@ -50,7 +49,7 @@ def check_secret(request: HttpRequest, operation: Operation, plan: Plan) -> tupl
     return secret, {}
 
 
-def check_key_file(request: HttpRequest, asked: confirm.Secret) -> tuple[str, dict[str, str]]:
+def check_key_file(request: HttpRequest, asked: operation_ui.Secret) -> tuple[str, dict[str, str]]:
     """The key in the file that was sent along, as digits."""
     file = request.FILES.get("secret")
     if file is None:
@@ -121,7 +120,7 @@ def job(request: HttpRequest, pk: str) -> HttpResponse:
         row = get_object_or_404(Job, pk=pk)
         return {
             "job": row,
-            "next": page_after(row.kind),
+            "next": operation_ui.page_after(row.kind),
             "progress": Progress.objects.filter(job=row.pk).first(),
             "again": row.state in {"failed", "refused", "interrupted", "cancelled"},
         }

@@ -25,7 +25,7 @@ from web.jobs.models import Job
 from web.people.forms import DisplayForm, HeirForm, PersonForm
 
 MOST_PARENTS = 1000
-KINDS = ("SetPassword", "RenameAccount", "SwitchAccount", "RemoveAccount")
+KINDS = ("set-password", "rename-account", "enable-account", "remove-account")
 
 
 def accounts() -> list[Account]:

@@ -30,7 +30,7 @@ from web.pools import care
 from web.pools.models import CareSchedule, WorkReport
 
 EVERY = (("never", "Never by itself"), ("week", "Every week"), ("month", "Every month"), ("quarter", "Every three months"))  # fmt: skip
-OWN = {"scrub": ("StartScrub", "PauseScrub", "StopScrub"), "trim": ("StartTrim", "StopTrim")}
+OWN = {"scrub": ("start-scrub", "pause-scrub", "stop-scrub"), "trim": ("start-trim", "stop-trim")}
 SHOWN = 3
 
 

@@ -12,12 +12,12 @@ from appliance.layout.choices import Choice
 from appliance.layout.geometry import LEAST_DISKS
 from appliance.zfs.pools import LAYOUT_NAMES, CreatePool
 from web.inventory.present import Bay
-from web.jobs.confirm import WIZARDS
+from web.jobs.operation_ui import UI
 
 # The order in which answers are needed, and where each stands in the list of steps that is shown.
 ORDER = ("name", "disks", "layout", "extras", "options", "review")
 SHOWN_AT = {"name": 0, "disks": 1, "layout": 1, "extras": 2, "options": 3, "review": 4}
-TITLES = WIZARDS["CreatePool"]
+TITLES = UI[CreatePool].steps
 FIELDS = {
     "name": ("name",),
     "disks": ("disks",),

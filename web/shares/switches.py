@@ -68,7 +68,7 @@ class State:
 
     @classmethod
     def read(cls) -> State:
-        found = Job.objects.filter(state__in=Job.OPEN, kind="SetShare").defer("plan", "log")
+        found = Job.objects.filter(state__in=Job.OPEN, kind="set-share").defer("plan", "log")
         jobs: dict[tuple[str, str], Job] = {
             (job.subject, protocol): job for job in found for protocol in SERVING if says(job, protocol)
         }

@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods
 
 from appliance.errors import Refused
-from appliance.operation import Operation
+from appliance.operation import Operation, kind_of
 from appliance.zfs.bookmarks import BookmarkSnapshot
 from appliance.zfs.keeping import CloneSnapshot, HoldSnapshot, ReleaseSnapshot, RenameSnapshot
 from appliance.zfs.rolling_back import RollBack
@@ -88,7 +88,7 @@ def one(request: HttpRequest, key: str, guid: str) -> HttpResponse:
     """What a snapshot is and holds."""
     row = row_of(key, guid)
     acts = [(act, words[2]) for act, words in ACTS.items() if (act != "release" or row.holds)]
-    kinds = ["RollBack", "RestoreFromSnapshot", *(words[1].__name__ for words in ACTS.values())]
+    kinds = ["roll-back", "restore-from-snapshot", *(kind_of(words[1]) for words in ACTS.values())]
     latest = Job.objects.filter(subject=row.dataset, kind__in=kinds)
     volume = is_volume(key)
     context = {"row": row, "key": key, "acts": acts, "volume": volume, "latest": latest.defer("plan", "log").first()}

@@ -29,7 +29,7 @@ from web.jobs.models import Job
 from web.snapshots import asking, drawing, listing, recorded
 from web.snapshots.forms import PolicyForm, TakeForm
 
-OWN = ("TakeSnapshot", "DestroySnapshots", "DestroyBookmark", "SetPolicy")
+OWN = ("take-snapshot", "destroy-snapshots", "destroy-bookmark", "set-snapshot-policy")
 BOOKMARKS = 20  # that are shown below the snapshots
 BOOKMARKS_A_PAGE = 100
 

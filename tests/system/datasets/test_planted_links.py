@@ -22,7 +22,9 @@ def family(appliance, visitor) -> str:
     sharing.make_pool(appliance, "tank", "family", "games")
     sharing.make_person(visitor, "anna")
     appliance.shell("zfs create tank/family/inner; echo x > /tank/family/inner/x; zfs snapshot tank/family/inner@s")
-    appliance.shell("mkdir -p /outside && stat -c '%a %u %g %n' /etc /outside > /root/before && ls /etc >> /root/before")
+    appliance.shell(
+        "mkdir -p /outside && stat -c '%a %u %g %n' /etc /outside > /root/before && ls /etc >> /root/before"
+    )
     key = protocols.share(appliance, visitor, "tank/family", nfs={"hosts": list(protocols.NETWORKS)})
     appliance.shell("mkdir -p /mnt/nfs && mount -t nfs -o vers=4.2 127.0.0.1:/tank/family /mnt/nfs", timeout=180)
     return key
@@ -43,7 +45,9 @@ def plant(appliance, name: str, target: str = "/etc") -> None:
 
 def nothing_happened(appliance, before: list[str]) -> None:
     assert mounts(appliance) == before
-    appliance.shell("stat -c '%a %u %g %n' /etc /outside > /root/after && ls /etc >> /root/after && cmp /root/before /root/after")
+    appliance.shell(
+        "stat -c '%a %u %g %n' /etc /outside > /root/after && ls /etc >> /root/after && cmp /root/before /root/after"
+    )
 
 
 def said_by(visitor, answer) -> str:

@@ -40,7 +40,7 @@ def ask(appliance, **operation: object) -> str:
 
 
 def create(appliance, name: str, disks: list[str], layout: str = "stripe") -> str:
-    return ask(appliance, kind="CreatePool", name=name, layout=layout, groups=[disks])
+    return ask(appliance, kind="create-pool", name=name, layout=layout, groups=[disks])
 
 
 def listed(appliance) -> list[str]:

@@ -57,7 +57,7 @@ def test_the_agent_itself_refuses_a_disk_a_little_too_small_and_says_by_how_much
     visitor.wait_until("/disks/", "LARDER-SHORT", timeout=120)
     path = by_id(appliance, "LARDER-SHORT")
     guid = guid_of(appliance, "tank", appliance.disks[0].serial)
-    operation = {"kind": "ReplaceDisk", "pool": "tank", "vdev": guid, "disk": path}
+    operation = {"kind": "replace-disk", "pool": "tank", "vdev": guid, "disk": path}
     request = {"verb": "run", "job": str(uuid.uuid4()), "digest": "0" * 16, "operation": operation}
     said = appliance.run("/opt/larder/venv/bin/python", "-I", "-c", ASK, given=json.dumps(request))
     assert "is too small by" in said, said

@@ -37,7 +37,7 @@ print(json.dumps({"typed": plan.type_to_confirm, "losses": [one.what for one in 
 
 def create(appliance, pool: str, disk: str, *, read: bool) -> dict[str, object]:
     """Have the agent make a pool, planned by the inventory alone or with what it reads on the disk; the outcome."""
-    asked = {"kind": "CreatePool", "name": pool, "layout": "stripe", "groups": [[disk]]}
+    asked = {"kind": "create-pool", "name": pool, "layout": "stripe", "groups": [[disk]]}
     said = appliance.run(
         PYTHON, "-I", "-c", ASK, json.dumps(asked), str(uuid.uuid4()), "read" if read else "", timeout=600
     )

@@ -1,0 +1,227 @@
+"""What pages know of each operation: where to go on when its job is done, and how its review asks for a secret.
+
+One table, keyed by the operation's class; ``tests/web/test_operation_ui.py`` sees that none is missing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from appliance.disks.selftest import StartSelfTest
+from appliance.disks.wipe import WipeDisk
+from appliance.operation import Operation, Plan, kind_of
+from appliance.shares.accepting import AcceptShares
+from appliance.shares.again import LetIn, ServeAgain
+from appliance.shares.deciding import AdoptDrift, OverwriteDrift
+from appliance.shares.ending_connection import EndConnection
+from appliance.shares.groups import CreateGroup, RemoveGroup, SetMembers
+from appliance.shares.people import CreateAccount, RenameAccount, SetPassword, SwitchAccount
+from appliance.shares.permissions import SetAccess
+from appliance.shares.protecting import SetSmbPolicy
+from appliance.shares.removal import RemoveAccount
+from appliance.shares.share import SetShare
+from appliance.sweeps.clear_up import ClearUp
+from appliance.sweeps.run_case import RunCase
+from appliance.zfs.bookmarks import BookmarkSnapshot, DestroyBookmark
+from appliance.zfs.checkpoints import DiscardCheckpoint, RewindCheckpoint, TakeCheckpoint
+from appliance.zfs.clearing import DestroySnapshots, PruneSnapshots
+from appliance.zfs.dataset_properties import InheritDatasetProperty, SetDatasetProperty
+from appliance.zfs.datasets import CreateDataset
+from appliance.zfs.destroying import DestroyDataset
+from appliance.zfs.ending import DestroyPool, ExportPool
+from appliance.zfs.extras import AddCache, AddLog, AddSpare, RemoveVdev
+from appliance.zfs.grow import AddGroup, ExpandRaidz, GrowGroup
+from appliance.zfs.importing import ImportPool
+from appliance.zfs.keeping import CloneSnapshot, HoldSnapshot, ReleaseSnapshot, RenameSnapshot
+from appliance.zfs.keys import ChangeKey, ForgetKey, KeepKey, LockDataset
+from appliance.zfs.placing import MountDataset, PromoteDataset, RenameDataset, UnmountDataset
+from appliance.zfs.policing import SetPolicy
+from appliance.zfs.pools import CreatePool
+from appliance.zfs.properties import SetPoolProperty
+from appliance.zfs.replace import AttachDisk, DetachDisk, ReplaceDisk
+from appliance.zfs.restoring import RestoreFromSnapshot
+from appliance.zfs.rolling_back import RollBack
+from appliance.zfs.scrubs import PauseScrub, StartScrub, StopScrub
+from appliance.zfs.space_quotas import SetSpaceQuota
+from appliance.zfs.states import ClearErrors, OfflineDisk, OnlineDisk
+from appliance.zfs.taking import RunPolicies, TakeSnapshot
+from appliance.zfs.trims import StartTrim, StopTrim
+from appliance.zfs.unlocking import UnlockAll, UnlockDataset
+from appliance.zfs.upgrade import UpgradePool
+from appliance.zfs.volumes import CreateVolume, GrowVolume
+
+
+@dataclass(frozen=True)
+class Secret:
+    """How the review page asks for a secret: typed twice where it is a new one. ``password``: for signing in to shares,
+    with the grammar of those; otherwise a passphrase."""
+
+    label: str
+    help: str
+    twice: bool
+    password: bool = False
+
+
+@dataclass(frozen=True)
+class OperationUi:
+    """The route and the label of the link when it is done; its secret as typed, and as a file where its key is one.
+
+    ``steps``: the titles of the wizard's steps that end in its review.
+    """
+
+    route: str
+    link: str
+    secret: Secret | None = None
+    key_file: Secret | None = None
+    steps: tuple[str, ...] = ()
+
+
+POOLS = OperationUi("pools", "See the pool")
+FOLDERS = OperationUi("folders", "See the folders")
+VOLUMES = OperationUi("volumes", "See the volumes")
+USERS = OperationUi("people", "See the people")
+SNAPSHOTS = OperationUi("snapshots", "See the snapshots")
+DISKS = OperationUi("disks", "See the disks")
+DRIFT = OperationUi("edits", "See what was changed by hand")
+REPLACEMENT = OperationUi("replacements", "Go on with the replacement")
+BENCHMARKS = OperationUi("sweeps", "See the measurements")
+
+NEW_PASSPHRASE = Secret(
+    "New passphrase",
+    "It unlocks the folder after every start. Nobody can help you if you lose it: write it down.",
+    twice=True,
+)
+# The file that holds a key takes the place of a passphrase. A new one wants proof that it was saved.
+NEW_KEY_FILE = Secret(
+    "The key file you have just saved",
+    "Choose it here, so that Larder sees that you have it. Keep it in two places, neither of them this box: without it "
+    "the files are lost, and nobody can help.",
+    twice=True,
+)
+NEW_KEY = replace(FOLDERS, secret=NEW_PASSPHRASE, key_file=NEW_KEY_FILE)
+
+UI: dict[type[Operation], OperationUi] = {
+    CreatePool: replace(
+        POOLS,
+        secret=Secret(
+            "Passphrase",
+            "It unlocks the pool after every start. Nobody can help you if you lose it: write it down.",
+            twice=True,
+        ),
+        key_file=Secret(
+            "The key file you have just saved",
+            "Choose it here, so that Larder sees that you have it. It unlocks the pool after every start. Keep it in two "
+            "places, neither of them this box: without it the data is lost, and nobody can help.",
+            twice=True,
+        ),
+        steps=("Name", "Disks and layout", "Log, cache, spares", "Options", "Review"),
+    ),
+    ImportPool: POOLS,
+    ExportPool: OperationUi("bring_in", "Bring in a pool"),
+    DestroyPool: OperationUi("bring_in", "Bring it back"),
+    UpgradePool: POOLS,
+    SetPoolProperty: POOLS,
+    TakeCheckpoint: POOLS,
+    DiscardCheckpoint: POOLS,
+    RewindCheckpoint: POOLS,
+    StartScrub: POOLS,
+    PauseScrub: POOLS,
+    StopScrub: POOLS,
+    StartTrim: POOLS,
+    StopTrim: POOLS,
+    AddGroup: POOLS,
+    ExpandRaidz: POOLS,
+    GrowGroup: POOLS,
+    AddSpare: POOLS,
+    AddLog: POOLS,
+    AddCache: POOLS,
+    RemoveVdev: POOLS,
+    AttachDisk: POOLS,
+    DetachDisk: POOLS,
+    OnlineDisk: POOLS,
+    ClearErrors: POOLS,
+    ReplaceDisk: REPLACEMENT,
+    OfflineDisk: REPLACEMENT,
+    WipeDisk: DISKS,
+    StartSelfTest: DISKS,
+    CreateDataset: NEW_KEY,
+    DestroyDataset: FOLDERS,
+    RenameDataset: FOLDERS,
+    PromoteDataset: FOLDERS,
+    MountDataset: FOLDERS,
+    UnmountDataset: FOLDERS,
+    SetDatasetProperty: FOLDERS,
+    InheritDatasetProperty: FOLDERS,
+    SetSpaceQuota: FOLDERS,
+    SetAccess: FOLDERS,
+    CreateVolume: VOLUMES,
+    GrowVolume: VOLUMES,
+    UnlockDataset: replace(
+        FOLDERS,
+        secret=Secret("Passphrase", "The one you chose when you made it.", twice=False),
+        key_file=Secret("Key file", "The file that you saved when you made it.", twice=False),
+    ),
+    UnlockAll: replace(FOLDERS, secret=Secret("Passphrase", "It is tried on each of them.", twice=False)),
+    LockDataset: FOLDERS,
+    ChangeKey: NEW_KEY,
+    KeepKey: replace(
+        FOLDERS,
+        secret=Secret("Passphrase", "The one that opens it now. It is tried before it is kept.", twice=False),
+        key_file=Secret("Key file", "The one that opens it now. It is tried before it is kept.", twice=False),
+    ),
+    ForgetKey: FOLDERS,
+    TakeSnapshot: SNAPSHOTS,
+    RunPolicies: SNAPSHOTS,
+    DestroySnapshots: SNAPSHOTS,
+    PruneSnapshots: SNAPSHOTS,
+    SetPolicy: SNAPSHOTS,
+    HoldSnapshot: SNAPSHOTS,
+    ReleaseSnapshot: SNAPSHOTS,
+    RenameSnapshot: SNAPSHOTS,
+    CloneSnapshot: FOLDERS,
+    BookmarkSnapshot: SNAPSHOTS,
+    DestroyBookmark: SNAPSHOTS,
+    RollBack: SNAPSHOTS,
+    RestoreFromSnapshot: SNAPSHOTS,
+    SetShare: FOLDERS,
+    AcceptShares: FOLDERS,
+    ServeAgain: FOLDERS,
+    LetIn: FOLDERS,
+    AdoptDrift: DRIFT,
+    OverwriteDrift: DRIFT,
+    EndConnection: OperationUi("connected", "See who is connected"),
+    SetSmbPolicy: OperationUi("protection", "See how SMB is protected"),
+    CreateAccount: replace(
+        USERS,
+        secret=Secret(
+            "Password",
+            "At least 8 characters. It is typed on the other computer to reach a share.",
+            twice=True,
+            password=True,
+        ),
+    ),
+    SetPassword: replace(USERS, secret=Secret("New password", "At least 8 characters.", twice=True, password=True)),
+    RenameAccount: USERS,
+    SwitchAccount: USERS,
+    RemoveAccount: USERS,
+    CreateGroup: USERS,
+    SetMembers: USERS,
+    RemoveGroup: USERS,
+    RunCase: BENCHMARKS,
+    ClearUp: BENCHMARKS,
+}
+BY_KIND = {kind_of(operation): ui for operation, ui in UI.items()}
+
+
+def secret_of(operation: Operation, plan: Plan) -> Secret | None:
+    """How the page asks for the secret that goes with this operation, if any does."""
+    if not operation.wants_secret():
+        return None
+    ui = UI[type(operation)]
+    return ui.key_file if plan.key_file else ui.secret
+
+
+def page_after(kind: str) -> tuple[str, str]:
+    """The route and the label of the link on the page of a job that is done; a kind of an older Larder leads to the pools."""
+    ui = BY_KIND.get(kind, POOLS)
+    return ui.route, ui.link
