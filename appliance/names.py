@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import quote, unquote_to_bytes
 
-from appliance import places
 from appliance.errors import Reason, Refused
+from appliance.system import paths
 
 # zpoolconcepts(7) and zpool-create(8): reserved words and beginnings.
 RESERVED_POOLS = ("mirror", "raidz", "draid", "spare")
@@ -169,7 +169,7 @@ def encoded(parts: Iterable[bytes]) -> str:
 def is_system_folder(path: str) -> bool:
     """Whether a path is ``/`` or lies among the system's own folders. What lies where new pools are mounted does not."""
     below = Path(path)
-    if Path("/") != places.POOLS and below.is_relative_to(places.POOLS) and ".." not in below.parts:
+    if Path("/") != paths.POOLS and below.is_relative_to(paths.POOLS) and ".." not in below.parts:
         return False
     return path == "/" or path.lstrip("/").split("/", 1)[0] in SYSTEM_FOLDERS | {"", ".", ".."}
 

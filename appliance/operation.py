@@ -18,7 +18,7 @@ import msgspec
 
 from appliance import command
 from appliance.errors import Reason, Refused
-from appliance.facts import Facts
+from appliance.facts.box import Facts
 
 
 class Work(Protocol):

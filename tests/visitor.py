@@ -11,7 +11,7 @@ import urllib.parse
 import urllib.request
 from dataclasses import dataclass
 
-from appliance.zfs import fresh
+from appliance.pools.vdevs import retry
 from deploy.image.machine import Machine, MachineError, wait_for
 
 NAME, PASSWORD = "admin", "correct horse battery"
@@ -141,13 +141,13 @@ def disk_paths(appliance: Machine, *bays: int) -> list[str]:
 
 
 def create_pool(appliance: Machine, *words: str) -> None:
-    """``zpool create`` by hand, again where the partition it has just made was away for a moment (appliance/zfs/fresh.py)."""
+    """``zpool create`` by hand, again where the partition it has just made was away for a moment (appliance/pools/vdevs/retry.py)."""
     for _again in range(2):
         try:
             appliance.run("zpool", "create", *words)
             return
         except MachineError as failed:
-            if fresh.AWAY not in str(failed) and fresh.GONE not in str(failed):
+            if retry.AWAY not in str(failed) and retry.GONE not in str(failed):
                 raise
             appliance.run("udevadm", "settle")
     appliance.run("zpool", "create", *words)

@@ -20,7 +20,7 @@ from typing import Any
 from waitress.channel import HTTPChannel
 from waitress.server import create_server
 
-from appliance import memory
+from appliance.system import memory
 
 THREADS = 4
 IDLE_SECONDS = 600

@@ -10,7 +10,7 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
-from appliance import client
+from appliance import agent_client
 
 AT_ONCE = 2
 SECONDS_FOR_A_TURN = 1.0
@@ -36,13 +36,13 @@ def turn() -> Iterator[None]:
 def last(request: dict[str, Any], *, silence: float) -> dict[str, Any]:
     """The last reply to a request. Raises Busy, and what ``client.last`` raises."""
     with turn():
-        return client.last(request, silence=silence)
+        return agent_client.last(request, silence=silence)
 
 
 def open_file(request: dict[str, Any], *, silence: float) -> tuple[dict[str, Any], int]:
     """A file and what is told of it. Raises Busy, and what ``client.open_file`` raises."""
     with turn():
-        return client.open_file(request, silence=silence)
+        return agent_client.open_file(request, silence=silence)
 
 
 class BusyPage:

@@ -12,7 +12,7 @@ from django.utils.http import parse_etags
 
 from web.inventory.models import Source
 from web.jobs import queue
-from web.system import state
+from web.system import service_status
 
 
 def tag(request: HttpRequest, sources: list[Source], trouble: str) -> str:
@@ -26,7 +26,7 @@ def respond(request: HttpRequest, template: str, build: Callable[[], dict[str, A
     queue.look()
     if request.GET.get("part") != "live":
         return render(request, template, build())
-    now = state.of(request)
+    now = service_status.of(request)
     current = tag(request, now.sources, str([trouble.key for trouble in now.troubles]))
     # nginx weakens the tag of what it compresses, and the browser sends it back like that.
     if current in [given.removeprefix("W/") for given in parse_etags(request.headers.get("If-None-Match", ""))]:

@@ -6,20 +6,21 @@ import socket
 import sys
 from pathlib import Path
 
-from appliance import __version__, places
+from appliance import __version__
+from appliance.system import paths
 from web import environment
-from web.hosts import OwnNames
+from web.allowed_hosts import OwnNames
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 DEBUG = environment.flag("LARDER_DEBUG", default=False)
 # Making the key is what `prepare` is for, so that one command runs without it.
 SECRET_KEY = (
-    "none yet" if "prepare" in sys.argv[:2] else environment.secret("LARDER_SECRET_KEY", places.STATE / "secret-key")
+    "none yet" if "prepare" in sys.argv[:2] else environment.secret("LARDER_SECRET_KEY", paths.STATE / "secret-key")
 )
 
 BOX_NAME = socket.gethostname()
 VERSION = __version__
-ALLOWED_HOSTS = OwnNames(places.RUN / "inventory" / "addresses")
+ALLOWED_HOSTS = OwnNames(paths.RUN / "inventory" / "addresses")
 
 INSTALLED_APPS = [
     "django.contrib.auth",
@@ -34,15 +35,15 @@ INSTALLED_APPS = [
     "template_partials.apps.SimpleAppConfig",
     "web.accounts",
     "web.inventory",
-    "web.bays",
+    "web.disks",
     "web.alerts",
     "web.jobs",
     "web.pools",
     "web.snapshots",
     "web.datasets",
-    "web.people",
+    "web.users",
     "web.shares",
-    "web.sweeps",
+    "web.benchmarks",
     "web.system",
 ]
 
@@ -50,9 +51,9 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "csp.middleware.CSPMiddleware",
     "web.system.caching.stored_nowhere",
-    "web.system.faults.faults_in_words",
+    "web.system.error_pages.faults_in_words",
     "web.agent.BusyPage",
-    "web.system.clock.in_the_zone_of_the_box",
+    "web.system.timezone.in_the_zone_of_the_box",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -83,9 +84,9 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-                "web.system.chrome.chrome",
+                "web.system.context_processors.chrome",
             ],
-            "builtins": ["template_partials.templatetags.partials", "web.system.templatetags.say"],
+            "builtins": ["template_partials.templatetags.partials", "web.system.templatetags.formatting"],
         },
     }
 ]
@@ -104,8 +105,8 @@ def sqlite(name: Path, *, synchronous: str) -> dict[str, object]:
 
 
 DATABASES = {
-    "default": sqlite(places.STATE / "settings.sqlite3", synchronous="FULL"),
-    "inventory": sqlite(places.RUN / "inventory" / "inventory.sqlite3", synchronous="OFF"),
+    "default": sqlite(paths.STATE / "settings.sqlite3", synchronous="FULL"),
+    "inventory": sqlite(paths.RUN / "inventory" / "inventory.sqlite3", synchronous="OFF"),
 }
 DATABASE_ROUTERS = ["web.inventory.router.InventoryRouter"]
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
@@ -160,7 +161,7 @@ CSRF_COOKIE_NAME = "larder-csrf"
 CSRF_COOKIE_SECURE = True
 CSRF_COOKIE_HTTPONLY = True
 CSRF_COOKIE_SAMESITE = "Strict"
-CSRF_FAILURE_VIEW = "web.system.faults.csrf_failure"
+CSRF_FAILURE_VIEW = "web.system.error_pages.csrf_failure"
 MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 SECURE_CONTENT_TYPE_NOSNIFF = True

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 
 from django.utils import timezone
 
-from appliance.facts import LongWork, Pool
-from appliance.zfs import activities
-from appliance.zfs.pace import Pace, Sample
+from appliance.facts.box import LongWork, Pool
+from appliance.pools import activities
+from appliance.pools.eta import Pace, Sample
 from web.inventory.models import Activity
 
 

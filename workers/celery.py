@@ -18,7 +18,7 @@ django.setup()
 
 from django.conf import settings  # noqa: E402  # Django has to be set up before its models are imported
 
-from web.system.state import WORKER_LOCK  # noqa: E402
+from web.system.service_status import WORKER_LOCK  # noqa: E402
 from workers import watchdog  # noqa: E402
 
 log = logging.getLogger(__name__)
@@ -82,12 +82,12 @@ app.conf.update(
     imports=[
         "workers.run_job",
         "workers.collectors",
-        "workers.connected",
-        "workers.datasets",
-        "workers.history",
-        "workers.mail",
-        "workers.moving",
-        "workers.reach",
+        "workers.collect_connections",
+        "workers.collect_dataset_details",
+        "workers.collect_history",
+        "workers.deliver",
+        "workers.collect_importable",
+        "workers.diagnose_share",
         "workers.tick",
     ],
 )

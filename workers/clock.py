@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from appliance import clock
-from appliance.clock import Clock
+from appliance.system import clock
+from appliance.system.clock import Clock
 from web.inventory.models import SnapshotRow
 from web.snapshots.models import ClockRow
 

@@ -12,17 +12,18 @@ from datetime import datetime, timedelta
 
 from django.utils import timezone
 
-from appliance import client, command, places
-from appliance.dataset import Dataset
+from appliance import agent_client, command
 from appliance.disks import inventory as disk_inventory
 from appliance.disks import latency, smart
 from appliance.errors import LarderError, explain
-from appliance.facts import Disk, Pool, Service
-from appliance.shares import accounts, serving
-from appliance.zfs import kstat, properties, status
-from web.alerts import disks
+from appliance.facts.box import Disk, Pool, Service
+from appliance.facts.datasets import Dataset
+from appliance.pools import properties
+from appliance.shares import publish
+from appliance.system import accounts, paths
+from appliance.zfs import kstat, status
 from web.alerts.models import Alert
-from web.bays import ports
+from web.disks import ports, smart_history
 from web.inventory import stability, store
 from web.inventory.models import (
     AccountRow,
@@ -37,9 +38,9 @@ from web.inventory.models import (
     ShareRow,
     Source,
 )
-from workers import activities, alerts, edits, guard, reports, sleeping, snapshots
+from workers import activities, collect_drift, collect_snapshots, evaluate_alerts, guard, standby, work_reports
 from workers.celery import app
-from workers.turns import Turns
+from workers.throttle import Turns
 
 log = logging.getLogger(__name__)
 UNITS = (
@@ -149,20 +150,20 @@ def read_all() -> None:
     pools_known = fresh or guard.guarded("pools-before", pools_of_before)
     source("properties", pool_properties)
     if source("datasets", datasets):
-        source("snapshots", lambda: snapshots.follow(known))
+        source("snapshots", lambda: collect_snapshots.follow(known))
     if pools_known:
         source("disks", lambda: store.replace(DiskRow, disk_inventory.read(found), disk_key))
     source("bays", lambda: ports.remember(row.fact for row in DiskRow.objects.all()))
     source("services", lambda: store.replace(ServiceRow, services(), lambda service: service.unit))
-    source("shares", lambda: store.replace(ShareRow, serving.configured(), lambda share: share.key))
+    source("shares", lambda: store.replace(ShareRow, publish.configured(), lambda share: share.key))
     source("accounts", lambda: store.replace(AccountRow, accounts.read(), lambda account: account.name))
     source("groups", lambda: store.replace(GroupRow, accounts.read_groups(), lambda group: group.name))
-    source("edits", edits.keep)
-    source("smb-policy", lambda: store.replace(PolicyRow, [serving.smb_policy()], lambda _policy: "smb"))
+    source("edits", collect_drift.keep)
+    source("smb-policy", lambda: store.replace(PolicyRow, [publish.smb_policy()], lambda _policy: "smb"))
     source("addresses", addresses)
     if fresh:
         # Last: an agent that is slow to name damaged files keeps no facts waiting.
-        source("reports", lambda: reports.keep(found))
+        source("reports", lambda: work_reports.keep(found))
     judge()
 
 
@@ -170,7 +171,7 @@ def judge() -> None:
     """Ask the alert rules. While they are being asked, nobody else has to."""
     if _judging.acquire(blocking=False):
         try:
-            source("alerts", alerts.look)
+            source("alerts", evaluate_alerts.look)
         finally:
             _judging.release()
 
@@ -209,7 +210,7 @@ def addresses() -> bool:
         {info["local"] for link in json.loads(result.stdout) for info in link.get("addr_info", ()) if info.get("local")}
     )
     lines = "".join(f"[{address}]\n" if ":" in address else f"{address}\n" for address in found)
-    file = places.RUN / "inventory" / "addresses"
+    file = paths.RUN / "inventory" / "addresses"
     if file.exists() and file.read_text() == lines:
         return False
     beside = file.with_suffix(".new")
@@ -224,7 +225,7 @@ _warmth = threading.Lock()
 @app.task(name="workers.sleep")
 def sleep() -> None:
     """Somebody has said when a disk is to sleep: tell it now."""
-    source("sleep", sleeping.tell)
+    source("sleep", standby.tell)
 
 
 @app.task(name="workers.temperatures")
@@ -245,17 +246,19 @@ def ask_disks() -> None:
 
     def read() -> bool:
         able = [row for row in DiskRow.objects.all() if row.fact.path and row.fact.bus != "virtio"]
-        rows = {row.fact.path: row for row in sleeping.to_ask(able)}
-        answers = client.last({"verb": "read-smart", "disks": list(rows)}, silence=180).get("facts", {}) if rows else {}
+        rows = {row.fact.path: row for row in standby.to_ask(able)}
+        answers = (
+            agent_client.last({"verb": "read-smart", "disks": list(rows)}, silence=180).get("facts", {}) if rows else {}
+        )
         return guard.each(
             [path for path in answers if path in rows],
-            lambda path: disks.note({rows[path]: smart.read(answers[path])}),
+            lambda path: smart_history.note({rows[path]: smart.read(answers[path])}),
             lambda path: rows[path].key,
         )
 
     source("temperatures", read)
     guard.guarded("disk-alerts", move_alerts)
-    source("sleep", sleeping.tell)
+    source("sleep", standby.tell)
     source("latency", latencies)
     # Counters in memory: no disk wakes, and shares in per cent seldom change.
     source("caching", lambda: store.replace(CachingRow, [kstat.read()], lambda found: found.key))
@@ -273,7 +276,7 @@ def latencies() -> bool:
     took = latency.between(_counters, now)
     _counters.clear()
     _counters.update(now)
-    return guard.each(DiskRow.objects.all(), lambda row: disks.note_latency(row, took), lambda row: row.key)
+    return guard.each(DiskRow.objects.all(), lambda row: smart_history.note_latency(row, took), lambda row: row.key)
 
 
 def unasked() -> bool:

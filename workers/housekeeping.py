@@ -15,15 +15,15 @@ from django.utils import timezone
 from appliance.errors import Failed
 from web.accounts import first_run
 from web.jobs.models import Job
-from web.retention import older
+from web.prune_rows import older
 from web.system import database
-from workers import collectors, policies, schedules, sweeps, testing, upkeep
-from workers.every import Every
+from workers import benchmarks, collectors, maintenance, self_faults, selftests, snapshot_policies
+from workers.interval import Every
 
 SECONDS_BETWEEN_LOOKS = 3600.0
 SECONDS_TO_SETTLE = 120.0
 MOST_BATCHES = 50  # in one look; the next goes on
-BY_SCHEDULES = {policies.BY, schedules.BY, sweeps.BY, testing.BY}
+BY_SCHEDULES = {snapshot_policies.BY, maintenance.BY, benchmarks.BY, selftests.BY}
 KEPT_OF_SCHEDULES, KEPT_OF_PEOPLE = timedelta(days=14), timedelta(days=366)
 KEPT_ANYWAY = 200  # of either, however old they look: the clock may be years ahead
 looks = Every(SECONDS_BETWEEN_LOOKS, after=SECONDS_TO_SETTLE)
@@ -33,12 +33,12 @@ def look() -> None:
     """Each stage under its own guard: a failure is noted and becomes an alert."""
     now = timezone.now()
     for name, stage in STAGES.items():
-        collectors.source(upkeep.SOURCE + name, partial(stage, now))
+        collectors.source(self_faults.SOURCE + name, partial(stage, now))
 
 
 def copy_settings(now: datetime) -> bool:
     """Keep a copy where one is due and there is something to lose."""
-    path = upkeep.settings_file()
+    path = self_faults.settings_file()
     if not path.is_file() or not first_run.is_set_up() or not database.copy_due(path, now):
         return False
     try:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
-from appliance import schedules
+from appliance import schedule
 from appliance.alerts.rules import Fault
-from appliance.facts import Facts
-from appliance.zfs.policies import AHEAD, behind, opens, standing
-from web.alerts import watch
+from appliance.facts.box import Facts
+from appliance.snapshots.policy import AHEAD, behind, opens, standing
+from web.alerts import reconcile
 from web.inventory import store
-from web.pools import care
-from workers import clock, waits
-from workers.every import Every
-from workers.policies import followed, with_policies
+from web.pools import maintenance
+from workers import clock, pending_faults
+from workers.interval import Every
+from workers.snapshot_policies import followed, with_policies
 
 AFTER = timedelta(days=14)  # beyond when it should have begun: a large pool takes its days
 SNAPSHOT_AFTER = timedelta(hours=1)  # a policy that failed is tried again after 10 and 30 minutes
@@ -27,16 +27,16 @@ def of(facts: Facts, now: datetime) -> Iterator[Fault]:
     shift = clock.shift()
     yield from snapshots.of(facts, now + shift)
     if shift and with_policies():
-        believed = f"{(now + shift).astimezone(schedules.box_zone()):%d %B %Y, %H:%M}"
+        believed = f"{(now + shift).astimezone(schedule.box_zone()):%d %B %Y, %H:%M}"
         yield Fault("clock.doubted", "clock", "The clock may be wrong.", f"By how long the box has been running it is {believed} at the earliest. Snapshots are taken as if it were.")  # fmt: skip
 
 
 def scrubs(facts: Facts, now: datetime) -> Iterator[Fault]:
     """Pools whose check should have been done by now and neither was nor is under way; what a person paused waits for that person."""
-    for pool, found, _row in care.cares(facts, "scrub", now):
+    for pool, found, _row in maintenance.cares(facts, "scrub", now):
         if not found.usable or found.state == "running" or found.held:
             continue
-        due = schedules.due_on(found, now, schedules.box_zone())
+        due = schedule.due_on(found, now, schedule.box_zone())
         if due and due < (now - AFTER).date():
             last = f"The last one ended on {found.ended:%d %B %Y}." if found.ended else "It has never been checked."
             yield Fault("scrub.overdue", str(pool.guid), f"{pool.name} was not checked in time.", last, f"/pools/{pool.guid}/")  # fmt: skip
@@ -46,7 +46,7 @@ class Snapshots:
     """Folders whose policy took nothing when it should have, told once for each pool.
 
     What was taken is read anew every few minutes, as that is many rows. Since when a folder waits is kept beside the rows
-    (``workers/waits.py``): that it has changed, or follows a policy, is nowhere written with a time.
+    (``workers/pending_faults.py``): that it has changed, or follows a policy, is nowhere written with a time.
     """
 
     def __init__(self, seconds: float = 300.0) -> None:
@@ -66,22 +66,25 @@ class Snapshots:
 
     def look(self, facts: Facts, now: datetime) -> None:
         """Find out which folders wait for longer than a policy that may run needs."""
-        zone, told = schedules.box_zone(), {subject for kind, subject in watch.open_keys() if kind == "policy.overdue"}
+        zone, told = (
+            schedule.box_zone(),
+            {subject for kind, subject in reconcile.open_keys() if kind == "policy.overdue"},
+        )
         pools = {pool.name: str(pool.guid) for pool in facts.pools}
-        before, since = waits.kept("snapshots"), dict[str, datetime]()
+        before, since = pending_faults.kept("snapshots"), dict[str, datetime]()
         self.late = {}
         for pool, datasets in with_policies().items():
             for one in followed(datasets, lambda policy, taken: behind(policy, taken, now, zone)):
                 dataset, policy = one.dataset, one.policy
                 if standing(policy, one.taken, one.latest, now):
                     continue  # nothing was written: its latest snapshot serves
-                key = waits.key(str(dataset.guid), policy.sentence_in_full)
+                key = pending_faults.key(str(dataset.guid), policy.sentence_in_full)
                 begun = datetime.fromtimestamp(before[key], UTC) if key in before else now
                 since[key] = begun if begun <= now + AHEAD else now  # noted while the clock was wrong
                 # What was told stays so until it is taken, also when the worker has begun anew meanwhile.
                 if opens(policy, since[key], zone) + SNAPSHOT_AFTER <= now or pools.get(pool) in told:
                     self.late.setdefault(pool, []).append(dataset.name)
-        waits.keep("snapshots", {key: begun.timestamp() for key, begun in since.items()})
+        pending_faults.keep("snapshots", {key: begun.timestamp() for key, begun in since.items()})
 
 
 snapshots = Snapshots()

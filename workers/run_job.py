@@ -19,13 +19,23 @@ from typing import Any
 from django.conf import settings
 from django.utils import timezone
 
-from appliance import brake, client
+from appliance import agent_client
+from appliance.agent import delayed_jobs
+from appliance.agent.registry import decode_operation
 from appliance.errors import Failed, Refused, explain
-from appliance.operations import decode_operation
 from web.inventory import store
 from web.inventory.models import Progress
 from web.jobs.models import Job
-from workers import background, collectors, datasets, guard, meter, moving, snapshots, sweeps
+from workers import (
+    background,
+    benchmarks,
+    collect_dataset_details,
+    collect_importable,
+    collect_snapshots,
+    collectors,
+    guard,
+    io_rate,
+)
 from workers.celery import TOKEN, app
 
 log = logging.getLogger(__name__)
@@ -119,7 +129,7 @@ def claim_and_run(job_id: str) -> None:
             # What pages show next should be true after the job. Its end waits for that a while, and depends on none of it.
             background.wait_for(lambda: read_again(job_id), SECONDS_FOR_FACTS)
         finish(job_id, outcome)
-        sweeps.after(job_id)
+        benchmarks.after(job_id)
     except LetGo:
         with _mine_lock:
             _sent[job_id] = time.monotonic()
@@ -133,10 +143,10 @@ def claim_and_run(job_id: str) -> None:
 def read_again(job_id: str) -> None:
     """Read what a job may have changed; each part by itself."""
     parts: dict[str, Callable[[], object]] = {
-        "snapshots": lambda: snapshots.doubt(about(job_id)),
+        "snapshots": lambda: collect_snapshots.doubt(about(job_id)),
         "facts": collectors.collect_now,
-        "pools": lambda: moving.after(job_id),
-        "folders": lambda: datasets.after(job_id),
+        "pools": lambda: collect_importable.after(job_id),
+        "folders": lambda: collect_dataset_details.after(job_id),
     }
     guard.each(parts, lambda name: parts[name](), lambda name: f"reading {name} after job {job_id}")
 
@@ -162,7 +172,7 @@ def listen(job_id: str, request: dict[str, Any]) -> dict[str, Any]:
     found = metered(request)
     with ExitStack() as seat:
         blocked = False
-        for message in client.ask(request):
+        for message in agent_client.ask(request):
             waits = str(message.get("phrase", "")).startswith(WAITS_FOR_A_LOCK)
             if "percent" in message:
                 record(job_id, message, found)
@@ -176,16 +186,16 @@ def listen(job_id: str, request: dict[str, Any]) -> dict[str, Any]:
     raise Failed("Larder's agent ended without an answer")
 
 
-def record(job_id: str, message: dict[str, Any], found: meter.Meter | None) -> None:
+def record(job_id: str, message: dict[str, Any], found: io_rate.Meter | None) -> None:
     """Keep how far a job is."""
     now = {"percent": message["percent"], "phrase": message["phrase"][:300]}
     Progress.objects.update_or_create(job=job_id, defaults=now | ({"speeds": found.speeds()} if found else {}))
     store.touch("jobs")
 
 
-def metered(request: dict[str, Any]) -> meter.Meter | None:
+def metered(request: dict[str, Any]) -> io_rate.Meter | None:
     """What reads the disks' speed while a case is measured; None for every other job, and for one that is only followed."""
-    return meter.of(decode_operation(json.dumps(request["operation"]))) if "operation" in request else None
+    return io_rate.of(decode_operation(json.dumps(request["operation"]))) if "operation" in request else None
 
 
 def finish(job_id: str, outcome: dict[str, Any]) -> None:
@@ -209,7 +219,7 @@ def finish(job_id: str, outcome: dict[str, Any]) -> None:
     Progress.objects.filter(job=job_id).delete()
     store.touch("jobs")
     try:
-        client.forget_secret(job_id)
+        agent_client.forget_secret(job_id)
     except OSError:
         log.warning("the secret of job %s could not be removed", job_id)
 
@@ -217,7 +227,7 @@ def finish(job_id: str, outcome: dict[str, Any]) -> None:
 def to_start() -> list[str]:
     """Jobs that have waited for their start, and those of which the agent tells no longer: cancelled, or the box was off."""
     rows = dict(Job.objects.filter(state=Job.State.WAITING).values_list("pk", "starts"))
-    told = {one.job for one in brake.told()} if rows else set()
+    told = {one.job for one in delayed_jobs.told()} if rows else set()
     now = timezone.now()
     return [str(pk) for pk, starts in rows.items() if str(pk) not in told or not starts or starts <= now]
 

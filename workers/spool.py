@@ -12,11 +12,11 @@ from typing import Any
 
 from django.utils import timezone
 
-from appliance import places
+from appliance.system import paths
 from web.database import is_unusable
 from web.inventory import store
 from web.inventory.models import Event
-from web.retention import past
+from web.prune_rows import past
 
 log = logging.getLogger(__name__)
 LARGEST = 64 * 1024
@@ -33,7 +33,7 @@ def ingest() -> int:
     """Read what lies in the spool, oldest first; how many events were new. Raises OSError, DatabaseError where the spool
     or the table cannot be used: what lies there then stays."""
     try:
-        waiting = sorted(path for path in places.SPOOL.iterdir() if path.name.endswith(".json"))[:AT_ONCE]
+        waiting = sorted(path for path in paths.SPOOL.iterdir() if path.name.endswith(".json"))[:AT_ONCE]
     except FileNotFoundError:
         return 0
     new, broken = 0, None
@@ -96,7 +96,7 @@ def moment(text: object) -> datetime:
 def put_aside(path: Path, problem: Exception) -> None:
     """Move a file that is no event out of the way, keeping a few to look at; links are just removed."""
     log.warning("set aside %r from the spool: %s", path.name[:80], problem)
-    aside = places.SPOOL.parent / "aside"
+    aside = paths.SPOOL.parent / "aside"
     try:
         if path.is_symlink() or len(list(aside.iterdir())) >= MOST_ASIDE:
             path.unlink()

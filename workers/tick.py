@@ -15,15 +15,15 @@ from django.utils import timezone
 
 from workers import (
     background,
+    benchmarks,
     collectors,
+    deliver,
     guard,
     housekeeping,
-    mail,
-    policies,
-    schedules,
+    maintenance,
+    selftests,
+    snapshot_policies,
     spool,
-    sweeps,
-    testing,
     watchdog,
 )
 from workers.celery import app
@@ -69,23 +69,23 @@ def ask_for_alerts() -> None:
 
 
 def ask_for_mail() -> None:
-    if mail.has_waiting(timezone.now()):
-        background.start("run-mail", mail.deliver)
+    if deliver.has_waiting(timezone.now()):
+        background.start("run-mail", deliver.deliver)
 
 
 def begin_scrubs() -> None:
-    if schedules.looks.due():
-        schedules.look()
+    if maintenance.looks.due():
+        maintenance.look()
 
 
 def begin_self_tests() -> None:
-    if testing.looks.due():
-        testing.look()
+    if selftests.looks.due():
+        selftests.look()
 
 
 def follow_policies() -> None:
-    if policies.looks.due():
-        policies.look()
+    if snapshot_policies.looks.due():
+        snapshot_policies.look()
 
 
 def ask_for_housekeeping() -> None:
@@ -101,7 +101,7 @@ STAGES = (
     Stage("tick-alerts", ask_for_alerts),
     Stage("tick-mail", ask_for_mail),
     Stage("tick-jobs", lambda: send_waiting()),
-    Stage("tick-sweeps", lambda: sweeps.look()),
+    Stage("tick-sweeps", lambda: benchmarks.look()),
     Stage("tick-scrubs", begin_scrubs),
     Stage("tick-self-tests", begin_self_tests),
     Stage("tick-policies", follow_policies),

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from django.utils import timezone
 
-from appliance import places
+from appliance.system import paths
 
 log = logging.getLogger(__name__)
 USUAL_SECONDS = 300  # WatchdogSec= of larder-worker.service
@@ -55,11 +55,11 @@ def notify(text: str) -> None:
 
 
 def at_work() -> Path:
-    return places.RUN / "inventory" / "at-work.json"
+    return paths.RUN / "inventory" / "at-work.json"
 
 
 def restarts() -> Path:
-    return places.RUN / "inventory" / "restarts.json"
+    return paths.RUN / "inventory" / "restarts.json"
 
 
 def write(path: Path, content: object) -> None:

@@ -29,7 +29,7 @@ from appliance.agent.requests import LONGEST_REQUEST, converse
 SECONDS_IDLE = 30
 MOST_AT_ONCE = 32
 # Writing zeros over a large disk takes a day and more; a search of all earlier states of a pool is given 14 days
-# (LONGEST_SEARCH in appliance/zfs/importing.py), and has to end before this.
+# (LONGEST_SEARCH in appliance/pools/import_pool.py), and has to end before this.
 LONGEST = 15 * 24 * 3600
 # zdb, which reads the labels of pools, starts its threads by the hundred.
 LIMITS = {"memory.max": str(2**30), "pids.max": "1024"}

@@ -18,15 +18,23 @@ from typing import Any
 
 import msgspec
 
-from appliance import execution, journal, names, places, proof
-from appliance.disks import asking, locate, probe, sleep, smart
+from appliance import names
+from appliance.agent import execution, journal, proof
+from appliance.agent.read_facts import read_facts
+from appliance.agent.registry import Registered
+from appliance.datasets import details
+from appliance.disks import locate, probe, query, smart, standby
 from appliance.errors import Failed, LarderError, Refused, explain
-from appliance.facts import Facts
-from appliance.operations import Registered
-from appliance.reading import read_facts
-from appliance.shares import connections, drift, why
-from appliance.shares.setting import Protocol
-from appliance.zfs import damage, dataset_details, difference, history, importable, space, status, time_travel
+from appliance.facts.box import Facts
+from appliance.pools import damaged_files, discover, history
+from appliance.shares import connections
+from appliance.shares.drift import detect
+from appliance.shares.settings import Protocol
+from appliance.shares.troubleshoot import diagnose
+from appliance.snapshots import space
+from appliance.snapshots.browse import diff, requests
+from appliance.system import paths
+from appliance.zfs import status
 
 LONGEST_REQUEST = 1024 * 1024  # thousands of snapshots by name and guid
 SECONDS_TO_ASK = 30
@@ -111,7 +119,7 @@ class LetSleep(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fiel
             raise Refused(f"At most {MOST_DISKS} disks at once.")
         for path, minutes in self.disks.items():
             names.by_id(path)
-            sleep.timer(minutes)
+            standby.timer(minutes)
 
 
 class LookForPools(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="verb", tag="look-for-pools"):
@@ -213,11 +221,11 @@ class ReadDifference(msgspec.Struct, frozen=True, forbid_unknown_fields=True, ta
 
     snapshot: str
     until: str = ""
-    seconds: int = difference.SECONDS
+    seconds: int = diff.SECONDS
 
     def __post_init__(self) -> None:
         names.existing_snapshot(self.snapshot)
-        if not 1 <= self.seconds <= difference.SECONDS:
+        if not 1 <= self.seconds <= diff.SECONDS:
             raise Refused("That is no time to wait.")
         if self.until:
             names.existing_snapshot(self.until)
@@ -299,10 +307,10 @@ def smart_of(path: str) -> object:
 
     Only what can sleep is left asleep. One that answers nothing says so in smartctl's shape.
     """
-    gently = ["-n", "standby"] if sleep.turns(path) else []
+    gently = ["-n", "standby"] if standby.turns(path) else []
     try:
-        return smart.parsed(asking.ask(path, ["smartctl", "--json", *gently, "-a", path], timeout=30).stdout)
-    except asking.Silent as problem:
+        return smart.parsed(query.ask(path, ["smartctl", "--json", *gently, "-a", path], timeout=30).stdout)
+    except query.Silent as problem:
         return smart.unanswered(explain(problem))
     except Failed:
         return None
@@ -352,31 +360,31 @@ def answer(
             case ReadContent(disks):
                 send({"facts": msgspec.to_builtins(probe.look(facts(), disks))})
             case LetSleep(disks):
-                send({"facts": one_by_one(disks, lambda path: sleep.tell(path, disks[path]), send)})
+                send({"facts": one_by_one(disks, lambda path: standby.tell(path, disks[path]), send)})
             case LookForPools():
-                send({"facts": msgspec.to_builtins(importable.look())})
+                send({"facts": msgspec.to_builtins(discover.look())})
             case LookAtShare(dataset, protocol, person):
-                send({"facts": msgspec.to_builtins(why.look(dataset, protocol, person))})
+                send({"facts": msgspec.to_builtins(diagnose.look(dataset, protocol, person))})
             case ReadSessions():
                 send({"facts": msgspec.to_builtins(connections.sessions())})
             case ReadConnections():
                 send({"facts": msgspec.to_builtins(connections.read())})
             case ReadEdits():
-                send({"facts": msgspec.to_builtins(drift.read(drift.facts_now()))})
+                send({"facts": msgspec.to_builtins(detect.read(detect.facts_now()))})
             case ReadDamage(pool):
-                send({"facts": damage.read(pool)})
+                send({"facts": damaged_files.read(pool)})
             case ReadDataset(dataset):
                 found = next((one for one in status.read_datasets() if one.name == dataset), None)
-                send({"facts": msgspec.to_builtins(dataset_details.read(found)) if found else None})
+                send({"facts": msgspec.to_builtins(details.read(found)) if found else None})
             case ListFolder(snapshot, path, after):
-                send({"facts": msgspec.to_builtins(time_travel.folder(snapshot, path, after))})
+                send({"facts": msgspec.to_builtins(requests.folder(snapshot, path, after))})
             case OpenFile(snapshot, path):
-                with time_travel.file(snapshot, path) as (told, handle):
+                with requests.file(snapshot, path) as (told, handle):
                     hand_over({"facts": told}, handle)
             case ReadVersions(dataset, path):
-                send({"facts": msgspec.to_builtins(time_travel.versions_of(dataset, path))})
+                send({"facts": msgspec.to_builtins(requests.versions_of(dataset, path))})
             case ReadDifference(snapshot, until, seconds):
-                send({"facts": msgspec.to_builtins(difference.read(snapshot, until, seconds))})
+                send({"facts": msgspec.to_builtins(diff.read(snapshot, until, seconds))})
             case ReadSpace(ranges, held):
                 send({"facts": msgspec.to_builtins(space.measure(ranges, held))})
             case ReadHistory(pool):
@@ -392,7 +400,7 @@ def answer(
 def allowed(connection: socket.socket) -> bool:
     """Only root and the owner of Larder's own folders may ask."""
     _pid, uid, _gid = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
-    return uid in {0, places.SECRETS.stat().st_uid}
+    return uid in {0, paths.SECRETS.stat().st_uid}
 
 
 def converse(connection: socket.socket) -> None:

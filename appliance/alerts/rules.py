@@ -8,15 +8,16 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TypeVar
 
+from appliance.agent.delayed_jobs import Waiting
 from appliance.alerts.kinds import KINDS, Kind
 from appliance.alerts.sources import text_of
-from appliance.brake import Waiting
 from appliance.disks.health import Reason, State
-from appliance.facts import Pool, Service, Vdev
-from appliance.system_disk import SystemDisk
-from appliance.words import size_text
-from appliance.zfs import module, verdict
-from appliance.zfs.verdict import BROKEN
+from appliance.facts.box import Pool, Service, Vdev
+from appliance.formatting import size_text
+from appliance.pools import health
+from appliance.pools.health import BROKEN
+from appliance.system.system_disk import SystemDisk
+from appliance.zfs import kernel_module
 
 log = logging.getLogger(__name__)
 Item = TypeVar("Item")
@@ -176,7 +177,7 @@ def of_pools(seen: Seen) -> Iterator[Fault]:
         guid, link = str(pool.guid), f"/pools/{pool.guid}/"
         broken = [one for one in pool.devices() if one.state in BROKEN and one.role not in {"spare", "cache"}]
         away = "; ".join(f"{seen.names(one)} {AWAY.get(one.state, 'does not work')}" for one in broken[:6])
-        headline = verdict.of_pool(pool, seen.names).headline  # as the pool's page says it
+        headline = health.of_pool(pool, seen.names).headline  # as the pool's page says it
         if pool.state in {"SUSPENDED", "FAULTED", "UNAVAIL"}:
             yield Fault("pool.stopped", guid, headline, away, link)
         elif broken and all(one.state == "OFFLINE" for one in broken):
@@ -233,8 +234,8 @@ def of_scrubs(seen: Seen) -> Iterator[Fault]:
         well = (
             scan
             and scan.ended
-            and not verdict.is_unwell(pool)
-            and verdict.SETTLED <= abs(seen.now - scan.ended) < TOLD_FOR
+            and not health.is_unwell(pool)
+            and health.SETTLED <= abs(seen.now - scan.ended) < TOLD_FOR
         )
         if scan and scan.state == "finished" and scan.ended and (scan.errors or well):
             subject = f"{pool.guid}/{scan.ended:%Y%m%d%H%M%S}"
@@ -274,7 +275,7 @@ def of_silence(seen: Seen) -> Iterator[Fault]:
             )
     for name in seen.unhooked:
         yield Fault("hook.missing", name.lower(), f"{name} does not tell Larder what it sees.")
-    if says := module.fault(seen.module):
+    if says := kernel_module.fault(seen.module):
         yield Fault("zfs.faulty", "zfs", f"ZFS {seen.module} is known to spoil files.", says)
     for name, last, error in seen.checked:
         if seen.now - last > LATE_AFTER.get(name, LATE) or error:

@@ -1,60 +1,350 @@
-"""Taking from disks what tells the system that they hold something: the step that every change begins with that takes disks."""
+"""Erasing a disk: quickly, so that nothing recognises what it held, or fully, with zeros in every sector.
+
+Zeros everywhere are also the remedy for pending sectors: a drive replaces or forgives a sector when it is written. SMART
+is read before and after, so that the difference can be seen.
+"""
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Iterable
-from pathlib import Path
+import errno
+import fcntl
+import json
+import mmap
+import os
+import re
+import stat
+import struct
+import time
+from collections.abc import Callable, Iterator
+from typing import Literal
 
-from appliance import command
-from appliance.disks import udev
-from appliance.errors import Failed
-from appliance.facts import Disk
-from appliance.layout.geometry import LABEL, MIB
-from appliance.operation import Step, Work
-from appliance.words import disk_label
+import msgspec
+
+from appliance import names
+from appliance.disks import query
+from appliance.disks.clear_labels import erase_step
+from appliance.disks.smart import section, whole
+from appliance.disks.udev import look_anew
+from appliance.errors import Bug, Failed, Reason
+from appliance.facts.box import Disk, Facts, Pool
+from appliance.formatting import disk_label, link_label, maker_size, time_left
+from appliance.layout.geometry import MIB
+from appliance.operation import Loss, Operation, Plan, Step, Work, always
+from appliance.zfs import vdev_tree
+from appliance.zfs.vdev_tree import Place
+
+BLOCK = 4 * MIB  # one write; a multiple of every sector size
+ENDS = 16 * MIB  # partition tables, labels and superblocks lie within this of either end
+SMALL = 4096  # where a large write fails, the sector that cannot be written is found by these
+MOST_BAD = 64
+GONE = "The disk does not answer any more: it was taken out, or its cable or its power failed"
+SECONDS_BETWEEN_WORDS = 2.0
+BLKGETSIZE64 = 0x80081272
+# The counts that tell of sectors (field notes B): reallocated, reported uncorrectable, pending, offline uncorrectable.
+TELLING = {5: "reallocated", 187: "reported unreadable", 197: "pending", 198: "unreadable offline"}
 
 
-def partition_path(disk: Disk, kernel_name: str) -> str:
-    """The by-id path of a disk's partition from its kernel name (``sda1``, ``nvme0n1p1``)."""
-    part = kernel_name.removeprefix(disk.name).lstrip("p")
-    return f"{disk.path}-part{part}" if part else disk.path
+class WipeDisk(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="erase-disk"):
+    """Erase one disk that nothing uses; what has to be typed is the serial number on its sticker.
 
-
-def erase_step(disks: Iterable[Disk]) -> Step:
-    """Remove what tells the system that these disks hold something; their other bytes stay until overwritten.
-
-    Both commands open the device for themselves alone (O_EXCL), so the kernel refuses what a pool, a mount or a RAID set
-    has begun to use. Zeros at both ends also take ZFS's labels and the tables, so the disk counts as empty afterwards.
+    In full also one that its owner took offline in its pool, to see whether it can be trusted again.
     """
-    disks = list(disks)
-    targets = [
-        (disk, partition_path(disk, name))
-        for disk in disks
-        for name in (*(name for name in disk.content if name != disk.name), disk.name)
-    ]
-    commands = [["wipefs", "--all", "--", path] for _disk, path in targets]
 
-    def act(work: Work) -> None:
-        udev.settle()
-        for (disk, path), argv in zip(targets, commands, strict=True):
-            if not Path(path).exists():
-                raise Failed(f"{disk_label(disk)} vanished before it could be erased")
-            command.run(argv, timeout=60)
-            zero_ends(path)
-            work.note(f"Erased the signatures on {path}")
-        udev.look_anew(sorted({disk.path for disk, _path in targets}))
+    needs_proof = always
 
-    shown = "\n".join(f"{shlex.join(argv)}\nzeros over the first and last MiB of {argv[-1]}" for argv in commands)
-    return Step("erase", "Erase what the chosen disks hold", shown, act, tuple(path for _disk, path in targets))
+    disk: str
+    how: Literal["quick", "full"] = "quick"
+
+    def __post_init__(self) -> None:
+        names.by_id(self.disk, field="disk")
+
+    @property
+    def title(self) -> str:
+        name = link_label(self.disk.rsplit("/", 1)[-1])
+        return f"Erase all of {name}" if self.how == "full" else f"Erase {name}"
+
+    @property
+    def subject(self) -> str:
+        return self.disk
+
+    def locks(self) -> tuple[str, ...]:
+        return (self.disk,)
+
+    def lasts(self) -> bool:
+        return self.how == "full"
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        disk = facts.disk(self.disk)
+        if disk is None:
+            yield Reason(f"The disk {self.disk.rsplit('/', 1)[-1]} is no longer there.", "disk")
+        elif disk.blocked and (away := self.out_of_use(facts, disk)) and self.how == "full":
+            yield from not_spared(*away)
+        elif disk.blocked:
+            yield Reason(f"{disk_label(disk)} {disk.blocked.text}, so it cannot be erased.", "disk")
+
+    def out_of_use(self, facts: Facts, disk: Disk) -> tuple[Pool, Place] | None:
+        """The pool and place where it is offline, if nothing but that pool stands against erasing it."""
+        blocking = [use for use in disk.uses if use.blocks]
+        for pool in facts.pools:
+            place = vdev_tree.find_disk(pool, self.disk)
+            if place and place.vdev.state == "OFFLINE" and all((use.kind, use.identity) == ("pool", str(pool.guid)) for use in blocking):  # fmt: skip
+                return pool, place
+        return None
+
+    def plan(self, facts: Facts) -> Plan:
+        disk = facts.disk(self.disk)
+        assert disk is not None  # noqa: S101  # check said so
+        label = disk_label(disk)
+        steps = [erase_step([disk])] if disk.content else []
+        steps.append(
+            Step(
+                "ends",
+                "Clear the tables at both ends of the disk",
+                f"zeros over the first and last {ENDS // MIB} MiB of {self.disk}",
+                self.clear_ends,
+                (self.disk,),
+            )
+        )
+        if self.how == "full":
+            steps = [
+                Step(
+                    "before",
+                    "Ask the drive for its counts",
+                    f"smartctl --json -A {self.disk}",
+                    lambda work: self.tell(work, "Before"),
+                    (),
+                ),
+                *steps,
+                Step(
+                    "zero",
+                    f"Write zeros over all of {label}",
+                    f"zeros over all {disk.size} bytes of {self.disk}, past the cache",
+                    self.zero,
+                    (self.disk,),
+                ),
+                Step(
+                    "after",
+                    "Ask the drive for its counts again",
+                    f"smartctl --json -A {self.disk}",
+                    lambda work: self.tell(work, "After"),
+                    (),
+                ),
+            ]
+        away = self.out_of_use(facts, disk) if disk.blocked else None
+        held = [use.text for use in disk.uses] or ["holds nothing that is recognised"]
+        return Plan(
+            summary=f"{label} is empty afterwards."
+            + (
+                " Every sector is written once. It takes many hours on a large disk and can be stopped."
+                if self.how == "full"
+                else " The rest of its bytes stay until something is written over them."
+            ),
+            steps=tuple(steps),
+            identity={"operation": msgspec.to_builtins(self), "disk": disk.identity},
+            losses=tuple(Loss(f"{label} {text}", disk.size) for text in held),
+            undo="Nothing can bring back what it held."
+            if self.how == "full"
+            else "Do not count on getting anything back.",
+            warnings=(afterwards(away[0]),) if away else (),
+            type_to_confirm=typed_for(disk),
+            facts={"Serial number": disk.serial or "not told", "Size": maker_size(disk.size)},
+        )
+
+    def clear_ends(self, work: Work) -> None:
+        with Target(self.disk) as target:
+            size = target.size
+            for start, end in ((0, min(ENDS, size)), (max(size - ENDS, 0), size)):
+                for _done in target.zero(start, end):
+                    pass
+        look_anew([self.disk])
+        work.note("The tables at both ends are cleared")
+
+    def zero(self, work: Work) -> None:
+        began, told = time.monotonic(), 0.0
+        with Target(self.disk) as target:
+            for done in target.zero(0, target.size):
+                work.stop_if_asked()
+                now = time.monotonic()
+                if now - told >= SECONDS_BETWEEN_WORDS or done == target.size:
+                    told = now
+                    work.progress(done * 100 // target.size, said(done, target.size, now - began))
+            for offset in target.bad:
+                work.note(f"The sector at byte {offset} could not be written")
+        look_anew([self.disk])
+        if target.bad:
+            raise Failed(f"{len(target.bad)} sectors could not be written even once. Do not use this disk again")
+        work.note("Every sector was written")
+
+    def tell(self, work: Work, when: str) -> None:
+        work.note(f"{when}: {counts_said(self.disk)}")
+
+    def happened(self, step: str, facts: Facts) -> bool:
+        # Whether every sector was written cannot be seen from outside: an interrupted wipe is told as such.
+        disk = facts.disk(self.disk)
+        return self.how == "quick" and disk is not None and disk.free
+
+    def way_on(self, step: str, facts: Facts) -> str:
+        disk = facts.disk(self.disk)
+        if disk is None:
+            return "The disk does not answer any more. Look at its cables, then erase it again or take it out."
+        return f"{disk_label(disk)} is partly erased. Nothing on it can be relied on: plan it again to erase it from the beginning."
 
 
-def zero_ends(path: str) -> None:
-    """Write zeros over the first and last MiB of a device that nothing uses; ZFS's labels, which lie at whole multiples of
-    their size, are within. Raises Failed."""
-    from appliance.disks.wipe import Target  # which begins with the step above
+def not_spared(pool: Pool, place: Place) -> Iterator[Reason]:
+    """Why what an offline disk holds may still be needed: it could be the last good copy of something."""
+    beside = [device for device in place.group.devices() if device.guid != place.vdev.guid]
+    if pool.state not in {"ONLINE", "DEGRADED"}:
+        yield Reason(f"{pool.name} does not work without this disk. Bring it online again.", "disk")
+    elif pool.rebuilding:
+        yield Reason(f"{pool.name} is being rebuilt. Wait until that has ended.", "disk")
+    elif pool.errors:
+        yield Reason(f"{pool.name} has damaged files, and this disk may hold what is left of them. Bring it online again, and check the pool.", "disk")  # fmt: skip
+    elif any(device.read_errors or device.checksum_errors for device in beside):
+        yield Reason(f"Other disks of {pool.name} made errors too, and this one may hold the last good copy. Bring it online again, check the pool, and clear the counts.", "disk")  # fmt: skip
 
-    with Target(path) as target:
-        for start, end in ((0, min(MIB, target.size)), (max(target.size // LABEL * LABEL - MIB, 0), target.size)):
-            for _done in target.zero(start, end):
-                pass
+
+def afterwards(pool: Pool) -> str:
+    left = pool.failures_left
+    survives = f"survives {left} more failed {'disk' if left == 1 else 'disks'}" if left else "survives no failed disk"
+    return f"It is offline in {pool.name} and can then not simply be brought back: it goes back as if it were new, and is rebuilt. Until then {pool.name} {survives}."
+
+
+def typed_for(disk: Disk) -> str:
+    """What is on its sticker, where a person can type that; else its name of today."""
+    return disk.serial if re.fullmatch(r"[!-~]+(?: [!-~]+)*", disk.serial) else disk.name
+
+
+def said(done: int, size: int, seconds: float) -> str:
+    """How far it is, with the time left once that can be told."""
+    words = f"{maker_size(done)} of {maker_size(size)} written"
+    if seconds < 10 or done < 64 * MIB:
+        return f"{words}, estimating the time left"
+    return f"{words}, {time_left(round((size - done) * seconds / done))}"
+
+
+class Target:
+    """A disk opened for this alone: the kernel refuses while anything else has it, and everything else meanwhile.
+
+    Zeros go past the page cache where the system lets them (O_DIRECT), so that they push nothing else out of memory.
+    """
+
+    def __init__(self, path: str, size_of: Callable[[int], int] | None = None) -> None:
+        self.path, self.size_of = path, size_of or device_size
+        self.handle, self.size, self.direct = -1, 0, False
+        self.bad: list[int] = []
+        self.zeros = mmap.mmap(-1, BLOCK)  # of whole pages: aligned as O_DIRECT wants it
+
+    def __enter__(self) -> Target:
+        flags = os.O_WRONLY | os.O_EXCL | os.O_CLOEXEC
+        try:
+            self.handle = self.opened(flags)
+        except OSError as error:
+            if error.errno == errno.EBUSY:
+                raise Failed(
+                    "Something has begun to use this disk. Nothing more was written to it", str(error)
+                ) from error
+            raise Failed("The disk could not be opened", str(error)) from error
+        try:
+            self.size = self.size_of(self.handle)
+        except OSError as error:
+            os.close(self.handle)
+            raise Failed("The disk does not tell its size", str(error)) from error
+        return self
+
+    def opened(self, flags: int) -> int:
+        try:
+            handle = os.open(self.path, flags | os.O_DIRECT)
+        except OSError as error:
+            if error.errno != errno.EINVAL:
+                raise
+            return os.open(self.path, flags)
+        self.direct = True
+        return handle
+
+    def __exit__(self, *_details: object) -> None:
+        os.close(self.handle)
+        self.zeros.close()
+
+    def zero(self, start: int, end: int) -> Iterator[int]:
+        """Write zeros from ``start`` to ``end``, saying after each write how far it is. Raises Failed."""
+        at, unsynced = start, 0
+        while at < end:
+            length = min(BLOCK, end - at)
+            written = self.write(at, length)
+            if not written:
+                self.find_bad(at, length)
+                written = length
+            at += written
+            unsynced += written
+            if not self.direct and unsynced >= 16 * BLOCK:
+                self.sync(start, at)
+                unsynced = 0
+            yield at
+        self.sync(start, end)
+
+    def write(self, at: int, length: int) -> int:
+        """Write so many zeros; how many were written, 0 where a sector in them cannot be written. Raises Failed."""
+        with memoryview(self.zeros) as whole, whole[:length] as part:
+            try:
+                return os.pwrite(self.handle, part, at)
+            except OSError as error:
+                if self.gone():
+                    raise Failed(GONE, str(error)) from error
+                if error.errno != errno.EIO:
+                    raise Failed("The disk takes no more writes", str(error)) from error
+                return 0
+
+    def gone(self) -> bool:
+        """Whether the disk itself has left: the kernel then gives an open one the size 0 (bdev_mark_dead)."""
+        try:
+            return self.size_of(self.handle) != self.size
+        except OSError:
+            return True
+
+    def find_bad(self, at: int, length: int) -> None:
+        """Write a stretch sector by sector, and remember those that cannot be written. Raises Failed where they are many."""
+        for offset in range(at, at + length, SMALL):
+            if self.write(offset, min(SMALL, at + length - offset)):
+                continue
+            self.bad.append(offset)
+            if len(self.bad) >= MOST_BAD:
+                raise Failed(f"{MOST_BAD} sectors could not be written; the disk is failing. Do not use it again")
+
+    def sync(self, start: int, end: int) -> None:
+        try:
+            os.fdatasync(self.handle)
+        except OSError as error:
+            raise Failed(GONE if self.gone() else "The disk lost what was written to it", str(error)) from error
+        if not self.direct:
+            os.posix_fadvise(self.handle, start, end - start, os.POSIX_FADV_DONTNEED)
+
+
+def device_size(handle: int) -> int:
+    """The size in bytes of an opened block device. Raises OSError; Bug for anything that is none."""
+    if not stat.S_ISBLK(os.fstat(handle).st_mode):
+        raise Bug("only a disk is erased")
+    size: int = struct.unpack("Q", fcntl.ioctl(handle, BLKGETSIZE64, b"\0" * 8))[0]
+    return size
+
+
+def counts_said(path: str) -> str:
+    """The drive's counts of troubled sectors in words."""
+    try:
+        result = query.ask(path, ["smartctl", "--json", "-A", path], timeout=60)
+        answer = json.loads(result.stdout)
+    except (Failed, ValueError):
+        return "the drive tells no counts"
+    return "; ".join(counts_of(answer)) or "the drive tells no counts"
+
+
+def counts_of(answer: object) -> Iterator[str]:
+    """From ``smartctl --json -A``: ATA's telling attributes, or NVMe's media errors."""
+    table = section(answer, "ata_smart_attributes").get("table")
+    for row in table if isinstance(table, list) else ():
+        if isinstance(row, dict) and (name := TELLING.get(whole(row.get("id")) or 0)):
+            raw = row.get("raw")
+            value = whole(raw.get("value")) if isinstance(raw, dict) else None
+            yield f"{name} sectors {'unknown' if value is None else value}"
+    errors = section(answer, "nvme_smart_health_information_log").get("media_errors")
+    if whole(errors) is not None:
+        yield f"media errors {errors}"

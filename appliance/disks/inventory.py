@@ -12,7 +12,7 @@ from typing import Any
 
 from appliance import command
 from appliance.errors import Failed
-from appliance.facts import Disk, Pool, Use
+from appliance.facts.box import Disk, Pool, Use
 
 BY_ID = Path("/dev/disk/by-id")
 BY_PATH = Path("/dev/disk/by-path")

@@ -11,11 +11,11 @@ from appliance import command
 from appliance.disks import udev
 from appliance.disks.udev import LOOKS, SECONDS_BETWEEN_LOOKS
 from appliance.errors import Failed
-from appliance.facts import Disk
+from appliance.facts.box import Disk
+from appliance.formatting import disk_label
 from appliance.layout.choices import rest_mirrors
 from appliance.layout.geometry import MIB
 from appliance.operation import Step, Work
-from appliance.words import disk_label
 
 BLOCK = Path("/sys/class/block")
 SECTOR = 512  # sysfs counts in these, whatever the disk's own sectors are

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from appliance.disks import asking, udev
+from appliance.disks import query, udev
 from appliance.errors import Failed
-from appliance.facts import Disk, Facts, Use
+from appliance.facts.box import Disk, Facts, Use
 from appliance.layout.geometry import MIB
 
 NOTHING, AMBIVALENT = 2, 8  # blkid(8), exit status of --probe
@@ -24,7 +24,7 @@ UNREADABLE = Use("unreadable", "cannot be read, so that nobody can tell what it 
 def use_of(disk: Disk) -> Use | None:
     """What a disk holds that looks empty in the inventory; None where it is empty."""
     try:
-        found = asking.ask(disk.path, ["blkid", "--probe", "--output", "export", disk.path], timeout=SECONDS)
+        found = query.ask(disk.path, ["blkid", "--probe", "--output", "export", disk.path], timeout=SECONDS)
         if found.status not in {0, NOTHING, AMBIVALENT}:
             return UNREADABLE
         words = dict(line.split("=", 1) for line in found.stdout.splitlines() if "=" in line)
@@ -36,7 +36,7 @@ def use_of(disk: Disk) -> Use | None:
             return UNKNOWN
         for start in (0, max(disk.size - MIB, 0)):
             argv = ["cmp", "--quiet", f"--bytes={MIB}", f"--ignore-initial={start}:0", disk.path, "/dev/zero"]
-            status = asking.ask(disk.path, argv, timeout=SECONDS).status
+            status = query.ask(disk.path, argv, timeout=SECONDS).status
             if status:
                 return UNKNOWN if status == 1 else UNREADABLE
     except Failed:

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import Literal
 
 from appliance import names
-from appliance.disks import asking, smart
+from appliance.disks import query, smart
 from appliance.errors import Failed, Reason
-from appliance.facts import Facts
+from appliance.facts.box import Facts
+from appliance.formatting import disk_label
 from appliance.operation import Operation, Plan, Step, Work, never
-from appliance.words import disk_label
 
 TOLD = {"short": "It takes about two minutes.", "long": "It reads the whole disk, which takes hours. The disk answers a little slower meanwhile; a restart ends the test."}  # fmt: skip
 
@@ -69,7 +69,7 @@ class StartSelfTest(Operation, frozen=True, kw_only=True, forbid_unknown_fields=
             return
         if answer is not None and smart.test_left(answer) is not None:
             raise Failed("A self-test of this disk is under way already")
-        result = asking.ask(self.disk, self.argv, timeout=60)
+        result = query.ask(self.disk, self.argv, timeout=60)
         if result.status & 7:
             raise Failed(
                 "The disk did not take the self-test", result.stderr or "its case or controller may not pass it on"
@@ -87,4 +87,4 @@ class StartSelfTest(Operation, frozen=True, kw_only=True, forbid_unknown_fields=
 def read(path: str, *more: str) -> object:
     """The disk's answer about its tests; None where it gives none."""
     argv = ["smartctl", "--json", *more, "-c", "-l", "selftest", "--", path]
-    return smart.parsed(asking.ask(path, argv, timeout=60).stdout)
+    return smart.parsed(query.ask(path, argv, timeout=60).stdout)

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from appliance.formatting import maker_size, size_text
 from appliance.layout import risk
 from appliance.layout.choices import Choice, deal, recommended, rest_mirrors, rests_of, sensible, slice_of, unequal
 from appliance.layout.geometry import MIB, PARTITION_MARGIN, expanded_bytes, file_bytes, parity_of, usable_bytes
-from appliance.words import maker_size, size_text
 
 TB = 10**12
 LARGE = 4 * TB  # rebuilding such a disk takes a day or more at what a busy disk writes

@@ -27,12 +27,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from appliance import command, names
-from appliance.dataset import Dataset
 from appliance.errors import Failed, Reason
-from appliance.facts import Facts
-from appliance.household import Share
+from appliance.facts.box import Facts
+from appliance.facts.datasets import Dataset
+from appliance.facts.sharing import Share
 from appliance.shares.owned_file import OwnedFile
-from appliance.shares.setting import Afp, Part, Protocol, wishes
+from appliance.shares.settings import Afp, Part, Protocol, wishes
 from appliance.shares.template import Template
 
 CONFIG = Path("/etc/netatalk/larder.conf")

@@ -17,9 +17,10 @@ from typing import Any
 
 from appliance import command
 from appliance.errors import Failed
-from appliance.household import Session
-from appliance.shares import accounts, afp
-from appliance.shares.setting import PROTOCOLS, Protocol
+from appliance.facts.sharing import Session
+from appliance.shares import afp
+from appliance.shares.settings import PROTOCOLS, Protocol
+from appliance.system import accounts
 
 NFS_CLIENTS = Path("/proc/fs/nfsd/clients")
 MOST_FILES = 20  # of one connection

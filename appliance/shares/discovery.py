@@ -19,12 +19,12 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from appliance import command, names
-from appliance.dataset import Dataset
 from appliance.errors import Failed
-from appliance.facts import Facts
+from appliance.facts.box import Facts
+from appliance.facts.datasets import Dataset
 from appliance.shares import afp
 from appliance.shares.owned_file import OwnedFile
-from appliance.shares.setting import Nfs, Part, Protocol, wishes
+from appliance.shares.settings import Nfs, Part, Protocol, wishes
 
 FOLDER = Path("/etc/avahi/services")
 BOX = "larder.service"

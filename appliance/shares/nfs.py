@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from appliance import command, names
-from appliance.dataset import Dataset
 from appliance.errors import Failed, Reason
-from appliance.facts import Facts
-from appliance.household import Share
-from appliance.shares import clients, nfs_client
-from appliance.shares.accounts import people_number
+from appliance.facts.box import Facts
+from appliance.facts.datasets import Dataset
+from appliance.facts.sharing import Share
+from appliance.shares import nfs_access, nfs_clients
 from appliance.shares.owned_file import OwnedFile
-from appliance.shares.setting import Nfs, Part, Protocol, wishes
+from appliance.shares.settings import Nfs, Part, Protocol, wishes
+from appliance.system.accounts import people_number
 
 CONFIG = Path("/etc/exports.d/larder.exports")
 UNIT = "nfs-server.service"
@@ -82,8 +82,8 @@ def render(facts: Facts) -> str:
     gid = people_number()
     lines = []
     for dataset, setting in exported(facts):
-        how = options(setting, nfs_client.squashed(setting, facts.accounts, gid))
-        hosts = " ".join(f"{host}({how})" for host in clients.clients(setting.hosts))
+        how = options(setting, nfs_access.squashed(setting, facts.accounts, gid))
+        hosts = " ".join(f"{host}({how})" for host in nfs_clients.clients(setting.hosts))
         lines.append(f"{quoted(dataset.mountpoint)} {hosts}")
     return "".join(f"{line}\n" for line in sorted(lines))
 
@@ -110,7 +110,7 @@ def check(path: Path) -> None:
     known = {"rw", "ro", "sync", "async", "root_squash", "no_root_squash", "all_squash", "no_subtree_check", "insecure", "mountpoint"}  # fmt: skip
     for export in parse(path.read_text(encoding="utf-8")):
         names.served_path(export.path)
-        clients.client(export.host)
+        nfs_clients.client(export.host)
         if unknown := {one for one in export.options - known if not re.fullmatch(r"anon[ug]id=[1-9][0-9]{0,9}", one)}:
             raise Failed("The NFS server does not know these options", ", ".join(sorted(unknown)))
 
@@ -152,7 +152,7 @@ class NfsServing:
             yield "Root on those computers is root in this folder: it can read and change every file."
         if not part.sync:
             yield "Writes are told to be done before they are on disk: a power cut can lose the last seconds."
-        yield from (f"{host} reaches beyond your home." for host in part.hosts if clients.public(host))
+        yield from (f"{host} reaches beyond your home." for host in part.hosts if nfs_clients.public(host))
 
     def take_up(self, shares: tuple[Share, ...]) -> None:
         """Start the server with the first export, stop it with the last; an administrator's own exports keep it running."""

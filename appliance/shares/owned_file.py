@@ -11,8 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from appliance import durable
 from appliance.errors import Refused
+from appliance.system import atomic_file
 
 MARK = "# Written by Larder. Change it in Larder: a change made here is shown there and stops Larder from writing. "
 
@@ -91,7 +91,7 @@ class OwnedFile:
             beside.replace(self.path)
         finally:
             beside.unlink(missing_ok=True)
-        durable.sync_folder(self.path.parent)
+        atomic_file.sync_folder(self.path.parent)
 
     def roll_back(self) -> None:
         """Put the previous version back."""
@@ -99,7 +99,7 @@ class OwnedFile:
             self.previous.replace(self.path)
         else:
             self.path.write_text("")
-        durable.sync_folder(self.path.parent)
+        atomic_file.sync_folder(self.path.parent)
 
 
 def fingerprint(content: bytes) -> str:

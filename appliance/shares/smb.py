@@ -9,16 +9,16 @@ from pathlib import Path
 import msgspec
 
 from appliance import command
-from appliance.dataset import Dataset
 from appliance.errors import Failed, Reason
-from appliance.facts import Facts
-from appliance.household import Share, SmbPolicy
+from appliance.facts.box import Facts
+from appliance.facts.datasets import Dataset
+from appliance.facts.sharing import Share, SmbPolicy
 from appliance.shares import samba_defaults
-from appliance.shares.accounts import PEOPLE
 from appliance.shares.owned_file import OwnedFile
 from appliance.shares.samba_defaults import settings_of
-from appliance.shares.setting import NOBODY, Part, Protocol, Smb, setting_of, wishes
+from appliance.shares.settings import NOBODY, Part, Protocol, Smb, setting_of, wishes
 from appliance.shares.template import Template
+from appliance.system.accounts import PEOPLE
 
 CONFIG = Path("/etc/samba/larder.conf")
 NMBD = "nmbd.service"  # answers for the box's name where nothing else does

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from appliance.facts import Caching
+from appliance.facts.box import Caching
 from appliance.layout.geometry import GIB, MIB
 
 KSTAT = Path("/proc/spl/kstat/zfs")

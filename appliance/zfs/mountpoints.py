@@ -9,11 +9,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from appliance import command, places
+from appliance import command
 from appliance.errors import Failed, Refused
+from appliance.files import safe_walk
 from appliance.operation import Step, Work
-from appliance.shares import walk
-from appliance.zfs import looking
+from appliance.snapshots.browse import private_mount
+from appliance.system import paths
 
 
 class Blocked(Failed):
@@ -25,7 +26,7 @@ def held(place: str, *, make: bool = False) -> Iterator[tuple[int, int]]:
     """Descriptors of the folder at a place and of the one it lies in, reached without any symbolic link below the folder
     of all pools. ``make``: what is missing on the way is made, and removed again where an error goes through here.
     Raises Blocked, FileNotFoundError."""
-    start = places.POOLS if Path(place).is_relative_to(places.POOLS) else Path("/")
+    start = paths.POOLS if Path(place).is_relative_to(paths.POOLS) else Path("/")
     made: list[tuple[int, str]] = []
     with ExitStack() as stack:
         try:
@@ -39,7 +40,7 @@ def held(place: str, *, make: bool = False) -> Iterator[tuple[int, int]]:
                     with suppress(FileExistsError):
                         os.mkdir(part, 0o755, dir_fd=handles[-1])
                         made.append((handles[-1], part))
-                handle = os.open(part, walk.BOUND | os.O_DIRECTORY, dir_fd=handles[-1])
+                handle = os.open(part, safe_walk.BOUND | os.O_DIRECTORY, dir_fd=handles[-1])
                 stack.callback(os.close, handle)
                 handles.append(handle)
             yield handles[-1], handles[max(len(handles) - 2, 0)]
@@ -64,7 +65,7 @@ def begins_mount(handle: int, above: int) -> bool:
 
 
 def holds_files(handle: int) -> bool:
-    opened = looking.opened(handle, os.O_RDONLY | os.O_DIRECTORY)
+    opened = private_mount.opened(handle, os.O_RDONLY | os.O_DIRECTORY)
     try:
         with os.scandir(opened) as entries:
             return next(entries, None) is not None
@@ -86,7 +87,7 @@ def is_mounted_at(place: str, name: str) -> bool:
     """Whether that very dataset begins at that very place, reached without following links."""
     try:
         with held(place) as (handle, above):
-            return walk.dataset_of(handle) == name and begins_mount(handle, above)
+            return safe_walk.dataset_of(handle) == name and begins_mount(handle, above)
     except (OSError, Failed):
         return False
 
@@ -99,7 +100,7 @@ def remove_folder(place: str) -> None:
 
 def mounted_places() -> Iterator[tuple[str, str]]:
     """What of ZFS is mounted where, as the kernel says: the dataset and the folder."""
-    for line in walk.MOUNTS.read_text().splitlines():
+    for line in safe_walk.MOUNTS.read_text().splitlines():
         before, _, after = line.partition(" - ")
         if after.startswith("zfs "):
             place = re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), before.split(" ")[4])
@@ -111,7 +112,7 @@ def top_of(name: str, place: str) -> Iterator[int]:
     """A descriptor of the top folder of a dataset that is mounted there. Raises Refused, Failed."""
     try:
         with held(place) as (handle, _above):
-            walk.refuse_unless_of(handle, name)
+            safe_walk.refuse_unless_of(handle, name)
             yield handle
     except FileNotFoundError as error:
         raise Refused(f"{name} is not mounted where it should be. Make it available first.") from error

@@ -13,11 +13,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from appliance import command
-from appliance.dataset import Dataset, Property
 from appliance.errors import Failed
-from appliance.facts import Checkpoint, Pool, Scan, Vdev
-from appliance.zfs import longwork, sectors
-from appliance.zfs.longwork import moment, number
+from appliance.facts.box import Checkpoint, Pool, Scan, Vdev
+from appliance.facts.datasets import Dataset, Property
+from appliance.zfs import ashift, scan_status
+from appliance.zfs.scan_status import moment, number
 
 ROLES = {"logs": "log", "l2cache": "cache", "spares": "spare", "special": "special", "dedup": "dedup"}
 # What a removed vdev leaves in the tree: it has no disk, and nobody can do anything with it.
@@ -127,8 +127,8 @@ def pools_from(status: Mapping[str, Any]) -> Iterator[Pool]:
             allocated=used,
             free=max(size - used, 0),
             checkpoint=checkpoint(raw.get("checkpoint_stats")),
-            work=longwork.of_pool(raw),
-            can_trim=longwork.can_trim(raw),
+            work=scan_status.of_pool(raw),
+            can_trim=scan_status.can_trim(raw),
         )
 
 
@@ -220,7 +220,7 @@ def read_pools() -> tuple[Pool, ...]:
     """Every imported pool, now. Raises Failed (also when the module is missing)."""
     # -t and -i: how far trimming and initializing are, which it leaves out otherwise.
     result = command.run(["zpool", "status", "-j", "--json-int", "-t", "-i"], timeout=20)
-    return sectors.filled(tuple(pools_from(parse(result.stdout, "zpool status"))) if result.stdout.strip() else ())
+    return ashift.filled(tuple(pools_from(parse(result.stdout, "zpool status"))) if result.stdout.strip() else ())
 
 
 def read_datasets() -> tuple[Dataset, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from appliance import names
-from appliance.dataset import Dataset
+from appliance.facts.datasets import Dataset
 
 
 def is_of_system(one: Dataset, datasets: Iterable[Dataset]) -> bool:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from appliance.dataset import Dataset
-from appliance.facts import Disk, Pool, Use, Vdev
+from appliance.facts.box import Disk, Pool, Use, Vdev
+from appliance.facts.datasets import Dataset
 from web.inventory import store
 from web.inventory.models import DatasetRow, DiskRow, PoolRow, SnapshotRow
 

@@ -16,11 +16,11 @@ from typing import Any
 
 import libzfs_core as bare
 
-from appliance.facts import Facts, Pool
+from appliance.facts.box import Facts, Pool
 from appliance.operation import Operation, checked_plan
-from appliance.zfs import core, snapshots, status
-from appliance.zfs.clearing import DestroySnapshots
-from appliance.zfs.taking import RunPolicies
+from appliance.snapshots.destroy import DestroySnapshots
+from appliance.snapshots.take import RunPolicies
+from appliance.zfs import libzfs, list_snapshots, status
 
 FILE = "/var/tmp/larder-bench.img"
 FOLDERS = [f"bench/d{number:03d}" for number in range(200)]
@@ -95,7 +95,7 @@ def policies() -> None:
     hourly: tuple[str, ...] = ("hourly",)
     targets = [(one.name, one.guid, hourly) for one in known.datasets if one.name in FOLDERS]
     assert len(targets) == len(FOLDERS), len(targets)
-    core.snapshot([f"{name}@warm" for name in FOLDERS], {})
+    libzfs.snapshot([f"{name}@warm" for name in FOLDERS], {})
     calls = Counted(bare, "lzc_snapshot")
 
     def ours(at: int) -> float:
@@ -109,7 +109,7 @@ def policies() -> None:
     assert all(len(names) == len(FOLDERS) for names in calls.calls)
     bare.lzc_snapshot = calls.real
     for at in range(EACH - 1 - 2 * TIMES):
-        core.snapshot([f"{name}@more{at}" for name in FOLDERS], {})
+        libzfs.snapshot([f"{name}@more{at}" for name in FOLDERS], {})
 
 
 def refresh() -> None:
@@ -121,7 +121,7 @@ def refresh() -> None:
     from django.core.management import call_command
 
     from web.inventory.models import SnapshotRow
-    from workers import snapshots as inventory
+    from workers import collect_snapshots as inventory
 
     for database in ("default", "inventory"):
         call_command("migrate", database=database, verbosity=0)
@@ -138,7 +138,7 @@ def refresh() -> None:
     settle()
     out["listed"] = SnapshotRow.objects.count()
     assert out["listed"] == len(FOLDERS) * EACH, out["listed"]
-    calls = Counted(snapshots, "read")
+    calls = Counted(list_snapshots, "read")
     read: list[str] = []
 
     def one(at: int) -> float:
@@ -156,7 +156,7 @@ def refresh() -> None:
     out["refresh of one"], out["listing of all"] = best(one, every)
     out["folders read"] = len(read) / TIMES
     out["listing of one"] = min(took(lambda: list(calls.real(FOLDERS[7:8]))) for _ in range(TIMES))
-    snapshots.read = calls.real
+    list_snapshots.read = calls.real
 
 
 def fill(prefix: str) -> list[str]:
@@ -174,25 +174,25 @@ def destroying() -> None:
     out["each by command"] = (
         took(lambda: [run("zfs", "destroy", name) for name in names[:SAMPLE]]) / SAMPLE * len(names)
     )
-    core.destroy_snapshots(names)
+    libzfs.destroy_snapshots(names)
     whole: list[float] = []
 
     def ours(at: int) -> float:
         names = fill(f"o{at}")
-        chosen = DestroySnapshots.of((one.name, one.guid) for one in snapshots.read(MANY))
+        chosen = DestroySnapshots.of((one.name, one.guid) for one in list_snapshots.read(MANY))
         assert len(chosen.snapshots) == len(names)
         known = facts()
         begun = time.perf_counter()
         act = acts(chosen, chosen.read_more(known))
         seconds = took(act)
         whole.append(time.perf_counter() - begun)
-        assert not list(snapshots.read(MANY))
+        assert not list(list_snapshots.read(MANY))
         return seconds
 
     def theirs(at: int) -> float:
         """In calls of the same size: a person can stop between two of them."""
         names = [name.encode() for name in fill(f"b{at}")]
-        calls = [names[start : start + core.BATCH] for start in range(0, len(names), core.BATCH)]
+        calls = [names[start : start + libzfs.BATCH] for start in range(0, len(names), libzfs.BATCH)]
         return took(lambda: [bare.lzc_destroy_snaps(call, False) for call in calls])
 
     out["our destroy"], out["bare destroy"] = best(ours, theirs, 2)

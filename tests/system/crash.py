@@ -85,7 +85,7 @@ def stopped(appliance: Machine, *units: str) -> Iterator[None]:
 
 def no_lock_left(appliance: Machine) -> None:
     """Every lock of a job is free."""
-    code = "from appliance import locks; print(locks.any_held())"
+    code = "from appliance.system import locks; print(locks.any_held())"
     wait_for(
         "free locks",
         lambda: appliance.run("/opt/larder/venv/bin/python", "-I", "-c", code).strip() == "False",

@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from appliance import command, places
+from appliance import command
 from appliance.shares import samba_defaults
-from appliance.zfs import mounting, mountpoints
+from appliance.system import paths
+from appliance.zfs import mount as zfs_mount
+from appliance.zfs import mountpoints
 
 # The same examples in every run: what fails here fails everywhere. Others are looked for with --hypothesis-profile=explore.
 settings.register_profile(
@@ -55,8 +57,8 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         "AGENT_STATE": state,
         "JOURNALS": state / "journal",
     }.items():
-        monkeypatch.setattr(places, name, path)
-    for path in (places.SECRETS, places.JOBS, places.JOURNALS):
+        monkeypatch.setattr(paths, name, path)
+    for path in (paths.SECRETS, paths.JOBS, paths.JOURNALS):
         path.mkdir(parents=True)
     yield tmp_path
 
@@ -113,7 +115,7 @@ def mounts(commands: Commands, monkeypatch: pytest.MonkeyPatch) -> Commands:
     def top_of(_name: str, _place: str) -> Iterator[int]:
         yield HANDLE
 
-    monkeypatch.setattr(mounting, "mount", mount)
+    monkeypatch.setattr(zfs_mount, "mount", mount)
     monkeypatch.setattr(mountpoints, "top_of", top_of)
     monkeypatch.setattr(mountpoints, "refuse_taken", lambda _place: None)
     return commands

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from appliance.dormant import Importable, Part, Rewind
+from appliance.facts.importable import Importable, Part, Rewind
 from tests.unit.made import recorded_text
 
 GUID = 4958685680270539150

@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from appliance.dataset import Dataset
-from appliance.facts import Disk, Facts, Pool, Use
-from appliance.household import Account
+from appliance.facts.box import Disk, Facts, Pool, Use
+from appliance.facts.datasets import Dataset
+from appliance.facts.sharing import Account
 from appliance.zfs import status
 
 RECORDED = Path(__file__).parent / "recorded"

@@ -6,8 +6,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from appliance.facts import Disk, Facts, Pool, Scan, Use, Vdev
-from appliance.zfs.tree import partition_bytes
+from appliance.facts.box import Disk, Facts, Pool, Scan, Use, Vdev
+from appliance.zfs.vdev_tree import partition_bytes
 from tests.unit.made import disk
 
 SIZE = 2 * 10**12

@@ -3,12 +3,12 @@ from __future__ import annotations
 import pytest
 
 from appliance.errors import Failed
-from appliance.facts import Pool
-from appliance.household import Share
+from appliance.facts.box import Pool
+from appliance.facts.sharing import Share
 from appliance.operation import checked_plan
-from appliance.shares import agreed, serving
-from appliance.shares.accepting import AcceptShares, offered
-from appliance.shares.setting import ShareSetting, Smb
+from appliance.shares import approved, publish
+from appliance.shares.approve import AcceptShares, offered
+from appliance.shares.settings import ShareSetting, Smb
 from appliance.zfs import status
 from tests.unit.made import ANNA, box, dataset, shared
 from tests.unit.test_pools import Working
@@ -26,11 +26,11 @@ def facts(*datasets, **changes):
 def published(monkeypatch, folders):
     """What was to be served, instead of serving it."""
     seen: list[list[str]] = []
-    monkeypatch.setattr(agreed, "FILE", folders / "agreed")
+    monkeypatch.setattr(approved, "FILE", folders / "agreed")
     monkeypatch.setattr(status, "read_datasets", lambda: THREE)
-    monkeypatch.setattr("appliance.shares.accounts.read", lambda: (ANNA,))
+    monkeypatch.setattr("appliance.system.accounts.read", lambda: (ANNA,))
     monkeypatch.setattr(
-        serving, "publish", lambda found, _protocols, **_more: seen.append([one.name for one in found.datasets])
+        publish, "publish", lambda found, _protocols, **_more: seen.append([one.name for one in found.datasets])
     )
     return seen
 
@@ -40,7 +40,7 @@ def test_three_shares_are_agreed_to_at_once(published):
     assert plan.facts["tank/films"] == "SMB as films for anna"
     plan.steps[0].act(Working())
     assert published == [[one.name for one in THREE]]
-    assert agreed.read() == {one.guid for one in THREE}
+    assert approved.read() == {one.guid for one in THREE}
 
 
 def test_what_is_served_not_there_or_no_setting_is_not_offered():
@@ -82,17 +82,17 @@ def test_a_setting_that_changed_after_it_was_shown_is_another_plan_and_not_serve
     with pytest.raises(Failed, match="changed meanwhile"):
         plan.steps[0].act(Working())
     assert published == []
-    assert agreed.read() == frozenset()
+    assert approved.read() == frozenset()
 
 
 def test_where_serving_fails_nothing_stays_agreed_to(published, monkeypatch):
     def fail(_facts, _protocols, **_more):
         raise Failed("Samba does not answer")
 
-    monkeypatch.setattr(serving, "publish", fail)
+    monkeypatch.setattr(publish, "publish", fail)
     with pytest.raises(Failed):
         checked_plan(ACCEPT, facts()).steps[0].act(Working())
-    assert agreed.read() == frozenset()
+    assert approved.read() == frozenset()
 
 
 def test_another_pool_of_that_name_is_not_meant():

@@ -11,16 +11,19 @@ from types import SimpleNamespace
 
 import pytest
 
+from appliance.agent.registry import decode_operation
+from appliance.datasets.permissions import Said, noted
 from appliance.errors import Failed, Refused
-from appliance.household import Account, Group
+from appliance.facts.sharing import Account, Group
+from appliance.files import safe_walk
 from appliance.operation import checked_plan
-from appliance.operations import decode_operation
-from appliance.shares import accounts, agreed, connections, disconnect, named, serving, walk
+from appliance.shares import approved, connections, disconnect, publish
 from appliance.shares.connections import Connection
-from appliance.shares.groups import CreateGroup, RemoveGroup, SetMembers
-from appliance.shares.people import CreateAccount, RenameAccount, SetPassword, SwitchAccount
-from appliance.shares.permissions import Said, noted
-from appliance.shares.removal import RemoveAccount
+from appliance.system import accounts
+from appliance.users import drop_from_shares
+from appliance.users.accounts import CreateAccount, RenameAccount, SetPassword, SwitchAccount
+from appliance.users.groups import CreateGroup, RemoveGroup, SetMembers
+from appliance.users.remove import RemoveAccount
 from tests.unit.made import ANNA, box, dataset, shared
 from tests.unit.test_pools import CANARY, Working
 
@@ -214,11 +217,11 @@ def test_removing_closes_first_and_the_account_goes_last(commands, users):
 def test_who_is_removed_is_named_by_no_share_that_is_served_here(commands, users, monkeypatch, heir, left):
     setting = {"smb": {"name": "photos", "write": ["anna"], "read": ["ben"]}}
     mine, foreign = (dataset(name, share=json.dumps(setting), share_source="local") for name in ("tank/a", "tank/b"))
-    monkeypatch.setattr(agreed, "read", lambda: frozenset({mine.guid}))
+    monkeypatch.setattr(approved, "read", lambda: frozenset({mine.guid}))
     again: list[object] = []
-    monkeypatch.setattr(serving, "again", again.append)
+    monkeypatch.setattr(publish, "again", again.append)
     work = Working()
-    named.forget("anna", heir, box(datasets=(mine, foreign)), work)
+    drop_from_shares.forget("anna", heir, box(datasets=(mine, foreign)), work)
     assert [argv for argv in commands.ran if argv[0] == "zfs"] == [["zfs", "set", f"larder:share={left}", "tank/a"]]
     assert again == [work]
 
@@ -266,23 +269,23 @@ def test_each_folder_with_files_of_the_one_who_goes_gets_a_snapshot_before_they_
     found["ruled"] = replace(found["ruled"], access=noted(said), access_source="local")
     facts = replace(facts, datasets=tuple(found.values()))
     owner = (tmp_path / "mine" / "letter").stat().st_ino
-    monkeypatch.setattr(walk, "refuse_unless_of", lambda *_given: None)
-    monkeypatch.setattr(walk, "everything", lambda root: owned_by(7, walk_everything(root), owner))
-    monkeypatch.setattr("appliance.zfs.core.snapshot", lambda names, _properties: done.append(names[0]))
+    monkeypatch.setattr(safe_walk, "refuse_unless_of", lambda *_given: None)
+    monkeypatch.setattr(safe_walk, "everything", lambda root: owned_by(7, walk_everything(root), owner))
+    monkeypatch.setattr("appliance.zfs.libzfs.snapshot", lambda names, _properties: done.append(names[0]))
     monkeypatch.setattr("os.chown", lambda path, uid, _gid: done.append(uid))
-    monkeypatch.setattr("appliance.shares.permissions.carry_out", lambda dataset, *_given: done.append(dataset.name))
+    monkeypatch.setattr("appliance.datasets.permissions.carry_out", lambda dataset, *_given: done.append(dataset.name))
     RemoveAccount(name="anna", heir="ben", before=BEFORE).hand_over(7, 1003, facts, Working())
     assert done == [f"tank/mine@{BEFORE}", 1003, f"tank/ruled@{BEFORE}", "tank/ruled"]
 
 
-walk_everything = walk.everything
+walk_everything = safe_walk.everything
 
 
-def owned_by(uid: int, found: Iterable[walk.Found], inode: int) -> Iterator[walk.Found]:
+def owned_by(uid: int, found: Iterable[safe_walk.Found], inode: int) -> Iterator[safe_walk.Found]:
     """Made up: one file belongs to ``uid``, the rest to nobody we know."""
     for one in found:
         owner = uid if one.status.st_ino == inode else 12345
-        yield walk.Found(one.handle, os.stat_result((*one.status[:4], owner, *one.status[5:])))
+        yield safe_walk.Found(one.handle, os.stat_result((*one.status[:4], owner, *one.status[5:])))
 
 
 def test_the_snapshot_is_said_in_the_plan_and_only_with_an_heir():

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from appliance.disks.known import shingled
+from appliance.disks.smr_models import shingled
+from appliance.formatting import size_text
 from appliance.layout import choices
 from appliance.layout.advice import Candidate, Proposal, advise, for_data, judge
 from appliance.layout.choices import (
@@ -25,7 +26,6 @@ from appliance.layout.choices import (
     slice_of,
 )
 from appliance.layout.geometry import GIB, LEAST_DISKS, MIB, expanded_bytes, file_bytes, usable_bytes
-from appliance.words import size_text
 
 TB = 10**12
 

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from appliance import command
-from appliance.dataset import Dataset
 from appliance.errors import Failed, Refused
-from appliance.household import Account, Group, Share
+from appliance.facts.datasets import Dataset
+from appliance.facts.sharing import Account, Group, Share
 from appliance.shares import afp
 from appliance.shares.owned_file import OwnedFile
 from tests.unit.made import box, dataset

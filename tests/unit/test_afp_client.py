@@ -9,10 +9,10 @@ from contextlib import contextmanager
 
 import pytest
 
+from appliance.benchmarks import afp_client
+from appliance.benchmarks.afp_client import READING, WRITING, Session
 from appliance.errors import Failed
 from appliance.shares import afp
-from appliance.sweeps import afp_client
-from appliance.sweeps.afp_client import READING, WRITING, Session
 from tests.unit.made import recorded
 
 SAID = recorded("afp-session-netatalk-4.2.3.json")

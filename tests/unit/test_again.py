@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
+from appliance.agent.registry import decode_operation
 from appliance.errors import Failed, Refused
-from appliance.facts import Facts
+from appliance.facts.box import Facts
 from appliance.operation import checked_plan
-from appliance.operations import decode_operation
-from appliance.shares import discovery, serving
-from appliance.shares.again import LetIn, ServeAgain
-from appliance.shares.serving import SERVING
+from appliance.shares import discovery, publish
+from appliance.shares.publish import SERVING
+from appliance.shares.troubleshoot.fixes import LetIn, ServeAgain
 from tests.unit.made import box, dataset
 from tests.unit.test_pools import Working
 
@@ -57,8 +57,8 @@ class Stub:
 def test_it_is_done_only_when_the_daemon_says_that_it_serves(monkeypatch, served, said):
     published: list[list[str]] = []
     monkeypatch.setitem(SERVING, "nfs", Stub(*served))
-    monkeypatch.setattr(serving, "agreed_facts", facts)
-    monkeypatch.setattr(serving, "publish", lambda _facts, protocols, **_how: published.append(protocols))
+    monkeypatch.setattr(publish, "agreed_facts", facts)
+    monkeypatch.setattr(publish, "publish", lambda _facts, protocols, **_how: published.append(protocols))
     if said:
         with pytest.raises(Failed, match=said):
             SERVE.serve(Working())
@@ -68,14 +68,14 @@ def test_it_is_done_only_when_the_daemon_says_that_it_serves(monkeypatch, served
 
 
 def test_what_nobody_agreed_to_is_not_served_by_the_button(monkeypatch):
-    monkeypatch.setattr(serving, "agreed_facts", lambda: box(datasets=(dataset("tank"),)))
+    monkeypatch.setattr(publish, "agreed_facts", lambda: box(datasets=(dataset("tank"),)))
     with pytest.raises(Failed, match="agreed"):
         SERVE.serve(Working())
 
 
 def test_what_is_announced_is_what_was_agreed_to(monkeypatch):
     said: list[list[str]] = []
-    monkeypatch.setattr(serving, "agreed_facts", facts)
+    monkeypatch.setattr(publish, "agreed_facts", facts)
     monkeypatch.setattr(discovery, "announce", lambda every: said.append([one.name for one in every]))
     SERVE.announce(Working())
     assert said == [["tank", "tank/photos"]]

@@ -12,11 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from appliance import client, command, journal, places
-from appliance.agent import requests
+from appliance import agent_client, command
+from appliance.agent import journal, requests
+from appliance.agent.registry import decode_operation
 from appliance.errors import Failed, Refused
-from appliance.facts import Facts
-from appliance.operations import decode_operation
+from appliance.facts.box import Facts
+from appliance.system import paths as system_paths
 from tests.unit.made import ANNA, JOB, OTHER_JOB, box, dataset, path_of
 
 pytestmark = pytest.mark.usefixtures("folders")
@@ -210,7 +211,7 @@ def test_hostile_text_in_any_field_is_refused_and_runs_nothing(request_, path, c
     for hostile in HOSTILE:
         assert set(final(with_value(request_, path, hostile.replace("{}", good)))) == {"refused"}, repr(hostile)
     assert commands.ran == []
-    assert list(places.JOURNALS.iterdir()) == []
+    assert list(system_paths.JOURNALS.iterdir()) == []
 
 
 @pytest.mark.parametrize("hostile", [*HOSTILE, "0" * 16, "f" * 5000])
@@ -279,7 +280,7 @@ def test_a_request_spoiled_anywhere_gets_one_answer_and_runs_nothing_that_was_no
     if "outcome" in reply:
         assert reply["outcome"].get("state", "unknown") in {"refused", "unknown"}
     commands.ran.clear()
-    for file in places.JOURNALS.iterdir():
+    for file in system_paths.JOURNALS.iterdir():
         file.unlink()
 
 
@@ -335,7 +336,7 @@ def test_an_operation_that_wants_a_secret_fails_without_one(commands):
 
 
 def test_a_secret_left_by_the_client_reaches_the_command_and_nothing_else(commands, folders, capsys):
-    client.leave_secret(JOB, SECRET)
+    agent_client.leave_secret(JOB, SECRET)
     request = next(request for request in REQUESTS if request.get("operation", {}).get("kind") == "unlock-dataset")
     sent = ask(request | {"digest": digest_of(request)})
     assert commands.given[0] == f"{SECRET}\n"
@@ -344,22 +345,22 @@ def test_a_secret_left_by_the_client_reaches_the_command_and_nothing_else(comman
 
 
 def test_a_secret_is_left_once_and_for_one_reader():
-    client.leave_secret(JOB, SECRET)
-    path = places.SECRETS / JOB
+    agent_client.leave_secret(JOB, SECRET)
+    path = system_paths.SECRETS / JOB
     assert path.stat().st_mode & 0o777 == 0o600
     with pytest.raises(FileExistsError):
-        client.leave_secret(JOB, SECRET)
-    client.forget_secret(JOB)
-    client.forget_secret(JOB)
+        agent_client.leave_secret(JOB, SECRET)
+    agent_client.forget_secret(JOB)
+    agent_client.forget_secret(JOB)
     assert not path.exists()
 
 
 @pytest.mark.parametrize("job", ["", "../x", JOB + "\n", "-"])
 def test_a_secret_is_left_under_a_jobs_id_only(job):
     with pytest.raises(Refused):
-        client.leave_secret(job, SECRET)
+        agent_client.leave_secret(job, SECRET)
     with pytest.raises(Refused):
-        client.forget_secret(job)
+        agent_client.forget_secret(job)
 
 
 def test_a_job_that_the_agent_does_not_know_is_unknown(commands):
@@ -443,7 +444,7 @@ class Listening:
 
     def __init__(self, replies: bytes) -> None:
         self.socket = socket.socket(socket.AF_UNIX)
-        self.socket.bind(str(places.AGENT_SOCKET))
+        self.socket.bind(str(system_paths.AGENT_SOCKET))
         self.socket.listen()
         self.replies = replies
         self.thread = threading.Thread(target=self.serve)
@@ -466,34 +467,34 @@ class Listening:
 def short(monkeypatch):
     """A socket's path has at most 107 bytes."""
     with tempfile.TemporaryDirectory() as folder:
-        monkeypatch.setattr(places, "AGENT_SOCKET", Path(folder) / "agent.sock")
+        monkeypatch.setattr(system_paths, "AGENT_SOCKET", Path(folder) / "agent.sock")
         yield
 
 
 def test_the_client_yields_replies_as_they_come(short):
     with Listening(b'{"percent": 5}\n{"outcome": {"state": "done"}}\n'):
-        assert list(client.ask({"verb": "follow"})) == [{"percent": 5}, {"outcome": {"state": "done"}}]
-    places.AGENT_SOCKET.unlink()
+        assert list(agent_client.ask({"verb": "follow"})) == [{"percent": 5}, {"outcome": {"state": "done"}}]
+    system_paths.AGENT_SOCKET.unlink()
     with Listening(b'{"percent": 5}\n{"outcome": {"state": "done"}}\n'):
-        assert client.last({"verb": "follow"}) == {"outcome": {"state": "done"}}
+        assert agent_client.last({"verb": "follow"}) == {"outcome": {"state": "done"}}
 
 
 def test_the_client_raises_a_refusal_with_its_fields(short):
     with Listening(b'{"refused": [{"text": "Choose another.", "field": "name"}]}\n'), pytest.raises(Refused) as caught:
-        client.last({"verb": "run"})
+        agent_client.last({"verb": "run"})
     assert [(reason.text, reason.field) for reason in caught.value.reasons] == [("Choose another.", "name")]
 
 
 @pytest.mark.parametrize("replies", [b"", b"not json\n"])
 def test_an_agent_that_dies_without_an_answer_is_a_failure_with_words(short, replies):
     with Listening(replies), pytest.raises(Failed):
-        client.last({"verb": "run"})
+        agent_client.last({"verb": "run"})
 
 
 def test_an_agent_out_of_reach_is_a_failure_with_words(short):
     with pytest.raises(Failed, match="does not answer: it is not running"):
-        client.last({"verb": "run"})
+        agent_client.last({"verb": "run"})
     with socket.socket(socket.AF_UNIX) as left:  # what is left of one that was killed
-        left.bind(str(places.AGENT_SOCKET))
+        left.bind(str(system_paths.AGENT_SOCKET))
         with pytest.raises(Failed, match="does not answer: it is not running"):
-            client.last({"verb": "run"})
+            agent_client.last({"verb": "run"})

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from appliance import places
 from appliance.agent import __main__ as server
+from appliance.system import paths
 
 FOLLOW = json.dumps({"verb": "follow", "job": "11111111-2222-4333-8444-555555555555"}).encode() + b"\n"
 # Answers with the number of the process, and of its parent, instead of what a request asks for; "stay" stays.
@@ -40,7 +40,7 @@ server.main()
 @contextmanager
 def running(socket_path: Path, argv: list[str]) -> Iterator[subprocess.Popen[bytes]]:
     """A server that got its socket as from systemd."""
-    surroundings = os.environ | {"LARDER_RUN": str(places.RUN), "LARDER_AGENT_STATE": str(places.AGENT_STATE)}
+    surroundings = os.environ | {"LARDER_RUN": str(paths.RUN), "LARDER_AGENT_STATE": str(paths.AGENT_STATE)}
     surroundings["PYTHONPATH"] = str(Path(__file__).parents[2])
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(socket_path))

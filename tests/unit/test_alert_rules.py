@@ -9,7 +9,7 @@ from appliance.alerts import rules
 from appliance.alerts.kinds import KINDS, SEVERITIES
 from appliance.alerts.rules import DiskSeen, Fault, Seen, Space
 from appliance.disks.health import Reason
-from appliance.facts import Pool, Scan, Service, Vdev
+from appliance.facts.box import Pool, Scan, Service, Vdev
 from tests.unit.made import recorded_pool
 
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)

@@ -13,10 +13,11 @@ from typing import Any
 
 import pytest
 
-from appliance import command, places
+from appliance import command
 from appliance.agent import requests
-from appliance.disks import asking, health, selftest, sleep, smart
+from appliance.disks import health, query, selftest, smart, standby
 from appliance.errors import Failed
+from appliance.system import paths
 
 pytestmark = pytest.mark.usefixtures("folders")
 ANSWER = '{"smart_status": {"passed": true}}'
@@ -72,14 +73,14 @@ def powerless(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever time is asked for, it is over soon for what hangs."""
-    own = asking.ask
+    own = query.ask
     monkeypatch.setattr(
-        asking, "ask", lambda path, argv, timeout: own(path, argv, timeout=0.3 if "hangs" in path else LONG)
+        query, "ask", lambda path, argv, timeout: own(path, argv, timeout=0.3 if "hangs" in path else LONG)
     )
 
 
 def ask(path: str, timeout: float = LONG) -> str:
-    return asking.ask(path, ["smartctl", path], timeout=timeout).stdout.strip()
+    return query.ask(path, ["smartctl", path], timeout=timeout).stdout.strip()
 
 
 HANG = "exec sleep 1000"
@@ -87,12 +88,12 @@ HANG = "exec sleep 1000"
 
 def test_a_disk_is_not_asked_again_while_an_earlier_question_hangs_and_at_once_when_that_has_ended(box, powerless):
     disk = box.disk("hangs", HANG)
-    with pytest.raises(asking.Silent) as first:
+    with pytest.raises(query.Silent) as first:
         ask(disk, 0.3)
     assert isinstance(first.value.__cause__, command.CommandTimedOut)
     assert first.value.__cause__.pid == box.started[0].pid
     for _ in range(20):
-        with pytest.raises(asking.Silent, match="has not answered since") as again:
+        with pytest.raises(query.Silent, match="has not answered since") as again:
             ask(disk)
         assert str(again.value) == str(first.value)
     assert len(box.started) == 1
@@ -105,10 +106,10 @@ def test_a_disk_is_not_asked_again_while_an_earlier_question_hangs_and_at_once_w
 def test_a_child_of_what_was_ended_keeps_the_disk_from_being_asked_as_well(box):
     (box.folder / "pid").touch()
     disk = box.disk("hangs", f"setsid sh -c 'echo $$ > {box.folder}/pid; exec sleep 1000' & wait")
-    with pytest.raises(asking.Silent):
+    with pytest.raises(query.Silent):
         ask(disk, 1)
     assert box.started[0].wait(LONG) < 0
-    with pytest.raises(asking.Silent):
+    with pytest.raises(query.Silent):
         ask(disk)
     os.kill(int((box.folder / "pid").read_text()), 9)
     box.disk("hangs")
@@ -122,7 +123,7 @@ def soon(what: Callable[[], str]) -> str:
     while True:
         try:
             return what()
-        except asking.Silent:
+        except query.Silent:
             assert time.monotonic() < end
             time.sleep(0.02)
 
@@ -144,7 +145,7 @@ def test_one_that_hangs_keeps_no_other_from_being_asked(box, powerless, impatien
 def test_nothing_else_is_begun_at_a_disk_that_hangs(box, powerless, impatient):
     disk = box.disk("hangs", HANG)
     requests.smart_of(disk)
-    assert "has not answered since" in sleep.tell(disk, 20)
+    assert "has not answered since" in standby.tell(disk, 20)
     with pytest.raises(Failed, match="has not answered since"):
         selftest.read(disk)
     assert len(box.started) == 1
@@ -165,16 +166,16 @@ def test_who_asks_a_disk_that_is_being_asked_waits_for_his_turn(box):
     for one in both:
         one.join(LONG)
     assert answers == ["first", "second"]
-    assert (places.ASKED / "slow").read_bytes() == b""
+    assert (paths.ASKED / "slow").read_bytes() == b""
 
 
 def test_it_has_not_answered_since_it_was_first_asked_in_vain(box, monkeypatch):
     disk, told = box.disk("hangs", HANG), []
     for hours in range(3):
         now = datetime(2024, 5, 3, 14, 5, tzinfo=UTC) + timedelta(hours=hours)
-        monkeypatch.setattr(asking, "datetime", type("Clock", (), {"now": staticmethod(lambda _zone, now=now: now)}))
-        monkeypatch.setattr(asking, "box_zone", lambda: UTC)
-        with pytest.raises(asking.Silent) as silent:
+        monkeypatch.setattr(query, "datetime", type("Clock", (), {"now": staticmethod(lambda _zone, now=now: now)}))
+        monkeypatch.setattr(query, "box_zone", lambda: UTC)
+        with pytest.raises(query.Silent) as silent:
             ask(disk, 0.3)
         told.append(str(silent.value))
     assert told == ["It has not answered since 03 May 2024 at 14:05."] * 3
@@ -183,9 +184,9 @@ def test_it_has_not_answered_since_it_was_first_asked_in_vain(box, monkeypatch):
 
 def test_what_an_agent_left_behind_that_was_ended_itself_is_waited_for_no_longer_than_its_time(box):
     disk = box.disk("works")
-    with asking.turn(disk) as handle:
-        asking.write(handle, asking.Note(datetime.now(UTC), time.monotonic() + 0.5))
-        with pytest.raises(asking.Silent):
+    with query.turn(disk) as handle:
+        query.write(handle, query.Note(datetime.now(UTC), time.monotonic() + 0.5))
+        with pytest.raises(query.Silent):
             ask(disk)
     assert box.started == []
     assert ask(disk) == ANSWER
@@ -193,11 +194,11 @@ def test_what_an_agent_left_behind_that_was_ended_itself_is_waited_for_no_longer
 
 @pytest.mark.parametrize("text", [b"half {", b"{}", b"\xff", b'{"since": 1, "until": "x"}'])
 def test_a_note_that_is_none_keeps_no_disk_from_being_asked(box, text):
-    places.ASKED.mkdir(parents=True)
-    (places.ASKED / "works").write_bytes(text)
+    paths.ASKED.mkdir(parents=True)
+    (paths.ASKED / "works").write_bytes(text)
     assert ask(box.disk("works")) == ANSWER
 
 
 def test_a_disk_that_is_not_there_leaves_nothing_behind(box):
-    asking.ask(str(box.folder / "gone"), ["true"], timeout=LONG)
-    assert not places.ASKED.exists()
+    query.ask(str(box.folder / "gone"), ["true"], timeout=LONG)
+    assert not paths.ASKED.exists()

@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 
 from appliance import command
-from appliance.dataset import Bookmark
+from appliance.agent.registry import decode_operation
 from appliance.errors import Refused
-from appliance.facts import Facts, Pool
+from appliance.facts.box import Facts, Pool
+from appliance.facts.datasets import Bookmark
 from appliance.operation import as_json, checked_plan
-from appliance.operations import decode_operation
-from appliance.zfs import bookmarks, core
-from appliance.zfs.bookmarks import BookmarkSnapshot, DestroyBookmark
+from appliance.snapshots import bookmarks
+from appliance.snapshots.bookmarks import BookmarkSnapshot, DestroyBookmark
+from appliance.zfs import libzfs
 from tests.unit.made import recorded
 from tests.unit.test_pools import Working
 from tests.unit.test_snapshots import GUID, facts, snap
@@ -79,7 +80,7 @@ def test_they_are_read_with_guids_larger_than_a_signed_number(zfs):
 
 def test_only_the_very_bookmark_is_destroyed(monkeypatch):
     gone: list[str] = []
-    monkeypatch.setattr(core, "destroy_bookmark", gone.append)
+    monkeypatch.setattr(libzfs, "destroy_bookmark", gone.append)
     plan = checked_plan(DestroyBookmark(**THIS), with_marks(MARK))
     assert plan.steps[0].shown == "zfs destroy 'tank/photos#mark'"
     plan.steps[0].act(Working())

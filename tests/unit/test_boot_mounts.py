@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance import boot_mounts
+from appliance.datasets import mount_at_boot
 from appliance.errors import Failed
 from appliance.zfs import mountpoints, status
 from tests.unit.made import dataset
@@ -28,7 +28,7 @@ def box(monkeypatch):
 
 def ended() -> object:
     with pytest.raises(SystemExit) as found:
-        boot_mounts.main()
+        mount_at_boot.main()
     return found.value.code
 
 

@@ -8,16 +8,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from appliance import brake, console, execution, journal, places, proof
-from appliance.agent import requests
+from appliance.agent import console, delayed_jobs, execution, journal, proof, requests
+from appliance.agent.execution import execute
+from appliance.agent.registry import Registered
 from appliance.errors import Refused
-from appliance.execution import execute
-from appliance.facts import Facts
+from appliance.facts.box import Facts
 from appliance.operation import Operation, Plan, always, as_json, kind_of
-from appliance.operations import Registered
-from appliance.shares.accepting import AcceptShares
-from appliance.shares.share import SetShare
-from appliance.zfs.pools import CreatePool
+from appliance.pools.create import CreatePool
+from appliance.shares.approve import AcceptShares
+from appliance.shares.set_share import SetShare
+from appliance.system import paths
 from tests.unit import test_execution
 from tests.unit.made import JOB, OLD, OTHER_JOB, box, dataset, disk, path_of
 from tests.unit.test_execution import ACTS, Errand, steps
@@ -48,12 +48,12 @@ def clock(monkeypatch, tmp_path):
 
     ACTS.clear()
     test_execution.HAPPENED.clear()
-    monkeypatch.setattr("appliance.operations.decode_operation", decode)
+    monkeypatch.setattr("appliance.agent.registry.decode_operation", decode)
     monkeypatch.setattr(execution, "SECONDS_BETWEEN_LOOKS", 0)
     monkeypatch.setattr(proof, "COST", {"n": 2, "r": 8, "p": 1})
-    monkeypatch.setattr(brake, "clock", lambda: now["clock"])
-    monkeypatch.setattr(brake, "boot", lambda: now["boot"])
-    monkeypatch.setattr(brake, "ISSUE", tmp_path / "waiting.issue")
+    monkeypatch.setattr(delayed_jobs, "clock", lambda: now["clock"])
+    monkeypatch.setattr(delayed_jobs, "boot", lambda: now["boot"])
+    monkeypatch.setattr(delayed_jobs, "ISSUE", tmp_path / "waiting.issue")
     return now
 
 
@@ -105,10 +105,10 @@ def test_the_proof_of_another_job_does_not_help():
 def test_after_its_time_it_runs_when_it_is_asked_for_again(clock):
     done = steps("one")
     run()
-    pass_by(clock, brake.MINUTES + 0.1)
+    pass_by(clock, delayed_jobs.MINUTES + 0.1)
     assert run()["state"] == "done"
     assert done == ["one"]
-    assert brake.read() == []
+    assert delayed_jobs.read() == []
 
 
 @pytest.mark.parametrize("times", [1, 3])
@@ -116,7 +116,7 @@ def test_asking_again_does_not_shorten_the_wait(clock, times):
     done = steps("one")
     until = run()["until"]
     for _time in range(times):
-        pass_by(clock, (brake.MINUTES - 1) / times)
+        pass_by(clock, (delayed_jobs.MINUTES - 1) / times)
         assert run()["until"] == until
     assert done == []
     pass_by(clock, 2)
@@ -158,10 +158,10 @@ def test_a_restart_of_the_box_begins_the_wait_anew(clock):
     done = steps("one")
     run()
     clock.update(boot="two", clock=5000.0)
-    places.RUN.joinpath("waiting.json").unlink()
+    paths.RUN.joinpath("waiting.json").unlink()
     assert run()["state"] == "waiting"
-    assert [one.job for one in brake.told()] == [JOB]  # and it is told again
-    pass_by(clock, brake.MINUTES + 1)
+    assert [one.job for one in delayed_jobs.told()] == [JOB]  # and it is told again
+    pass_by(clock, delayed_jobs.MINUTES + 1)
     assert run()["state"] == "done"
     assert done == ["one"]
 
@@ -170,7 +170,7 @@ def test_a_process_that_dies_after_the_wait_is_told_as_interrupted(clock):
     steps("one")
     run()
     pass_by(clock, 100)
-    record = brake.take_up(JOB, GRAVE, GRAVE.plan(box()).digest())
+    record = delayed_jobs.take_up(JOB, GRAVE, GRAVE.plan(box()).digest())
     assert record is not None
     record.write("began", operation=json.loads(as_json(GRAVE)), steps=["one"])
     record.close()
@@ -180,21 +180,21 @@ def test_a_process_that_dies_after_the_wait_is_told_as_interrupted(clock):
 def test_two_who_ask_after_the_wait_run_it_once(clock):
     run()
     pass_by(clock, 100)
-    first = brake.take_up(JOB, GRAVE, GRAVE.plan(box()).digest())
+    first = delayed_jobs.take_up(JOB, GRAVE, GRAVE.plan(box()).digest())
     assert first is not None
-    assert brake.take_up(JOB, GRAVE, GRAVE.plan(box()).digest()) is None
+    assert delayed_jobs.take_up(JOB, GRAVE, GRAVE.plan(box()).digest()) is None
     first.close()
 
 
 def test_it_is_cancelled_by_asking_to_stop_and_never_runs(clock):
     done = steps("one")
-    (places.SECRETS / JOB).write_text(PASSWORD)
+    (paths.SECRETS / JOB).write_text(PASSWORD)
     run()
     assert execution.ask_to_stop(JOB)
     pass_by(clock, 100)
     outcome = run()
-    assert (outcome["state"], outcome["text"], done) == ("cancelled", brake.CANCELLED, [])
-    assert not (places.SECRETS / JOB).exists()
+    assert (outcome["state"], outcome["text"], done) == ("cancelled", delayed_jobs.CANCELLED, [])
+    assert not (paths.SECRETS / JOB).exists()
     assert not execution.ask_to_stop(JOB)
 
 
@@ -203,37 +203,37 @@ def test_cancelling_waits_for_whoever_asks_again_at_that_moment(monkeypatch):
     asking = journal.take(JOB)
     assert asking is not None
     monkeypatch.setattr("time.sleep", lambda _seconds: asking.close())
-    assert brake.cancel(JOB)
+    assert delayed_jobs.cancel(JOB)
     assert run()["state"] == "cancelled"
 
 
 def test_the_secret_of_a_job_outlives_its_wait():
-    (places.SECRETS / JOB).write_text(PASSWORD)
+    (paths.SECRETS / JOB).write_text(PASSWORD)
     run()
-    assert (places.SECRETS / JOB).exists()
+    assert (paths.SECRETS / JOB).exists()
 
 
 def test_it_is_told_to_pages_and_worker_to_the_console_and_to_terminals(commands):
     run()
-    told = brake.told()
+    told = delayed_jobs.told()
     assert [(one.job, one.title, one.subject) for one in told] == [(JOB, "Run an errand", "tank")]
-    assert stat.S_IMODE(brake.told_file().stat().st_mode) == 0o644
-    assert "Run an errand" in brake.ISSUE.read_text()
-    assert brake.COMMAND in brake.ISSUE.read_text()
+    assert stat.S_IMODE(delayed_jobs.told_file().stat().st_mode) == 0o644
+    assert "Run an errand" in delayed_jobs.ISSUE.read_text()
+    assert delayed_jobs.COMMAND in delayed_jobs.ISSUE.read_text()
     assert [argv[0] for argv in commands.ran] == ["wall", "agetty"]
     assert "Run an errand" in commands.ran[0][1]
-    brake.cancel(JOB)
-    assert (brake.told(), brake.ISSUE.read_text()) == ((), "")
+    delayed_jobs.cancel(JOB)
+    assert (delayed_jobs.told(), delayed_jobs.ISSUE.read_text()) == ((), "")
 
 
 def test_a_console_that_cannot_be_written_stops_no_wait(monkeypatch, tmp_path):
-    monkeypatch.setattr(brake, "ISSUE", tmp_path / "missing" / "folder" / "issue")
+    monkeypatch.setattr(delayed_jobs, "ISSUE", tmp_path / "missing" / "folder" / "issue")
     assert run()["state"] == "waiting"
-    assert len(brake.told()) == 1
+    assert len(delayed_jobs.told()) == 1
 
 
 def test_what_a_terminal_takes_for_a_command_is_not_sent_to_it():
-    assert brake.plain("a\\4\x1b[2Jb\n") == "a?4?[2Jb?"
+    assert delayed_jobs.plain("a\\4\x1b[2Jb\n") == "a?4?[2Jb?"
 
 
 def test_root_lists_and_cancels_at_the_console(clock):

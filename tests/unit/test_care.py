@@ -9,12 +9,12 @@ from datetime import UTC, datetime
 import pytest
 
 from appliance.errors import Failed, Refused
-from appliance.facts import Facts, LongWork, Pool, PoolProperties
+from appliance.facts.box import Facts, LongWork, Pool, PoolProperties
 from appliance.operation import Operation, checked_plan, kind_of
-from appliance.zfs import damage, properties
-from appliance.zfs.properties import KNOWN, SetPoolProperty
-from appliance.zfs.scrubs import PauseScrub, StartScrub, StopScrub
-from appliance.zfs.trims import StartTrim, StopTrim
+from appliance.pools import damaged_files, properties
+from appliance.pools.properties import KNOWN, SetPoolProperty
+from appliance.pools.scrub import PauseScrub, StartScrub, StopScrub
+from appliance.pools.trim import StartTrim, StopTrim
 from tests.unit.made import box, recorded_pool, recorded_text
 
 T = datetime(2026, 11, 1, tzinfo=UTC)
@@ -209,30 +209,36 @@ def test_no_settings_are_no_error(commands, text):
 # --- damaged files --------------------------------------------------------------------------------------------
 def test_recorded_damage_names_the_file_and_the_pools_own_records(commands):
     commands.answers["zpool"] = recorded_text("zpool-status-errlist-2.3.9.json")
-    assert damage.read("dam") == {"count": 3, "files": ["<metadata>:<0x47>", "<metadata>:<0x4c>", "/dam/photo.raw"]}
+    assert damaged_files.read("dam") == {
+        "count": 3,
+        "files": ["<metadata>:<0x47>", "<metadata>:<0x4c>", "/dam/photo.raw"],
+    }
 
 
 def test_damaged_files_are_named_once_and_counted(commands):
     listed = ["/tank/a.jpg", "tank/photos@old:/b.jpg", "/tank/a.jpg", "<metadata>:<0x0>"]
     commands.answers["zpool"] = json.dumps({"pools": {"tank": {"errlist": listed}}})
-    assert damage.read("tank") == {"count": 3, "files": ["/tank/a.jpg", "tank/photos@old:/b.jpg", "<metadata>:<0x0>"]}
+    assert damaged_files.read("tank") == {
+        "count": 3,
+        "files": ["/tank/a.jpg", "tank/photos@old:/b.jpg", "<metadata>:<0x0>"],
+    }
     assert commands.ran == [["zpool", "status", "-j", "--json-int", "-v", "--", "tank"]]
 
 
 def test_thousands_of_damaged_files_are_counted_and_the_first_named(commands):
     commands.answers["zpool"] = json.dumps({"pools": {"tank": {"errlist": [f"/tank/{at}" for at in range(5000)]}}})
-    found = damage.read("tank")
+    found = damaged_files.read("tank")
     assert found["count"] == 5000
-    assert len(found["files"]) == damage.MOST_NAMED  # type: ignore[arg-type]
+    assert len(found["files"]) == damaged_files.MOST_NAMED  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("found", [{}, {"pools": {"tank": {}}}, {"pools": {"tank": {"errlist": "x"}}}, {"pools": {"other": {"errlist": ["x"]}}}])  # fmt: skip
 def test_no_damage_is_none(commands, found):
     commands.answers["zpool"] = json.dumps(found)
-    assert damage.read("tank") == {"count": 0, "files": []}
+    assert damaged_files.read("tank") == {"count": 0, "files": []}
 
 
 def test_output_that_is_not_json_is_said_so(commands):
     commands.answers["zpool"] = "cannot open"
     with pytest.raises(Failed):
-        damage.read("tank")
+        damaged_files.read("tank")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from appliance.errors import Refused
-from appliance.shares import clients
+from appliance.shares import nfs_clients
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ from appliance.shares import clients
     ],
 )
 def test_addresses_networks_and_names_are_taken_in_one_spelling(text, spelt):
-    assert clients.client(text) == spelt
+    assert nfs_clients.client(text) == spelt
 
 
 @pytest.mark.parametrize(
@@ -43,33 +43,33 @@ def test_addresses_networks_and_names_are_taken_in_one_spelling(text, spelt):
 )  # fmt: skip
 def test_whatever_else_is_refused(text):
     with pytest.raises(Refused):
-        clients.client(text)
+        nfs_clients.client(text)
 
 
 def test_an_address_inside_a_network_is_refused_with_what_was_meant():
     with pytest.raises(Refused, match=r"192\.168\.1\.0/24 or only 192\.168\.1\.20"):
-        clients.client("192.168.1.20/24")
+        nfs_clients.client("192.168.1.20/24")
 
 
 @given(st.text(max_size=40))
 def test_what_is_taken_can_never_leave_its_place_in_the_file(text):
     try:
-        found = clients.client(text)
+        found = nfs_clients.client(text)
     except Refused:
         return
     assert re.fullmatch(r"[a-z0-9.:/-]+", found)
-    assert clients.client(found) == found
+    assert nfs_clients.client(found) == found
 
 
 def test_a_list_has_each_once_and_an_end():
-    assert clients.clients(("192.168.1.9/32", "192.168.1.9", "imac.local")) == ("192.168.1.9", "imac.local")
+    assert nfs_clients.clients(("192.168.1.9/32", "192.168.1.9", "imac.local")) == ("192.168.1.9", "imac.local")
     with pytest.raises(Refused, match="for example"):
-        clients.clients(())
+        nfs_clients.clients(())
     with pytest.raises(Refused, match="At most"):
-        clients.clients(tuple(f"10.0.0.{number}" for number in range(1, 80)))
+        nfs_clients.clients(tuple(f"10.0.0.{number}" for number in range(1, 80)))
 
 
 def test_what_reaches_beyond_the_house_is_known():
-    assert clients.public("8.8.8.0/24")
-    assert not clients.public("192.168.1.0/24")
-    assert not clients.public("imac.local")
+    assert nfs_clients.public("8.8.8.0/24")
+    assert not nfs_clients.public("192.168.1.0/24")
+    assert not nfs_clients.public("imac.local")

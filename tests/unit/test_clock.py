@@ -10,8 +10,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from appliance.clock import Clock, judge
-from appliance.zfs.policies import Policy, Taken, behind, due, expired
+from appliance.snapshots.policy import Policy, Taken, behind, due, expired
+from appliance.system.clock import Clock, judge
 
 ZONE = ZoneInfo("Europe/Berlin")
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from appliance.benchmarks import environment, validity
+from appliance.benchmarks.conditions import conditions, shared, versions_since
+from appliance.benchmarks.matrix import Sweep
+from appliance.benchmarks.results import span_text
+from appliance.benchmarks.validity import Circumstances
 from appliance.layout.geometry import GIB, MIB
-from appliance.sweeps import around, honesty
-from appliance.sweeps.conditions import conditions, shared, versions_since
-from appliance.sweeps.honesty import Circumstances
-from appliance.sweeps.sweep import Sweep
-from appliance.sweeps.table import span_text
 from tests.unit.test_sweeps import case, sweep
 
 
@@ -55,8 +55,8 @@ def test_nothing_is_told_that_does_not_belong_to_what_was_measured():
 
 def test_zeros_are_labelled_with_each_figure_that_they_gave():
     zeros = case(workload="dd-write", zeros=True)
-    assert "dd wrote zeros." in list(honesty.remarks(zeros, Circumstances()))
-    assert list(honesty.remarks(case(workload="dd-write"), Circumstances())) == []
+    assert "dd wrote zeros." in list(validity.remarks(zeros, Circumstances()))
+    assert list(validity.remarks(case(workload="dd-write"), Circumstances())) == []
 
 
 def test_the_box_itself_is_told_with_the_versions(monkeypatch, tmp_path):
@@ -64,14 +64,14 @@ def test_the_box_itself_is_told_with_the_versions(monkeypatch, tmp_path):
         "processor\t: 0\nmodel name\t: AMD Athlon(tm) II Neo N36L  Dual-Core\nflags\t: fpu\n"
     )
     (tmp_path / "meminfo").write_text("MemTotal:        4046848 kB\nMemFree: 1 kB\n")
-    monkeypatch.setattr(around, "PROCESSOR", tmp_path / "cpuinfo")
-    monkeypatch.setattr(around, "MEMORY", tmp_path / "meminfo")
+    monkeypatch.setattr(environment, "PROCESSOR", tmp_path / "cpuinfo")
+    monkeypatch.setattr(environment, "MEMORY", tmp_path / "meminfo")
     monkeypatch.setattr("os.cpu_count", lambda: 2)
-    found = around.versions()
+    found = environment.versions()
     assert found["Processor"] == "AMD Athlon(tm) II Neo N36L Dual-Core, 2 cores"
     assert found["Memory of the box"].startswith("3.86 GiB")
     (tmp_path / "meminfo").write_text("")
-    assert "Memory of the box" not in around.versions()
+    assert "Memory of the box" not in environment.versions()
 
 
 @pytest.mark.parametrize(

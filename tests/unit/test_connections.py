@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from appliance.errors import Failed, Refused
-from appliance.facts import Facts
-from appliance.household import Share
+from appliance.facts.box import Facts
+from appliance.facts.sharing import Share
 from appliance.operation import checked_plan
 from appliance.shares import afp, connections, disconnect
 from appliance.shares.connections import Connection
-from appliance.shares.ending_connection import EndConnection
+from appliance.shares.end_connection import EndConnection
 from tests.unit.made import recorded
 from tests.unit.test_pools import Working
 
@@ -161,7 +161,7 @@ def test_only_a_number_names_a_connection(text):
 
 def test_everything_is_read_where_no_daemon_runs(monkeypatch, commands):
     commands.answers.update({"smbstatus": "not json", "ss": ""})
-    monkeypatch.setattr("appliance.shares.accounts.read", lambda: ())
+    monkeypatch.setattr("appliance.system.accounts.read", lambda: ())
     monkeypatch.setattr(connections, "nfs_connections", lambda: iter(()))
     monkeypatch.setattr(afp, "sessions", lambda *_proc: iter(()))
     assert connections.read() == ()

@@ -8,18 +8,20 @@ from typing import Any, get_args
 import pytest
 
 from appliance.command import CommandFailed, Result
-from appliance.dataset import DatasetDetail, Property, SpaceUse
+from appliance.datasets import details as datasets_details_module
+from appliance.datasets import properties
+from appliance.datasets.destroy import DestroyDataset
+from appliance.datasets.properties import InheritDatasetProperty, SetDatasetProperty
+from appliance.datasets.rename_mount import MountDataset, PromoteDataset, RenameDataset, UnmountDataset
+from appliance.datasets.user_quotas import SetSpaceQuota
+from appliance.datasets.volumes import CreateVolume, GrowVolume
 from appliance.errors import Failed, Refused
-from appliance.facts import Facts
-from appliance.household import Share
+from appliance.facts.box import Facts
+from appliance.facts.datasets import DatasetDetail, Property, SpaceUse
+from appliance.facts.sharing import Share
 from appliance.operation import Operation, checked_plan
-from appliance.shares import agreed, discovery, leaving, serving
-from appliance.zfs import dataset_details, dataset_properties, mountpoints
-from appliance.zfs.dataset_properties import InheritDatasetProperty, SetDatasetProperty
-from appliance.zfs.destroying import DestroyDataset
-from appliance.zfs.placing import MountDataset, PromoteDataset, RenameDataset, UnmountDataset
-from appliance.zfs.space_quotas import SetSpaceQuota
-from appliance.zfs.volumes import CreateVolume, GrowVolume
+from appliance.shares import approved, discovery, pool_teardown, publish
+from appliance.zfs import mountpoints
 from tests.unit.made import box, dataset, recorded_text
 from tests.unit.test_pools import Working
 
@@ -74,7 +76,7 @@ def test_a_setting_is_one_command(commands, name, value, shown):
     [("compression", "zstd\n"), ("compression", ""), ("compression", "gzip-99"), ("quota", "-1"), ("quota", "10G"), ("quota", "9" * 19), ("quota", "²"), ("dedup", "on"), ("mountpoint", "/etc"), ("exec", "on"), ("larder:share", "{}")],
 )  # fmt: skip
 def test_values_and_properties_that_nobody_may_set_are_refused(name, value):
-    from appliance.operations import decode_operation
+    from appliance.agent.registry import decode_operation
 
     text = f'{{"kind":"set-dataset-property","dataset":"tank/photos","guid":{GUID},"name":"{name}","value":{value!r}}}'.replace(
         "'", '"'
@@ -108,12 +110,12 @@ def test_only_a_value_of_its_own_is_given_up_for_the_one_above(commands):
 
 
 def test_every_setting_that_can_be_asked_for_has_words():
-    assert set(dataset_properties.KNOWN) == set(get_args(dataset_properties.Name))
+    assert set(properties.KNOWN) == set(get_args(properties.Name))
 
 
 # --- who takes up space -------------------------------------------------------------------------------------------
 def test_the_recorded_use_of_space_is_read():
-    uses = list(dataset_details.uses_from(recorded_text("zfs-userspace-2.3.9.txt").splitlines(), "user"))
+    uses = list(datasets_details_module.uses_from(recorded_text("zfs-userspace-2.3.9.txt").splitlines(), "user"))
     assert uses == [SpaceUse("user", "games", 3148288, 50 * 2**20), SpaceUse("user", "root", 1024)]
 
 
@@ -152,7 +154,7 @@ def test_a_renamed_folder_is_done_only_when_it_is_served_from_its_new_place(monk
     operation = of(RenameDataset, parent="tank", name="pictures")
     setting = '{"smb":{"name":"photos","write":["anna"]}}'
     moved = replace(PHOTOS, name="tank/pictures", mountpoint="/tank/pictures", share=setting, share_source="local")
-    monkeypatch.setattr(agreed, "read", lambda: frozenset({moved.guid}))
+    monkeypatch.setattr(approved, "read", lambda: frozenset({moved.guid}))
     before, after = (
         facts(TANK, moved, shares=(Share("smb", "photos", place),)) for place in ("/tank/photos", "/tank/pictures")
     )
@@ -163,7 +165,7 @@ def test_a_renamed_folder_is_done_only_when_it_is_served_from_its_new_place(monk
 
 def test_whoever_has_a_share_open_is_disconnected_before_a_rename_and_served_after(commands, mounts, monkeypatch):
     served: list[object] = []
-    monkeypatch.setattr(leaving, "serve", lambda datasets, _note: served.append(datasets))
+    monkeypatch.setattr(pool_teardown, "serve", lambda datasets, _note: served.append(datasets))
     monkeypatch.setattr("appliance.zfs.status.read_datasets", lambda: ALL)
     run(of(RenameDataset, parent="tank", name="pictures"), facts(shares=(Share("smb", "photos", "/tank/photos"),)))
     assert commands.ran[0][0] == "smbcontrol"
@@ -179,7 +181,7 @@ def test_rename_that_cannot_be_mounted_there_goes_back_to_its_name(commands, mou
         if argv[:2] == ["mount", place]:
             raise mountpoints.Blocked("A symbolic link is there")
 
-    monkeypatch.setattr(leaving, "serve", lambda _datasets, _note: None)
+    monkeypatch.setattr(pool_teardown, "serve", lambda _datasets, _note: None)
     monkeypatch.setattr("appliance.zfs.status.read_datasets", lambda: ALL)
     commands.on_run = blocked
     with pytest.raises(Failed, match="symbolic link"):
@@ -194,8 +196,8 @@ def test_rename_of_a_busy_folder_leaves_everything_mounted_where_it_was(commands
         if argv == ["zfs", "unmount", "--", "tank/photos"]:
             raise CommandFailed(Result(tuple(argv), 1, "", "cannot unmount: pool or dataset is busy", 0))
 
-    monkeypatch.setattr(leaving, "serve", lambda _datasets, _note: None)
-    monkeypatch.setattr(leaving, "who_uses", lambda _places: ["cp"])
+    monkeypatch.setattr(pool_teardown, "serve", lambda _datasets, _note: None)
+    monkeypatch.setattr(pool_teardown, "who_uses", lambda _places: ["cp"])
     monkeypatch.setattr("appliance.zfs.status.read_datasets", lambda: ALL)
     commands.on_run = busy
     with pytest.raises(Failed, match="still in use"):
@@ -248,7 +250,7 @@ def test_a_busy_folder_says_by_whom(commands, monkeypatch):
         )
 
     commands.on_run = busy
-    monkeypatch.setattr(leaving, "who_uses", lambda _folders: ["rsync (process 811): /tank/photos"])
+    monkeypatch.setattr(pool_teardown, "who_uses", lambda _folders: ["rsync (process 811): /tank/photos"])
     with pytest.raises(Failed, match="rsync"):
         run(of(UnmountDataset), facts())
 
@@ -256,9 +258,9 @@ def test_a_busy_folder_says_by_whom(commands, monkeypatch):
 def test_a_shared_folder_that_is_unmounted_is_no_longer_announced(commands, monkeypatch):
     told: list[object] = []
     here = facts(TANK, replace(PHOTOS, mounted=False))
-    monkeypatch.setattr(serving, "agreed_facts", lambda: here)
+    monkeypatch.setattr(publish, "agreed_facts", lambda: here)
     monkeypatch.setattr(discovery, "announce", told.append)
-    monkeypatch.setattr("appliance.shares.below.close", lambda _shares: None)
+    monkeypatch.setattr("appliance.shares.dataset_teardown.close", lambda _shares: None)
     run(of(UnmountDataset), facts(shares=(Share("smb", "photos", "/tank/photos"),)))
     assert told == [here.datasets]
     assert commands.ran == [["zfs", "unmount", "--", "tank/photos"]]
@@ -281,7 +283,7 @@ def test_nothing_is_mounted_outside_the_pools_own_folder_or_through_a_link(comma
 
 
 def test_mounting_what_no_start_would_mount_switches_that_on(commands, mounts, monkeypatch):
-    monkeypatch.setattr(serving, "again", lambda _work: None)
+    monkeypatch.setattr(publish, "again", lambda _work: None)
     run(of(MountDataset), facts(TANK, replace(PHOTOS, mounted=False, canmount="noauto")))
     assert commands.ran == [["mount", "tank/photos"], ["zfs", "set", "-u", "canmount=on", "tank/photos"]]
 
@@ -295,9 +297,9 @@ def detail(**changes: Any) -> tuple[DatasetDetail]:
 
 def test_the_recorded_dry_run_names_the_clones_outside():
     lines = recorded_text("zfs-destroy-dry-2.3.9.txt").splitlines()
-    assert dataset_details.outside(lines, "datasetsp/films") == ("datasetsp/copy",)
+    assert datasets_details_module.outside(lines, "datasetsp/films") == ("datasetsp/copy",)
     text = recorded_text("zfs-snapshot-holds-2.3.9.txt")
-    listed = dataset_details.snapshots_from(text.encode().splitlines())
+    listed = datasets_details_module.snapshots_from(text.encode().splitlines())
     every, held = list(listed.newest), listed.held
     assert (len(every), held) == (2, ["datasetsp/films@monday"])
 
@@ -338,8 +340,8 @@ def test_a_folder_that_came_since_the_page_was_looked_at_changes_the_digest():
 
 
 def test_snapshots_that_no_policy_made_are_told_from_the_others():
-    def listed(*lines: str) -> dataset_details.Listed:
-        return dataset_details.snapshots_from(line.encode() for line in lines)
+    def listed(*lines: str) -> datasets_details_module.Listed:
+        return datasets_details_module.snapshots_from(line.encode() for line in lines)
 
     by_hand, policy = "tank/a@mine\t0\t18446744073709551615\t-", "tank/a@larder-hourly\t0\t5\t3f1a"
     assert listed(policy).chosen == ""
@@ -349,14 +351,16 @@ def test_snapshots_that_no_policy_made_are_told_from_the_others():
 
 
 def test_listing_of_very_many_snapshots_keeps_only_the_newest_names():
-    found = dataset_details.snapshots_from(f"tank/a@{number}\t1\t{number}\t-".encode() for number in range(100_000))
+    found = datasets_details_module.snapshots_from(
+        f"tank/a@{number}\t1\t{number}\t-".encode() for number in range(100_000)
+    )
     assert (found.count, len(found.newest), len(found.held)) == (100_000, 40, 40)
     assert found.newest[-1] == "tank/a@99999"
 
 
 def test_its_shares_stop_first_and_are_told(commands, monkeypatch):
     left: list[list[str]] = []
-    monkeypatch.setattr(leaving, "serve", lambda datasets, _note: left.append([one.name for one in datasets]))
+    monkeypatch.setattr(pool_teardown, "serve", lambda datasets, _note: left.append([one.name for one in datasets]))
     monkeypatch.setattr("appliance.zfs.status.read_datasets", lambda: ALL)
     found = facts(
         shares=(Share("smb", "deep", "/tank/photos/deep"), Share("smb", "other", "/tank/photosque")),

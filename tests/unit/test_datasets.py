@@ -6,13 +6,15 @@ from typing import Any
 
 import pytest
 
-from appliance.dataset import Property
+from appliance.datasets import presets
+from appliance.datasets.create import CreateDataset
+from appliance.datasets.encryption import key_store
+from appliance.datasets.encryption.unlock import UnlockAll, UnlockDataset
 from appliance.errors import Failed, Refused
+from appliance.facts.datasets import Property
 from appliance.operation import checked_plan
-from appliance.shares import serving
-from appliance.zfs import kept_keys, presets, status
-from appliance.zfs.datasets import CreateDataset
-from appliance.zfs.unlocking import UnlockAll, UnlockDataset
+from appliance.shares import publish
+from appliance.zfs import status
 from tests.unit.conftest import HANDLE
 from tests.unit.made import box, dataset, recorded
 from tests.unit.test_pools import CANARY, Working
@@ -163,7 +165,7 @@ UNLOCK = UnlockDataset(dataset="tank/vault")
 
 def test_it_loads_the_key_from_standard_input_and_mounts_and_serves_what_it_unlocks(commands, mounts, monkeypatch):
     again: list[object] = []
-    monkeypatch.setattr(serving, "again", again.append)
+    monkeypatch.setattr(publish, "again", again.append)
     work = Working()
     for step in checked_plan(UNLOCK, secret_box()).steps:
         step.act(work)
@@ -276,8 +278,8 @@ def test_properties_are_read_with_where_they_come_from():
 def test_one_passphrase_is_tried_on_all_that_is_locked_and_what_stays_locked_is_named(
     commands, mounts, monkeypatch, folders
 ):
-    monkeypatch.setattr(kept_keys, "FOLDER", folders / "keys")
-    monkeypatch.setattr(serving, "again", lambda _work: None)
+    monkeypatch.setattr(key_store, "FOLDER", folders / "keys")
+    monkeypatch.setattr(publish, "again", lambda _work: None)
     common = {"encryption": "aes-256-gcm", "key_status": "unavailable", "key_format": "passphrase", "mounted": False}
     one = dataset("tank/one", encryption_root="tank/one", **common)
     two = dataset("tank/two", encryption_root="tank/two", **common | {"key_format": "hex"})
@@ -286,7 +288,7 @@ def test_one_passphrase_is_tried_on_all_that_is_locked_and_what_stays_locked_is_
     with pytest.raises(Failed, match="tank/two"):
         plan.steps[0].act(Working())
     assert [argv[-1] for argv in commands.ran] == ["tank/one", "tank/one"]
-    kept_keys.keep(two.guid, KEY)
+    key_store.keep(two.guid, KEY)
     plan.steps[0].act(Working())
     assert f"{KEY}\n" in commands.given
     assert operation.locks() == ("tank", "shares")

@@ -10,8 +10,8 @@ from xml.etree import ElementTree
 import pytest
 
 from appliance import command
-from appliance.dataset import Dataset
 from appliance.errors import Failed, Refused
+from appliance.facts.datasets import Dataset
 from appliance.shares import discovery
 from tests.unit.made import dataset, recorded_text
 

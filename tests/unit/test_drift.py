@@ -10,17 +10,18 @@ from typing import Any
 import msgspec
 import pytest
 
-from appliance import operations
+from appliance.agent import registry
 from appliance.errors import Failed, Refused
-from appliance.facts import Facts
-from appliance.household import Account, Group
+from appliance.facts.box import Facts
+from appliance.facts.sharing import Account, Group
 from appliance.operation import Operation, as_json, checked_plan
-from appliance.shares import adopting, afp, agreed, discovery, drift, nfs, serving, smb
-from appliance.shares.deciding import AdoptDrift, OverwriteDrift
+from appliance.shares import afp, approved, discovery, nfs, publish, smb
+from appliance.shares.drift import detect, parse
+from appliance.shares.drift.resolve import AdoptDrift, OverwriteDrift
 from appliance.shares.owned_file import OwnedFile
-from appliance.shares.serving import SERVING
-from appliance.shares.setting import Nfs, Smb, setting_of
-from appliance.shares.share import SetShare
+from appliance.shares.publish import SERVING
+from appliance.shares.set_share import SetShare
+from appliance.shares.settings import Nfs, Smb, setting_of
 from appliance.zfs import status
 from tests.unit.made import dataset, shared
 from tests.unit.test_pools import Working
@@ -50,7 +51,7 @@ RENDERED = {"smb": smb.render(BOX), "nfs": nfs.render(BOX), "afp": afp.render(BO
     ],
 )
 def test_comments_and_spacing_alone_change_no_setting(key, edit):
-    assert adopting.changes(key, edit(RENDERED[key]), BOX) == ((), ())
+    assert parse.changes(key, edit(RENDERED[key]), BOX) == ((), ())
 
 
 EDITS: list[tuple[str, str, str, dict[str, Any] | None]] = [
@@ -73,7 +74,7 @@ EDITS: list[tuple[str, str, str, dict[str, Any] | None]] = [
 def test_what_settings_can_say_is_read_back_into_them(key, old, new, changed):
     text = RENDERED[key]
     assert old in text
-    found, against = adopting.changes(key, text.replace(old, new), BOX)
+    found, against = parse.changes(key, text.replace(old, new), BOX)
     if changed is None:  # the list of who is let in still says ben
         assert "valid users = anna ben" in " ".join(against)
         return
@@ -87,16 +88,16 @@ def test_what_settings_can_say_is_read_back_into_them(key, old, new, changed):
 
 
 def test_a_limit_that_is_no_whole_mib_stays_exact_when_something_else_is_edited():
-    found, _against = adopting.changes("smb", RENDERED["smb"].replace("[photos]", "[pictures]"), BOX)
+    found, _against = parse.changes("smb", RENDERED["smb"].replace("[photos]", "[pictures]"), BOX)
     assert found[0].smb
     assert found[0].smb.time_machine == 5 * 10**9
 
 
 def test_a_share_taken_out_is_switched_off_and_one_put_in_switched_on():
     text = RENDERED["nfs"]
-    assert adopting.changes("nfs", "", BOX) == ((SetShare.of("tank/photos", "nfs", None),), ())
+    assert parse.changes("nfs", "", BOX) == ((SetShare.of("tank/photos", "nfs", None),), ())
     more = text + '"/tank/films" 192.168.1.9(rw,sync,root_squash,no_subtree_check,insecure,mountpoint)\n'
-    assert adopting.changes("nfs", more, BOX) == ((SetShare.of("tank/films", "nfs", Nfs(hosts=("192.168.1.9",))),), ())
+    assert parse.changes("nfs", more, BOX) == ((SetShare.of("tank/films", "nfs", Nfs(hosts=("192.168.1.9",))),), ())
 
 
 def test_what_inherits_goes_along_with_what_it_has_it_from():
@@ -104,7 +105,7 @@ def test_what_inherits_goes_along_with_what_it_has_it_from():
     box = replace(BOX, datasets=(BOX.datasets[0], below))
     text = smb.render(box)
     assert "[photos-may]" in text
-    found, against = adopting.changes("smb", text.replace("write list = anna", "write list = ben").replace("read list = ben", "read list = anna").replace("valid users = anna ben", "valid users = ben anna"), box)  # fmt: skip
+    found, against = parse.changes("smb", text.replace("write list = anna", "write list = ben").replace("read list = ben", "read list = anna").replace("valid users = anna ben", "valid users = ben anna"), box)  # fmt: skip
     assert against == ()
     assert {one.dataset for one in found} == {"tank/photos", "tank/photos/may"}
 
@@ -135,7 +136,7 @@ def test_what_inherits_goes_along_with_what_it_has_it_from():
     ],
 )  # fmt: skip
 def test_what_settings_cannot_say_is_named_and_not_adopted(key, edit, said):
-    found, against = adopting.changes(key, edit(RENDERED.get(key, "")), BOX)
+    found, against = parse.changes(key, edit(RENDERED.get(key, "")), BOX)
     assert said in " ".join(against), (found, against)
 
 
@@ -154,11 +155,11 @@ def own_files(tmp_path, monkeypatch, commands):
     avahi = tmp_path / "services"
     avahi.mkdir()
     monkeypatch.setattr(discovery, "FOLDER", avahi)
-    monkeypatch.setattr(agreed, "FILE", tmp_path / "agreed")
-    agreed.say(BOX.datasets[0].guid, share=True)
+    monkeypatch.setattr(approved, "FILE", tmp_path / "agreed")
+    approved.say(BOX.datasets[0].guid, share=True)
     monkeypatch.setattr(status, "read_datasets", lambda: tuple(box.values()))
-    monkeypatch.setattr("appliance.shares.accounts.read", lambda: PEOPLE)
-    monkeypatch.setattr("appliance.shares.accounts.read_groups", lambda: BOX.groups)
+    monkeypatch.setattr("appliance.system.accounts.read", lambda: PEOPLE)
+    monkeypatch.setattr("appliance.system.accounts.read_groups", lambda: BOX.groups)
     commands.answers["systemctl"] = "active\n"
 
     def on_run(argv: list[str]) -> None:
@@ -169,33 +170,33 @@ def own_files(tmp_path, monkeypatch, commands):
             box[argv[-1]] = replace(box[argv[-1]], share="", share_source="none")
 
     commands.on_run = on_run
-    serving.publish(serving.agreed_facts())
+    publish.publish(publish.agreed_facts())
     return box
 
 
-def edited(key: str, old: str, new: str) -> drift.Edit:
+def edited(key: str, old: str, new: str) -> detect.Edit:
     """Change an owned file by hand; how it looks on the page."""
-    path = drift.owned_of(key).path  # type: ignore[union-attr]
+    path = detect.owned_of(key).path  # type: ignore[union-attr]
     text = path.read_text()
     assert old in text
     path.write_text(text.replace(old, new))
-    (found,) = drift.read(drift.facts_now())
+    (found,) = detect.read(detect.facts_now())
     assert found.key == key
     return found
 
 
 def run(operation: Operation) -> Working:
-    operation = operations.decode_operation(as_json(operation))  # as the agent gets it
+    operation = registry.decode_operation(as_json(operation))  # as the agent gets it
     work = Working()
-    for step in checked_plan(operation, drift.facts_now()).steps:
+    for step in checked_plan(operation, detect.facts_now()).steps:
         step.act(work)
-        assert operation.happened(step.name, drift.facts_now()), step.name
+        assert operation.happened(step.name, detect.facts_now()), step.name
     return work
 
 
 def test_files_as_larder_wrote_them_are_no_drift(own_files):
-    assert drift.on_disk() == {}
-    assert drift.read(drift.facts_now()) == []
+    assert detect.on_disk() == {}
+    assert detect.read(detect.facts_now()) == []
 
 
 def test_an_edit_is_shown_line_by_line_without_the_line_that_always_differs(own_files):
@@ -208,11 +209,11 @@ def test_an_edit_is_shown_line_by_line_without_the_line_that_always_differs(own_
 
 
 def test_a_hostile_file_makes_a_diff_of_bounded_size(own_files):
-    path = drift.owned_of("nfs").path  # type: ignore[union-attr]
+    path = detect.owned_of("nfs").path  # type: ignore[union-attr]
     path.write_bytes(b"\xff\x00" * 3000 + b"\n" + b"x\n" * 5000)
-    (found,) = drift.read(drift.facts_now())
-    assert len(found.diff) == drift.MOST_LINES
-    assert max(map(len, found.diff)) <= drift.LONGEST_LINE
+    (found,) = detect.read(detect.facts_now())
+    assert len(found.diff) == detect.MOST_LINES
+    assert max(map(len, found.diff)) <= detect.LONGEST_LINE
     assert found.left_out > 4000
     assert not found.adoptable
 
@@ -222,19 +223,19 @@ def test_a_file_that_cannot_be_read_is_one_that_was_changed(own_files, monkeypat
         raise PermissionError
 
     monkeypatch.setattr(OwnedFile, "drifted", refuse)
-    assert drift.on_disk()["smb"].seen == drift.UNREADABLE
+    assert detect.on_disk()["smb"].seen == detect.UNREADABLE
 
 
 def test_overwriting_keeps_the_edit_as_a_copy_that_no_daemon_reads(own_files, commands):
     found = edited("smb", "[photos]", "[pictures]")
-    by_hand = drift.owned_of("smb").path.read_bytes()  # type: ignore[union-attr]
+    by_hand = detect.owned_of("smb").path.read_bytes()  # type: ignore[union-attr]
     work = run(OverwriteDrift(file="smb", seen=found.seen))
-    now = drift.on_disk()["smb"]
+    now = detect.on_disk()["smb"]
     assert not now.seen
     (copy,) = now.copies
     assert copy in " ".join(work.notes)
     assert Path(copy).read_bytes() == by_hand
-    assert "[photos]" in drift.owned_of("smb").path.read_text()  # type: ignore[union-attr]
+    assert "[photos]" in detect.owned_of("smb").path.read_text()  # type: ignore[union-attr]
     assert ["close", "smb", "pictures"] in commands.ran
 
 
@@ -246,15 +247,15 @@ def test_adopting_sets_the_folder_and_the_file_is_larders_again(own_files):
     assert setting
     assert setting.smb == Smb(name="pictures", write=("anna",), read=("ben",), time_machine=5 * 10**9)
     assert setting.nfs == Nfs(hosts=("192.168.1.0/24", "10.0.0.7"))
-    assert not drift.on_disk()["smb"].seen
-    assert "[pictures]" in drift.owned_of("smb").path.read_text()  # type: ignore[union-attr]
+    assert not detect.on_disk()["smb"].seen
+    assert "[pictures]" in detect.owned_of("smb").path.read_text()  # type: ignore[union-attr]
 
 
 def test_an_adopted_share_of_a_folder_that_was_not_shared_is_agreed_to(own_files):
     line = '"/tank/films" 192.168.1.9(rw,sync,root_squash,no_subtree_check,insecure,mountpoint)\n"/tank/photos"'
     found = edited("nfs", '"/tank/photos"', line)
     run(AdoptDrift(file="nfs", seen=found.seen, changes=found.changes))
-    assert own_files["tank/films"].guid in agreed.read()
+    assert own_files["tank/films"].guid in approved.read()
     setting = setting_of(own_files["tank/films"])
     assert setting
     assert setting.nfs == Nfs(hosts=("192.168.1.9",))
@@ -264,7 +265,7 @@ def test_comments_alone_can_be_adopted_too(own_files):
     found = edited("afp", "[photos]", "# for the old iMac\n[photos]")
     assert found.adoptable
     run(AdoptDrift(file="afp", seen=found.seen, changes=found.changes))
-    assert "iMac" not in drift.owned_of("afp").path.read_text()  # type: ignore[union-attr]
+    assert "iMac" not in detect.owned_of("afp").path.read_text()  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("step", [0, 1])
@@ -274,24 +275,24 @@ def test_an_edit_that_was_changed_again_is_not_the_one_that_was_decided_about(ow
     operation: Operation = OverwriteDrift(file="smb", seen=found.seen)
     if kind == "adopt":
         operation = AdoptDrift(file="smb", seen=found.seen, changes=found.changes)
-    steps = checked_plan(operation, drift.facts_now()).steps
+    steps = checked_plan(operation, detect.facts_now()).steps
     for one in steps[:step]:
         one.act(Working())
-    path = drift.owned_of("smb").path  # type: ignore[union-attr]
+    path = detect.owned_of("smb").path  # type: ignore[union-attr]
     path.write_text(path.read_text() + "# more\n")
     before = path.read_bytes()
     with pytest.raises(Refused, match="changed again since you looked"):
         steps[step].act(Working())
     assert path.read_bytes() == before
-    assert not operation.happened("write" if kind == "overwrite" else "adopt", drift.facts_now())
+    assert not operation.happened("write" if kind == "overwrite" else "adopt", detect.facts_now())
 
 
 @pytest.mark.parametrize("kind", ["adopt", "overwrite"])
 def test_where_the_daemon_does_not_serve_it_the_edit_is_back_as_it_was(own_files, monkeypatch, kind):
     found = edited("smb", "[photos]", "[pictures]")
-    path = drift.owned_of("smb").path  # type: ignore[union-attr]
+    path = detect.owned_of("smb").path  # type: ignore[union-attr]
     by_hand, setting = path.read_bytes(), own_files["tank/photos"].share
-    monkeypatch.setattr(serving, "SECONDS_TO_TAKE_UP", 0)
+    monkeypatch.setattr(publish, "SECONDS_TO_TAKE_UP", 0)
     monkeypatch.setattr(smb.SmbServing, "served", lambda _self: frozenset())
     operation: Operation = OverwriteDrift(file="smb", seen=found.seen)
     if kind == "adopt":
@@ -300,7 +301,7 @@ def test_where_the_daemon_does_not_serve_it_the_edit_is_back_as_it_was(own_files
         run(operation)
     assert path.read_bytes() == by_hand
     assert own_files["tank/photos"].share == setting
-    assert drift.on_disk()["smb"].seen == found.seen
+    assert detect.on_disk()["smb"].seen == found.seen
 
 
 def test_changes_that_the_file_does_not_say_are_refused(own_files):
@@ -316,15 +317,15 @@ def test_an_edited_announcement_is_written_over_or_taken_away(own_files):
     for key in (discovery.BOX, name):
         path = discovery.FOLDER / key
         path.write_text(path.read_text().replace("<port>", "<!-- mine --><port>"))
-    found = {one.key: one for one in drift.read(drift.facts_now())}
+    found = {one.key: one for one in detect.read(detect.facts_now())}
     assert set(found) == {discovery.BOX, name}
     assert not found[name].adoptable
     run(OverwriteDrift(file=discovery.BOX, seen=found[discovery.BOX].seen))
     assert "mine" not in (discovery.FOLDER / discovery.BOX).read_text()
-    agreed.say(BOX.datasets[0].guid, share=False)
+    approved.say(BOX.datasets[0].guid, share=False)
     run(OverwriteDrift(file=name, seen=found[name].seen))
     assert not (discovery.FOLDER / name).exists()
-    assert all(not one.seen and one.copies for one in drift.on_disk().values())
+    assert all(not one.seen and one.copies for one in detect.on_disk().values())
     assert not [path for path in discovery.FOLDER.glob("*.service") if "by-hand" in path.name]
 
 

@@ -14,16 +14,18 @@ import pytest
 
 from appliance import command
 from appliance.errors import Failed
-from appliance.facts import Checkpoint, Facts, PoolDetail
-from appliance.household import Session, Share
+from appliance.facts.box import Checkpoint, Facts, PoolDetail
+from appliance.facts.sharing import Session, Share
 from appliance.operation import Operation, checked_plan
-from appliance.shares import accounts, agreed, connections, leaving, smb
+from appliance.pools import details, discover
+from appliance.pools.checkpoint import DiscardCheckpoint, RewindCheckpoint, TakeCheckpoint
+from appliance.pools.export_destroy import DestroyPool, ExportPool
+from appliance.pools.upgrade import UpgradePool
+from appliance.shares import approved, connections, pool_teardown, smb
 from appliance.shares.owned_file import OwnedFile
-from appliance.shares.serving import SERVING
-from appliance.zfs import core, details, importable, mounting, status
-from appliance.zfs.checkpoints import DiscardCheckpoint, RewindCheckpoint, TakeCheckpoint
-from appliance.zfs.ending import DestroyPool, ExportPool
-from appliance.zfs.upgrade import UpgradePool
+from appliance.shares.publish import SERVING
+from appliance.system import accounts
+from appliance.zfs import libzfs, mount, status
 from tests.unit.importing import found
 from tests.unit.made import ANNA, RECORDED, box, dataset, recorded, recorded_pool, recorded_text, shared
 from tests.unit.test_mounting import carried
@@ -100,12 +102,12 @@ def samba(folders, commands, monkeypatch):
     """Samba's file and the agreements in a folder of this test's own."""
     config = folders / "larder.conf"
     monkeypatch.setitem(SERVING, "smb", replace(smb.SERVING, owned=OwnedFile(config, lambda _path: None)))
-    monkeypatch.setattr(agreed, "FILE", folders / "agreed")
+    monkeypatch.setattr(approved, "FILE", folders / "agreed")
     monkeypatch.setattr(accounts, "read", lambda: (ANNA,))
     here = (shared(guid=7), shared("other/films", guid=8))
     monkeypatch.setattr(status, "read_datasets", lambda: here)
     for one in here:
-        agreed.say(one.guid, share=True)
+        approved.say(one.guid, share=True)
     commands.answers["systemctl"] = "active\n"
 
     def on_run(_argv: list[str]) -> None:
@@ -114,7 +116,7 @@ def samba(folders, commands, monkeypatch):
         commands.answers["smbclient"] = "".join(f"Disk|{name}|\n" for name in smb.sections(text))
 
     commands.on_run = on_run
-    leaving.serve(here, lambda text: pytest.fail(text))
+    pool_teardown.serve(here, lambda text: pytest.fail(text))
     assert "[photos]" in config.read_text()
     return config
 
@@ -130,11 +132,11 @@ def test_stopping_takes_only_this_pools_shares_out_and_disconnects(samba, comman
     }
     commands.answers["smbstatus"] = json.dumps(answer)
     work = Working()
-    leaving.stop_step("tank", [Share("smb", "photos", "/tank/photos")], forget=forget).act(work)
+    pool_teardown.stop_step("tank", [Share("smb", "photos", "/tank/photos")], forget=forget).act(work)
     text = samba.read_text()
     assert "[films]" in text
     assert "[photos]" not in text
-    assert agreed.read() == left
+    assert approved.read() == left
     assert ["smbcontrol", "smbd", "close-share", "photos"] in commands.ran
     assert work.notes == ["anna at mac had photos open and was disconnected"]
 
@@ -164,14 +166,14 @@ def test_a_busy_pool_is_explained_by_who_uses_it(monkeypatch, tmp_path):
     (other / "comm").write_text("bash\n")
     (other / "cwd").symlink_to("/tankard")
     (tmp_path / "self").mkdir()
-    assert leaving.who_uses(["/tank", "/"], proc=tmp_path) == ["rsync (process 811): /tank/photos/a.jpg"]
+    assert pool_teardown.who_uses(["/tank", "/"], proc=tmp_path) == ["rsync (process 811): /tank/photos/a.jpg"]
 
     def run(argv: list[str], **_more: Any) -> command.Result:
         raise command.CommandFailed(command.Result(tuple(argv), 1, "", "cannot export 'tank': pool is busy", 0.0))
 
     monkeypatch.setattr(command, "run", run)
     monkeypatch.setattr(status, "read_datasets", lambda: (dataset("tank"),))
-    monkeypatch.setattr(leaving, "who_uses", lambda _folders: ["rsync (process 811): /tank/photos/a.jpg"])
+    monkeypatch.setattr(pool_teardown, "who_uses", lambda _folders: ["rsync (process 811): /tank/photos/a.jpg"])
     step = checked_plan(of(ExportPool), facts(datasets=(), shares=())).steps[-1]
     with pytest.raises(Failed, match=r"tank is still in use\. Still using it: rsync \(process 811\)"):
         step.act(Working())
@@ -249,16 +251,16 @@ def test_what_the_library_raises_is_a_sentence(monkeypatch):
     error = type("CheckpointExists", (Exception,), {})("Pool already has a checkpoint")
     monkeypatch.setitem(sys.modules, "libzfs_core", Library(error))
     with pytest.raises(Failed, match="The pool has a checkpoint already"):
-        core.take_checkpoint("tank")
+        libzfs.take_checkpoint("tank")
     monkeypatch.setitem(sys.modules, "libzfs_core", Library(NotImplementedError("lzc_pool_checkpoint")))
     with pytest.raises(Failed, match="has no lzc_pool_checkpoint"):
-        core.take_checkpoint("tank")
+        libzfs.take_checkpoint("tank")
 
 
 def test_without_the_library_it_says_so(monkeypatch):
     monkeypatch.setitem(sys.modules, "libzfs_core", None)
     with pytest.raises(Failed, match="python3-pyzfs"):
-        core.take_checkpoint("tank")
+        libzfs.take_checkpoint("tank")
 
 
 def test_a_pool_keeps_one_checkpoint():
@@ -294,7 +296,7 @@ def test_interrupted_between_letting_go_and_bringing_in_it_goes_on_from_there(mo
     assert "Bring it in first" in reasons(
         of(RewindCheckpoint), box(importable=(found(guid=TANK.guid, name="tank", other_host=True),))
     )
-    monkeypatch.setattr(importable, "look", lambda _guid: (found(),))
+    monkeypatch.setattr(discover, "look", lambda _guid: (found(),))
     assert of(RewindCheckpoint).read_more(box()).importable
     assert of(RewindCheckpoint).read_more(facts()).importable == ()
 
@@ -306,7 +308,7 @@ def test_after_going_back_folders_are_mounted_where_they_were_and_nowhere_else(c
         carried("tank/films", mountpoint="/films"),
         carried("tank/x", mountpoint="/etc", sharenfs="on"),
     )
-    monkeypatch.setattr(mounting, "carried", lambda _pool: then)
+    monkeypatch.setattr(mount, "carried", lambda _pool: then)
     known = kept(datasets=(dataset("tank"), dataset("tank/films", mountpoint="/films")))
     step = next(step for step in checked_plan(of(RewindCheckpoint), known).steps if step.name == "mount")
     step.act(Working())

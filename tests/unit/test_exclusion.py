@@ -14,13 +14,14 @@ from typing import Any, get_args
 
 import pytest
 
-from appliance import execution, locks, places
+from appliance.agent import execution
+from appliance.agent.registry import Registered, decode_operation
 from appliance.disks import inventory
-from appliance.dormant import Importable, Part
 from appliance.errors import Refused
-from appliance.facts import Facts, Use
+from appliance.facts.box import Facts, Use
+from appliance.facts.importable import Importable, Part
 from appliance.operation import Operation, kind_of
-from appliance.operations import Registered, decode_operation
+from appliance.system import locks, paths
 from tests.unit.made import JOB, box, disk, path_of
 
 GUID = 4958685680270539150
@@ -224,7 +225,7 @@ def test_import_locks_a_disk_that_carries_the_label(facts):
 OTHER = """
 import sys, signal
 from pathlib import Path
-from appliance import locks, places
+from appliance.system import locks, paths as places
 places.LOCKS = Path(sys.argv[1])
 alone, shared = sys.argv[2].split(",") if sys.argv[2] else (), sys.argv[3].split(",") if sys.argv[3] else ()
 with locks.held(alone, print, shared=shared, who="Set who may use tank/a"):
@@ -247,7 +248,7 @@ def another(folders):
     running = []
 
     def hold(alone: str = "", shared: str = "") -> subprocess.Popen[str]:
-        argv = [sys.executable, "-c", OTHER, str(places.LOCKS), alone, shared]
+        argv = [sys.executable, "-c", OTHER, str(paths.LOCKS), alone, shared]
         child = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
         running.append(child)
         assert child.stdout is not None
@@ -316,7 +317,7 @@ def test_a_command_that_outlives_its_job_keeps_the_lock_and_is_told(folders, mon
     """As one that hangs in the kernel does: it holds what its job held, until it ends."""
     monkeypatch.setattr(locks, "SECONDS_TO_END", -1.0)
     script = (
-        "import sys; from pathlib import Path; from appliance import command, locks, places\n"
+        "import sys; from pathlib import Path; from appliance import command; from appliance.system import locks, paths as places\n"
         "places.LOCKS = Path(sys.argv[1])\n"
         "import subprocess\n"
         "with locks.held(['tank'], print):\n"
@@ -324,10 +325,8 @@ def test_a_command_that_outlives_its_job_keeps_the_lock_and_is_told(folders, mon
         "    print(child.pid, flush=True)\n"
         "    import os; os._exit(0)\n"
     )
-    places.LOCKS.mkdir(parents=True)
-    ended = subprocess.run(
-        [sys.executable, "-c", script, str(places.LOCKS)], capture_output=True, text=True, check=True
-    )
+    paths.LOCKS.mkdir(parents=True)
+    ended = subprocess.run([sys.executable, "-c", script, str(paths.LOCKS)], capture_output=True, text=True, check=True)
     pid = int(ended.stdout)
     try:
         with pytest.raises(Refused, match="still waits in the kernel"), locks.held(["tank"], lambda _name: None):
@@ -335,6 +334,6 @@ def test_a_command_that_outlives_its_job_keeps_the_lock_and_is_told(folders, mon
     finally:
         os.kill(pid, signal.SIGKILL)
     monkeypatch.undo()
-    monkeypatch.setattr(places, "LOCKS", folders / "run" / "locks")
+    monkeypatch.setattr(paths, "LOCKS", folders / "run" / "locks")
     with locks.held(["tank"], lambda _name: None):
         assert locks.any_held()

@@ -12,14 +12,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from appliance import command, execution, journal, locks, places
+from appliance import command
+from appliance.agent import execution, journal
+from appliance.agent.execution import execute, follow, settle, take_secret
+from appliance.agent.journal import Journal
+from appliance.agent.registry import Registered
 from appliance.errors import Failed, Reason, Refused
-from appliance.execution import execute, follow, settle, take_secret
-from appliance.facts import Facts
-from appliance.journal import Journal
+from appliance.facts.box import Facts
 from appliance.operation import Operation, Plan, Step, Work, as_json, never
-from appliance.operations import Registered
-from appliance.zfs.pools import CreatePool
+from appliance.pools.create import CreatePool
+from appliance.system import locks, paths
 from tests.unit.made import JOB, OTHER_JOB, box, disk, path_of
 from tests.unit.test_pools import made
 
@@ -68,7 +70,7 @@ def errands(monkeypatch):
     ACTS.clear()
     HAPPENED.clear()
     monkeypatch.setattr(execution, "SECONDS_BETWEEN_LOOKS", 0)
-    monkeypatch.setattr("appliance.operations.decode_operation", decode)
+    monkeypatch.setattr("appliance.agent.registry.decode_operation", decode)
 
 
 def decode(text: str | bytes) -> Operation:
@@ -202,7 +204,7 @@ def test_it_stops_between_two_steps_when_asked():
     ACTS["one"] = ask
     outcome = run()[-1]["outcome"]
     assert (outcome["state"], done, outcome["done"]) == ("cancelled", ["one"], ["one"])
-    assert list(places.JOBS.iterdir()) == []
+    assert list(paths.JOBS.iterdir()) == []
 
 
 def test_it_stops_while_it_waits_for_another_job():
@@ -256,7 +258,7 @@ def test_there_is_nothing_to_stop_where_nothing_runs():
     steps("one")
     run()
     assert not execution.ask_to_stop(JOB)
-    assert list(places.JOBS.iterdir()) == []
+    assert list(paths.JOBS.iterdir()) == []
 
 
 def test_progress_is_a_rising_whole_percent_sent_only_when_it_changes():
@@ -395,10 +397,10 @@ def test_a_job_that_cannot_be_looked_at_yet_is_settled_later():
 
 def test_settling_takes_the_secret_and_the_progress_away():
     died(begun=("one",))
-    for path in (places.SECRETS / JOB, places.JOBS / JOB, places.JOBS / f"{JOB}.stop"):
+    for path in (paths.SECRETS / JOB, paths.JOBS / JOB, paths.JOBS / f"{JOB}.stop"):
         path.write_text("{}")
     settled()
-    assert [*places.SECRETS.iterdir(), *places.JOBS.iterdir()] == []
+    assert [*paths.SECRETS.iterdir(), *paths.JOBS.iterdir()] == []
 
 
 def test_a_second_follower_waits_until_the_first_has_settled_it():
@@ -415,8 +417,8 @@ def test_a_second_follower_waits_until_the_first_has_settled_it():
 
 CHILD = """
 import signal, sys
-from appliance import command, execution
-from appliance.zfs.pools import CreatePool
+from appliance import command; from appliance.agent import execution
+from appliance.pools.create import CreatePool
 from tests.unit.made import box, path_of
 
 def stuck(argv, **more):
@@ -435,10 +437,10 @@ execution.execute(sys.argv[1], operation, operation.plan(facts).digest(), lambda
 @pytest.fixture
 def killed(folders):
     """A real process of the agent's, killed while its command runs."""
-    secret = places.SECRETS / JOB
+    secret = paths.SECRETS / JOB
     secret.write_text(SECRET)
     secret.chmod(0o600)
-    surroundings = os.environ | {"LARDER_RUN": str(places.RUN), "LARDER_AGENT_STATE": str(places.AGENT_STATE)}
+    surroundings = os.environ | {"LARDER_RUN": str(paths.RUN), "LARDER_AGENT_STATE": str(paths.AGENT_STATE)}
     child = subprocess.Popen([sys.executable, "-c", CHILD, JOB], stdout=subprocess.PIPE, env=surroundings, text=True)
     assert child.stdout is not None
     try:
@@ -461,7 +463,7 @@ def test_after_kill_9_with_nothing_made_it_is_interrupted_and_the_name_is_free(k
     outcome = sent[-1]["outcome"]
     assert (outcome["state"], outcome["done"]) == ("interrupted", [])
     assert "tank is not there" in outcome["text"]
-    assert [*places.SECRETS.iterdir(), *places.JOBS.iterdir()] == []
+    assert [*paths.SECRETS.iterdir(), *paths.JOBS.iterdir()] == []
 
 
 def test_after_kill_9_with_the_pool_made_it_is_done(killed):
@@ -493,7 +495,7 @@ def test_after_kill_9_the_secret_stands_in_no_file(killed, folders):
 
 @pytest.fixture
 def secret():
-    path = places.SECRETS / JOB
+    path = paths.SECRETS / JOB
     path.write_text(SECRET)
     path.chmod(0o600)
     return path
@@ -584,6 +586,6 @@ def test_a_step_can_have_the_secret_once_and_the_journal_never_holds_it(secret, 
 
 
 def test_a_folder_in_place_of_the_secret_does_not_hide_the_end():
-    (places.SECRETS / JOB).mkdir()
+    (paths.SECRETS / JOB).mkdir()
     steps("one")
     assert run()[-1]["outcome"]["state"] == "done"

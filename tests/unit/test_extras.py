@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from appliance.facts import Caching
-from appliance.layout import extras
+from appliance.facts.box import Caching
+from appliance.layout import aux_devices
 from appliance.layout.geometry import GIB, MIB
-from appliance.zfs import beside as devices
+from appliance.pools.vdevs import aux_rules as devices
 from appliance.zfs import kstat
 from tests.unit.made import disk, path_of, recorded_text
 
@@ -88,13 +88,13 @@ def test_odd_counters_are_none(text):
 
 
 def test_the_index_of_a_cache_device_costs_memory_by_the_block():
-    assert extras.index_memory(128 * GIB) == 128 * GIB // (128 * 1024) * 96
-    assert extras.index_memory(GIB, 8 * 1024) == 16 * extras.index_memory(GIB)
+    assert aux_devices.index_memory(128 * GIB) == 128 * GIB // (128 * 1024) * 96
+    assert aux_devices.index_memory(GIB, 8 * 1024) == 16 * aux_devices.index_memory(GIB)
 
 
 @pytest.mark.parametrize(("share", "worth"), [(None, None), (3, False), (60, True)])
 def test_a_log_is_advised_by_what_was_measured(share, worth):
-    told = extras.log_told(Caching(sync_percent=share))
+    told = aux_devices.log_told(Caching(sync_percent=share))
     assert told.worth is worth
     assert ("Too little" in told.measured) is (share is None)
     assert share is None or f"{share} %" in told.measured
@@ -102,17 +102,17 @@ def test_a_log_is_advised_by_what_was_measured(share, worth):
 
 @pytest.mark.parametrize(("hits", "worth"), [(None, None), (99, False), (60, True)])
 def test_a_cache_is_advised_by_what_was_measured(hits, worth):
-    told = extras.cache_told(Caching(hit_percent=hits), 512 * GIB)
+    told = aux_devices.cache_told(Caching(hit_percent=hits), 512 * GIB)
     assert told.worth is worth
     assert "512 GiB of cache take about 384 MiB with blocks of 128 KiB, 3 GiB with blocks of 16 KiB" in told.costs
 
 
 def test_an_index_that_would_crowd_out_the_cache_is_known():
-    assert extras.heavy_index(4000 * GIB, 4 * GIB)
-    assert not extras.heavy_index(100 * GIB, 4 * GIB)
-    assert not extras.heavy_index(4000 * GIB, 0)
-    assert "More than a quarter" in extras.cache_told(Caching(memory=4 * GIB), 4000 * GIB).costs
-    assert "More than a quarter" not in extras.cache_told(Caching(memory=4 * GIB), 100 * GIB).costs
+    assert aux_devices.heavy_index(4000 * GIB, 4 * GIB)
+    assert not aux_devices.heavy_index(100 * GIB, 4 * GIB)
+    assert not aux_devices.heavy_index(4000 * GIB, 0)
+    assert "More than a quarter" in aux_devices.cache_told(Caching(memory=4 * GIB), 4000 * GIB).costs
+    assert "More than a quarter" not in aux_devices.cache_told(Caching(memory=4 * GIB), 100 * GIB).costs
 
 
 def test_zpool_gets_a_word_for_each_kind_and_several_logs_are_a_mirror():
@@ -138,8 +138,8 @@ def test_warnings_name_a_single_log_a_turning_disk_and_the_memory_for_a_cache():
 
 
 def test_the_memory_of_a_cache_device_is_said_to_depend_on_the_size_of_blocks():
-    told = extras.cache_told(Caching(50, None, 8 * GIB), 1_000_000_000 * 1365).costs
+    told = aux_devices.cache_told(Caching(50, None, 8 * GIB), 1_000_000_000 * 1365).costs
     assert "96 bytes for each block" in told
     assert "and more with smaller ones" in told
     assert "up to" not in told
-    assert extras.index_memory(1365 * 10**9) == pytest.approx(10**9, rel=0.001)
+    assert aux_devices.index_memory(1365 * 10**9) == pytest.approx(10**9, rel=0.001)

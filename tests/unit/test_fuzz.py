@@ -11,11 +11,12 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from appliance.dataset import Dataset
-from appliance.facts import Facts
-from appliance.household import Account, Group
-from appliance.shares import adopting, afp, nfs, smb
-from appliance.shares.setting import NOBODY, PROTOCOLS, setting_of, wishes
+from appliance.facts.box import Facts
+from appliance.facts.datasets import Dataset
+from appliance.facts.sharing import Account, Group
+from appliance.shares import afp, nfs, smb
+from appliance.shares.drift import parse
+from appliance.shares.settings import NOBODY, PROTOCOLS, setting_of, wishes
 from tests.unit.made import dataset
 
 HOSTILE = st.text(st.sampled_from(list("aZ9 -_.@[]%$;#\\\"'=/*:,()!\n\r\t\x00\x7f\x85\u2028\u202eäаß—🙂")), max_size=24)
@@ -100,10 +101,10 @@ BOXES = st.lists(st.tuples(SETTINGS, PATHS), min_size=1, max_size=4).map(box_of)
 @given(facts=BOXES)
 @settings(max_examples=150)
 def test_sambas_file_holds_the_shares_that_were_meant_and_no_other_line(facts):
-    found = adopting.sections_of_samba(smb.render(facts))
+    found = parse.sections_of_samba(smb.render(facts))
     meant = {part.name: (dataset.mountpoint, part) for dataset, part in smb.asked(facts)}
     assert set(found) == {"global", *meant}
-    known = set(adopting.sections_of_samba(smb.render(EVERYTHING))["photos"]) | {
+    known = set(parse.sections_of_samba(smb.render(EVERYTHING))["photos"]) | {
         "write list",
         "read list",
         "valid users",
@@ -124,7 +125,7 @@ def test_exports_are_of_the_folders_and_hosts_that_were_meant(facts):
     meant = {(dataset.mountpoint, host) for dataset, part in nfs.exported(facts) for host in part.hosts}
     text = nfs.render(facts)
     assert {(one.path, one.host) for one in nfs.parse(text)} == meant
-    assert {(path, host) for path, hosts in adopting.exports(text).items() for host in hosts} == meant
+    assert {(path, host) for path, hosts in parse.exports(text).items() for host in hosts} == meant
     for one in nfs.parse(text):
         assert "mountpoint" in one.options
         assert one.host not in {"*", "0.0.0.0/0"}
@@ -133,7 +134,7 @@ def test_exports_are_of_the_folders_and_hosts_that_were_meant(facts):
 @given(facts=BOXES)
 @settings(max_examples=150)
 def test_netatalks_file_holds_the_volumes_that_were_meant_and_no_other_line(facts):
-    found = adopting.sections_of_netatalk(afp.render(facts))
+    found = parse.sections_of_netatalk(afp.render(facts))
     meant = {part.name: dataset.mountpoint for dataset, part in afp.volumes(facts)}
     assert set(found) == {"Global", *meant}
     assert found["Global"] == afp.GLOBAL
@@ -147,7 +148,7 @@ def test_netatalks_file_holds_the_volumes_that_were_meant_and_no_other_line(fact
 @settings(max_examples=80)
 def test_what_larder_writes_it_reads_back_as_no_change(facts):
     for key, render in (("smb", smb.render), ("nfs", nfs.render), ("afp", afp.render)):
-        assert adopting.changes(key, render(facts), facts) == ((), ())
+        assert parse.changes(key, render(facts), facts) == ((), ())
 
 
 @given(setting=SETTINGS, path=PATHS)

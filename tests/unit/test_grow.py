@@ -6,8 +6,8 @@ import pytest
 
 from appliance.layout.geometry import usable_bytes
 from appliance.operation import checked_plan
-from appliance.zfs.extras import AddCache, AddLog, AddSpare, RemoveVdev
-from appliance.zfs.grow import AddGroup, ExpandRaidz, GrowGroup, yields
+from appliance.pools.vdevs.aux_vdevs import AddCache, AddLog, AddSpare, RemoveVdev
+from appliance.pools.vdevs.expand import AddGroup, ExpandRaidz, GrowGroup, yields
 from tests.unit import shapes
 from tests.unit.made import disk, path_of
 from tests.unit.test_replace import reasons

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from appliance.zfs import history, noticed
-from appliance.zfs.history import Entry, entries, kept_lines, words
+from appliance.pools import events, history
+from appliance.pools.history import Entry, entries, kept_lines, words
 from tests.unit.made import recorded_text
 
 TEXT = """History for 'tank':
@@ -132,14 +132,14 @@ def test_it_reads_the_long_form_of_one_pool(commands):
     ],
 )  # fmt: skip
 def test_an_event_in_words(kind, fields, sentence, state):
-    found = noticed.words(kind, fields)
+    found = events.words(kind, fields)
     assert (found.sentence, found.state) == (sentence, state)
 
 
 def test_the_counts_behind_an_event():
     fields = {"ZEVENT_VDEV_READ_ERRORS": "2", "ZEVENT_VDEV_WRITE_ERRORS": "0", "ZEVENT_VDEV_CKSUM_ERRORS": "9"}
-    assert noticed.words("ereport.fs.zfs.io", fields).detail == "2 read errors, 9 checksum errors"
+    assert events.words("ereport.fs.zfs.io", fields).detail == "2 read errors, 9 checksum errors"
 
 
 def test_a_disk_named_like_a_placeholder_is_only_a_name():
-    assert "{state}" in noticed.words("resource.fs.zfs.statechange", {"ZEVENT_VDEV_PATH": "/dev/{state}"}).sentence
+    assert "{state}" in events.words("resource.fs.zfs.statechange", {"ZEVENT_VDEV_PATH": "/dev/{state}"}).sentence

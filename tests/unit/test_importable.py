@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from appliance import command, locks
-from appliance.dormant import Part
+from appliance import command
 from appliance.errors import Failed
-from appliance.zfs import importable
+from appliance.facts.importable import Part
+from appliance.pools import discover
+from appliance.system import locks
 from tests.unit import importing as texts
 from tests.unit.importing import GUID, found
 from tests.unit.made import RECORDED
@@ -25,7 +26,7 @@ NO_POOLS = "no pools available to import\n"
 
 
 def test_every_pool_of_a_listing_is_found_with_its_health():
-    pools = {pool.name: pool for pool in importable.pools_from(texts.ALL)}
+    pools = {pool.name: pool for pool in discover.pools_from(texts.ALL)}
     assert [(pool.name, pool.guid, pool.state) for pool in pools.values()] == [
         ("attic", GUID, "ONLINE"),
         ("old", 42, "DEGRADED"),
@@ -40,12 +41,12 @@ def test_every_pool_of_a_listing_is_found_with_its_health():
     assert [pool.name for pool in pools.values() if pool.active_elsewhere] == ["shared"]
     assert [pool.name for pool in pools.values() if pool.read_only_only] == ["newer"]
     assert [pool.name for pool in pools.values() if pool.log_missing] == ["nolog"]
-    assert [pool.name for pool in pools.values() if importable.damaged(pool)] == ["broken"]
+    assert [pool.name for pool in pools.values() if discover.damaged(pool)] == ["broken"]
     assert pools["old"].comment == "of the cellar"
 
 
 def test_what_a_pool_is_made_of_keeps_its_order_depth_role_and_what_is_wrong():
-    (pool,) = importable.pools_from(texts.FOREIGN_AND_WEAK)
+    (pool,) = discover.pools_from(texts.FOREIGN_AND_WEAK)
     assert [(part.name, part.state, part.note, part.depth, part.role) for part in pool.parts] == [
         ("old", "DEGRADED", "", 0, "normal"),
         ("raidz1-0", "DEGRADED", "", 1, "normal"),
@@ -57,7 +58,7 @@ def test_what_a_pool_is_made_of_keeps_its_order_depth_role_and_what_is_wrong():
 
 
 def test_a_recorded_pool_with_a_disk_taken_offline_is_weak_and_usable():
-    (pool,) = importable.pools_from(texts.DEGRADED)
+    (pool,) = discover.pools_from(texts.DEGRADED)
     assert (pool.name, pool.guid, pool.state, pool.usable, pool.other_host) == ("weak", 49, "DEGRADED", True, False)
     assert pool.status == "One or more devices are offlined."
     assert pool.action.endswith("fault tolerance of the pool may be compromised if imported.")
@@ -70,7 +71,7 @@ def test_a_recorded_pool_with_a_disk_taken_offline_is_weak_and_usable():
 
 
 def test_a_destroyed_pool_is_told_apart():
-    (pool,) = importable.pools_from(texts.DESTROYED)
+    (pool,) = discover.pools_from(texts.DESTROYED)
     assert (pool.destroyed, pool.state, pool.usable) == (True, "ONLINE", True)
 
 
@@ -89,22 +90,22 @@ def test_a_destroyed_pool_is_told_apart():
     ],
 )
 def test_a_hostile_name_breaks_nothing_and_the_true_number_is_still_there(name):
-    pools = importable.pools_from(texts.HEALTHY.replace("attic", name))
+    pools = discover.pools_from(texts.HEALTHY.replace("attic", name))
     # A name with line breaks may invent a pool of its own; it cannot hide the number of another below it.
-    again = importable.pools_from(texts.HEALTHY.replace("attic", name) + "\n" + texts.FOREIGN_AND_WEAK)
+    again = discover.pools_from(texts.HEALTHY.replace("attic", name) + "\n" + texts.FOREIGN_AND_WEAK)
     assert 42 in [pool.guid for pool in again]
     assert all(isinstance(pool.guid, int) for pool in pools)
 
 
 def test_a_second_pool_of_the_same_number_is_passed_over():
-    pools = importable.pools_from(texts.HEALTHY + "\n" + texts.HEALTHY.replace("attic", "copy"))
+    pools = discover.pools_from(texts.HEALTHY + "\n" + texts.HEALTHY.replace("attic", "copy"))
     assert [pool.name for pool in pools] == ["attic"]
 
 
 @given(st.text(max_size=400))
 def test_whatever_is_printed_gives_a_tuple(text):
-    assert isinstance(importable.pools_from(text), tuple)
-    assert isinstance(importable.label_from(text), dict)
+    assert isinstance(discover.pools_from(text), tuple)
+    assert isinstance(discover.label_from(text), dict)
 
 
 @pytest.mark.parametrize(
@@ -116,31 +117,31 @@ def test_whatever_is_printed_gives_a_tuple(text):
     ],
 )  # fmt: skip
 def test_a_dry_run_says_to_when_and_what_is_lost(text, as_of, lost):
-    rewind = importable.rewind_from(text)
+    rewind = discover.rewind_from(text)
     assert rewind is not None
     assert (rewind.as_of, rewind.lost) == (as_of, lost)
 
 
 def test_a_dry_run_that_promises_nothing_is_no_way_back():
-    assert importable.rewind_from("") is None
-    assert importable.rewind_from("cannot import 'tank': I/O error\n") is None
+    assert discover.rewind_from("") is None
+    assert discover.rewind_from("cannot import 'tank': I/O error\n") is None
 
 
 def test_the_recorded_states_of_a_pool_are_told_oldest_first():
-    moments = importable.moments_from(UBERBLOCKS)
+    moments = discover.moments_from(UBERBLOCKS)
     assert moments == sorted(moments)
     assert len(moments) == UBERBLOCKS.count("Uberblock[") > 3
-    assert importable.moments_from("") == []
+    assert discover.moments_from("") == []
 
 
 def test_where_a_dry_run_promises_nothing_the_bounds_of_a_search_are_told(monkeypatch):
     """Recorded of a pool whose newest state was overwritten: the one before it is too old for plain ``-F``."""
-    (pool,) = importable.pools_from(CORRUPT)
+    (pool,) = discover.pools_from(CORRUPT)
     guid = str(pool.guid)
     listing = LSBLK.replace("7180307423654184295", guid)
     System(monkeypatch, {"import -d": (0, CORRUPT, ""), "import -D": (1, "", NO_POOLS), " -F ": (1, "", ""), "lsblk": (0, listing, ""), "hostid": (0, "00c9f8f9\n", ""), "zdb": (0, UBERBLOCKS, "")})  # fmt: skip
-    (seen,) = importable.look()
-    moments = importable.moments_from(UBERBLOCKS)
+    (seen,) = discover.look()
+    moments = discover.moments_from(UBERBLOCKS)
     assert seen.rewind
     assert seen.rewind.last_resort
     assert seen.rewind.as_of == time.ctime(moments[-2])
@@ -148,17 +149,17 @@ def test_where_a_dry_run_promises_nothing_the_bounds_of_a_search_are_told(monkey
 
 
 def test_no_search_is_offered_without_its_disks_or_by_the_label_of_another_pool(monkeypatch):
-    (pool,) = importable.pools_from(CORRUPT)
+    (pool,) = discover.pools_from(CORRUPT)
     System(monkeypatch, {"zdb": (0, UBERBLOCKS, "")})
-    assert importable.last_resort(pool, "/dev/sdb1")
-    assert importable.last_resort(pool, "") is None
-    assert importable.last_resort(replace(pool, guid=7), "/dev/sdb1") is None
+    assert discover.last_resort(pool, "/dev/sdb1")
+    assert discover.last_resort(pool, "") is None
+    assert discover.last_resort(replace(pool, guid=7), "/dev/sdb1") is None
     gone = replace(pool, parts=(*pool.parts, Part("sdc", "UNAVAIL", depth=1)))
-    assert importable.last_resort(gone, "/dev/sdb1") is None
+    assert discover.last_resort(gone, "/dev/sdb1") is None
 
 
 def test_the_recorded_label_tells_who_used_the_pool_last():
-    label = importable.label_from(LABEL)
+    label = discover.label_from(LABEL)
     assert (label["name"], label["state"], label["hostname"], label["hostid"]) == (
         "unclean_export",
         "0",
@@ -191,7 +192,7 @@ LSBLK = json.dumps({"blockdevices": [{"name": "sdb", "path": "/dev/sdb", "fstype
 
 def test_looking_searches_by_id_paths_only_and_changes_nothing(monkeypatch):
     system = System(monkeypatch, {"import -d": (0, texts.ALL, ""), "import -D": (0, texts.DESTROYED, ""), "lsblk": (0, LSBLK, ""), "hostid": (0, "00c9f8f9\n", "")})  # fmt: skip
-    names = [pool.name for pool in importable.look()]
+    names = [pool.name for pool in discover.look()]
     assert names == ["attic", "old", "broken", "half", "nolog", "newer", "shared", "gone"]
     imports = [argv for argv in system.ran if argv[:2] == ["zpool", "import"]]
     assert all(argv[argv.index("-d") + 1] == "/dev/disk/by-id" for argv in imports)
@@ -211,17 +212,17 @@ def test_a_job_tries_only_its_own_pools_recovery_and_a_look_leaves_a_busy_one_al
     def tried() -> list[str]:
         return [argv[-2] for argv in system.ran if "-F" in argv]
 
-    importable.look(99)
+    discover.look(99)
     assert tried() == ["99"]
     system.ran.clear()
     with locks.held(["43"], lambda _name: None):
-        importable.look()
+        discover.look()
     assert tried() == ["99"]
 
 
 def test_a_dry_run_that_imported_after_all_is_let_go_at_once(monkeypatch):
     system = System(monkeypatch, {})
-    assert importable.try_rewind(found(state="FAULTED")) is None
+    assert discover.try_rewind(found(state="FAULTED")) is None
     assert system.ran[-1] == ["zpool", "export", f"larder-look-{GUID}"]
 
 
@@ -234,12 +235,12 @@ def test_a_pool_that_another_system_held_is_told_by_its_label(monkeypatch):
         "zdb": (0, LABEL, ""),
     }
     System(monkeypatch, answers)
-    monkeypatch.setattr(importable, "SPL_HOSTID", RECORDED / "none")
-    (pool,) = importable.look()
+    monkeypatch.setattr(discover, "SPL_HOSTID", RECORDED / "none")
+    (pool,) = discover.look()
     assert (pool.other_host, pool.host) == (True, "dlpx")
     answers["hostid"] = (0, "00ca08b9\n", "")
     assert int("00ca08b9", 16) == 13240505
-    (pool,) = importable.look()
+    (pool,) = discover.look()
     assert (pool.other_host, pool.host) == (False, "dlpx")
 
 
@@ -249,17 +250,17 @@ def test_a_reader_of_labels_that_crashes_hides_no_pool(monkeypatch):
         monkeypatch,
         {"import -d": (0, listing, ""), "lsblk": (0, LSBLK, ""), "hostid": (0, "1\n", ""), "zdb": (-6, "", "ASSERT")},
     )
-    (pool,) = importable.look()
+    (pool,) = discover.look()
     assert pool.guid == 7180307423654184295
 
 
 @pytest.mark.parametrize("status", [0, 1])
 def test_no_pool_is_no_failure(monkeypatch, status):
     System(monkeypatch, {"zpool": (status, "", "no pools available to import\n")})
-    assert importable.look() == ()
+    assert discover.look() == ()
 
 
 def test_that_the_disks_cannot_be_searched_is_said(monkeypatch):
     System(monkeypatch, {"zpool": (1, "", "cannot discover pools: permission denied\n")})
     with pytest.raises(Failed, match="permission denied"):
-        importable.look()
+        discover.look()

@@ -8,14 +8,15 @@ import pytest
 
 from appliance import command
 from appliance.agent import __main__ as server
-from appliance.dormant import Importable
+from appliance.agent.registry import decode_operation
 from appliance.errors import Failed, Refused
-from appliance.facts import Facts
+from appliance.facts.box import Facts
+from appliance.facts.importable import Importable
 from appliance.operation import as_json, checked_plan
-from appliance.operations import decode_operation
-from appliance.shares import agreed
-from appliance.zfs import importable, mounting, status
-from appliance.zfs.importing import LONGEST_SEARCH, ImportPool
+from appliance.pools import discover
+from appliance.pools.import_pool import LONGEST_SEARCH, ImportPool
+from appliance.shares import approved
+from appliance.zfs import mount, status
 from tests.unit.importing import GUID, REWIND, SEARCH, found
 from tests.unit.made import box, dataset, recorded_pool
 from tests.unit.test_mounting import carried
@@ -203,7 +204,7 @@ def test_a_destroyed_pool_is_brought_back_only_as_such():
 
 
 def test_the_agent_looks_for_itself(monkeypatch):
-    monkeypatch.setattr(importable, "look", lambda _guid: (found(),))
+    monkeypatch.setattr(discover, "look", lambda _guid: (found(),))
     assert bring_in().read_more(box()).importable == (found(),)
 
 
@@ -231,19 +232,19 @@ def test_another_refusal_is_told_in_zfss_words(monkeypatch):
 @pytest.mark.parametrize("read_only", [False, True])
 def test_an_agreement_to_share_that_was_about_another_disk_is_forgotten(read_only, folders, commands, monkeypatch):
     """A disk made by somebody else may carry the guid of a folder that was agreed to here."""
-    monkeypatch.setattr(agreed, "FILE", folders / "agreed")
+    monkeypatch.setattr(approved, "FILE", folders / "agreed")
     monkeypatch.setattr(
         status, "read_datasets", lambda: (dataset("attic/photos", guid=7), dataset("tank/photos", guid=8))
     )
     for guid in (7, 8):
-        agreed.say(guid, share=True)
+        approved.say(guid, share=True)
     bring_in(read_only=read_only).bring_in(Working())
-    assert agreed.read() == {8}
+    assert approved.read() == {8}
 
 
 def test_a_new_name_moves_its_own_folder_and_what_belongs_elsewhere_stays_unmounted(commands, monkeypatch):
     found = (carried("attic", mountpoint="/old"), carried("attic/x", mountpoint="/etc"))
-    monkeypatch.setattr(mounting, "carried", lambda _pool: found)
+    monkeypatch.setattr(mount, "carried", lambda _pool: found)
     bring_in().tame(Working(), "old")
     assert ["zfs", "set", "-u", "mountpoint=/attic", "attic"] in commands.ran
     assert ["zfs", "set", "-u", "canmount=noauto", "attic/x"] in commands.ran
@@ -252,7 +253,7 @@ def test_a_new_name_moves_its_own_folder_and_what_belongs_elsewhere_stays_unmoun
 def test_the_probes_tell_how_far_it_came(commands, monkeypatch):
     here = replace(recorded_pool(), guid=GUID, name="attic")
     known = box(pools=(here,))
-    monkeypatch.setattr(mounting, "carried", lambda _pool: (carried("attic"), carried("attic/x", mountpoint="/etc")))
+    monkeypatch.setattr(mount, "carried", lambda _pool: (carried("attic"), carried("attic/x", mountpoint="/etc")))
     operation = bring_in()
     assert not operation.happened("import", box())
     assert operation.happened("import", known)
@@ -262,7 +263,7 @@ def test_the_probes_tell_how_far_it_came(commands, monkeypatch):
     assert not operation.happened("keep", known)
     commands.answers["zpool"] = "-\n"
     assert operation.happened("keep", known)
-    monkeypatch.setattr(mounting, "carried", lambda _pool: (carried("attic", mounted="yes"), carried("attic/x", mountpoint="/etc", canmount="noauto")))  # fmt: skip
+    monkeypatch.setattr(mount, "carried", lambda _pool: (carried("attic", mounted="yes"), carried("attic/x", mountpoint="/etc", canmount="noauto")))  # fmt: skip
     assert operation.happened("tame", known)
     assert operation.happened("mount", known)
     assert "Export it, then bring it in again" in operation.way_on("tame", known)
@@ -277,7 +278,7 @@ def test_the_plan_is_json_that_the_agent_takes():
 def test_import_switches_off_sharing_before_any_place_is_changed(commands, monkeypatch):
     """ZFS mounts a folder that shares itself as soon as its place is changed, wherever a link there leads."""
     found = (carried("attic", sharenfs="on"), carried("attic/x", mountpoint="/etc"))
-    monkeypatch.setattr(mounting, "carried", lambda _pool: found)
+    monkeypatch.setattr(mount, "carried", lambda _pool: found)
     bring_in(move_folders=True).tame(Working(), "attic")
     assert commands.ran[0] == ["zfs", "set", "-u", "sharenfs=off", "attic"]
     assert ["zfs", "inherit", "mountpoint", "attic/x"] in commands.ran[1:]
@@ -285,7 +286,7 @@ def test_import_switches_off_sharing_before_any_place_is_changed(commands, monke
 
 def test_import_keeps_its_folders_from_being_mounted_over_files():
     found = (carried("attic", overlay="on"), carried("attic/x"))
-    assert list(mounting.tamed(found, "attic")) == [["zfs", "set", "-u", "overlay=off", "attic"]]
+    assert list(mount.tamed(found, "attic")) == [["zfs", "set", "-u", "overlay=off", "attic"]]
 
 
 def test_the_agent_may_run_longer_than_the_longest_search():

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from appliance import journal, places
+from appliance.agent import journal
+from appliance.agent.journal import AlreadyKnown, Journal
 from appliance.errors import Refused
-from appliance.journal import AlreadyKnown, Journal
+from appliance.system import paths
 from tests.unit.made import JOB, OTHER_JOB
 
 pytestmark = pytest.mark.usefixtures("folders")
@@ -177,7 +178,7 @@ def test_the_oldest_journals_are_forgotten_first(monkeypatch):
     for age, job in ((100, JOB), (200, OTHER_JOB)):
         ended(job, age)
     journal.prune()
-    assert [path.name for path in places.JOURNALS.iterdir()] == [f"{OTHER_JOB}.jsonl"]
+    assert [path.name for path in paths.JOURNALS.iterdir()] == [f"{OTHER_JOB}.jsonl"]
 
 
 def test_prune_keeps_the_journal_of_a_running_job(monkeypatch):

@@ -7,9 +7,9 @@ import pytest
 
 from appliance.errors import Failed, Refused, explain
 from appliance.operation import checked_plan
-from appliance.shares.setting import setting_of
-from appliance.zfs import core
-from appliance.zfs.keeping import CloneSnapshot, HoldSnapshot, ReleaseSnapshot, RenameSnapshot, said
+from appliance.shares.settings import setting_of
+from appliance.snapshots.hold_clone import CloneSnapshot, HoldSnapshot, ReleaseSnapshot, RenameSnapshot, said
+from appliance.zfs import libzfs
 from tests.unit.made import dataset
 from tests.unit.test_pools import Working
 from tests.unit.test_snapshots import Many, facts, snap
@@ -20,7 +20,7 @@ THIS: dict[str, Any] = {"snapshot": ONE.name, "guid": ONE.guid}
 
 def test_a_hold_says_who_and_why(monkeypatch):
     held = []
-    monkeypatch.setattr(core, "hold", lambda name, tag: held.append((name, tag)))
+    monkeypatch.setattr(libzfs, "hold", lambda name, tag: held.append((name, tag)))
     hold = HoldSnapshot(**THIS, who="anna", why="for the tax office: 2026")
     checked_plan(hold, facts(ONE)).steps[0].act(Working())
     assert held == [(ONE.name, "larder:anna:for the tax office: 2026")]
@@ -39,16 +39,16 @@ def test_a_hold_that_is_there_already_is_told_in_words(monkeypatch):
         def lzc_hold(self, _holds):
             raise Many([HoldExists()])
 
-    monkeypatch.setattr(core, "library", Library)
+    monkeypatch.setattr(libzfs, "library", Library)
     with pytest.raises(Failed) as failed:
-        core.hold(ONE.name, "tag")
+        libzfs.hold(ONE.name, "tag")
     assert "held under this name already" in explain(failed.value)
 
 
 def test_releasing_names_every_hold(monkeypatch):
-    monkeypatch.setattr(core, "holds", lambda _name: {"larder:anna:tax": 1, "zrepl": 2})
+    monkeypatch.setattr(libzfs, "holds", lambda _name: {"larder:anna:tax": 1, "zrepl": 2})
     let_go = []
-    monkeypatch.setattr(core, "release", lambda name, tag: let_go.append(tag))
+    monkeypatch.setattr(libzfs, "release", lambda name, tag: let_go.append(tag))
     work = Working()
     checked_plan(ReleaseSnapshot(**THIS), facts(replace(ONE, holds=2))).steps[0].act(work)
     assert let_go == ["larder:anna:tax", "zrepl"]

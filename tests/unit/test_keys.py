@@ -6,19 +6,19 @@ from typing import Any
 
 import pytest
 
-from appliance.dataset import Property
+from appliance.datasets.encryption import key_store
+from appliance.datasets.encryption.keys import ChangeKey, ForgetKey, KeepKey, LockDataset
 from appliance.errors import Failed
+from appliance.facts.datasets import Property
 from appliance.operation import Operation, checked_plan
-from appliance.zfs import kept_keys
-from appliance.zfs.keys import ChangeKey, ForgetKey, KeepKey, LockDataset
 from tests.unit.made import box, dataset
 from tests.unit.test_pools import CANARY, Working
 
 
 @pytest.fixture(autouse=True)
 def own_folder(folders, monkeypatch):
-    monkeypatch.setattr(kept_keys, "FOLDER", folders / "keys")
-    monkeypatch.setattr(kept_keys, "MACHINE", folders / "machine-id")
+    monkeypatch.setattr(key_store, "FOLDER", folders / "keys")
+    monkeypatch.setattr(key_store, "MACHINE", folders / "machine-id")
     (folders / "machine-id").write_text("0123\n")
 
 
@@ -49,7 +49,7 @@ def run(operation: Operation, found: Any) -> None:
 
 
 def marked() -> dict[str, Property]:
-    return {kept_keys.PROPERTY: Property(kept_keys.mark(), "local")}
+    return {key_store.PROPERTY: Property(key_store.mark(), "local")}
 
 
 def test_locking_unmounts_from_the_top_and_unloads(commands):
@@ -75,7 +75,7 @@ def test_a_new_key_goes_by_standard_input(commands, to, kind):
 
 def test_a_key_is_tried_before_it_is_kept_and_only_root_can_read_it(commands):
     run(of(KeepKey), facts())
-    path = kept_keys.path_of(vault().guid)
+    path = key_store.path_of(vault().guid)
     assert path.read_text() == CANARY
     assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o077) == (0o600, 0)
     assert commands.ran[0] == ["zfs", "load-key", "-n", "-L", "prompt", "--", "tank/vault"]
@@ -92,20 +92,20 @@ def test_a_key_that_does_not_open_it_is_not_kept(commands):
     commands.on_run = wrong
     with pytest.raises(Failed, match="nothing was kept"):
         run(of(KeepKey), facts())
-    assert not kept_keys.kept(vault().guid)
+    assert not key_store.kept(vault().guid)
 
 
 def test_a_changed_key_is_no_longer_kept(commands):
-    kept_keys.keep(vault().guid, "old words")
+    key_store.keep(vault().guid, "old words")
     run(of(ChangeKey, to="passphrase"), facts(properties=marked()))
-    assert not kept_keys.kept(vault().guid)
+    assert not key_store.kept(vault().guid)
     assert commands.ran[1] == ["zfs", "inherit", "--", "larder:unlock", "tank/vault"]
 
 
 def test_forgetting_removes_file_and_mark(commands):
-    kept_keys.keep(vault().guid, "words of old")
+    key_store.keep(vault().guid, "words of old")
     run(of(ForgetKey), facts(properties=marked()))
-    assert not kept_keys.kept(vault().guid)
+    assert not key_store.kept(vault().guid)
     assert of(ForgetKey).happened("forget", facts())
     assert "does not keep" in " ".join(one.text for one in of(ForgetKey).check(facts()))
 
@@ -113,5 +113,5 @@ def test_forgetting_removes_file_and_mark(commands):
 def test_the_mark_of_another_box_is_not_ours(folders):
     theirs = marked()
     (folders / "machine-id").write_text("4567\n")
-    assert not kept_keys.marked(vault(properties=theirs))
-    assert not kept_keys.marked(vault(properties={kept_keys.PROPERTY: Property(kept_keys.mark(), "inherited", "tank")}))
+    assert not key_store.marked(vault(properties=theirs))
+    assert not key_store.marked(vault(properties={key_store.PROPERTY: Property(key_store.mark(), "inherited", "tank")}))

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from appliance import locks, places
+from appliance.system import locks, paths
 
 pytestmark = pytest.mark.usefixtures("folders")
 
@@ -86,18 +86,18 @@ def test_it_waits_until_the_other_lets_go(monkeypatch):
 @pytest.mark.parametrize("name", ["../../etc/passwd", "/dev/disk/by-id/ata-x", "", "a" * 5000, "tank/photos", "a\0b"])
 def test_no_name_reaches_beyond_the_folder_of_locks(name):
     with locks.held([name], give_up):
-        assert all(path.parent == places.LOCKS for path in places.LOCKS.iterdir())
-        assert len(list(places.LOCKS.iterdir())) == 1
+        assert all(path.parent == paths.LOCKS for path in paths.LOCKS.iterdir())
+        assert len(list(paths.LOCKS.iterdir())) == 1
 
 
 def test_death_frees_a_lock():
-    places.LOCKS.mkdir(parents=True)
+    paths.LOCKS.mkdir(parents=True)
     script = (
-        "import sys, signal; from pathlib import Path; from appliance import locks, places\n"
+        "import sys, signal; from pathlib import Path; from appliance.system import locks, paths as places\n"
         "places.LOCKS = Path(sys.argv[1])\n"
         "with locks.held(['tank'], print):\n    print('held', flush=True); signal.pause()"
     )
-    child = subprocess.Popen([sys.executable, "-c", script, str(places.LOCKS)], stdout=subprocess.PIPE, text=True)
+    child = subprocess.Popen([sys.executable, "-c", script, str(paths.LOCKS)], stdout=subprocess.PIPE, text=True)
     assert child.stdout is not None
     try:
         assert child.stdout.readline() == "held\n"

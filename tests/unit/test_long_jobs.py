@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from appliance.datasets.encryption.unlock import UnlockAll
+from appliance.datasets.permissions import SetAccess
+from appliance.datasets.rename_mount import RenameDataset
 from appliance.operation import Operation
-from appliance.shares.permissions import SetAccess
-from appliance.shares.removal import RemoveAccount
-from appliance.zfs.clearing import QUICK, DestroySnapshots, PruneSnapshots
-from appliance.zfs.importing import ImportPool
-from appliance.zfs.placing import RenameDataset
-from appliance.zfs.unlocking import UnlockAll
+from appliance.pools.import_pool import ImportPool
+from appliance.snapshots.destroy import QUICK, DestroySnapshots, PruneSnapshots
+from appliance.users.remove import RemoveAccount
 
 
 def many(count: int) -> list[tuple[str, int]]:

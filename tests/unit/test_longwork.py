@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from appliance.facts import LongWork
-from appliance.zfs import longwork, status
-from appliance.zfs.activities import key, report_key
+from appliance.facts.box import LongWork
+from appliance.pools.activities import key, report_key
+from appliance.zfs import scan_status, status
 from tests.unit.made import recorded, recorded_pool
 
 T = 1795215093
@@ -24,12 +24,12 @@ def pool(**parts: Any) -> dict[str, Any]:
 
 
 def only(raw: dict[str, Any], kind: str) -> LongWork:
-    (found,) = [work for work in longwork.of_pool(raw) if work.kind == kind]
+    (found,) = [work for work in scan_status.of_pool(raw) if work.kind == kind]
     return found
 
 
 def disks(raw: dict[str, Any]) -> list[dict[str, Any]]:
-    return list(longwork.leaves(raw))  # type: ignore[arg-type]  # the very nodes, to be changed
+    return list(scan_status.leaves(raw))  # type: ignore[arg-type]  # the very nodes, to be changed
 
 
 def test_a_recorded_scrub_that_finished():
@@ -71,7 +71,7 @@ def test_a_recorded_rebuild_of_one_mirror_that_the_shell_began():
     assert only(raw, "scrub").state == "running"
     one = {"state": "ACTIVE", "start_time": T, "end_time": 0, "issued": 25, "to_scan": 100}
     both = pool(scan_stats={"rebuild_stats": {"mirror-0": one, "mirror-1": one}})
-    works = longwork.of_pool(both)
+    works = scan_status.of_pool(both)
     assert [(work.state, work.percent) for work in works] == [("running", 25)] * 2
     found = recorded_pool()
     assert len({key(found, work) for work in works}) == 2
@@ -126,11 +126,11 @@ def test_a_recorded_trim_of_data_and_log():
     work = only(of("trim"), "trim")
     assert (work.state, work.percent, work.subject) == ("running", 3, "")
     assert work.started == datetime.fromtimestamp(1795254489, UTC)
-    assert [found.kind for found in longwork.of_pool(of("full"))] == []
+    assert [found.kind for found in scan_status.of_pool(of("full"))] == []
 
 
 def test_a_recorded_initializing_that_is_held_while_a_trim_runs():
-    works = {work.kind: work for work in longwork.of_pool(of("initialize-suspended"))}
+    works = {work.kind: work for work in scan_status.of_pool(of("initialize-suspended"))}
     assert (works["initialize"].state, works["trim"].state) == ("paused", "running")
     assert only(of("spare-rebuilding"), "initialize").state == "stopped"
 
@@ -205,12 +205,12 @@ def test_disks_that_were_never_trimmed_are_no_work(state):
     raw = trimmed(*(("ACTIVE", T, 1),) * 4)
     for leaf in disks(raw):
         leaf["trim_state"] = state
-    assert [work.kind for work in longwork.of_pool(raw)] == ["scrub"]
+    assert [work.kind for work in scan_status.of_pool(raw)] == ["scrub"]
 
 
 @pytest.mark.parametrize("state", ["ACTIVE", "COMPLETE"])
 def test_a_trim_without_a_time_cannot_be_told_from_another_and_is_left_out(state):
-    assert [work.kind for work in longwork.of_pool(trimmed((state, 0, 1)))] == ["scrub"]
+    assert [work.kind for work in scan_status.of_pool(trimmed((state, 0, 1)))] == ["scrub"]
 
 
 def test_initializing_is_read_alike():
@@ -224,22 +224,22 @@ def test_initializing_is_read_alike():
 def test_whether_disks_can_be_trimmed_is_what_they_say(said, can):
     raw = pool()
     disks(raw)[0]["trim_notsup"] = said
-    assert longwork.can_trim(raw) is can
+    assert scan_status.can_trim(raw) is can
 
 
 def test_the_disks_of_a_recorded_pool_can_be_trimmed_but_its_cache_does_not_count():
     raw = of("full")
-    assert longwork.can_trim(raw)
+    assert scan_status.can_trim(raw)
     for leaf in disks(raw):
         leaf["trim_notsup"] = 1
-    assert not longwork.can_trim(raw)
+    assert not scan_status.can_trim(raw)
 
 
 def test_a_disk_whose_trimming_has_a_state_can_be_trimmed():
     raw = pool()
-    assert not longwork.can_trim(raw)
+    assert not scan_status.can_trim(raw)
     disks(raw)[0]["trim_state"] = "UNTRIMMED"
-    assert longwork.can_trim(raw)
+    assert scan_status.can_trim(raw)
 
 
 def test_it_asks_zpool_for_what_it_leaves_out_by_itself(commands):
@@ -257,7 +257,7 @@ def test_odd_numbers_hide_no_pool_and_fit_a_database(odd):
 
 @pytest.mark.parametrize("raw", [{}, {"scan_stats": {}}, {"scan_stats": None}, {"raidz_expand_stats": {"state": "NONE"}}, {"vdevs": None}])  # fmt: skip
 def test_a_pool_that_tells_nothing_has_no_work(raw):
-    assert longwork.of_pool(raw) == ()
+    assert scan_status.of_pool(raw) == ()
 
 
 # --- which work it is -----------------------------------------------------------------------------------------

@@ -8,21 +8,22 @@ from typing import Any
 
 import pytest
 
-from appliance import places
 from appliance.command import CommandFailed, Result
-from appliance.dataset import Dataset, Snapshot
+from appliance.datasets.create import CreateDataset
+from appliance.datasets.encryption.unlock import UnlockAll, UnlockDataset
+from appliance.datasets.rename_mount import MountDataset, RenameDataset
 from appliance.errors import Failed
-from appliance.facts import Facts
+from appliance.facts.box import Facts
+from appliance.facts.datasets import Dataset, Snapshot
+from appliance.files import safe_walk
 from appliance.operation import checked_plan
-from appliance.shares import serving, walk
-from appliance.shares.again import ServeAgain
-from appliance.shares.people import CreateAccount
-from appliance.zfs import mounting, mountpoints
-from appliance.zfs.datasets import CreateDataset
-from appliance.zfs.keeping import CloneSnapshot
-from appliance.zfs.mounting import Carried
-from appliance.zfs.placing import MountDataset, RenameDataset
-from appliance.zfs.unlocking import UnlockAll, UnlockDataset
+from appliance.shares import publish
+from appliance.shares.troubleshoot.fixes import ServeAgain
+from appliance.snapshots.hold_clone import CloneSnapshot
+from appliance.system import paths
+from appliance.users.accounts import CreateAccount
+from appliance.zfs import mount, mountpoints
+from appliance.zfs.mount import Carried
 from tests.unit.conftest import Commands
 from tests.unit.made import box, dataset
 from tests.unit.test_pools import Working
@@ -41,7 +42,7 @@ def carried(name: str = "tank", *own: str, **values: str) -> Carried:
 
 @pytest.mark.parametrize("place", ["/tank", "/tank/photos", "/tank/a b"])
 def test_below_its_own_folder_a_pool_may_be_mounted(place):
-    assert mounting.inside(place, "/tank")
+    assert mount.inside(place, "/tank")
 
 
 @pytest.mark.parametrize(
@@ -49,15 +50,15 @@ def test_below_its_own_folder_a_pool_may_be_mounted(place):
     ["/", "/etc", "/tankard", "/tank/../etc", "/tank/./x", "/tank//x", "/tank/\n", "/tank/\u202e", "tank", "", "none", "legacy", "/tank/a\\b", "/usr/tank", "/tank/$(id)"],
 )  # fmt: skip
 def test_anywhere_else_it_may_not(place):
-    assert not mounting.inside(place, "/tank")
+    assert not mount.inside(place, "/tank")
 
 
 def test_a_plain_pool_needs_nothing():
-    assert list(mounting.tamed([carried(), carried("tank/photos")], "tank")) == []
+    assert list(mount.tamed([carried(), carried("tank/photos")], "tank")) == []
 
 
 def test_a_folder_that_wants_to_be_etc_is_no_longer_mounted_by_itself():
-    commands = list(mounting.tamed([carried(), carried("tank/x", mountpoint="/etc")], "tank"))
+    commands = list(mount.tamed([carried(), carried("tank/x", mountpoint="/etc")], "tank"))
     assert commands == [["zfs", "set", "-u", "canmount=noauto", "tank/x"]]
 
 
@@ -71,28 +72,26 @@ def test_what_lends_rights_or_shares_itself_is_switched_off_at_the_top_and_where
         carried("tank/own", key, **{key: value}),
         carried("tank/heir", "x", **{key: value}),
     ]
-    assert list(mounting.tamed(found, "tank")) == [
+    assert list(mount.tamed(found, "tank")) == [
         ["zfs", "set", "-u", f"{key}=off", "tank"],
         ["zfs", "set", "-u", f"{key}=off", "tank/own"],
     ]
 
 
 def test_a_volume_is_left_as_it_is():
-    assert (
-        list(mounting.tamed([carried("tank/v", type="volume", mountpoint="-", sharenfs="-", setuid="-")], "tank")) == []
-    )
+    assert list(mount.tamed([carried("tank/v", type="volume", mountpoint="-", sharenfs="-", setuid="-")], "tank")) == []
 
 
 @pytest.mark.parametrize("name", ["tank/-x\n", "tank/a;b", "tank/\u202e", "tank/../x"])
 def test_a_dataset_whose_name_no_command_should_see_is_left_out(name):
     hostile = carried(name, mountpoint="/etc", sharenfs="on")
-    assert list(mounting.tamed([hostile], "tank")) == []
-    assert list(mounting.moved([hostile], "tank", former="tank", everything=True)) == []
+    assert list(mount.tamed([hostile], "tank")) == []
+    assert list(mount.moved([hostile], "tank", former="tank", everything=True)) == []
 
 
 def test_under_a_new_name_its_own_folder_follows():
     found = [carried("attic", mountpoint="/tank"), carried("attic/photos", "x", mountpoint="/tank/photos")]
-    assert list(mounting.moved(found, "attic", former="tank", everything=False)) == [
+    assert list(mount.moved(found, "attic", former="tank", everything=False)) == [
         ["zfs", "set", "-u", "mountpoint=/attic", "attic"]
     ]
 
@@ -103,8 +102,8 @@ def test_folders_elsewhere_are_brought_below_it_only_when_asked_for():
         carried("tank/etc", mountpoint="/etc"),
         carried("tank/in", mountpoint="/tank/in"),
     ]
-    assert list(mounting.moved(found, "tank", former="tank", everything=False)) == []
-    assert list(mounting.moved(found, "tank", former="tank", everything=True)) == [
+    assert list(mount.moved(found, "tank", former="tank", everything=False)) == []
+    assert list(mount.moved(found, "tank", former="tank", everything=True)) == [
         ["zfs", "set", "-u", "mountpoint=/tank", "tank"],
         ["zfs", "inherit", "mountpoint", "tank/etc"],
     ]
@@ -114,7 +113,7 @@ def test_folders_elsewhere_are_brought_below_it_only_when_asked_for():
 def home(tmp_path, monkeypatch):
     """Pools are mounted below a folder of this test's own."""
     top = tmp_path.resolve()
-    monkeypatch.setattr(places, "POOLS", top)
+    monkeypatch.setattr(paths, "POOLS", top)
     return top / "tank"
 
 
@@ -126,11 +125,11 @@ class Kernel:
         self.before_mount = lambda: None
         commands.on_run = self.run
         monkeypatch.setattr(
-            walk, "dataset_of", lambda handle: {at: name for name, at in self.at.items()}.get(link(handle), "")
+            safe_walk, "dataset_of", lambda handle: {at: name for name, at in self.at.items()}.get(link(handle), "")
         )
         monkeypatch.setattr(mountpoints, "begins_mount", lambda handle, _above: link(handle) in self.at.values())
         monkeypatch.setattr(mountpoints, "mounted_places", lambda: list(self.at.items()))
-        monkeypatch.setattr(mounting, "detach", self.at.pop)
+        monkeypatch.setattr(mount, "detach", self.at.pop)
 
     def has(self, *datasets: Carried) -> tuple[Carried, ...]:
         self.datasets = {one.name: one for one in datasets}
@@ -173,7 +172,7 @@ def test_it_mounts_from_the_top_down_and_only_what_belongs_there(home, kernel):
         carried("tank/a", mountpoint=f"{home}/a"),
     )
     work = Working()
-    mounting.mount_all(found, "tank", read_only=False, work=work)
+    mount.mount_all(found, "tank", read_only=False, work=work)
     assert kernel.mounted == ["tank", "tank/a", "tank/a/b"]
     assert kernel.at == {"tank": f"{home}", "tank/a": f"{home}/a", "tank/a/b": f"{home}/a/b"}
     assert any("tank/etc wants to be at /etc" in note for note in work.notes)
@@ -192,7 +191,7 @@ def test_a_symbolic_link_in_the_way_is_not_followed(home, kernel, commands, tmp_
         carried("tank/a/b", mountpoint=f"{home}/a/b"),
     )
     work = Working()
-    mounting.mount_all(found, "tank", read_only=False, work=work)
+    mount.mount_all(found, "tank", read_only=False, work=work)
     assert kernel.mounted == ["tank"]
     assert ["zfs", "set", "-u", "canmount=noauto", "tank/a"] in commands.ran
     assert sum("symbolic link" in note for note in work.notes) == 2
@@ -201,7 +200,7 @@ def test_a_symbolic_link_in_the_way_is_not_followed(home, kernel, commands, tmp_
 
 def test_read_only_it_lends_no_rights_and_changes_nothing(home, kernel, commands):
     found = kernel.has(carried("tank", mountpoint=f"{home}"))
-    mounting.mount_all(found, "tank", read_only=True, work=Working())
+    mount.mount_all(found, "tank", read_only=True, work=Working())
     (argv,) = [argv for argv in commands.ran if argv[0] == "mount"]
     assert {"ro", "nosuid", "nodev"} <= set(argv[argv.index("-o") + 1].split(","))
     assert not any(argv[:2] == ["zfs", "set"] for argv in commands.ran)
@@ -209,7 +208,7 @@ def test_read_only_it_lends_no_rights_and_changes_nothing(home, kernel, commands
 
 # --- the one mount ----------------------------------------------------------------------------------------------
 def options_of(**values: str) -> str:
-    return mounting.options({**PLAIN, **dict.fromkeys(mounting.OPTIONS, "off"), **values}, read_only=False)
+    return mount.options({**PLAIN, **dict.fromkeys(mount.OPTIONS, "off"), **values}, read_only=False)
 
 
 def test_mount_gives_the_options_that_zfs_mount_would():
@@ -225,7 +224,7 @@ def test_mount_gives_the_options_that_zfs_mount_would():
 
 def test_mount_goes_to_the_folder_by_descriptor(home, kernel, commands):
     kernel.has(carried("tank", mountpoint=f"{home}"))
-    mounting.mount("tank", Working())
+    mount.mount("tank", Working())
     assert commands.ran[-1][:6] == ["mount", "-i", "-c", "-n", "-t", "zfs"]
     assert re.fullmatch(r"/proc/self/fd/[0-9]+/\.", commands.ran[-1][-1])
 
@@ -239,7 +238,7 @@ def test_mount_at_a_link_or_file_is_refused_and_leaves_nothing(home, kernel, tmp
     kernel.has(carried("tank/a/b", mountpoint=f"{home}/a/b"), carried("tank/a", mountpoint=f"{home}/a"))
     for name in ("tank/a", "tank/a/b"):
         with pytest.raises(mountpoints.Blocked, match="symbolic link"):
-            mounting.mount(name, Working())
+            mount.mount(name, Working())
     assert kernel.mounted == []
     assert list((tmp_path / "outside").iterdir()) == []
 
@@ -255,7 +254,7 @@ def test_mount_whose_folder_is_swapped_for_a_link_meanwhile_is_undone(home, kern
 
     kernel.before_mount = swap
     with pytest.raises(mountpoints.Blocked, match="unmounted again"):
-        mounting.mount("tank/a", Working())
+        mount.mount("tank/a", Working())
     assert kernel.at == {}
 
 
@@ -264,14 +263,14 @@ def test_mount_whose_folder_is_removed_as_soon_as_it_is_made_is_refused(home, ke
     kernel.has(carried("tank/a", mountpoint=f"{home}/a"))
     monkeypatch.setattr("os.mkdir", lambda *_arguments, **_more: None)
     with pytest.raises(mountpoints.Blocked, match="removed while"):
-        mounting.mount("tank/a", Working())
+        mount.mount("tank/a", Working())
 
 
 def test_mount_where_the_folder_of_all_pools_is_missing_says_so(home, kernel, monkeypatch):
-    monkeypatch.setattr(places, "POOLS", home / "gone")
+    monkeypatch.setattr(paths, "POOLS", home / "gone")
     kernel.has(carried("tank", mountpoint=f"{home}/gone/tank"))
     with pytest.raises(Failed, match="where pools are mounted"):
-        mounting.mount("tank", Working())
+        mount.mount("tank", Working())
 
 
 def test_mount_that_fails_removes_the_folders_that_it_made(home, kernel, commands):
@@ -283,7 +282,7 @@ def test_mount_that_fails_removes_the_folders_that_it_made(home, kernel, command
 
     kernel.before_mount = fail
     with pytest.raises(Failed):
-        mounting.mount("tank/a", Working())
+        mount.mount("tank/a", Working())
     assert list(home.iterdir()) == []
 
 
@@ -292,11 +291,11 @@ def test_new_folder_is_not_mounted_over_files_and_an_old_one_says_so(home, kerne
     (home / "a/precious").touch()
     kernel.has(carried("tank/a", mountpoint=f"{home}/a"))
     with pytest.raises(mountpoints.Blocked, match="something at"):
-        mounting.mount("tank/a", Working(), new=True)
+        mount.mount("tank/a", Working(), new=True)
     with pytest.raises(mountpoints.Blocked, match="something at"):
         mountpoints.refuse_taken(f"{home}/a")
     work = Working()
-    mounting.mount("tank/a", work)
+    mount.mount("tank/a", work)
     assert any("hidden" in note for note in work.notes)
 
 
@@ -313,13 +312,13 @@ def test_new_folder_is_not_mounted_over_files_and_an_old_one_says_so(home, kerne
 def test_mount_looks_itself_where_it_would_be(home, kernel, values, said):
     kernel.has(carried("tank", mountpoint=f"{home}"), carried("tank/a", **{"mountpoint": f"{home}/a", **values}))
     with pytest.raises(Failed, match=said):
-        mounting.mount("tank/a", Working())
+        mount.mount("tank/a", Working())
     assert kernel.mounted == []
 
 
 def test_mount_of_what_is_mounted_already_does_nothing(home, kernel):
     kernel.has(carried("tank", mountpoint=f"{home}", mounted="yes"))
-    mounting.mount("tank", Working())
+    mount.mount("tank", Working())
     assert kernel.mounted == []
 
 
@@ -331,20 +330,20 @@ def box_of(*datasets: Dataset) -> Facts:
 @pytest.mark.parametrize("place", ["/tank/x", "/mnt/pool/x", "/srv/films/x"])
 def test_folders_may_be_where_root_has_put_the_pool_or_a_folder_of_it(place):
     known = (dataset("tank", mountpoint="/mnt/pool", mounted=False), dataset("tank/films", mountpoint="/srv/films"))
-    assert mounting.speaks_against("tank/x", place, known) == ""
+    assert mount.speaks_against("tank/x", place, known) == ""
 
 
 @pytest.mark.parametrize("place", ["/etc", "/home/anna", "/srv/other", "/mnt", "/", "none", "/tank/../etc"])
 def test_no_folder_may_be_anywhere_else(place):
     known = (dataset("tank", mountpoint="/mnt/pool"), dataset("tank/films", mountpoint="/srv/films"))
-    assert "outside the folder" in mounting.speaks_against("tank/x", place, known)
+    assert "outside the folder" in mount.speaks_against("tank/x", place, known)
 
 
 def test_pool_that_carries_the_system_gives_no_leave_among_its_folders():
     known = (dataset("rpool", mountpoint="/"), dataset("rpool/home", mountpoint="/home"))
-    assert mounting.speaks_against("rpool/x", "/etc/x", known)
-    assert mounting.speaks_against("rpool/x", "/home/x", known)
-    assert mounting.speaks_against("rpool/x", "/rpool/x", known) == ""
+    assert mount.speaks_against("rpool/x", "/etc/x", known)
+    assert mount.speaks_against("rpool/x", "/home/x", known)
+    assert mount.speaks_against("rpool/x", "/rpool/x", known) == ""
 
 
 LOCKED: dict[str, Any] = {
@@ -382,7 +381,7 @@ def test_operation_that_would_mount_outside_the_pools_folder_is_refused(operatio
 
 
 def test_unlock_leaves_out_what_wants_to_be_outside_and_says_so(mounts, monkeypatch):
-    monkeypatch.setattr(serving, "again", lambda _work: None)
+    monkeypatch.setattr(publish, "again", lambda _work: None)
     facts = box_of(VAULT, OUTSIDE)
     for operation in (UnlockDataset(dataset="tank/vault"), UnlockAll(datasets=("tank/vault",))):
         mounts.ran.clear()
@@ -401,7 +400,7 @@ def test_unlock_mounts_what_it_can_where_one_folder_is_blocked(mounts, monkeypat
         if argv == ["mount", "tank/vault/a"]:
             raise mountpoints.Blocked("A symbolic link is there")
 
-    monkeypatch.setattr(serving, "again", lambda _work: None)
+    monkeypatch.setattr(publish, "again", lambda _work: None)
     mounts.on_run = blocked
     facts = box_of(VAULT, *(dataset(f"tank/vault/{name}", **LOCKED) for name in ("a", "a/deep", "b")))
     plan = checked_plan(UnlockDataset(dataset="tank/vault"), facts)
@@ -427,7 +426,7 @@ def test_what_it_carries_is_read_with_what_is_its_own(commands):
         }
     }
     commands.answers["zfs"] = json.dumps(listing)
-    (found,) = mounting.carried("tank")
+    (found,) = mount.carried("tank")
     assert found.mounts_itself
     assert found.own == {"mountpoint"}
-    assert mounting.elsewhere([found], "tank") == [found]
+    assert mount.elsewhere([found], "tank") == [found]

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from appliance import command
-from appliance.dataset import Dataset
 from appliance.errors import Failed, Refused
-from appliance.household import Account, Share
-from appliance.shares import nfs, nfs_client, serving
+from appliance.facts.datasets import Dataset
+from appliance.facts.sharing import Account, Share
+from appliance.shares import nfs, nfs_access, publish
 from appliance.shares.owned_file import OwnedFile
-from appliance.shares.setting import Nfs, setting_of
+from appliance.shares.settings import Nfs, setting_of
 from tests.unit.made import box, dataset, recorded_text
 
 LAN = "192.168.1.0/24"
@@ -265,7 +265,7 @@ def test_the_check_refuses_numbers_that_larder_would_not_write(tmp_path, options
     ],
 )
 def test_the_try_is_made_with_the_numbers_that_the_server_uses(part, person, found):
-    asked = nfs_client.numbers(part, person, (ANNA,), 9999)
+    asked = nfs_access.numbers(part, person, (ANNA,), 9999)
     assert (asked.uid, asked.gid, asked.who, asked.for_everybody) == found
 
 
@@ -286,10 +286,10 @@ class Kernel:
         return command.Result(tuple(argv), int(tuple(what) in self.refused), out, "", 0.0)
 
 
-def tried(monkeypatch, *refused: tuple[str, str], unreadable: str = "") -> nfs_client.Numbers:
+def tried(monkeypatch, *refused: tuple[str, str], unreadable: str = "") -> nfs_access.Numbers:
     kernel = Kernel(*refused, unreadable=unreadable)
     monkeypatch.setattr(command, "run", kernel.run)
-    found = nfs_client.tried(nfs_client.Numbers(uid=10000, gid=9999, who="anna", for_everybody=True), "/tank/photos")
+    found = nfs_access.tried(nfs_access.Numbers(uid=10000, gid=9999, who="anna", for_everybody=True), "/tank/photos")
     assert all(argv[:5] == ["setpriv", "--reuid=10000", "--regid=9999", "--clear-groups", "--"] for argv in kernel.ran)
     return found
 
@@ -309,9 +309,9 @@ def test_the_try_finds_what_the_numbers_may_not_do(monkeypatch):
 @pytest.fixture
 def two_exports(file, monkeypatch):
     """tank/films is for a computer that is switched off; tank/photos is served."""
-    monkeypatch.setattr(serving, "SECONDS_TO_TAKE_UP", 0)
-    monkeypatch.setattr(serving, "tell_network", lambda *_given: None)
-    monkeypatch.setitem(serving.SERVING, "nfs", at(file))
+    monkeypatch.setattr(publish, "SECONDS_TO_TAKE_UP", 0)
+    monkeypatch.setattr(publish, "tell_network", lambda *_given: None)
+    monkeypatch.setitem(publish.SERVING, "nfs", at(file))
     nfsd(monkeypatch, active=True, serves=SERVED)
     return box(datasets=(exported(), exported("tank/films", share={"nfs": {"hosts": ["macbook.local"]}})))
 
@@ -319,14 +319,14 @@ def two_exports(file, monkeypatch):
 @pytest.mark.parametrize("changed", [{"/tank/photos"}, None])
 def test_a_name_that_is_not_found_does_not_fail_changes_of_other_exports(two_exports, file, changed):
     notes: list[str] = []
-    serving.publish(two_exports, ["nfs"], changed=changed, note=notes.append)
+    publish.publish(two_exports, ["nfs"], changed=changed, note=notes.append)
     assert notes == ["Nobody in the network knows macbook.local. Use its address instead"]
     assert {share.path for share in at(file).configured()} == {"/tank/photos", "/tank/films"}
 
 
 def test_a_name_that_is_not_found_fails_the_change_of_its_own_export(two_exports, file):
     with pytest.raises(Failed, match=r"Nobody in the network knows macbook\.local"):
-        serving.publish(two_exports, ["nfs"], changed={"/tank/films"})
+        publish.publish(two_exports, ["nfs"], changed={"/tank/films"})
     assert at(file).configured() == ()
 
 
@@ -334,4 +334,4 @@ def test_another_reason_still_fails_a_change_of_all(two_exports, monkeypatch, fi
     nfsd(monkeypatch, active=True, serves="")
     monkeypatch.setattr(nfs.NfsServing, "unknown", lambda _self, _paths=None: ())
     with pytest.raises(Failed, match="is not served"):
-        serving.publish(two_exports, ["nfs"])
+        publish.publish(two_exports, ["nfs"])

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from appliance import command
+from appliance.benchmarks import afp_benchmark, loopback_mount, scratch
+from appliance.benchmarks.matrix import Sweep
+from appliance.benchmarks.parse_results import Figures, from_afp
 from appliance.errors import Failed, Refused
 from appliance.shares import afp
-from appliance.sweeps import loopback, over_afp, scratch
-from appliance.sweeps.figures import Figures, from_afp
-from appliance.sweeps.sweep import Sweep
 from tests.unit import shapes
 from tests.unit.made import recorded, recorded_text
 from tests.unit.test_run_case import TOKEN, in_pool
@@ -28,15 +28,15 @@ def state(tmp_path: Path, monkeypatch) -> Path:
     """A box with netatalk, on which the guest is whoever runs the test."""
     found = tmp_path / "netatalk"
     found.mkdir()
-    monkeypatch.setattr(over_afp, "STATE", found)
-    monkeypatch.setattr(over_afp, "raise_loopback", lambda: None)
-    monkeypatch.setattr(over_afp, "ACCOUNT", pwd.getpwuid(os.getuid()).pw_name)
+    monkeypatch.setattr(afp_benchmark, "STATE", found)
+    monkeypatch.setattr(afp_benchmark, "raise_loopback", lambda: None)
+    monkeypatch.setattr(afp_benchmark, "ACCOUNT", pwd.getpwuid(os.getuid()).pw_name)
     monkeypatch.setattr(afp, "information", lambda _host: INFORMATION)
     return found
 
 
 def test_the_folder_is_served_to_guests_on_the_loopback_alone_by_servers_of_its_own(state, commands, tmp_path):
-    assert over_afp.serve(tmp_path) == "Netatalk4.2.3"
+    assert afp_benchmark.serve(tmp_path) == "Netatalk4.2.3"
     assert commands.tools == ["mount", "mount", "cnid_metad", "afpd"]
     assert commands.ran[0][-1] == str(state)  # covered before anything is written there
     assert commands.ran[1] == ["mount", "--bind", str(tmp_path), str(state / "sweep")]
@@ -50,12 +50,12 @@ def test_the_folder_is_served_to_guests_on_the_loopback_alone_by_servers_of_its_
 
 def test_what_is_missing_is_said(state, commands, tmp_path, monkeypatch):
     monkeypatch.setattr(afp, "information", lambda _host: b"")
-    monkeypatch.setattr(over_afp, "SECONDS_TO_START", -1)
+    monkeypatch.setattr(afp_benchmark, "SECONDS_TO_START", -1)
     with pytest.raises(Failed, match="started and does not answer"):
-        over_afp.serve(tmp_path)
-    monkeypatch.setattr(over_afp, "STATE", tmp_path / "nothing")
+        afp_benchmark.serve(tmp_path)
+    monkeypatch.setattr(afp_benchmark, "STATE", tmp_path / "nothing")
     with pytest.raises(Failed, match="not installed"):
-        over_afp.serve(tmp_path)
+        afp_benchmark.serve(tmp_path)
 
 
 def test_why_it_could_not_be_measured_is_printed_and_understood(state, tmp_path, monkeypatch, capsys):
@@ -63,7 +63,7 @@ def test_why_it_could_not_be_measured_is_printed_and_understood(state, tmp_path,
         raise command.CommandMissing(f"{argv[0]} is not installed on this system")
 
     monkeypatch.setattr(command, "run", missing)
-    assert over_afp.main(["seq-write", str(tmp_path), "--size=1048576"]) == 1
+    assert afp_benchmark.main(["seq-write", str(tmp_path), "--size=1048576"]) == 1
     with pytest.raises(Failed, match="AFP could not be measured: mount is not installed"):
         from_afp(capsys.readouterr().out, "")
 
@@ -82,23 +82,23 @@ def test_what_is_none_of_it_is_not_taken(text):
 
 
 def test_data_neither_repeats_nor_compresses_unless_it_is_to(monkeypatch):
-    monkeypatch.setattr(over_afp, "POOL", 2**20)
-    pool = over_afp.random_pool(0)
-    blocks = [bytes(over_afp.data_at(pool, at, 2**17)) for at in range(0, 2**23, 2**17)]
+    monkeypatch.setattr(afp_benchmark, "POOL", 2**20)
+    pool = afp_benchmark.random_pool(0)
+    blocks = [bytes(afp_benchmark.data_at(pool, at, 2**17)) for at in range(0, 2**23, 2**17)]
     assert all(len(block) == 2**17 for block in blocks)
     assert len({block[at : at + 512] for block in blocks for at in range(0, 2**17, 512)}) == 2**23 // 512
     assert len(zlib.compress(blocks[-1])) >= 2**17
-    shrunk = over_afp.random_pool(50)
+    shrunk = afp_benchmark.random_pool(50)
     assert len(zlib.compress(bytes(shrunk[: 2**17]))) < 0.6 * 2**17
 
 
 def test_a_file_is_asked_for_to_its_last_byte():
-    assert list(over_afp.strokes(2500, 1000)) == [(0, 1000), (1000, 1000), (2000, 500)]
+    assert list(afp_benchmark.strokes(2500, 1000)) == [(0, 1000), (1000, 1000), (2000, 500)]
 
 
 def test_the_sessions_of_many_writers_count_together():
-    one, other = over_afp.Tally(512, [0.1]), over_afp.Tally(512, [0.3])
-    found = over_afp.figures([one, other], 2.0, reads=False)
+    one, other = afp_benchmark.Tally(512, [0.1]), afp_benchmark.Tally(512, [0.3])
+    found = afp_benchmark.figures([one, other], 2.0, reads=False)
     assert found == Figures(rate=512, operations=1, seconds=2, latency=0.2, latency99=0.3, written=1024)
 
 
@@ -108,16 +108,19 @@ def test_a_person_sees_the_one_command_with_a_loopback_that_nobody_else_has(work
     steps = in_pool(protocol="afp", workload=workload).steps(shapes.facts(shapes.single()))
     shown = next(step.shown for step in steps if step.name == "run-1")
     assert shown.startswith("unshare --mount --propagation=slave --net --pid --fork --kill-child ")
-    assert f"appliance.sweeps.over_afp {workload} {scratch.folder_of(TOKEN)} " in shown
+    assert f"appliance.benchmarks.afp_benchmark {workload} {scratch.folder_of(TOKEN)} " in shown
     words = shown.splitlines()[0].split()
-    assert over_afp.words().parse_args(words[words.index("appliance.sweeps.over_afp") + 1 :]).workload == workload
+    assert (
+        afp_benchmark.words().parse_args(words[words.index("appliance.benchmarks.afp_benchmark") + 1 :]).workload
+        == workload
+    )
 
 
 def test_nothing_is_mounted_or_served_for_it_beforehand(commands, folders):
-    loopback.begin("afp", scratch.folder_of(TOKEN), TOKEN)
-    loopback.end(scratch.folder_of(TOKEN), TOKEN)
+    loopback_mount.begin("afp", scratch.folder_of(TOKEN), TOKEN)
+    loopback_mount.end(scratch.folder_of(TOKEN), TOKEN)
     assert [argv for argv in commands.ran if argv[0] != "systemctl"] == []
-    assert not loopback.mounted_at(TOKEN).exists()
+    assert not loopback_mount.mounted_at(TOKEN).exists()
 
 
 def test_what_its_client_does_not_do_is_left_out_or_refused():

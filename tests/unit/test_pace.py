@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from appliance.facts import LongWork
-from appliance.words import rounded
-from appliance.zfs import activities
-from appliance.zfs.pace import LONGEST_GAP, STANDING, WINDOW, Pace, Sample
+from appliance.facts.box import LongWork
+from appliance.formatting import rounded
+from appliance.pools import activities
+from appliance.pools.eta import LONGEST_GAP, STANDING, WINDOW, Pace, Sample
 
 MB = 10**6
 TOTAL = 10**12

@@ -10,15 +10,17 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from appliance.dataset import Dataset, Snapshot
+from appliance.agent.registry import decode_operation
+from appliance.datasets import permissions
+from appliance.datasets.encryption import key_store
+from appliance.datasets.permissions import Said, SetAccess, by_number, from_elsewhere, note_of, noted, said_of
 from appliance.errors import Cancelled, Failed, Refused
-from appliance.household import Account, Group
+from appliance.facts.datasets import Dataset, Snapshot
+from appliance.facts.sharing import Account, Group
+from appliance.files import safe_walk
+from appliance.files.posix_acl import ACCESS, DEFAULT, Access, Level
 from appliance.operation import checked_plan
-from appliance.operations import decode_operation
-from appliance.shares import accounts, permissions, walk
-from appliance.shares.acl import ACCESS, DEFAULT, Access, Level
-from appliance.shares.permissions import Said, SetAccess, by_number, from_elsewhere, note_of, noted, said_of
-from appliance.zfs import kept_keys
+from appliance.system import accounts
 from tests.unit.made import box, dataset
 from tests.unit.test_pools import Working
 
@@ -71,7 +73,7 @@ def tree(tmp_path, monkeypatch):
     except OSError:
         pytest.skip("these files cannot keep ACLs")
     os.removexattr(tmp_path, ACCESS)
-    monkeypatch.setattr(walk, "dataset_of", lambda _handle: "tank/photos")
+    monkeypatch.setattr(safe_walk, "dataset_of", lambda _handle: "tank/photos")
     monkeypatch.setattr(permissions, "group_number", lambda: 990)
     given: dict[int, tuple[int, int]] = {}
     monkeypatch.setattr("os.chown", lambda path, uid, gid: given.__setitem__(Path(path).stat().st_ino, (uid, gid)))
@@ -144,7 +146,7 @@ def test_a_folder_swapped_for_a_link_while_it_is_gone_through_leads_nowhere(tree
     (outside / "may").mkdir()
     (outside / "may" / "deep").write_text("x")
     swapped: list[str] = []
-    real_open, real_listing = os.open, walk.listing
+    real_open, real_listing = os.open, safe_walk.listing
     victim = (top / "2026").stat().st_ino
 
     def swap() -> None:
@@ -167,7 +169,7 @@ def test_a_folder_swapped_for_a_link_while_it_is_gone_through_leads_nowhere(tree
         return real_listing(handle)
 
     monkeypatch.setattr("os.open", opened)
-    monkeypatch.setattr(walk, "listing", listing)
+    monkeypatch.setattr(safe_walk, "listing", listing)
     carry_out(top)
     assert swapped == [moment]
     for path in (outside, outside / "secret", outside / "may", outside / "may" / "deep"):
@@ -189,7 +191,7 @@ def test_a_link_on_the_way_to_the_folder_is_refused(tree, tmp_path):
 
 def test_what_is_mounted_there_has_to_be_the_dataset(tree, monkeypatch):
     top, _outside, _given = tree
-    monkeypatch.setattr(walk, "dataset_of", lambda _handle: "")
+    monkeypatch.setattr(safe_walk, "dataset_of", lambda _handle: "")
     with pytest.raises(Refused, match="not mounted where it should be"):
         carry_out(top)
     assert not ruled(top)
@@ -202,16 +204,16 @@ def test_the_kernels_list_of_mounts_says_which_dataset_it_is(tmp_path, monkeypat
     mounts.write_text(
         f"30 1 9:9 / / rw - ext4 /dev/vda rw\n31 30 {number} / /tank/my\\040photos rw shared:1 - zfs tank/my\\040photos rw,posixacl\n"
     )
-    monkeypatch.setattr(walk, "MOUNTS", mounts)
-    with walk.held(str(tmp_path)) as handle:
-        assert walk.dataset_of(handle) == "tank/my photos"
+    monkeypatch.setattr(safe_walk, "MOUNTS", mounts)
+    with safe_walk.held(str(tmp_path)) as handle:
+        assert safe_walk.dataset_of(handle) == "tank/my photos"
         mounts.write_text(f"31 30 {number} / / rw - ext4 /dev/vda rw\n")
-        assert walk.dataset_of(handle) == ""
+        assert safe_walk.dataset_of(handle) == ""
 
 
 def test_it_stops_when_asked_and_closes_what_it_held(tree, monkeypatch):
     top, _outside, _given = tree
-    monkeypatch.setattr(walk, "SECONDS_BETWEEN_WORDS", 0)
+    monkeypatch.setattr(safe_walk, "SECONDS_BETWEEN_WORDS", 0)
 
     class Stopped(Working):
         def stop_if_asked(self) -> None:
@@ -226,7 +228,7 @@ def test_it_stops_when_asked_and_closes_what_it_held(tree, monkeypatch):
 
 def test_it_tells_how_far_it_is(tree, monkeypatch):
     top, _outside, _given = tree
-    monkeypatch.setattr(walk, "SECONDS_BETWEEN_WORDS", 0)
+    monkeypatch.setattr(safe_walk, "SECONDS_BETWEEN_WORDS", 0)
     told: list[tuple[int, str]] = []
 
     class Told(Working):
@@ -273,7 +275,7 @@ def test_files_of_numbers_that_nobody_has_go_to_root_before_somebody_new_gets_th
 
 def test_a_snapshot_is_taken_first_where_that_was_asked_for(commands, monkeypatch):
     taken: list[tuple[list[str], dict[str, str]]] = []
-    monkeypatch.setattr("appliance.zfs.core.snapshot", lambda names, properties: taken.append((names, properties)))
+    monkeypatch.setattr("appliance.zfs.libzfs.snapshot", lambda names, properties: taken.append((names, properties)))
     name = "larder-before-2026.11.21-12.00.00"
     wanted = asked(before=name)
     plan = checked_plan(wanted, BOX)
@@ -405,7 +407,7 @@ def test_a_note_does_not_hold_where_groups_have_other_numbers(monkeypatch):
 def test_a_note_does_not_hold_on_another_box_even_with_the_same_numbers(monkeypatch):
     """Other accounts may have the numbers of files' owners there, who can always change them."""
     signed = HERE.signed(BOX)
-    monkeypatch.setattr(kept_keys, "mark", lambda: "another")
+    monkeypatch.setattr(key_store, "mark", lambda: "another")
     assert said_of(noted_with(signed), BOX) is None
 
 

@@ -8,8 +8,10 @@ import msgspec
 import pytest
 
 from appliance.errors import Refused
-from appliance.zfs import naming, policies, status
-from appliance.zfs.policies import Policy, Taken, due, expired, slot
+from appliance.snapshots import names
+from appliance.snapshots import policy as snapshot_policy
+from appliance.snapshots.policy import Policy, Taken, due, expired, slot
+from appliance.zfs import status
 from tests.unit.made import dataset
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -120,15 +122,19 @@ SKIPS = Policy(hourly=24, daily=7, skip_unchanged=True)
 
 
 def test_unchanged_dataset_gives_due_grains_to_its_latest_snapshot():
-    found = policies.wanted(SKIPS, [YESTERDAY], NOON, BERLIN, latest=7, seen=NOON)
-    assert found == policies.Wanted(("hourly", "daily"), NOON, YESTERDAY)
+    found = snapshot_policy.wanted(SKIPS, [YESTERDAY], NOON, BERLIN, latest=7, seen=NOON)
+    assert found == snapshot_policy.Wanted(("hourly", "daily"), NOON, YESTERDAY)
     # It serves for the slot of that moment, not only for that in which it was taken.
     given = Taken(7, 7, YESTERDAY.created, ("hourly", "daily"), until=NOON)
-    assert policies.wanted(SKIPS, [given], NOON + timedelta(minutes=30), BERLIN, latest=7, seen=NOON).grains == ()
+    assert (
+        snapshot_policy.wanted(SKIPS, [given], NOON + timedelta(minutes=30), BERLIN, latest=7, seen=NOON).grains == ()
+    )
     later = NOON + timedelta(hours=1)
-    assert policies.wanted(SKIPS, [given], later, BERLIN, latest=7, seen=later).grains == ("hourly",)
+    assert snapshot_policy.wanted(SKIPS, [given], later, BERLIN, latest=7, seen=later).grains == ("hourly",)
     # What changes later on that day needs no second snapshot of the day.
-    assert policies.wanted(SKIPS, [given], later, BERLIN, seen=later) == policies.Wanted(("hourly",), later)
+    assert snapshot_policy.wanted(SKIPS, [given], later, BERLIN, seen=later) == snapshot_policy.Wanted(
+        ("hourly",), later
+    )
 
 
 @pytest.mark.parametrize(
@@ -141,15 +147,15 @@ def test_unchanged_dataset_gives_due_grains_to_its_latest_snapshot():
     ],
 )
 def test_new_snapshot_is_taken_unless_the_own_latest_still_stands(policy, latest, seen):
-    found = policies.wanted(policy, [YESTERDAY], NOON, BERLIN, latest=latest, seen=seen)
-    assert found == policies.Wanted(("hourly", "daily"), NOON)
+    found = snapshot_policy.wanted(policy, [YESTERDAY], NOON, BERLIN, latest=latest, seen=seen)
+    assert found == snapshot_policy.Wanted(("hourly", "daily"), NOON)
 
 
 def test_grains_are_given_for_the_slot_in_which_nothing_had_changed_yet():
     """A look of one minute before midnight says nothing about the new day."""
     midnight = datetime(2026, 5, 20, tzinfo=BERLIN)
     before = Taken(7, 7, midnight - timedelta(hours=5), ("hourly", "daily"), until=midnight - timedelta(minutes=50))
-    found = policies.wanted(SKIPS, [before], midnight, BERLIN, latest=7, seen=midnight - timedelta(minutes=1))
+    found = snapshot_policy.wanted(SKIPS, [before], midnight, BERLIN, latest=7, seen=midnight - timedelta(minutes=1))
     assert found.grains == ()
 
 
@@ -160,7 +166,9 @@ def test_spring_change_inside_the_hours_still_has_its_snapshot_that_day(window):
     for step in range(4 * 24 * 6):
         box.tick(start + timedelta(minutes=15 * step))
     assert [one.created.astimezone(BERLIN).day for one in box.there] == [26, 27, 28, 29, 30, 31]
-    assert policies.opens(policy, datetime(2026, 3, 29, 0, tzinfo=BERLIN), BERLIN) in [one.created for one in box.there]
+    assert snapshot_policy.opens(policy, datetime(2026, 3, 29, 0, tzinfo=BERLIN), BERLIN) in [
+        one.created for one in box.there
+    ]
 
 
 @pytest.mark.parametrize(
@@ -169,7 +177,7 @@ def test_spring_change_inside_the_hours_still_has_its_snapshot_that_day(window):
 def test_hours_left_out_at_midnight_are_made_up_for(zone, day, first):
     there, policy = ZoneInfo(zone), Policy(daily=10, first=first, last=first + 1)
     noon = datetime(day[0], day[1], day[2], 12, tzinfo=there).astimezone(UTC)
-    opened = [hour for hour in range(-12, 12) if policies.is_open(policy, noon + timedelta(hours=hour), there)]
+    opened = [hour for hour in range(-12, 12) if snapshot_policy.is_open(policy, noon + timedelta(hours=hour), there)]
     assert [(noon + timedelta(hours=hour)).astimezone(there).hour for hour in opened] == [1]
 
 
@@ -183,12 +191,12 @@ def test_a_dataset_is_never_left_with_none():
 
 def test_a_policy_from_elsewhere_waits_and_a_broken_one_is_none():
     text = '{"daily":3}'
-    assert policies.of(dataset(policy=text, policy_source="local")) == Policy(daily=3)
-    assert policies.of(dataset(policy=text, policy_source="inherited")) == Policy(daily=3)
-    assert policies.of(dataset(policy=text, policy_source="received")) is None
-    assert policies.of(dataset(policy='{"daily":3,"below":false}', policy_source="inherited")) is None
+    assert snapshot_policy.of(dataset(policy=text, policy_source="local")) == Policy(daily=3)
+    assert snapshot_policy.of(dataset(policy=text, policy_source="inherited")) == Policy(daily=3)
+    assert snapshot_policy.of(dataset(policy=text, policy_source="received")) is None
+    assert snapshot_policy.of(dataset(policy='{"daily":3,"below":false}', policy_source="inherited")) is None
     for broken in ("", "{", '{"daily":-1}', '{"daily":501}', '{"x":1}', '{"first":24}', "[" * 5000):
-        assert policies.of(dataset(policy=broken, policy_source="local")) is None
+        assert snapshot_policy.of(dataset(policy=broken, policy_source="local")) is None
     with pytest.raises(Refused):
         Policy(hourly=-1)
 
@@ -198,11 +206,11 @@ def test_a_move_says_what_it_changes_about_snapshots():
     plain, ruled = dataset("tank/a"), dataset("tank/b", policy=text, policy_source="local")
     alone = dataset("tank/c", policy='{"daily":3,"below":false}', policy_source="local")
     follows = dataset("tank/b/x", policy=text, policy_source="inherited", policy_from="tank/b")
-    assert "3 daily are kept" in next(policies.on_moving(plain, ruled))
-    assert "No snapshots are taken" in next(policies.on_moving(follows, plain))
-    assert "No snapshots are taken" in next(policies.on_moving(follows, alone))
+    assert "3 daily are kept" in next(snapshot_policy.on_moving(plain, ruled))
+    assert "No snapshots are taken" in next(snapshot_policy.on_moving(follows, plain))
+    assert "No snapshots are taken" in next(snapshot_policy.on_moving(follows, alone))
     for dataset_, parent in ((plain, alone), (plain, None), (follows, ruled), (ruled, plain)):
-        assert list(policies.on_moving(dataset_, parent)) == []
+        assert list(snapshot_policy.on_moving(dataset_, parent)) == []
 
 
 def test_what_lies_below_a_policy_from_elsewhere_waits_too():
@@ -217,16 +225,16 @@ def test_what_lies_below_a_policy_from_elsewhere_waits_too():
         "tank/own/below": listed("tank/own/below", "INHERITED", "tank/own"),
     }
     found = {one.name: one for one in status.datasets_from({"datasets": there})}
-    assert [name for name, one in found.items() if policies.of(one)] == ["tank/own", "tank/own/below"]
-    assert policies.offered(found["tank/got/below"]) == Policy(daily=3)
+    assert [name for name, one in found.items() if snapshot_policy.of(one)] == ["tank/own", "tank/own/below"]
+    assert snapshot_policy.offered(found["tank/got/below"]) == Policy(daily=3)
     assert found["tank/own/below"].policy_from == "tank/own"
 
 
 def test_names_are_in_utc_and_tell_their_moment():
     at = datetime(2026, 11, 21, 13, tzinfo=BERLIN)
-    assert naming.name_for("hourly", at) == "larder-hourly-2026.11.21-12.00.00"
-    assert naming.PATTERN.fullmatch("larder-hourly-2026.11.21-12.00.00")
-    assert naming.coarsest(("hourly", "monthly", "daily")) == "monthly"
+    assert names.name_for("hourly", at) == "larder-hourly-2026.11.21-12.00.00"
+    assert names.PATTERN.fullmatch("larder-hourly-2026.11.21-12.00.00")
+    assert names.coarsest(("hourly", "monthly", "daily")) == "monthly"
 
 
 @pytest.mark.parametrize(
@@ -243,11 +251,13 @@ def test_the_picture_shows_what_a_box_has_after_long(policy, days):
         while clock <= now:
             box.tick(clock)
             clock += timedelta(minutes=15 if policy.frequent else 60)
-        assert {at for at, _grains in policies.picture(policy, now, BERLIN)} == {one.created for one in box.there}
+        assert {at for at, _grains in snapshot_policy.picture(policy, now, BERLIN)} == {
+            one.created for one in box.there
+        }
 
 
 def test_the_picture_of_many_months_is_whole():
-    shown = policies.picture(Policy(monthly=500, hourly=500, first=3, last=4), MIDNIGHT, BERLIN)
+    shown = snapshot_policy.picture(Policy(monthly=500, hourly=500, first=3, last=4), MIDNIGHT, BERLIN)
     assert sum("monthly" in grains for _at, grains in shown) == sum("hourly" in grains for _at, grains in shown) == 500
     assert (shown[-1][0].year, shown[-1][0].month) == (1984, 5)
 
@@ -264,12 +274,12 @@ def test_weeks_begin_on_monday():
 def test_a_policy_may_run_again_when_its_hours_come(since, first, last, opens_at):
     begun = datetime(2026, 6, 1, since, tzinfo=BERLIN)
     day, hour = opens_at
-    found = policies.opens(Policy(hourly=1, first=first, last=last), begun, BERLIN)
+    found = snapshot_policy.opens(Policy(hourly=1, first=first, last=last), begun, BERLIN)
     assert found == datetime(2026, 6, day, hour, tzinfo=BERLIN)
 
 
 def test_outside_of_its_hours_a_policy_is_behind_and_nothing_is_due():
     policy, noon = Policy(daily=7, first=2, last=4), datetime(2026, 6, 2, 12, tzinfo=BERLIN)
     yesterday = Taken(1, 1, noon - timedelta(days=1), ("daily",))
-    assert policies.behind(policy, [yesterday], noon, BERLIN) == ("daily",)
+    assert snapshot_policy.behind(policy, [yesterday], noon, BERLIN) == ("daily",)
     assert due(policy, [yesterday], noon, BERLIN) == ()

@@ -17,8 +17,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from appliance.zfs.naming import GRAINS
-from appliance.zfs.policies import Policy, Taken, expired, wanted
+from appliance.snapshots.names import GRAINS
+from appliance.snapshots.policy import Policy, Taken, expired, wanted
 
 UTC_ZONE = ZoneInfo("UTC")
 ZONES = [ZoneInfo(name) for name in ("Europe/Berlin", "America/Sao_Paulo", "Australia/Lord_Howe", "America/Havana", "UTC")]  # fmt: skip

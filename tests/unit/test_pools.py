@@ -8,12 +8,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from appliance.disks.erase import partition_path
+from appliance.agent.registry import decode_operation
+from appliance.disks.clear_labels import partition_path
 from appliance.errors import Failed, Refused
-from appliance.facts import Pool, Use, Vdev
+from appliance.facts.box import Pool, Use, Vdev
 from appliance.operation import checked_plan
-from appliance.operations import decode_operation
-from appliance.zfs.pools import CreatePool
+from appliance.pools.create import CreatePool
 from tests.unit.made import BUSY, OLD, box, disk, path_of, recorded_pool
 
 CANARY = "canary passphrase"
@@ -205,7 +205,7 @@ def test_empty_disks_lose_nothing_and_need_no_typing():
 def test_erasing_touches_only_the_disks_that_hold_something(commands, monkeypatch):
     monkeypatch.setattr("pathlib.Path.exists", lambda _path: True)
     zeroed: list[str] = []
-    monkeypatch.setattr("appliance.disks.erase.zero_ends", zeroed.append)
+    monkeypatch.setattr("appliance.disks.clear_labels.zero_ends", zeroed.append)
     create().plan(holding()).steps[0].act(Working())
     assert zeroed == [f"{path_of(1)}-part1", path_of(1)]
     touched = {word for argv in commands.ran for word in argv if word.startswith("/dev")}
@@ -512,7 +512,7 @@ def test_probes_see_each_of_the_two_pools():
 
 
 def test_probes_see_disks_that_are_partitioned_and_hold_no_pool_yet(monkeypatch):
-    monkeypatch.setattr("appliance.zfs.pools.there", lambda _cut: True)
+    monkeypatch.setattr("appliance.pools.create.there", lambda _cut: True)
     table = Use("old", "has a partition table (gpt)")
     facts = box(*(replace(one, uses=(table,)) for one in UNEQUAL))
     assert [cut_up().happened(step, facts) for step in ("erase", "partition", "create")] == [True, True, False]

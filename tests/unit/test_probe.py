@@ -8,15 +8,17 @@ from typing import Any
 
 import pytest
 
-from appliance import command, execution
-from appliance.disks import asking, erase, probe, udev, wipe
+from appliance import command
+from appliance.agent import execution
+from appliance.benchmarks import checks
+from appliance.benchmarks.case import Case
+from appliance.disks import clear_labels, probe, query, udev
+from appliance.disks import erase as disk_erase
 from appliance.errors import Failed, Refused
-from appliance.facts import Disk, Facts, Use
+from appliance.facts.box import Disk, Facts, Use
 from appliance.layout.geometry import MIB
 from appliance.operation import checked_plan
-from appliance.sweeps import against
-from appliance.sweeps.case import Case
-from appliance.zfs.pools import CreatePool
+from appliance.pools.create import CreatePool
 from tests.unit.made import JOB, box, disk, path_of
 
 SIZE = 8 * MIB
@@ -73,7 +75,7 @@ def test_disk_that_hangs_is_unreadable(image, monkeypatch):
     def silent(*_args: Any, **_more: Any) -> None:
         raise Failed("the disk did not answer")
 
-    monkeypatch.setattr(asking, "ask", silent)
+    monkeypatch.setattr(query, "ask", silent)
     assert probe.use_of(of(image)) == probe.UNREADABLE
 
 
@@ -83,10 +85,10 @@ def test_disks_that_hold_something_already_are_not_read_again(monkeypatch):
 
 
 def test_erased_disk_is_free_again(image, monkeypatch):
-    monkeypatch.setattr(wipe, "device_size", lambda _handle: SIZE)
+    monkeypatch.setattr(disk_erase, "device_size", lambda _handle: SIZE)
     for at in (0, 4096, SIZE - 512):
         put(image, at, b"\xff" * 512)
-    erase.zero_ends(str(image))
+    clear_labels.zero_ends(str(image))
     assert probe.use_of(of(image)) is None
 
 
@@ -119,7 +121,7 @@ def test_unreadable_or_contradicting_disk_is_refused(use):
 
 def test_sweep_refuses_unknown_content():
     case = Case(where="scratch", workload="seq-write", disks=(path_of(1),), size=MIB)
-    (reason,) = against.reasons(case, "larder-sweep-0123456789ab", box(unknown()))
+    (reason,) = checks.reasons(case, "larder-sweep-0123456789ab", box(unknown()))
     assert "does not recognise" in reason.text
 
 
@@ -135,7 +137,7 @@ def test_agent_refuses_a_plan_made_for_an_empty_disk(folders, commands, monkeypa
 
 
 def test_disks_are_read_under_their_locks(folders, commands, monkeypatch):
-    from appliance import locks
+    from appliance.system import locks
 
     held: list[bool] = []
     monkeypatch.setattr(probe, "use_of", lambda found: held.append(locks.taken(locks.path_of(found.path))))

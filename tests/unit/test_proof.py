@@ -6,11 +6,11 @@ import time
 
 import pytest
 
-from appliance import places, proof
-from appliance.agent import requests
+from appliance.agent import proof, requests
 from appliance.errors import Refused
 from appliance.operation import Operation, as_json
-from appliance.zfs.ending import DestroyPool
+from appliance.pools.export_destroy import DestroyPool
+from appliance.system import paths
 from tests.unit.made import JOB, OTHER_JOB
 
 pytestmark = pytest.mark.usefixtures("folders")
@@ -166,6 +166,6 @@ def test_the_agent_refuses_a_wrong_password_and_another_without_the_old_one(caps
 def test_no_password_stands_in_any_file_of_the_agent():
     proof.keep(PASSWORD)
     proof.grant(JOB, TANK, "d", PASSWORD)
-    files = [path for root in (places.RUN, places.AGENT_STATE) for path in root.rglob("*") if path.is_file()]
+    files = [path for root in (paths.RUN, paths.AGENT_STATE) for path in root.rglob("*") if path.is_file()]
     assert proof.proof_file(JOB) in files
     assert not [path for path in files if PASSWORD.encode() in path.read_bytes()]

@@ -9,15 +9,16 @@ from dataclasses import replace
 
 import pytest
 
+from appliance.agent.registry import decode_operation
 from appliance.errors import Failed, Refused
-from appliance.facts import Facts
-from appliance.household import SmbPolicy
+from appliance.facts.box import Facts
+from appliance.facts.sharing import SmbPolicy
 from appliance.operation import checked_plan
-from appliance.operations import decode_operation
-from appliance.shares import adopting, agreed, policy, serving, smb
+from appliance.shares import approved, publish, smb, smb_security
+from appliance.shares.drift import parse
 from appliance.shares.owned_file import OwnedFile
-from appliance.shares.protecting import SetSmbPolicy
-from appliance.shares.setting import Smb
+from appliance.shares.set_smb_security import SetSmbPolicy
+from appliance.shares.settings import Smb
 from appliance.zfs import status
 from tests.unit.made import ANNA, box, dataset, shared
 from tests.unit.test_pools import Working
@@ -39,7 +40,7 @@ def test_the_usual_choice_adds_nothing_to_sambas_settings():
     ],
 )
 def test_a_choice_is_said_once_for_all_and_smb2_stays_the_oldest(choice, lines):
-    found = adopting.sections_of_samba(smb.render(box(datasets=(shared(),), accounts=(ANNA,), smb_policy=choice)))
+    found = parse.sections_of_samba(smb.render(box(datasets=(shared(),), accounts=(ANNA,), smb_policy=choice)))
     assert lines.items() <= found["global"].items()
     assert found["global"]["server min protocol"] == "SMB2_10"
     assert not lines.keys() & found["photos"].keys()
@@ -71,15 +72,15 @@ def test_no_other_choice_can_be_asked_for(text):
 def samba(tmp_path, monkeypatch, commands):
     """A Samba that serves what its file says, for a box with one share."""
     config = tmp_path / "larder.conf"
-    monkeypatch.setattr(policy, "FILE", tmp_path / "policy.json")
-    monkeypatch.setattr(agreed, "FILE", tmp_path / "agreed")
-    monkeypatch.setitem(serving.SERVING, "smb", replace(smb.SERVING, owned=OwnedFile(config, lambda _path: None)))
+    monkeypatch.setattr(smb_security, "FILE", tmp_path / "policy.json")
+    monkeypatch.setattr(approved, "FILE", tmp_path / "agreed")
+    monkeypatch.setitem(publish.SERVING, "smb", replace(smb.SERVING, owned=OwnedFile(config, lambda _path: None)))
     monkeypatch.setattr(smb.SmbServing, "take_up", lambda *_given: None)
     monkeypatch.setattr(smb.SmbServing, "served", lambda self: frozenset((s.name, s.path) for s in self.configured()))
     monkeypatch.setattr("appliance.shares.discovery.announce", lambda _datasets: None)
     monkeypatch.setattr(status, "read_datasets", lambda: (shared(),))
-    monkeypatch.setattr("appliance.shares.accounts.read", lambda: (ANNA,))
-    monkeypatch.setattr("appliance.shares.accounts.read_groups", lambda: ())
+    monkeypatch.setattr("appliance.system.accounts.read", lambda: (ANNA,))
+    monkeypatch.setattr("appliance.system.accounts.read_groups", lambda: ())
     return config
 
 
@@ -89,28 +90,28 @@ def run(operation: SetSmbPolicy) -> None:
 
 
 def test_a_choice_is_kept_taken_up_and_seen(samba):
-    agreed.say(shared().guid, share=True)
-    serving.publish(serving.agreed_facts(), ["smb"])
+    approved.say(shared().guid, share=True)
+    publish.publish(publish.agreed_facts(), ["smb"])
     assert not STRICT.happened("protect", Facts())
     run(STRICT)
     assert STRICT.happened("protect", Facts())
     assert "server signing = mandatory" in samba.read_text()
-    assert policy.read() == SmbPolicy("required", "required")
-    assert stat.S_IMODE(os.stat(policy.FILE).st_mode) == 0o644  # noqa: PTH116
+    assert smb_security.read() == SmbPolicy("required", "required")
+    assert stat.S_IMODE(os.stat(smb_security.FILE).st_mode) == 0o644  # noqa: PTH116
 
 
 def test_before_the_first_share_the_choice_waits_for_it(samba):
     run(STRICT)
     assert not samba.exists()
     assert STRICT.happened("protect", Facts())
-    agreed.say(shared().guid, share=True)
-    serving.publish(serving.agreed_facts(), ["smb"])
+    approved.say(shared().guid, share=True)
+    publish.publish(publish.agreed_facts(), ["smb"])
     assert "server smb encrypt = required" in samba.read_text()
 
 
 def test_where_samba_does_not_take_it_the_choice_is_as_before(samba, monkeypatch):
-    agreed.say(shared().guid, share=True)
-    serving.publish(serving.agreed_facts(), ["smb"])
+    approved.say(shared().guid, share=True)
+    publish.publish(publish.agreed_facts(), ["smb"])
 
     def fail(*_given: object) -> None:
         if "mandatory" in samba.read_text():
@@ -119,23 +120,23 @@ def test_where_samba_does_not_take_it_the_choice_is_as_before(samba, monkeypatch
     monkeypatch.setattr(smb.SmbServing, "take_up", fail)
     with pytest.raises(Failed):
         run(STRICT)
-    assert policy.read() == SmbPolicy()
+    assert smb_security.read() == SmbPolicy()
     assert "mandatory" not in samba.read_text()
 
 
 def test_a_hand_edit_stops_it_before_anything_is_kept(samba):
-    agreed.say(shared().guid, share=True)
-    serving.publish(serving.agreed_facts(), ["smb"])
+    approved.say(shared().guid, share=True)
+    publish.publish(publish.agreed_facts(), ["smb"])
     samba.write_text(samba.read_text() + "# mine\n")
     with pytest.raises(Refused, match="changed by hand"):
         run(STRICT)
-    assert policy.read() == SmbPolicy()
+    assert smb_security.read() == SmbPolicy()
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"signing":"off"}', "[" * 100000, "\xff"])
 def test_a_file_that_says_nothing_sensible_is_the_usual_choice(samba, text):
-    policy.FILE.write_text(text)
-    assert policy.read() == SmbPolicy()
+    smb_security.FILE.write_text(text)
+    assert smb_security.read() == SmbPolicy()
 
 
 # A power cut between the two files
@@ -151,26 +152,26 @@ def cut_after_sambas_file(monkeypatch):
 
 
 def test_a_choice_cut_between_its_two_files_shows_what_samba_serves(samba, monkeypatch):
-    agreed.say(shared().guid, share=True)
-    serving.publish(serving.agreed_facts(), ["smb"])
+    approved.say(shared().guid, share=True)
+    publish.publish(publish.agreed_facts(), ["smb"])
     cut_after_sambas_file(monkeypatch)
     with pytest.raises(KeyboardInterrupt):
         run(STRICT)
     assert "server signing = mandatory" in samba.read_text()
-    assert policy.read() == SmbPolicy()
-    assert serving.smb_policy() == STRICT.policy
+    assert smb_security.read() == SmbPolicy()
+    assert publish.smb_policy() == STRICT.policy
     assert STRICT.happened("protect", Facts())
 
 
 def test_a_choice_kept_by_an_older_version_and_never_served_is_not_shown(samba):
     """0.1.0 wrote the choice first: cut there, the page showed it and Samba served what was before."""
-    agreed.say(shared().guid, share=True)
-    serving.publish(serving.agreed_facts(), ["smb"])
-    policy.keep(STRICT.policy)
-    assert serving.smb_policy() == SmbPolicy()
+    approved.say(shared().guid, share=True)
+    publish.publish(publish.agreed_facts(), ["smb"])
+    smb_security.keep(STRICT.policy)
+    assert publish.smb_policy() == SmbPolicy()
     assert not STRICT.happened("protect", Facts())
-    serving.publish(serving.agreed_facts(), ["smb"])
-    assert policy.read() == SmbPolicy()
+    publish.publish(publish.agreed_facts(), ["smb"])
+    assert smb_security.read() == SmbPolicy()
     assert "mandatory" not in samba.read_text()
 
 
@@ -181,7 +182,7 @@ def test_every_choice_is_read_back_from_sambas_file(samba, choice):
 
 
 def test_a_hand_edit_of_sambas_file_is_not_taken_for_a_choice(samba):
-    agreed.say(shared().guid, share=True)
-    serving.publish(serving.agreed_facts(), ["smb"])
+    approved.say(shared().guid, share=True)
+    publish.publish(publish.agreed_facts(), ["smb"])
     samba.write_text(samba.read_text().replace("[global]", "[global]\n   server signing = mandatory"))
-    assert serving.smb_policy() == SmbPolicy()
+    assert publish.smb_policy() == SmbPolicy()

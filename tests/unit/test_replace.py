@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from appliance.agent.registry import decode_operation
 from appliance.errors import Failed, Refused
 from appliance.operation import checked_plan
-from appliance.operations import decode_operation
+from appliance.pools.vdevs.replace import AttachDisk, DetachDisk, ReplaceDisk
 from appliance.zfs import status
-from appliance.zfs.replace import AttachDisk, DetachDisk, ReplaceDisk
 from tests.unit import shapes
 from tests.unit.made import OLD, disk, path_of, recorded_pool
 from tests.unit.test_pools import Working

@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from appliance.dataset import Property
+from appliance.datasets.permissions import Said, noted
+from appliance.datasets.rollback import RollBack
 from appliance.errors import Failed, Refused
-from appliance.facts import Checkpoint, Facts
-from appliance.household import Share
+from appliance.facts.box import Checkpoint, Facts
+from appliance.facts.datasets import Property
+from appliance.facts.sharing import Share
 from appliance.operation import checked_plan
-from appliance.shares import below, leaving
-from appliance.shares.permissions import Said, noted
-from appliance.zfs import core, snapshots, status
-from appliance.zfs.bookmarks import BookmarkSnapshot
-from appliance.zfs.rolling_back import RollBack
-from appliance.zfs.space import measure
+from appliance.shares import dataset_teardown, pool_teardown
+from appliance.snapshots.bookmarks import BookmarkSnapshot
+from appliance.snapshots.space import measure
+from appliance.zfs import libzfs, list_snapshots, status
 from tests.unit.test_pools import Working
 from tests.unit.test_snapshots import facts, snap
 
@@ -73,16 +73,18 @@ def done(monkeypatch):
     order: list[str] = []
     found = shared(1, 2)
     monkeypatch.setattr(status, "read_datasets", lambda: found.datasets)
-    monkeypatch.setattr(snapshots, "read", lambda _names: iter([snap(1)]))
+    monkeypatch.setattr(list_snapshots, "read", lambda _names: iter([snap(1)]))
     monkeypatch.setattr(
-        leaving, "serve", lambda some, _note: order.append(f"serve {' '.join(one.name for one in some)}")
+        pool_teardown, "serve", lambda some, _note: order.append(f"serve {' '.join(one.name for one in some)}")
     )
-    monkeypatch.setattr(below, "close", lambda shares: order.append(f"close {' '.join(one.name for one in shares)}"))
-    monkeypatch.setattr(core, "take_checkpoint", lambda pool: order.append(f"checkpoint {pool}"))
-    monkeypatch.setattr(core, "destroy_snapshots", lambda names: order.append(f"destroy {' '.join(names)}") or ())
-    monkeypatch.setattr(core, "newer_bookmarks", lambda _dataset, _txg: ["tank/photos#b"])
-    monkeypatch.setattr(core, "destroy_bookmark", lambda name: order.append(f"destroy {name}"))
-    monkeypatch.setattr(core, "rollback_to", lambda dataset, name: order.append(f"rollback {dataset} {name}"))
+    monkeypatch.setattr(
+        dataset_teardown, "close", lambda shares: order.append(f"close {' '.join(one.name for one in shares)}")
+    )
+    monkeypatch.setattr(libzfs, "take_checkpoint", lambda pool: order.append(f"checkpoint {pool}"))
+    monkeypatch.setattr(libzfs, "destroy_snapshots", lambda names: order.append(f"destroy {' '.join(names)}") or ())
+    monkeypatch.setattr(libzfs, "newer_bookmarks", lambda _dataset, _txg: ["tank/photos#b"])
+    monkeypatch.setattr(libzfs, "destroy_bookmark", lambda name: order.append(f"destroy {name}"))
+    monkeypatch.setattr(libzfs, "rollback_to", lambda dataset, name: order.append(f"rollback {dataset} {name}"))
     return order
 
 
@@ -100,7 +102,7 @@ def test_shares_pause_before_the_checkpoint_and_are_on_again_at_the_end(done):
 
 
 def test_a_share_that_an_interrupted_run_left_paused_is_on_again(done, monkeypatch):
-    monkeypatch.setattr(below, "all_served", lambda _facts, _datasets: False)
+    monkeypatch.setattr(dataset_teardown, "all_served", lambda _facts, _datasets: False)
     checked_plan(roll(way_back=False), replace(shared(1, 2), shares=())).steps[0].act(Working())
     assert [one for one in done if one.startswith(("serve", "close"))] == ["serve tank tank/photos tank/photos/old"]
 
@@ -125,7 +127,7 @@ def test_whatever_fails_the_shares_are_on_again(done, monkeypatch, breaks):
     def fail(*_arguments: object) -> None:
         raise Failed("no")
 
-    monkeypatch.setattr(core, breaks, fail)
+    monkeypatch.setattr(libzfs, breaks, fail)
     with pytest.raises(Failed):
         checked_plan(roll(), shared(1, 2)).steps[0].act(Working())
     assert done[-1] == "serve tank tank/photos tank/photos/old"
@@ -143,7 +145,7 @@ def test_whatever_fails_the_shares_are_on_again(done, monkeypatch, breaks):
     ],
 )
 def test_rollback_that_cannot_succeed_destroys_nothing(done, monkeypatch, now, said):
-    monkeypatch.setattr(snapshots, "read", lambda _names: iter(now))
+    monkeypatch.setattr(list_snapshots, "read", lambda _names: iter(now))
     with pytest.raises(Failed, match=said) as failed:
         checked_plan(roll(), shared(1, 2)).steps[0].act(Working())
     assert "Nothing was destroyed" in str(failed.value)
@@ -154,7 +156,7 @@ def test_bookmarks_that_cannot_be_read_stop_rollback_before_anything_is_destroye
     def fail(*_arguments: object) -> None:
         raise Failed("The bookmarks could not be read")
 
-    monkeypatch.setattr(core, "newer_bookmarks", fail)
+    monkeypatch.setattr(libzfs, "newer_bookmarks", fail)
     with pytest.raises(Failed):
         checked_plan(roll(), shared(1, 2)).steps[0].act(Working())
     assert not any(one.startswith(("destroy", "rollback")) for one in done)
@@ -176,7 +178,7 @@ def test_rollback_without_the_room_that_zfs_wants_is_refused():
 
 
 def test_it_has_happened_when_nothing_newer_and_nothing_written_is_there(monkeypatch):
-    monkeypatch.setattr(below, "all_served", lambda _facts, _datasets: True)
+    monkeypatch.setattr(dataset_teardown, "all_served", lambda _facts, _datasets: True)
     found = shared(1)
     assert roll().happened("rollback", found)
     written = replace(found, datasets=tuple(replace(one, written=5) for one in found.datasets))
@@ -187,7 +189,7 @@ def test_it_has_happened_when_nothing_newer_and_nothing_written_is_there(monkeyp
 
 def test_a_bookmark_is_made_of_the_very_snapshot(monkeypatch):
     made: list[tuple[str, str]] = []
-    monkeypatch.setattr(core, "bookmark", lambda name, of: made.append((name, of)))
+    monkeypatch.setattr(libzfs, "bookmark", lambda name, of: made.append((name, of)))
     one = snap(1)
     checked_plan(BookmarkSnapshot(snapshot=one.name, guid=one.guid, name="mark"), facts(one)).steps[0].act(Working())
     assert made == [("tank/photos#mark", "tank/photos@s1")]
@@ -201,7 +203,7 @@ def test_what_has_gone_meanwhile_is_not_measured(monkeypatch):
             raise Failed("no")
         return 7
 
-    monkeypatch.setattr(core, "range_space", size)
-    monkeypatch.setattr(core, "holds", lambda _name: {"tag": 5})
+    monkeypatch.setattr(libzfs, "range_space", size)
+    monkeypatch.setattr(libzfs, "holds", lambda _name: {"tag": 5})
     found = measure([("tank/a@x", "tank/a@y"), ("tank/a@gone", "tank/a@y")], ["tank/a@x"])
     assert (found.ranges, found.holds) == ((7, None), {"tank/a@x": {"tag": 5}})

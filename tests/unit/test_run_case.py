@@ -9,24 +9,26 @@ from typing import Any
 import msgspec
 import pytest
 
-from appliance import command, places
-from appliance.disks import erase, inventory, udev
+from appliance import command
+from appliance.agent.registry import decode_operation
+from appliance.benchmarks import claims, environment, scratch
+from appliance.benchmarks.case import Case
+from appliance.benchmarks.claims import Claim
+from appliance.benchmarks.cleanup import ClearUp
+from appliance.benchmarks.prefill import Laid
+from appliance.benchmarks.progress import telling
+from appliance.benchmarks.results import RESULT, Run
+from appliance.benchmarks.run_case import RunCase
+from appliance.benchmarks.runner import Measuring
+from appliance.disks import clear_labels, inventory, udev
 from appliance.errors import Cancelled, Failed, Refused
-from appliance.facts import Facts, Use
+from appliance.facts.box import Facts, Use
 from appliance.layout.geometry import GIB, MIB
 from appliance.operation import as_json, checked_plan
-from appliance.operations import decode_operation
-from appliance.shares.setting import setting_of
-from appliance.sweeps import around, claims, scratch
-from appliance.sweeps.case import Case
-from appliance.sweeps.claims import Claim
-from appliance.sweeps.clear_up import ClearUp
-from appliance.sweeps.laying import Laid
-from appliance.sweeps.measuring import Measuring
-from appliance.sweeps.run_case import RunCase
-from appliance.sweeps.table import RESULT, Run
-from appliance.sweeps.watching import telling
-from appliance.zfs import kstat, policies, status
+from appliance.shares.settings import setting_of
+from appliance.snapshots import policy
+from appliance.system import paths
+from appliance.zfs import kstat, status
 from tests.unit import shapes
 from tests.unit.made import box, dataset, disk, path_of, recorded_text
 from tests.unit.test_pools import Working
@@ -170,14 +172,16 @@ def quiet(monkeypatch: pytest.MonkeyPatch) -> dict[str, list]:
     monkeypatch.setattr(scratch, "size_of", lambda _path: GIB)
     monkeypatch.setattr(udev, "SECONDS_BETWEEN_LOOKS", 0)
     monkeypatch.setattr(Path, "exists", lambda _path: True)
-    monkeypatch.setattr(erase, "zero_ends", lambda _path: None)
-    monkeypatch.setattr(around, "memory", lambda: GIB)
+    monkeypatch.setattr(clear_labels, "zero_ends", lambda _path: None)
+    monkeypatch.setattr(environment, "memory", lambda: GIB)
     return world
 
 
 def test_a_run_leaves_its_figures_in_the_log(commands, folders, quiet, monkeypatch):
-    readings = iter([{path_of(1): around.Moved()}] * 2 + [{path_of(1): around.Moved(10, 0, 200 * MIB, 0.5)}] * 9)
-    monkeypatch.setattr(around, "moved", lambda _paths: next(readings))
+    readings = iter(
+        [{path_of(1): environment.Moved()}] * 2 + [{path_of(1): environment.Moved(10, 0, 200 * MIB, 0.5)}] * 9
+    )
+    monkeypatch.setattr(environment, "moved", lambda _paths: next(readings))
     commands.answers["fio"] = recorded_text("fio-write-3.39.json")
     found, work = operation(size=64 * MIB, repeats=1), Working()
     scratch.folder_of(TOKEN).mkdir(parents=True)
@@ -212,12 +216,12 @@ def test_a_scratch_folder_is_neither_shared_nor_kept_in_snapshots_as_what_is_abo
     assert {"larder:share=none", "larder:policy=none"} <= set(argv)
     scratched = dataset("tank/x", share="none", share_source="local", policy="none", policy_source="local")
     assert setting_of(scratched) is None
-    assert policies.of(scratched) is None
+    assert policy.of(scratched) is None
 
 
 def test_a_pool_that_stops_ends_the_run_at_once(folders, quiet, monkeypatch, tmp_path):
     monkeypatch.setattr(command, "SECONDS_BETWEEN_LOOKS", 0.05)
-    monkeypatch.setattr(around, "moved", lambda _paths: {})
+    monkeypatch.setattr(environment, "moved", lambda _paths: {})
     monkeypatch.setattr(kstat, "KSTAT", tmp_path)
     (tmp_path / NAME).mkdir()
     (tmp_path / NAME / "state").write_text("SUSPENDED\n")
@@ -229,8 +233,8 @@ def test_a_pool_that_stops_ends_the_run_at_once(folders, quiet, monkeypatch, tmp
 
 
 def test_a_run_beside_a_check_of_another_pool_is_repeated_and_says_so(commands, folders, quiet, monkeypatch):
-    monkeypatch.setattr(around, "moved", lambda _paths: {})
-    monkeypatch.setattr(around, "busy", lambda _pools, _but: ("tank was being checked.",))
+    monkeypatch.setattr(environment, "moved", lambda _paths: {})
+    monkeypatch.setattr(environment, "busy", lambda _pools, _but: ("tank was being checked.",))
     commands.answers["fio"] = recorded_text("fio-sync-3.39.json")
     scratch.folder_of(TOKEN).mkdir(parents=True)
     work = Working()
@@ -241,7 +245,7 @@ def test_a_run_beside_a_check_of_another_pool_is_repeated_and_says_so(commands, 
 
 
 def test_a_run_beside_a_self_test_of_a_measured_disk_is_repeated_and_says_so(commands, folders, quiet, monkeypatch):
-    monkeypatch.setattr(around, "moved", lambda _paths: {})
+    monkeypatch.setattr(environment, "moved", lambda _paths: {})
     running = {"ata_smart_data": {"self_test": {"status": {"value": 249, "remaining_percent": 90}}}}
     commands.answers |= {"fio": recorded_text("fio-sync-3.39.json"), "smartctl": json.dumps(running)}
     scratch.folder_of(TOKEN).mkdir(parents=True)
@@ -256,17 +260,18 @@ def test_a_run_beside_a_self_test_of_a_measured_disk_is_repeated_and_says_so(com
 
 
 def test_a_disk_is_asked_for_its_self_test_once_whatever_of_it_a_pool_has_and_not_woken(commands):
-    assert around.testing([f"{path_of(1)}-part1", f"{path_of(1)}-part2", path_of(2)]) == ()
+    assert environment.testing([f"{path_of(1)}-part1", f"{path_of(1)}-part2", path_of(2)]) == ()
     assert [argv[-1] for argv in commands.ran] == [path_of(1), path_of(2)]
     assert all("standby" in argv for argv in commands.ran)
 
 
 def test_what_a_disk_moved_is_read_from_the_kernels_counters():
     text = "  100  5  2048  300  50  2  4096  200  0  600  500 0 0 0 0 0 0"
-    assert around.moved_from(text) == around.Moved(150, 2048 * 512, 4096 * 512, 0.5)
-    assert around.moved_from("nonsense") == around.Moved()
-    done = around.between(
-        {"a": around.Moved(100, 0, 0, 1.0)}, {"a": around.Moved(200, 512, 1024, 3.0), "b": around.Moved()}
+    assert environment.moved_from(text) == environment.Moved(150, 2048 * 512, 4096 * 512, 0.5)
+    assert environment.moved_from("nonsense") == environment.Moved()
+    done = environment.between(
+        {"a": environment.Moved(100, 0, 0, 1.0)},
+        {"a": environment.Moved(200, 512, 1024, 3.0), "b": environment.Moved()},
     )
     assert (done.read, done.written, done.per_disk) == (512, 1024, {"a": 0.02})
 
@@ -399,7 +404,7 @@ def test_a_scratch_folder_of_a_pool_that_is_away_is_kept_in_mind(commands, folde
 
 def test_a_note_that_was_damaged_is_no_reason_to_erase(commands, folders, quiet):
     claimed(1)
-    (places.AGENT_STATE / "sweeps" / TOKEN).write_bytes(b"{")
+    (paths.AGENT_STATE / "sweeps" / TOKEN).write_bytes(b"{")
     with pytest.raises(Failed):
         scratch.clear(TOKEN, Working())
     assert commands.ran == []

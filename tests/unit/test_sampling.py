@@ -11,20 +11,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from appliance import command, names, places
+from appliance import command, names
+from appliance.agent.registry import decode_operation
+from appliance.benchmarks import conclusions, environment, prefill, sample_data, scratch, validity
+from appliance.benchmarks.matrix import Sweep, axes_of
+from appliance.benchmarks.parse_results import Figures
+from appliance.benchmarks.prefill import Laid
+from appliance.benchmarks.results import Measured, Run, blocks
+from appliance.benchmarks.run_case import RunCase
+from appliance.benchmarks.runner import Measuring
+from appliance.benchmarks.validity import Circumstances
 from appliance.errors import Cancelled, Failed, Refused
+from appliance.files import safe_walk
 from appliance.layout.geometry import GIB, KIB, MIB
 from appliance.operation import checked_plan
-from appliance.operations import decode_operation
-from appliance.shares import walk
-from appliance.sweeps import around, honesty, laying, meaning, sampling, scratch
-from appliance.sweeps.figures import Figures
-from appliance.sweeps.honesty import Circumstances
-from appliance.sweeps.laying import Laid
-from appliance.sweeps.measuring import Measuring
-from appliance.sweeps.run_case import RunCase
-from appliance.sweeps.sweep import Sweep, axes_of
-from appliance.sweeps.table import Measured, Run, blocks
+from appliance.system import paths
 from appliance.zfs import status
 from tests.unit.made import box, dataset, path_of, recorded_text
 from tests.unit.test_pools import Working
@@ -54,17 +55,17 @@ def tree(folders: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     os.mkfifo(top / "pipe")
     found = dataset(PHOTOS.name, mountpoint=str(top))
     monkeypatch.setattr(status, "read_datasets", lambda: (found,))
-    monkeypatch.setattr(walk, "dataset_of", lambda _handle: PHOTOS.name)
+    monkeypatch.setattr(safe_walk, "dataset_of", lambda _handle: PHOTOS.name)
     monkeypatch.setattr(names, "served_path", lambda path: path)
-    monkeypatch.setattr(places, "POOLS", folders)
-    monkeypatch.setattr(around, "moved", lambda _paths: {})
+    monkeypatch.setattr(paths, "POOLS", folders)
+    monkeypatch.setattr(environment, "moved", lambda _paths: {})
     scratch.folder_of(TOKEN).mkdir(parents=True)
     return top
 
 
-def taken(top: Path, most: int, wanted: int) -> tuple[bytes, sampling.Sample]:
-    with walk.held(str(top)) as root:
-        sample = sampling.Sample(root, most, 128 * KIB, lambda: None)
+def taken(top: Path, most: int, wanted: int) -> tuple[bytes, sample_data.Sample]:
+    with safe_walk.held(str(top)) as root:
+        sample = sample_data.Sample(root, most, 128 * KIB, lambda: None)
         found, left = [], wanted
         while left:
             found.append(sample.read(left))
@@ -142,9 +143,9 @@ def test_a_folder_that_cannot_be_gone_through_is_said_without_a_files_name(tree,
     def damaged(_root: int) -> Any:
         raise OSError(5, "Input/output error", "letter to anna.odt")
 
-    monkeypatch.setattr(walk, "listing", damaged)
+    monkeypatch.setattr(safe_walk, "listing", damaged)
     with pytest.raises(Failed) as failed:
-        sampling.lay(sampled().ground, Working())
+        sample_data.lay(sampled().ground, Working())
     assert "anna" not in str(failed.value)
 
 
@@ -155,13 +156,13 @@ def test_files_that_go_away_while_they_are_read_end_it_in_words(tree, commands):
 
     commands.on_run = away
     with pytest.MonkeyPatch.context() as patch, pytest.raises(Failed, match="went away"):
-        patch.setattr(sampling, "PART", 32 * MIB)
-        sampling.lay(sampled(size=200 * MIB).ground, Working())
+        patch.setattr(sample_data, "PART", 32 * MIB)
+        sample_data.lay(sampled(size=200 * MIB).ground, Working())
 
 
 @given(st.integers(1, 40), st.lists(st.integers(1, 3 * MIB), min_size=1, max_size=6))
 def test_whatever_size_is_asked_for_comes_and_never_more(most, wishes):
-    sample = sampling.Sample(-1, most * MIB, 128 * KIB, lambda: None)
+    sample = sample_data.Sample(-1, most * MIB, 128 * KIB, lambda: None)
     sample.endless = (b"x" * (at + 1) for at in range(10**9))
     for wanted in wishes:
         assert 0 < len(sample.read(wanted)) <= wanted
@@ -188,20 +189,20 @@ def test_a_folder_that_is_not_what_was_chosen_or_must_not_be_copied_is_refused(c
 def test_the_agent_looks_again_when_it_reads(tree, monkeypatch, changed):
     found = dataset(PHOTOS.name, **{"mountpoint": str(tree), **changed})
     monkeypatch.setattr(status, "read_datasets", lambda: (found,))
-    with pytest.raises(Refused), sampling.folder(sampled().case):
+    with pytest.raises(Refused), sample_data.folder(sampled().case):
         pass
 
 
 def test_something_else_at_its_place_is_not_read(tree, monkeypatch, commands):
-    monkeypatch.setattr(walk, "dataset_of", lambda _handle: "tank")
+    monkeypatch.setattr(safe_walk, "dataset_of", lambda _handle: "tank")
     with pytest.raises(Refused, match="not mounted where it should be"):
-        sampling.lay(sampled().ground, Working())
+        sample_data.lay(sampled().ground, Working())
     assert commands.ran == []
 
 
 # --- where it goes --------------------------------------------------------------------------------------------
 def test_what_is_read_goes_through_memory_that_only_root_opens_and_only_to_the_scratch_pool(tree, commands, monkeypatch):  # fmt: skip
-    monkeypatch.setattr(sampling, "PART", 16 * MIB)
+    monkeypatch.setattr(sample_data, "PART", 16 * MIB)
     part, modes, sizes = scratch.part_of(TOKEN), [], []
 
     def look(_argv: list[str]) -> None:
@@ -210,7 +211,7 @@ def test_what_is_read_goes_through_memory_that_only_root_opens_and_only_to_the_s
 
     commands.on_run = look
     laid, work = Laid(), Working()
-    laying.sample(sampled().ground, work, laid)
+    prefill.sample(sampled().ground, work, laid)
     assert laid.different == 31 * MIB + 100
     assert [argv[0] for argv in commands.ran] == ["dd", "dd", "dd"]
     assert {argv[2] for argv in commands.ran} == {f"of={scratch.folder_of(TOKEN)}/data"}
@@ -221,9 +222,9 @@ def test_what_is_read_goes_through_memory_that_only_root_opens_and_only_to_the_s
 
 
 def test_what_is_written_while_it_is_measured_comes_from_memory_again_and_again(tree, commands, monkeypatch):
-    monkeypatch.setattr(sampling, "PART", 16 * MIB)
+    monkeypatch.setattr(sample_data, "PART", 16 * MIB)
     ground, laid = sampled(workload="seq-write").ground, Laid()
-    laying.sample(ground, Working(), laid)
+    prefill.sample(ground, Working(), laid)
     assert commands.ran == []
     assert laid.different == 16 * MIB
     result = Figures(rate=40 * MIB / 1.5, seconds=1.5, written=40 * MIB, tool="dd")
@@ -233,7 +234,7 @@ def test_what_is_written_while_it_is_measured_comes_from_memory_again_and_again(
         return type(answer)(answer.argv, 0, "", DD.format(size=MIB), 0.0)
 
     monkeypatch.setattr("appliance.command.run", run)
-    assert sampling.written(ground, Working(), "Run 1 of 3") == result
+    assert sample_data.written(ground, Working(), "Run 1 of 3") == result
     assert [argv[4:6] for argv in commands.ran] == [["count=16", "seek=0"], ["count=16", "seek=16"], ["count=8", "seek=32"]]  # fmt: skip
     assert scratch.part_of(TOKEN).stat().st_size == 16 * MIB
 
@@ -248,7 +249,7 @@ def test_a_link_in_the_place_of_the_part_is_not_followed(tree, commands):
     target = tree / "may" / "a"
     scratch.part_of(TOKEN).symlink_to(target)
     with pytest.raises(Failed, match=r"into memory: Too many levels of symbolic links$"):
-        sampling.lay(sampled().ground, Working())
+        sample_data.lay(sampled().ground, Working())
     assert target.read_bytes() == b"A" * MIB
 
 
@@ -256,7 +257,7 @@ def test_memory_without_room_is_said(tree, monkeypatch):
     full = os.statvfs_result((4096, 4096, 100, 10, 10, 0, 0, 0, 0, 255))
     monkeypatch.setattr("os.statvfs", lambda _path: full)
     with pytest.raises(Failed, match="no room in memory"):
-        sampling.room(TOKEN, sampled().case)
+        sample_data.room(TOKEN, sampled().case)
 
 
 def test_reading_stops_when_somebody_asks_for_it(tree, commands):
@@ -265,14 +266,14 @@ def test_reading_stops_when_somebody_asks_for_it(tree, commands):
             raise Cancelled
 
     with pytest.raises(Cancelled):
-        sampling.lay(sampled().ground, Stopped())
+        sample_data.lay(sampled().ground, Stopped())
     assert commands.ran == []
 
 
 def test_writing_stops_when_somebody_asks_for_it_however_fast_a_part_is_written(tree, commands, monkeypatch):
     ground = sampled(workload="seq-write").ground
     scratch.part_of(TOKEN).write_bytes(b"x" * MIB)
-    monkeypatch.setattr(sampling, "SECONDS_BETWEEN_LOOKS", 0)
+    monkeypatch.setattr(sample_data, "SECONDS_BETWEEN_LOOKS", 0)
     answer = type(command.run(["true"]))(("dd",), 0, "", DD.format(size=MIB), 0.0)
 
     class Later(Working):
@@ -286,7 +287,7 @@ def test_writing_stops_when_somebody_asks_for_it_however_fast_a_part_is_written(
     ran: list[Any] = []
     monkeypatch.setattr(command, "run", lambda argv, **_more: (ran.append(argv), answer)[1])
     with pytest.raises(Cancelled):
-        sampling.written(ground, Later(), "Run 1 of 3")
+        sample_data.written(ground, Later(), "Run 1 of 3")
     assert len(ran) == 2
 
 
@@ -329,7 +330,7 @@ def test_a_sweep_leaves_out_writing_with_dedup_because_a_sample_repeats_there():
 def told(around: Circumstances, **changes: Any) -> tuple[str, str]:
     case = sampled(size=GIB, aside=True, **changes).case
     figures = Figures(rate=1.0, seconds=1.0, read=GIB)
-    return " ".join(honesty.reasons(case, figures, around)), " ".join(honesty.remarks(case, around))
+    return " ".join(validity.reasons(case, figures, around)), " ".join(validity.remarks(case, around))
 
 
 def test_what_compression_left_is_said_and_expected_of_the_disks():
@@ -353,24 +354,24 @@ def test_a_sample_that_repeats_says_so_and_means_nothing_for_dedup():
 def test_what_lies_on_the_disks_is_read_from_the_file_and_from_the_pool(tree, commands):
     data = scratch.folder_of(TOKEN) / "data"
     data.touch()
-    assert sampling.kept(sampled().ground) == 1.0
+    assert sample_data.kept(sampled().ground) == 1.0
     with data.open("r+b") as out:
         out.truncate(100 * MIB)
-    assert sampling.kept(sampled().ground) < 0.01
-    assert sampling.times(sampled().ground) == 1.0
+    assert sample_data.kept(sampled().ground) < 0.01
+    assert sample_data.times(sampled().ground) == 1.0
     commands.answers["zpool"] = "1.43\n"
-    assert sampling.times(sampled(dedup=True).ground) == 1.43
+    assert sample_data.times(sampled(dedup=True).ground) == 1.43
     commands.answers["zpool"] = "-\n"
     with pytest.raises(Failed):
-        sampling.times(sampled(dedup=True).ground)
+        sample_data.times(sampled(dedup=True).ground)
 
 
 def test_a_run_with_a_sample_carries_what_it_was(tree, commands, monkeypatch):
     data = scratch.folder_of(TOKEN) / "data"
     data.write_bytes(b"x" * 4096)
     commands.answers |= {"fio": recorded_text("fio-sync-3.39.json"), "zpool": "1.00\n"}
-    monkeypatch.setattr(around, "pools", lambda: ())
-    monkeypatch.setattr(around, "memory", lambda: 0)
+    monkeypatch.setattr(environment, "pools", lambda: ())
+    monkeypatch.setattr(environment, "memory", lambda: 0)
     monkeypatch.setattr(Measuring, "prepare", lambda _self, _work: None)
     run = Measuring(sampled(dedup=True).ground, ("fio",), Laid(10 * MIB)).judged(Working(), 1)
     assert run.around.sample == 10 * MIB
@@ -387,25 +388,25 @@ def test_what_compression_and_dedup_make_of_the_files_is_a_sentence():
         measured(1, Circumstances(sample=GIB, kept=0.8), compression="lz4"),
         measured(2, Circumstances(sample=GIB, kept=0.62), compression="zstd"),
     ]
-    assert "Your files: lz4 leaves 80 % of them, zstd 62 %." in meaning.sentences(blocks(every))
+    assert "Your files: lz4 leaves 80 % of them, zstd 62 %." in conclusions.sentences(blocks(every))
     seldom = measured(3, Circumstances(sample=GIB, deduped=1.02), dedup=True)
-    assert "dedup meets each block 1.02 times, too seldom" in " ".join(meaning.sentences(blocks([seldom])))
+    assert "dedup meets each block 1.02 times, too seldom" in " ".join(conclusions.sentences(blocks([seldom])))
     often = measured(3, Circumstances(sample=GIB, deduped=3.5), dedup=True)
-    assert "Your files: dedup meets each block 3.50 times." in meaning.sentences(blocks([often]))
-    assert "Your files" not in " ".join(meaning.sentences(blocks(every[:1])))
+    assert "Your files: dedup meets each block 3.50 times." in conclusions.sentences(blocks([often]))
+    assert "Your files" not in " ".join(conclusions.sentences(blocks(every[:1])))
 
 
 def test_what_lies_on_the_pool_in_the_end_is_the_files_and_a_write_of_it_repeats_the_part(tree, monkeypatch):
-    monkeypatch.setattr(sampling, "PART", 16 * MIB)
+    monkeypatch.setattr(sample_data, "PART", 16 * MIB)
     data, read = scratch.folder_of(TOKEN) / "data", sampled(size=24 * MIB)
-    sampling.lay(read.ground, Working())
+    sample_data.lay(read.ground, Working())
     found = data.read_bytes()
     assert len(found) == 24 * MIB
     assert (found.count(b"F"), found.count(b"A")) == (23 * MIB, MIB)
     data.unlink()
     write = sampled(workload="seq-write", size=24 * MIB).ground
-    sampling.lay(write, Working())
-    figures = sampling.written(write, Working(), "Run 1 of 3")
+    sample_data.lay(write, Working())
+    figures = sample_data.written(write, Working(), "Run 1 of 3")
     assert figures.written == data.stat().st_size == 24 * MIB
     assert figures.rate == pytest.approx(24 * MIB / figures.seconds)
     assert data.read_bytes()[16 * MIB :] == scratch.part_of(TOKEN).read_bytes()[: 8 * MIB]

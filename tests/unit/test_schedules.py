@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from appliance import schedules
-from appliance.schedules import Act, Care, Schedule, day_after, decide, is_due, is_open, next_start
+from appliance import schedule as appliance_schedule
+from appliance.schedule import Act, Care, Schedule, day_after, decide, is_due, is_open, next_start
 
 BERLIN = ZoneInfo("Europe/Berlin")
 NIGHT = Schedule("month", 1, 6)
@@ -139,10 +139,10 @@ def test_a_clock_set_back_a_little_begins_nothing_twice():
 
 
 def test_the_boxs_zone_is_utc_where_none_is_set(monkeypatch, tmp_path):
-    monkeypatch.setattr(schedules, "Path", lambda _path: tmp_path / "nothing")
-    assert schedules.box_zone() is UTC
+    monkeypatch.setattr(appliance_schedule, "Path", lambda _path: tmp_path / "nothing")
+    assert appliance_schedule.box_zone() is UTC
     (tmp_path / "nothing").write_bytes(b"no zone")
-    assert schedules.box_zone() is UTC
+    assert appliance_schedule.box_zone() is UTC
 
 
 # --- several pools --------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ import pytest
 from appliance import command
 from appliance.disks.selftest import StartSelfTest
 from appliance.errors import Failed, Refused
-from appliance.facts import Facts
+from appliance.facts.box import Facts
 from appliance.operation import checked_plan
 from tests.unit.made import disk, path_of
 

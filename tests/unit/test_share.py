@@ -9,13 +9,13 @@ import pytest
 
 from appliance import command
 from appliance.errors import Failed, Refused
-from appliance.household import Account
+from appliance.facts.sharing import Account
 from appliance.operation import checked_plan
-from appliance.shares import agreed, serving, smb
+from appliance.shares import approved, publish, smb
 from appliance.shares.owned_file import OwnedFile
-from appliance.shares.serving import SERVING
-from appliance.shares.setting import Nfs, ShareSetting, Smb, setting_of
-from appliance.shares.share import SetShare
+from appliance.shares.publish import SERVING
+from appliance.shares.set_share import SetShare
+from appliance.shares.settings import Nfs, ShareSetting, Smb, setting_of
 from appliance.zfs import status
 from tests.unit.made import ANNA, box, dataset, shared
 from tests.unit.test_pools import Working
@@ -102,10 +102,10 @@ def samba(tmp_path, monkeypatch, commands):
     """A box with one dataset whose property follows ``zfs set``, and a Samba that serves what its file says."""
     found = {"share": "", "source": "none"}
     config = tmp_path / "larder.conf"
-    monkeypatch.setattr(agreed, "FILE", tmp_path / "agreed")
+    monkeypatch.setattr(approved, "FILE", tmp_path / "agreed")
     monkeypatch.setitem(SERVING, "smb", replace(smb.SERVING, owned=OwnedFile(config, smb.check_with_samba)))
     monkeypatch.setattr(status, "read_datasets", lambda: (dataset(share=found["share"], share_source=found["source"]),))
-    monkeypatch.setattr("appliance.shares.accounts.read", lambda: (Account("anna", 1001),))
+    monkeypatch.setattr("appliance.system.accounts.read", lambda: (Account("anna", 1001),))
     commands.found = found
     commands.answers["systemctl"] = "active\n"
 
@@ -146,7 +146,7 @@ def test_switching_off_throws_out_who_still_has_it_open(samba, commands):
 
 
 def test_a_share_that_samba_does_not_serve_is_taken_back(samba, commands, monkeypatch):
-    monkeypatch.setattr(serving, "SECONDS_TO_TAKE_UP", 0)
+    monkeypatch.setattr(publish, "SECONDS_TO_TAKE_UP", 0)
     monkeypatch.setattr(smb, "answers", lambda _name: False)
     follow = commands.on_run
 
@@ -160,7 +160,7 @@ def test_a_share_that_samba_does_not_serve_is_taken_back(samba, commands, monkey
     with pytest.raises(Failed, match="is not served"):
         run(on(name="other"))
     assert samba.read_text() == before
-    assert agreed.read() == {dataset().guid}
+    assert approved.read() == {dataset().guid}
 
 
 @pytest.mark.parametrize("said", ['Unknown parameter encountered: "rot"', "Ignoring badly formed line"])

@@ -6,7 +6,7 @@ import pytest
 
 from appliance import command
 from appliance.agent import requests
-from appliance.disks import sleep
+from appliance.disks import standby
 from appliance.errors import Failed, Refused
 from tests.unit.made import path_of
 
@@ -26,37 +26,37 @@ def answering(monkeypatch: pytest.MonkeyPatch, status: int, out: str = "{}") -> 
 
 @pytest.mark.parametrize(("minutes", "value"), [(0, 0), (10, 120), (20, 240), (30, 241), (60, 242), (120, 244)])
 def test_the_timer_counts_in_steps_of_the_standard(minutes, value):
-    assert sleep.timer(minutes) == value
+    assert standby.timer(minutes) == value
 
 
 @pytest.mark.parametrize("minutes", [-1, 1, 21, 45, 255, 10**9])
 def test_other_times_are_refused(minutes):
     with pytest.raises(Refused):
-        sleep.timer(minutes)
+        standby.timer(minutes)
 
 
 def test_a_disk_is_told_by_one_command_that_wakes_none(monkeypatch):
     asked = answering(monkeypatch, 0)
-    assert sleep.tell(path_of(1), 20) == sleep.TOLD
-    assert sleep.tell(path_of(1), 0) == sleep.TOLD
+    assert standby.tell(path_of(1), 20) == standby.TOLD
+    assert standby.tell(path_of(1), 0) == standby.TOLD
     assert asked[0] == ["smartctl", "--json", "-n", "standby", "-s", "standby,240", "--", path_of(1)]
     assert asked[1][5] == "standby,off"
 
 
 def test_a_sleeping_disk_is_left_alone(monkeypatch):
     answering(monkeypatch, 2, ASLEEP)
-    assert sleep.tell(path_of(1), 20) == sleep.ASLEEP
+    assert standby.tell(path_of(1), 20) == standby.ASLEEP
 
 
 @pytest.mark.parametrize("status", [1, 2, 4])
 def test_a_disk_that_does_not_take_it_is_told_of(monkeypatch, status):
     answering(monkeypatch, status, "half {")
-    assert "did not take" in sleep.tell(path_of(1), 20)
+    assert "did not take" in standby.tell(path_of(1), 20)
 
 
 def test_an_old_error_in_the_disks_log_is_no_refusal(monkeypatch):
     answering(monkeypatch, 64)
-    assert sleep.tell(path_of(1), 20) == sleep.TOLD
+    assert standby.tell(path_of(1), 20) == standby.TOLD
 
 
 def test_a_disk_that_hangs_is_told_of_and_does_not_hide_the_others(monkeypatch):
@@ -70,7 +70,7 @@ def test_a_disk_that_hangs_is_told_of_and_does_not_hide_the_others(monkeypatch):
     request = f'{{"verb": "let-sleep", "disks": {{"{path_of(1)}": 20, "{path_of(2)}": 0}}}}'
     requests.answer(request.encode(), answers.append)
     assert "took too long" in answers[-1]["facts"][path_of(1)]
-    assert answers[-1]["facts"][path_of(2)] == sleep.TOLD
+    assert answers[-1]["facts"][path_of(2)] == standby.TOLD
 
 
 @pytest.mark.parametrize(
@@ -85,18 +85,18 @@ def test_what_a_disk_was_told_counts_until_it_may_have_lost_power(monkeypatch, t
     (tmp_path / "sda").mkdir()
     (tmp_path / "boot").write_text("1f3a\n")
     (tmp_path / "sda/diskseq").write_text("7\n")
-    monkeypatch.setattr(sleep, "BOOT", tmp_path / "boot")
-    monkeypatch.setattr(sleep, "BLOCK", tmp_path)
-    assert sleep.attached("sda") == "1f3a 7"
+    monkeypatch.setattr(standby, "BOOT", tmp_path / "boot")
+    monkeypatch.setattr(standby, "BLOCK", tmp_path)
+    assert standby.attached("sda") == "1f3a 7"
     (tmp_path / "sda/diskseq").write_text("9\n")
-    assert sleep.attached("sda") == "1f3a 9"
-    assert sleep.attached("gone") == "1f3a"
+    assert standby.attached("sda") == "1f3a 9"
+    assert standby.attached("gone") == "1f3a"
 
 
 @pytest.mark.parametrize(("says", "asked"), [("0", []), ("1", ["-n", "standby"]), (None, ["-n", "standby"])])
 def test_only_what_can_sleep_is_left_asleep(monkeypatch, tmp_path, says, asked):
     """Some solid-state disks say all the time that they are in standby; nothing would ever be known of them."""
-    monkeypatch.setattr(sleep, "BLOCK", tmp_path)
+    monkeypatch.setattr(standby, "BLOCK", tmp_path)
     if says:
         (tmp_path / "ata-X/queue").mkdir(parents=True)
         (tmp_path / "ata-X/queue/rotational").write_text(f"{says}\n")
@@ -106,8 +106,8 @@ def test_only_what_can_sleep_is_left_asleep(monkeypatch, tmp_path, says, asked):
 
 
 def test_a_disk_that_is_about_to_fall_asleep_is_not_asked():
-    assert sleep.let_be(20, idle=True, since=20 * 60)
-    assert not sleep.let_be(20, idle=True, since=21 * 60)
-    assert not sleep.let_be(20, idle=False, since=300)
-    assert not sleep.let_be(0, idle=True, since=300)
-    assert not sleep.let_be(None, idle=True, since=300)
+    assert standby.let_be(20, idle=True, since=20 * 60)
+    assert not standby.let_be(20, idle=True, since=21 * 60)
+    assert not standby.let_be(20, idle=False, since=300)
+    assert not standby.let_be(0, idle=True, since=300)
+    assert not standby.let_be(None, idle=True, since=300)

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from appliance.dataset import Dataset
 from appliance.errors import Refused
-from appliance.household import Account, Group
-from appliance.shares import adopting, samba_defaults, smb
-from appliance.shares.setting import Afp, ShareSetting, Smb
+from appliance.facts.datasets import Dataset
+from appliance.facts.sharing import Account, Group
+from appliance.shares import samba_defaults, smb
+from appliance.shares.drift import parse
+from appliance.shares.settings import Afp, ShareSetting, Smb
 from appliance.zfs import status
 from tests.unit.made import ANNA, box, dataset, recorded, shared
 
@@ -362,7 +363,7 @@ def test_a_section_that_is_gone_from_smb_conf_is_not_brought_back(debian):
 def test_a_hand_edit_beside_what_is_switched_off_can_be_adopted(debian):
     facts = box(datasets=(shared(),), accounts=(ANNA,))
     text = smb.render(facts).replace("browseable = yes", "browseable = no")
-    found, reasons = adopting.changes("smb", text, facts)
+    found, reasons = parse.changes("smb", text, facts)
     assert reasons == ()
     assert [one.smb.hidden for one in found if one.smb] == [True]
 

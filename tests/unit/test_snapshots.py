@@ -11,15 +11,16 @@ import msgspec
 import pytest
 
 from appliance import command
-from appliance.dataset import Snapshot, Span
 from appliance.errors import Cancelled, Failed, Refused
-from appliance.facts import Facts, Pool
+from appliance.facts.box import Facts, Pool
+from appliance.facts.datasets import Snapshot, Span
 from appliance.operation import checked_plan
-from appliance.zfs import core, naming, snapshots
-from appliance.zfs.clearing import DestroySnapshots, PruneSnapshots
-from appliance.zfs.policies import Policy
-from appliance.zfs.policing import SetPolicy
-from appliance.zfs.taking import RunPolicies, TakeSnapshot
+from appliance.snapshots import names as snapshot_names
+from appliance.snapshots.destroy import DestroySnapshots, PruneSnapshots
+from appliance.snapshots.policy import Policy
+from appliance.snapshots.set_policy import SetPolicy
+from appliance.snapshots.take import RunPolicies, TakeSnapshot
+from appliance.zfs import libzfs, list_snapshots
 from tests.unit.made import JOB, dataset, recorded_text
 from tests.unit.test_pools import Working
 
@@ -82,7 +83,7 @@ class Library:
 @pytest.fixture
 def library(monkeypatch):
     stand_in = Library()
-    monkeypatch.setattr(core, "library", lambda: stand_in)
+    monkeypatch.setattr(libzfs, "library", lambda: stand_in)
     return stand_in
 
 
@@ -90,7 +91,7 @@ def test_a_batch_goes_without_those_that_are_held_and_names_them(library):
     names = [f"tank/a@{number}" for number in range(600)]
     library.there = {name.encode() for name in names[:-1]}  # the last is already gone
     library.held = {b"tank/a@3", b"tank/a@400"}
-    left = core.destroy_snapshots(names)
+    left = libzfs.destroy_snapshots(names)
     assert {one.name for one in left} == {"tank/a@3", "tank/a@400"}
     assert "Release it first" in left[0].why
     assert library.there == library.held
@@ -106,16 +107,16 @@ def test_it_can_be_stopped_between_two_batches(library):
             raise Cancelled
 
     with pytest.raises(Cancelled):
-        core.destroy_snapshots(names, stop)
+        libzfs.destroy_snapshots(names, stop)
     assert len(library.there) == 600 - 256
 
 
 def test_taking_is_all_or_nothing_and_a_run_leaves_out_those_in_the_way(library):
     library.there = {b"tank/a@x"}
     with pytest.raises(Failed, match="is there already"):
-        core.snapshot(["tank/a@x", "tank/b@x"], {})
+        libzfs.snapshot(["tank/a@x", "tank/b@x"], {})
     assert b"tank/b@x" not in library.there
-    left = core.snapshot_most(["tank/a@x", "tank/b@x"], {"larder:run": JOB})
+    left = libzfs.snapshot_most(["tank/a@x", "tank/b@x"], {"larder:run": JOB})
     assert [one.name for one in left] == ["tank/a@x"]
     assert b"tank/b@x" in library.there
 
@@ -125,9 +126,9 @@ def test_an_error_about_none_of_them_is_told(monkeypatch):
         def lzc_destroy_snaps(self, _names, _defer):
             raise RuntimeError("no such pool")
 
-    monkeypatch.setattr(core, "library", Broken)
+    monkeypatch.setattr(libzfs, "library", Broken)
     with pytest.raises(Failed, match="no such pool"):
-        core.destroy_snapshots(["tank/a@x"])
+        libzfs.destroy_snapshots(["tank/a@x"])
 
 
 def test_a_tree_is_taken_at_one_moment(library):
@@ -195,7 +196,7 @@ def test_what_went_by_itself_is_no_reason_to_refuse_the_rest():
 def automatic(number: int, **changes: Any) -> Snapshot:
     """Made up: what a policy took at that hour of a day long ago."""
     at = datetime(2024, 11, 20, number, tzinfo=UTC)
-    made = replace(snap(number, run=JOB), created=at, name=f"tank/photos@{naming.name_for('hourly', at)}")
+    made = replace(snap(number, run=JOB), created=at, name=f"tank/photos@{snapshot_names.name_for('hourly', at)}")
     return replace(made, **changes)
 
 
@@ -311,7 +312,7 @@ tank/a b@two\tclones\t-
 
 def test_snapshots_are_read_line_by_line():
     """Names with spaces, a guid above 2^63, what Larder set; a note with a tab and a line break spoils no other."""
-    first, again, second = snapshots.snapshots_from(ONE_AND_TWO.splitlines())
+    first, again, second = list_snapshots.snapshots_from(ONE_AND_TWO.splitlines())
     assert (first.name, first.guid, first.txg, first.used) == ("tank/a b@one", 2**63 + 5, 17, 4096)
     assert (first.holds, first.clones, first.run, first.note) == (1, ("tank/copy", "tank/copy2"), "3f1a", "tidy\tup")
     assert (again.guid, again.run) == (7, "")
@@ -321,7 +322,7 @@ def test_snapshots_are_read_line_by_line():
 def test_snapshots_are_read_as_zfs_prints_them(commands):
     """Recorded: a name with a space, a guid above 2^63, and a note that stands on the folder and is no word of its snapshots."""
     commands.answers["zfs"] = recorded_text("zfs-get-snapshots-2.3.9.txt")
-    one, two = snapshots.read(["zz/a b"])
+    one, two = list_snapshots.read(["zz/a b"])
     assert (one.name, one.guid, one.holds, one.clones) == ("zz/a b@one", 18027312830689965278, 1, ("zz/copy",))
     assert (one.run, one.note) == ("", "")
     assert (two.run, two.note, two.clones) == ("3f1a", "tidy up", ())
@@ -343,7 +344,7 @@ READER = """
 import sys
 from pathlib import Path
 from appliance import command
-from appliance.zfs import snapshots
+from appliance.zfs import list_snapshots as snapshots
 command.ENVIRONMENT["PATH"] = sys.argv[1] + ":/usr/bin:/bin"
 count = sum(1 for one in snapshots.read(["tank/photos"]))
 peak = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM:"))
@@ -369,7 +370,7 @@ def test_half_a_million_snapshots_of_one_folder_are_read_in_64_mib(tmp_path):
 def test_listing_that_fails_after_some_lines_is_an_error(tmp_path, monkeypatch):
     fake_zfs(tmp_path, 10, status=1)
     monkeypatch.setitem(command.ENVIRONMENT, "PATH", f"{tmp_path}:/usr/bin:/bin")
-    found = snapshots.read(["tank/photos"])
+    found = list_snapshots.read(["tank/photos"])
     with pytest.raises(command.CommandFailed):
         list(found)
 

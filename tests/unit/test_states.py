@@ -7,10 +7,11 @@ import pytest
 
 from appliance import command
 from appliance.errors import Failed
-from appliance.facts import LongWork
+from appliance.facts.box import LongWork
 from appliance.operation import checked_plan
-from appliance.zfs import sectors, status, verdict
-from appliance.zfs.states import ClearErrors, OfflineDisk, OnlineDisk, meaning
+from appliance.pools import health
+from appliance.pools.vdevs.online_offline import ClearErrors, OfflineDisk, OnlineDisk, meaning
+from appliance.zfs import ashift, status
 from tests.unit import shapes
 from tests.unit.made import path_of, recorded, recorded_pool, recorded_text
 from tests.unit.test_pools import Working
@@ -116,17 +117,17 @@ def test_a_stopped_pool_starts_again_once_enough_disks_are_back():
 
 def test_what_a_stopped_pool_advises_is_to_bring_disks_back_and_not_to_switch_off():
     stopped = replace(shapes.mirror("REMOVED", "REMOVED"), state="SUSPENDED")
-    found = verdict.of_pool(stopped, lambda device: device.name)
+    found = health.of_pool(stopped, lambda device: device.name)
     assert found.advice.startswith("Bring the disks back")
     assert "do not switch the box off" in found.advice
 
 
 def test_a_weak_pool_that_rebuilds_says_how_far_it_is():
-    found = verdict.of_pool(shapes.replacing(), lambda device: device.name)
+    found = health.of_pool(shapes.replacing(), lambda device: device.name)
     assert "it survives only one more failed disk" in found.headline
     assert "It is rebuilding, 41 % done; files stay available." in found.meaning
     assert found.advice == "", "what was pulled out is being replaced already"
-    other = verdict.of_pool(
+    other = health.of_pool(
         replace(shapes.raidz2("REMOVED", "ONLINE"), scan=shapes.RESILVER), lambda device: device.name
     )
     assert "replace it soon" in other.advice
@@ -137,25 +138,25 @@ def test_a_weak_pool_that_rebuilds_says_how_far_it_is():
     [(89, "tank works.", ""), (90, "tank is nearly full.", "nearly full"), (99, "tank is full.", "full")],
 )
 def test_a_pool_without_room_says_so_and_what_to_do(used, said, word):
-    found = verdict.of_pool(shapes.raidz2(), lambda device: device.name, used=used, total=100)
+    found = health.of_pool(shapes.raidz2(), lambda device: device.name, used=used, total=100)
     assert (found.headline, found.word) == (said, word)
     assert ("Delete what is not needed" in found.advice) is bool(word)
 
 
 def test_a_full_pool_that_misses_a_disk_says_that_first():
     weak = replace(shapes.raidz2("REMOVED"), state="DEGRADED")
-    assert "survives" in verdict.of_pool(weak, lambda device: device.name, used=100, total=100).headline
+    assert "survives" in health.of_pool(weak, lambda device: device.name, used=100, total=100).headline
 
 
 # --- what zpool tells -------------------------------------------------------------------------------------------
 def test_sector_sizes_are_read_by_guid_and_never_asked_of_a_stopped_pool(commands, monkeypatch):
-    monkeypatch.setattr(sectors, "_known", {})
+    monkeypatch.setattr(ashift, "_known", {})
     pool = next(status.pools_from(recorded("zpool-status-raidz2-2.3.9.json")))
     commands.answers["zpool"] = f"root-0\tguid\t{pool.guid}\nroot-0\tashift\t0\nraidz2-0\tguid\t{pool.vdevs[0].guid}\nraidz2-0\tashift\t12\nodd\tguid\t-\nodd\n"  # fmt: skip
-    assert sectors.filled([replace(pool, state="SUSPENDED")])[0].vdevs[0].ashift == 0
+    assert ashift.filled([replace(pool, state="SUSPENDED")])[0].vdevs[0].ashift == 0
     assert commands.ran == []
-    assert sectors.filled([pool])[0].vdevs[0].ashift == 12
-    assert sectors.filled([pool])[0].vdevs[0].ashift == 12
+    assert ashift.filled([pool])[0].vdevs[0].ashift == 12
+    assert ashift.filled([pool])[0].vdevs[0].ashift == 12
     assert commands.ran == [["zpool", "get", "-H", "-p", "-o", "name,property,value", "guid,ashift", "tank", "all-vdevs"]]  # fmt: skip
 
 
@@ -169,9 +170,9 @@ def test_what_zpool_printed_of_sectors_is_taken_although_it_complained_of_a_spar
         assert result.status in more["accept"]
         return result
 
-    monkeypatch.setattr(sectors, "_known", {})
+    monkeypatch.setattr(ashift, "_known", {})
     monkeypatch.setattr(command, "run", run)
-    (pool,) = sectors.filled([recorded_pool("zpool-status-full-2.3.9.json")])
+    (pool,) = ashift.filled([recorded_pool("zpool-status-full-2.3.9.json")])
     assert [(vdev.role, vdev.ashift) for vdev in pool.vdevs] == [("normal", 12), ("log", 12), ("cache", 0), ("spare", 0)]  # fmt: skip
 
 
@@ -179,9 +180,9 @@ def test_a_pool_that_does_not_tell_its_sectors_is_read_all_the_same(monkeypatch)
     def fail(*_args, **_more):
         raise Failed("zpool did not answer")
 
-    monkeypatch.setattr(sectors, "_known", {})
+    monkeypatch.setattr(ashift, "_known", {})
     monkeypatch.setattr("appliance.command.run", fail)
-    assert sectors.filled([shapes.raidz2()])[0].vdevs[0].ashift == 0
+    assert ashift.filled([shapes.raidz2()])[0].vdevs[0].ashift == 0
 
 
 def test_what_was_removed_leaves_no_row():
@@ -195,25 +196,25 @@ def test_what_was_removed_leaves_no_row():
 
 
 def test_a_stopped_pool_whose_datasets_cannot_be_listed_can_still_be_started(monkeypatch):
-    from appliance import reading
+    from appliance.agent import read_facts
 
     def fail():
         raise Failed("zfs did not answer within 60 seconds")
 
     monkeypatch.setattr(status, "read_datasets", fail)
-    assert reading.datasets([replace(shapes.single(), state="SUSPENDED")]) == ()
+    assert read_facts.datasets([replace(shapes.single(), state="SUSPENDED")]) == ()
     with pytest.raises(Failed):
-        reading.datasets([shapes.single()])
+        read_facts.datasets([shapes.single()])
 
 
 def test_a_disk_that_was_away_when_its_group_left_is_not_told_as_missing():
     """As seen with 2.3.9: the pool is called DEGRADED although all that is left of it works."""
     left = replace(recorded_pool("zpool-status-remove-done-2.3.9.json"), state="DEGRADED")
-    found = verdict.of_pool(left, lambda vdev: vdev.name)
+    found = health.of_pool(left, lambda vdev: vdev.name)
     assert found.headline == f"{left.name} works, and nothing is missing."
     assert "Check the pool once" in found.advice
     weak = replace(left, vdevs=(replace(left.vdevs[0], state="DEGRADED"),))
-    assert "survives" in verdict.of_pool(weak, lambda vdev: vdev.name).headline
+    assert "survives" in health.of_pool(weak, lambda vdev: vdev.name).headline
 
 
 def test_growing_that_stands_still_with_all_disks_back_is_let_go_on():

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from appliance.errors import Failed
-from appliance.zfs import status, tree
+from appliance.zfs import status, vdev_tree
 from tests.unit.made import recorded, recorded_pool
 
 
@@ -107,7 +107,7 @@ def test_a_recorded_spare_that_stands_in_works_as_data_and_waits_in_name_only():
     waiting = pool.vdevs[-1]
     assert (waiting.role, waiting.state, waiting.guid) == ("spare", "INUSE", standing.children[1].guid)
     assert pool.failures_left == 1
-    place = tree.find(pool, waiting.guid)
+    place = vdev_tree.find(pool, waiting.guid)
     assert place
     assert (place.role, place.parent) == ("normal", standing)
 

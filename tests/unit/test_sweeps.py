@@ -14,17 +14,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from appliance.benchmarks import conclusions, estimate, export, validity
+from appliance.benchmarks.case import Case
+from appliance.benchmarks.matrix import MOST_CASES, Sweep, axes_of
+from appliance.benchmarks.parse_results import Figures, from_bonnie, from_dd, from_fio, from_iperf
+from appliance.benchmarks.presets import BY_NAME, PRESETS
+from appliance.benchmarks.results import RESULT, Block, Measured, Run, blocks, told, value_text
+from appliance.benchmarks.statistics import change, change_text, outlier, summary
+from appliance.benchmarks.validity import Circumstances
+from appliance.benchmarks.workloads import KINDS, SYNCED, commands_for, escaped
 from appliance.errors import Failed, Refused
 from appliance.layout.geometry import GIB, MIB
-from appliance.sweeps import estimate, export, honesty, meaning
-from appliance.sweeps.case import Case
-from appliance.sweeps.figures import Figures, from_bonnie, from_dd, from_fio, from_iperf
-from appliance.sweeps.honesty import Circumstances
-from appliance.sweeps.presets import BY_NAME, PRESETS
-from appliance.sweeps.statistics import change, change_text, outlier, summary
-from appliance.sweeps.sweep import MOST_CASES, Sweep, axes_of
-from appliance.sweeps.table import RESULT, Block, Measured, Run, blocks, told, value_text
-from appliance.sweeps.workloads import KINDS, SYNCED, commands_for, escaped
 from tests.unit.made import path_of, recorded_text
 
 FIVE = tuple(map(path_of, range(1, 6)))
@@ -242,39 +242,39 @@ WRITTEN = Figures(rate=1e8, written=4 * GIB)
 
 
 def test_a_run_whose_bytes_reached_the_disks_counts():
-    assert list(honesty.reasons(case(), WRITTEN, moved(written=5 * GIB))) == []
+    assert list(validity.reasons(case(), WRITTEN, moved(written=5 * GIB))) == []
 
 
 def test_zeros_on_a_pool_that_compresses_are_caught():
     zeros = case(workload="dd-write", zeros=True, compression="lz4")
-    assert any("Zeros" in reason for reason in honesty.reasons(zeros, WRITTEN, moved(written=MIB)))
+    assert any("Zeros" in reason for reason in validity.reasons(zeros, WRITTEN, moved(written=MIB)))
     plain = case(workload="dd-write", zeros=True)
-    assert list(honesty.reasons(plain, WRITTEN, moved(written=4 * GIB))) == []
-    assert list(honesty.reasons(plain, WRITTEN, moved(written=MIB)))
+    assert list(validity.reasons(plain, WRITTEN, moved(written=4 * GIB))) == []
+    assert list(validity.reasons(plain, WRITTEN, moved(written=MIB)))
 
 
 def test_a_read_that_fits_in_memory_is_caught_unless_memory_was_kept_out():
     small = case(workload="seq-read", size=GIB)
     figures = Figures(rate=1e9, read=GIB)
-    assert "fit into memory" in " ".join(honesty.reasons(small, figures, moved(read=GIB)))
-    assert list(honesty.reasons(msgspec.structs.replace(small, aside=True), figures, moved(read=GIB))) == []
+    assert "fit into memory" in " ".join(validity.reasons(small, figures, moved(read=GIB)))
+    assert list(validity.reasons(msgspec.structs.replace(small, aside=True), figures, moved(read=GIB))) == []
 
 
 def test_a_read_that_memory_answered_is_caught_whatever_its_size():
-    said = list(honesty.reasons(case(workload="seq-read"), Figures(read=4 * GIB), moved(read=GIB)))
+    said = list(validity.reasons(case(workload="seq-read"), Figures(read=4 * GIB), moved(read=GIB)))
     assert said == ["4 GiB were read, but only 1 GiB of it from the disks. Memory did the rest."]
 
 
 def test_data_that_was_to_shrink_may_shrink_by_that_much_and_no_more():
     half = case(compression="lz4", compressible=50)
-    assert list(honesty.reasons(half, WRITTEN, moved(written=2 * GIB))) == []
-    assert list(honesty.reasons(half, WRITTEN, moved(written=GIB)))
+    assert list(validity.reasons(half, WRITTEN, moved(written=2 * GIB))) == []
+    assert list(validity.reasons(half, WRITTEN, moved(written=GIB)))
 
 
 def test_a_disk_that_left_during_the_run_spoils_it_and_a_check_disturbs_it():
     around = moved(written=5 * GIB, lost=("sda",), busy=("tank is being checked",), throttled=2)
-    assert any("stopped answering" in reason for reason in honesty.reasons(case(), WRITTEN, around))
-    assert len(list(honesty.disturbances(around))) == 2
+    assert any("stopped answering" in reason for reason in validity.reasons(case(), WRITTEN, around))
+    assert len(list(validity.disturbances(around))) == 2
 
 
 # --- statistics -----------------------------------------------------------------------------------------------
@@ -313,7 +313,7 @@ def test_the_table_tells_the_change_against_the_baseline_and_the_sentence_who_wi
     assert second.change_text == "+68.0 %"
     assert second.value == "133 MiB/s"
     assert (
-        meaning.sentences([block])[0]
+        conclusions.sentences([block])[0]
         == "Large files, writing: ashift 12 is best, with 133 MiB/s: +68.0 % against ashift 9 (79 MiB/s)."
     )
 
@@ -327,7 +327,7 @@ def test_a_device_is_said_as_with_or_without_it_and_a_bare_word_with_what_it_is_
 
 def test_where_runs_overlap_no_winner_is_named():
     (block,) = ashifts((100.0 * MIB, 120.0 * MIB), (110.0 * MIB, 125.0 * MIB))
-    said = meaning.sentences([block])[0]
+    said = conclusions.sentences([block])[0]
     assert (
         said
         == "Large files, writing: no clear difference. All lie between 110 MiB/s and 118 MiB/s, and their runs overlap."
@@ -336,7 +336,7 @@ def test_where_runs_overlap_no_winner_is_named():
 
 def test_where_runs_lie_apart_and_yet_near_to_each_other_no_winner_is_named_and_no_overlap_claimed():
     (block,) = ashifts((79.0 * MIB, 79.1 * MIB), (81.0 * MIB, 81.1 * MIB))
-    assert meaning.sentences([block])[0].endswith(
+    assert conclusions.sentences([block])[0].endswith(
         "no clear difference. All lie between 79.1 MiB/s and 81.1 MiB/s, that is too little to choose by."
     )
 
@@ -353,7 +353,7 @@ def test_the_slow_disk_is_named():
     disks = list(sweep(where="disk", workloads=["disk-start"], layouts=["stripe"]).cases())
     speeds = [150.0, 151, 149, 40, 152]
     found = blocks([measured(at, one, speed * MIB) for at, (one, speed) in enumerate(zip(disks, speeds, strict=True))])
-    said = meaning.sentences(found)[0]
+    said = conclusions.sentences(found)[0]
     assert "WD-WCAZA0000004" in said
     assert "odd one out" in said
 
@@ -365,7 +365,7 @@ def test_the_disk_that_holds_a_pool_up_is_named():
     def said(waits: dict[str, float]) -> str:
         around = Circumstances(per_disk=waits)
         runs = (Run(number=1, figures=Figures(rate=1.0), around=around),)
-        return " ".join(meaning.sentences(blocks([Measured(0, one, runs)])))
+        return " ".join(conclusions.sentences(blocks([Measured(0, one, runs)])))
 
     slow = said(dict.fromkeys(links, 0.0007) | {links[2]: 3.5})
     assert "WD-WCAZA0000003) held the others up: a request took it 3500.0 ms, and them 0.7 ms." in slow
@@ -378,7 +378,7 @@ def test_the_disk_that_holds_a_pool_up_is_named():
 )
 def test_what_was_done_to_memory_stands_with_figures_of_reading(changes, said):
     found = " ".join(
-        meaning.sentences(blocks([measured(0, case(workload="seq-read", size=4 * GIB, **changes), 100.0)]))
+        conclusions.sentences(blocks([measured(0, case(workload="seq-read", size=4 * GIB, **changes), 100.0)]))
     )
     assert said in found
     assert said or ("read ahead" not in found and "held at" not in found)
@@ -404,7 +404,7 @@ def test_an_export_keeps_every_run_and_defuses_names_that_are_formulas():
     assert len(lines) == 1 + 3 * 2
     assert lines[1][2].startswith("'=cmd")
     assert json.loads(export.as_json("x", found))["cases"][0]["runs"][1]["figures"]["rate"] == 2.0
-    assert "| =cmd x (serial 1) |" in export.as_markdown("x", found, meaning.sentences(found))
+    assert "| =cmd x (serial 1) |" in export.as_markdown("x", found, conclusions.sentences(found))
     assert export.cell("a|b\n[c](d)") == "a\\|b \\[c\\](d)"
 
 
@@ -444,15 +444,15 @@ def test_through_each_protocol_it_is_said_what_the_limit_is():
         found = case(where="dataset", disks=(), layout="stripe", pool="tank", guid=7, protocol=protocol)
         return Measured(number, found, (Run(number=1, figures=Figures(rate=rate * MIB), around=Circumstances()),))
 
-    said = " ".join(meaning.ways(blocks([one(0, "", 100), one(1, "smb", 40), one(2, "nfs", 95)])))
+    said = " ".join(conclusions.ways(blocks([one(0, "", 100), one(1, "smb", 40), one(2, "nfs", 95)])))
     assert "over SMB: the protocol is the limit, with 40 MiB/s where the folder itself gives 100 MiB/s." in said
     assert "over NFS: the pool is the limit" in said
-    assert "the wire is the limit" in " ".join(meaning.ways(blocks([one(0, "", 400), one(1, "nfs", 200)])))
+    assert "the wire is the limit" in " ".join(conclusions.ways(blocks([one(0, "", 400), one(1, "nfs", 200)])))
     # AFP is measured by other means: the best is named without it, and why is said.
-    said = " ".join(meaning.sentences(blocks([one(0, "", 50), one(1, "smb", 40), one(2, "afp", 90)])))
+    said = " ".join(conclusions.sentences(blocks([one(0, "", 50), one(1, "smb", 40), one(2, "afp", 90)])))
     assert "over AFP is best" not in said
     assert "not how fast a Mac is" in said
-    assert "a Mac" not in " ".join(meaning.sentences(blocks([one(0, "", 50), one(1, "smb", 40)])))
+    assert "a Mac" not in " ".join(conclusions.sentences(blocks([one(0, "", 50), one(1, "smb", 40)])))
 
 
 def test_the_figures_of_iperf_are_what_arrived():
@@ -494,7 +494,7 @@ def test_the_figures_of_bonnie_are_its_blocks_and_the_rest_in_words():
 def test_what_kind_of_wire_it_is(rate, said):
     found = case(where="network", disks=(), layout="stripe", workload="net-send", peer="imac.local")
     one = Measured(0, found, (Run(number=1, figures=Figures(rate=rate * MIB), around=Circumstances()),))
-    assert said in " ".join(meaning.sentences(blocks([one])))
+    assert said in " ".join(conclusions.sentences(blocks([one])))
 
 
 # --- one rule for every conclusion -----------------------------------------------------------------------------
@@ -509,7 +509,7 @@ def compared(*rows: tuple[float, ...]) -> Block:
 
 
 def said_of(*rows: tuple[float, ...]) -> str:
-    return " ".join(meaning.of_block(compared(*rows)))
+    return " ".join(conclusions.of_block(compared(*rows)))
 
 
 def by_the_rule(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
@@ -571,7 +571,7 @@ def test_disks_whose_runs_overlap_have_no_odd_one_out():
     def said(third: tuple[float, ...]) -> str:
         runs = [third if at == 2 else (150.0, 150.5, 151.0) for at in range(len(disks))]
         found = [measured(at, one, *(run * MIB for run in runs[at])) for at, one in enumerate(disks)]
-        return " ".join(meaning.of_disks(blocks(found)[0]))
+        return " ".join(conclusions.of_disks(blocks(found)[0]))
 
     assert "odd one out" in said((60.0, 60.5, 61.0))
     assert "no clear difference between the disks; their runs overlap" in said((60.0, 60.5, 151.0))
@@ -588,7 +588,7 @@ def test_every_conclusion_follows_the_rule(rows):
     base, found = rows[0], dict(zip((row.name for row in block.rows), rows, strict=True))
     for row, values in zip(block.rows[1:], rows[1:], strict=True):
         assert row.clear == by_the_rule(values, base)
-    sentences = list(meaning.of_block(block))
+    sentences = list(conclusions.of_block(block))
     for text in sentences:
         text = text.removeprefix("Large files, writing: ")
         for claim, whole in re.findall(

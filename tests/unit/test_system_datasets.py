@@ -8,21 +8,23 @@ from typing import Any
 
 import pytest
 
-from appliance import names, places
-from appliance.dataset import DatasetDetail, Snapshot
+from appliance import names
+from appliance.datasets.destroy import DestroyDataset
+from appliance.datasets.permissions import SetAccess
+from appliance.datasets.rename_mount import RenameDataset, UnmountDataset
+from appliance.datasets.rollback import RollBack
 from appliance.errors import Refused
-from appliance.facts import Facts, Pool
-from appliance.shares.again import LetIn
-from appliance.shares.permissions import SetAccess
-from appliance.shares.setting import Nfs
-from appliance.shares.share import SetShare
-from appliance.zfs import contents, status, system_datasets
-from appliance.zfs.destroying import DestroyDataset
-from appliance.zfs.ending import DestroyPool
-from appliance.zfs.keeping import CloneSnapshot
-from appliance.zfs.placing import RenameDataset, UnmountDataset
-from appliance.zfs.restoring import RestoreFromSnapshot
-from appliance.zfs.rolling_back import RollBack
+from appliance.facts.box import Facts, Pool
+from appliance.facts.datasets import DatasetDetail, Snapshot
+from appliance.pools.export_destroy import DestroyPool
+from appliance.shares.set_share import SetShare
+from appliance.shares.settings import Nfs
+from appliance.shares.troubleshoot.fixes import LetIn
+from appliance.snapshots.browse import listing
+from appliance.snapshots.browse.restore import RestoreFromSnapshot
+from appliance.snapshots.hold_clone import CloneSnapshot
+from appliance.system import paths
+from appliance.zfs import status, system_datasets
 from tests.unit.made import box, dataset
 
 ROOT = dataset("rpool/ROOT/debian", mountpoint="/")
@@ -44,7 +46,7 @@ def test_folder_where_pools_may_be_mounted_is_not_of_the_system(place):
 
 
 def test_folder_that_was_set_for_pools_is_theirs_wherever_it_lies(monkeypatch):
-    monkeypatch.setattr(places, "POOLS", Path("/home/pools"))
+    monkeypatch.setattr(paths, "POOLS", Path("/home/pools"))
     assert not names.is_system_folder("/home/pools/tank")
     assert names.is_system_folder("/home/pools/../admin")
     assert names.is_system_folder("/home/admin")
@@ -104,8 +106,8 @@ def test_snapshots_of_the_system_are_not_shown(monkeypatch, place):
     one = dataset("rpool/own", mountpoint=place)
     monkeypatch.setattr(status, "read_datasets", lambda: (one, FILMS))
     with pytest.raises(Refused, match="system's own folders"):
-        contents.dataset_now("rpool/own")
-    assert contents.dataset_now("rpool/films") == FILMS
+        listing.dataset_now("rpool/own")
+    assert listing.dataset_now("rpool/films") == FILMS
 
 
 def test_other_boot_environment_of_the_box_is_of_the_system():

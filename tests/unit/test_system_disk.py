@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance import places, system_disk
+from appliance.system import paths, system_disk
 
 # Recorded form (proc(5)): options of the mount before the dash, of the file system after it.
 LINE = "36 35 {major}:{minor} / /var/lib/larder {mount} shared:1 - ext4 /dev/sda1 {options}\n"
@@ -15,7 +15,7 @@ LINE = "36 35 {major}:{minor} / /var/lib/larder {mount} shared:1 - ext4 /dev/sda
 
 @pytest.fixture
 def mounts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(places, "STATE", tmp_path)
+    monkeypatch.setattr(paths, "STATE", tmp_path)
     monkeypatch.setattr(system_disk, "MOUNTS", tmp_path / "mountinfo")
     return tmp_path / "mountinfo"
 
@@ -51,6 +51,6 @@ def test_each_file_system_is_named_once_and_percentages_are_those_of_df(mounts, 
 
 def test_larders_own_folder_that_cannot_be_asked_is_an_error(mounts, monkeypatch, tmp_path):
     mounts.write_text("")
-    monkeypatch.setattr(places, "STATE", tmp_path / "gone")
+    monkeypatch.setattr(paths, "STATE", tmp_path / "gone")
     with pytest.raises(OSError, match="gone"):
         system_disk.read()

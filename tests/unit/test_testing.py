@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from appliance.disks.selftest_schedule import Disk, Plan, decide, hours_at, hours_since, overdue
 from appliance.disks.smart import SelfTest
-from appliance.disks.testing import Disk, Plan, decide, hours_at, hours_since, overdue
 
 NIGHT = datetime(2026, 3, 10, 2, tzinfo=UTC)
 PLAN = Plan()

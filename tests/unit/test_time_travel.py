@@ -16,16 +16,18 @@ from typing import Any, Literal
 
 import pytest
 
-from appliance import client, command, names, places
+from appliance import agent_client, command, names
 from appliance.agent import requests
-from appliance.dataset import Snapshot
 from appliance.errors import Failed, Refused
-from appliance.facts import Facts, Pool
+from appliance.facts.box import Facts, Pool
+from appliance.facts.datasets import Snapshot
+from appliance.files import safe_walk
 from appliance.operation import checked_plan
-from appliance.shares import walk
-from appliance.zfs import contents, copying, difference, looking, restoring, versions
-from appliance.zfs.restoring import RestoreFromSnapshot
-from appliance.zfs.versions import Stamp
+from appliance.snapshots.browse import copy_tree, diff, file_versions, listing, private_mount
+from appliance.snapshots.browse import restore as snapshot_restore
+from appliance.snapshots.browse.file_versions import Stamp
+from appliance.snapshots.browse.restore import RestoreFromSnapshot
+from appliance.system import paths
 from tests.unit.made import dataset
 from tests.unit.test_pools import Working
 
@@ -48,7 +50,7 @@ def then(tmp_path: Path) -> Path:
 @pytest.fixture
 def now(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder as it is."""
-    monkeypatch.setattr(places, "POOLS", tmp_path)
+    monkeypatch.setattr(paths, "POOLS", tmp_path)
     top = tmp_path / "now"
     top.mkdir()
     (top / "a.txt").write_text("new and longer")
@@ -63,9 +65,9 @@ def roots(then: Path, now: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         yield handle
         os.close(handle)
 
-    monkeypatch.setattr(looking, "root_of", root_of)
-    monkeypatch.setattr(walk, "dataset_of", lambda _handle: "tank/photos")
-    monkeypatch.setattr(contents, "dataset_now", lambda _name: dataset("tank/photos", mountpoint=str(now)))
+    monkeypatch.setattr(private_mount, "root_of", root_of)
+    monkeypatch.setattr(safe_walk, "dataset_of", lambda _handle: "tank/photos")
+    monkeypatch.setattr(listing, "dataset_now", lambda _name: dataset("tank/photos", mountpoint=str(now)))
 
 
 @pytest.fixture
@@ -101,13 +103,13 @@ def test_what_leads_elsewhere_is_no_way(way):
 def test_links_are_never_followed_and_what_is_not_there_is_said(then):
     with opened(then) as root:
         for way in ((b"way out", b"passwd"), (b"a.txt", b"x")):
-            with pytest.raises(Refused, match="follows no links"), looking.beneath(root, way):
+            with pytest.raises(Refused, match="follows no links"), private_mount.beneath(root, way):
                 pass
         with pytest.raises(Refused, match="follows no links"):
-            contents.file(root, (b"link",))
+            listing.file(root, (b"link",))
         with pytest.raises(Refused, match="no such file"):
-            contents.file(root, (b"nothing",))
-        handle = contents.file(root, (b"trip", b"day one", b"photo.jpg"))
+            listing.file(root, (b"nothing",))
+        handle = listing.file(root, (b"trip", b"day one", b"photo.jpg"))
         assert os.read(handle, 100) == b"old photo"
         os.close(handle)
 
@@ -115,22 +117,22 @@ def test_links_are_never_followed_and_what_is_not_there_is_said(then):
 def test_a_pipe_in_a_snapshot_holds_nobody(then):
     os.mkfifo(then / "pipe")
     with opened(then) as root, pytest.raises(Refused):
-        contents.file(root, (b"pipe",))
+        listing.file(root, (b"pipe",))
 
 
 # --- lists ----------------------------------------------------------------------------------------------------
 def test_a_folder_is_listed_and_compared_with_what_is_there_now(then, now):
     with opened(then) as root, opened(now) as live:
-        found = contents.entries(root, (), "", live)
+        found = listing.entries(root, (), "", live)
         assert {(one.name, one.kind, one.now) for one in found.entries} == {
             ("trip", "folder", "gone"), ("a.txt", "file", "changed"), ("gone.txt", "file", "gone"),
             ("link", "link", "gone"), ("way%20out", "link", "gone"),
         }  # fmt: skip
         assert found.entries[0].name == "trip"
-        assert {one.now for one in contents.entries(root, (b"trip",), "", live).entries} == {"gone"}
-        assert {one.now for one in contents.entries(root, (), "", None).entries} == {""}
+        assert {one.now for one in listing.entries(root, (b"trip",), "", live).entries} == {"gone"}
+        assert {one.now for one in listing.entries(root, (), "", None).entries} == {""}
         with pytest.raises(Refused, match="not a folder"):
-            contents.entries(root, (b"way out",), "", live)
+            listing.entries(root, (b"way out",), "", live)
 
 
 def test_a_folder_of_many_thousands_is_paged_without_a_gap(tmp_path):
@@ -141,8 +143,8 @@ def test_a_folder_of_many_thousands_is_paged_without_a_gap(tmp_path):
     seen, after = [], ""
     with opened(tmp_path) as root:
         while True:
-            found = contents.entries(root, (), after, None)
-            assert len(found.entries) <= contents.AT_ONCE
+            found = listing.entries(root, (), after, None)
+            assert len(found.entries) <= listing.AT_ONCE
             seen += [one.name for one in found.entries]
             after = found.next
             if not after:
@@ -150,7 +152,7 @@ def test_a_folder_of_many_thousands_is_paged_without_a_gap(tmp_path):
         assert len(seen) == len(set(seen)) == found.total == 1052
         assert seen[0] == "Folder"
         with pytest.raises(Refused):
-            contents.entries(root, (), "1..", None)
+            listing.entries(root, (), "1..", None)
 
 
 # --- versions -------------------------------------------------------------------------------------------------
@@ -166,7 +168,7 @@ def looks(text: str) -> list[Stamp]:
 @pytest.mark.parametrize("text", ["", "a", "ab", "aaaa", "aabb", "abcd", "aa..bb", "...a", "a...", "abbbbbbbcccccccc..dd", "..a..b.."])  # fmt: skip
 def test_only_versions_that_differ_are_told_and_all_of_them(text):
     stamps = looks(text)
-    found, complete = versions.stretches(len(stamps), stamps.__getitem__)
+    found, complete = file_versions.stretches(len(stamps), stamps.__getitem__)
     assert complete
     assert "".join(chr(stamp.proof[0]) * (high - low + 1) for low, high, stamp in found) == text
     letters = [chr(stamp.proof[0]) for _low, _high, stamp in found]
@@ -180,36 +182,36 @@ def test_a_file_that_never_changed_costs_two_looks_and_one_change_a_few():
         asked.append(index)
         return Stamp(True, (index >= 700,))
 
-    found, _ = versions.stretches(2000, look)
+    found, _ = file_versions.stretches(2000, look)
     assert [(low, high) for low, high, _stamp in found] == [(0, 699), (700, 1999)]
     assert len(asked) <= 14
     asked.clear()
-    versions.stretches(600, look)
+    file_versions.stretches(600, look)
     assert len(asked) == 2
 
 
 def test_when_time_is_up_it_says_so():
-    found, complete = versions.stretches(100, lambda index: Stamp(True, (index,)), lambda: False)
+    found, complete = file_versions.stretches(100, lambda index: Stamp(True, (index,)), lambda: False)
     assert not complete
     assert [(low, high) for low, high, _stamp in found] == [(0, 0), (1, 99)]
 
 
 def test_a_name_that_came_and_went_moves_its_folder(tmp_path):
     with opened(tmp_path) as root:
-        before = versions.stamp(root, (b"sub", b"a"))
+        before = file_versions.stamp(root, (b"sub", b"a"))
         assert not before.there
         (tmp_path / "sub").mkdir()
         (tmp_path / "sub").rmdir()
-        assert versions.stamp(root, (b"sub", b"a")).proof != before.proof
+        assert file_versions.stamp(root, (b"sub", b"a")).proof != before.proof
         (tmp_path / "sub").mkdir()
         (tmp_path / "sub/a").write_text("x")
-        assert versions.stamp(root, (b"sub", b"a")).there
+        assert file_versions.stamp(root, (b"sub", b"a")).there
 
 
 # --- difference -----------------------------------------------------------------------------------------------
 def test_recorded_differences_are_readable():
     lines = (Path(__file__).parent / "recorded/zfs-diff-2.3.9.txt").read_bytes().splitlines()
-    found = difference.sort(difference.changes_from(lines, "/tank/f"))
+    found = diff.sort(diff.changes_from(lines, "/tank/f"))
     told = {(one.what, one.kind, one.path, one.to) for one in found}
     assert ("changed", "file", "with%20space", "") in told
     assert ("changed", "file", "new%0Aline", "") in told
@@ -345,7 +347,7 @@ def test_what_an_interrupted_run_left_is_removed_and_a_failed_one_leaves_nothing
     def full(*_arguments: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(copying, "attributes", full)
+    monkeypatch.setattr(copy_tree, "attributes", full)
     with pytest.raises(Failed, match="No space"):
         checked_plan(replace_path(operation, "a.txt"), facts).steps[0].act(Working())
     assert sorted(one.name for one in now.iterdir()) == ["a.txt", "trip"]
@@ -380,11 +382,11 @@ def test_links_are_not_restored_by_themselves_and_what_cannot_be_is_refused(root
 
 def test_a_name_is_never_made_too_long():
     for name in (b"x" * 255, ("ü" * 127).encode(), b"\xff" * 255, b"x" * 250 + b".txt", b"." + b"y" * 254):
-        made = restoring.with_words(name, "(from 2026-11-01 12.30.00 UTC)", 3)
+        made = snapshot_restore.with_words(name, "(from 2026-11-01 12.30.00 UTC)", 3)
         assert len(made) <= 255
         assert b"12.30.00 UTC) 3" in made
-    assert "ü" in restoring.with_words(("ü" * 127).encode(), "(x)").decode()
-    assert restoring.with_words(b".profile", "(x)") == b".profile (x)"
+    assert "ü" in snapshot_restore.with_words(("ü" * 127).encode(), "(x)").decode()
+    assert snapshot_restore.with_words(b".profile", "(x)") == b".profile (x)"
 
 
 # --- the agent ------------------------------------------------------------------------------------------------
@@ -394,7 +396,7 @@ def pass_on(connection: socket.socket, message: dict[str, Any], handle: int) -> 
 
 def test_an_open_file_travels_to_whoever_asked(roots, tmp_path, monkeypatch):
     place = tmp_path / "agent.sock"
-    monkeypatch.setattr("appliance.places.AGENT_SOCKET", place)
+    monkeypatch.setattr("appliance.system.paths.AGENT_SOCKET", place)
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str(place))
         listening.listen()
@@ -408,7 +410,7 @@ def test_an_open_file_travels_to_whoever_asked(roots, tmp_path, monkeypatch):
                 hand_over=lambda message, handle: pass_on(connection, message, handle),
             )
             os._exit(0)
-        facts, handle = client.open_file({"verb": "open-file", "snapshot": SNAP.name, "path": "a.txt"})
+        facts, handle = agent_client.open_file({"verb": "open-file", "snapshot": SNAP.name, "path": "a.txt"})
         os.waitpid(pid, 0)
     assert facts["size"] == 3
     with os.fdopen(handle, "rb") as stream:

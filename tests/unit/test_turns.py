@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from workers.turns import Turns
+from workers.throttle import Turns
 
 
 class Slow:

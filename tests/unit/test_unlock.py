@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from appliance import command, unlock
-from appliance.zfs import kept_keys, status
+from appliance import command
+from appliance.datasets.encryption import key_store, unlock_at_boot
+from appliance.zfs import status
 from tests.unit.made import dataset
 
 COMMON = {"encryption": "aes-256-gcm", "key_status": "unavailable", "key_format": "passphrase", "mounted": False}
@@ -17,15 +18,15 @@ TWO = dataset("tank/two", encryption_root="tank/two", **COMMON)
 
 @pytest.fixture(autouse=True)
 def box(folders, monkeypatch):
-    monkeypatch.setattr(kept_keys, "FOLDER", folders / "keys")
+    monkeypatch.setattr(key_store, "FOLDER", folders / "keys")
     monkeypatch.setattr(status, "loaded", lambda: True)
     monkeypatch.setattr(status, "read_datasets", lambda: (ONE, TWO))
 
 
 def test_only_what_the_box_keeps_a_key_of_is_opened_and_mounted(commands, mounts):
-    kept_keys.keep(TWO.guid, "four words for two")
+    key_store.keep(TWO.guid, "four words for two")
     with pytest.raises(SystemExit) as ended:
-        unlock.main()
+        unlock_at_boot.main()
     assert ended.value.code == 0
     assert commands.ran == [["zfs", "load-key", "-L", "prompt", "--", "tank/two"], ["mount", "tank/two"]]
     assert commands.given[0] == "four words for two\n"
@@ -37,10 +38,10 @@ def test_one_that_cannot_be_mounted_keeps_no_other_closed(commands, mounts):
             raise command.CommandFailed(command.Result(tuple(argv), 1, "", "directory is not empty", 0))
 
     commands.on_run = fail
-    kept_keys.keep(ONE.guid, "four words for one")
-    kept_keys.keep(TWO.guid, "four words for two")
+    key_store.keep(ONE.guid, "four words for one")
+    key_store.keep(TWO.guid, "four words for two")
     with pytest.raises(SystemExit) as ended:
-        unlock.main()
+        unlock_at_boot.main()
     assert ended.value.code == 1
     assert ["mount", "tank/two"] in commands.ran
 
@@ -49,9 +50,9 @@ def test_unlock_at_start_mounts_nothing_outside_the_folder_of_its_pool(commands,
     """A backup of another computer, received raw, brings its own mountpoints."""
     outside = replace(TWO, mountpoint="/etc")
     monkeypatch.setattr(status, "read_datasets", lambda: (outside,))
-    kept_keys.keep(TWO.guid, "four words for two")
+    key_store.keep(TWO.guid, "four words for two")
     caplog.set_level("INFO")
     with pytest.raises(SystemExit):
-        unlock.main()
+        unlock_at_boot.main()
     assert [argv[:2] for argv in commands.ran] == [["zfs", "load-key"]]
     assert "tank/two wants to be at /etc" in caplog.text

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from appliance import command
-from appliance.dataset import Dataset
-from appliance.shares import nfs_client, why
+from appliance.facts.datasets import Dataset
+from appliance.shares import nfs_access
+from appliance.shares.troubleshoot import diagnose
 from tests.unit.made import dataset
 
 GOOD: dict[str, Any] = {
@@ -31,8 +32,8 @@ def judged(
     asked_from: str = "192.168.1.5", folder: Dataset | None = None, **changes: Any
 ) -> dict[str, tuple[str, str]]:
     """Name of a check to its state and its mend."""
-    seen = why.Seen(**{**GOOD, **changes})
-    return {one.name: (one.state, one.mend) for one in why.judge(folder or photos(), seen, asked_from=asked_from)}
+    seen = diagnose.Seen(**{**GOOD, **changes})
+    return {one.name: (one.state, one.mend) for one in diagnose.judge(folder or photos(), seen, asked_from=asked_from)}
 
 
 @pytest.mark.parametrize("protocol", ["smb", "afp"])
@@ -106,8 +107,8 @@ def test_whether_a_person_may_pass_is_asked_of_the_kernel_as_that_person(monkeyp
 
     monkeypatch.setattr("pwd.getpwnam", lambda _name: Anna)
     monkeypatch.setattr(command, "run", run)
-    assert why.way_of("anna", "/tank/private/photos") == ("/tank/private", False)
-    assert why.way_of("anna", "/tank/photos") == ("", True)
+    assert diagnose.way_of("anna", "/tank/private/photos") == ("/tank/private", False)
+    assert diagnose.way_of("anna", "/tank/photos") == ("", True)
     assert all(argv[:4] == ["setpriv", "--reuid=1001", "--regid=990", "--init-groups"] for argv in asked)
 
 
@@ -118,15 +119,15 @@ def test_samba_is_asked_whether_the_account_is_switched_on(monkeypatch, flags, f
     line = f"anna:1001:XX:XX:{flags}:LCT-5F5E1000:\n" if flags else ""
     monkeypatch.setattr("pwd.getpwnam", lambda name: name)
     monkeypatch.setattr(command, "run", lambda argv, **_more: command.Result(tuple(argv), 0, line, "", 0.0))
-    assert why.account_of("anna", "smb") == found
+    assert diagnose.account_of("anna", "smb") == found
 
 
 def test_an_account_that_is_gone_is_told():
-    assert why.account_of("larder-nobody-of-that-name", "smb") == "missing"
+    assert diagnose.account_of("larder-nobody-of-that-name", "smb") == "missing"
 
 
 def over_nfs(part: dict[str, Any] | None = None, **client: Any) -> dict[str, tuple[str, str]]:
-    asked = nfs_client.Numbers(**{"uid": 10000, "gid": 9999, "who": "anna", "may_write": True, **client})
+    asked = nfs_access.Numbers(**{"uid": 10000, "gid": 9999, "who": "anna", "may_write": True, **client})
     share = {"hosts": ["192.168.1.0/24"], **(part or {})}
     return judged(folder=photos(nfs=share), protocol="nfs", person="", client=asked)
 
@@ -150,12 +151,12 @@ def test_over_nfs_it_says_what_the_other_computer_may_do(part, client, found):
 
 
 def test_the_numbers_that_the_other_computer_needs_are_said():
-    seen = why.Seen(**{**GOOD, "protocol": "nfs", "client": nfs_client.Numbers(uid=10000, gid=9999, who="anna")})
-    text = " ".join(f"{one.title} {one.meaning}" for one in why.judge(photos(), seen))
+    seen = diagnose.Seen(**{**GOOD, "protocol": "nfs", "client": nfs_access.Numbers(uid=10000, gid=9999, who="anna")})
+    text = " ".join(f"{one.title} {one.meaning}" for one in diagnose.judge(photos(), seen))
     assert "anna has the number 10000 here, with the group 9999" in text
 
 
 def test_a_name_that_is_not_found_is_named():
-    seen = why.Seen(**{**GOOD, "protocol": "nfs", "served": False, "unknown": ("imac.local",)})
-    (served,) = [one for one in why.judge(photos(), seen) if one.name == "served"]
+    seen = diagnose.Seen(**{**GOOD, "protocol": "nfs", "served": False, "unknown": ("imac.local",)})
+    (served,) = [one for one in diagnose.judge(photos(), seen) if one.name == "served"]
     assert (served.title, served.mend) == ("The name imac.local is not found in the network", "edit")

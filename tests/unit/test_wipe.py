@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from appliance.disks import wipe
-from appliance.disks.wipe import Target, WipeDisk
+from appliance.agent.registry import decode_operation
+from appliance.disks import erase as disk_erase
+from appliance.disks.erase import Target, WipeDisk
 from appliance.errors import Bug, Cancelled, Failed, Refused
-from appliance.facts import Pool, Scan, Use, Vdev
+from appliance.facts.box import Pool, Scan, Use, Vdev
 from appliance.layout.geometry import MIB
 from appliance.operation import checked_plan
-from appliance.operations import decode_operation
 from tests.unit.made import BUSY, OLD, box, disk, path_of, recorded
 from tests.unit.test_pools import Working
 
@@ -253,8 +253,8 @@ class Stopping(Working):
 @pytest.fixture
 def own_disk(target, monkeypatch):
     """The operation's disk is the file."""
-    monkeypatch.setattr(wipe, "device_size", size_of)
-    monkeypatch.setattr(wipe, "Target", lambda _path: Target(str(target), size_of))
+    monkeypatch.setattr(disk_erase, "device_size", size_of)
+    monkeypatch.setattr(disk_erase, "Target", lambda _path: Target(str(target), size_of))
     return target
 
 
@@ -292,7 +292,7 @@ def test_sectors_that_never_took_a_write_fail_the_job(own_disk, commands, monkey
     ],
 )
 def test_the_time_left_is_said_once_it_can_be(done, seconds, words):
-    assert words in wipe.said(done, 2 * 10**12, seconds)
+    assert words in disk_erase.said(done, 2 * 10**12, seconds)
 
 
 # --- the drive's own counts -----------------------------------------------------------------------------------
@@ -313,12 +313,12 @@ def test_the_telling_counts_are_read_before_and_after(commands):
 @pytest.mark.parametrize("answer", ["", "[]", '{"ata_smart_attributes": 3}', '{"ata_smart_attributes": {"table": {}}}'])
 def test_a_drive_without_counts_says_so(commands, answer):
     commands.answers["smartctl"] = answer
-    assert wipe.counts_said(path_of(1)) == "the drive tells no counts"
+    assert disk_erase.counts_said(path_of(1)) == "the drive tells no counts"
 
 
 def test_nvme_tells_its_media_errors_and_the_recorded_drive_its_attributes():
-    assert list(wipe.counts_of({"nvme_smart_health_information_log": {"media_errors": 2}})) == ["media errors 2"]
-    assert all("sectors" in text for text in wipe.counts_of(recorded("smartctl-qemu-ata-7.4.json")))
+    assert list(disk_erase.counts_of({"nvme_smart_health_information_log": {"media_errors": 2}})) == ["media errors 2"]
+    assert all("sectors" in text for text in disk_erase.counts_of(recorded("smartctl-qemu-ata-7.4.json")))
 
 
 # --- after an interruption ------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from appliance.words import disk_label, link_label, maker_size, opening, size_text
+from appliance.formatting import disk_label, link_label, maker_size, opening, size_text
 from tests.unit.made import disk
 
 

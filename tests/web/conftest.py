@@ -16,16 +16,17 @@ from django.contrib.auth.models import User
 from django.core.cache import cache
 from django.test import Client
 
-from appliance import brake, client, places, proof
-from appliance.agent import requests
+from appliance import agent_client
+from appliance.agent import delayed_jobs, proof, requests
+from appliance.system import paths
 from tests.web import rows, sweeping
 from tests.web.routes import JOB, PHOTOS
 from web.accounts import first_run
 from web.inventory import store
 from web.jobs import queue
 from web.jobs.models import Job
-from web.system import state
-from workers import background, guard, straight, waits
+from web.system import service_status
+from workers import background, direct_mail, guard, pending_faults
 
 HERE = Path(__file__).parent
 PASSWORD = "correct horse battery"
@@ -53,11 +54,11 @@ def own_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "STATE": tmp_path,
         "JOURNALS": agent / "journal",
     }.items():
-        monkeypatch.setattr(places, name, path)
-    for path in (run / "inventory", places.SECRETS, places.SPOOL, places.SPOOL.parent / "aside"):
+        monkeypatch.setattr(paths, name, path)
+    for path in (run / "inventory", paths.SECRETS, paths.SPOOL, paths.SPOOL.parent / "aside"):
         path.mkdir(parents=True)
     monkeypatch.setattr(first_run, "CODE", run / "inventory/setup-code")
-    monkeypatch.setattr(state, "WORKER_LOCK", run / "inventory/worker.lock")
+    monkeypatch.setattr(service_status, "WORKER_LOCK", run / "inventory/worker.lock")
     return tmp_path
 
 
@@ -67,9 +68,9 @@ def nothing_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(first_run, "known_set_up", False)
     monkeypatch.setattr(guard, "failing", {})
     monkeypatch.setattr(guard, "_logged", {})
-    monkeypatch.setattr(waits, "_kept", {})
-    monkeypatch.setattr(straight, "_told", set())
-    monkeypatch.setattr(straight, "_settings", [])
+    monkeypatch.setattr(pending_faults, "_kept", {})
+    monkeypatch.setattr(direct_mail, "_told", set())
+    monkeypatch.setattr(direct_mail, "_settings", [])
     cache.clear()
 
 
@@ -120,8 +121,8 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
 @pytest.fixture
 def calm(sent: list[tuple[str, ...]]) -> Iterator[list[tuple[str, ...]]]:
     """Everything of Larder runs: the worker holds its lock, the agent's socket is there, Redis takes all."""
-    places.AGENT_SOCKET.touch()
-    handle = os.open(state.WORKER_LOCK, os.O_CREAT | os.O_RDWR, 0o600)
+    paths.AGENT_SOCKET.touch()
+    handle = os.open(service_status.WORKER_LOCK, os.O_CREAT | os.O_RDWR, 0o600)
     fcntl.flock(handle, fcntl.LOCK_EX)
     yield sent
     os.close(handle)
@@ -136,12 +137,12 @@ def agent_in_process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[di
         sent: list[dict[str, Any]] = []
         asked.append(request)
         requests.answer(json.dumps(request).encode(), sent.append, store.facts)
-        return map(client.told, sent)
+        return map(agent_client.told, sent)
 
-    monkeypatch.setattr(client, "ask", ask)
+    monkeypatch.setattr(agent_client, "ask", ask)
     monkeypatch.setattr(proof, "COST", {"n": 2, "r": 8, "p": 1})
-    monkeypatch.setattr(brake, "ISSUE", tmp_path / "waiting.issue")
-    monkeypatch.setattr(brake, "tell_terminals", lambda _text: None)
+    monkeypatch.setattr(delayed_jobs, "ISSUE", tmp_path / "waiting.issue")
+    monkeypatch.setattr(delayed_jobs, "tell_terminals", lambda _text: None)
     return asked
 
 

@@ -7,18 +7,18 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from appliance.dataset import Dataset, Snapshot
 from appliance.disks.inventory import disks_from
-from appliance.dormant import Importable
-from appliance.facts import Disk, Pool, PoolDetail, Use, Vdev
-from appliance.household import Account, Group, Share
+from appliance.facts.box import Disk, Pool, PoolDetail, Use, Vdev
+from appliance.facts.datasets import Dataset, Snapshot
+from appliance.facts.importable import Importable
+from appliance.facts.sharing import Account, Group, Share
 from appliance.operation import Operation, as_json, checked_plan, kind_of
-from appliance.shares import drift
 from appliance.shares.connections import Connection
-from appliance.zfs import status, tree
+from appliance.shares.drift import detect
+from appliance.zfs import status, vdev_tree
 from tests.unit.made import dataset, disk, recorded, recorded_pool
 from web.alerts.models import Alert
-from web.bays.models import Replacement
+from web.disks.models import Replacement
 from web.inventory import present, store
 from web.inventory.models import (
     AccountRow,
@@ -36,9 +36,9 @@ from web.inventory.models import (
 )
 from web.jobs import confirm
 from web.jobs.models import Job
-from web.pools import replacing
-from web.system.state import READ
-from workers import snapshots
+from web.pools import replacement as pool_replacement
+from web.system.service_status import READ
+from workers import collect_snapshots
 from workers.collectors import disk_key
 
 SYSTEM_DISK = disk(
@@ -113,7 +113,7 @@ def recorded_box() -> Pool:
         importable=[Importable("attic", 42, "ONLINE")],
         details=[PoolDetail(pool.guid)],
     )
-    store.replace(EditRow, [drift.Edit("smb", "/etc/samba/larder.conf", "ab" * 32)], lambda edit: edit.key)
+    store.replace(EditRow, [detect.Edit("smb", "/etc/samba/larder.conf", "ab" * 32)], lambda edit: edit.key)
     store.replace(ConnectionRow, [Connection("smb", "1", "anna", "192.168.1.20")], lambda found: found.key)
     return pool
 
@@ -122,7 +122,7 @@ def snapshot_of(key: str) -> SnapshotRow:
     """Made up: a snapshot of the dataset of that guid."""
     dataset = DatasetRow.objects.get(key=key).name
     made = Snapshot(f"{dataset}@before", 2**63 + 1, 7, LONG_AGO, used=2**20, referenced=2**30)
-    row = snapshots.row_of(key, made)
+    row = collect_snapshots.row_of(key, made)
     row.save()
     return row
 
@@ -201,8 +201,8 @@ def replacement(key: str = "ata-WDC_WD20EARS-00MVWB0_WD-WCAZA0000001") -> Replac
     """The replacement of a disk, begun with the box as the inventory has it."""
     box = present.box()
     pool = next(card.pool for card in box.cards)
-    place = next(place for place in tree.places(pool) if place.leaf and tree.link_of(place.vdev) == key)
-    return replacing.begin(pool, place, box, "admin")
+    place = next(place for place in vdev_tree.places(pool) if place.leaf and vdev_tree.link_of(place.vdev) == key)
+    return pool_replacement.begin(pool, place, box, "admin")
 
 
 def alert() -> Alert:

@@ -9,16 +9,16 @@ from typing import Any
 import msgspec
 from django.utils import timezone
 
+from appliance.benchmarks.matrix import Sweep
+from appliance.benchmarks.parse_results import Figures
+from appliance.benchmarks.results import RESULT, VERSIONS, Run
+from appliance.benchmarks.validity import Circumstances
 from appliance.layout.geometry import MIB
-from appliance.sweeps.figures import Figures
-from appliance.sweeps.honesty import Circumstances
-from appliance.sweeps.sweep import Sweep
-from appliance.sweeps.table import RESULT, VERSIONS, Run
 from tests.unit.made import path_of
 from tests.web.routes import SWEEP
+from web.benchmarks import create
+from web.benchmarks.models import CaseRow, ResultRow, SweepRow
 from web.jobs.models import Job
-from web.sweeps import making
-from web.sweeps.models import CaseRow, ResultRow, SweepRow
 
 
 def spec(**changes: Any) -> Sweep:
@@ -34,7 +34,7 @@ def spec(**changes: Any) -> Sweep:
 
 
 def made(of: Sweep | None = None, **changes: Any) -> SweepRow:
-    row = making.store_sweep(of or spec(), title="Sectors", preset="ashift", pk=SWEEP, user="admin")
+    row = create.store_sweep(of or spec(), title="Sectors", preset="ashift", pk=SWEEP, user="admin")
     for name, value in changes.items():
         setattr(row, name, value)
     row.save()
@@ -75,7 +75,7 @@ def finished(of: Sweep | None = None, rates: tuple[float, ...] = (79.0, 133.0), 
 
 def again(first: SweepRow, factor: float) -> SweepRow:
     """The same sweep a second time, with every figure so many times as large."""
-    row = making.store_sweep(first.sweep, title="Again", preset=first.preset, pk=str(uuid.uuid4()), user="admin")
+    row = create.store_sweep(first.sweep, title="Again", preset=first.preset, pk=str(uuid.uuid4()), user="admin")
     for case, before in zip(row.cases.all(), first.cases.all(), strict=True):
         CaseRow.objects.filter(pk=case.pk).update(state=CaseRow.State.DONE)
         for result in before.results.all():

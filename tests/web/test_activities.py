@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from appliance import client
+from appliance import agent_client
 from appliance.errors import Failed
-from appliance.facts import LongWork, Pool
+from appliance.facts.box import LongWork, Pool
 from tests.unit.made import recorded_pool
 from tests.web import rows
 from tests.web.reading import text_of
 from tests.web.routes import TANK
 from web.inventory.models import Activity
 from web.pools.models import WorkReport
-from workers import activities, reports
+from workers import activities, work_reports
 
 BEGAN = rows.LONG_AGO
 
@@ -39,7 +39,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 @pytest.fixture(autouse=True)
 def nothing_tried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reports, "_tried", {})
+    monkeypatch.setattr(work_reports, "_tried", {})
 
 
 def work(done: int = 0, state: str = "running", **changes: Any) -> LongWork:
@@ -55,7 +55,7 @@ def look(*found: LongWork, **changes: Any) -> bool:
     """One reading, as the collector makes it."""
     pools = [tank(*found, **changes)] if found else []
     changed = activities.follow(pools)
-    reports.keep(pools)
+    work_reports.keep(pools)
     return changed
 
 
@@ -211,7 +211,7 @@ def damage(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
         asked.append(request)
         return {"facts": {"count": 2, "files": ["/tank/a.jpg", "<metadata>:<0x0>"]}}
 
-    monkeypatch.setattr(client, "last", last)
+    monkeypatch.setattr(agent_client, "last", last)
     return asked
 
 
@@ -233,7 +233,7 @@ def test_while_the_agent_cannot_name_them_there_is_no_half_report(clock, monkeyp
     asked: list[int] = []
     broken = work(10**9, "finished", errors=1)
     with monkeypatch.context() as patch:
-        patch.setattr(client, "last", fail)
+        patch.setattr(agent_client, "last", fail)
         with pytest.raises(Failed):
             look(broken)
         clock.now += 3
@@ -247,7 +247,7 @@ def test_while_the_agent_cannot_name_them_there_is_no_half_report(clock, monkeyp
 
 @pytest.mark.parametrize("answer", [{}, {"facts": None}, {"facts": {"count": "x", "files": None}}])
 def test_an_odd_answer_of_the_agent_is_no_damage_made_up(monkeypatch, answer):
-    monkeypatch.setattr(client, "last", lambda *_args, **_more: answer)
+    monkeypatch.setattr(agent_client, "last", lambda *_args, **_more: answer)
     look(work(10**9, "finished", errors=1))
     report = WorkReport.objects.get().report
     assert (report.errors, report.damaged, report.files) == (1, 0, ())
@@ -255,7 +255,7 @@ def test_an_odd_answer_of_the_agent_is_no_damage_made_up(monkeypatch, answer):
 
 
 def test_old_reports_make_room(monkeypatch):
-    monkeypatch.setattr(reports, "KEPT", 3)
+    monkeypatch.setattr(work_reports, "KEPT", 3)
     for day in range(6):
         look(work(10**9, "finished", started=BEGAN + timedelta(days=day), ended=BEGAN + timedelta(days=day, hours=1)))
     assert WorkReport.objects.count() == 3

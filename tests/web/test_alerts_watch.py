@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from appliance.alerts.rules import Fault
-from web.alerts import outbox, watch
+from web.alerts import outbox, reconcile
 from web.alerts.models import Alert, AlertNote, KindSeverity, MailSettings, Message
 
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
@@ -30,89 +30,89 @@ def messages() -> list[str]:
 
 def test_a_fault_seen_a_thousand_times_is_one_alert_and_one_mail():
     for second in range(1000):
-        watch.reconcile([FAULT], later(seconds=second / 1000))
+        reconcile.reconcile([FAULT], later(seconds=second / 1000))
     assert Alert.objects.count() == 1
     assert messages() == ["raised"]
 
 
 def test_its_end_is_told_once_and_only_when_it_has_lasted():
-    watch.reconcile([FAULT], NOW)
-    watch.reconcile([], later(minutes=1))
+    reconcile.reconcile([FAULT], NOW)
+    reconcile.reconcile([], later(minutes=1))
     assert Alert.objects.get().state == "open"
-    watch.reconcile([FAULT], later(minutes=2))  # it flaps
-    watch.reconcile([], later(minutes=3))
-    watch.reconcile([], later(minutes=12))
+    reconcile.reconcile([FAULT], later(minutes=2))  # it flaps
+    reconcile.reconcile([], later(minutes=3))
+    reconcile.reconcile([], later(minutes=12))
     assert Alert.objects.get().state == "open"
-    watch.reconcile([], later(minutes=14))
-    watch.reconcile([], later(minutes=15))
+    reconcile.reconcile([], later(minutes=14))
+    reconcile.reconcile([], later(minutes=15))
     assert Alert.objects.get().state == "cleared"
     assert messages() == ["cleared", "raised"]
     assert [note.text for note in AlertNote.objects.all()] == [FAULT.summary, "It is over."]
 
 
 def test_what_has_happened_is_told_and_does_not_end():
-    watch.reconcile([Fault("pool.repaired", "1/20260310", "tank repaired itself.")], NOW)
-    watch.reconcile([], later(days=2))
+    reconcile.reconcile([Fault("pool.repaired", "1/20260310", "tank repaired itself.")], NOW)
+    reconcile.reconcile([], later(days=2))
     assert Alert.objects.get().state == "cleared"
     assert messages() == ["raised"]
 
 
 def test_what_comes_again_later_is_another_alert():
-    watch.reconcile([FAULT], NOW)
-    watch.reconcile([], later(minutes=1))
-    watch.reconcile([], later(minutes=20))
-    watch.reconcile([FAULT], later(days=1))
+    reconcile.reconcile([FAULT], NOW)
+    reconcile.reconcile([], later(minutes=1))
+    reconcile.reconcile([], later(minutes=20))
+    reconcile.reconcile([FAULT], later(days=1))
     assert sorted(Alert.objects.values_list("state", flat=True)) == ["cleared", "open"]
     assert messages() == ["cleared", "raised", "raised"]
 
 
 @pytest.mark.parametrize("blind", [{"unread": ["temperatures"]}, {"complete": False}])
 def test_nothing_clears_while_its_source_is_silent(blind):
-    watch.reconcile([FAULT], NOW)
+    reconcile.reconcile([FAULT], NOW)
     for hour in range(1, 5):
-        watch.reconcile([], later(hours=hour), **blind)
+        reconcile.reconcile([], later(hours=hour), **blind)
     assert Alert.objects.get().state == "open"
 
 
 def test_one_silent_source_does_not_keep_another_from_clearing():
-    watch.reconcile([FAULT, Fault("hook.missing", "zed", "x")], NOW)
+    reconcile.reconcile([FAULT, Fault("hook.missing", "zed", "x")], NOW)
     for minute in (1, 20):
-        watch.reconcile([], later(minutes=minute), unread=["temperatures"])
+        reconcile.reconcile([], later(minutes=minute), unread=["temperatures"])
     assert dict(Alert.objects.values_list("kind", "state")) == {"disk.failing": "open", "hook.missing": "cleared"}
 
 
 def test_a_clock_set_back_neither_clears_at_once_nor_never():
-    watch.reconcile([FAULT], NOW)
-    watch.reconcile([], later(minutes=1))
-    watch.reconcile([], later(days=-300))
+    reconcile.reconcile([FAULT], NOW)
+    reconcile.reconcile([], later(minutes=1))
+    reconcile.reconcile([], later(days=-300))
     assert Alert.objects.get().state == "open"
-    watch.reconcile([], later(days=-300, minutes=11))
+    reconcile.reconcile([], later(days=-300, minutes=11))
     assert Alert.objects.get().state == "cleared"
 
 
 def test_an_acknowledged_alert_stays_quiet_until_it_gets_worse():
-    watch.reconcile([FAULT], NOW)
+    reconcile.reconcile([FAULT], NOW)
     Alert.objects.update(state="acknowledged", mark_seen=312)
-    watch.reconcile([FAULT], later(days=1))
+    reconcile.reconcile([FAULT], later(days=1))
     assert (Alert.objects.get().state, messages()) == ("acknowledged", ["raised"])
     for _ in range(3):
-        watch.reconcile([replace(FAULT, mark=320, summary="320 sectors")], later(days=2))
+        reconcile.reconcile([replace(FAULT, mark=320, summary="320 sectors")], later(days=2))
     assert (Alert.objects.get().state, messages()) == ("open", ["raised", "raised"])
 
 
 def test_what_gets_worse_takes_the_place_of_the_lesser_alert_without_an_all_clear():
-    watch.reconcile([replace(FAULT, kind="disk.watch")], NOW)
-    watch.reconcile([FAULT], later(minutes=5))
+    reconcile.reconcile([replace(FAULT, kind="disk.watch")], NOW)
+    reconcile.reconcile([FAULT], later(minutes=5))
     assert dict(Alert.objects.values_list("kind", "state")) == {"disk.watch": "cleared", "disk.failing": "open"}
     assert messages() == ["raised", "raised"]
 
 
 def test_the_end_of_what_nobody_heard_of_is_not_told():
     MailSettings.objects.update(host="")
-    watch.reconcile([FAULT], NOW)
+    reconcile.reconcile([FAULT], NOW)
     MailSettings.objects.update(host="mail.example")
-    watch.reconcile([], later(minutes=1))
-    watch.reconcile([], later(minutes=20))
+    reconcile.reconcile([], later(minutes=1))
+    reconcile.reconcile([], later(minutes=20))
     assert messages() == []
 
 
@@ -121,48 +121,48 @@ def silence() -> None:
 
 
 def test_what_is_silenced_and_comes_again_stays_silent():
-    watch.reconcile([FAULT], NOW)
+    reconcile.reconcile([FAULT], NOW)
     silence()
-    watch.reconcile([], later(hours=1))
-    watch.reconcile([], later(hours=2))
-    watch.reconcile([FAULT], later(days=1))
+    reconcile.reconcile([], later(hours=1))
+    reconcile.reconcile([], later(hours=2))
+    reconcile.reconcile([FAULT], later(days=1))
     assert messages() == ["raised"]
     assert Alert.objects.get(state="open").quiet_reason == "a new one is ordered"
-    watch.reconcile([replace(FAULT, subject="ata-WDC_2")], later(days=2))
+    reconcile.reconcile([replace(FAULT, subject="ata-WDC_2")], later(days=2))
     assert messages() == ["raised", "raised"]  # another disk is not silenced
 
 
 def test_a_silence_asked_for_while_the_clock_was_years_ahead_is_none():
-    watch.reconcile([FAULT], NOW)
+    reconcile.reconcile([FAULT], NOW)
     Alert.objects.update(quiet_until=later(days=1500), quiet_reason="x")
     assert not Alert.objects.get().silent(NOW)
 
 
 def test_what_outlasts_its_silence_is_told_once_more():
-    watch.reconcile([FAULT], NOW)
+    reconcile.reconcile([FAULT], NOW)
     silence()
     for day in (1, 6, 8, 9):
-        watch.reconcile([FAULT], later(days=day))
+        reconcile.reconcile([FAULT], later(days=day))
     assert messages() == ["raised", "raised"]
     assert "The silence is over." in [note.text for note in AlertNote.objects.all()]
 
 
 def test_what_was_acknowledged_meanwhile_is_not():
-    watch.reconcile([FAULT], NOW)
+    reconcile.reconcile([FAULT], NOW)
     silence()
     Alert.objects.update(state="acknowledged", mark_seen=312)
-    watch.reconcile([FAULT], later(days=8))
+    reconcile.reconcile([FAULT], later(days=8))
     assert messages() == ["raised"]
 
 
 def test_mail_that_fails_is_not_told_by_mail():
-    watch.reconcile([Fault("mail.failing", "mail", "x")], NOW)
+    reconcile.reconcile([Fault("mail.failing", "mail", "x")], NOW)
     assert messages() == []
 
 
 def test_the_owner_decides_how_grave_a_kind_is():
     KindSeverity.objects.create(kind="disk.failing", severity="notice")
-    watch.reconcile([FAULT], NOW)
+    reconcile.reconcile([FAULT], NOW)
     assert Alert.objects.get().severity == "notice"
 
 
@@ -185,23 +185,23 @@ def test_quiet_hours_hold_everything_but_what_is_critical(severity, hour, wanted
 
 def test_what_ended_while_the_clock_was_years_ahead_takes_nothing_away_of_what_is_over(monkeypatch):
     def begin_and_end(at: datetime) -> None:
-        watch.reconcile([FAULT], at)
+        reconcile.reconcile([FAULT], at)
         for minutes in (0, 30):
-            watch.reconcile([], at + timedelta(minutes=minutes))
+            reconcile.reconcile([], at + timedelta(minutes=minutes))
 
     begin_and_end(NOW)
     begin_and_end(NOW + timedelta(days=4 * 365))
     assert Alert.objects.filter(state="cleared").count() == 2
-    monkeypatch.setattr(watch, "KEPT_ANYWAY", 1)
+    monkeypatch.setattr(reconcile, "KEPT_ANYWAY", 1)
     begin_and_end(NOW + timedelta(days=4 * 365, hours=1))
     assert [row.first_seen.year for row in Alert.objects.filter(state="cleared")] == [2030, 2030]
 
 
 def test_nothing_clears_of_a_disk_that_has_said_nothing_since_the_box_started():
-    watch.reconcile([FAULT], NOW)
-    watch.reconcile([], later(minutes=1), unheard=["ata-WDC_1"])
-    watch.reconcile([], later(minutes=30), unheard=["ata-WDC_1"])
+    reconcile.reconcile([FAULT], NOW)
+    reconcile.reconcile([], later(minutes=1), unheard=["ata-WDC_1"])
+    reconcile.reconcile([], later(minutes=30), unheard=["ata-WDC_1"])
     assert Alert.objects.get().state == "open"
-    watch.reconcile([], later(minutes=31))
-    watch.reconcile([], later(minutes=42))
+    reconcile.reconcile([], later(minutes=31))
+    reconcile.reconcile([], later(minutes=42))
     assert Alert.objects.get().state == "cleared"

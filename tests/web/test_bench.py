@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from appliance.dataset import Dataset, Snapshot
-from appliance.zfs import snapshots, status
+from appliance.facts.datasets import Dataset, Snapshot
+from appliance.zfs import list_snapshots, status
 from tests.benchmarks.snapshots import ratios
 from tests.web import rows
 from tests.web.test_snapshots import snap
@@ -71,8 +71,8 @@ def zfs(monkeypatch):
     stand_in = Zfs()
     monkeypatch.setitem(sys.modules, "libzfs_core", stand_in)
     monkeypatch.setattr(status, "read_datasets", stand_in.datasets)
-    monkeypatch.setattr(snapshots, "read", stand_in.read)
-    monkeypatch.setattr("appliance.zfs.bookmarks.read", lambda names: [])
+    monkeypatch.setattr(list_snapshots, "read", stand_in.read)
+    monkeypatch.setattr("appliance.snapshots.bookmarks.read", lambda names: [])
     monkeypatch.setattr("time.sleep", lambda seconds: None)
     return stand_in
 
@@ -92,5 +92,5 @@ def test_the_bench_of_snapshots_reads_one_folder_takes_one_transaction_and_leave
     assert bounds == {1, 2, 0.05, 1.15, None}
     assert zfs.by_command.count("zfs destroy") == inside.SAMPLE
     assert zfs.by_command[-2:] == ["zpool destroy", "rm /var/tmp/larder-bench.img"]
-    assert snapshots.read == zfs.read
+    assert list_snapshots.read == zfs.read
     assert not zfs.read(inside.MANY)

@@ -8,10 +8,11 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from appliance import brake, client, proof
+from appliance import agent_client
+from appliance.agent import delayed_jobs, proof
 from appliance.alerts.kinds import KINDS
 from appliance.errors import Failed
-from appliance.facts import Disk
+from appliance.facts.box import Disk
 from tests.unit.made import OLD, dataset, disk
 from tests.web import rows
 from tests.web.conftest import ADDRESS, PASSWORD
@@ -19,7 +20,7 @@ from tests.web.reading import Page, text_of
 from tests.web.routes import PHOTOS
 from web.inventory.models import SnapshotRow
 from web.jobs.models import Job
-from workers import alerts, run_job
+from workers import evaluate_alerts, run_job
 
 pytestmark = pytest.mark.usefixtures("agent_in_process", "calm")
 CONFIRM = "/jobs/confirm/"
@@ -30,11 +31,17 @@ State = Job.State
 def clock(monkeypatch):
     """The agent's clock, which the test moves."""
     now = [100.0]
-    monkeypatch.setattr(brake, "clock", lambda: now[0])
-    monkeypatch.setattr(brake, "boot", lambda: "one")
+    monkeypatch.setattr(delayed_jobs, "clock", lambda: now[0])
+    monkeypatch.setattr(delayed_jobs, "boot", lambda: "one")
     monkeypatch.setattr(run_job, "_mine", set())
     monkeypatch.setattr(run_job, "_sent", {})
-    for name in ("collectors.collect_now", "moving.after", "datasets.after", "sweeps.after", "snapshots.doubt"):
+    for name in (
+        "collectors.collect_now",
+        "collect_importable.after",
+        "collect_dataset_details.after",
+        "benchmarks.after",
+        "collect_snapshots.doubt",
+    ):
         monkeypatch.setattr(f"workers.{name}", lambda *_words: None)
     return now
 
@@ -115,7 +122,7 @@ def test_an_agent_out_of_reach_is_said_and_nothing_is_started(web, full, monkeyp
     def silent(*_words, **_more):
         raise Failed("Larder's agent does not answer", "it is not running")
 
-    monkeypatch.setattr(client, "ask", silent)
+    monkeypatch.setattr(agent_client, "ask", silent)
     response = confirm(web, review(web, full), password=PASSWORD)
     assert "could not be checked" in text_of(response)
     assert not Job.objects.exists()
@@ -200,7 +207,7 @@ def test_a_worker_that_is_ahead_of_the_agent_does_not_shorten_the_wait(waiting, 
     for _time in range(3):
         run_job.run_job(str(waiting.pk))
         assert Job.objects.get().state == State.WAITING
-    clock[0] += brake.MINUTES * 60 + 1
+    clock[0] += delayed_jobs.MINUTES * 60 + 1
     run_job.run_job(str(waiting.pk))
     assert Job.objects.get().state not in {State.WAITING, State.QUEUED}
 
@@ -209,11 +216,11 @@ def test_a_waiting_job_is_cancelled_on_its_page(web, waiting, clock, calm):
     assert web.post(f"/jobs/{waiting.pk}/stop/").status_code == 302
     assert calm[-1] == ("workers.run_job", str(waiting.pk))
     run_job.run_job(str(waiting.pk))
-    assert (Job.objects.get().state, Job.objects.get().text) == (State.CANCELLED, brake.CANCELLED)
+    assert (Job.objects.get().state, Job.objects.get().text) == (State.CANCELLED, delayed_jobs.CANCELLED)
 
 
 def test_a_job_cancelled_at_the_console_is_heard_of_by_the_worker(waiting):
-    brake.cancel(str(waiting.pk))
+    delayed_jobs.cancel(str(waiting.pk))
     assert run_job.to_start() == [str(waiting.pk)]
     run_job.run_job(str(waiting.pk))
     assert Job.objects.get().state == State.CANCELLED
@@ -226,7 +233,7 @@ def test_a_worker_that_died_hears_that_the_job_waits(waiting):
 
 
 def test_what_waits_is_an_alert_with_the_page_on_which_it_is_cancelled(waiting):
-    ((told, page),) = alerts.waiting()
+    ((told, page),) = evaluate_alerts.waiting()
     assert (told.job, page) == (str(waiting.pk), f"/jobs/{waiting.pk}/")
     assert KINDS["job.waiting"].severity == "critical"
 
@@ -235,18 +242,18 @@ def test_what_nobody_asked_for_on_the_pages_is_shown_there_and_can_be_cancelled(
     pk = waiting.pk
     Job.objects.all().delete()
     assert "Nobody asked for this on these pages" in text_of(web.get("/jobs/"))
-    assert next(iter(alerts.waiting()))[1] == "/jobs/"
+    assert next(iter(evaluate_alerts.waiting()))[1] == "/jobs/"
     assert anonymous.post(f"/jobs/{pk}/stop/")["Location"].startswith("/login/")
     assert web.get(f"/jobs/{pk}/stop/").status_code == 405
-    assert brake.told()
+    assert delayed_jobs.told()
     assert web.post(f"/jobs/{pk}/stop/")["Location"] == "/jobs/"
-    assert brake.told() == ()
+    assert delayed_jobs.told() == ()
     assert web.post(f"/jobs/{pk}/stop/").status_code == 404
 
 
 def test_cancelling_needs_the_token_of_the_form(strict, waiting):
     assert strict.post(f"/jobs/{waiting.pk}/stop/", **ADDRESS).status_code == 403
-    assert brake.told()
+    assert delayed_jobs.told()
 
 
 # --- acts without a review page of their own ------------------------------------------------------------------------

@@ -11,23 +11,24 @@ import pytest
 from django.db import connections
 from django.test.utils import CaptureQueriesContext
 
-from appliance import client
+from appliance import agent_client
 from appliance.errors import Failed
-from appliance.shares import discovery, drift, nfs, serving, smb
-from appliance.shares.deciding import AdoptDrift, OverwriteDrift
+from appliance.shares import discovery, nfs, publish, smb
+from appliance.shares.drift import detect
+from appliance.shares.drift.resolve import AdoptDrift, OverwriteDrift
 from appliance.shares.owned_file import OwnedFile
-from appliance.shares.setting import Smb
-from appliance.shares.share import SetShare
+from appliance.shares.set_share import SetShare
+from appliance.shares.settings import Smb
 from tests.unit.made import ANNA, dataset, shared
 from tests.web import rows
 from tests.web.reading import text_of
 from web.inventory.models import EditRow, Source
 from web.jobs.models import Job
-from workers import collectors, edits
+from workers import collect_drift, collectors
 
 SEEN = "ab" * 32
 COPY = "/etc/samba/larder.conf.by-hand-0123456789ab"
-EDIT = drift.Edit(
+EDIT = detect.Edit(
     "smb",
     "/etc/samba/larder.conf",
     SEEN,
@@ -37,7 +38,7 @@ EDIT = drift.Edit(
 )
 
 
-def keep(*found: drift.Edit) -> None:
+def keep(*found: detect.Edit) -> None:
     EditRow.objects.all().delete()
     for one in found:
         EditRow.objects.create(key=one.key, name=one.path, facts=msgspec.json.encode(one).decode())
@@ -73,8 +74,8 @@ def test_adopting_leads_to_a_review_of_just_these_settings(web, box_with_edit):
 
 def test_the_agent_plans_what_the_person_saw(web, box_with_edit):
     """What comes back from JSON has lists where the form had tuples; the digest is the same."""
+    from appliance.agent.registry import decode_operation
     from appliance.operation import as_json, checked_plan
-    from appliance.operations import decode_operation
     from web.inventory import store
 
     for operation in (AdoptDrift(file="smb", seen=SEEN, changes=EDIT.changes), OverwriteDrift(file="smb", seen=SEEN)):
@@ -137,33 +138,33 @@ def samba(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = tmp_path / "larder.conf"
     for one in (smb.SERVING, nfs.SERVING):
         own = OwnedFile(tmp_path / f"larder.{one.name}", lambda _path: None)
-        monkeypatch.setitem(serving.SERVING, one.name, replace(one, owned=own))
-    monkeypatch.setitem(serving.SERVING, "smb", replace(smb.SERVING, owned=OwnedFile(path, lambda _path: None)))
-    monkeypatch.delitem(serving.SERVING, "afp")
+        monkeypatch.setitem(publish.SERVING, one.name, replace(one, owned=own))
+    monkeypatch.setitem(publish.SERVING, "smb", replace(smb.SERVING, owned=OwnedFile(path, lambda _path: None)))
+    monkeypatch.delitem(publish.SERVING, "afp")
     monkeypatch.setattr(discovery, "FOLDER", tmp_path / "services")
-    monkeypatch.setattr(edits, "_asked", [float("-inf")])
+    monkeypatch.setattr(collect_drift, "_asked", [float("-inf")])
     facts = rows.store.facts()
     facts = replace(facts, datasets=(shared(),), accounts=(ANNA,))
     asked: list[object] = []
 
     def last(request: dict[str, object], **_more: object) -> dict[str, object]:
         asked.append(request)
-        return {"facts": msgspec.to_builtins(drift.read(facts))}
+        return {"facts": msgspec.to_builtins(detect.read(facts))}
 
-    monkeypatch.setattr(client, "last", last)
-    monkeypatch.setattr(edits, "asked_in_test", asked, raising=False)
-    serving.SERVING["smb"].owned.write(smb.render(facts))
+    monkeypatch.setattr(agent_client, "last", last)
+    monkeypatch.setattr(collect_drift, "asked_in_test", asked, raising=False)
+    publish.SERVING["smb"].owned.write(smb.render(facts))
     return path
 
 
-def read() -> list[drift.Edit]:
-    collectors.source("edits", edits.keep)
+def read() -> list[detect.Edit]:
+    collectors.source("edits", collect_drift.keep)
     return [row.fact for row in EditRow.objects.all()]
 
 
 def test_without_an_edit_the_agent_is_not_asked(calm, samba):
     assert read() == []
-    assert edits.asked_in_test == []  # type: ignore[attr-defined]
+    assert collect_drift.asked_in_test == []  # type: ignore[attr-defined]
 
 
 def test_an_edit_is_read_once_and_again_when_it_changes_or_is_gone(calm, samba):
@@ -172,7 +173,7 @@ def test_an_edit_is_read_once_and_again_when_it_changes_or_is_gone(calm, samba):
     (found,) = read()
     assert found.adoptable
     read()
-    assert len(edits.asked_in_test) == 1  # type: ignore[attr-defined]
+    assert len(collect_drift.asked_in_test) == 1  # type: ignore[attr-defined]
     samba.write_text(good + "# mine too\n")
     assert "+# mine too" in read()[0].diff
     assert "was changed by hand" in Source.objects.get(name="by-hand").error
@@ -194,7 +195,7 @@ def test_copies_are_listed_without_asking(web, calm, samba):
     (found,) = read()
     assert not found.seen
     assert "by-hand-0123456789ab" in text_of(web.get("/shares/by-hand/"))
-    assert edits.asked_in_test == []  # type: ignore[attr-defined]
+    assert collect_drift.asked_in_test == []  # type: ignore[attr-defined]
 
 
 def test_an_agent_that_does_not_answer_is_a_fault_that_is_told(calm, samba, monkeypatch):
@@ -202,7 +203,7 @@ def test_an_agent_that_does_not_answer_is_a_fault_that_is_told(calm, samba, monk
         raise Failed("Larder's agent does not answer")
 
     samba.write_text(samba.read_text() + "# mine\n")
-    monkeypatch.setattr(client, "last", fail)
+    monkeypatch.setattr(agent_client, "last", fail)
     read()
     assert "does not answer" in Source.objects.get(name="edits").error
     assert "was changed by hand" in Source.objects.get(name="by-hand").error

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from appliance.facts import LongWork, Pool, PoolProperties
+from appliance.facts.box import LongWork, Pool, PoolProperties
 from tests.unit.made import dataset, disk, recorded_pool
 from tests.web import rows
 from tests.web.reading import Page, text_of

@@ -11,17 +11,20 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from appliance import client, command, places
+from appliance import agent_client, command
 from appliance.disks import inventory as disk_inventory
 from appliance.errors import Failed
-from appliance.facts import Caching, PoolProperties, Use
-from appliance.household import Account
-from appliance.shares import accounts, serving
-from appliance.zfs import bookmarks, kstat, properties, snapshots, status
+from appliance.facts.box import Caching, PoolProperties, Use
+from appliance.facts.sharing import Account
+from appliance.pools import properties
+from appliance.shares import publish
+from appliance.snapshots import bookmarks
+from appliance.system import accounts, paths
+from appliance.zfs import kstat, list_snapshots, status
 from tests.unit.made import disk, recorded, recorded_pool
 from tests.web import rows
-from web.bays import ports
-from web.bays.models import BayRow
+from web.disks import ports
+from web.disks.models import BayRow
 from web.inventory import store
 from web.inventory.models import AccountRow, CachingRow, DatasetRow, DiskRow, PoolRow, ServiceRow, Source
 from workers import collectors
@@ -46,11 +49,11 @@ def system(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
         properties, "read", lambda: (PoolProperties("tank", recorded_pool().guid, {"autotrim": "off"}),)
     )
     monkeypatch.setattr(status, "read_datasets", lambda: tuple(status.datasets_from(recorded("zfs-list-2.3.9.json"))))
-    for listing in (snapshots, bookmarks):
+    for listing in (list_snapshots, bookmarks):
         monkeypatch.setattr(listing, "read", lambda _datasets: iter(()))
     monkeypatch.setattr(disk_inventory, "read", rows.recorded_disks)
     monkeypatch.setattr(accounts, "read", lambda: (Account("anna", 1001),))
-    monkeypatch.setattr(serving, "configured", lambda: ())
+    monkeypatch.setattr(publish, "configured", lambda: ())
     monkeypatch.setattr(collectors, "_stuck", {})
     return answers
 
@@ -87,7 +90,7 @@ BREAKABLE = {
     "disks": (disk_inventory, "read"),
     "accounts": (accounts, "read"),
     "properties": (properties, "read"),
-    "shares": (serving, "configured"),
+    "shares": (publish, "configured"),
     "services": (collectors, "services"),
 }
 FAULTS = [Failed("zpool said no"), AttributeError("'list' has no 'get'"), RecursionError()]
@@ -169,7 +172,7 @@ def test_a_reading_that_hangs_is_not_started_again_while_it_hangs(system, monkey
 
 def test_the_addresses_of_the_box_are_written_for_the_check_of_names(system):
     collectors.collect_now()
-    file = places.RUN / "inventory/addresses"
+    file = paths.RUN / "inventory/addresses"
     assert file.read_text() == "192.168.1.10\n[fd00::10]\n"
     written = file.stat().st_ino
     collectors.collect_now()
@@ -185,7 +188,9 @@ def one_disk() -> str:
 
 def answer(path: str, found: Any, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     asked: list[dict[str, Any]] = []
-    monkeypatch.setattr(client, "last", lambda request, **_more: asked.append(request) or {"facts": {path: found}})
+    monkeypatch.setattr(
+        agent_client, "last", lambda request, **_more: asked.append(request) or {"facts": {path: found}}
+    )
     return asked
 
 
@@ -204,7 +209,7 @@ def test_disks_are_not_asked_again_while_they_are_still_being_asked(one_disk, mo
         collectors.temperatures()  # the clock's next beat comes before the answer
         return {"facts": {}}
 
-    monkeypatch.setattr(client, "last", slow)
+    monkeypatch.setattr(agent_client, "last", slow)
     collectors.temperatures()
     assert len(asked) == 1
     collectors.temperatures()
@@ -250,7 +255,7 @@ def test_an_answer_about_a_disk_that_was_not_asked_for_is_passed_over(one_disk, 
 
 
 def test_an_agent_that_does_not_answer_is_an_error_of_this_source_alone(one_disk, monkeypatch):
-    monkeypatch.setattr(client, "last", failing(Failed("Larder's agent does not answer")))
+    monkeypatch.setattr(agent_client, "last", failing(Failed("Larder's agent does not answer")))
     collectors.temperatures()
     assert errors() == {"temperatures": "Larder's agent does not answer"}
 

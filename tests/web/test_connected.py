@@ -9,14 +9,14 @@ import pytest
 from django.db import connections as databases
 from django.test.utils import CaptureQueriesContext
 
-from appliance import client
+from appliance import agent_client
 from appliance.shares.connections import Connection
 from tests.web import rows
 from tests.web.reading import text_of
 from web.inventory import store
 from web.inventory.models import ConnectionRow
 from web.jobs.models import Job
-from workers import connected
+from workers import collect_connections
 
 ANNA = Connection("smb", "2003", "anna", "192.168.1.20", ("photos",), ("<b>a.raw",), 3, "encrypted")
 IMAC = Connection("nfs", "7", "", "192.168.1.30 (imac)")
@@ -58,8 +58,8 @@ def test_before_the_first_look_and_where_nobody_is(web, calm):
 
 
 def test_the_worker_keeps_what_the_agent_tells(calm, monkeypatch):
-    monkeypatch.setattr(client, "last", lambda *_a, **_m: {"facts": msgspec.to_builtins([ANNA])})
-    connected.look()
+    monkeypatch.setattr(agent_client, "last", lambda *_a, **_m: {"facts": msgspec.to_builtins([ANNA])})
+    collect_connections.look()
     assert [row.fact for row in ConnectionRow.objects.all()] == [ANNA]
 
 

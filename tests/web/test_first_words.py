@@ -10,15 +10,15 @@ import time_machine
 from django.utils import timezone
 
 from appliance.alerts.rules import Fault
-from appliance.facts import Pool, Vdev
+from appliance.facts.box import Pool, Vdev
 from tests.unit.made import recorded_pool
 from tests.web import rows
-from web.alerts import watch
+from web.alerts import reconcile
 from web.alerts.models import Alert
 from web.inventory import stability, store
 from web.inventory.models import Event, PoolRow
-from web.system.state import READ
-from workers import alerts
+from web.system.service_status import READ
+from workers import evaluate_alerts
 
 CALM = ("Nothing was lost", "repaired itself", "All is well", "survives", ">works<")
 SECOND = timedelta(seconds=1)
@@ -156,7 +156,7 @@ def test_event_of_a_clock_that_was_years_ahead_disturbs_nothing(at, web):
 def test_alert_of_a_pool_says_what_its_page_says(at, web):
     at(300)
     read(PULLED)
-    alerts.look()
+    evaluate_alerts.look()
     headline = Alert.objects.get(kind__in=("pool.weakened", "pool.bare")).summary
     assert web.get("/").content.decode().count(headline) >= 1
     assert headline in web.get(f"/pools/{KEY}/").content.decode()
@@ -165,7 +165,7 @@ def test_alert_of_a_pool_says_what_its_page_says(at, web):
 def test_banner_does_not_outlast_what_the_card_says(at, web):
     at(300)
     read(PULLED)
-    alerts.look()
+    evaluate_alerts.look()
     at(400)
     read(POOL)
     at(470)
@@ -179,15 +179,15 @@ def test_banner_does_not_outlast_what_the_card_says(at, web):
 def test_alert_whose_fault_is_gone_is_not_on_the_overview(at, web):
     now = at(300)
     fault = Fault("service.zed", "zfs-zed.service", "Events of ZFS are not heard.")
-    watch.reconcile([fault], now)
+    reconcile.reconcile([fault], now)
     assert "Events of ZFS" in web.get("/").content.decode()
-    watch.reconcile([], at(301))
+    reconcile.reconcile([], at(301))
     assert Alert.objects.get().state == "open"
     assert "Events of ZFS" not in web.get("/").content.decode()
 
 
 def test_news_that_all_went_well_asks_for_nothing(at, web):
-    watch.reconcile([Fault("pool.rebuilt", f"{KEY}/1", f"{POOL.name} was rebuilt.")], at(300))
+    reconcile.reconcile([Fault("pool.rebuilt", f"{KEY}/1", f"{POOL.name} was rebuilt.")], at(300))
     read(POOL)
     page = web.get("/")
     assert "was rebuilt" not in page.content.decode()
@@ -201,10 +201,10 @@ def test_repair_is_told_by_an_alert_only_once_the_pool_was_well_for_a_while(at):
     scan = replace(POOL.scan, kind="resilver", state="finished", ended=ended, errors=0, repaired=2**30)  # type: ignore[type-var]
     read(replace(POOL, scan=scan))
     at(310)
-    alerts.look()
+    evaluate_alerts.look()
     assert not Alert.objects.filter(kind="pool.rebuilt").exists()
     at(361)
-    alerts.look()
+    evaluate_alerts.look()
     assert Alert.objects.filter(kind="pool.rebuilt").exists()
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from appliance.dataset import DatasetDetail, Property, SpaceUse
+from appliance.facts.datasets import DatasetDetail, Property, SpaceUse
 from tests.unit.made import dataset
 from tests.web import rows
 from tests.web.reading import Page, assert_nothing_inline, text_of

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from appliance.dataset import Dataset
-from appliance.household import Share
+from appliance.agent.registry import decode_operation
+from appliance.facts.datasets import Dataset
+from appliance.facts.sharing import Share
 from appliance.operation import checked_plan
-from appliance.operations import decode_operation
-from appliance.shares.setting import ShareSetting, Smb
-from appliance.shares.share import SetShare
+from appliance.shares.set_share import SetShare
+from appliance.shares.settings import ShareSetting, Smb
 from tests.unit.made import dataset, shared
 from tests.web import rows
 from tests.web.reading import Page, text_of

@@ -14,39 +14,41 @@ import pytest
 from django.db import DatabaseError, OperationalError
 from django.utils import timezone
 
-from appliance import client, system_disk
+from appliance import agent_client
 from appliance.alerts import rules, sources
 from appliance.disks import smart
 from appliance.disks.health import SINCE_FIRST_SEEN
 from appliance.errors import Failed
-from appliance.system_disk import SystemDisk
-from appliance.zfs import module
+from appliance.system import system_disk
+from appliance.system.system_disk import SystemDisk
+from appliance.zfs import kernel_module
 from tests.unit.made import disk
 from tests.web import rows, sweeping
-from web.alerts import disks, fullness, outbox, watch
+from web.alerts import outbox, pool_usage, reconcile
 from web.alerts.models import LARGEST, Accepted, Alert, MailSettings, Message
+from web.benchmarks.models import CaseRow, SweepRow
+from web.disks import smart_history
 from web.inventory import present, store
 from web.inventory.models import DiskRow, PoolRow, Source
 from web.jobs.models import Job
-from web.sweeps.models import CaseRow, SweepRow
-from workers import (  # fmt: skip
-    alerts,
+from workers import (
     background,
+    benchmarks,
     collectors,
+    database_health,
+    deliver,
+    direct_mail,
+    evaluate_alerts,
     guard,
     housekeeping,
-    letters,
-    mail,
+    mail_text,
+    maintenance,
     overdue,
-    policies,
-    records,
-    schedules,
+    pending_faults,
+    selftests,
+    snapshot_policies,
     spool,
-    straight,
-    sweeps,
-    testing,
     tick,
-    waits,
 )
 
 FAULTS = [RuntimeError("no"), Failed("zpool said no"), OperationalError("database is locked"), RecursionError()]
@@ -61,13 +63,13 @@ def failing(error: Exception) -> Callable[..., Any]:
 
 def long_enough() -> None:
     """Whatever waits to become an alert has waited for long."""
-    waits.keep("faults", dict.fromkeys(waits.kept("faults"), -100_000.0))
+    pending_faults.keep("faults", dict.fromkeys(pending_faults.kept("faults"), -100_000.0))
 
 
 def told(kind: str = "source.stopped") -> dict[str, str]:
     """Subject and summary of the open alerts of a kind, once all waits are over."""
     for _look in range(3):
-        guard.guarded("alerts", alerts.look)
+        guard.guarded("alerts", evaluate_alerts.look)
         long_enough()
     rows_of = Alert.objects.filter(kind=kind).exclude(state="cleared")
     return {row.subject: row.summary for row in rows_of}
@@ -133,11 +135,15 @@ def due(monkeypatch) -> list[str]:
     monkeypatch.setattr(background, "start", lambda name, _work: done.append(started[name]) or True)
     monkeypatch.setattr(collectors, "due", lambda *_args: True)
     monkeypatch.setattr(housekeeping.looks, "due", lambda: True)
-    monkeypatch.setattr(mail, "has_waiting", lambda _now: True)
+    monkeypatch.setattr(deliver, "has_waiting", lambda _now: True)
     monkeypatch.setattr(spool, "ingest", note("tick-events", 0))
     monkeypatch.setattr(tick, "send_waiting", note("tick-jobs"))
-    monkeypatch.setattr(sweeps, "look", note("tick-sweeps"))
-    for name, part in {"tick-scrubs": schedules, "tick-self-tests": testing, "tick-policies": policies}.items():
+    monkeypatch.setattr(benchmarks, "look", note("tick-sweeps"))
+    for name, part in {
+        "tick-scrubs": maintenance,
+        "tick-self-tests": selftests,
+        "tick-policies": snapshot_policies,
+    }.items():
         monkeypatch.setattr(part, "look", note(name))
         monkeypatch.setattr(part.looks, "due", lambda: True)
     return done
@@ -149,12 +155,12 @@ BREAKS: dict[str, tuple[Any, str]] = {
     "tick-facts": (collectors, "collect"),
     "tick-temperatures": (collectors, "temperatures"),
     "tick-alerts": (collectors, "judge"),
-    "tick-mail": (mail, "has_waiting"),
+    "tick-mail": (deliver, "has_waiting"),
     "tick-jobs": (tick, "send_waiting"),
-    "tick-sweeps": (sweeps, "look"),
-    "tick-scrubs": (schedules, "look"),
-    "tick-self-tests": (testing, "look"),
-    "tick-policies": (policies, "look"),
+    "tick-sweeps": (benchmarks, "look"),
+    "tick-scrubs": (maintenance, "look"),
+    "tick-self-tests": (selftests, "look"),
+    "tick-policies": (snapshot_policies, "look"),
     "tick-housekeeping": (housekeeping, "look"),
 }
 STARTS = {
@@ -197,7 +203,7 @@ def test_a_stage_that_fails_stops_no_other_and_is_told_by_name(due, monkeypatch,
 
 def test_a_stage_that_works_again_is_over(due, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(sweeps, "look", failing(RuntimeError("no")))
+        patch.setattr(benchmarks, "look", failing(RuntimeError("no")))
         tick.tick()
         assert set(told()) == {"tick-sweeps"}
     tick.tick()
@@ -242,7 +248,7 @@ def test_a_table_that_cannot_be_written_ends_no_reading(monkeypatch):
     read: list[str] = []
     monkeypatch.setattr(store, "replace", failing(OperationalError("database or disk is full")))
     monkeypatch.setattr(store, "checked", failing(OperationalError("database or disk is full")))
-    monkeypatch.setattr(alerts, "look", lambda: read.append("alerts") or False)
+    monkeypatch.setattr(evaluate_alerts, "look", lambda: read.append("alerts") or False)
     collectors.read_all()
     assert read == ["alerts"]
     assert "accounts" in guard.failing
@@ -262,7 +268,7 @@ def test_a_process_that_belongs_to_somebody_else_by_now_is_not_waited_for(monkey
 def test_a_disk_with_an_odd_answer_leaves_the_others_judged(monkeypatch):
     rows.put(disks=[disk(1), disk(2), disk(3)])
     answers = {disk(number).path: {"smart_status": {"passed": False}} for number in (1, 2, 3)}
-    monkeypatch.setattr(client, "last", lambda *_args, **_more: {"facts": answers})
+    monkeypatch.setattr(agent_client, "last", lambda *_args, **_more: {"facts": answers})
     read = smart.read
 
     def odd(raw: Any) -> smart.Reading:
@@ -284,9 +290,11 @@ def test_a_disk_with_an_odd_answer_leaves_the_others_judged(monkeypatch):
 def test_a_count_beyond_all_bounds_is_told_and_hides_no_other_disk(count):
     rows.put(disks=[disk(1), disk(2)])
     first, second = DiskRow.objects.order_by("pk")
-    disks.note({first: smart.Reading(answered=True, passed=True, counts={"media_errors": count, "grown": count})})
-    disks.note({second: smart.Reading(answered=True, passed=False)})
-    alerts.look()
+    smart_history.note(
+        {first: smart.Reading(answered=True, passed=True, counts={"media_errors": count, "grown": count})}
+    )
+    smart_history.note({second: smart.Reading(answered=True, passed=False)})
+    evaluate_alerts.look()
     failed = Alert.objects.filter(kind__in=["disk.failing", "disk.watch"])
     assert second.key in {row.subject for row in failed}
 
@@ -295,7 +303,7 @@ def test_a_mark_beyond_all_bounds_is_kept_as_the_largest():
     now = timezone.now()
     odd, usual = rules.Fault("disk.failing", "a", "A", mark=2**64), rules.Fault("disk.failing", "b", "B", mark=1)
     for _look in range(2):
-        watch.reconcile([odd, usual], now)
+        reconcile.reconcile([odd, usual], now)
     assert dict(Alert.objects.values_list("subject", "mark")) == {"a": LARGEST, "b": 1}
 
 
@@ -303,23 +311,23 @@ def test_what_is_accepted_of_a_disk_fits_its_column():
     rows.put(disks=[disk(1)])
     row = DiskRow.objects.get()
     reading = smart.Reading(answered=True, passed=True, counts=dict.fromkeys(SINCE_FIRST_SEEN, 2**64))
-    disks.note({row: reading})
+    smart_history.note({row: reading})
     assert set(Accepted.objects.values_list("value", flat=True)) == {LARGEST}
 
 
 # --- alerts ---------------------------------------------------------------------------------------------------------
 def test_an_alert_that_cannot_be_written_stops_no_other(monkeypatch):
-    begin = watch.begin
+    begin = reconcile.begin
 
     def odd(fault: rules.Fault, *more: Any) -> bool:
         if fault.subject == "odd":
             raise OverflowError("Python int too large to convert to SQLite INTEGER")
         return begin(fault, *more)
 
-    monkeypatch.setattr(watch, "begin", odd)
+    monkeypatch.setattr(reconcile, "begin", odd)
     found = [rules.Fault("disk.failing", name, name) for name in ("a", "odd", "b")]
-    with pytest.raises(watch.PartlyWritten, match="odd"):
-        watch.reconcile(found, timezone.now())
+    with pytest.raises(reconcile.PartlyWritten, match="odd"):
+        reconcile.reconcile(found, timezone.now())
     assert set(Alert.objects.values_list("subject", flat=True)) == {"a", "b"}
 
 
@@ -327,18 +335,18 @@ PARTS = {
     "facts_of_pools": (store, "facts_of_pools"),
     "box": (present, "box"),
     "homes": (present, "homes"),
-    "slow_ones": (alerts, "slow_ones"),
-    "untested": (testing, "untested"),
+    "slow_ones": (evaluate_alerts, "slow_ones"),
+    "untested": (selftests, "untested"),
     "overdue": (overdue, "of"),
-    "fullness": (fullness, "of"),
-    "mail": (mail, "failing"),
-    "module": (module, "version"),
-    "hooks": (alerts, "unhooked"),
+    "fullness": (pool_usage, "of"),
+    "mail": (deliver, "failing"),
+    "module": (kernel_module, "version"),
+    "hooks": (evaluate_alerts, "unhooked"),
     "system disk": (system_disk, "read"),
-    "remember": (alerts, "remember"),
-    "missing": (alerts, "missing"),
+    "remember": (evaluate_alerts, "remember"),
+    "missing": (evaluate_alerts, "missing"),
     "weekly": (outbox, "weekly"),
-    "silent disks": (alerts, "unheard"),
+    "silent disks": (evaluate_alerts, "unheard"),
 }
 
 
@@ -361,19 +369,19 @@ def test_a_rule_that_breaks_for_one_pool_still_tells_of_the_others():
 
 def test_a_wait_goes_on_over_a_restart_of_the_worker(monkeypatch):
     collectors.went("shares", error="It is odd.")
-    alerts.look()
-    waits._kept.clear()  # another process
-    begun = waits.kept("faults")
+    evaluate_alerts.look()
+    pending_faults._kept.clear()  # another process
+    begun = pending_faults.kept("faults")
     assert len(begun) == 1
     monkeypatch.setattr(time, "monotonic", lambda: min(begun.values()) + 301)
-    alerts.look()
+    evaluate_alerts.look()
     assert Alert.objects.filter(kind="source.stopped").count() == 1
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1]", '{"x": "y"}', "\x00"])
 def test_a_file_of_waits_that_cannot_be_read_begins_anew(text):
-    waits.file("faults").write_text(text)
-    assert waits.kept("faults") == {}
+    pending_faults.file("faults").write_text(text)
+    assert pending_faults.kept("faults") == {}
 
 
 # --- benchmarks -----------------------------------------------------------------------------------------------------
@@ -385,7 +393,7 @@ def test_a_benchmark_that_cannot_be_understood_is_held_and_others_go_on(calm, st
     SweepRow.objects.filter(pk=first.pk).update(id="11111111-1111-4111-8111-111111111111")
     CaseRow.objects.filter(sweep=first).update(sweep="11111111-1111-4111-8111-111111111111")
     second = sweeping.made(sweeping.spec(disks=["/dev/disk/by-id/another"], layouts=["stripe"]))
-    sweeps.look()
+    benchmarks.look()
     held = SweepRow.objects.exclude(pk=second.pk).get()
     assert held.state == "paused"
     assert held.text.startswith("Larder cannot go on with this benchmark: ")
@@ -399,7 +407,7 @@ def test_a_paused_benchmark_that_cannot_be_understood_holds_up_no_other(calm):
     SweepRow.objects.filter(pk=first.pk).update(id="11111111-1111-4111-8111-111111111111", spec='{"where":"tape"}')
     CaseRow.objects.update(sweep="11111111-1111-4111-8111-111111111111")
     second = sweeping.made()
-    sweeps.look()
+    benchmarks.look()
     second.refresh_from_db()
     assert second.state == "running"
 
@@ -408,14 +416,14 @@ def test_a_paused_benchmark_that_cannot_be_understood_holds_up_no_other(calm):
 def test_versions_that_cannot_be_read_cost_no_result(calm, note):
     rows.empty_box(4)
     row = sweeping.made()
-    sweeps.look()
+    benchmarks.look()
     case = row.cases.get(state="running")
     sweeping.ended(case)
     case.refresh_from_db()
     job = Job.objects.get(pk=str(case.job))
     job.log = [sweeping.VERSIONS + note, *job.log[1:]]
     job.save()
-    sweeps.look()
+    benchmarks.look()
     case.refresh_from_db()
     assert case.state == "done"
     assert case.results.count() == 2
@@ -443,25 +451,25 @@ def sent(monkeypatch) -> list[str]:
 
 def test_an_alert_of_a_kind_that_is_gone_is_still_sent_and_stops_none_behind_it(sent):
     now = timezone.now()
-    watch.reconcile([rules.Fault("disk.failing", name, f"{name} is failing.") for name in ("sda", "sdb")], now)
+    reconcile.reconcile([rules.Fault("disk.failing", name, f"{name} is failing.") for name in ("sda", "sdb")], now)
     Alert.objects.filter(subject="sda").update(kind="tape.torn")
-    assert mail.send_due(now) == 2
+    assert deliver.send_due(now) == 2
     assert sorted(sent) == ["[larder] sda is failing", "[larder] sdb is failing"]
 
 
 def test_a_message_that_cannot_be_written_is_tried_later_and_stops_none_behind_it(sent, monkeypatch):
     now = timezone.now()
-    watch.reconcile([rules.Fault("disk.failing", name, f"{name} is failing.") for name in ("sda", "sdb")], now)
-    letter = letters.letter
+    reconcile.reconcile([rules.Fault("disk.failing", name, f"{name} is failing.") for name in ("sda", "sdb")], now)
+    letter = mail_text.letter
 
     def odd(told: list[tuple[Alert, str]], **more: Any) -> Any:
         if told[0][0].subject == "sda":
             raise KeyError("tape.torn")
         return letter(told, **more)
 
-    monkeypatch.setattr(letters, "letter", odd)
+    monkeypatch.setattr(mail_text, "letter", odd)
     with pytest.raises(guard.PartlyFailed):
-        mail.send_due(now)
+        deliver.send_due(now)
     assert sent == ["[larder] sdb is failing"]
     odd_one = Message.objects.get(alert__subject="sda")
     assert (odd_one.state, odd_one.tries) == ("waiting", 1)
@@ -472,8 +480,8 @@ def test_a_message_that_cannot_be_written_is_tried_later_and_stops_none_behind_i
 @pytest.fixture
 def unwritable(monkeypatch) -> None:
     """As on a system disk that takes no writes: what is stored can be read."""
-    monkeypatch.setattr(watch, "begin", failing(OperationalError("attempt to write a readonly database")))
-    monkeypatch.setattr(alerts, "remember", failing(OperationalError("attempt to write a readonly database")))
+    monkeypatch.setattr(reconcile, "begin", failing(OperationalError("attempt to write a readonly database")))
+    monkeypatch.setattr(evaluate_alerts, "remember", failing(OperationalError("attempt to write a readonly database")))
 
 
 def stopped_pool() -> None:
@@ -485,37 +493,37 @@ def stopped_pool() -> None:
 def test_critical_faults_are_sent_once_although_no_alert_can_be_stored(sent, unwritable):
     stopped_pool()
     for _look in range(3):
-        guard.guarded("alerts", alerts.look)
+        guard.guarded("alerts", evaluate_alerts.look)
     assert Alert.objects.count() == 0
     assert sorted(sent) == ["[larder] Larder cannot use its database of settings", "[larder] tank has stopped"]
 
 
 def test_what_was_sent_before_is_not_sent_again_when_nothing_can_be_stored(sent, monkeypatch):
     stopped_pool()
-    alerts.look()
-    mail.send_due(timezone.now())
+    evaluate_alerts.look()
+    deliver.send_due(timezone.now())
     assert sent == ["[larder] tank has stopped"]
-    monkeypatch.setattr(watch, "follow", failing(OperationalError("attempt to write a readonly database")))
-    guard.guarded("alerts", alerts.look)
+    monkeypatch.setattr(reconcile, "follow", failing(OperationalError("attempt to write a readonly database")))
+    guard.guarded("alerts", evaluate_alerts.look)
     assert sent == ["[larder] tank has stopped", "[larder] Larder cannot use its database of settings"]
 
 
 def test_mail_settings_that_were_read_before_serve_when_they_cannot_be_read(sent, unwritable, monkeypatch):
     stopped_pool()
-    straight.remember_settings()
+    direct_mail.remember_settings()
     monkeypatch.setattr(MailSettings, "now", failing(DatabaseError("database disk image is malformed")))
-    guard.guarded("alerts", alerts.look)
+    guard.guarded("alerts", evaluate_alerts.look)
     assert "[larder] tank has stopped" in sent
 
 
 def test_a_database_that_cannot_be_used_is_one_alert_whatever_else_fails_for_it(sent, monkeypatch):
-    trouble = records.trouble
-    monkeypatch.setattr(records, "trouble", lambda alias: "disk I/O error" if alias == "inventory" else trouble(alias))  # fmt: skip
+    trouble = database_health.trouble
+    monkeypatch.setattr(database_health, "trouble", lambda alias: "disk I/O error" if alias == "inventory" else trouble(alias))  # fmt: skip
     for name in ("tick-jobs", "tick-mail", "pools"):
         guard.remember(name, "disk I/O error")
     assert told() == {}
     assert told("records.failing") == {"inventory": "Larder cannot use its database of inventory."}
-    mail.send_due(timezone.now())
+    deliver.send_due(timezone.now())
     assert sent == ["[larder] Larder cannot use its database of inventory"]
 
 

@@ -9,7 +9,7 @@ from tests.web import rows
 from tests.web.conftest import ADDRESS, PASSWORD
 from tests.web.reading import Page, assert_nothing_inline
 from tests.web.routes import pages
-from web.hosts import OwnNames
+from web.allowed_hosts import OwnNames
 
 POLICY = {
     "default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self' data:", "font-src 'self'", "connect-src 'self'",

@@ -15,15 +15,16 @@ from appliance.alerts.kinds import KINDS
 from appliance.alerts.rules import Fault
 from appliance.disks import health, smart
 from appliance.disks.smart import Figure, Reading
-from appliance.facts import Pool, Vdev
+from appliance.facts.box import Pool, Vdev
 from tests.unit.made import recorded, recorded_pool
 from tests.web import rows
-from web.alerts import disks, path, secret, watch
+from web.alerts import failing_disk_guide, reconcile, smtp_password
 from web.alerts.models import Accepted, Alert, DiskDay, KindSeverity, MailSettings, Message, PoolDay
+from web.disks import smart_history
 from web.inventory import present, store
 from web.inventory.models import DiskRow, Source
 from web.jobs.models import Job
-from workers import alerts, waits
+from workers import evaluate_alerts, pending_faults
 
 DISK = "ata-WDC_WD20EARS-00MVWB0_WD-WCAZA0000001"
 PENDING = Reading(answered=True, passed=True, temperature=31, counts={"pending": 312, "reallocated": 4}, hours=40000)
@@ -32,8 +33,8 @@ PENDING = Reading(answered=True, passed=True, temperature=31, counts={"pending":
 @pytest.fixture
 def failing(calm) -> Alert:
     rows.recorded_box()
-    disks.note({DiskRow.objects.get(key=DISK): PENDING})
-    alerts.look()
+    smart_history.note({DiskRow.objects.get(key=DISK): PENDING})
+    evaluate_alerts.look()
     return Alert.objects.get(kind="disk.failing")
 
 
@@ -69,7 +70,7 @@ def test_acknowledging_twice_is_acknowledging_once(web, failing):
 def test_a_long_time_line_shows_the_newest_and_keeps_the_rest_at_hand(web, failing):
     now = timezone.now()
     for minutes in range(30):
-        watch.tell(failing, f"It got worse, {minutes}.", now - timedelta(hours=1) + timedelta(minutes=minutes))
+        reconcile.tell(failing, f"It got worse, {minutes}.", now - timedelta(hours=1) + timedelta(minutes=minutes))
     Message.objects.create(
         key="m", alert=failing, event="cleared", way="mail", state="sent", made=now + timedelta(hours=1), next_try=now
     )
@@ -103,7 +104,7 @@ def test_every_figure_has_its_line_and_hostile_ones_stay_text(web, failing):
     row = DiskRow.objects.get(key=DISK)
     DiskDay.objects.all().delete()  # a day's row is written at once when it begins
     told = (Figure("Power On Hours (9)", 40000, "40000", 45, 0), Figure("<script>x</script>", 1, "<b>1</b>"))
-    disks.note({row: Reading(answered=True, passed=True, temperature=30, figures=told)})
+    smart_history.note({row: Reading(answered=True, passed=True, temperature=30, figures=told)})
     page = web.get(f"/disks/{DISK}/health/").content.decode()
     assert "Power On Hours (9)" in page
     assert "<script>x" not in page
@@ -115,7 +116,7 @@ def test_a_figure_that_always_moves_is_not_written_each_time(web, failing):
     row = DiskRow.objects.get(key=DISK)
     DiskDay.objects.all().delete()
     for count in range(3):
-        disks.note(
+        smart_history.note(
             {
                 row: Reading(
                     answered=True, passed=True, counts={"crc": 0}, figures=(Figure("Blocks (241)", count, str(count)),)
@@ -150,10 +151,10 @@ def test_accepted_figures_stay_quiet_until_they_grow(web, failing):
     web.post(f"/disks/{DISK}/health/accept/")
     assert dict(Accepted.objects.values_list("count", "value")) == {"pending": 312, "reallocated": 4}
     row = DiskRow.objects.get(key=DISK)
-    disks.note({row: PENDING})
+    smart_history.note({row: PENDING})
     assert DiskRow.objects.get(key=DISK).verdict == "healthy"
     more = Reading(answered=True, passed=True, counts={"pending": 313, "reallocated": 4})
-    disks.note({DiskRow.objects.get(key=DISK): more})
+    smart_history.note({DiskRow.objects.get(key=DISK): more})
     assert DiskRow.objects.get(key=DISK).verdict == "failing"
 
 
@@ -166,7 +167,7 @@ def test_the_page_of_a_disk_draws_what_it_said(web, failing):
 
 def test_what_was_never_counted_is_a_line_and_no_graph(web, failing):
     row = DiskRow.objects.get(key=DISK)
-    disks.note({row: Reading(answered=True, passed=True, counts={"pending": 0, "uncorrectable": 0})})
+    smart_history.note({row: Reading(answered=True, passed=True, counts={"pending": 0, "uncorrectable": 0})})
     page = " ".join(web.get(f"/disks/{DISK}/health/").content.decode().split())
     assert "<h2>Never counted</h2><ul><li>Sectors that could not be read in a test (198)</li></ul>" in page
     assert "<h2>Sectors that cannot be read (197)</h2>" in page  # it was 312 before
@@ -180,7 +181,7 @@ def test_the_report_for_the_warranty_is_plain_text(web, failing):
 
 
 def test_a_day_is_one_row_with_its_least_most_and_last(failing):
-    disks.keep(DISK, Reading(answered=True, temperature=40, counts={"pending": 10}))
+    smart_history.keep(DISK, Reading(answered=True, temperature=40, counts={"pending": 10}))
     values = DiskDay.objects.get(disk=DISK).values
     assert values["pending"] == [10, 312, 10]
     assert values["temperature"] == [31, 40, 40]
@@ -189,24 +190,24 @@ def test_a_day_is_one_row_with_its_least_most_and_last(failing):
 def test_a_clock_that_is_years_ahead_takes_no_history_away_and_many_days_are_not_kept_for_ever(failing, monkeypatch):
     reading, now = Reading(answered=True, temperature=40), timezone.now()
     for days in (-1, 0, 5 * 365, 1):
-        disks.keep(DISK, reading, now + timedelta(days=days))
+        smart_history.keep(DISK, reading, now + timedelta(days=days))
     assert DiskDay.objects.filter(disk=DISK).count() == 4
-    monkeypatch.setattr(disks, "KEPT", 2)
-    disks.keep(DISK, reading, now + timedelta(days=2))
+    monkeypatch.setattr(smart_history, "KEPT", 2)
+    smart_history.keep(DISK, reading, now + timedelta(days=2))
     assert DiskDay.objects.filter(disk=DISK).count() == 3
 
 
 def test_a_temperature_that_wanders_costs_no_writing(failing):
     for degrees in (30, 31, 30, 31):
-        disks.keep(DISK, Reading(answered=True, temperature=degrees, counts=PENDING.counts))
+        smart_history.keep(DISK, Reading(answered=True, temperature=degrees, counts=PENDING.counts))
     before = DiskDay.objects.get(disk=DISK).written
-    disks.keep(DISK, Reading(answered=True, temperature=30, counts=PENDING.counts))
+    smart_history.keep(DISK, Reading(answered=True, temperature=30, counts=PENDING.counts))
     assert DiskDay.objects.get(disk=DISK).written == before
 
 
 def test_a_sleeping_disk_keeps_its_verdict_and_its_alert(failing):
-    disks.note({DiskRow.objects.get(key=DISK): Reading(asleep=True)})
-    alerts.look(timezone.now() + timedelta(hours=3))
+    smart_history.note({DiskRow.objects.get(key=DISK): Reading(asleep=True)})
+    evaluate_alerts.look(timezone.now() + timedelta(hours=3))
     row = DiskRow.objects.get(key=DISK)
     assert (row.asleep, row.verdict) == (True, "failing")
     assert Alert.objects.get(kind="disk.failing").state == "open"
@@ -214,11 +215,11 @@ def test_a_sleeping_disk_keeps_its_verdict_and_its_alert(failing):
 
 def test_a_disk_that_recovers_clears_its_alert(failing):
     good = Reading(answered=True, passed=True, counts={"pending": 0, "reallocated": 0})
-    disks.note({DiskRow.objects.get(key=DISK): good})
+    smart_history.note({DiskRow.objects.get(key=DISK): good})
     Source.objects.update_or_create(name="temperatures", defaults={"checked": timezone.now(), "error": ""})
     now = timezone.now()
     for minutes in (1, 12):
-        alerts.look(now + timedelta(minutes=minutes))
+        evaluate_alerts.look(now + timedelta(minutes=minutes))
     assert Alert.objects.get(kind="disk.failing").state == "cleared"
 
 
@@ -246,11 +247,11 @@ def test_a_slow_disk_among_quick_ones_is_told_once_it_has_lasted(calm, monkeypat
     members = [name for key, name in names.items() if any(present.link_of(one) == key for one in pool.devices())]
     assert len(members) == 4
     for row in DiskRow.objects.all():
-        disks.note_latency(row, {name: 26.0 if names[DISK] == name else 1.2 for name in members})
-    alerts.look()
+        smart_history.note_latency(row, {name: 26.0 if names[DISK] == name else 1.2 for name in members})
+    evaluate_alerts.look()
     assert not Alert.objects.filter(kind="disk.slow").exists()
-    waits.keep("faults", dict.fromkeys(waits.kept("faults"), -10_000.0))
-    alerts.look()
+    pending_faults.keep("faults", dict.fromkeys(pending_faults.kept("faults"), -10_000.0))
+    evaluate_alerts.look()
     slow = Alert.objects.get(kind="disk.slow")
     assert slow.detail.startswith(
         "It takes 26 ms for a request where the disks beside it take 1.2 ms. Its serial number is "
@@ -259,7 +260,7 @@ def test_a_slow_disk_among_quick_ones_is_told_once_it_has_lasted(calm, monkeypat
 
 
 def test_hostile_names_stay_text(web, calm):
-    watch.reconcile([Fault("disk.watch", "x", "Disk <script>alert(1)</script>", "<b>x</b>")], timezone.now())
+    reconcile.reconcile([Fault("disk.watch", "x", "Disk <script>alert(1)</script>", "<b>x</b>")], timezone.now())
     for url in ("/alerts/", f"/alerts/{Alert.objects.get().pk}/", "/"):
         assert "<script>alert(1)" not in web.get(url).content.decode()
 
@@ -280,13 +281,13 @@ def test_mail_settings_are_kept_and_the_password_is_shown_nowhere(web, calm):
 def test_stored_mail_password_can_be_removed(web, calm):
     assert "Remove the stored password" not in web.get("/alerts/mail/").content.decode()
     web.post("/alerts/mail/", FORM)
-    assert secret.known()
+    assert smtp_password.known()
     assert "Remove the stored password" in web.get("/alerts/mail/").content.decode()
     response = web.post("/alerts/mail/", {**FORM, "forget": "on"})
     assert response.status_code == 400
-    assert secret.known()
+    assert smtp_password.known()
     assert web.post("/alerts/mail/", {**FORM, "password": "", "forget": "on"}).status_code == 302
-    assert not secret.known()
+    assert not smtp_password.known()
 
 
 def test_mail_password_can_be_removed_together_with_its_server(web, calm):
@@ -294,7 +295,7 @@ def test_mail_password_can_be_removed_together_with_its_server(web, calm):
     assert (
         web.post("/alerts/mail/", {**FORM, "host": "", "user": "", "password": "", "forget": "on"}).status_code == 302
     )
-    assert not secret.known()
+    assert not smtp_password.known()
 
 
 def test_a_provider_fills_in_its_server(web, calm):
@@ -344,8 +345,8 @@ def test_a_test_is_sent_by_the_worker(web, calm):
 
 def test_the_recorded_disk_is_healthy_and_no_alert(calm):
     rows.recorded_box()
-    disks.note({DiskRow.objects.get(key=DISK): smart.read(recorded("smartctl-qemu-ata-7.4.json"))})
-    alerts.look()
+    smart_history.note({DiskRow.objects.get(key=DISK): smart.read(recorded("smartctl-qemu-ata-7.4.json"))})
+    evaluate_alerts.look()
     assert not Alert.objects.filter(kind__startswith="disk.").exists()
 
 
@@ -378,7 +379,7 @@ def wiped() -> Job:
 def way(failing: Alert) -> list[tuple[str, list[str]]]:
     """State and buttons of each step."""
     failing.refresh_from_db()
-    found = path.of(failing)
+    found = failing_disk_guide.of(failing)
     assert found
     return [(step.state, [text for text, _href in step.links]) for step in found.steps]
 
@@ -391,13 +392,13 @@ def test_the_way_goes_on_with_what_is_so_and_ends_with_the_disk_in_its_pool(web,
     assert way(failing)[2][1] == ["Erase every sector", "Use it again as it is", "Replace it now"]
     wiped()
     assert way(failing)[3] == ("working", ["A report for the warranty"])  # it has not been asked since
-    disks.note({DiskRow.objects.get(key=DISK): replace(PENDING, counts={"pending": 0})})
+    smart_history.note({DiskRow.objects.get(key=DISK): replace(PENDING, counts={"pending": 0})})
     store.checked("temperatures", changed=True)
     page = web.get(f"/alerts/{failing.pk}/").content.decode()
     assert "Sectors that cannot be read (197): 312 at most, 0 now" in page
     assert way(failing)[3] == ("working", ["Put it back into the pool", "Replace it with another", "A report for the warranty"])  # fmt: skip
-    alerts.look()
-    alerts.look(timezone.now() + timedelta(minutes=11))
+    evaluate_alerts.look()
+    evaluate_alerts.look(timezone.now() + timedelta(minutes=11))
     failing.refresh_from_db()
     assert failing.state == "cleared"
     assert way(failing)[3][0] == "working"  # the alert is over, the pool still misses the disk
@@ -428,20 +429,22 @@ def test_an_erased_disk_goes_back_into_its_own_place_after_a_review(web, failing
 
 # --- a disk that hangs ---------------------------------------------------------------------------------------
 def test_a_failing_disk_that_stops_answering_does_not_become_well(web, failing):
-    disks.note({DiskRow.objects.get(key=DISK): Reading(message="Read Device Identity failed: Input/output error")})
-    alerts.look(timezone.now() + timedelta(minutes=30))
+    smart_history.note(
+        {DiskRow.objects.get(key=DISK): Reading(message="Read Device Identity failed: Input/output error")}
+    )
+    evaluate_alerts.look(timezone.now() + timedelta(minutes=30))
     failing.refresh_from_db()
     assert failing.state == "open"
     page = web.get(f"/disks/{DISK}/health/").content.decode()
     assert "It does not answer at the moment" in page
     assert "312 sectors cannot be read." in page
-    disks.note({DiskRow.objects.get(key=DISK): PENDING})
+    smart_history.note({DiskRow.objects.get(key=DISK): PENDING})
     assert "It does not answer at the moment" not in web.get(f"/disks/{DISK}/health/").content.decode()
 
 
 def test_a_disk_that_never_told_anything_is_not_missed():
     rows.recorded_box()
-    disks.note({DiskRow.objects.get(key=DISK): Reading(message="Unknown USB bridge")})
+    smart_history.note({DiskRow.objects.get(key=DISK): Reading(message="Unknown USB bridge")})
     row = DiskRow.objects.get(key=DISK)
     assert (row.verdict, row.reading.get("silent")) == ("unknown", None)
 
@@ -478,7 +481,7 @@ def failing_drive() -> dict[str, Any]:
 
 
 def tell(answer: object, key: str = DISK) -> DiskRow:
-    disks.note({DiskRow.objects.get(key=key): smart.read(answer)})
+    smart_history.note({DiskRow.objects.get(key=key): smart.read(answer)})
     Source.objects.update_or_create(name="temperatures", defaults={"checked": timezone.now(), "error": ""})
     return DiskRow.objects.get(key=key)
 
@@ -486,12 +489,12 @@ def tell(answer: object, key: str = DISK) -> DiskRow:
 def test_an_alert_stays_open_while_the_figures_behind_it_are_not_told(web, calm):
     rows.recorded_box()
     tell(failing_drive())
-    alerts.look()
+    evaluate_alerts.look()
     alert = Alert.objects.get(kind="disk.failing")
     now, mark = timezone.now(), alert.mark
     for hours in range(1, 5):
         row = tell(tables_gone(failing_drive()))
-        alerts.look(now + timedelta(hours=hours))
+        evaluate_alerts.look(now + timedelta(hours=hours))
     alert.refresh_from_db()
     assert (alert.state, alert.mark, row.verdict) == ("open", mark, "failing")
     assert "not told this again since" in alert.detail
@@ -504,9 +507,9 @@ def test_an_alert_stays_open_while_the_figures_behind_it_are_not_told(web, calm)
 
 def look_later(monkeypatch: pytest.MonkeyPatch) -> None:
     """Alerts as they are once what is wrong has lasted for its kind's wait."""
-    alerts.look()
-    waits.keep("faults", dict.fromkeys(waits.kept("faults"), -10_000.0))
-    alerts.look()
+    evaluate_alerts.look()
+    pending_faults.keep("faults", dict.fromkeys(pending_faults.kept("faults"), -10_000.0))
+    evaluate_alerts.look()
 
 
 def test_a_healthy_disk_that_stops_telling_its_figures_is_unknown_and_an_alert(web, calm, monkeypatch):
@@ -563,9 +566,9 @@ def test_one_odd_answer_leaves_no_other_disk_unjudged(calm, odd):
     keys = list(DiskRow.objects.values_list("key", flat=True))
     others = [key for key in keys if key != DISK]
     answers: dict[str, object] = {key: failing_drive() for key in others} | {DISK: odd}
-    disks.note({DiskRow.objects.get(key=key): smart.read(answers[key]) for key in (DISK, *others)})
+    smart_history.note({DiskRow.objects.get(key=key): smart.read(answers[key]) for key in (DISK, *others)})
     assert set(DiskRow.objects.filter(key__in=others).values_list("verdict", flat=True)) == {"failing"}
-    alerts.look()
+    evaluate_alerts.look()
     assert set(others) - {DISK} >= set(Alert.objects.filter(kind="disk.failing").exclude(subject=DISK).values_list("subject", flat=True))  # fmt: skip
     assert Alert.objects.filter(kind="disk.failing").count() >= len(others)
 
@@ -580,9 +583,9 @@ def test_a_disk_whose_answer_cannot_be_judged_is_named_and_hides_no_other(calm, 
             raise TypeError("unhashable type: 'list'")
         return judge(reading, *more, **other)
 
-    monkeypatch.setattr("web.alerts.disks.judge", fail)
+    monkeypatch.setattr("web.disks.smart_history.judge", fail)
     readings = dict.fromkeys(keys, PENDING) | {DISK: replace(PENDING, hours=4711)}
-    disks.note({DiskRow.objects.get(key=key): readings[key] for key in keys})
+    smart_history.note({DiskRow.objects.get(key=key): readings[key] for key in keys})
     assert set(DiskRow.objects.exclude(key=DISK).values_list("verdict", flat=True)) == {"failing"}
     assert DiskRow.objects.get(key=DISK).verdict == "unknown"
     look_later(monkeypatch)
@@ -596,7 +599,7 @@ def test_a_count_too_large_for_the_database_leaves_no_other_disk_unjudged(calm):
     other = DiskRow.objects.exclude(key=DISK).first()
     assert other
     huge = Reading(answered=True, passed=True, counts={"crc": 2**64 - 1})
-    disks.note({DiskRow.objects.get(key=DISK): huge, other: PENDING})
+    smart_history.note({DiskRow.objects.get(key=DISK): huge, other: PENDING})
     assert DiskRow.objects.get(key=other.key).verdict == "failing"
     assert DiskRow.objects.get(key=DISK).verdict == "healthy"  # it counts what it counted when it was first seen
 
@@ -611,11 +614,11 @@ def test_hours_of_a_self_test_are_the_drives_whole_age(web, calm):
 def test_what_is_not_told_after_erasing_is_not_said_to_be_none(web, failing):
     rows.put(pools=[pool_with("OFFLINE")])
     wiped()
-    disks.note({DiskRow.objects.get(key=DISK): Reading(answered=True, passed=True, counts={"reallocated": 4})})
+    smart_history.note({DiskRow.objects.get(key=DISK): Reading(answered=True, passed=True, counts={"reallocated": 4})})
     store.checked("temperatures", changed=True)
     page = web.get(f"/alerts/{failing.pk}/").content.decode()
     assert "Sectors that cannot be read (197): 312 at most, not told now" in page
     assert "It still counts faults" in page
-    disks.note({DiskRow.objects.get(key=DISK): Reading(answered=True, passed=True, temperature=30)})
+    smart_history.note({DiskRow.objects.get(key=DISK): Reading(answered=True, passed=True, temperature=30)})
     page = web.get(f"/alerts/{failing.pk}/").content.decode()
     assert "nothing says whether it can be trusted" in page

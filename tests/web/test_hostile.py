@@ -10,14 +10,14 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from appliance.facts import Pool, Scan, Use
-from appliance.household import Share
+from appliance.facts.box import Pool, Scan, Use
+from appliance.facts.sharing import Share
 from tests.unit.made import dataset, disk
 from tests.web import rows
 from tests.web.conftest import ADDRESS, PASSWORD
 from tests.web.reading import Page, assert_nothing_inline
 from web.alerts.models import Alert, AlertNote, Message
-from web.bays.models import BayRow, Replacement
+from web.disks.models import BayRow, Replacement
 from web.inventory.models import Activity, DiskRow, Event, HistoryLine, Progress, PropertiesRow
 from web.jobs.models import Job
 from web.pools.models import WorkReport

@@ -14,13 +14,13 @@ from django.utils import timezone
 
 from appliance.alerts.rules import Fault
 from tests.unit.made import dataset
-from web.alerts import watch
+from web.alerts import reconcile
 from web.alerts.models import Alert, AlertNote, MailSettings, Message
 from web.inventory.models import SnapshotReading, Source
 from web.jobs.models import Job
 from web.snapshots.models import MadeSnapshot
 from web.system import database
-from workers import alerts, housekeeping, policies, schedules, snapshots, upkeep
+from workers import collect_snapshots, evaluate_alerts, housekeeping, maintenance, self_faults, snapshot_policies
 
 DAY = timedelta(days=1)
 
@@ -32,7 +32,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     with closing(sqlite3.connect(path)) as found:
         found.execute("CREATE TABLE words (word TEXT)")
         found.commit()
-    monkeypatch.setattr(upkeep, "settings_file", lambda: path)
+    monkeypatch.setattr(self_faults, "settings_file", lambda: path)
     return path
 
 
@@ -71,7 +71,7 @@ def test_ended_jobs_of_people_are_removed_after_a_year(few):
 
 def test_open_jobs_are_never_removed(few):
     old = {job("admin", 4000 * DAY, state).pk for state in Job.OPEN} | {
-        job(policies.BY, 4000 * DAY, Job.State.RUNNING).pk
+        job(snapshot_policies.BY, 4000 * DAY, Job.State.RUNNING).pk
     }
     housekeeping.look()
     assert left() == old
@@ -79,15 +79,15 @@ def test_open_jobs_are_never_removed(few):
 
 def test_the_newest_jobs_stay_when_the_clock_is_years_ahead(monkeypatch):
     monkeypatch.setattr(housekeeping, "KEPT_ANYWAY", 3)
-    jobs = [job(schedules.BY, number * DAY + 4000 * DAY) for number in range(6)]
+    jobs = [job(maintenance.BY, number * DAY + 4000 * DAY) for number in range(6)]
     housekeeping.look()
     assert left() == {one.pk for one in jobs[:3]}
 
 
 def test_many_old_jobs_are_removed_in_batches(few, django_assert_max_num_queries):
     for _number in range(450):
-        job(policies.BY, 30 * DAY)
-    newer = {job(policies.BY, DAY).pk for _number in range(450)}
+        job(snapshot_policies.BY, 30 * DAY)
+    newer = {job(snapshot_policies.BY, DAY).pk for _number in range(450)}
     housekeeping.remove_jobs(timezone.now())
     assert left() == newer
 
@@ -106,21 +106,21 @@ def test_ended_sessions_are_removed_and_open_ones_stay(web, admin):
 # --- alerts -----------------------------------------------------------------------------------------------------
 def test_time_line_of_a_long_alert_is_bounded_and_keeps_its_beginning():
     now = timezone.now()
-    for percent in range(watch.NOTES_KEPT + 50):
-        watch.reconcile([Fault("pool.full80", "1", f"tank is {percent} % full.")], now + percent * DAY)
+    for percent in range(reconcile.NOTES_KEPT + 50):
+        reconcile.reconcile([Fault("pool.full80", "1", f"tank is {percent} % full.")], now + percent * DAY)
     notes = [note.text for note in AlertNote.objects.all()]
-    assert len(notes) == watch.NOTES_KEPT + 1
+    assert len(notes) == reconcile.NOTES_KEPT + 1
     assert notes[0] == "tank is 0 % full."
-    assert notes[-1] == f"tank is {watch.NOTES_KEPT + 49} % full."
+    assert notes[-1] == f"tank is {reconcile.NOTES_KEPT + 49} % full."
 
 
 def test_old_alerts_are_removed_also_where_many_newer_ones_ended(monkeypatch):
-    monkeypatch.setattr(watch, "KEPT_ANYWAY", 5)
+    monkeypatch.setattr(reconcile, "KEPT_ANYWAY", 5)
     now = timezone.now()
     old = [Alert.objects.create(kind="disk.warm", subject=str(number), severity="warning", summary="", first_seen=now - 500 * DAY, state="cleared", cleared=now - 400 * DAY) for number in range(3)]  # fmt: skip
     Alert.objects.bulk_create(Alert(kind="disk.warm", subject=f"new {number}", severity="warning", summary="", first_seen=now - DAY, state="cleared", cleared=now - DAY) for number in range(300))  # fmt: skip
     row = Alert.objects.create(kind="disk.warm", subject="x", severity="warning", summary="", first_seen=now)
-    watch.end(row, now, "It is over.")
+    reconcile.end(row, now, "It is over.")
     assert not Alert.objects.filter(pk__in=[one.pk for one in old]).exists()
     assert Alert.objects.count() == 301
 
@@ -129,14 +129,14 @@ def test_old_alerts_are_removed_also_where_many_newer_ones_ended(monkeypatch):
 @pytest.fixture
 def two_pools(monkeypatch):
     """tank/photos and backup/photos, each with a snapshot that a schedule made; nothing is asked of ZFS."""
-    monkeypatch.setattr("appliance.zfs.snapshots.read", lambda _names: ())
-    monkeypatch.setattr("appliance.zfs.bookmarks.read", lambda _names: ())
+    monkeypatch.setattr("appliance.zfs.list_snapshots.read", lambda _names: ())
+    monkeypatch.setattr("appliance.snapshots.bookmarks.read", lambda _names: ())
     every = [
         dataset(name, guid=number) for number, name in enumerate(("tank", "tank/photos", "backup", "backup/photos"), 1)
     ]
     for key in ("2", "4"):
         MadeSnapshot.objects.create(dataset_key=key, guid="9", grains="daily")
-    snapshots.follow(every)
+    collect_snapshots.follow(every)
     assert SnapshotReading.objects.count() == 4
     return every
 
@@ -146,18 +146,18 @@ def made() -> set[str]:
 
 
 def test_records_of_a_destroyed_folder_are_removed(two_pools):
-    snapshots.follow([one for one in two_pools if one.name != "tank/photos"])
+    collect_snapshots.follow([one for one in two_pools if one.name != "tank/photos"])
     assert made() == {"4"}
 
 
 def test_records_of_a_pool_that_is_away_stay(two_pools):
-    snapshots.follow([one for one in two_pools if one.pool != "tank"])
+    collect_snapshots.follow([one for one in two_pools if one.pool != "tank"])
     assert made() == {"2", "4"}
 
 
 def test_records_stay_when_another_pool_of_that_name_comes(two_pools):
     other = [dataset("tank", guid=77)]
-    snapshots.follow([*other, *(one for one in two_pools if one.pool != "tank")])
+    collect_snapshots.follow([*other, *(one for one in two_pools if one.pool != "tank")])
     assert made() == {"2", "4"}
 
 
@@ -180,7 +180,7 @@ def test_failing_stage_becomes_an_alert_and_stops_no_other(file, admin, few, box
     housekeeping.look()
     assert left() < before
     assert "not a database" in Source.objects.get(name="upkeep-copy").error
-    alerts.look()
+    evaluate_alerts.look()
     assert Alert.objects.get(kind="upkeep.failed").summary == "The copy of the settings failed."
 
 
@@ -193,8 +193,8 @@ def test_restored_settings_are_told_on_the_overview_and_by_mail(file, web, box, 
     file.write_bytes(b"")
     found = database.ensure_sound(file, timezone.now())
     assert found is not None
-    alerts.look()
-    alerts.look()
+    evaluate_alerts.look()
+    evaluate_alerts.look()
     row = Alert.objects.get(kind="settings.restored" if copied else "settings.lost")
     assert Message.objects.filter(alert=row, event="raised", way="mail").count() == 1
     page = web.get("/").content.decode()
@@ -215,4 +215,4 @@ def test_notice_ends_after_a_month(file, box):
     database.make_copy(file, timezone.now() - 60 * DAY)
     file.write_bytes(b"")
     database.ensure_sound(file, timezone.now() - 31 * DAY)
-    assert list(upkeep.faults(timezone.now())) == []
+    assert list(self_faults.faults(timezone.now())) == []

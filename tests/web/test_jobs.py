@@ -4,8 +4,9 @@ import uuid
 
 import pytest
 
-from appliance import client, places
+from appliance import agent_client
 from appliance.errors import Failed, Refused
+from appliance.system import paths
 from tests.unit.made import dataset
 from tests.web import rows
 from tests.web.reading import Page, text_of
@@ -64,19 +65,19 @@ def test_a_job_under_way_shows_how_far_it_is(web, calm):
 
 def test_a_waiting_job_ends_at_once_when_it_is_stopped(web, calm):
     job = rows.job()
-    client.leave_secret(str(job.pk), "canary-passphrase")
+    agent_client.leave_secret(str(job.pk), "canary-passphrase")
     response = web.post(f"/jobs/{job.pk}/stop/")
     job.refresh_from_db()
     assert response["Location"] == f"/jobs/{job.pk}/"
     assert (job.state, job.text) == (State.CANCELLED, "Stopped before it began. Nothing was changed.")
-    assert not list(places.SECRETS.iterdir())
+    assert not list(paths.SECRETS.iterdir())
 
 
 def test_a_job_under_way_is_stopped_through_the_agent(web, calm, monkeypatch):
     job = rows.job(state=State.RUNNING)
     asked = []
     monkeypatch.setattr(
-        client, "last", lambda request, **_more: asked.append(request) or {"outcome": {"stopping": True}}
+        agent_client, "last", lambda request, **_more: asked.append(request) or {"outcome": {"stopping": True}}
     )
     assert web.post(f"/jobs/{job.pk}/stop/").status_code == 302
     assert asked == [{"verb": "stop", "job": str(job.pk)}]
@@ -89,7 +90,7 @@ def test_an_agent_that_does_not_answer_is_said(web, calm, monkeypatch, error):
     def ask(*_args: object, **_more: object) -> None:
         raise error
 
-    monkeypatch.setattr(client, "last", ask)
+    monkeypatch.setattr(agent_client, "last", ask)
     response = web.post(f"/jobs/{rows.job(state=State.RUNNING).pk}/stop/")
     assert response.status_code == 503
     assert "agent does not answer" in text_of(response)
@@ -97,7 +98,7 @@ def test_an_agent_that_does_not_answer_is_said(web, calm, monkeypatch, error):
 
 @pytest.mark.parametrize("state", [State.DONE, State.FAILED, State.REFUSED, State.CANCELLED, State.INTERRUPTED])
 def test_a_job_that_has_ended_cannot_be_stopped(web, calm, monkeypatch, state):
-    monkeypatch.setattr(client, "last", lambda *_args, **_more: pytest.fail("the agent was asked"))
+    monkeypatch.setattr(agent_client, "last", lambda *_args, **_more: pytest.fail("the agent was asked"))
     job = rows.job(state=state, text="As it was.")
     assert web.post(f"/jobs/{job.pk}/stop/").status_code == 302
     job.refresh_from_db()

@@ -13,9 +13,9 @@ import pytest
 from django.conf import settings
 
 from appliance.alerts.rules import Fault
-from web.alerts import outbox, secret, watch
+from web.alerts import outbox, reconcile, smtp_password
 from web.alerts.models import Alert, MailSettings, Message
-from workers import letters, mail
+from workers import deliver, mail_text
 
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
 FAULT = Fault("disk.failing", "ata-WDC_1", "Disk in bay 3 (WD20EARS …1234) is failing: 312 sectors cannot be read.", "312 sectors cannot be read. It belongs to the pool tank.", mark=312)  # fmt: skip
@@ -66,7 +66,7 @@ def somebody_is_told() -> None:
         pk=1, host="mail.example", user="box@example.org", critical="anna@example.org", warning="anna@example.org",
         notice="anna@example.org", address="https://larder.local",
     )  # fmt: skip
-    secret.keep("a secret of its own")
+    smtp_password.keep("a secret of its own")
 
 
 def body(message: EmailMessage, kind: str) -> str:
@@ -76,9 +76,9 @@ def body(message: EmailMessage, kind: str) -> str:
 
 
 def test_a_failing_disk_is_one_mail_that_says_what_and_what_to_do(smtp):
-    watch.reconcile([FAULT], NOW)
+    reconcile.reconcile([FAULT], NOW)
     for minute in range(3):
-        mail.send_due(NOW + timedelta(minutes=minute))
+        deliver.send_due(NOW + timedelta(minutes=minute))
     (message,) = smtp.taken
     assert message["Subject"] == "[larder] Disk in bay 3 (WD20EARS …1234) is failing: 312 sectors cannot be read"
     assert message["To"] == "anna@example.org"
@@ -91,11 +91,11 @@ def test_a_failing_disk_is_one_mail_that_says_what_and_what_to_do(smtp):
 
 
 def test_its_end_is_one_mail_too(smtp):
-    watch.reconcile([FAULT], NOW)
-    mail.send_due(NOW)
+    reconcile.reconcile([FAULT], NOW)
+    deliver.send_due(NOW)
     for minute in (1, 12):
-        watch.reconcile([], NOW + timedelta(minutes=minute))
-        mail.send_due(NOW + timedelta(minutes=minute))
+        reconcile.reconcile([], NOW + timedelta(minutes=minute))
+        deliver.send_due(NOW + timedelta(minutes=minute))
     assert [str(message["Subject"])[:15] for message in smtp.taken] == ["[larder] Disk i", "[larder] Over: "]
 
 
@@ -111,10 +111,10 @@ PROBLEMS = [
 
 @pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: type(problem).__name__)
 def test_while_the_server_fails_a_message_waits_longer_each_time_and_then_goes_out_once(smtp, problem):
-    watch.reconcile([FAULT], NOW)
+    reconcile.reconcile([FAULT], NOW)
     smtp.problem, at, waits = problem, NOW, []
     for _ in range(5):
-        assert mail.send_due(at) == 0
+        assert deliver.send_due(at) == 0
         row = Message.objects.get()
         waits.append(row.next_try - at)
         at = row.next_try
@@ -122,8 +122,8 @@ def test_while_the_server_fails_a_message_waits_longer_each_time_and_then_goes_o
     assert waits[0] < waits[-1]
     assert Message.objects.get().answer
     smtp.problem = None
-    mail.send_due(at)
-    mail.send_due(at + timedelta(days=1))
+    deliver.send_due(at)
+    deliver.send_due(at + timedelta(days=1))
     assert len(smtp.taken) == 1
     assert Message.objects.get().state == "sent"
 
@@ -131,49 +131,49 @@ def test_while_the_server_fails_a_message_waits_longer_each_time_and_then_goes_o
 def test_the_servers_own_words_are_kept(smtp):
     smtp.problem = smtplib.SMTPAuthenticationError(535, b"5.7.8 wrong password")
     outbox.test("mail", NOW)
-    mail.send_due(NOW)
+    deliver.send_due(NOW)
     row = Message.objects.get()
     assert (row.state, row.answer) == ("given-up", "The mail server answered: 535 5.7.8 wrong password")
 
 
 def test_mail_that_does_not_go_out_for_long_is_a_fault_and_is_given_up_after_days(smtp):
-    watch.reconcile([FAULT], NOW)
+    reconcile.reconcile([FAULT], NOW)
     smtp.problem = ConnectionRefusedError("Connection refused")
-    mail.send_due(NOW)
-    assert mail.failing(NOW + timedelta(minutes=5)) == ""
-    assert "Connection refused" in mail.failing(NOW + timedelta(hours=1))
-    mail.send_due(NOW + timedelta(days=4))
+    deliver.send_due(NOW)
+    assert deliver.failing(NOW + timedelta(minutes=5)) == ""
+    assert "Connection refused" in deliver.failing(NOW + timedelta(hours=1))
+    deliver.send_due(NOW + timedelta(days=4))
     assert Message.objects.get().state == "given-up"
 
 
 def test_a_worker_that_died_while_sending_does_not_lose_the_message(smtp):
-    watch.reconcile([FAULT], NOW)
+    reconcile.reconcile([FAULT], NOW)
     Message.objects.update(state="sending", next_try=NOW)
-    mail.send_due(NOW + timedelta(minutes=1))
+    deliver.send_due(NOW + timedelta(minutes=1))
     assert smtp.taken == []
-    mail.send_due(NOW + timedelta(minutes=11))
+    deliver.send_due(NOW + timedelta(minutes=11))
     assert len(smtp.taken) == 1
 
 
 @pytest.mark.parametrize("state", ["waiting", "sending"])
 def test_a_clock_that_was_years_ahead_holds_nothing_back(smtp, state):
-    watch.reconcile([FAULT], NOW + timedelta(days=1500))
+    reconcile.reconcile([FAULT], NOW + timedelta(days=1500))
     Message.objects.update(state=state)
-    assert mail.has_waiting(NOW)
-    mail.send_due(NOW)
+    assert deliver.has_waiting(NOW)
+    deliver.send_due(NOW)
     assert len(smtp.taken) == 1
 
 
 def test_a_notice_waits_for_its_hour_all_the_same(smtp):
-    watch.reconcile([Fault("pool.rebuilt", "1", "tank was rebuilt.")], NOW)
-    assert not mail.has_waiting(NOW)
+    reconcile.reconcile([Fault("pool.rebuilt", "1", "tank was rebuilt.")], NOW)
+    assert not deliver.has_waiting(NOW)
 
 
 def test_notices_of_a_day_are_one_mail(smtp):
-    watch.reconcile([Fault("pool.full80", str(guid), f"pool{guid} is 81 % full.") for guid in range(3)], NOW)
-    mail.send_due(NOW)
+    reconcile.reconcile([Fault("pool.full80", str(guid), f"pool{guid} is 81 % full.") for guid in range(3)], NOW)
+    deliver.send_due(NOW)
     assert smtp.taken == []
-    mail.send_due(NOW + timedelta(days=1))
+    deliver.send_due(NOW + timedelta(days=1))
     (message,) = smtp.taken
     assert str(message["Subject"]).startswith("[larder] 3 things to know about")
 
@@ -181,15 +181,15 @@ def test_notices_of_a_day_are_one_mail(smtp):
 def test_no_password_goes_over_a_plain_connection(smtp):
     MailSettings.objects.update(security="none")
     outbox.test("mail", NOW)
-    mail.send_due(NOW)
+    deliver.send_due(NOW)
     assert smtp.signed_in == []
     assert "unencrypted" in Message.objects.get().answer
 
 
 def test_what_a_disk_calls_itself_makes_no_header_and_no_markup(smtp):
     bad = Fault("disk.failing", "x", "Disk in bay 3 (<script>x</script>\r\nBcc: evil@example.org) is failing.")
-    watch.reconcile([bad], NOW)
-    mail.send_due(NOW)
+    reconcile.reconcile([bad], NOW)
+    deliver.send_due(NOW)
     (message,) = smtp.taken
     assert message["Bcc"] is None
     assert "\n" not in str(message["Subject"])
@@ -197,7 +197,7 @@ def test_what_a_disk_calls_itself_makes_no_header_and_no_markup(smtp):
 
 
 def test_the_password_is_in_a_file_of_its_own_that_only_larder_can_read():
-    assert stat.S_IMODE(secret.file().stat().st_mode) == 0o600
+    assert stat.S_IMODE(smtp_password.file().stat().st_mode) == 0o600
     assert "a secret of its own" not in str(list(MailSettings.objects.values()))
 
 
@@ -230,19 +230,19 @@ def test_a_webhook_leads_inside_only_where_that_is_allowed_and_never_to_the_box_
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
     monkeypatch.setattr(settings, "ALLOWED_HOSTS", ["larder.local", "192.168.1.77", "[fe80::1]"])
     if refused:
-        with pytest.raises(mail.NotSent):
-            mail.public_address("hook.example", 443, private=private)
+        with pytest.raises(deliver.NotSent):
+            deliver.public_address("hook.example", 443, private=private)
     else:
-        assert mail.public_address("hook.example", 443, private=private) == (address, 443)
+        assert deliver.public_address("hook.example", 443, private=private) == (address, 443)
     assert asked == ["hook.example"]
 
 
 def test_a_webhook_that_is_refused_is_logged_once_and_nothing_is_lost(monkeypatch, caplog):
     MailSettings.objects.update(host="", webhook="http://hook.example/topic")
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_args, **_more: [(0, 0, 0, "", ("192.168.1.5", 80))])
-    watch.reconcile([FAULT], NOW)
+    reconcile.reconcile([FAULT], NOW)
     for hour in range(5):
-        mail.send_due(NOW + timedelta(hours=5 * hour))
+        deliver.send_due(NOW + timedelta(hours=5 * hour))
     assert len([line for line in caplog.messages if "inside your own network" in line]) == 1
     assert (Message.objects.get().state, Message.objects.get().tries) == ("waiting", 5)
 
@@ -257,12 +257,12 @@ def test_a_webhook_is_connected_to_the_address_that_was_looked_up(monkeypatch):
         raise ConnectionRefusedError("Connection refused")
 
     monkeypatch.setattr(socket, "create_connection", connect)
-    watch.reconcile([FAULT], NOW)
-    mail.send_due(NOW)
+    reconcile.reconcile([FAULT], NOW)
+    deliver.send_due(NOW)
     assert reached == [("93.184.216.34", 80)]
     assert "Connection refused" in Message.objects.get().answer
 
 
 def test_a_subject_stays_short():
     alert = Alert(kind="disk.failing", summary="x" * 400)
-    assert len(letters.subject_of(alert, "raised")) < 180
+    assert len(mail_text.subject_of(alert, "raised")) < 180

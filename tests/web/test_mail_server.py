@@ -12,9 +12,9 @@ import pytest
 
 from appliance.alerts.rules import Fault
 from tests.system.mailbox import Mailbox, mailbox, make_certificate, text_of
-from web.alerts import outbox, secret, watch
+from web.alerts import outbox, reconcile, smtp_password
 from web.alerts.models import MailSettings, Message
-from workers import mail
+from workers import deliver
 
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
 FAULT = Fault(
@@ -38,7 +38,7 @@ def certificate(tmp_path_factory) -> Path:
 def secured(request, certificate) -> Iterator[Mailbox]:
     with mailbox(certificate, tls=request.param == "tls") as box:
         MailSettings.objects.create(pk=1, host="localhost", port=box.port, security=request.param, user="box@example.org", critical="anna@example.org")  # fmt: skip
-        secret.keep("a secret of its own")
+        smtp_password.keep("a secret of its own")
         yield box
 
 
@@ -50,9 +50,9 @@ def trusted(monkeypatch, certificate) -> None:
 
 
 def test_a_mail_goes_out_whole_and_once(post):
-    watch.reconcile([FAULT], NOW)
+    reconcile.reconcile([FAULT], NOW)
     for minute in range(3):
-        mail.send_due(NOW + timedelta(minutes=minute))
+        deliver.send_due(NOW + timedelta(minutes=minute))
     (message,) = post.mails
     assert message["To"] == "anna@example.org, bert@example.org"
     assert message["Bcc"] is None
@@ -66,63 +66,63 @@ def test_a_mail_goes_out_whole_and_once(post):
     [("refuse", "550 5.1.1 nobody of that name"), ("greylist", "451 4.7.1 come back later"), ("hang", "timed out"), ("drop", "closed")],
 )  # fmt: skip
 def test_what_the_server_does_is_told_in_its_words_and_the_mail_still_goes_out_once(post, monkeypatch, mode, words):
-    watch.reconcile([FAULT], NOW)
+    reconcile.reconcile([FAULT], NOW)
     post.mode = mode
     with monkeypatch.context() as hasty:
         if mode == "hang":
-            hasty.setattr(mail, "SECONDS", 1)
-        assert mail.send_due(NOW) == 0
+            hasty.setattr(deliver, "SECONDS", 1)
+        assert deliver.send_due(NOW) == 0
     row = Message.objects.get()
     assert row.state == "waiting"
     assert words in row.answer
     post.mode = "take"
-    mail.send_due(NOW + timedelta(days=1))
-    mail.send_due(NOW + timedelta(days=2))
+    deliver.send_due(NOW + timedelta(days=1))
+    deliver.send_due(NOW + timedelta(days=2))
     (message,) = post.mails
     if mode == "drop":
         assert message["Message-ID"] == post.dropped[0]["Message-ID"]  # so that mail programs show one
 
 
 def test_a_server_that_hangs_is_asked_once_in_a_while_and_not_by_everything_that_waits(post, monkeypatch):
-    watch.reconcile([replace(FAULT, subject=str(number)) for number in range(5)], NOW)
+    reconcile.reconcile([replace(FAULT, subject=str(number)) for number in range(5)], NOW)
     post.mode = "hang"
     with monkeypatch.context() as hasty:
-        hasty.setattr(mail, "SECONDS", 0.5)
+        hasty.setattr(deliver, "SECONDS", 0.5)
         for beat in range(2):
-            assert mail.send_due(NOW + timedelta(seconds=5 * beat)) == 0
+            assert deliver.send_due(NOW + timedelta(seconds=5 * beat)) == 0
     assert post.tries == 2
     assert set(Message.objects.values_list("state", flat=True)) == {"waiting"}
     post.mode = "take"
-    assert mail.send_due(NOW + timedelta(minutes=5)) == 5
+    assert deliver.send_due(NOW + timedelta(minutes=5)) == 5
 
 
 def test_a_server_that_hangs_up_once_it_has_taken_a_mail_does_not_get_it_twice(post):
-    watch.reconcile([FAULT], NOW)
+    reconcile.reconcile([FAULT], NOW)
     post.mode = "curt"
-    assert mail.send_due(NOW) == 1
-    assert mail.send_due(NOW + timedelta(days=1)) == 0
+    assert deliver.send_due(NOW) == 1
+    assert deliver.send_due(NOW + timedelta(days=1)) == 0
     assert len(post.mails) == 1
 
 
 def test_only_one_delivery_is_under_way(post):
-    watch.reconcile([FAULT], NOW)
-    with mail._delivering:
-        mail.deliver()
+    reconcile.reconcile([FAULT], NOW)
+    with deliver._delivering:
+        deliver.deliver()
     assert post.tries == 0
-    mail.deliver()
+    deliver.deliver()
     assert len(post.mails) == 1
 
 
 def test_nothing_listens(post):
     MailSettings.objects.update(port=1)
     outbox.test("mail", NOW)
-    mail.send_due(NOW)
+    deliver.send_due(NOW)
     assert "Connection refused" in Message.objects.get().answer
 
 
 def test_it_signs_in_over_tls(secured, trusted):
     outbox.test("mail", NOW)
-    assert mail.send_due(NOW) == 1
+    assert deliver.send_due(NOW) == 1
     assert secured.signed_in == ["\0box@example.org\0a secret of its own"]
     assert len(secured.mails) == 1
 
@@ -130,7 +130,7 @@ def test_it_signs_in_over_tls(secured, trusted):
 def test_a_refused_login_is_told_without_the_password(secured, trusted):
     secured.mode = "login"
     outbox.test("mail", NOW)
-    mail.send_due(NOW)
+    deliver.send_due(NOW)
     answer = Message.objects.get().answer
     assert answer == "The mail server answered: 535 5.7.8 wrong password"
     assert "a secret of its own" not in str(list(Message.objects.values()))
@@ -138,7 +138,7 @@ def test_a_refused_login_is_told_without_the_password(secured, trusted):
 
 def test_a_certificate_that_nobody_vouches_for_gets_no_password(secured):
     outbox.test("mail", NOW)
-    mail.send_due(NOW)
+    deliver.send_due(NOW)
     assert Message.objects.get().answer == "The mail server's certificate is not valid: self-signed certificate. Nothing was sent to it."  # fmt: skip
     assert secured.signed_in == []
     assert secured.mails == []
@@ -147,16 +147,16 @@ def test_a_certificate_that_nobody_vouches_for_gets_no_password(secured):
 def test_a_certificate_for_another_name_gets_no_password_either(secured, trusted):
     MailSettings.objects.update(host="127.0.0.1")
     outbox.test("mail", NOW)
-    mail.send_due(NOW)
+    deliver.send_due(NOW)
     assert "is not valid for '127.0.0.1'" in Message.objects.get().answer
     assert secured.signed_in == []
 
 
 def test_a_server_that_offers_no_encryption_gets_no_password(post):
     MailSettings.objects.update(security="starttls", user="box@example.org")
-    secret.keep("a secret of its own")
+    smtp_password.keep("a secret of its own")
     outbox.test("mail", NOW)
-    mail.send_due(NOW)
+    deliver.send_due(NOW)
     assert "STARTTLS" in Message.objects.get().answer
     assert post.signed_in == []
     assert post.mails == []
@@ -168,18 +168,18 @@ def test_the_weeks_report_comes_once_a_week_also_when_all_is_well(post):
     assert not outbox.weekly(monday, settings)  # the day's hour has not come yet
     for hours in (3, 4, 24, 6 * 24):
         outbox.weekly(monday + timedelta(hours=hours), settings)
-        mail.send_due(monday + timedelta(hours=hours))
+        deliver.send_due(monday + timedelta(hours=hours))
     (message,) = post.mails
     assert str(message["Subject"]).startswith("[larder] All is well on")
     outbox.weekly(monday + timedelta(days=8), settings)
-    assert mail.send_due(monday + timedelta(days=8)) == 1
+    assert deliver.send_due(monday + timedelta(days=8)) == 1
 
 
 def test_the_weeks_report_names_what_waits(post):
     MailSettings.objects.update(weekly=True)
-    watch.reconcile([FAULT], NOW)
+    reconcile.reconcile([FAULT], NOW)
     outbox.weekly(NOW, MailSettings.now())
-    mail.send_due(NOW)
+    deliver.send_due(NOW)
     report = next(one for one in post.mails if "needs you" in str(one["Subject"]))
     assert "is failing" in text_of(report)
     assert report["Bcc"] is None

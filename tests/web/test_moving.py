@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from appliance import client
-from appliance.dormant import Importable
+from appliance import agent_client
 from appliance.errors import Failed
-from appliance.facts import Checkpoint, PoolDetail, Use
-from appliance.household import Share
-from appliance.zfs import details
+from appliance.facts.box import Checkpoint, PoolDetail, Use
+from appliance.facts.importable import Importable
+from appliance.facts.sharing import Share
+from appliance.pools import details
 from tests.unit.importing import GUID, REWIND, SEARCH, found
 from tests.unit.made import dataset, disk, recorded_pool, shared
 from tests.web import rows
@@ -21,7 +21,7 @@ from tests.web.reading import Page, assert_nothing_inline, text_of
 from tests.web.test_hostile import HOSTILE
 from web.inventory.models import DetailRow, ImportableRow, SessionRow, Source
 from web.jobs.models import Job
-from workers import moving
+from workers import collect_importable
 
 CONFIRM = "/jobs/confirm/"
 BRING_IN = "/pools/bring-in/"
@@ -177,7 +177,7 @@ def test_a_pool_that_is_not_listed_has_no_page(web, calm):
 
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
 def test_whatever_the_labels_say_is_text(web, calm, text):
-    from appliance.dormant import Part, Rewind
+    from appliance.facts.importable import Part, Rewind
 
     hostile = found(
         name=text,
@@ -318,7 +318,7 @@ def agent(monkeypatch) -> dict[str, Any]:
             raise found
         return {"facts": found}
 
-    monkeypatch.setattr(client, "last", last)
+    monkeypatch.setattr(agent_client, "last", last)
     return answers
 
 
@@ -326,27 +326,27 @@ def test_what_the_agent_found_becomes_rows(agent, calm):
     agent["look-for-pools"] = [
         {"name": "attic", "guid": 2**64 - 1, "state": "ONLINE", "parts": [{"name": "attic", "state": "ONLINE"}]}
     ]
-    moving.look_for_pools()
+    collect_importable.look_for_pools()
     assert ImportableRow.objects.get().fact.parts[0].name == "attic"
     agent["look-for-pools"] = []
-    moving.look_for_pools()
+    collect_importable.look_for_pools()
     assert not ImportableRow.objects.exists()
 
 
 def test_a_page_that_waits_hears_of_the_end_of_its_own_look_and_of_no_earlier_one(web, agent, calm, monkeypatch):
     agent["look-for-pools"] = []
-    last = client.last
+    last = agent_client.last
 
     def asked_meanwhile(*args: Any, **kwargs: Any) -> dict[str, Any]:
         web.post(f"{BRING_IN}look/")
         return last(*args, **kwargs)
 
     with monkeypatch.context() as patch:
-        patch.setattr(client, "last", asked_meanwhile)
-        moving.look_for_pools()
+        patch.setattr(agent_client, "last", asked_meanwhile)
+        collect_importable.look_for_pools()
     waiting = web.get(BRING_IN, {"part": "live"})
     assert "Looking at all disks" in text_of(waiting)
-    moving.look_for_pools()
+    collect_importable.look_for_pools()
     again = web.get(BRING_IN, {"part": "live"}, HTTP_IF_NONE_MATCH=waiting["ETag"])
     assert again.status_code == 200, "nothing was found as before, and the page still has to change"
     assert "Looking at all disks" not in text_of(again)
@@ -356,7 +356,7 @@ def test_a_page_that_waits_hears_of_the_end_of_its_own_look_and_of_no_earlier_on
 def test_a_look_that_went_wrong_is_said_and_keeps_what_was_known(web, agent, calm, answer):
     listed(found())
     agent["look-for-pools"] = answer
-    moving.look_for_pools()
+    collect_importable.look_for_pools()
     assert ImportableRow.objects.count() == 1
     assert Source.objects.get(name="importable").error
     assert "The last look went wrong." in text_of(web.get(BRING_IN))
@@ -366,7 +366,7 @@ def test_details_and_sessions_are_read_for_each_pool_that_answers(agent, calm, m
     rows.put(pools=[TANK, replace(TANK, guid=5, name="stuck", state="SUSPENDED")])
     monkeypatch.setattr(details, "read", lambda pool: PoolDetail(pool.guid, 3))
     agent["read-sessions"] = [{"user": "anna", "machine": "mac", "share": "photos"}]
-    moving.read_details()
+    collect_importable.read_details()
     assert [row.fact for row in DetailRow.objects.all()] == [PoolDetail(TANK.guid, 3)]
     assert SessionRow.objects.get().fact.user == "anna"
 
@@ -375,7 +375,7 @@ def test_one_reading_that_fails_does_not_silence_the_other(agent, calm, monkeypa
     rows.put(pools=[TANK])
     monkeypatch.setattr(details, "read", lambda pool: PoolDetail(pool.guid, 3))
     agent["read-sessions"] = Failed("Larder's agent does not answer")
-    moving.read_details()
+    collect_importable.read_details()
     assert DetailRow.objects.exists()
     assert "does not answer" in Source.objects.get(name="sessions").error
 
@@ -383,6 +383,6 @@ def test_one_reading_that_fails_does_not_silence_the_other(agent, calm, monkeypa
 @pytest.mark.parametrize(("kind", "looks"), [("destroy-pool", 1), ("export-pool", 1), ("set-share", 0)])
 def test_after_a_pool_has_come_or_gone_the_disks_are_searched_again(monkeypatch, calm, kind, looks):
     asked: list[str] = []
-    monkeypatch.setattr(moving.look_for_pools, "delay", lambda: asked.append("look"))
-    moving.after(str(rows.job(kind=kind).pk))
+    monkeypatch.setattr(collect_importable.look_for_pools, "delay", lambda: asked.append("look"))
+    collect_importable.after(str(rows.job(kind=kind).pk))
     assert len(asked) == looks

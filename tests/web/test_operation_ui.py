@@ -7,8 +7,8 @@ from typing import get_args
 import pytest
 from django.urls import reverse
 
+from appliance.agent.registry import Registered
 from appliance.operation import Operation, kind_of
-from appliance.operations import Registered
 from web.jobs import operation_ui
 
 

@@ -7,26 +7,26 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from appliance import schedules
+from appliance import schedule
 from appliance.alerts.rules import Fault
-from appliance.dataset import Snapshot
-from appliance.facts import LongWork, Pool, Scan
-from appliance.zfs.policies import Policy
-from appliance.zfs.policing import SetPolicy
+from appliance.facts.box import LongWork, Pool, Scan
+from appliance.facts.datasets import Snapshot
+from appliance.snapshots.policy import Policy
+from appliance.snapshots.set_policy import SetPolicy
 from tests.web import rows
-from web.alerts import watch
+from web.alerts import reconcile
 from web.inventory import store
 from web.inventory.models import SnapshotReading
 from web.pools.models import CareSchedule
 from web.snapshots.models import MadeSnapshot
-from workers import overdue, snapshots
+from workers import collect_snapshots, overdue
 
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
 
 
 @pytest.fixture(autouse=True)
 def box(calm, monkeypatch) -> None:
-    monkeypatch.setattr(schedules, "box_zone", lambda: UTC)
+    monkeypatch.setattr(schedule, "box_zone", lambda: UTC)
 
 
 def told(ended: datetime | None, *, state: str = "finished", every: str = "") -> list[str]:
@@ -75,7 +75,7 @@ def folder() -> overdue.Snapshots:
 def taken(at: datetime) -> None:
     """Made up: the policy has taken one of the folder then."""
     made = Snapshot(f"tank/photos@s{at:%d%H}", 2**63 + at.day, at.day, at, run="r")
-    row = snapshots.row_of(str(FOLDER.guid), made)
+    row = collect_snapshots.row_of(str(FOLDER.guid), made)
     row.save()
     MadeSnapshot.objects.create(dataset_key=str(FOLDER.guid), guid=row.guid, grains="daily")
 
@@ -110,7 +110,9 @@ def test_a_policy_that_was_just_set_has_its_time_to_begin(folder):
 def test_what_was_told_stays_so_when_the_worker_begins_anew(folder):
     taken(NOW.replace(hour=2))
     pool = store.facts().pools[0]
-    watch.reconcile([Fault("policy.overdue", str(pool.guid), "tank: snapshots were not taken.")], NOW.replace(day=11))
+    reconcile.reconcile(
+        [Fault("policy.overdue", str(pool.guid), "tank: snapshots were not taken.")], NOW.replace(day=11)
+    )
     assert missed(folder, day=11, hour=13) == ["One was due of tank/photos."]
 
 

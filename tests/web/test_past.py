@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from appliance import client
+from appliance import agent_client
 from appliance.errors import Failed
 from tests.web import rows
 from tests.web.reading import Page, text_of
@@ -16,7 +16,7 @@ from tests.web.routes import TANK
 from web.inventory import store
 from web.inventory.models import Event, HistoryLine, Source
 from web.pools.models import WorkReport
-from workers import history
+from workers import collect_history
 
 REPORTS, HISTORY, EVENTS = (f"/pools/{TANK}/{part}/" for part in ("reports", "history", "events"))
 LINES = [
@@ -75,7 +75,7 @@ def test_many_reports_have_pages(web, box):
 def lines(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What the agent reads."""
     found = list(LINES)
-    monkeypatch.setattr(client, "last", lambda request, **_more: {"facts": {"lines": list(found)}} if request == {"verb": "read-history", "pool": "tank"} else {})  # fmt: skip
+    monkeypatch.setattr(agent_client, "last", lambda request, **_more: {"facts": {"lines": list(found)}} if request == {"verb": "read-history", "pool": "tank"} else {})  # fmt: skip
     return found
 
 
@@ -93,7 +93,7 @@ def test_before_it_was_read_the_page_says_so(web, box):
 
 
 def test_commands_are_shown_newest_first_and_the_rest_where_it_is_asked_for(web, box, lines):
-    history.read_history(TANK)
+    collect_history.read_history(TANK)
     said = text_of(web.get(HISTORY))
     assert said.index("A check (scrub) was asked for.") < said.index("The pool was made.")
     assert "zpool create tank raidz2 /dev/a" in said
@@ -103,25 +103,25 @@ def test_commands_are_shown_newest_first_and_the_rest_where_it_is_asked_for(web,
 
 
 def test_the_same_history_again_moves_no_version_and_a_new_line_does(box, lines):
-    history.read_history(TANK)
+    collect_history.read_history(TANK)
     source = Source.objects.filter(name=store.history_source(TANK))
     before = source.get().version
-    history.read_history(TANK)
+    collect_history.read_history(TANK)
     assert source.get().version == before
     lines.append("2026-11-22.01:00:00 zpool scrub -s tank [user 0 (root) on larder:linux]")
-    history.read_history(TANK)
+    collect_history.read_history(TANK)
     assert source.get().version > before
     assert HistoryLine.objects.count() == 4
 
 
 def test_a_history_that_cannot_be_read_is_said_and_hides_nothing(web, box, lines, monkeypatch):
-    history.read_history(TANK)
+    collect_history.read_history(TANK)
 
     def fail(*_args: Any, **_more: Any) -> None:
         raise Failed("Larder's agent does not answer")
 
-    monkeypatch.setattr(client, "last", fail)
-    history.read_history(TANK)
+    monkeypatch.setattr(agent_client, "last", fail)
+    collect_history.read_history(TANK)
     said = text_of(web.get(HISTORY))
     assert "Larder's agent does not answer" in said
     assert "The pool was made." in said
@@ -131,15 +131,15 @@ def test_a_history_that_cannot_be_read_is_said_and_hides_nothing(web, box, lines
     "answer", [{}, {"facts": None}, {"facts": {"lines": None}}, {"facts": {"lines": [None, 7, {}]}}]
 )
 def test_an_odd_answer_is_no_history(web, box, monkeypatch, answer):
-    monkeypatch.setattr(client, "last", lambda *_args, **_more: answer)
-    history.read_history(TANK)
+    monkeypatch.setattr(agent_client, "last", lambda *_args, **_more: answer)
+    collect_history.read_history(TANK)
     assert "ZFS keeps no command for this pool." in text_of(web.get(HISTORY))
 
 
 def test_the_history_of_a_pool_that_is_gone_goes_too(box, lines):
-    history.read_history(TANK)
+    collect_history.read_history(TANK)
     rows.put(pools=[])
-    history.read_history(TANK)
+    collect_history.read_history(TANK)
     assert not HistoryLine.objects.exists()
 
 

@@ -5,16 +5,16 @@ from dataclasses import replace
 
 import pytest
 
-from appliance import places
-from appliance.household import Account, Group
-from appliance.shares.permissions import Said, noted
+from appliance.datasets.permissions import Said, noted
+from appliance.facts.sharing import Account, Group
+from appliance.system import paths
 from tests.unit.made import dataset
 from tests.web import rows
 from tests.web.reading import Page, text_of
 from web.inventory import store
 from web.inventory.models import AccountRow, DatasetRow
 from web.jobs.models import Job
-from web.people.views import people_facts
+from web.users.views import people_facts
 
 CANARY = "canary-password-77"
 
@@ -52,7 +52,7 @@ def test_a_new_account_is_reviewed_and_its_password_asked_twice(web, people):
     assert response["Location"] == f"/jobs/{job.pk}/"
     assert job.kind == "create-account"
     assert CANARY not in job.operation + str(job.plan)
-    assert (places.SECRETS / str(job.pk)).read_text() == CANARY
+    assert (paths.SECRETS / str(job.pk)).read_text() == CANARY
 
 
 @pytest.mark.parametrize(

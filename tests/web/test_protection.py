@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from appliance.household import SmbPolicy
+from appliance.facts.sharing import SmbPolicy
 from tests.unit.made import dataset
 from tests.web import rows
 from tests.web.reading import text_of

@@ -7,14 +7,14 @@ import json
 import msgspec
 import pytest
 
-from appliance.household import Group
-from appliance.shares import why
+from appliance.facts.sharing import Group
+from appliance.shares.troubleshoot import diagnose
 from tests.unit.made import dataset
 from tests.web import rows
 from tests.web.reading import Page, text_of
 from web.inventory.models import SeenRow
 from web.jobs.models import Job
-from web.shares.reach import seen_key
+from web.shares.troubleshoot_views import seen_key
 
 PHOTOS = dataset()
 HERE = f"/shares/{PHOTOS.guid}"
@@ -105,7 +105,7 @@ def test_a_new_export_counts_everybody_as_a_user_unless_somebody_chooses_otherwi
 
 
 def test_the_page_shows_the_numbers_that_other_computers_need(web, box_with_people, monkeypatch):
-    monkeypatch.setattr("web.shares.protocols.people_number", lambda: 9999)
+    monkeypatch.setattr("web.shares.nfs_afp_views.people_number", lambda: 9999)
     text = text_of(web.get(f"{HERE}/nfs/"))
     assert "anna 1000, ben 1001; their group larder-people 9999" in text
 
@@ -133,6 +133,6 @@ def test_the_page_of_an_export_says_which_name_is_not_found(web, calm):
     rows.put(pools=[], datasets=[shared], accounts=["anna"], disks=[], shares=[])
     assert "not found in the network" not in text_of(web.get(f"{HERE}/nfs/"))
     assert ("workers.look_at_share", str(shared.guid), "nfs", "") in calm
-    found = why.Seen(dataset=shared.name, protocol="nfs", unknown=("imac.local",))
+    found = diagnose.Seen(dataset=shared.name, protocol="nfs", unknown=("imac.local",))
     SeenRow.objects.create(key=seen_key(str(shared.guid), "nfs", ""), facts=msgspec.json.encode(found).decode())
     assert "imac.local is not found in the network." in text_of(web.get(f"{HERE}/nfs/"))

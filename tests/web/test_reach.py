@@ -10,18 +10,18 @@ import pytest
 from django.db import connections
 from django.test.utils import CaptureQueriesContext
 
-from appliance import client
+from appliance import agent_client
 from appliance.errors import Failed
-from appliance.shares import why
-from appliance.shares.setting import Protocol
+from appliance.shares.settings import Protocol
+from appliance.shares.troubleshoot import diagnose
 from tests.unit.made import dataset
 from tests.web import rows
 from tests.web.reading import Page, text_of
 from web.inventory import store
 from web.inventory.models import SeenRow
 from web.jobs.models import Job
-from web.shares import reach
-from workers import reach as reaching
+from web.shares import troubleshoot_views
+from workers import diagnose_share as reaching
 
 PHOTOS = dataset(
     share=json.dumps({"smb": {"name": "photos", "write": ["anna"]}, "nfs": {"hosts": ["192.168.1.0/24"]}}),
@@ -39,13 +39,13 @@ def shared(calm) -> list[tuple[str, ...]]:
 def seen(protocol: Protocol = "nfs", person: str = "", **changes: Any) -> None:
     """Made up: what the agent found at the last look."""
     good = {"unit": "active", "port": True, "served": True, "announced": True, "there": True, "mounted": True}
-    found = why.Seen(dataset=PHOTOS.name, protocol=protocol, person=person, **{**good, **changes})
+    found = diagnose.Seen(dataset=PHOTOS.name, protocol=protocol, person=person, **{**good, **changes})
     SeenRow.objects.create(
-        key=reach.seen_key(str(PHOTOS.guid), protocol, person),
+        key=troubleshoot_views.seen_key(str(PHOTOS.guid), protocol, person),
         name=PHOTOS.name,
         facts=msgspec.json.encode(found).decode(),
     )
-    store.checked(reach.SOURCE, changed=True)
+    store.checked(troubleshoot_views.SOURCE, changed=True)
 
 
 def test_every_kind_of_computer_has_an_address_to_copy(web, shared):
@@ -132,10 +132,10 @@ def test_the_worker_asks_the_agent_and_keeps_what_it_found(shared, monkeypatch):
 
     def last(request: dict[str, Any], **_more: Any) -> dict[str, Any]:
         asked.append(request)
-        found = why.Seen(dataset="tank/photos", protocol="nfs", unit="active", port=True, mounted=True)
+        found = diagnose.Seen(dataset="tank/photos", protocol="nfs", unit="active", port=True, mounted=True)
         return {"facts": msgspec.to_builtins(found)}
 
-    monkeypatch.setattr(client, "last", last)
+    monkeypatch.setattr(agent_client, "last", last)
     reaching.look_at_share(str(PHOTOS.guid), "nfs", "")
     assert asked == [{"verb": "look-at-share", "dataset": "tank/photos", "protocol": "nfs", "person": ""}]
     assert SeenRow.objects.get().fact.unit == "active"
@@ -145,7 +145,7 @@ def test_an_agent_out_of_reach_is_told_on_the_page(web, shared, monkeypatch):
     def last(_request: dict[str, Any], **_more: Any) -> dict[str, Any]:
         raise Failed("Larder's agent does not answer")
 
-    monkeypatch.setattr(client, "last", last)
+    monkeypatch.setattr(agent_client, "last", last)
     web.post(f"{HERE}/look/", {"person": ""})
     reaching.look_at_share(str(PHOTOS.guid), "nfs", "")
     assert "The last look went wrong" in text_of(web.get(f"{HERE}/why/"))

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from workers import records
+from workers import database_health
 
 
 class Connection:
@@ -41,8 +41,8 @@ def path(tmp_path: Path) -> Path:
 @pytest.fixture
 def use(monkeypatch: pytest.MonkeyPatch, path: Path) -> Callable[..., str]:
     def open_as(mode: str = "rw") -> str:
-        monkeypatch.setattr(records, "connections", {"default": Connection(path, mode)})
-        return records.trouble("default")
+        monkeypatch.setattr(database_health, "connections", {"default": Connection(path, mode)})
+        return database_health.trouble("default")
 
     return open_as
 

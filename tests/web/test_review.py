@@ -11,9 +11,10 @@ import pytest
 from django.contrib.sessions.models import Session
 from django.core.files.uploadedfile import SimpleUploadedFile
 
-from appliance import client, places
+from appliance import agent_client
 from appliance.errors import Refused
-from appliance.facts import Disk
+from appliance.facts.box import Disk
+from appliance.system import paths
 from tests.unit.made import OLD, dataset, disk
 from tests.web import rows
 from tests.web.reading import Page, text_of
@@ -47,7 +48,7 @@ def assert_asked_again(response, field: str, sentence: str) -> None:
     assert page.field_error(field)
     assert page.form(CONFIRM)
     assert not Job.objects.exists()
-    assert not list(places.SECRETS.iterdir())
+    assert not list(paths.SECRETS.iterdir())
 
 
 def test_confirming_makes_the_job_that_was_shown_and_sends_only_its_id(web, disks, calm):
@@ -94,7 +95,7 @@ def test_two_forms_at_the_same_moment_are_one_job(web, disks, calm, monkeypatch)
     monkeypatch.setattr(confirming, "make_job", make_twice)
     confirm(web, page, secret=CANARY, again=CANARY)
     assert Job.objects.count() == 1
-    assert [path.read_text() for path in places.SECRETS.iterdir()] == [CANARY]
+    assert [path.read_text() for path in paths.SECRETS.iterdir()] == [CANARY]
     assert len([words for words in calm if words[0] == "workers.run_job"]) == 1
 
 
@@ -184,7 +185,7 @@ def test_a_wrong_passphrase_gets_its_sentence_at_its_field(web, disks, secret, a
 @pytest.mark.parametrize("secret", ["-f passphrase", "--help me", "$(reboot)'\"", "schlüssel 🔑", " spaces around "])
 def test_a_passphrase_may_hold_anything_that_fits_on_a_line(web, disks, secret):
     confirm(web, review(web, disks[:4], encrypted="on"), secret=secret, again=secret)
-    assert (places.SECRETS / str(Job.objects.get().pk)).read_text() == secret
+    assert (paths.SECRETS / str(Job.objects.get().pk)).read_text() == secret
 
 
 def test_a_passphrase_lies_in_a_file_of_its_own_and_nowhere_else(web, disks, calm, tmp_path):
@@ -192,7 +193,7 @@ def test_a_passphrase_lies_in_a_file_of_its_own_and_nowhere_else(web, disks, cal
     wrong = confirm(web, page, secret=CANARY, again="different")
     right = confirm(web, page, secret=CANARY, again=CANARY)
     job = Job.objects.get()
-    secret = places.SECRETS / str(job.pk)
+    secret = paths.SECRETS / str(job.pk)
     assert (secret.read_text(), secret.stat().st_mode & 0o777) == (CANARY, 0o600)
     answers = [wrong, right, *(web.get(url) for url in ("/", "/jobs/", f"/jobs/{job.pk}/", f"/jobs/{job.pk}/again/"))]
     assert all(CANARY.encode() not in answer.content + str(answer.headers).encode() for answer in answers)
@@ -205,7 +206,7 @@ def test_without_encryption_nothing_secret_is_asked_or_kept(web, disks):
     page = review(web, disks[:4])
     assert "secret" not in page.form(CONFIRM).data
     confirm(web, page, secret=CANARY, again=CANARY)
-    assert not list(places.SECRETS.iterdir())
+    assert not list(paths.SECRETS.iterdir())
 
 
 def test_a_passphrase_that_cannot_be_handed_on_begins_nothing(web, disks, monkeypatch):
@@ -214,7 +215,7 @@ def test_a_passphrase_that_cannot_be_handed_on_begins_nothing(web, disks, monkey
     def full(*_args: str) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(client, "leave_secret", full)
+    monkeypatch.setattr(agent_client, "leave_secret", full)
     response = confirm(web, page, secret=CANARY, again=CANARY)
     assert response.status_code == 409
     assert "could not be handed on, so nothing was begun" in text_of(response)
@@ -223,9 +224,9 @@ def test_a_passphrase_that_cannot_be_handed_on_begins_nothing(web, disks, monkey
 
 def test_a_passphrase_left_by_an_attempt_that_never_became_a_job_is_replaced(web, disks):
     page = review(web, disks[:4], encrypted="on")
-    client.leave_secret(page.form(CONFIRM).data["job"], "left behind")
+    agent_client.leave_secret(page.form(CONFIRM).data["job"], "left behind")
     assert confirm(web, page, secret=CANARY, again=CANARY).status_code == 302
-    assert (places.SECRETS / str(Job.objects.get().pk)).read_text() == CANARY
+    assert (paths.SECRETS / str(Job.objects.get().pk)).read_text() == CANARY
 
 
 # --- key files ------------------------------------------------------------------------------------------------
@@ -259,7 +260,7 @@ def test_a_key_file_travels_like_a_passphrase_and_stands_nowhere_else(web, disks
     response = confirm(web, key_review(web, disks), secret=file_of(content))
     job = Job.objects.get()
     assert response.status_code == 302
-    secret = places.SECRETS / str(job.pk)
+    secret = paths.SECRETS / str(job.pk)
     assert (secret.read_text(), secret.stat().st_mode & 0o777) == (KEY, 0o600)
     stored = [*Job.objects.values(), *(session.get_decoded() for session in Session.objects.all()), calm]
     assert KEY not in json.dumps(stored, default=str)
@@ -275,7 +276,7 @@ def test_unlocking_what_has_a_key_file_asks_for_the_file(web, calm, kind):
     assert not any("/pools/new/key/" in found.get("href", "") for _tag, found in page.elements)
     assert_asked_again(confirm(web, page), "secret", "Choose the file that you saved.")
     assert confirm(web, page, secret=file_of(KEY.encode())).status_code == 302
-    assert (places.SECRETS / str(Job.objects.get().pk)).read_text() == KEY
+    assert (paths.SECRETS / str(Job.objects.get().pk)).read_text() == KEY
 
 
 # --- what no page of Larder sends -----------------------------------------------------------------------------
@@ -357,7 +358,7 @@ def test_a_refusal_holds_every_reason(web, disks):
 
 
 def test_making_a_job_raises_what_the_operation_refuses(web, disks):
-    from appliance.zfs.datasets import CreateDataset
+    from appliance.datasets.create import CreateDataset
     from web.jobs import confirm as confirming
 
     with pytest.raises(Refused):

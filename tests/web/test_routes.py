@@ -12,11 +12,11 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from tests.web import rows
 from tests.web.routes import ALL_METHODS, ROUTES, TANK, changing, closed, pages
 from web.alerts.models import Accepted, Alert, DiskCare, MailSettings, Message, SelfTestPlan
-from web.bays.models import BayRow, Replacement
+from web.benchmarks.models import CaseRow, SweepRow
+from web.disks.models import BayRow, Replacement
 from web.inventory.models import AccountRow, DatasetRow, DiskRow, GroupRow, PoolRow
 from web.jobs.models import Job
 from web.pools.models import CareSchedule, WorkReport
-from web.sweeps.models import CaseRow, SweepRow
 
 
 def walk(resolver: URLResolver) -> Iterator[str]:

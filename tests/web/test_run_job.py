@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from appliance import client, execution, places
-from appliance.disks.wipe import WipeDisk
+from appliance import agent_client
+from appliance.agent import execution
+from appliance.disks.erase import WipeDisk
 from appliance.errors import Failed, Reason, Refused
 from appliance.operation import as_json
+from appliance.system import paths
 from tests.unit.made import disk
 from tests.web import rows
 from tests.web.reading import text_of
@@ -22,15 +24,15 @@ from web.inventory.models import Progress, Source
 from web.jobs.models import Job
 from workers import (
     background,
+    collect_dataset_details,
+    collect_importable,
+    collect_snapshots,
     collectors,
-    datasets,
     housekeeping,
-    moving,
+    maintenance,
     run_job,
-    schedules,
-    snapshots,
+    selftests,
     spool,
-    testing,
     tick,
 )
 from workers.celery import TOKEN
@@ -65,7 +67,7 @@ class Agent:
 @pytest.fixture
 def agent(monkeypatch: pytest.MonkeyPatch) -> Agent:
     stand_in = Agent()
-    monkeypatch.setattr(client, "ask", stand_in.ask)
+    monkeypatch.setattr(agent_client, "ask", stand_in.ask)
     monkeypatch.setattr(run_job, "_mine", set())
     monkeypatch.setattr(run_job, "_sent", {})
     monkeypatch.setattr(run_job, "queue_answers", lambda: None)
@@ -83,7 +85,7 @@ def collected(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 @pytest.fixture
 def job(agent: Agent) -> Job:
     made = rows.job()
-    client.leave_secret(str(made.pk), CANARY)
+    agent_client.leave_secret(str(made.pk), CANARY)
     return made
 
 
@@ -94,7 +96,7 @@ def run(job: Job) -> Job:
 
 
 def secrets() -> list[Any]:
-    return list(places.SECRETS.iterdir())
+    return list(paths.SECRETS.iterdir())
 
 
 def test_a_job_is_claimed_run_and_done(job, agent, collected):
@@ -172,7 +174,7 @@ def test_a_connection_that_breaks_leaves_the_job_to_the_next_look_which_asks_and
     assert (job.state, secrets()) == (State.DONE, [])
 
 
-@pytest.mark.parametrize("broken", [(collectors, "collect_now"), (moving, "after"), (datasets, "after"), (snapshots, "doubt")], ids=lambda one: one[0].__name__)  # fmt: skip
+@pytest.mark.parametrize("broken", [(collectors, "collect_now"), (collect_importable, "after"), (collect_dataset_details, "after"), (collect_snapshots, "doubt")], ids=lambda one: one[0].__name__)  # fmt: skip
 def test_a_job_ends_although_what_follows_it_fails(job, agent, monkeypatch, broken):
     def fail(*_args: Any) -> None:
         raise RuntimeError("no")
@@ -239,7 +241,7 @@ def test_a_secret_that_cannot_be_removed_does_not_keep_the_job_open(job, agent, 
     def fail(_job: str) -> None:
         raise PermissionError("no")
 
-    monkeypatch.setattr(client, "forget_secret", fail)
+    monkeypatch.setattr(agent_client, "forget_secret", fail)
     agent.answers = [[DONE]]
     assert run(job).state == State.DONE
 
@@ -384,9 +386,9 @@ def test_a_tick_takes_in_sends_and_reads_only_what_is_due(monkeypatch):
     monkeypatch.setattr(spool, "ingest", lambda: done.append("spool") or 0)
     monkeypatch.setattr(tick, "send_waiting", lambda: done.append("jobs"))
     monkeypatch.setattr(background, "start", lambda name, _work: done.append(name.removeprefix("run-")) or True)
-    monkeypatch.setattr(schedules.looks, "due", lambda: not done.count("schedules") and len(done) > 3)
-    monkeypatch.setattr(schedules, "look", lambda: done.append("schedules"))
-    monkeypatch.setattr(testing.looks, "due", lambda: False)
+    monkeypatch.setattr(maintenance.looks, "due", lambda: not done.count("schedules") and len(done) > 3)
+    monkeypatch.setattr(maintenance, "look", lambda: done.append("schedules"))
+    monkeypatch.setattr(selftests.looks, "due", lambda: False)
     monkeypatch.setattr(housekeeping.looks, "due", lambda: done[-1] == "schedules")
     tick.tick()
     assert done == ["spool", "facts", "temperatures", "alerts", "jobs", "schedules", "housekeeping"]

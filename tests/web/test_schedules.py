@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 import time_machine
 
-from appliance import schedules as pure
-from appliance.facts import LongWork, Pool
-from appliance.zfs import activities
+from appliance import schedule as pure
+from appliance.facts.box import LongWork, Pool
+from appliance.pools import activities
 from tests.unit.made import dataset, disk, recorded_pool
 from tests.web import rows
 from web.jobs.models import Job
 from web.pools.models import CareSchedule, WorkReport
-from workers import schedules
+from workers import maintenance
 
 NIGHT = datetime(2027, 1, 10, 2, tzinfo=UTC)
 GUID = recorded_pool().guid
@@ -43,7 +43,7 @@ def look(*pools: Pool, at: datetime = NIGHT) -> list[str]:
     with time_machine.travel(at, tick=False):
         made = [dataset(pool.name, created=rows.LONG_AGO) for pool in pools]
         rows.put(pools=pools, datasets=made, disks=[disk(1)], accounts=[], shares=[])
-        begun = schedules.look()
+        begun = maintenance.look()
     return [f"{job.kind} {job.subject}" for job in begun]
 
 
@@ -131,7 +131,7 @@ def test_solid_state_disks_are_trimmed_by_the_schedule():
     with time_machine.travel(NIGHT, tick=False):
         solid = [disk(path=device.path.rsplit("-part", 1)[0], rotational=False) for device in one.devices()]
         rows.put(pools=[one], datasets=[dataset("tank")], disks=solid)
-        assert [job.kind for job in schedules.look()] == ["start-trim"]
+        assert [job.kind for job in maintenance.look()] == ["start-trim"]
 
 
 def test_what_ends_outside_its_hours_is_paused_and_goes_on_in_the_next_night():
@@ -148,14 +148,14 @@ def test_what_ends_outside_its_hours_is_paused_and_goes_on_in_the_next_night():
 
 
 def test_before_the_pools_were_read_nothing_is_begun():
-    assert schedules.look() == []
+    assert maintenance.look() == []
 
 
 def test_the_clock_is_given_time_to_be_set_after_a_start_and_looks_are_a_minute_apart(monkeypatch):
     now = [10.0]
     monkeypatch.setattr("time.monotonic", lambda: now[0])
-    monkeypatch.setattr(schedules.looks, "last", -schedules.SECONDS_BETWEEN_LOOKS)
+    monkeypatch.setattr(maintenance.looks, "last", -maintenance.SECONDS_BETWEEN_LOOKS)
     found = []
     for now[0] in (10, 299, 301, 330, 362):
-        found.append(schedules.looks.due())
+        found.append(maintenance.looks.due())
     assert found == [False, False, True, False, True]

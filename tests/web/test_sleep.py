@@ -6,15 +6,15 @@ import time
 
 import pytest
 
-from appliance import client
-from appliance.disks import latency, sleep
+from appliance import agent_client
+from appliance.disks import latency, standby
 from appliance.disks.latency import Counters
 from appliance.disks.smart import Reading
 from tests.web import rows
-from web.alerts import disks
 from web.alerts.models import DiskCare
+from web.disks import smart_history
 from web.inventory.models import DiskRow
-from workers import sleeping
+from workers import standby as worker_standby
 
 DISK = "ata-WDC_WD20EARS-00MVWB0_WD-WCAZA0000001"
 PAGE = f"/disks/{DISK}/health/"
@@ -28,12 +28,12 @@ def told(calm, monkeypatch) -> list[dict[str, int]]:
 
     def last(request, **_more):
         asked.append(request["disks"])
-        return {"facts": dict.fromkeys(request["disks"], sleep.TOLD)}
+        return {"facts": dict.fromkeys(request["disks"], standby.TOLD)}
 
-    monkeypatch.setattr(client, "last", last)
-    monkeypatch.setattr(sleep, "attached", lambda name: f"boot {name}")
+    monkeypatch.setattr(agent_client, "last", last)
+    monkeypatch.setattr(standby, "attached", lambda name: f"boot {name}")
     rows.recorded_box()
-    disks.note(dict.fromkeys(DiskRow.objects.all(), WELL))
+    smart_history.note(dict.fromkeys(DiskRow.objects.all(), WELL))
     return asked
 
 
@@ -44,18 +44,18 @@ def keep(web, value: str, **more: str):
 def test_a_disk_is_told_once_and_again_after_it_was_plugged_in(web, told, monkeypatch):
     assert keep(web, "20").status_code == 302
     assert "or when it wakes" in web.get(PAGE).content.decode()
-    assert sleeping.tell()
-    assert not sleeping.tell()
+    assert worker_standby.tell()
+    assert not worker_standby.tell()
     assert told == [{f"/dev/disk/by-id/{DISK}": 20}]
     assert "or when it wakes" not in web.get(PAGE).content.decode()
-    monkeypatch.setattr(sleep, "attached", lambda name: f"boot {name} again")
-    assert sleeping.tell()
+    monkeypatch.setattr(standby, "attached", lambda name: f"boot {name} again")
+    assert worker_standby.tell()
     assert len(told) == 2
 
 
 def test_its_pool_is_told_with_it(web, told):
     keep(web, "60", all="yes")
-    sleeping.tell()
+    worker_standby.tell()
     assert len(told[0]) == 4
     assert set(told[0].values()) == {60}
 
@@ -63,34 +63,36 @@ def test_its_pool_is_told_with_it(web, told):
 def test_a_sleeping_disk_waits_until_it_is_awake(web, told):
     DiskRow.objects.filter(key=DISK).update(asleep=True)
     keep(web, "10")
-    assert not sleeping.tell()
+    assert not worker_standby.tell()
     DiskRow.objects.filter(key=DISK).update(asleep=False)
-    assert sleeping.tell()
+    assert worker_standby.tell()
 
 
 def test_one_that_fell_asleep_meanwhile_is_asked_again(web, told, monkeypatch):
     keep(web, "10")
     monkeypatch.setattr(
-        client, "last", lambda request, **_more: {"facts": dict.fromkeys(request["disks"], sleep.ASLEEP)}
+        agent_client, "last", lambda request, **_more: {"facts": dict.fromkeys(request["disks"], standby.ASLEEP)}
     )
-    sleeping.tell()
+    worker_standby.tell()
     assert DiskCare.objects.get(disk=DISK).told == ""
 
 
 def test_a_disk_that_does_not_take_it_says_so_and_is_not_asked_again_and_again(web, told, monkeypatch):
     keep(web, "10")
     monkeypatch.setattr(
-        client, "last", lambda request, **_more: {"facts": dict.fromkeys(request["disks"], "<b>ATA IDLE</b> failed")}
+        agent_client,
+        "last",
+        lambda request, **_more: {"facts": dict.fromkeys(request["disks"], "<b>ATA IDLE</b> failed")},
     )
-    sleeping.tell()
+    worker_standby.tell()
     assert "&lt;b&gt;ATA IDLE&lt;/b&gt; failed" in web.get(PAGE).content.decode()
-    assert not sleeping.tell()
+    assert not worker_standby.tell()
 
 
 def test_left_as_it_is_it_is_not_told_anything(web, told):
     keep(web, "20")
     keep(web, "")
-    assert not sleeping.tell()
+    assert not worker_standby.tell()
     assert DiskCare.objects.get(disk=DISK).sleep is None
 
 
@@ -100,7 +102,7 @@ def test_other_times_are_refused(web, told, value):
 
 
 def test_a_disk_that_has_nothing_that_turns_or_takes_no_such_command_is_not_asked_for_it(web, told):
-    disks.note({DiskRow.objects.get(key=DISK): Reading(answered=True, passed=True)})
+    smart_history.note({DiskRow.objects.get(key=DISK): Reading(answered=True, passed=True)})
     assert "It goes to sleep" not in web.get(PAGE).content.decode()
     assert keep(web, "20").status_code == 400
 
@@ -108,14 +110,14 @@ def test_a_disk_that_has_nothing_that_turns_or_takes_no_such_command_is_not_aske
 def test_a_disk_without_work_is_left_in_peace_until_it_should_sleep(web, told, monkeypatch):
     row = DiskRow.objects.get(key=DISK)
     requests, clock = [100], [1000.0]
-    monkeypatch.setattr(sleeping, "_asked", {})
+    monkeypatch.setattr(worker_standby, "_asked", {})
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     monkeypatch.setattr(latency, "read", lambda: {row.fact.name: Counters(requests[0], 0)})
     keep(web, "10")
-    assert sleeping.to_ask([row]) == [row]
+    assert worker_standby.to_ask([row]) == [row]
     clock[0] += 300
-    assert sleeping.to_ask([row]) == []
+    assert worker_standby.to_ask([row]) == []
     requests[0] += 1  # it has work, so a question keeps nothing awake
-    assert sleeping.to_ask([row]) == [row]
+    assert worker_standby.to_ask([row]) == [row]
     clock[0] += 700
-    assert sleeping.to_ask([row]) == [row]
+    assert worker_standby.to_ask([row]) == [row]

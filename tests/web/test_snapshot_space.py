@@ -9,17 +9,17 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from appliance.words import size_text
-from appliance.zfs.policies import Policy
-from appliance.zfs.policing import SetPolicy
+from appliance.formatting import size_text
+from appliance.snapshots.policy import Policy
+from appliance.snapshots.set_policy import SetPolicy
 from tests.web import rows
 from tests.web.test_queries import queries
 from tests.web.test_snapshots import fill, settled, snap
 from web.inventory.models import SnapshotReading, SnapshotRow
-from web.snapshots import recorded, space
+from web.snapshots import policy_ledger, space
 from web.snapshots.models import MadeSnapshot
-from web.snapshots.recorded import Cost
-from workers import snapshots
+from web.snapshots.policy_ledger import Cost
+from workers import collect_snapshots
 
 RULE = SetPolicy(dataset="x", policy=Policy(hourly=2)).text
 ALONE = SetPolicy(dataset="x", policy=Policy(daily=3, below=False)).text
@@ -29,7 +29,7 @@ def made(key: str, *ages: int) -> list[SnapshotRow]:
     """Made up: snapshots of so many days ago, oldest first."""
     now = timezone.now()
     found = [
-        snapshots.row_of(key, snap("tank/a", at, created=now - timedelta(days=days, minutes=1)))
+        collect_snapshots.row_of(key, snap("tank/a", at, created=now - timedelta(days=days, minutes=1)))
         for at, days in enumerate(ages)
     ]
     SnapshotRow.objects.bulk_create(found)
@@ -76,7 +76,7 @@ def test_the_page_names_who_holds_what_and_what_may_be_forgotten(web, calm, monk
         holds = {"tank/d0@s0001": {"larder:anna:for <the> tax office": old, "zrepl": new}}
         return {"facts": {"ranges": [2**20 for _pair in request["ranges"]], "holds": holds}}
 
-    monkeypatch.setattr("appliance.client.last", last)
+    monkeypatch.setattr("appliance.agent_client.last", last)
     text = web.get(f"/snapshots/of/{dataset.guid}/space/").content.decode()
     assert asked[0]["held"] == ["tank/d0@s0001"]
     assert "for &lt;the&gt; tax office (anna)" in text
@@ -123,13 +123,13 @@ def test_what_policies_cost_is_told_as_closely_as_is_known(web, calm):
     rows.put(pools=[rows.pool_of("tank", 1000)], datasets=[made, mixed, none])
     for dataset, run, number in ((made, "r", 1), (made, "r", 2), (mixed, "r", 3), (mixed, "", 4), (none, "", 5)):
         SnapshotRow.objects.bulk_create(
-            [snapshots.row_of(str(dataset.guid), snap(dataset.name, number, run=run, used=10 * 2**20))]
+            [collect_snapshots.row_of(str(dataset.guid), snap(dataset.name, number, run=run, used=10 * 2**20))]
         )
     for dataset, count in ((made, 2), (mixed, 2), (none, 1)):
         SnapshotReading.objects.create(
             dataset_key=str(dataset.guid), dataset=dataset.name, at=timezone.now(), count=count
         )
-    found = recorded.costs([made, mixed, none])
+    found = policy_ledger.costs([made, mixed, none])
     assert found[str(made.guid)] == Cost(2, 90 * 2**20, 90 * 2**20)
     assert found[str(mixed.guid)] == Cost(1, 10 * 2**20, 50 * 2**20)
     assert str(none.guid) not in found
@@ -168,7 +168,7 @@ def test_all_holds_are_found_the_oldest_first_and_a_pool_that_has_stopped_is_not
             "facts": {"ranges": [], "holds": {"tank/d0@s0000": {"larder:anna:for <the> tax office": 1_600_000_000}}}
         }
 
-    monkeypatch.setattr("appliance.client.last", last)
+    monkeypatch.setattr("appliance.agent_client.last", last)
     page = web.get("/snapshots/holds/")
     words = plain(page)
     assert "120 snapshots cannot be destroyed" in words

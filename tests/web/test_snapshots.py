@@ -11,21 +11,21 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from appliance import schedules
-from appliance.dataset import Bookmark, Dataset, Snapshot
+from appliance import schedule
 from appliance.errors import Failed
-from appliance.zfs import naming
-from appliance.zfs.policies import Policy
-from appliance.zfs.policing import SetPolicy
+from appliance.facts.datasets import Bookmark, Dataset, Snapshot
+from appliance.snapshots import names
+from appliance.snapshots.policy import Policy
+from appliance.snapshots.set_policy import SetPolicy
 from tests.web import rows
 from tests.web.reading import Page
 from tests.web.test_queries import queries
 from web.inventory import store
 from web.inventory.models import BookmarkRow, SnapshotReading, SnapshotRow
 from web.jobs.models import Job
-from web.snapshots import recorded
+from web.snapshots import policy_ledger
 from web.snapshots.models import ClockRow, MadeSnapshot, PolicyRun
-from workers import overdue, policies, snapshots
+from workers import collect_snapshots, overdue, snapshot_policies
 
 MADE = datetime(2026, 11, 1, tzinfo=UTC)
 TEXT = SetPolicy(dataset="x", policy=Policy(hourly=2)).text
@@ -38,7 +38,7 @@ def snap(dataset: str, number: int, **changes: Any) -> Snapshot:
 
 def automatic(dataset: str, number: int, created: datetime) -> Snapshot:
     """As an hourly policy would have made and named it."""
-    return snap(dataset, number, created=created, name=f"{dataset}@{naming.name_for('hourly', created)}")
+    return snap(dataset, number, created=created, name=f"{dataset}@{names.name_for('hourly', created)}")
 
 
 class Zfs:
@@ -63,8 +63,8 @@ class Zfs:
 @pytest.fixture
 def zfs(monkeypatch):
     stand_in = Zfs()
-    monkeypatch.setattr("appliance.zfs.snapshots.read", stand_in.read)
-    monkeypatch.setattr("appliance.zfs.bookmarks.read", stand_in.read_bookmarks)
+    monkeypatch.setattr("appliance.zfs.list_snapshots.read", stand_in.read)
+    monkeypatch.setattr("appliance.snapshots.bookmarks.read", stand_in.read_bookmarks)
     return stand_in
 
 
@@ -77,7 +77,10 @@ def fill(count: int, datasets: int = 1) -> list[Dataset]:
     found = [settled(f"tank/d{number}") for number in range(datasets)]
     rows.put(pools=[rows.pool_of("tank", 1000)], datasets=found)
     SnapshotRow.objects.bulk_create(
-        (snapshots.row_of(str(found[at % datasets].guid), snap(found[at % datasets].name, at)) for at in range(count)),
+        (
+            collect_snapshots.row_of(str(found[at % datasets].guid), snap(found[at % datasets].name, at))
+            for at in range(count)
+        ),
         batch_size=50,
     )
     return found
@@ -86,15 +89,15 @@ def fill(count: int, datasets: int = 1) -> list[Dataset]:
 def test_only_the_dataset_that_changed_is_read_again(zfs):
     datasets = [settled(f"tank/d{number}") for number in range(5)]
     zfs.there = {one.name: [snap(one.name, number) for number in range(3)] for one in datasets}
-    assert snapshots.follow(datasets)
+    assert collect_snapshots.follow(datasets)
     assert SnapshotRow.objects.count() == 15
     zfs.asked.clear()
     zfs.asked_for_marks.clear()
-    assert not snapshots.follow(datasets)
+    assert not collect_snapshots.follow(datasets)
     assert zfs.asked == []
     zfs.there["tank/d2"].append(snap("tank/d2", 9))
     datasets[2] = replace(datasets[2], snapshots_changed=1_700_000_100)
-    assert snapshots.follow(datasets)
+    assert collect_snapshots.follow(datasets)
     assert zfs.asked == ["tank/d2"]
     assert zfs.asked_for_marks == []  # a new snapshot is no new bookmark
     assert SnapshotRow.objects.filter(dataset="tank/d2").count() == 4
@@ -105,7 +108,7 @@ def test_what_a_comparison_takes_for_itself_is_no_snapshot_of_anybody(zfs):
     own = snap("tank/a", 2, name="tank/a@zfs-diff-4711-00000001000a7f3c", holds=1)
     by_hand = replace(own, guid=5, holds=0)  # of that name, and nothing reads it
     zfs.there = {"tank/a": [snap("tank/a", 1), own, replace(by_hand, name="tank/a@zfs-diff-1-0000000100000000")]}
-    snapshots.follow([one])
+    collect_snapshots.follow([one])
     assert [row.short for row in SnapshotRow.objects.order_by("txg")] == ["s0001", "zfs-diff-1-0000000100000000"]
     assert SnapshotReading.objects.get().count == 2
 
@@ -113,11 +116,11 @@ def test_what_a_comparison_takes_for_itself_is_no_snapshot_of_anybody(zfs):
 def test_a_clone_that_is_made_or_goes_has_its_origin_read_again(zfs):
     origin, clone = settled("tank/a"), settled("tank/copy", origin="tank/a@s0001")
     zfs.there = {"tank/a": [snap("tank/a", 1)]}
-    snapshots.follow([origin])
+    collect_snapshots.follow([origin])
     for datasets, clones in (([origin, clone], ("tank/copy",)), ([origin], ())):
         zfs.asked.clear()
         zfs.there["tank/a"] = [snap("tank/a", 1, clones=clones)]
-        snapshots.follow(datasets)
+        collect_snapshots.follow(datasets)
         assert "tank/a" in zfs.asked
         assert SnapshotRow.objects.get().clones == ",".join(clones)
 
@@ -125,24 +128,24 @@ def test_a_clone_that_is_made_or_goes_has_its_origin_read_again(zfs):
 def test_what_changed_within_the_last_seconds_is_not_believed_yet(zfs):
     one = settled("tank/a")
     one = replace(one, snapshots_changed=int(timezone.now().timestamp()))
-    snapshots.follow([one])
-    snapshots.follow([one])
+    collect_snapshots.follow([one])
+    collect_snapshots.follow([one])
     assert zfs.asked == ["tank/a", "tank/a"]
 
 
 def test_a_dataset_that_went_takes_its_rows_along_and_what_was_not_read_for_long_is(zfs):
     a, b = settled("tank/a"), settled("tank/b")
     zfs.there = {"tank/a": [snap("tank/a", 1)], "tank/b": [snap("tank/b", 1)]}
-    snapshots.follow([a, b])
-    assert snapshots.follow([a])
+    collect_snapshots.follow([a, b])
+    assert collect_snapshots.follow([a])
     assert {row.dataset for row in SnapshotRow.objects.all()} == {"tank/a"}
     SnapshotReading.objects.update(at=timezone.now() - timedelta(hours=1))
     zfs.asked.clear()
     zfs.there["tank/a"] = [snap("tank/a", 1, holds=1)]
-    assert snapshots.follow([a])
+    assert collect_snapshots.follow([a])
     assert SnapshotRow.objects.get().holds == 1
-    snapshots.doubt(["tank/a"])
-    snapshots.follow([a])
+    collect_snapshots.doubt(["tank/a"])
+    collect_snapshots.follow([a])
     assert zfs.asked == ["tank/a", "tank/a"]
 
 
@@ -186,11 +189,11 @@ def test_a_page_costs_the_same_for_ten_snapshots_and_for_thousands(web, calm):
 def test_every_list_is_answered_by_an_index(query):
     from django.http import QueryDict
 
-    from web.snapshots import listing
+    from web.snapshots import paging
 
-    asked = listing.Asked.of(QueryDict(query))
+    asked = paging.Asked.of(QueryDict(query))
     column = {"": "created", "size": "used", "name": "short"}[asked.order]
-    plan = listing.rows_for(asked).order_by(f"-{column}", "-id").explain()
+    plan = paging.rows_for(asked).order_by(f"-{column}", "-id").explain()
     assert "USE TEMP B-TREE" not in plan, plan
     assert "INDEX" in plan, plan
 
@@ -227,7 +230,7 @@ class Agent:
 @pytest.fixture
 def agent(monkeypatch):
     stand_in = Agent()
-    monkeypatch.setattr("appliance.client.last", stand_in.last)
+    monkeypatch.setattr("appliance.agent_client.last", stand_in.last)
     return stand_in
 
 
@@ -292,7 +295,7 @@ def test_a_change_of_policy_shows_what_it_destroys_before(web, calm, zfs, agent)
     dataset = settled("tank/a", policy=TEXT, policy_source="local")
     rows.put(pools=[rows.pool_of("tank", 1000)], datasets=[dataset])
     zfs.there["tank/a"] = run_for(dataset, *(snap("tank/a", number) for number in range(4)))
-    snapshots.follow([dataset])
+    collect_snapshots.follow([dataset])
     url = f"/snapshots/of/{dataset.guid}/policy/"
     numbers = {"frequent": 0, "hourly": 1, "daily": 0, "weekly": 0, "monthly": 0, "first": 0, "last": 0}
     page = web.post(url, {**numbers, "look": ""})
@@ -321,7 +324,7 @@ def test_what_a_policy_will_keep_is_drawn_for_any_day(web, calm, zfs):
     page = web.post(url, {**numbers, "day": "2031-07-20"})
     text = page.content.decode()
     assert "What will be there on 20 July 2031" in text
-    assert [at.astimezone(schedules.box_zone()).date().isoformat() for at, _grains in page.context["will_be"]] == [
+    assert [at.astimezone(schedule.box_zone()).date().isoformat() for at, _grains in page.context["will_be"]] == [
         "2031-07-20", "2031-07-19", "2031-07-18", "2031-07-01", "2031-06-01",
     ]  # fmt: skip
     assert "3 daily, 2 monthly, the oldest of" in text
@@ -345,7 +348,7 @@ def test_following_the_folder_above_shows_what_that_destroys_before(web, calm, z
     rows.put(pools=[rows.pool_of("tank", 1000)], datasets=[above, own, below])
     for dataset in (own, below):
         zfs.there[dataset.name] = run_for(dataset, *(snap(dataset.name, number) for number in range(2)))
-    snapshots.follow([above, own, below])
+    collect_snapshots.follow([above, own, below])
     url = f"/snapshots/of/{own.guid}/policy/follow/"
     page = web.get(url)
     assert "It then follows tank/a: 1 hourly are kept." in page.content.decode()
@@ -371,11 +374,11 @@ def ready(*datasets: Dataset) -> None:
 def test_what_is_due_is_asked_for_once_and_written_down_before(calm, zfs):
     a, b = settled("tank/a", policy=TEXT, policy_source="local"), settled("tank/b")
     ready(a, b)
-    (job,) = policies.look()
+    (job,) = snapshot_policies.look()
     operation = json.loads(job.operation)
     assert [target["dataset"] for target in operation["targets"]] == ["tank/a"]
     assert PolicyRun.objects.get().targets[str(a.guid)]["grains"] == ["hourly"]
-    assert policies.look() == []
+    assert snapshot_policies.look() == []
 
 
 def test_only_what_a_run_of_this_box_made_is_recorded_and_pruned(calm, zfs):
@@ -387,9 +390,9 @@ def test_only_what_a_run_of_this_box_made_is_recorded_and_pruned(calm, zfs):
     renamed = replace(run_for(a, snap("tank/a", 11))[0], name="tank/a@elsewhere")
     by_hand = snap("tank/a", 12)
     zfs.there["tank/a"] = [*mine, stranger, renamed, by_hand]
-    snapshots.follow([a])
+    collect_snapshots.follow([a])
     assert {one.guid for one in MadeSnapshot.objects.all()} == {str(one.guid) for one in mine}
-    (job,) = policies.look()
+    (job,) = snapshot_policies.look()
     assert job.kind == "prune-snapshots"
     assert [one[0] for one in json.loads(job.operation)["snapshots"]] == [one.name for one in mine[:2]]
 
@@ -403,8 +406,8 @@ def test_unchanged_folder_has_its_latest_snapshot_serve_for_the_grains_that_are_
     store.checked("datasets", changed=False)
     old = snap("tank/a", 1, created=timezone.now() - timedelta(days=3))
     zfs.there["tank/a"] = run_for(a, old)
-    snapshots.follow([a])
-    assert policies.look() == []
+    collect_snapshots.follow([a])
+    assert snapshot_policies.look() == []
     made = MadeSnapshot.objects.get()
     assert made.grains == "hourly,daily"
     assert made.until
@@ -412,40 +415,40 @@ def test_unchanged_folder_has_its_latest_snapshot_serve_for_the_grains_that_are_
     # It is kept for the days too: two newer ones of the hour do not push it out.
     newer = run_for(a, *(snap("tank/a", number) for number in (2, 3)))
     zfs.there["tank/a"] += newer
-    snapshots.doubt(["tank/a"])
-    snapshots.follow([a])
-    assert recorded.expired([(a, Policy(hourly=2, daily=2))], {str(a.guid): 3}) == []
+    collect_snapshots.doubt(["tank/a"])
+    collect_snapshots.follow([a])
+    assert policy_ledger.expired([(a, Policy(hourly=2, daily=2))], {str(a.guid): 3}) == []
 
 
 def test_unchanged_folder_whose_latest_snapshot_is_a_persons_gets_one_of_the_policy(calm, zfs):
     a = settled("tank/a", policy=SKIPPING, policy_source="local", written=0)
     ready(a)
     zfs.there["tank/a"] = [*run_for(a, snap("tank/a", 1)), snap("tank/a", 2)]
-    snapshots.follow([a])
-    (job,) = policies.look()
+    collect_snapshots.follow([a])
+    (job,) = snapshot_policies.look()
     assert job.kind == "run-snapshot-policies"
     assert MadeSnapshot.objects.get().grains == "hourly"
 
 
 def test_start_with_an_earlier_date_goes_on_from_where_time_was(calm, zfs, monkeypatch):
     """Policies reckon with the time that is believed, the alert says so, and what is recorded is that time."""
-    monkeypatch.setattr("appliance.clock.is_synced", lambda: False)
+    monkeypatch.setattr("appliance.system.clock.is_synced", lambda: False)
     a = settled("tank/a", policy=TEXT, policy_source="local")
     ready(a)
     real = timezone.now() + timedelta(days=400)
     ClockRow.objects.create(boot="before", running=5000.0, wall=real)
-    (job,) = policies.look()
+    (job,) = snapshot_policies.look()
     assert f"{real:%Y.%m.%d}" in json.loads(job.operation)["moment"]
     run = PolicyRun.objects.get()
     assert abs(datetime.fromisoformat(run.targets[str(a.guid)]["at"]) - real) < timedelta(minutes=1)
     Job.objects.update(state=Job.State.DONE)
     zfs.there["tank/a"] = [snap("tank/a", 1, name=f"tank/a@{run.targets[str(a.guid)]['short']}", run=str(run.pk), created=timezone.now())]  # fmt: skip
-    snapshots.doubt(["tank/a"])
-    snapshots.follow([a])
-    assert policies.look() == []  # it counts for the hour that is believed
+    collect_snapshots.doubt(["tank/a"])
+    collect_snapshots.follow([a])
+    assert snapshot_policies.look() == []  # it counts for the hour that is believed
     assert "clock.doubted" in {fault.kind for fault in overdue.of(store.facts(), timezone.now())}
-    monkeypatch.setattr("appliance.clock.is_synced", lambda: True)
-    policies.look()
+    monkeypatch.setattr("appliance.system.clock.is_synced", lambda: True)
+    snapshot_policies.look()
     assert "clock.doubted" not in {fault.kind for fault in overdue.of(store.facts(), timezone.now())}
 
 
@@ -454,46 +457,46 @@ def test_another_snapshot_of_the_same_name_is_not_the_recorded_one(calm, zfs):
     ready(a)
     mine = run_for(a, *(snap("tank/a", number) for number in range(4)))
     zfs.there["tank/a"] = mine
-    snapshots.follow([a])
+    collect_snapshots.follow([a])
     zfs.there["tank/a"] = [replace(mine[0], guid=77, run=""), *mine[1:]]
-    snapshots.doubt(["tank/a"])
-    snapshots.follow([a])
-    assert recorded.expired([(a, Policy(hourly=2))], {str(a.guid): 4})[0].short == "s0001"
+    collect_snapshots.doubt(["tank/a"])
+    collect_snapshots.follow([a])
+    assert policy_ledger.expired([(a, Policy(hourly=2))], {str(a.guid): 4})[0].short == "s0001"
     assert not MadeSnapshot.objects.filter(guid=str(mine[0].guid)).exists()
 
 
 def test_a_run_that_failed_rests_before_it_is_tried_again(calm, zfs):
     ready(settled("tank/a", policy=TEXT, policy_source="local"))
-    (job,) = policies.look()
+    (job,) = snapshot_policies.look()
     Job.objects.filter(pk=job.pk).update(state=Job.State.FAILED)
-    assert policies.look() == []
+    assert snapshot_policies.look() == []
     # A moment of a clock that was a year ahead is none.
     for created in (timezone.now() - timedelta(hours=1), timezone.now() + timedelta(days=365)):
         Job.objects.update(created=created)
-        (job,) = policies.look()
-        assert policies.look() == []
+        (job,) = snapshot_policies.look()
+        assert snapshot_policies.look() == []
         Job.objects.update(state=Job.State.FAILED)
-        assert policies.look() == []
+        assert snapshot_policies.look() == []
 
 
 def test_what_fails_again_and_again_is_tried_ever_less_often(calm, zfs):
     ready(settled("tank/a", policy=TEXT, policy_source="local"))
     now = timezone.now()
     for minutes in (200, 150, 100):
-        (job,) = policies.look()
+        (job,) = snapshot_policies.look()
         Job.objects.filter(pk=job.pk).update(state=Job.State.FAILED, created=now - timedelta(minutes=minutes))
     mine = Job.objects.all()
-    assert policies.resting(mine, now - timedelta(minutes=61)) == {("run-snapshot-policies", "tank")}
-    assert policies.resting(mine, now - timedelta(minutes=59)) == set()
+    assert snapshot_policies.resting(mine, now - timedelta(minutes=61)) == {("run-snapshot-policies", "tank")}
+    assert snapshot_policies.resting(mine, now - timedelta(minutes=59)) == set()
     # One that went well begins the count anew.
-    (job,) = policies.look()
+    (job,) = snapshot_policies.look()
     Job.objects.filter(pk=job.pk).update(state=Job.State.DONE, created=now - timedelta(minutes=95))
-    assert policies.resting(mine, now - timedelta(minutes=90)) == set()
+    assert snapshot_policies.resting(mine, now - timedelta(minutes=90)) == set()
 
 
 def test_before_the_snapshots_were_read_nothing_is_taken(calm, zfs):
     rows.put(pools=[rows.pool_of("tank", 1000)], datasets=[settled("tank/a", policy=TEXT, policy_source="local")])
-    assert policies.look() == []
+    assert snapshot_policies.look() == []
 
 
 def test_one_snapshot_is_held_with_a_reason(web, calm):
@@ -515,7 +518,7 @@ def test_bookmarks_are_followed_listed_and_destroyed_after_a_look(web, calm, zfs
     one = settled("tank/a")
     rows.put(pools=[rows.pool_of("tank", 1000)], datasets=[one])
     zfs.marks = [Bookmark(f"tank/a#{name}", 2**63 + 7, 7, MADE) for name in ("mark", "other one")]
-    assert snapshots.follow([one])
+    assert collect_snapshots.follow([one])
     url = f"/snapshots/of/{one.guid}/"
     page = web.get(url).content.decode()
     assert f'href="{url}bookmarks/mark/destroy/"' in page
@@ -529,13 +532,13 @@ def test_bookmarks_are_followed_listed_and_destroyed_after_a_look(web, calm, zfs
     )
     # It goes from the page when it has gone, and with its folder.
     zfs.marks = zfs.marks[:1]
-    snapshots.doubt(["tank/a"])
-    assert snapshots.follow([one])
+    collect_snapshots.doubt(["tank/a"])
+    assert collect_snapshots.follow([one])
     assert [row.short for row in BookmarkRow.objects.all()] == ["mark"]
     assert web.get(f"{url}bookmarks/other%20one/destroy/").status_code == 404
-    snapshots.doubt(["tank/a"])
-    assert not snapshots.follow([one])
-    snapshots.follow([])
+    collect_snapshots.doubt(["tank/a"])
+    assert not collect_snapshots.follow([one])
+    collect_snapshots.follow([])
     assert not BookmarkRow.objects.exists()
 
 
@@ -544,7 +547,7 @@ def test_many_bookmarks_are_paged_and_the_list_says_that_there_are_more(web, cal
     rows.put(pools=[rows.pool_of("tank", 1000)], datasets=[one])
     # Several of one moment, and names with what an address or a page may not hold as it is.
     zfs.marks = [Bookmark(f"tank/a#m {number:03d}.<b>", 7, number // 3, MADE) for number in range(250)]
-    snapshots.follow([one])
+    collect_snapshots.follow([one])
     url = f"/snapshots/of/{one.guid}/"
     text = web.get(url).content.decode()
     assert "These are the newest 20." in text

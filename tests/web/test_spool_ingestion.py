@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.db import DatabaseError
 
-from appliance import places
+from appliance.system import paths
 from web.inventory.models import Event, Source
 from workers import spool
 
@@ -18,13 +18,13 @@ RECEIVED = "2026-11-20T22:52:26Z"
 def drop(name: str = "1.json", **changes: Any) -> Path:
     """An event as the hooks write it."""
     fields = {"ZEVENT_CLASS": "sysevent.fs.zfs.vdev_remove", "ZEVENT_POOL": "tank"}
-    path = places.SPOOL / name
+    path = paths.SPOOL / name
     path.write_text(json.dumps({"source": "zed", "received": RECEIVED, "fields": fields, **changes}))
     return path
 
 
 def aside() -> list[str]:
-    folder = places.SPOOL.parent / "aside"
+    folder = paths.SPOOL.parent / "aside"
     return sorted(path.name for path in folder.iterdir()) if folder.exists() else []
 
 
@@ -50,7 +50,7 @@ def test_a_file_that_could_not_be_removed_is_still_one_event():
     drop()
     assert spool.ingest() == 0
     assert Event.objects.count() == 1
-    assert not list(places.SPOOL.iterdir())
+    assert not list(paths.SPOOL.iterdir())
 
 
 def test_an_event_moves_the_pages_that_show_it():
@@ -66,7 +66,7 @@ def test_an_event_moves_the_pages_that_show_it():
 
 def test_an_empty_or_missing_spool_is_no_fault():
     assert spool.ingest() == 0
-    places.SPOOL.rmdir()
+    paths.SPOOL.rmdir()
     assert spool.ingest() == 0
 
 
@@ -89,53 +89,53 @@ SPOILED = {
 @pytest.mark.parametrize("content", SPOILED.values(), ids=SPOILED)
 def test_what_is_no_event_is_put_aside_and_the_others_are_taken_in(content):
     drop("1.json")
-    (places.SPOOL / "2.json").write_bytes(content)
+    (paths.SPOOL / "2.json").write_bytes(content)
     drop("3.json")
     assert spool.ingest() == 2
     assert aside() == ["2.json"]
-    assert not list(places.SPOOL.iterdir())
+    assert not list(paths.SPOOL.iterdir())
 
 
 def test_a_link_is_removed_and_never_followed(tmp_path):
     secret = tmp_path / "secret.json"
     secret.write_text(json.dumps({"source": "zed", "fields": {"ZEVENT_CLASS": "canary"}}))
-    (places.SPOOL / "1.json").symlink_to(secret)
-    (places.SPOOL / "2.json").symlink_to("/dev/zero")
-    (places.SPOOL / "3.json").symlink_to("nowhere")
+    (paths.SPOOL / "1.json").symlink_to(secret)
+    (paths.SPOOL / "2.json").symlink_to("/dev/zero")
+    (paths.SPOOL / "3.json").symlink_to("nowhere")
     drop("4.json")
     assert spool.ingest() == 1
     assert not Event.objects.filter(kind="canary").exists()
     assert secret.exists()
-    assert (aside(), list(places.SPOOL.iterdir())) == ([], [])
+    assert (aside(), list(paths.SPOOL.iterdir())) == ([], [])
 
 
 def test_a_pipe_or_a_folder_holds_nobody_up():
-    os.mkfifo(places.SPOOL / "1.json")
-    (places.SPOOL / "2.json").mkdir()
+    os.mkfifo(paths.SPOOL / "1.json")
+    (paths.SPOOL / "2.json").mkdir()
     drop("3.json")
     assert spool.ingest() == 1
     assert aside() == ["1.json", "2.json"]
 
 
 def test_what_is_still_being_written_is_left_alone():
-    (places.SPOOL / ".1.new").write_text("{")
+    (paths.SPOOL / ".1.new").write_text("{")
     assert spool.ingest() == 0
-    assert [path.name for path in places.SPOOL.iterdir()] == [".1.new"]
+    assert [path.name for path in paths.SPOOL.iterdir()] == [".1.new"]
 
 
 def test_only_a_few_spoiled_files_are_kept_to_look_at():
     for number in range(60):
-        (places.SPOOL / f"{number:03}.json").write_text("{")
+        (paths.SPOOL / f"{number:03}.json").write_text("{")
     spool.ingest()
     assert len(aside()) == spool.MOST_ASIDE
-    assert not list(places.SPOOL.iterdir())
+    assert not list(paths.SPOOL.iterdir())
 
 
 def test_a_flood_is_taken_in_by_and_by_the_oldest_first():
     for number in range(spool.AT_ONCE + 5):
         drop(f"{number:04}.json")
     assert spool.ingest() == spool.AT_ONCE
-    assert sorted(path.name for path in places.SPOOL.iterdir())[0] == f"{spool.AT_ONCE:04}.json"
+    assert sorted(path.name for path in paths.SPOOL.iterdir())[0] == f"{spool.AT_ONCE:04}.json"
     assert spool.ingest() == 5
 
 

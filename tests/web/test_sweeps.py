@@ -12,22 +12,22 @@ import pytest
 from django.db import connections
 from django.test.utils import CaptureQueriesContext
 
+from appliance.benchmarks.cleanup import ClearUp
+from appliance.benchmarks.environment import Moved
+from appliance.benchmarks.presets import PRESETS
+from appliance.benchmarks.run_case import RunCase
 from appliance.errors import Failed
-from appliance.facts import Use
+from appliance.facts.box import Use
 from appliance.layout.geometry import GIB, MIB
-from appliance.sweeps.around import Moved
-from appliance.sweeps.clear_up import ClearUp
-from appliance.sweeps.presets import PRESETS
-from appliance.sweeps.run_case import RunCase
 from tests.unit.made import dataset, disk, path_of
 from tests.web import rows, sweeping
 from tests.web.reading import text_of
 from tests.web.routes import SWEEP
+from web.benchmarks.models import CaseRow, ResultRow, SweepRow
 from web.inventory.models import Progress
 from web.jobs.models import Job
-from web.sweeps.models import CaseRow, ResultRow, SweepRow
-from workers import meter
-from workers import sweeps as worker
+from workers import benchmarks as worker
+from workers import io_rate
 
 State = SweepRow.State
 
@@ -497,17 +497,17 @@ def test_the_page_draws_what_the_disks_of_the_running_case_move(web, empty):
 
 def test_a_meter_reads_bytes_a_second_and_forgets_what_is_long_past(monkeypatch):
     clock, read = iter(range(0, 10_000, 2)), iter(range(0, 10_000_000, 1000))
-    monkeypatch.setattr("workers.meter.time.monotonic", lambda: next(clock))
-    monkeypatch.setattr("workers.meter.around.moved", lambda _paths: {"a": Moved(1, next(read), 0, 0.0)})
-    found = meter.Meter(["a"])
-    for _ in range(meter.KEPT + 5):
+    monkeypatch.setattr("workers.io_rate.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr("workers.io_rate.environment.moved", lambda _paths: {"a": Moved(1, next(read), 0, 0.0)})
+    found = io_rate.Meter(["a"])
+    for _ in range(io_rate.KEPT + 5):
         speeds = found.speeds()
-    assert speeds == [[500, 0]] * meter.KEPT
+    assert speeds == [[500, 0]] * io_rate.KEPT
 
 
 def test_only_a_case_on_disks_has_a_meter(empty):
-    assert meter.of(RunCase(token="0" * 12, case=next(sweeping.spec().cases()))) is not None
-    assert meter.of(ClearUp(token="0" * 12)) is None
+    assert io_rate.of(RunCase(token="0" * 12, case=next(sweeping.spec().cases()))) is not None
+    assert io_rate.of(ClearUp(token="0" * 12)) is None
 
 
 def test_the_same_sweep_made_again_is_a_line_for_each_case(web, empty):

@@ -17,7 +17,7 @@ from tests.web.test_queries import queries
 from tests.web.test_snapshots import fill
 from web.inventory.models import SnapshotRow
 from web.jobs.models import Job
-from web.snapshots import content_views, preview
+from web.snapshots import browse_views, file_preview
 
 HOSTILE = "%3Cscript%3Ealert(1)%3C%2Fscript%3E%FF%0A"
 
@@ -46,8 +46,8 @@ class Agent:
 @pytest.fixture
 def agent(tmp_path, monkeypatch):
     stand_in = Agent(tmp_path)
-    monkeypatch.setattr("appliance.client.last", stand_in.last)
-    monkeypatch.setattr("appliance.client.open_file", stand_in.open_file)
+    monkeypatch.setattr("appliance.agent_client.last", stand_in.last)
+    monkeypatch.setattr("appliance.agent_client.open_file", stand_in.open_file)
     return stand_in
 
 
@@ -84,7 +84,7 @@ def test_a_folder_shows_what_was_deleted_and_leads_to_the_same_folder_earlier_an
 
 
 def test_times_are_those_of_the_clock_on_the_wall_and_say_whose(web, agent, url, monkeypatch):
-    monkeypatch.setattr("web.system.clock.box_zone", lambda: ZoneInfo("Europe/Berlin"))
+    monkeypatch.setattr("web.system.timezone.box_zone", lambda: ZoneInfo("Europe/Berlin"))
     agent.says = {"entries": [entry("a") | {"mtime": 1_753_000_000}], "total": 1, "next": ""}
     assert "20 Jul 2025, 10:26 CEST" in web.get(f"{url}files/").content.decode()
 
@@ -159,16 +159,16 @@ def test_downloads_never_take_all_the_threads(web, agent, url):
     agent.says = Failed("x")
     for _ in range(3):
         assert web.get(f"{url}content/?path=a").status_code == 409
-    assert content_views.DOWNLOADS._value == 2
+    assert browse_views.DOWNLOADS._value == 2
 
 
 @pytest.mark.parametrize(
     ("place", "error"),
     [
-        ("web.snapshots.preview.picture_of", OSError(5, "Input/output error")),
-        ("web.snapshots.preview.picture_of", RuntimeError("x")),
-        ("web.snapshots.content_views.content_disposition_header", RuntimeError("x")),
-        ("appliance.client.open_file", RuntimeError("x")),
+        ("web.snapshots.file_preview.picture_of", OSError(5, "Input/output error")),
+        ("web.snapshots.file_preview.picture_of", RuntimeError("x")),
+        ("web.snapshots.browse_views.content_disposition_header", RuntimeError("x")),
+        ("appliance.agent_client.open_file", RuntimeError("x")),
     ],
 )
 def test_download_that_fails_on_the_way_makes_room_for_the_next(web, agent, url, monkeypatch, place, error):
@@ -184,7 +184,7 @@ def test_download_that_fails_on_the_way_makes_room_for_the_next(web, agent, url,
     answer = web.get(f"{url}content/?path=a")
     assert answer.status_code == 200
     answer.close()
-    assert content_views.DOWNLOADS._value == 2
+    assert browse_views.DOWNLOADS._value == 2
 
 
 def test_versions_are_a_time_line(web, agent, url):
@@ -300,6 +300,6 @@ def test_a_folder_of_many_names_costs_no_more_queries(web, agent, url):
 def test_a_look_trusts_no_name(content, kind, tmp_path):
     (tmp_path / "x").write_bytes(content)
     with (tmp_path / "x").open("rb") as stream:
-        found = preview.of(stream, len(content))
+        found = file_preview.of(stream, len(content))
     assert found.kind == kind
-    assert found.whole == (len(content) <= preview.MOST_TEXT)
+    assert found.whole == (len(content) <= file_preview.MOST_TEXT)

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from appliance import client
+from appliance import agent_client
 from appliance.errors import Failed
-from appliance.facts import Disk, LongWork, Pool
+from appliance.facts.box import Disk, LongWork, Pool
 from tests.unit import shapes
 from tests.unit.made import OLD, disk, path_of
 from tests.web import rows
 from tests.web.reading import Page, text_of
-from web.bays import ports
-from web.bays.models import BayRow
+from web.disks import ports
+from web.disks.models import BayRow
 from web.inventory import present
 from web.inventory.models import DiskRow
 from web.jobs.models import Job
@@ -293,7 +293,7 @@ def test_a_disk_is_located_by_the_agent_and_not_waited_for(web, calm, monkeypatc
         yield {"facts": {"way": way, "seconds": 30}}
         raise AssertionError("it was waited for")
 
-    monkeypatch.setattr(client, "ask", ask)
+    monkeypatch.setattr(agent_client, "ask", ask)
     key = DiskRow.objects.order_by("key").first()
     assert key
     response = web.post(f"/disks/{key.pk}/locate/", {"next": "//evil.example/"}, follow=True)
@@ -309,6 +309,6 @@ def test_a_disk_that_cannot_be_located_says_so(web, calm, monkeypatch):
         raise Failed("Larder's agent does not answer")
         yield {}
 
-    monkeypatch.setattr(client, "ask", ask)
+    monkeypatch.setattr(agent_client, "ask", ask)
     key = path_of(1).rsplit("/")[-1]
     assert "agent does not answer" in text_of(web.post(f"/disks/{key}/locate/", follow=True))

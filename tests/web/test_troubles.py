@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from appliance import places
+from appliance.system import paths
 from tests.unit.made import dataset, disk, recorded_pool
 from tests.web import rows
 from tests.web.reading import text_of
@@ -18,7 +18,7 @@ from web.inventory import store
 from web.inventory.models import PoolRow, Source
 from web.jobs import queue
 from web.jobs.models import Job
-from web.system import faults, state
+from web.system import error_pages, service_status
 
 SAYING = [
     "/",
@@ -35,7 +35,7 @@ saying = pytest.mark.parametrize("url", SAYING)
 
 
 def without_worker(monkeypatch) -> None:
-    monkeypatch.setattr(state, "WORKER_LOCK", places.RUN / "another.lock")
+    monkeypatch.setattr(service_status, "WORKER_LOCK", paths.RUN / "another.lock")
 
 
 def without_queue(monkeypatch) -> None:
@@ -44,7 +44,7 @@ def without_queue(monkeypatch) -> None:
 
 
 def without_agent(monkeypatch) -> None:
-    places.AGENT_SOCKET.unlink()
+    paths.AGENT_SOCKET.unlink()
 
 
 def without_zfs(monkeypatch) -> None:
@@ -160,11 +160,11 @@ def test_a_slow_system_is_told_from_a_stopped_one(web, box):
 
 
 def test_the_worker_counts_as_running_only_while_it_holds_its_lock(calm, tmp_path, monkeypatch):
-    assert state.worker_runs()
-    monkeypatch.setattr(state, "WORKER_LOCK", tmp_path / "lock")
-    assert not state.worker_runs()
+    assert service_status.worker_runs()
+    monkeypatch.setattr(service_status, "WORKER_LOCK", tmp_path / "lock")
+    assert not service_status.worker_runs()
     os.close(os.open(tmp_path / "lock", os.O_CREAT))
-    assert not state.worker_runs()
+    assert not service_status.worker_runs()
 
 
 def test_a_queue_without_a_socket_is_noticed_at_once(settings, tmp_path):
@@ -206,7 +206,7 @@ def test_a_fault_that_reaches_the_page_about_it_still_gives_a_sentence(broken, m
     def fail(*_args: object) -> None:
         raise KeyError("canary")
 
-    monkeypatch.setattr("web.system.state.of", fail)
+    monkeypatch.setattr("web.system.service_status.of", fail)
     response = broken.get("/disks/")
     assert (response.status_code, response["Content-Type"]) == (500, "text/plain")
     assert b"Larder has a fault of its own" in response.content
@@ -229,5 +229,5 @@ def test_a_form_that_is_too_old_has_a_page_that_says_so(strict, box):
 def test_the_handlers_are_the_ones_of_the_urlconf():
     from web import urls
 
-    assert urls.handler500 == f"{faults.server_error.__module__}.{faults.server_error.__name__}"
-    assert urls.handler404 == f"{faults.not_found.__module__}.{faults.not_found.__name__}"
+    assert urls.handler500 == f"{error_pages.server_error.__module__}.{error_pages.server_error.__name__}"
+    assert urls.handler404 == f"{error_pages.not_found.__module__}.{error_pages.not_found.__name__}"

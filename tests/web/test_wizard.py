@@ -9,9 +9,9 @@ from urllib.parse import parse_qs, parse_qsl, urlsplit
 import pytest
 from django.http import QueryDict
 
-from appliance.facts import Disk, Use
+from appliance.facts.box import Disk, Use
+from appliance.formatting import size_text
 from appliance.layout.geometry import usable_bytes
-from appliance.words import size_text
 from tests.unit.made import OLD, disk
 from tests.web import rows, sweeping
 from tests.web.reading import Page, text_of
@@ -408,7 +408,7 @@ def test_devices_beside_the_data_are_those_that_hold_none(web, disks):
 
 
 def test_what_a_log_and_a_cache_bring_and_cost_is_said_with_what_was_measured(web, disks):
-    from appliance.facts import Caching
+    from appliance.facts.box import Caching
     from web.inventory import store
     from web.inventory.models import CachingRow
 

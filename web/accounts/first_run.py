@@ -15,9 +15,9 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 
-from appliance import places
+from appliance.system import paths
 
-CODE = places.RUN / "inventory" / "setup-code"
+CODE = paths.RUN / "inventory" / "setup-code"
 # No letters that look like digits; 32 letters, 10 of them: 50 bits.
 ALPHABET = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
 known_set_up = False

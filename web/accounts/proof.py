@@ -11,7 +11,8 @@ import logging
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.models import AnonymousUser
 
-from appliance import client, proof
+from appliance import agent_client
+from appliance.agent import proof
 from appliance.errors import Failed, LarderError, Refused, explain
 from appliance.operation import Operation, as_json
 
@@ -33,7 +34,7 @@ def keep_first(password: str) -> None:
 
 def keep(password: str, old: str = "") -> None:
     """Raises Refused where the old one is wrong, Failed where the agent does not answer."""
-    client.last({"verb": "keep-password", "password": password, "old": old}, silence=SECONDS)
+    agent_client.last({"verb": "keep-password", "password": password, "old": old}, silence=SECONDS)
 
 
 def prove(operation: Operation, *, digest: str, job: str, password: str, user: AbstractBaseUser | AnonymousUser) -> str:
@@ -41,12 +42,12 @@ def prove(operation: Operation, *, digest: str, job: str, password: str, user: A
     asked = {"job": job, "digest": digest, "operation": json.loads(as_json(operation))}
     line = {"verb": "prove", **asked, "password": password}
     try:
-        if client.last(line, silence=SECONDS)["facts"]["known"]:
+        if agent_client.last(line, silence=SECONDS)["facts"]["known"]:
             return ""
         if not user.check_password(password):
             return "That is not your password. Nothing was started."
         keep(password)
-        client.last(line, silence=SECONDS)
+        agent_client.last(line, silence=SECONDS)
     except Refused as refusal:
         return " ".join(reason.text for reason in refusal.reasons)
     except Failed as failure:

@@ -14,9 +14,9 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
-from web.alerts import outbox, secret
+from web.alerts import outbox, smtp_password
 from web.alerts.models import MailSettings, Message
-from web.choices import HOURS
+from web.forms_common import HOURS
 from web.inventory import store
 from web.jobs import queue
 
@@ -74,7 +74,7 @@ class MailForm(SettingsForm):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        if not secret.known():
+        if not smtp_password.known():
             del self.fields["forget"]
 
     def clean(self) -> dict[str, Any]:
@@ -100,7 +100,7 @@ class MailForm(SettingsForm):
             if data.get(name):
                 self.check_link(name, str(data[name]))
         # As loaded from the row: the form's own changes are not in the instance before it is valid.
-        if data.get("user") and not data.get("password") and not data.get("forget") and secret.known() and data.get("host") != self.initial.get("host"):  # fmt: skip
+        if data.get("user") and not data.get("password") and not data.get("forget") and smtp_password.known() and data.get("host") != self.initial.get("host"):  # fmt: skip
             self.add_error("password", "Type it again: the one that is kept belongs to another server.")
         return data
 
@@ -132,13 +132,18 @@ def settings(request: HttpRequest) -> HttpResponse:
         row.pk = 1
         row.save()
         if form.cleaned_data["password"]:
-            secret.keep(form.cleaned_data["password"])
+            smtp_password.keep(form.cleaned_data["password"])
         elif form.cleaned_data.get("forget"):
-            secret.keep("")
+            smtp_password.keep("")
         messages.success(request, "Kept. Send a test to see that it works.")
         return redirect("mail_settings")
     tests = {row.way: row for row in Message.objects.filter(event="test")}
-    context = {"form": form, "password_known": secret.known(), "tests": tests.values(), "mail": MailSettings.now()}
+    context = {
+        "form": form,
+        "password_known": smtp_password.known(),
+        "tests": tests.values(),
+        "mail": MailSettings.now(),
+    }
     return render(request, "alerts/mail.html", context, status=400 if form.is_bound else 200)
 
 

@@ -127,7 +127,7 @@ class Message(models.Model):
 
 
 class MailSettings(models.Model):
-    """How people are told: one row. The password is in a file of its own (``web/alerts/secret.py``)."""
+    """How people are told: one row. The password is in a file of its own (``web/alerts/smtp_password.py``)."""
 
     host = models.CharField(max_length=255, default="", blank=True)
     port = models.PositiveIntegerField(default=587)

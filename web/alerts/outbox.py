@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta, tzinfo
 
-from appliance.schedules import box_zone
+from appliance.schedule import box_zone
 from web.alerts.models import Alert, MailSettings, Message
 
 IMMEDIATE = ("critical", "warning")

@@ -15,7 +15,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from appliance.alerts.kinds import KINDS, SEVERITIES
 from web import live
-from web.alerts import fullness, path, watch
+from web.alerts import failing_disk_guide, pool_usage, reconcile
 from web.alerts.models import Alert, MailSettings, Message
 from web.inventory import store
 from web.inventory.models import PoolRow
@@ -46,7 +46,7 @@ def alerts(request: HttpRequest) -> HttpResponse:
             "page": pages["page"],
             "others": {name: others(pages, name) for name in pages},
             "told": bool((mail.host and mail.recipients("critical")) or mail.webhook),
-            "spaces": list(fullness.of([row.fact for row in PoolRow.objects.all()], timezone.now())),
+            "spaces": list(pool_usage.of([row.fact for row in PoolRow.objects.all()], timezone.now())),
             "undelivered": Message.objects.filter(state="given-up").exclude(event="test").count(),
         }
 
@@ -70,7 +70,7 @@ def alert(request: HttpRequest, pk: int) -> HttpResponse:
             "happened": (happened := told(row))[:AT_ONCE],
             "earlier": happened[AT_ONCE:],
             "severities": SEVERITIES,
-            "path": path.of(row) if row.kind == "disk.failing" else None,
+            "path": failing_disk_guide.of(row) if row.kind == "disk.failing" else None,
         }
 
     return live.respond(request, "alerts/alert.html", build)
@@ -103,20 +103,20 @@ def change(request: HttpRequest, row: Alert, what: str, by: str, now: datetime) 
     if what == "acknowledge":
         if row.state == Alert.State.OPEN:
             row.state, row.mark_seen = Alert.State.ACKNOWLEDGED, row.mark
-            watch.tell(row, "Acknowledged. It stays quiet until it gets worse.", now, by)
+            reconcile.tell(row, "Acknowledged. It stays quiet until it gets worse.", now, by)
     elif what == "open":
         if row.state == Alert.State.ACKNOWLEDGED:
             row.state = Alert.State.OPEN
-            watch.tell(row, "Opened again.", now, by)
+            reconcile.tell(row, "Opened again.", now, by)
     elif what == "silence" and request.POST.get("for") in SILENCES:
         reason = " ".join(request.POST.get("reason", "").split())[:200] or "no reason given"
         row.quiet_until, row.quiet_reason = now + SILENCES[request.POST["for"]], reason
-        watch.tell(row, f"Silenced for a {request.POST['for']}: {reason}", now, by)
+        reconcile.tell(row, f"Silenced for a {request.POST['for']}: {reason}", now, by)
     elif what == "unsilence":
         row.quiet_until = None
-        watch.tell(row, "Not silenced any more.", now, by)
+        reconcile.tell(row, "Not silenced any more.", now, by)
     elif what == "severity" and request.POST.get("severity") in SEVERITIES:
-        watch.grade(row.kind, request.POST["severity"], now, by)
+        reconcile.grade(row.kind, request.POST["severity"], now, by)
         row.refresh_from_db()
     else:
         return False

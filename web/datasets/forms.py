@@ -6,10 +6,10 @@ from typing import Any
 
 from django import forms
 
-from appliance import names, words
+from appliance import formatting, names
+from appliance.datasets.presets import PRESETS
+from appliance.datasets.volumes import BLOCKS
 from appliance.errors import Refused
-from appliance.zfs.presets import PRESETS
-from appliance.zfs.volumes import BLOCKS
 
 
 class SizeField(forms.Field):
@@ -23,12 +23,12 @@ class SizeField(forms.Field):
         if not text or text.lower() in {"0", "none"}:
             return 0
         try:
-            return words.size_of(text)
+            return formatting.size_of(text)
         except ValueError as error:
             raise forms.ValidationError("Give a size with its unit, for example 500 GiB.") from error
 
     def prepare_value(self, value: object) -> object:
-        return words.size_typed(value) if isinstance(value, int) and value else value or ""
+        return formatting.size_typed(value) if isinstance(value, int) and value else value or ""
 
 
 def name_field(example: str, what: str = "it") -> forms.CharField:
@@ -97,7 +97,7 @@ class VolumeForm(PlaceForm):
     block = forms.TypedChoiceField(
         label="Block size",
         coerce=int,
-        choices=[(size, words.size_text(size)) for size in BLOCKS],
+        choices=[(size, formatting.size_text(size)) for size in BLOCKS],
         initial=16 * 1024,
         help_text="16 KiB suits most machines. Smaller suits databases; larger is faster for long files. It cannot be changed later.",
     )

@@ -11,9 +11,7 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from appliance.dataset import Dataset
-from appliance.errors import Refused
-from appliance.zfs.dataset_properties import (
+from appliance.datasets.properties import (
     KNOWN,
     InheritDatasetProperty,
     SetDatasetProperty,
@@ -23,8 +21,10 @@ from appliance.zfs.dataset_properties import (
     source_words,
     value_of,
 )
-from web.datasets import care
-from web.datasets.care_views import add_reasons
+from appliance.errors import Refused
+from appliance.facts.datasets import Dataset
+from web.datasets import actions
+from web.datasets.action_views import add_reasons
 from web.datasets.forms import SizeField
 from web.jobs import confirm
 
@@ -83,7 +83,7 @@ class ValueForm(forms.Form):
 @require_GET
 def settings(request: HttpRequest, key: str) -> HttpResponse:
     """Everything that is set, in plain words."""
-    dataset: Dataset = care.row_of(key).fact
+    dataset: Dataset = actions.row_of(key).fact
     found = settings_of(dataset)
     context = {
         "dataset": dataset,
@@ -98,7 +98,7 @@ def settings(request: HttpRequest, key: str) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def change(request: HttpRequest, key: str, name: str) -> HttpResponse:
     """Choose another value; what is grave is shown on a review page first."""
-    dataset: Dataset = care.row_of(key).fact
+    dataset: Dataset = actions.row_of(key).fact
     if name not in names_for(dataset.kind):
         raise Http404
     back = reverse("folder_settings", args=[key])
@@ -109,7 +109,7 @@ def change(request: HttpRequest, key: str, name: str) -> HttpResponse:
             operation = SetDatasetProperty(dataset=dataset.name, guid=dataset.guid, name=name, value=value)  # type: ignore[arg-type]  # looked at above
             if operation.grave:
                 return confirm.review(request, operation, back=back)
-            return care.begin(request, operation, back)
+            return actions.begin(request, operation, back)
         except Refused as refusal:
             add_reasons(form, refusal)
     context = {
@@ -125,11 +125,11 @@ def change(request: HttpRequest, key: str, name: str) -> HttpResponse:
 @require_POST
 def inherit(request: HttpRequest, key: str, name: str) -> HttpResponse:
     """Give up the folder's own value."""
-    dataset: Dataset = care.row_of(key).fact
+    dataset: Dataset = actions.row_of(key).fact
     if name not in names_for(dataset.kind):
         raise Http404
     back = reverse("folder_settings", args=[key])
     try:
-        return care.begin(request, InheritDatasetProperty(dataset=dataset.name, guid=dataset.guid, name=name), back)  # type: ignore[arg-type]  # looked at above
+        return actions.begin(request, InheritDatasetProperty(dataset=dataset.name, guid=dataset.guid, name=name), back)  # type: ignore[arg-type]  # looked at above
     except Refused as refusal:
-        return care.refused(request, refusal, back)
+        return actions.refused(request, refusal, back)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from django.urls import include, path
 
-from web.datasets import key_views, views, volume_views
+from web.datasets import encryption_views, views, volume_views
 
 urlpatterns = [
     path("", views.folders, name="folders"),
     path("new/", views.create, name="create_folder"),
-    path("unlock-all/", key_views.unlock_all, name="unlock_all"),
+    path("unlock-all/", encryption_views.unlock_all, name="unlock_all"),
     path("volumes/", volume_views.volumes, name="volumes"),
     path("volumes/new/", volume_views.create, name="create_volume"),
     path("<str:key>/", views.folder, name="folder"),
-    path("<str:key>/", include("web.datasets.care_urls")),
+    path("<str:key>/", include("web.datasets.action_urls")),
 ]

@@ -11,14 +11,14 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET, require_http_methods
 
-from appliance.dataset import Dataset
+from appliance.datasets.create import CreateDataset
+from appliance.datasets.permissions import by_number, from_elsewhere, said_of
+from appliance.datasets.presets import PRESETS
 from appliance.errors import Refused
-from appliance.facts import Facts
-from appliance.shares.permissions import by_number, from_elsewhere, said_of
-from appliance.zfs.datasets import CreateDataset
-from appliance.zfs.presets import PRESETS
+from appliance.facts.box import Facts
+from appliance.facts.datasets import Dataset
 from web import live
-from web.datasets import care
+from web.datasets import actions
 from web.datasets.forms import FolderForm
 from web.inventory.models import AccountRow, DatasetRow, GroupRow
 from web.jobs import confirm
@@ -87,7 +87,7 @@ def folder(request: HttpRequest, key: str) -> HttpResponse:
         below = DatasetRow.objects.filter(name__startswith=f"{row.name}/").count()
         latest = Job.objects.filter(subject=row.name, kind="set-share").defer("plan", "log").first()
         shown = {"folder": found, "dataset": found.dataset, "below": below, "latest": latest}
-        return {**shown, **access_of(found.dataset), **care.context(row)}
+        return {**shown, **access_of(found.dataset), **actions.context(row)}
 
     return live.respond(request, "datasets/folder.html", build)
 

@@ -8,12 +8,12 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods
 
-from appliance.dataset import Dataset
+from appliance.datasets.volumes import CreateVolume, GrowVolume
 from appliance.errors import Refused
-from appliance.zfs.volumes import CreateVolume, GrowVolume
+from appliance.facts.datasets import Dataset
 from web import live
-from web.datasets import care
-from web.datasets.care_views import add_reasons
+from web.datasets import actions
+from web.datasets.action_views import add_reasons
 from web.datasets.forms import GrowForm, VolumeForm
 from web.inventory.models import DatasetRow
 from web.jobs import confirm
@@ -50,7 +50,7 @@ def create(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def grow(request: HttpRequest, key: str) -> HttpResponse:
     """A larger size, then the review: it cannot be taken back."""
-    volume: Dataset = care.row_of(key).fact
+    volume: Dataset = actions.row_of(key).fact
     if volume.kind != "volume":
         raise Http404
     back = reverse("folder", args=[key])

@@ -10,11 +10,13 @@ from typing import Any, ClassVar
 import msgspec
 from django.db import models
 
-from appliance import facts, household
-from appliance.dataset import Bookmark, Dataset, DatasetDetail, Snapshot
-from appliance.dormant import Importable
-from appliance.shares import connections, drift, why
-from appliance.zfs import activities
+from appliance.facts import box, sharing
+from appliance.facts.datasets import Bookmark, Dataset, DatasetDetail, Snapshot
+from appliance.facts.importable import Importable
+from appliance.pools import activities
+from appliance.shares import connections
+from appliance.shares.drift import detect
+from appliance.shares.troubleshoot import diagnose
 
 
 class Row(models.Model):
@@ -40,14 +42,14 @@ class Row(models.Model):
 class PoolRow(Row):
     """``key`` is the pool's guid. ``troubled``: when what was read of it last showed a sign of trouble."""
 
-    kind = facts.Pool
+    kind = box.Pool
     troubled = models.DateTimeField(null=True)
 
 
 class PropertiesRow(Row):
     """What is set on a pool. ``key`` is the pool's guid."""
 
-    kind = facts.PoolProperties
+    kind = box.PoolProperties
 
 
 class DatasetRow(Row):
@@ -60,7 +62,7 @@ class DatasetRow(Row):
 class DiskRow(Row):
     """``key`` is the last part of the by-id path, or today's kernel name where there is none."""
 
-    kind = facts.Disk
+    kind = box.Disk
     temperature = models.SmallIntegerField(null=True)
     asleep = models.BooleanField(default=False)
     smart_passed = models.BooleanField(null=True)
@@ -76,31 +78,31 @@ class DiskRow(Row):
 class ServiceRow(Row):
     """``key`` is the unit."""
 
-    kind = facts.Service
+    kind = box.Service
 
 
 class ShareRow(Row):
     """``key`` is protocol and name, in small letters."""
 
-    kind = household.Share
+    kind = sharing.Share
 
 
 class AccountRow(Row):
     """``key`` is the account's name."""
 
-    kind = household.Account
+    kind = sharing.Account
 
 
 class GroupRow(Row):
     """``key`` is the group's name."""
 
-    kind = household.Group
+    kind = sharing.Group
 
 
 class CachingRow(Row):
     """One row, ``key`` is "box": what ZFS has counted since the start."""
 
-    kind = facts.Caching
+    kind = box.Caching
 
 
 class ImportableRow(Row):
@@ -112,7 +114,7 @@ class ImportableRow(Row):
 class DetailRow(Row):
     """What is read of a pool before it ends. ``key`` is the pool's guid."""
 
-    kind = facts.PoolDetail
+    kind = box.PoolDetail
 
 
 class DatasetDetailRow(Row):
@@ -124,7 +126,7 @@ class DatasetDetailRow(Row):
 class SessionRow(Row):
     """Who has a share open. ``key`` is all of it."""
 
-    kind = household.Session
+    kind = sharing.Session
 
 
 class OfDataset(models.Model):
@@ -225,13 +227,13 @@ class SnapshotReading(models.Model):
 class SeenRow(Row):
     """What was found of a share when somebody asked why it cannot be seen. ``key``: dataset's guid, protocol, person."""
 
-    kind = why.Seen
+    kind = diagnose.Seen
 
 
 class PolicyRow(Row):
     """One row, ``key`` is "smb": how SMB is protected."""
 
-    kind = household.SmbPolicy
+    kind = sharing.SmbPolicy
 
 
 class ConnectionRow(Row):
@@ -243,7 +245,7 @@ class ConnectionRow(Row):
 class EditRow(Row):
     """A file of Larder's that was changed by hand, or of which earlier versions are kept. ``key`` names the file."""
 
-    kind = drift.Edit
+    kind = detect.Edit
 
 
 class Source(models.Model):
@@ -261,7 +263,7 @@ class Source(models.Model):
 
 
 class Activity(models.Model):
-    """Long work of the kernel, whoever started it (``appliance/zfs/activities.py``). ``left`` in seconds, null while it
+    """Long work of the kernel, whoever started it (``appliance/pools/activities.py``). ``left`` in seconds, null while it
     cannot be told; ``samples`` is what its pace is reckoned from. Rows of ended work stay as long as ZFS tells of it."""
 
     key = models.CharField(max_length=120, primary_key=True)

@@ -6,13 +6,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from appliance.dataset import Dataset
-from appliance.facts import Disk, Pool, Vdev
-from appliance.words import model_and_serial, size_text
-from appliance.zfs import tree, verdict
-from appliance.zfs.verdict import DEVICE_STATE_WORDS, Verdict
-from web.bays import ports
-from web.bays.models import BayRow
+from appliance.facts.box import Disk, Pool, Vdev
+from appliance.facts.datasets import Dataset
+from appliance.formatting import model_and_serial, size_text
+from appliance.pools import health
+from appliance.pools.health import DEVICE_STATE_WORDS, Verdict
+from appliance.zfs import vdev_tree
+from web.disks import ports
+from web.disks.models import BayRow
 from web.inventory import stability, store
 from web.inventory.models import DiskRow, PoolRow
 
@@ -24,7 +25,7 @@ class Bay:
     number: int
     key: str
     disk: Disk
-    state: verdict.Health
+    state: health.Health
     word: str
     pool: str = ""
     note: str = ""
@@ -66,7 +67,7 @@ class Gone:
     name: str
     pool: str
     pool_key: str
-    state: verdict.Health
+    state: health.Health
     word: str
     number: int = 0
     given: str = ""
@@ -119,7 +120,7 @@ class PoolCard:
     @property
     def survives(self) -> str:
         """``It survives 2 more failed disks.``"""
-        return f"{verdict.survives_text(self.pool).capitalize()}."
+        return f"{health.survives_text(self.pool).capitalize()}."
 
     @property
     def scan_result(self) -> str:
@@ -192,14 +193,14 @@ def gone(pools: Iterable[Pool], known: dict[str, Bay], homes: Homes | None = Non
             name_of_link(link_of(device)),
             pool.name,
             str(pool.guid),
-            verdict.of_device(device),
+            health.of_device(device),
             DEVICE_STATE_WORDS.get(device.state, device.state.lower()),
             *at(device),
             guid=device.guid,
         )
         for pool in pools
         for device in pool.devices()
-        if device.state in verdict.BROKEN and link_of(device) not in known
+        if device.state in health.BROKEN and link_of(device) not in known
     ]
 
 
@@ -207,7 +208,7 @@ def bay(number: int, row: DiskRow, disk: Disk, member: tuple[Pool, Vdev, str] | 
     temperature, asleep = row.temperature, row.asleep
     if member:
         pool, device, role = member
-        state = verdict.of_device(device)
+        state = health.of_device(device)
         word = DEVICE_STATE_WORDS.get(device.state, device.state.lower())
         if state == "attention" and device.state == "ONLINE":
             word = "made errors"
@@ -266,7 +267,7 @@ def bay(number: int, row: DiskRow, disk: Disk, member: tuple[Pool, Vdev, str] | 
 
 def at_work(pool: Pool, device: Vdev) -> bool:
     """Whether the scan is about this device: a scrub about all, a resilver about those that it fills."""
-    filled = tree.filling(pool)
+    filled = vdev_tree.filling(pool)
     return not filled or device.guid in filled
 
 
@@ -307,7 +308,7 @@ def pool_card(
 ) -> PoolCard:
     pool: Pool = row.fact
     used, total = (root.used, root.used + root.available) if root else (pool.allocated, pool.size)
-    found = verdict.of_pool(
+    found = health.of_pool(
         pool, lambda device: device_label(device, known, homes), used=used, total=total, settled=settled
     )
     locked = bool(root and root.locked)
@@ -336,7 +337,7 @@ def in_a_word(pool: Pool, found: Verdict, *, locked: bool) -> tuple[str, str]:
     if found.word:
         return found.state, found.word
     if found.state == "attention":
-        weak = pool.state != "ONLINE" or any(device.state in verdict.BROKEN for device in pool.devices())
+        weak = pool.state != "ONLINE" or any(device.state in health.BROKEN for device in pool.devices())
         return (
             ("attention", scanning if scanning == "rebuilding" else "weakened")
             if weak

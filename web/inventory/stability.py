@@ -7,8 +7,8 @@ from datetime import datetime
 
 from django.db.models import Max, Q
 
-from appliance.facts import Pool
-from appliance.zfs import verdict
+from appliance.facts.box import Pool
+from appliance.pools import health
 from web.inventory import store
 from web.inventory.models import Event, PoolRow, Source
 
@@ -24,7 +24,7 @@ def replace_pools(found: Iterable[Pool], now: datetime) -> bool:
 
     def troubled(pool: Pool) -> datetime | None:
         old = before.get(str(pool.guid))
-        return now if verdict.shows_trouble(pool, old.fact if old else None) else old.troubled if old else None
+        return now if health.shows_trouble(pool, old.fact if old else None) else old.troubled if old else None
 
     return store.replace(PoolRow, pools, lambda pool: str(pool.guid), troubled=troubled) or bool(rested)
 
@@ -37,4 +37,4 @@ def unsettled(rows: Iterable[PoolRow], read: datetime | None) -> set[str]:
     """Keys of the pools of which nothing calm can be said by what was read at that time. One query."""
     events = Event.objects.filter(OF_TROUBLE, source="zed").order_by()
     last = dict(events.values_list("subject").annotate(Max("received")))
-    return {row.key for row in rows if not verdict.is_settled(read, row.troubled, last.get(row.name))}
+    return {row.key for row in rows if not health.is_settled(read, row.troubled, last.get(row.name))}

@@ -12,11 +12,11 @@ from django.db import transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
-from appliance.dataset import Dataset
 from appliance.disks import probe
 from appliance.errors import LarderError
-from appliance.facts import Facts, Use
-from appliance.household import SmbPolicy
+from appliance.facts.box import Facts, Use
+from appliance.facts.datasets import Dataset
+from appliance.facts.sharing import SmbPolicy
 from appliance.operation import Operation
 from web import agent
 from web.inventory.models import (

@@ -10,11 +10,12 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
 
-from appliance import brake, client
+from appliance import agent_client
+from appliance.agent import delayed_jobs
+from appliance.agent.registry import decode_operation
 from appliance.errors import Refused
-from appliance.facts import Facts
+from appliance.facts.box import Facts
 from appliance.operation import Operation, Plan, as_json, checked_plan, kind_of
-from appliance.operations import decode_operation
 from web.inventory import store
 from web.jobs import operation_ui, queue
 from web.jobs.models import Job
@@ -65,7 +66,7 @@ def review(
         "errors": errors or {},
         "notice": notice,
         "needs_proof": operation.needs_proof(facts, plan),
-        "wait_minutes": brake.MINUTES,
+        "wait_minutes": delayed_jobs.MINUTES,
     }
     return render(request, "jobs/review.html", context, status=status)
 
@@ -94,8 +95,8 @@ def keep_secret(job: str, secret: str) -> None:
     """Leave the secret for the agent. Raises Refused where there is no room or no folder for it."""
     try:
         # Whoever got here has just made the job's row: a file of that name is of an attempt that never became a job.
-        client.forget_secret(job)
-        client.leave_secret(job, secret)
+        agent_client.forget_secret(job)
+        agent_client.leave_secret(job, secret)
     except OSError as error:
         raise Refused(
             "What you typed could not be handed on, so nothing was begun. Restart the box if this stays."
@@ -156,9 +157,9 @@ def stop(row: Job) -> None:
     if waiting.update(
         state=Job.State.CANCELLED, finished=timezone.now(), text="Stopped before it began. Nothing was changed."
     ):
-        client.forget_secret(str(row.pk))
+        agent_client.forget_secret(str(row.pk))
     elif row.open:
-        client.last({"verb": "stop", "job": str(row.pk)}, silence=30)
+        agent_client.last({"verb": "stop", "job": str(row.pk)}, silence=30)
         if row.state == Job.State.WAITING:
             queue.send("workers.run_job", str(row.pk))  # which asks the agent, and hears that it is over
     store.touch("jobs")

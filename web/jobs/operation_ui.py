@@ -7,48 +7,48 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from appliance.benchmarks.cleanup import ClearUp
+from appliance.benchmarks.run_case import RunCase
+from appliance.datasets.create import CreateDataset
+from appliance.datasets.destroy import DestroyDataset
+from appliance.datasets.encryption.keys import ChangeKey, ForgetKey, KeepKey, LockDataset
+from appliance.datasets.encryption.unlock import UnlockAll, UnlockDataset
+from appliance.datasets.permissions import SetAccess
+from appliance.datasets.properties import InheritDatasetProperty, SetDatasetProperty
+from appliance.datasets.rename_mount import MountDataset, PromoteDataset, RenameDataset, UnmountDataset
+from appliance.datasets.rollback import RollBack
+from appliance.datasets.user_quotas import SetSpaceQuota
+from appliance.datasets.volumes import CreateVolume, GrowVolume
+from appliance.disks.erase import WipeDisk
 from appliance.disks.selftest import StartSelfTest
-from appliance.disks.wipe import WipeDisk
 from appliance.operation import Operation, Plan, kind_of
-from appliance.shares.accepting import AcceptShares
-from appliance.shares.again import LetIn, ServeAgain
-from appliance.shares.deciding import AdoptDrift, OverwriteDrift
-from appliance.shares.ending_connection import EndConnection
-from appliance.shares.groups import CreateGroup, RemoveGroup, SetMembers
-from appliance.shares.people import CreateAccount, RenameAccount, SetPassword, SwitchAccount
-from appliance.shares.permissions import SetAccess
-from appliance.shares.protecting import SetSmbPolicy
-from appliance.shares.removal import RemoveAccount
-from appliance.shares.share import SetShare
-from appliance.sweeps.clear_up import ClearUp
-from appliance.sweeps.run_case import RunCase
-from appliance.zfs.bookmarks import BookmarkSnapshot, DestroyBookmark
-from appliance.zfs.checkpoints import DiscardCheckpoint, RewindCheckpoint, TakeCheckpoint
-from appliance.zfs.clearing import DestroySnapshots, PruneSnapshots
-from appliance.zfs.dataset_properties import InheritDatasetProperty, SetDatasetProperty
-from appliance.zfs.datasets import CreateDataset
-from appliance.zfs.destroying import DestroyDataset
-from appliance.zfs.ending import DestroyPool, ExportPool
-from appliance.zfs.extras import AddCache, AddLog, AddSpare, RemoveVdev
-from appliance.zfs.grow import AddGroup, ExpandRaidz, GrowGroup
-from appliance.zfs.importing import ImportPool
-from appliance.zfs.keeping import CloneSnapshot, HoldSnapshot, ReleaseSnapshot, RenameSnapshot
-from appliance.zfs.keys import ChangeKey, ForgetKey, KeepKey, LockDataset
-from appliance.zfs.placing import MountDataset, PromoteDataset, RenameDataset, UnmountDataset
-from appliance.zfs.policing import SetPolicy
-from appliance.zfs.pools import CreatePool
-from appliance.zfs.properties import SetPoolProperty
-from appliance.zfs.replace import AttachDisk, DetachDisk, ReplaceDisk
-from appliance.zfs.restoring import RestoreFromSnapshot
-from appliance.zfs.rolling_back import RollBack
-from appliance.zfs.scrubs import PauseScrub, StartScrub, StopScrub
-from appliance.zfs.space_quotas import SetSpaceQuota
-from appliance.zfs.states import ClearErrors, OfflineDisk, OnlineDisk
-from appliance.zfs.taking import RunPolicies, TakeSnapshot
-from appliance.zfs.trims import StartTrim, StopTrim
-from appliance.zfs.unlocking import UnlockAll, UnlockDataset
-from appliance.zfs.upgrade import UpgradePool
-from appliance.zfs.volumes import CreateVolume, GrowVolume
+from appliance.pools.checkpoint import DiscardCheckpoint, RewindCheckpoint, TakeCheckpoint
+from appliance.pools.create import CreatePool
+from appliance.pools.export_destroy import DestroyPool, ExportPool
+from appliance.pools.import_pool import ImportPool
+from appliance.pools.properties import SetPoolProperty
+from appliance.pools.scrub import PauseScrub, StartScrub, StopScrub
+from appliance.pools.trim import StartTrim, StopTrim
+from appliance.pools.upgrade import UpgradePool
+from appliance.pools.vdevs.aux_vdevs import AddCache, AddLog, AddSpare, RemoveVdev
+from appliance.pools.vdevs.expand import AddGroup, ExpandRaidz, GrowGroup
+from appliance.pools.vdevs.online_offline import ClearErrors, OfflineDisk, OnlineDisk
+from appliance.pools.vdevs.replace import AttachDisk, DetachDisk, ReplaceDisk
+from appliance.shares.approve import AcceptShares
+from appliance.shares.drift.resolve import AdoptDrift, OverwriteDrift
+from appliance.shares.end_connection import EndConnection
+from appliance.shares.set_share import SetShare
+from appliance.shares.set_smb_security import SetSmbPolicy
+from appliance.shares.troubleshoot.fixes import LetIn, ServeAgain
+from appliance.snapshots.bookmarks import BookmarkSnapshot, DestroyBookmark
+from appliance.snapshots.browse.restore import RestoreFromSnapshot
+from appliance.snapshots.destroy import DestroySnapshots, PruneSnapshots
+from appliance.snapshots.hold_clone import CloneSnapshot, HoldSnapshot, ReleaseSnapshot, RenameSnapshot
+from appliance.snapshots.set_policy import SetPolicy
+from appliance.snapshots.take import RunPolicies, TakeSnapshot
+from appliance.users.accounts import CreateAccount, RenameAccount, SetPassword, SwitchAccount
+from appliance.users.groups import CreateGroup, RemoveGroup, SetMembers
+from appliance.users.remove import RemoveAccount
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,11 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_GET, require_POST
 
-from appliance import brake, client, names
+from appliance import agent_client, names
+from appliance.agent import delayed_jobs
+from appliance.agent.registry import decode_operation
 from appliance.errors import LarderError, Refused
 from appliance.operation import Operation, Plan, checked_plan
-from appliance.operations import decode_operation
 from web import live
 from web.accounts import proof
 from web.inventory import store
@@ -93,9 +94,9 @@ def confirmed(request: HttpRequest) -> HttpResponse:
     return redirect("job", pk=row.pk)
 
 
-def strange() -> list[brake.Waiting]:
+def strange() -> list[delayed_jobs.Waiting]:
     """What waits at the agent and was not asked for on these pages."""
-    told = brake.told()
+    told = delayed_jobs.told()
     known = set(map(str, Job.objects.filter(pk__in=[one.job for one in told]).values_list("pk", flat=True)))
     return [one for one in told if one.job not in known]
 
@@ -139,7 +140,7 @@ def stop(request: HttpRequest, pk: str) -> HttpResponse:
         if row:
             confirm.stop(row)
         else:
-            client.last({"verb": "stop", "job": str(pk)}, silence=30)
+            agent_client.last({"verb": "stop", "job": str(pk)}, silence=30)
     except LarderError as error:
         return render(request, "jobs/refused.html", {"reasons": [{"text": str(error)}], "back": back}, status=503)
     return redirect(back)

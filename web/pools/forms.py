@@ -10,7 +10,7 @@ from appliance.errors import Refused
 from appliance.layout import choices
 from appliance.layout.choices import Choice
 from appliance.layout.geometry import LEAST_DISKS
-from appliance.zfs.pools import LAYOUT_NAMES, CreatePool
+from appliance.pools.create import LAYOUT_NAMES, CreatePool
 from web.inventory.present import Bay
 from web.jobs.operation_ui import UI
 

@@ -6,14 +6,14 @@ from typing import Any
 
 from django.db import models
 
-from appliance.schedules import Schedule
-from appliance.zfs.activities import Report, Wear
+from appliance.pools.activities import Report, Wear
+from appliance.schedule import Schedule
 
 
 class WorkReport(models.Model):
     """How one scrub, rebuilding or other long work ended; written once, when its end is first seen.
 
-    ``key`` is what the work is through reboots (``appliance/zfs/activities.py``), so that it has one report.
+    ``key`` is what the work is through reboots (``appliance/pools/activities.py``), so that it has one report.
     """
 
     key = models.CharField(max_length=120, primary_key=True)
@@ -57,7 +57,7 @@ class WorkReport(models.Model):
 
 
 class CareSchedule(models.Model):
-    """When one pool is scrubbed or trimmed. A pool without a row has the usual schedule (``web/pools/care.py``)."""
+    """When one pool is scrubbed or trimmed. A pool without a row has the usual schedule (``web/pools/maintenance.py``)."""
 
     pool_key = models.CharField(max_length=40)
     kind = models.CharField(max_length=10)  # scrub, trim

@@ -10,16 +10,18 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from appliance.errors import Reason, Refused
-from appliance.facts import Facts, Pool
-from appliance.zfs import states, tree
-from appliance.zfs.replace import REPLACEABLE
+from appliance.facts.box import Facts, Pool
+from appliance.pools.vdevs import online_offline
+from appliance.pools.vdevs.replace import REPLACEABLE
+from appliance.zfs import vdev_tree
 from web import live
-from web.bays.models import Replacement
+from web.disks.models import Replacement
 from web.inventory import present, store
 from web.inventory.models import Activity
 from web.jobs import confirm
 from web.jobs.models import Job
-from web.pools import replacing, topology
+from web.pools import replacement as pool_replacement
+from web.pools import topology
 from web.pools.topology_views import number, pool_of, refused
 
 
@@ -29,27 +31,27 @@ def which(request: HttpRequest, key: str) -> HttpResponse:
     box = present.box()
     pool = pool_of(Facts(tuple(card.pool for card in box.cards)), key)
     choices = [
-        place for place in tree.places(pool) if place.leaf and place.role in REPLACEABLE and not stands_in(place)
+        place for place in vdev_tree.places(pool) if place.leaf and place.role in REPLACEABLE and not stands_in(place)
     ]
     if request.method == "POST":
         guid = number(request.POST.get("vdev", ""))
         place = next((place for place in choices if place.vdev.guid == guid), None)
         if place is None:
             return refused(request, Refused(Reason(f"That disk is no longer part of {pool.name}.")), reverse("pool", args=[key]))  # fmt: skip
-        case = replacing.begin(pool, place, box, request.user.get_username())
+        case = pool_replacement.begin(pool, place, box, request.user.get_username())
         store.touch("replacements")
         return redirect("replacement", pk=case.pk)
     rows = [(place.vdev, row) for place, row in zip(choices, named(pool, box, choices), strict=True)]
     return render(request, "pools/replace/which.html", {"pool": pool, "key": key, "box": box, "rows": rows, "picked": number(request.GET.get("vdev", ""))})  # fmt: skip
 
 
-def stands_in(place: tree.Place) -> bool:
+def stands_in(place: vdev_tree.Place) -> bool:
     """A spare in use, or the new disk of a replacement: not what somebody wants to replace."""
     parent = place.parent
     return parent is not None and parent.kind in {"spare", "replacing"} and parent.children[0].guid != place.vdev.guid
 
 
-def named(pool: Pool, box: present.Box, places: list[tree.Place]) -> list[topology.Row]:
+def named(pool: Pool, box: present.Box, places: list[vdev_tree.Place]) -> list[topology.Row]:
     """The rows of the tree for these places, in their order."""
     found: dict[str, topology.Row] = {}
 
@@ -81,11 +83,11 @@ def replacement(request: HttpRequest, pk: int) -> HttpResponse:
 
     def build() -> dict[str, object]:
         case = get_object_or_404(Replacement, pk=pk)
-        now = replacing.look(case, present.box())
+        now = pool_replacement.look(case, present.box())
         return {
             "case": case,
             "now": now,
-            "steps": replacing.STEPS,
+            "steps": pool_replacement.STEPS,
             "activities": Activity.objects.filter(pool=case.pool, kind="resilver", state="scanning")[:1],
             "jobs": list(Job.objects.filter(subject=case.pool, state__in=Job.OPEN).only("id", "title", "state")[:3]),
             "stop_link": topology_link(case, now),
@@ -94,7 +96,7 @@ def replacement(request: HttpRequest, pk: int) -> HttpResponse:
     return live.respond(request, "pools/replace/replacement.html", build)
 
 
-def topology_link(case: Replacement, now: replacing.Situation) -> str:
+def topology_link(case: Replacement, now: pool_replacement.Situation) -> str:
     """Where a replacement with a new disk that failed, or the wrong one, is stopped."""
     return reverse("vdev_act", args=[case.pool_guid, now.new.guid, "detach"]) if now.new else ""
 
@@ -113,7 +115,9 @@ def offline(request: HttpRequest, pk: int) -> HttpResponse:
     back = reverse("replacement", args=[pk])
     pool = pool_of(store.facts(), case.pool_guid)
     try:
-        confirm.start(states.OfflineDisk(pool=pool.name, vdev=int(case.vdev_guid)), user=request.user.get_username())
+        confirm.start(
+            online_offline.OfflineDisk(pool=pool.name, vdev=int(case.vdev_guid)), user=request.user.get_username()
+        )
     except Refused as refusal:
         return refused(request, refusal, back)
     return redirect(back)
@@ -126,9 +130,11 @@ def accept(request: HttpRequest, pk: int) -> HttpResponse:
     back = reverse("replacement", args=[pk])
     pool = pool_of(store.facts(), case.pool_guid)
     try:
-        if wrong := replacing.look(case, present.box()).wrong:
+        if wrong := pool_replacement.look(case, present.box()).wrong:
             raise Refused(f"Put {wrong[0]} back first: {pool.name} still needs it.")
-        return confirm.review(request, replacing.operation(case, pool.name, request.GET.get("disk", "")), back=back)
+        return confirm.review(
+            request, pool_replacement.operation(case, pool.name, request.GET.get("disk", "")), back=back
+        )
     except Refused as refusal:
         return refused(request, refusal, back)
 
@@ -137,7 +143,7 @@ def accept(request: HttpRequest, pk: int) -> HttpResponse:
 def close(request: HttpRequest, pk: int) -> HttpResponse:
     """End the guidance and keep its report. The pool is not touched."""
     case = open_case(pk)
-    now = replacing.look(case, present.box())
+    now = pool_replacement.look(case, present.box())
     report = now.report or f"Closed before its end. {now.headline}"
     Replacement.objects.filter(pk=pk, closed=None).update(closed=timezone.now(), report=report)
     store.touch("replacements")

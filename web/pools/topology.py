@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from django.urls import reverse
 from django.utils.http import urlencode
 
-from appliance.facts import Facts, Pool, Vdev
-from appliance.words import maker_size, opening, size_text
-from appliance.zfs import states, tree, verdict
-from appliance.zfs.grow import data_groups, gain
-from appliance.zfs.replace import REPLACEABLE
-from appliance.zfs.tree import Place
-from web.bays.models import Replacement
+from appliance.facts.box import Facts, Pool, Vdev
+from appliance.formatting import maker_size, opening, size_text
+from appliance.pools import health
+from appliance.pools.vdevs import online_offline
+from appliance.pools.vdevs.expand import data_groups, gain
+from appliance.pools.vdevs.replace import REPLACEABLE
+from appliance.zfs import vdev_tree
+from appliance.zfs.vdev_tree import Place
+from web.disks.models import Replacement
 from web.inventory.present import Box, device_label, homes
 
 KIND_WORDS = {
@@ -39,7 +41,7 @@ class Row:
 
     name: str
     detail: str
-    state: verdict.Health
+    state: health.Health
     word: str
     reads: int
     writes: int
@@ -84,22 +86,22 @@ def rows(pool: Pool, box: Box) -> tuple[Row, ...]:
     facts = facts_of(box)
     found = {bay.key: bay for bay in box.bays}
     lost = {one.guid: one for one in box.gone}
-    filled = tree.filling(pool)
+    filled = vdev_tree.filling(pool)
 
     def row(place: Place) -> Row:
         vdev = place.vdev
-        bay = found.get(tree.link_of(vdev)) if place.leaf else None
+        bay = found.get(vdev_tree.link_of(vdev)) if place.leaf else None
         if vdev.children:
             name, detail = KIND_WORDS.get(vdev.kind, (vdev.name.rsplit("-", 1)[0], f"of {len(vdev.children)}"))
         elif bay:
             name = opening(bay.label)
             detail = " · ".join(filter(None, [bay.disk.model, bay.disk.serial, maker_size(bay.disk.size)]))
         else:
-            name, detail = tree.label(vdev, facts), ""
+            name, detail = vdev_tree.label(vdev, facts), ""
             if vdev.guid in lost and lost[vdev.guid].label:
                 name, detail = f"Bay {lost[vdev.guid].label}", name
         role = "" if place.role == "normal" or place.above else f"{place.role} · "
-        state, word = verdict.of_device(vdev), verdict.DEVICE_STATE_WORDS.get(vdev.state, vdev.state.lower())
+        state, word = health.of_device(vdev), health.DEVICE_STATE_WORDS.get(vdev.state, vdev.state.lower())
         if vdev.guid in filled and vdev.state == "ONLINE":
             state, word = "working", "being rebuilt"
         if vdev.removing:
@@ -136,16 +138,16 @@ def actions(pool: Pool, place: Place, facts: Facts) -> Iterator[Action]:
 def leaf_actions(pool: Pool, place: Place, facts: Facts) -> Iterator[Action]:
     vdev, parent = place.vdev, place.parent
     if place.role in REPLACEABLE:
-        if vdev.state in states.AWAY and not states.surely_gone(vdev, facts):
+        if vdev.state in online_offline.AWAY and not online_offline.surely_gone(vdev, facts):
             yield Action("Bring it online", act(pool, vdev.guid, "online"), "power")
         yield Action("Replace this disk", replace_link(pool, vdev.guid), "swap")
-        if parent and vdev.state in states.WORKING:
+        if parent and vdev.state in online_offline.WORKING:
             yield Action("Take it offline", act(pool, vdev.guid, "offline"), "power")
     if parent and parent.kind in {"mirror", "replacing", "spare"}:
         yield Action(detach_words(place), act(pool, vdev.guid, "detach"), "undo", danger=parent.kind == "mirror")
     if place.role in REPLACEABLE and (parent is None or parent.kind == "mirror") and len(place.above) < 2:
         yield Action("Add a copy", add(pool, "copy", vdev.guid), "plus")
-    if states.counts(vdev) or vdev.state == "FAULTED":
+    if online_offline.counts(vdev) or vdev.state == "FAULTED":
         yield Action("Clear its errors", act(pool, vdev.guid, "clear"), "check")
 
 
@@ -194,28 +196,28 @@ def advice(pool: Pool, box: Box) -> list[Advice]:
     found = []
     for case in open_cases.values():
         found.append(replacement(pool, case))
-    for place in tree.places(pool):
+    for place in vdev_tree.places(pool):
         if place.leaf and place.role in REPLACEABLE and str(place.vdev.guid) not in open_cases:
             found += for_device(pool, place, facts, name)
-    if states.growing_waits(pool):
+    if online_offline.growing_waits(pool):
         found.append(Advice("attention", f"Growing {pool.name} waits, although all its disks are back.", "It stopped when a disk did not answer. Nothing is lost; let it go on.", act(pool, pool.guid, "clear"), "Go on growing"))  # fmt: skip
     for group in data_groups(pool):
         if more := gain(group):
-            found.append(Advice("healthy", f"The disks of {tree.group_label(group)} have become larger.", f"{size_text(more)} of them lie unused, before parity.", act(pool, group.guid, "grow"), "Use them whole"))  # fmt: skip
+            found.append(Advice("healthy", f"The disks of {vdev_tree.group_label(group)} have become larger.", f"{size_text(more)} of them lie unused, before parity.", act(pool, group.guid, "grow"), "Use them whole"))  # fmt: skip
     return found
 
 
 def replacement(pool: Pool, case: Replacement) -> Advice:
     """A walk-through that is open: under way, or begun for a disk that is in use (again)."""
-    page, place = reverse("replacement", args=[case.pk]), tree.find(pool, int(case.vdev_guid))
-    if place and place.vdev.state in states.WORKING and not (place.parent and place.parent.kind == "replacing"):
+    page, place = reverse("replacement", args=[case.pk]), vdev_tree.find(pool, int(case.vdev_guid))
+    if place and place.vdev.state in online_offline.WORKING and not (place.parent and place.parent.kind == "replacing"):
         return Advice("healthy", f"Replacing {case.name} was begun, and the disk is in use.", "Go on, or end the guidance if it is to stay.", page, "Go on or end it")  # fmt: skip
     return Advice("working", f"{opening(case.name)} is being replaced.", "", page, "Go on with the replacement")
 
 
 def suspended(pool: Pool, facts: Facts, name: Callable[[Vdev], str]) -> Iterator[Advice]:
-    away = [device for device in pool.devices() if device.role not in {"spare", "cache"} and states.surely_gone(device, facts)]  # fmt: skip
-    short = any(states.too_few(group, facts) for group in pool.vdevs if group.role not in {"spare", "cache"})
+    away = [device for device in pool.devices() if device.role not in {"spare", "cache"} and online_offline.surely_gone(device, facts)]  # fmt: skip
+    short = any(online_offline.too_few(group, facts) for group in pool.vdevs if group.role not in {"spare", "cache"})
     if short:
         said = "; ".join(name(device) for device in away[:4])
         yield Advice("failed", "Put the missing disks back.", f"Not in the box: {said}. Check cables and power. What was being written waits, and nothing is lost as long as the box stays on.")  # fmt: skip
@@ -226,13 +228,13 @@ def suspended(pool: Pool, facts: Facts, name: Callable[[Vdev], str]) -> Iterator
 def for_device(pool: Pool, place: Place, facts: Facts, name: Callable[[Vdev], str]) -> Iterator[Advice]:
     vdev, parent = place.vdev, place.parent
     spare_stands_in = parent is not None and parent.kind == "spare" and parent.children[0].guid == vdev.guid
-    if vdev.state in states.AWAY:
-        word = verdict.DEVICE_WORDS.get(vdev.state, "does not work")
+    if vdev.state in online_offline.AWAY:
+        word = health.DEVICE_WORDS.get(vdev.state, "does not work")
         if parent and parent.kind == "replacing":
             new = parent.children[0].guid != vdev.guid
             if new:
                 yield Advice("failed", f"The new disk {name(vdev)} {word}.", "The old one stays where it is. Stop replacing, then replace it with another.", act(pool, vdev.guid, "detach"), "Stop replacing")  # fmt: skip
-        elif not states.surely_gone(vdev, facts) and vdev.state != "FAULTED":
+        elif not online_offline.surely_gone(vdev, facts) and vdev.state != "FAULTED":
             text = "It is in the box again. ZFS uses it again by itself within a minute where it was pulled out; if not, tell it to." if vdev.state != "OFFLINE" else "It is in the box and waits until you want it back."  # fmt: skip
             yield Advice("attention", f"{name(vdev)} {word}.", text, act(pool, vdev.guid, "online"), "Bring it online")
             yield Advice("attention", "Or is that disk to go?", "", replace_link(pool, vdev.guid), "Replace it")
@@ -242,5 +244,5 @@ def for_device(pool: Pool, place: Place, facts: Facts, name: Callable[[Vdev], st
             yield Advice("attention", f"{name(vdev)} {word}.", "Put it back, or put another in its place.", replace_link(pool, vdev.guid), "Replace it")  # fmt: skip
     elif spare_stands_in and parent and not pool.rebuilding:
         yield Advice("attention", f"{name(vdev)} works again; the spare is not needed any more.", "", act(pool, parent.children[-1].guid, "detach"), "Give the spare back")  # fmt: skip
-    elif states.counts(vdev):
-        yield Advice("attention", f"{name(vdev)} has errors.", states.meaning(vdev), act(pool, vdev.guid, "clear"), "Clear the counts")  # fmt: skip
+    elif online_offline.counts(vdev):
+        yield Advice("attention", f"{name(vdev)} has errors.", online_offline.meaning(vdev), act(pool, vdev.guid, "clear"), "Clear the counts")  # fmt: skip

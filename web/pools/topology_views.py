@@ -11,24 +11,25 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET
 
 from appliance.errors import Reason, Refused
-from appliance.facts import Facts, Pool
+from appliance.facts.box import Facts, Pool
+from appliance.formatting import size_text
 from appliance.operation import Operation
-from appliance.words import size_text
-from appliance.zfs import states, tree
-from appliance.zfs.extras import AddCache, AddLog, AddSpare, RemoveVdev
-from appliance.zfs.grow import AddGroup, ExpandRaidz, GrowGroup, data_groups, layout_of, yields
-from appliance.zfs.pools import LAYOUT_NAMES
-from appliance.zfs.replace import AttachDisk, DetachDisk
+from appliance.pools.create import LAYOUT_NAMES
+from appliance.pools.vdevs import online_offline
+from appliance.pools.vdevs.aux_vdevs import AddCache, AddLog, AddSpare, RemoveVdev
+from appliance.pools.vdevs.expand import AddGroup, ExpandRaidz, GrowGroup, data_groups, layout_of, yields
+from appliance.pools.vdevs.replace import AttachDisk, DetachDisk
+from appliance.zfs import vdev_tree
 from web.inventory import present, store
 from web.jobs import confirm
 
 ACTS: dict[str, Callable[[str, int], Operation]] = {
-    "offline": lambda pool, vdev: states.OfflineDisk(pool=pool, vdev=vdev),
-    "online": lambda pool, vdev: states.OnlineDisk(pool=pool, vdev=vdev),
+    "offline": lambda pool, vdev: online_offline.OfflineDisk(pool=pool, vdev=vdev),
+    "online": lambda pool, vdev: online_offline.OnlineDisk(pool=pool, vdev=vdev),
     "detach": lambda pool, vdev: DetachDisk(pool=pool, vdev=vdev),
     "remove": lambda pool, vdev: RemoveVdev(pool=pool, vdev=vdev),
     "grow": lambda pool, vdev: GrowGroup(pool=pool, vdev=vdev),
-    "clear": lambda pool, vdev: states.ClearErrors(pool=pool, vdev=vdev),
+    "clear": lambda pool, vdev: online_offline.ClearErrors(pool=pool, vdev=vdev),
 }
 
 
@@ -184,7 +185,7 @@ def layouts(pool: Pool) -> list[tuple[str, str]]:
 
 def told_yields(pool: Pool, vdev: int) -> list[tuple[str, str]]:
     """What an expansion brings, said before a disk is chosen."""
-    place = tree.find(pool, vdev)
+    place = vdev_tree.find(pool, vdev)
     if place is None or place.vdev.kind != "raidz":
         return []
     before, shown, afresh = yields(place.vdev)

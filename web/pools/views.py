@@ -10,17 +10,17 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_GET
 
+from appliance.datasets.encryption.unlock import UnlockDataset
 from appliance.errors import Refused
-from appliance.words import size_text
-from appliance.zfs import verdict
-from appliance.zfs.unlocking import UnlockDataset
+from appliance.formatting import size_text
+from appliance.pools import health
 from web import live
-from web.alerts import fullness
+from web.alerts import pool_usage
 from web.inventory import present
 from web.inventory.models import DatasetRow
 from web.inventory.present import PoolCard
 from web.jobs import confirm
-from web.pools import care_views, moving, topology
+from web.pools import lifecycle_views, maintenance_views, topology
 from web.snapshots import space
 
 
@@ -50,9 +50,9 @@ def pool(request: HttpRequest, key: str) -> HttpResponse:
             "pool": card.pool,
             "folders": folders,
             "locked": [dataset for dataset in folders if dataset.locked and dataset.encryption_root == dataset.name],
-            "moving": moving.section(card.pool),
-            "space": next(fullness.of([card.pool], timezone.now()), None),
-            **care_views.context(card.pool),
+            "moving": lifecycle_views.section(card.pool),
+            "space": next(pool_usage.of([card.pool], timezone.now()), None),
+            **maintenance_views.context(card.pool),
             "rows": topology.rows(card.pool, box),
             "pool_actions": list(topology.pool_actions(card.pool)),
             "advice": [*topology.advice(card.pool, box), *scarce_space(card)],
@@ -64,7 +64,7 @@ def pool(request: HttpRequest, key: str) -> HttpResponse:
 def scarce_space(card: PoolCard) -> Iterator[topology.Advice]:
     """Where space is that can be had back, once there is little."""
     name = card.pool.name
-    if verdict.of_space(name, card.used, card.total) and (held := space.held_in(name)):
+    if health.of_space(name, card.used, card.total) and (held := space.held_in(name)):
         yield topology.Advice(
             "attention",
             f"Old snapshots hold {size_text(held)} of {name}.",

@@ -9,10 +9,10 @@ from django import forms
 
 from appliance import names
 from appliance.errors import Refused
-from appliance.facts import Facts
-from appliance.household import Account
-from appliance.shares import clients
-from appliance.shares.setting import LEAST_TIME_MACHINE, Afp, Nfs, Smb
+from appliance.facts.box import Facts
+from appliance.facts.sharing import Account
+from appliance.shares import nfs_clients
+from appliance.shares.settings import LEAST_TIME_MACHINE, Afp, Nfs, Smb
 
 GIGABYTE = 10**9
 
@@ -191,7 +191,7 @@ class NfsForm(forms.Form):
 
     def clean_hosts(self) -> tuple[str, ...]:
         try:
-            return clients.clients(tuple(re.split(r"[\s,]+", self.cleaned_data["hosts"].strip())))
+            return nfs_clients.clients(tuple(re.split(r"[\s,]+", self.cleaned_data["hosts"].strip())))
         except Refused as refusal:
             raise forms.ValidationError(str(refusal)) from refusal
 

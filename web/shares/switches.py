@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from django.urls import reverse
 
 from appliance import names
-from appliance.dataset import Dataset
+from appliance.datasets.permissions import said_of
 from appliance.errors import Refused
-from appliance.facts import Facts
-from appliance.shares.permissions import said_of
-from appliance.shares.serving import SERVING
-from appliance.shares.setting import MOST_PEOPLE, Afp, Part, Protocol, ShareSetting, Smb, setting_of
+from appliance.facts.box import Facts
+from appliance.facts.datasets import Dataset
+from appliance.shares.publish import SERVING
+from appliance.shares.settings import MOST_PEOPLE, Afp, Part, Protocol, ShareSetting, Smb, setting_of
 from web.inventory.models import ShareRow
 from web.jobs.models import Job
 

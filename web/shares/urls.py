@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from django.urls import path
 
-from web.shares import views
+from web.shares import smb_views
 
 urlpatterns = [
-    path("<str:key>/share/", views.smb, name="share_folder"),
-    path("<str:key>/switch/<str:protocol>/<str:to>/", views.switch, name="switch_share"),
+    path("<str:key>/share/", smb_views.smb, name="share_folder"),
+    path("<str:key>/switch/<str:protocol>/<str:to>/", smb_views.switch, name="switch_share"),
 ]

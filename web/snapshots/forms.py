@@ -9,9 +9,9 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 
 from appliance import names
 from appliance.errors import Refused
-from appliance.zfs.naming import GRAINS
-from appliance.zfs.policies import MOST_KEPT, WORDS, Policy
-from web.choices import HOURS
+from appliance.snapshots.names import GRAINS
+from appliance.snapshots.policy import MOST_KEPT, WORDS, Policy
+from web.forms_common import HOURS
 
 PLAIN = {"autocomplete": "off", "spellcheck": "false", "autocapitalize": "none"}
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.db import models
 
-from appliance.clock import Clock
+from appliance.system.clock import Clock
 
 
 class PolicyRun(models.Model):
@@ -47,7 +47,7 @@ class MadeSnapshot(models.Model):
 
 
 class ClockRow(models.Model):
-    """One row: how the clock was at the last look (``appliance/clock.py``)."""
+    """One row: how the clock was at the last look (``appliance/system/clock.py``)."""
 
     boot = models.CharField(max_length=40)
     running = models.FloatField()

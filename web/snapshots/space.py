@@ -10,11 +10,11 @@ from typing import Any
 
 from django.db.models import Q, Sum
 
-from appliance.zfs import space
-from appliance.zfs.keeping import said
-from appliance.zfs.naming import GRAINS
-from appliance.zfs.policies import WORDS
-from appliance.zfs.space import Pair
+from appliance.snapshots import space
+from appliance.snapshots.hold_clone import said
+from appliance.snapshots.names import GRAINS
+from appliance.snapshots.policy import WORDS
+from appliance.snapshots.space import Pair
 from web.inventory.models import DatasetRow, SnapshotReading, SnapshotRow
 from web.snapshots.models import MadeSnapshot
 

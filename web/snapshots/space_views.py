@@ -10,13 +10,13 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_GET
 
-from appliance.dataset import Dataset
-from appliance.zfs import policies
+from appliance.facts.datasets import Dataset
+from appliance.snapshots import policy
 from web import agent
 from web.inventory import store
 from web.inventory.models import DatasetRow, SnapshotReading, SnapshotRow
-from web.snapshots import listing, recorded, space
-from web.snapshots.asking import SECONDS, answered, told
+from web.snapshots import paging, policy_ledger, space
+from web.snapshots.agent_queries import SECONDS, answered, told
 from web.snapshots.views import dataset_of
 
 PAGE = 100
@@ -51,24 +51,24 @@ def of_dataset(request: HttpRequest, key: str) -> HttpResponse:
 def everywhere(request: HttpRequest) -> HttpResponse:
     """Which folders' snapshots hold most of the space, and how much of each pool. A page of them."""
     after = request.GET.get("after", "")[:60]
-    page, last = listing.by_number(SnapshotReading.objects.filter(used__gt=0), after, PAGE, "used", "dataset_key")
+    page, last = paging.by_number(SnapshotReading.objects.filter(used__gt=0), after, PAGE, "used", "dataset_key")
     datasets: dict[str, Dataset] = {
         row.key: row.fact for row in DatasetRow.objects.filter(pk__in=[one.dataset_key for one in page])
     }
-    costs = recorded.costs(datasets.values())
+    costs = policy_ledger.costs(datasets.values())
     lines = [
         {
             "key": one.dataset_key,
             "dataset": datasets[one.dataset_key],
             "count": one.count,
             "used": one.used,
-            "cost": costs.get(one.dataset_key, recorded.Cost()),
+            "cost": costs.get(one.dataset_key, policy_ledger.Cost()),
         }
         for one in page
         if one.dataset_key in datasets
     ]
     context = {"pools": list(space.pools()), "lines": lines, "after": after, "next": last}
-    return render(request, "snapshots/everywhere.html", context)
+    return render(request, "snapshots/space_by_folder.html", context)
 
 
 @require_GET
@@ -77,7 +77,7 @@ def held(request: HttpRequest) -> HttpResponse:
     after, now = request.GET.get("after", ""), timezone.now()
     rows = SnapshotRow.objects.filter(holds__gt=0).order_by("created", "id")
     count = rows.count()
-    found = list(listing.beyond(rows, after, "created", down=False)[: HELD_A_PAGE + 1])
+    found = list(paging.beyond(rows, after, "created", down=False)[: HELD_A_PAGE + 1])
     page = found[:HELD_A_PAGE]
     stopped = store.stopped_pools()
     asked = [row.name for row in page if row.dataset.split("/", 1)[0] not in stopped]
@@ -91,7 +91,7 @@ def held(request: HttpRequest) -> HttpResponse:
         "stale": sum(hold.stale for hold in holds),
         "trouble": trouble,
         "after": after,
-        "next": listing.token(page[-1], "created") if len(found) > HELD_A_PAGE else "",
+        "next": paging.token(page[-1], "created") if len(found) > HELD_A_PAGE else "",
     }
     return render(request, "snapshots/holds.html", context)
 
@@ -108,16 +108,16 @@ def by_themselves(request: HttpRequest) -> HttpResponse:
     page: list[Dataset] = [row.fact for row in rows[:PAGE]]
     keys = [row.key for row in rows[:PAGE]]
     counts = dict(SnapshotReading.objects.filter(pk__in=keys).values_list("dataset_key", "count"))
-    costs = recorded.costs(page)
+    costs = policy_ledger.costs(page)
     lines = [
         {
             "key": key,
             "dataset": dataset,
-            "policy": policies.of(dataset),
+            "policy": policy.of(dataset),
             "above": dataset.policy_from,
-            "offered": policies.offered(dataset),
+            "offered": policy.offered(dataset),
             "count": counts.get(key, 0),
-            "cost": costs.get(key, recorded.Cost()),
+            "cost": costs.get(key, policy_ledger.Cost()),
         }
         for key, dataset in zip(keys, page, strict=True)
     ]

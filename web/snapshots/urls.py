@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from web.snapshots import content_views, one_views, space_views, views
+from web.snapshots import browse_views, detail_views, space_views, views
 
 urlpatterns = [
     path("", views.everything, name="snapshots"),
@@ -19,13 +19,13 @@ urlpatterns = [
     path("of/<str:key>/bookmarks/", views.bookmarks, name="bookmarks"),
     path("of/<str:key>/bookmarks/<str:short>/destroy/", views.destroy_bookmark, name="destroy_bookmark"),
     path("of/<str:key>/space/", space_views.of_dataset, name="snapshot_space"),
-    path("of/<str:key>/versions/", content_views.versions, name="file_versions"),
-    path("of/<str:key>/<str:guid>/files/", content_views.files, name="snapshot_files"),
-    path("of/<str:key>/<str:guid>/file/", content_views.file, name="snapshot_file"),
-    path("of/<str:key>/<str:guid>/content/", content_views.content, name="snapshot_content"),
-    path("of/<str:key>/<str:guid>/restore/", content_views.restore, name="restore_from_snapshot"),
-    path("of/<str:key>/<str:guid>/difference/", content_views.difference, name="snapshot_difference"),
-    path("of/<str:key>/<str:guid>/roll-back/", one_views.roll_back, name="roll_back"),
-    path("of/<str:key>/<str:guid>/", one_views.one, name="snapshot"),
-    path("of/<str:key>/<str:guid>/<str:act>/", one_views.act, name="snapshot_act"),
+    path("of/<str:key>/versions/", browse_views.versions, name="file_versions"),
+    path("of/<str:key>/<str:guid>/files/", browse_views.files, name="snapshot_files"),
+    path("of/<str:key>/<str:guid>/file/", browse_views.file, name="snapshot_file"),
+    path("of/<str:key>/<str:guid>/content/", browse_views.content, name="snapshot_content"),
+    path("of/<str:key>/<str:guid>/restore/", browse_views.restore, name="restore_from_snapshot"),
+    path("of/<str:key>/<str:guid>/difference/", browse_views.difference, name="snapshot_difference"),
+    path("of/<str:key>/<str:guid>/roll-back/", detail_views.roll_back, name="roll_back"),
+    path("of/<str:key>/<str:guid>/", detail_views.one, name="snapshot"),
+    path("of/<str:key>/<str:guid>/<str:act>/", detail_views.act, name="snapshot_act"),
 ]

@@ -11,22 +11,23 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from appliance import schedules
-from appliance.dataset import Dataset
+from appliance import schedule
 from appliance.errors import Refused
+from appliance.facts.datasets import Dataset
 from appliance.operation import Operation
-from appliance.zfs import naming, policies
-from appliance.zfs.bookmarks import DestroyBookmark
-from appliance.zfs.clearing import MOST, DestroySnapshots
-from appliance.zfs.policies import USUAL, Policy
-from appliance.zfs.policing import SetPolicy
-from appliance.zfs.taking import TakeSnapshot
+from appliance.snapshots import names
+from appliance.snapshots import policy as snapshot_policy
+from appliance.snapshots.bookmarks import DestroyBookmark
+from appliance.snapshots.destroy import MOST, DestroySnapshots
+from appliance.snapshots.policy import USUAL, Policy
+from appliance.snapshots.set_policy import SetPolicy
+from appliance.snapshots.take import TakeSnapshot
 from web import live
 from web.datasets.views import add_reasons
 from web.inventory.models import BookmarkRow, DatasetRow, SnapshotReading, SnapshotRow
 from web.jobs import confirm
 from web.jobs.models import Job
-from web.snapshots import asking, drawing, listing, recorded
+from web.snapshots import agent_queries, paging, policy_ledger, policy_timeline
 from web.snapshots.forms import PolicyForm, TakeForm
 
 OWN = ("take-snapshot", "destroy-snapshots", "destroy-bookmark", "set-snapshot-policy")
@@ -47,12 +48,12 @@ def refused(request: HttpRequest, refusal: Refused, back: str) -> HttpResponse:
 @require_GET
 def everything(request: HttpRequest) -> HttpResponse:
     """The snapshots of all folders."""
-    asked = listing.Asked.of(request.GET)
+    asked = paging.Asked.of(request.GET)
 
     def build() -> dict[str, object]:
         totals = SnapshotReading.objects.aggregate(count=Sum("count"), used=Sum("used"))
         return {
-            "found": listing.page(asked),
+            "found": paging.page(asked),
             "count": totals["count"] or 0,
             "used": totals["used"] or 0,
             **around(asked),
@@ -64,15 +65,15 @@ def everything(request: HttpRequest) -> HttpResponse:
 @require_GET
 def of_dataset(request: HttpRequest, key: str) -> HttpResponse:
     """The snapshots of one folder, and the policy that is in force for it."""
-    asked = listing.Asked.of(request.GET, key)
+    asked = paging.Asked.of(request.GET, key)
 
     def build() -> dict[str, object]:
         dataset = dataset_of(key)
         reading = SnapshotReading.objects.filter(dataset_key=key).first()
-        policy = policies.of(dataset)
+        policy = snapshot_policy.of(dataset)
         bookmarks = list(bookmarks_of(key)[: BOOKMARKS + 1])
         return {
-            "found": listing.page(asked),
+            "found": paging.page(asked),
             "dataset": dataset,
             "key": key,
             "count": reading.count if reading else 0,
@@ -80,7 +81,7 @@ def of_dataset(request: HttpRequest, key: str) -> HttpResponse:
             "newest": newest_of(dataset, key),
             "policy": policy,
             "from_above": dataset.policy_source == "inherited",
-            "offered": policies.offered(dataset),
+            "offered": snapshot_policy.offered(dataset),
             "latest": Job.objects.filter(subject=dataset.name, kind__in=OWN).defer("plan", "log").first(),
             "bookmarks": bookmarks[:BOOKMARKS],
             "more_bookmarks": len(bookmarks) > BOOKMARKS,
@@ -96,8 +97,8 @@ def newest_of(dataset: Dataset, key: str) -> str:
     return (newest.first() or "") if dataset.kind == "filesystem" else ""
 
 
-def around(asked: listing.Asked) -> dict[str, object]:
-    return {"asked": asked, "kinds": listing.KINDS.items(), "orders": listing.ORDERS.items()}
+def around(asked: paging.Asked) -> dict[str, object]:
+    return {"asked": asked, "kinds": paging.KINDS.items(), "orders": paging.ORDERS.items()}
 
 
 @require_http_methods(["GET", "POST"])
@@ -106,7 +107,7 @@ def take(request: HttpRequest, key: str) -> HttpResponse:
     dataset = dataset_of(key)
     form = TakeForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
-        name = form.cleaned_data["name"] or naming.name_for(naming.BY_HAND, timezone.now())
+        name = form.cleaned_data["name"] or names.name_for(names.BY_HAND, timezone.now())
         try:
             operation = TakeSnapshot(
                 dataset=dataset.name, name=name, below=form.cleaned_data["below"], note=form.cleaned_data["note"]
@@ -129,11 +130,11 @@ def destroy(request: HttpRequest) -> HttpResponse:
     key = request.POST.get("of", "")
     if "every" in request.POST and key.isdecimal():
         # All that the list shows, not only this page of it; the oldest where they are more than go at once.
-        rows = list(listing.rows_for(listing.Asked.of(request.POST, key)).order_by("txg")[:MOST])
+        rows = list(paging.rows_for(paging.Asked.of(request.POST, key)).order_by("txg")[:MOST])
     back = reverse("snapshots_of", args=[key]) if key.isdecimal() else reverse("snapshots")
     try:
         operation = DestroySnapshots.of((row.name, int(row.guid)) for row in rows)
-        return confirm.review(request, operation, back=back, facts=asking.measured(operation))
+        return confirm.review(request, operation, back=back, facts=agent_queries.measured(operation))
     except Refused as refusal:
         return refused(request, refusal, back)
 
@@ -147,7 +148,7 @@ def bookmarks_of(key: str) -> QuerySet[BookmarkRow]:
 def bookmarks(request: HttpRequest, key: str) -> HttpResponse:
     """The bookmarks of one folder, a page of them."""
     dataset, after = dataset_of(key), request.GET.get("after", "")
-    page, last = listing.by_number(bookmarks_of(key), after, BOOKMARKS_A_PAGE, "txg", "short")
+    page, last = paging.by_number(bookmarks_of(key), after, BOOKMARKS_A_PAGE, "txg", "short")
     context = {"dataset": dataset, "key": key, "bookmarks": page, "after": after, "next": last}
     return render(request, "snapshots/bookmarks_of.html", context)
 
@@ -168,16 +169,16 @@ def destroy_bookmark(request: HttpRequest, key: str, short: str) -> HttpResponse
 def policy(request: HttpRequest, key: str) -> HttpResponse:
     """The policy of a folder: first the numbers, then what they will destroy, then the change."""
     dataset = dataset_of(key)
-    now = policies.of(dataset) or policies.offered(dataset) or USUAL
+    now = snapshot_policy.of(dataset) or snapshot_policy.offered(dataset) or USUAL
     form = PolicyForm(request.POST or None, initial=now)
     context: dict[str, object] = {
         "form": form,
         "dataset": dataset,
         "key": key,
-        "own": dataset.policy_source in policies.OWN,
+        "own": dataset.policy_source in snapshot_policy.OWN,
         **cost_of(dataset),
-        "from_above": dataset.policy_source == "inherited" and policies.of(dataset),
-        "hours": f"{timezone.now().astimezone(schedules.box_zone()):%H:%M (%Z)}",
+        "from_above": dataset.policy_source == "inherited" and snapshot_policy.of(dataset),
+        "hours": f"{timezone.now().astimezone(schedule.box_zone()):%H:%M (%Z)}",
     }
     if request.method == "POST" and form.is_valid():
         wanted = form.policy
@@ -194,7 +195,7 @@ def follow(request: HttpRequest, key: str) -> HttpResponse:
     dataset = dataset_of(key)
     row = DatasetRow.objects.filter(name=dataset.name.rpartition("/")[0]).first()
     parent: Dataset | None = row.fact if row else None
-    wanted = policies.above(parent)
+    wanted = snapshot_policy.above(parent)
     told = wanted.sentence_in_full if wanted else ""
     if request.method == "POST" and request.POST.get("shown") == told:
         return begun(request, SetPolicy(dataset=dataset.name), key)
@@ -214,30 +215,30 @@ def shown(dataset: Dataset, wanted: Policy | None) -> dict[str, object]:
     """What a policy destroys at once, in every folder that it will hold for."""
     concerned = [dataset]
     if wanted is None or wanted.below:
-        concerned += policies.followers(dataset, tree_of(dataset))
+        concerned += snapshot_policy.followers(dataset, tree_of(dataset))
     counts = dict(SnapshotReading.objects.values_list("dataset_key", "count"))
-    going = recorded.expired([(one, wanted) for one in concerned], counts)
+    going = policy_ledger.expired([(one, wanted) for one in concerned], counts)
     return {
-        "going": going[: listing.PAGE],
+        "going": going[: paging.PAGE],
         "going_count": len(going),
-        "freed": asking.freed_by_pruning(going) if going else None,
+        "freed": agent_queries.freed_by_pruning(going) if going else None,
         "folders": len(concerned),
     }
 
 
 def will_be(wanted: Policy, day: date | None) -> dict[str, object]:
     """What the policy will keep in the long run, as of a day at this hour."""
-    now, zone = timezone.now(), schedules.box_zone()
+    now, zone = timezone.now(), schedule.box_zone()
     at = datetime.combine(day, now.astimezone(zone).time(), zone) if day else now
-    kept = policies.picture(wanted, at, zone)
-    return {"will_be": kept, "day": day, "drawing": drawing.draw(kept, at)}
+    kept = snapshot_policy.picture(wanted, at, zone)
+    return {"will_be": kept, "day": day, "drawing": policy_timeline.draw(kept, at)}
 
 
 def cost_of(dataset: Dataset) -> dict[str, object]:
     """What was taken by itself of a folder and of those that follow it, and what that holds now."""
-    concerned = [dataset, *policies.followers(dataset, tree_of(dataset))]
-    found = recorded.costs(concerned)
-    return {"cost": sum(found.values(), recorded.Cost()), "cost_folders": len(found)}
+    concerned = [dataset, *snapshot_policy.followers(dataset, tree_of(dataset))]
+    found = policy_ledger.costs(concerned)
+    return {"cost": sum(found.values(), policy_ledger.Cost()), "cost_folders": len(found)}
 
 
 def tree_of(dataset: Dataset) -> list[Dataset]:

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import msgspec
 
-from appliance import durable
-from appliance.schedules import box_zone
+from appliance.schedule import box_zone
+from appliance.system import atomic_file
 
 log = logging.getLogger(__name__)
 EVERY = timedelta(days=1)
@@ -160,7 +160,7 @@ def make_copy(database: Path, now: datetime) -> Copy:
     number = known[0].number + 1 if known else 1
     target = folder / f"settings-{number:06d}-{now.astimezone(UTC):{TIME}}.sqlite3"
     new.replace(target)
-    durable.sync_folder(folder)
+    atomic_file.sync_folder(folder)
     for old in copies(database)[COPIES_KEPT:]:
         old.path.unlink(missing_ok=True)
     return copies(database)[0]
@@ -189,15 +189,15 @@ def restore(database: Path, now: datetime, reason: str) -> Notice:
     parts = [path for path in parts_of(database) if path.exists()]
     kept = place_for_damaged(database, now) if parts else None
     found = Notice(at=now, reason=reason, kept=str(kept or ""), copy=good.made if good else None)
-    durable.write(notice_file(database), msgspec.json.encode(found))
+    atomic_file.write(notice_file(database), msgspec.json.encode(found))
     if kept:
         # The database goes first: what SQLite keeps beside it counts for nothing without it.
         for path in parts:
             path.replace(kept / path.name)
-        durable.sync_folder(kept)
+        atomic_file.sync_folder(kept)
     if good:
         new.replace(database)
-    durable.sync_folder(database.parent)
+    atomic_file.sync_folder(database.parent)
     log.error("%s %s", found.headline, found.meaning)
     return found
 

@@ -54,7 +54,7 @@ def table() -> str:
 
 
 def checks() -> str:
-    text = (ROOT / "templates/shares/why.html").read_text()
+    text = (ROOT / "templates/shares/troubleshoot.html").read_text()
     part = text[text.index('<ul class="checks">') : text.index("</ul>", text.index('<ul class="checks">')) + 5]
     found = [
         Some(state=state, title=title, meaning="A name is taken by another computer in the network, so this one is not found." if state == "failed" else "")

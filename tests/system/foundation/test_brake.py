@@ -7,7 +7,7 @@ import uuid
 
 import pytest
 
-from appliance import brake
+from appliance.agent import delayed_jobs
 from deploy.image.machine import Machine, wait_for
 from tests.system import moving
 from tests.system.agent_groups import requests_running
@@ -74,10 +74,10 @@ def test_asked_for_without_the_password_it_waits_is_told_and_is_cancelled_at_the
     wait_for("the end of every request", lambda: not requests_running(appliance), timeout=60)
     visitor.wait_until("/jobs/", "Destroy tank: starts at", "Nobody asked for this on these pages", timeout=30)
     visitor.wait_until("/alerts/", "Destroy tank: starts at", timeout=150)
-    assert "Destroy tank" in appliance.run("cat", str(brake.ISSUE))
+    assert "Destroy tank" in appliance.run("cat", str(delayed_jobs.ISSUE))
     assert job in appliance.run("larder-jobs")
     assert "cancelled" in appliance.run("larder-jobs", "cancel")
-    assert appliance.run("cat", str(brake.ISSUE)) == ""
+    assert appliance.run("cat", str(delayed_jobs.ISSUE)) == ""
     assert destroy(appliance, review, job)["state"] == "cancelled"
     assert is_there(appliance)
     visitor.wait_until("/jobs/", without=("Destroy tank: starts at",), timeout=30)
@@ -99,7 +99,7 @@ def test_without_the_password_the_page_s_job_waits_and_is_cancelled_on_its_page(
     page = visitor.wait_until(answer.url, "Waiting: starts at", timeout=90)
     visitor.send(f"{answer.url}stop/", page.hidden())
     said = visitor.ended(answer.url.split("/jobs/")[1].strip("/"))
-    assert brake.CANCELLED in said
+    assert delayed_jobs.CANCELLED in said
     assert is_there(appliance)
 
 

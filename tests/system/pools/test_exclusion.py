@@ -11,22 +11,22 @@ from tests.visitor import blank, create_pool, disk_paths
 PYTHON = "/opt/larder/venv/bin/python"
 HOLD = """
 import sys, time
-from appliance import locks
+from appliance.system import locks
 with locks.held([sys.argv[1]], print, who="Erase the disk of the test"):
     open("/run/larder-held", "w").close()
     while True: time.sleep(1)
 """
 ASK = """
 import json, sys
-from appliance import client, operations, operation
+from appliance import agent_client as client, operation; from appliance.agent import registry as operations
 from appliance.disks import probe
-from appliance.reading import read_facts
+from appliance.agent.read_facts import read_facts
 asked, job, read = json.loads(sys.argv[1]), sys.argv[2], sys.argv[3] == "read"
 made = operations.decode_operation(json.dumps(asked))
 facts = made.read_more(read_facts())
 if read:
     import msgspec
-    from appliance.facts import Use
+    from appliance.facts.box import Use
     answer = client.last({"verb": "read-content", "disks": made.disks_taken()})["facts"]
     facts = probe.with_uses(facts, msgspec.convert(answer, dict[str, Use]))
 plan = operation.checked_plan(made, facts)

@@ -9,8 +9,9 @@ import tarfile
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
-from appliance.facts import Facts
-from appliance.shares import adopting, nfs, smb
+from appliance.facts.box import Facts
+from appliance.shares import nfs, smb
+from appliance.shares.drift import parse
 from tests.unit.test_fuzz import BOXES
 
 HOW_MANY = 60
@@ -58,7 +59,7 @@ def test_samba_reads_every_file_as_it_was_meant(appliance, boxes):
         assert status == 0, complaints
         assert "Unknown parameter" not in complaints
         assert "Ignoring" not in complaints
-        found = adopting.sections_of_samba(said)
+        found = parse.sections_of_samba(said)
         meant = {part.name: (dataset.mountpoint, part) for dataset, part in smb.asked(facts)}
         assert set(found) - {"global"} == set(meant)
         for name, (path, part) in meant.items():

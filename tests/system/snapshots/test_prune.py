@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from appliance.words import size_text
+from appliance.formatting import size_text
 from deploy.image.machine import Machine
 from tests.system import crash
 from tests.system.policy import known

@@ -14,7 +14,7 @@ from functools import partial
 import msgspec
 import pytest
 
-from appliance.zfs.policies import Policy
+from appliance.snapshots.policy import Policy
 from deploy.image.machine import Machine, wait_for
 from tests.system.policy import made, set_policy, there
 from tests.unit.test_policies import BERLIN, Expected
@@ -29,8 +29,8 @@ SCRIPT = """
 import json, sys
 from datetime import datetime
 from zoneinfo import ZoneInfo
-from appliance.zfs import core, naming, policies, snapshots
-from appliance.zfs.policies import Policy, Taken
+from appliance.zfs import libzfs as core, list_snapshots as snapshots; from appliance.snapshots import names as naming, policy as policies
+from appliance.snapshots.policy import Policy, Taken
 
 numbers, moments = json.load(sys.stdin)
 policy, zone = Policy(**numbers), ZoneInfo("Europe/Berlin")

@@ -4,7 +4,7 @@ from django.apps.registry import Apps
 from django.db import migrations
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 
-from appliance.former_tags import FORMER, with_tag_of_today
+from appliance.agent.former_tags import FORMER, with_tag_of_today
 
 
 def rename(apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None:

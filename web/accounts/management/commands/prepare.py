@@ -15,7 +15,7 @@ from django.core.management.base import BaseCommand
 from django.db import DatabaseError, connections
 from django.utils import timezone
 
-from appliance import durable, places
+from appliance.system import atomic_file, paths
 from web.accounts import first_run
 from web.system import database
 
@@ -26,9 +26,9 @@ class Command(BaseCommand):
     help = __doc__ or ""
 
     def handle(self, *_args: Any, **_options: Any) -> None:
-        key = places.STATE / "secret-key"
+        key = paths.STATE / "secret-key"
         if not key.exists() or not key.read_text().strip():
-            durable.write(key, secrets.token_urlsafe(50).encode())
+            atomic_file.write(key, secrets.token_urlsafe(50).encode())
         settings.SECRET_KEY = key.read_text().strip()
         self.prepare_settings(Path(str(settings.DATABASES["default"]["NAME"])))
         call_command("migrate", "inventory", database="inventory", interactive=False, verbosity=0)

@@ -1,0 +1,291 @@
+"""Run one operation under its job's id, or tell what became of an earlier run of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from appliance import names
+from appliance.agent import delayed_jobs, journal, proof
+from appliance.agent.journal import AlreadyKnown, Journal, Record
+from appliance.command import CommandTimedOut
+from appliance.disks import probe
+from appliance.errors import Cancelled, LarderError, Reason, Refused, explain
+from appliance.facts.box import Facts
+from appliance.operation import Operation, checked_plan
+from appliance.system import locks, paths
+
+Send = Callable[[dict[str, Any]], None]
+SECONDS_BETWEEN_LOOKS = 0.3
+LARGEST_SECRET = 4096
+
+
+def take_secret(job: str, owners: frozenset[int]) -> str:
+    """Read the job's secret and remove it: it can be had once. Raises Refused where there is none or none that may be."""
+    path = paths.SECRETS / job
+    try:
+        # Without O_NONBLOCK a pipe put there would hold the agent, and the locks of its job, for ever.
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise Refused("The passphrase or password is no longer at hand. Start again and type it once more.") from error
+    try:
+        found = os.fstat(handle)
+        if (
+            not stat.S_ISREG(found.st_mode)
+            or found.st_uid not in owners
+            or found.st_mode & 0o077
+            or found.st_size > LARGEST_SECRET
+        ):
+            raise Refused("The passphrase's file is not what Larder wrote. Start again and type it once more.")
+        text = os.read(handle, LARGEST_SECRET).decode()
+    except UnicodeDecodeError:
+        raise Refused("The passphrase or password is not text. Start again and type it once more.") from None
+    finally:
+        os.close(handle)
+        remove(path)
+    return names.passphrase(text)  # the wider of both grammars: also a password is one line of at least 8
+
+
+def remove(path: Path) -> None:
+    """Remove a file if it is there; what cannot be removed (a folder in its place) is no reason to stop."""
+    try:
+        path.unlink()
+    except OSError:
+        pass
+
+
+class Running:
+    """The Work of one job: progress goes to whoever listens and to a file, notes go to the journal."""
+
+    def __init__(self, record: Journal, send: Send) -> None:
+        self.journal, self.send = record, send
+        self.file = paths.JOBS / record.job
+        self.asked = paths.JOBS / f"{record.job}.stop"
+        self.span = (0, 100)
+        self.told: tuple[int, str] = (-1, "")
+
+    def within(self, start: int, end: int) -> None:
+        """Scale what a step reports into its part of the whole."""
+        self.span = (start, end)
+
+    def progress(self, percent: int, phrase: str) -> None:
+        start, end = self.span
+        now = (start + (end - start) * max(0, min(percent, 100)) // 100, phrase)
+        if now != self.told:
+            self.told = now
+            beside = self.file.with_suffix(".new")
+            beside.write_text(json.dumps({"percent": now[0], "phrase": phrase}))
+            beside.rename(self.file)
+            self.send({"percent": now[0], "phrase": phrase})
+
+    def note(self, text: str) -> None:
+        self.journal.write("note", text=text[:2000])
+        self.send({"note": text[:2000]})
+
+    def secret(self) -> str:
+        return take_secret(self.journal.job, frozenset({0, paths.RUN.stat().st_uid, paths.SECRETS.stat().st_uid}))
+
+    def stop_if_asked(self) -> None:
+        if self.asked.exists():
+            raise Cancelled
+
+    def end(self) -> None:
+        self.file.unlink(missing_ok=True)
+        self.asked.unlink(missing_ok=True)
+        remove(proof.proof_file(self.journal.job))
+        remove(paths.SECRETS / self.journal.job)
+
+
+def execute(job: str, operation: Operation, digest: str, read_facts: Callable[[], Facts], send: Send) -> None:
+    """Run the operation once under this id, or follow the run that is under way. The last thing sent is the outcome.
+
+    One that needs a proof and has none waits: it runs when it is asked for again after that time.
+    """
+    waited: Journal | None = None
+    try:
+        record = Journal.begin(job)
+    except AlreadyKnown:
+        waited = delayed_jobs.take_up(job, operation, digest)
+        if waited is None:
+            follow(job, read_facts, send)
+            return
+        record = waited
+    paths.JOBS.mkdir(parents=True, exist_ok=True, mode=0o700)
+    work = Running(record, send)
+    step = ""
+    try:
+        record.write("began", operation=json.loads(msgspec.json.encode(operation)), steps=[], digest=digest)
+
+        def waiting(name: str) -> None:
+            doing = locks.told(name)
+            work.progress(0, f"Waiting for another job: {doing}" if doing else f"Waiting: another job is at work on {locks.words_for(name)}")  # fmt: skip
+            work.stop_if_asked()
+
+        def look() -> Facts:
+            work.progress(0, "Looking at the system")
+            facts = operation.read_more(read_facts())
+            return probe.with_uses(facts, probe.look(facts, operation.disks_taken()))
+
+        with locked(operation, look, waiting) as facts:
+            plan = checked_plan(operation, facts)
+            if plan.digest() != digest:
+                raise Refused(
+                    Reason(
+                        "Something changed since you looked at the plan: a disk, a pool or what is on them. Nothing was done. Look at the new plan."
+                    )
+                )
+            if not waited and operation.needs_proof(facts, plan) and not proof.redeem(job, operation, digest):
+                raise delayed_jobs.Held
+            record.write(
+                "began", operation=json.loads(msgspec.json.encode(operation)), steps=[item.name for item in plan.steps]
+            )
+            for at, item in enumerate(plan.steps):
+                work.stop_if_asked()
+                work.within(at * 100 // len(plan.steps), (at + 1) * 100 // len(plan.steps))
+                record.write("step begun", step=item.name)
+                step = item.name
+                work.progress(0, item.title)
+                item.act(work)
+                record.write("step done", step=item.name)
+                step = ""
+        finish(record, work, "done", "")
+    except delayed_jobs.Held:
+        work.file.unlink(missing_ok=True)
+        delayed_jobs.hold(record, operation, digest)
+    except Refused as refusal:
+        finish(record, work, "failed" if step else "refused", str(refusal))
+    except Cancelled:
+        finish(record, work, "cancelled", "Stopped because you asked for it.")
+    except Exception as error:
+        if not isinstance(error, LarderError):
+            import traceback
+
+            traceback.print_exc()
+        # Where a command hangs in the kernel, reading the facts would leave another that hangs.
+        hangs = isinstance(error, CommandTimedOut) and error.pid
+        advice = "" if hangs else way_on(operation, step, read_facts)
+        finish(record, work, "failed", f"{explain(error)} {advice}".strip())
+    finally:
+        record.close()
+        journal.prune()
+    send({"outcome": outcome(journal.read(job))})
+
+
+@contextmanager
+def locked(operation: Operation, look: Callable[[], Facts], waiting: Callable[[str], None]) -> Iterator[Facts]:
+    """Hold every lock of an operation, and read the facts under them. Disks that only the facts name are locked by
+    beginning anew with them, so that all are taken together."""
+    names = (*operation.locks(), *map(locks.files_of, operation.files_taken()))
+    shared = tuple(map(locks.files_of, operation.files_used()))
+    disks: tuple[str, ...] = ()
+    while True:
+        with locks.held((*names, *disks), waiting, shared=shared, who=operation.title):
+            facts = look()
+            found = operation.disks_found(facts)
+            if {*found} <= {*names, *disks}:
+                yield facts
+                return
+        disks = found
+
+
+def finish(record: Journal, work: Running, state: str, text: str) -> None:
+    record.write("ended", state=state, text=text)
+    work.end()
+
+
+def way_on(operation: Operation, step: str, read_facts: Callable[[], Facts]) -> str:
+    """The operation's own advice; silent where even the facts cannot be read."""
+    if not step:
+        return ""
+    try:
+        return operation.way_on(step, operation.read_more(read_facts()))
+    except LarderError:
+        return ""
+
+
+def follow(job: str, read_facts: Callable[[], Facts], send: Send) -> None:
+    """Send the progress of a run under way until it ends; settle it where its process has died."""
+    last = ""
+    while journal.alive(job) or not settle(job, read_facts):
+        try:
+            now = (paths.JOBS / job).read_text()
+        except FileNotFoundError:
+            now = ""
+        if now and now != last:
+            last = now
+            send(json.loads(now))
+        time.sleep(SECONDS_BETWEEN_LOOKS)
+    send({"outcome": outcome(journal.read(job))})
+
+
+def settle(job: str, read_facts: Callable[[], Facts]) -> bool:
+    """Give an interrupted job its true end, from its journal and from what the system shows.
+
+    False where it has none yet: its process lives, or another is settling it. An end once written is never changed.
+    """
+    from appliance.agent.registry import decode_operation
+
+    known = journal.read(job)
+    if known is None or known.ended or known.waiting:
+        return True
+    with journal.taken_over(job) as record:
+        if record is None:
+            return False
+        known = journal.read(job)
+        if known is None or known.ended or known.waiting:
+            return True
+        work = Running(record, lambda _message: None)
+        if not known.operation:
+            finish(record, work, "interrupted", "It was interrupted before it began. Nothing was changed.")
+            return True
+        if not known.begun:
+            finish(record, work, "interrupted", "It was interrupted before its first step. Nothing was changed.")
+            return True
+        try:
+            operation = decode_operation(json.dumps(known.operation))
+        except Refused:
+            # Written by another version of Larder, whose probes are not here any more.
+            said = f"It was interrupted after {len(known.done)} of {len(known.steps)} steps."
+            finish(record, work, "interrupted", f"{said} Look at what is there before you start it again.")
+            return True
+        facts = operation.read_more(read_facts())
+        missing = [step for step in known.steps if not operation.happened(step, facts)]
+        if not missing:
+            finish(record, work, "done", "Larder was interrupted meanwhile; looking afterwards, everything is there.")
+            return True
+        done = len(known.steps) - len(missing)
+        said = f"It was interrupted after {done} of {len(known.steps)} steps. {operation.way_on(missing[0], facts)}"
+        finish(record, work, "interrupted", said)
+        return True
+
+
+def outcome(known: Record | None) -> dict[str, Any]:
+    """A journal's answer as it travels to the worker."""
+    if known is None:
+        return {"state": "unknown", "text": "", "done": [], "steps": [], "notes": []}
+    return {
+        "state": known.state,
+        "text": known.text,
+        "done": list(known.done),
+        "steps": list(known.steps),
+        "notes": list(known.notes)[-200:],
+        "until": known.waiting.get("until", ""),
+    }
+
+
+def ask_to_stop(job: str) -> bool:
+    """Ask a job under way to stop before its next step; one that waits ends. False where none of that id runs."""
+    if delayed_jobs.cancel(job):
+        return True
+    if journal.read(job) is None or not journal.alive(job):
+        return False
+    (paths.JOBS / f"{job}.stop").touch(mode=0o600)
+    return True

@@ -1,0 +1,56 @@
+"""Read the facts of this box, all that an operation may look at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from appliance.disks import inventory
+from appliance.errors import Failed
+from appliance.facts.box import Facts, Pool, PoolProperties
+from appliance.facts.datasets import Dataset
+from appliance.pools import properties
+from appliance.shares import publish
+from appliance.system import accounts
+from appliance.zfs import status
+
+
+def pool_properties() -> tuple[PoolProperties, ...]:
+    """What is set on the pools; nothing where that cannot be read, which must not keep other changes from being made."""
+    try:
+        return properties.read()
+    except Failed:
+        return ()
+
+
+def read_facts() -> Facts:
+    """Everything, now. Raises Failed where a tool does not answer; a missing ZFS module is a fact, not an error."""
+    if not status.loaded():
+        return Facts(
+            disks=inventory.read(()),
+            accounts=accounts.read(),
+            groups=accounts.read_groups(),
+            zfs="missing",
+            shares=publish.configured(),
+            smb_policy=publish.smb_policy(),
+        )
+    pools = status.read_pools()
+    return Facts(
+        pools,
+        datasets(pools),
+        inventory.read(pools),
+        accounts.read(),
+        groups=accounts.read_groups(),
+        shares=publish.configured(),
+        smb_policy=publish.smb_policy(),
+        properties=pool_properties(),
+    )
+
+
+def datasets(pools: Iterable[Pool]) -> tuple[Dataset, ...]:
+    """The datasets. A pool that has stopped may keep them from being listed; it has to be possible to start it again."""
+    try:
+        return status.read_datasets()
+    except Failed:
+        if any(pool.state == "SUSPENDED" for pool in pools):
+            return ()
+        raise

@@ -1,0 +1,104 @@
+"""How web and worker reach the agent: one connection, one request, replies as they come."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+from appliance.errors import Failed, Reason, Refused
+from appliance.names import job_id
+from appliance.system import paths
+
+SECONDS_TO_CONNECT = 10
+SECONDS_OF_SILENCE = 6 * 3600
+
+
+def ask(request: dict[str, Any], *, silence: float = SECONDS_OF_SILENCE) -> Iterator[dict[str, Any]]:
+    """Send a request and yield the replies. Raises Failed where the agent is out of reach, Refused where it refuses."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(SECONDS_TO_CONNECT)
+        try:
+            connection.connect(str(paths.AGENT_SOCKET))
+            connection.sendall(json.dumps(request).encode() + b"\n")
+            connection.settimeout(silence)
+            for line in connection.makefile("rb"):
+                yield told(json.loads(line))
+        except (OSError, ValueError) as error:
+            raise Failed("Larder's agent does not answer", why(error)) from error
+
+
+def open_file(request: dict[str, Any], *, silence: float = 60) -> tuple[dict[str, Any], int]:
+    """What the agent tells of a file, and the file itself: a descriptor that the caller closes. Raises as ``ask``."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(SECONDS_TO_CONNECT)
+        handles: list[int] = []
+        try:
+            connection.connect(str(paths.AGENT_SOCKET))
+            connection.sendall(json.dumps(request).encode() + b"\n")
+            connection.settimeout(silence)
+            received = b""
+            while b"\n" not in received:
+                part, found, _flags, _address = socket.recv_fds(connection, 65536, 1)
+                handles += found
+                if not part:
+                    break
+                received += part
+            reply = told(json.loads(received))
+            if len(handles) != 1:
+                raise Failed("Larder's agent sent no file")
+            return reply["facts"], handles.pop()
+        except (OSError, ValueError) as error:
+            raise Failed("Larder's agent does not answer", why(error)) from error
+        finally:
+            for handle in handles:
+                os.close(handle)
+
+
+def why(error: OSError | ValueError) -> str:
+    """Why the agent did not answer, in words: these end up on a page."""
+    match error:
+        case FileNotFoundError() | ConnectionRefusedError():
+            return "it is not running"
+        case TimeoutError():
+            return "nothing came in time"
+        case BrokenPipeError() | ConnectionResetError():
+            return "it stopped in the middle"
+        case OSError(strerror=str(words)):
+            return words
+        case _:
+            return "it broke off in the middle of its answer"
+
+
+def told(reply: dict[str, Any]) -> dict[str, Any]:
+    """A reply that is neither a refusal nor a failure. Raises Refused, Failed."""
+    if "refused" in reply:
+        raise Refused(*(Reason(reason["text"], reason["field"]) for reason in reply["refused"]))
+    if "failed" in reply:
+        raise Failed(reply["failed"])
+    return reply
+
+
+def last(request: dict[str, Any], *, silence: float = 120) -> dict[str, Any]:
+    """The last reply to a request. Raises as ``ask``; Failed where there was none."""
+    reply: dict[str, Any] = {}
+    for message in ask(request, silence=silence):
+        reply = message
+    if not reply:
+        raise Failed("Larder's agent ended without an answer")
+    return reply
+
+
+def leave_secret(job: str, secret: str) -> None:
+    """Put a passphrase or password where the agent finds it, readable to nobody else, on a file system in memory."""
+    path = paths.SECRETS / job_id(job)
+    handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    with os.fdopen(handle, "wb") as file:
+        file.write(secret.encode())
+
+
+def forget_secret(job: str) -> None:
+    """Remove the secret of a job that will not run."""
+    (paths.SECRETS / job_id(job)).unlink(missing_ok=True)

@@ -1,0 +1,256 @@
+"""The program that measures a folder over AFP: it serves the folder to itself, writes or reads, and prints figures.
+
+Debian has no client that mounts AFP, so what fio does through a mounted folder is done here by requests: one after the
+other, none ahead, nothing kept. It runs in namespaces of its own (``workloads.py`` has the words, unshare(1) what they
+mean): the server answers on a loopback that nobody else has, keeps its numbers of files (CNIDs, as people's shares do) in
+memory, and ends with this program, however that ends, because this is the first of its processes. The netatalk that people
+are served by is not touched, nor its ports and files.
+
+Prints one JSON object: ``Figures``, or ``{"error": "why"}`` with status 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import fcntl
+import itertools
+import json
+import os
+import pwd
+import signal
+import socket
+import struct
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from appliance import command
+from appliance.benchmarks import afp_client
+from appliance.benchmarks.afp_client import READING, WRITING, Session
+from appliance.benchmarks.case import OVER_AFP
+from appliance.benchmarks.parse_results import Figures
+from appliance.benchmarks.workloads import DATA, FILE_SIZE, FILES
+from appliance.errors import Failed, LarderError, explain
+from appliance.layout.geometry import MIB
+from appliance.shares import afp
+
+STATE = Path("/var/lib/netatalk")  # what netatalk keeps, built into it; covered by memory of this program's own
+HOST, VOLUME = "127.0.0.1", "sweep"
+ACCOUNT = "nobody"  # whose rights a guest has; afpd lets nobody be root
+SECONDS_TO_START = 30
+TIMEOUT = 60
+# Tickles go to the client every half minute; so many may go unanswered, for a flush answers nothing until it is done.
+SETTINGS = """\
+[Global]
+afp listen = 127.0.0.1
+cnid listen = 127.0.0.1:4700
+uam list = uams_guest.so
+guest account = {account}
+valid shellcheck = no
+zeroconf = no
+spotlight = no
+timeout = 120
+log file = {state}/log
+
+[{volume}]
+path = {folder}
+ea = samba
+"""
+POOL = 32 * MIB  # of random bytes that data is taken from: more than any record, so that none compresses or repeats
+SHIFT = 997  # bytes that the pool is moved by before it is used again
+CHUNK = 512  # of which a part is zeros, where data shall compress
+SIOCSIFFLAGS, UP = 0x8914, 1  # netdevice(7)
+
+
+# --- serving ----------------------------------------------------------------------------------------------------
+def serve(folder: Path) -> str:
+    """Serve the folder to guests; what the server calls itself. Raises Failed."""
+    if not STATE.is_dir():
+        raise Failed("netatalk is not installed on this system")
+    raise_loopback()
+    command.run(["mount", "-t", "tmpfs", "-o", "mode=755", "larder", str(STATE)], timeout=TIMEOUT)
+    seen, conf = STATE / VOLUME, STATE / "sweep.conf"
+    seen.mkdir()
+    seen.with_name("CNID").mkdir()
+    # Nobody but root gets to the folder by its own path.
+    command.run(["mount", "--bind", str(folder), str(seen)], timeout=TIMEOUT)
+    give(seen)
+    conf.write_text(SETTINGS.format(account=ACCOUNT, state=STATE, volume=VOLUME, folder=seen))
+    for server in ("cnid_metad", "afpd"):
+        command.run([server, "-F", str(conf)], timeout=TIMEOUT)
+    until = time.monotonic() + SECONDS_TO_START
+    while not (told := afp.information(HOST)):
+        if time.monotonic() > until:
+            raise Failed("netatalk was started and does not answer", last_words())
+        time.sleep(0.1)
+    return afp.machine_in(told)
+
+
+def raise_loopback() -> None:
+    """A new network has a loopback that is down."""
+    try:
+        with socket.socket() as line:
+            fcntl.ioctl(line, SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", UP))
+    except OSError as error:
+        raise Failed("The loopback of the measurement could not be switched on", str(error)) from error
+
+
+def give(folder: Path) -> None:
+    """Make the scratch folder, and the file in it that is to be read, the guest's."""
+    try:
+        guest = pwd.getpwnam(ACCOUNT)
+        for path in (folder, *folder.iterdir()):
+            os.chown(path, guest.pw_uid, guest.pw_gid, follow_symlinks=False)
+    except (KeyError, OSError) as error:
+        raise Failed("The scratch folder could not be given to guests", str(error)) from error
+
+
+def last_words() -> str:
+    """The end of what the servers wrote down; empty where they wrote nothing."""
+    try:
+        return " ".join((STATE / "log").read_text(errors="replace").splitlines()[-3:])[-600:]
+    except OSError:
+        return ""
+
+
+# --- measuring --------------------------------------------------------------------------------------------------
+@dataclass
+class Tally:
+    """What one session did; ``waits`` are the seconds that each request to write or read took."""
+
+    moved: int = 0
+    waits: list[float] = field(default_factory=list)
+
+    def add(self, began: float, length: int) -> None:
+        self.waits.append(time.perf_counter() - began)
+        self.moved += length
+
+
+def random_pool(compressible: int) -> memoryview:
+    """Random bytes with so many per cent of zeros; the beginning stands at the end once more, for what goes over it."""
+    zeros = bytes(CHUNK * compressible // 100)
+    made = b"".join(os.urandom(CHUNK - len(zeros)) + zeros for _ in range(POOL // CHUNK)) if zeros else os.urandom(POOL)
+    return memoryview(made + made[: afp_client.REQUEST])
+
+
+def data_at(pool: memoryview, at: int, length: int) -> memoryview:
+    """What is written at a place of a file: never the same twice."""
+    start = (at + at // POOL * SHIFT) % POOL
+    return pool[start : start + length]
+
+
+def strokes(size: int, request: int) -> Iterator[tuple[int, int]]:
+    """Place and length of each request of a file."""
+    for at in range(0, size, request):
+        yield at, min(request, size - at)
+
+
+def write_large(line: Session, size: int, pool: memoryview) -> Tally:
+    tally = Tally()
+    line.create(DATA)
+    fork = line.open(DATA, WRITING)
+    for at, length in strokes(size, line.most):
+        began = time.perf_counter()
+        line.write(fork, at, data_at(pool, at, length))
+        tally.add(began, length)
+    line.flush(fork)
+    line.close(fork)
+    return tally
+
+
+def read_large(line: Session, size: int) -> Tally:
+    tally = Tally()
+    fork = line.open(DATA, READING)
+    for at, length in strokes(size, line.most):
+        began = time.perf_counter()
+        found = len(line.read(fork, at, length))
+        tally.add(began, found)
+        if found != length:
+            raise Failed("The AFP server read less than there is", f"{found} of {length} bytes at {at}")
+    line.close(fork)
+    return tally
+
+
+def write_small(line: Session, names: Sequence[str], pool: memoryview) -> Tally:
+    """Many files, each on disk before the next."""
+    tally = Tally()
+    for number, name in enumerate(names):
+        line.create(name)
+        fork = line.open(name, WRITING)
+        began = time.perf_counter()
+        line.write(fork, 0, data_at(pool, number * FILE_SIZE, FILE_SIZE))
+        tally.add(began, FILE_SIZE)
+        line.flush(fork)
+        line.close(fork)
+    return tally
+
+
+def measure(asked: argparse.Namespace, port: int = afp.PORT) -> Figures:
+    """Carry the workload out against the server on the loopback. Raises Failed."""
+    small, reads = asked.workload == "small-files", asked.workload == "seq-read"
+    pool = memoryview(b"") if reads else random_pool(asked.compressible)
+    writers = range(asked.writers if small else 1)
+    names = [[f"larder.{writer}.{number}" for number in range(FILES)] for writer in writers]
+    with contextlib.ExitStack() as open_lines:
+        lines = [open_lines.enter_context(afp_client.session(HOST, port, VOLUME)) for _ in names]
+        began = time.perf_counter()
+        if small:
+            with ThreadPoolExecutor(len(lines)) as threads:
+                tallies = list(threads.map(write_small, lines, names, itertools.repeat(pool)))
+        elif reads:
+            tallies = [read_large(lines[0], asked.size)]
+        else:
+            tallies = [write_large(lines[0], asked.size, pool)]
+        seconds = time.perf_counter() - began
+        if small:
+            for line, own in zip(lines, names, strict=True):
+                for name in own:
+                    line.remove(name)
+    return figures(tallies, seconds, reads=reads)
+
+
+def figures(tallies: Sequence[Tally], seconds: float, *, reads: bool) -> Figures:
+    waits = sorted(itertools.chain.from_iterable(tally.waits for tally in tallies))
+    moved = sum(tally.moved for tally in tallies)
+    return Figures(
+        rate=moved / seconds,
+        operations=len(waits) / seconds,
+        seconds=seconds,
+        latency=sum(waits) / len(waits),
+        latency99=waits[len(waits) * 99 // 100],
+        read=moved if reads else 0,
+        written=0 if reads else moved,
+    )
+
+
+def words() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description="Measure a folder over AFP.")
+    parser.add_argument("workload", choices=OVER_AFP)
+    parser.add_argument("folder", type=Path)
+    for name, default in (("size", MIB), ("writers", 1), ("compressible", 0)):
+        parser.add_argument(f"--{name}", type=int, default=default)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    asked = words().parse_args(argv)
+    # The first process of a namespace is sent what it handles, and nothing else.
+    signal.signal(signal.SIGTERM, lambda *_which: os._exit(128 + signal.SIGTERM))
+    try:
+        server = serve(asked.folder)
+        found = msgspec.structs.replace(measure(asked), tool=server[:40])
+    except LarderError as error:
+        sys.stdout.write(json.dumps({"error": explain(error)}))
+        return 1
+    sys.stdout.write(msgspec.json.encode(found).decode())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,192 @@
+"""What is so around a run: what its disks really move, what else the box does, how warm it is. Read, never changed."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from appliance.benchmarks.claims import is_scratch
+from appliance.benchmarks.validity import Circumstances
+from appliance.disks import query, selftest, smart
+from appliance.disks.partitions import BLOCK, SECTOR
+from appliance.disks.smart import temperature
+from appliance.errors import Failed
+from appliance.facts.box import Pool
+from appliance.formatting import link_label, size_text
+from appliance.layout.geometry import KIB, MIB
+from appliance.zfs import kstat, status
+
+MODULE = Path("/sys/module/zfs")
+TUNABLES = ("zfs_arc_max", "zfs_dirty_data_max", "zfs_txg_timeout", "zfs_prefetch_disable")
+THROTTLES = "cpu*/thermal_throttle/core_throttle_count"
+PROCESSORS = Path("/sys/devices/system/cpu")
+PROCESSOR, MEMORY = Path("/proc/cpuinfo"), Path("/proc/meminfo")
+LEAST_USE = 4 * MIB  # bytes a second: a box that serves people is never quite idle
+MOST_TOLD = 8  # what is told of a run has to fit into one note of a job's log
+WORK = {"scrub": "checked", "resilver": "rebuilt", "trim": "trimmed", "expand": "expanded", "remove": "emptied", "initialize": "initialized"}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Moved:
+    """What a block device has done since the box began (the kernel's Documentation/block/stat.rst)."""
+
+    requests: int = 0
+    read: int = 0
+    written: int = 0
+    seconds: float = 0.0  # that requests waited and were served, added up
+
+
+def moved_from(text: str) -> Moved:
+    """From a ``stat`` file: requests, merged, sectors, milliseconds, of reads and then of writes."""
+    words = [int(word) for word in text.split() if word.isdigit()]
+    if len(words) < 8:
+        return Moved()
+    return Moved(words[0] + words[4], words[2] * SECTOR, words[6] * SECTOR, (words[3] + words[7]) / 1000)
+
+
+def moved(paths: Iterable[str]) -> dict[str, Moved]:
+    """By path, those that are there."""
+    found = {}
+    for path in paths:
+        try:
+            found[path] = moved_from((BLOCK / Path(path).resolve(strict=True).name / "stat").read_text())
+        except OSError:
+            continue
+    return found
+
+
+def throttled() -> int:
+    return sum(int(text) for text in kstat.texts(PROCESSORS.glob(THROTTLES)) if text.strip().isdigit())
+
+
+def hottest(paths: Iterable[str]) -> int:
+    """Of the disks that tell their temperature; 0 where none does."""
+    found = [0]
+    for path in paths:
+        try:
+            result = query.ask(path, ["smartctl", "--json", "-n", "standby", "-A", path], timeout=30)
+            found.append(temperature(json.loads(result.stdout)) or 0)
+        except (Failed, ValueError):
+            continue
+    return max(found)
+
+
+def testing(paths: Iterable[str]) -> tuple[str, ...]:
+    """Disks that test themselves now, in sentences: a test reads beside the run. One that sleeps is not woken to be asked.
+
+    A pool may lie on a partition, but it is its disk that is asked, once.
+    """
+    found = []
+    for path in dict.fromkeys(re.sub(r"-part[0-9]+$", "", path) for path in paths):
+        try:
+            answer = selftest.read(path, "-n", "standby")
+        except Failed:
+            continue
+        if smart.test_left(answer) is not None:
+            found.append(f"The disk {link_label(path.rsplit('/', 1)[-1])} was testing itself.")
+    return tuple(found[:MOST_TOLD])
+
+
+def pools() -> tuple[Pool, ...]:
+    """None where ZFS is not there: a disk can be read without it."""
+    return status.read_pools() if status.loaded() else ()
+
+
+def busy(pools: Iterable[Pool], but: str) -> tuple[str, ...]:
+    """Long work of any pool; that of the scratch pool itself is what is measured."""
+    return tuple(
+        f"{pool.name} was being {WORK.get(work.kind, 'worked on')}."
+        for pool in pools
+        if pool.name != but
+        for work in pool.work
+        if work.state == "running"
+    )
+
+
+def use(pools: Iterable[Pool], pool: str, but: str, measured: Collection[str]) -> dict[str, int]:
+    """What others have moved so far, in bytes: by pool what its disks did, and by dataset in the ``pool`` that is measured
+    in. ``but`` is the scratch pool or dataset, and ``measured`` are its devices or the disk that is read as it is; what
+    other measurements do is told by itself."""
+    found = {}
+    for one in pools:
+        beside = [device.path for device in one.devices() if device.path and device.path not in measured]
+        if one.name != pool and not is_scratch(one.name) and beside:
+            found[one.name] = sum(done.read + done.written for done in moved(beside).values())
+    for text in kstat.texts((kstat.KSTAT / pool).glob("objset-*")):
+        name = re.search(r"^dataset_name\s+\S+\s+(.+)$", text, re.MULTILINE)
+        if name and not name[1].startswith((pool + "/" + but, but)):
+            done = kstat.counters(text)
+            found[name[1]] = found.get(name[1], 0) + done.get("nread", 0) + done.get("nwritten", 0)
+    return found
+
+
+def used(before: Mapping[str, int], after: Mapping[str, int], seconds: float) -> tuple[str, ...]:
+    """Who moved much between the two readings, the most first, in sentences: copying, backups, people."""
+    found = {name: now - before.get(name, 0) for name, now in after.items()}
+    busy = sorted((name for name in found if found[name] >= LEAST_USE * max(seconds, 1.0)), key=lambda name: -found[name])  # fmt: skip
+    return tuple(f"{name} was in use: {size_text(found[name])} were read or written." for name in busy[:MOST_TOLD])
+
+
+def beside(pools: Iterable[Pool], but: str) -> bool:
+    """Whether another measurement has a pool of its own now."""
+    return any(is_scratch(pool.name) and pool.name != but for pool in pools)
+
+
+def lost(pools: Iterable[Pool], name: str) -> tuple[str, ...]:
+    """Devices of that pool that do not work."""
+    pool = next((pool for pool in pools if pool.name == name), None)
+    devices = pool.devices() if pool else ()
+    return tuple(one.name for one in devices if one.state not in {"ONLINE", "AVAIL", "INUSE"})
+
+
+def stopped(pool: str) -> bool:
+    """Whether a pool waits for a disk that does not answer: whoever writes to it then waits for ever."""
+    return "SUSPENDED" in "".join(kstat.texts([kstat.KSTAT / pool / "state"]))
+
+
+def memory() -> int:
+    """Bytes that ZFS's memory may grow to."""
+    return kstat.read().memory
+
+
+def between(before: Mapping[str, Moved], after: Mapping[str, Moved]) -> Circumstances:
+    """What was moved from one reading to the other."""
+    both = [(path, before[path], after[path]) for path in after if path in before]
+    waits = {
+        path.rsplit("/", 1)[-1]: round((now.seconds - then.seconds) / (now.requests - then.requests), 6)
+        for path, then, now in both
+        if now.requests > then.requests
+    }
+    slowest = dict(sorted(waits.items(), key=lambda item: -item[1])[:MOST_TOLD])
+    return Circumstances(
+        read=sum(max(now.read - then.read, 0) for _path, then, now in both),
+        written=sum(max(now.written - then.written, 0) for _path, then, now in both),
+        per_disk=slowest,
+    )
+
+
+def box() -> dict[str, str]:
+    """Processor and memory: whoever compares figures of two boxes asks for these first."""
+    found = {}
+    for text in kstat.texts([PROCESSOR]):
+        if model := re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE):
+            found["Processor"] = f"{' '.join(model[1].split())}, {os.cpu_count() or 1} cores"
+    for text in kstat.texts([MEMORY]):
+        if total := re.search(r"^MemTotal:\s*([0-9]+) kB$", text, re.MULTILINE):
+            found["Memory of the box"] = size_text(int(total[1]) * KIB)
+    return found
+
+
+def versions() -> dict[str, str]:
+    """Of what the figures depend on, with the box itself and ZFS's tunables."""
+    found = {**box(), "Linux": os.uname().release}
+    for text in kstat.texts([MODULE / "version"]):
+        found["ZFS"] = text.strip()
+    for name in TUNABLES:
+        for text in kstat.texts([MODULE / "parameters" / name]):
+            found[name] = text.strip()
+    return found

@@ -1,0 +1,52 @@
+"""How long a sweep will take. Guesses before it has begun, what its own cases took afterwards. Pure; seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from appliance.benchmarks.case import Case
+from appliance.benchmarks.workloads import FILES, KINDS
+from appliance.layout.geometry import MIB
+
+GUESSED_RATE = 100 * MIB  # bytes a second of one disk, where nothing is known
+GUESSED_FILLING = 10 * MIB  # bytes a second that a cache device takes of small reads
+AROUND = {"scratch": 20, "dataset": 8, "disk": 3, "network": 1}  # making and clearing away what a case is measured on
+BETWEEN = 4  # from one job to the next
+SERVING = 6  # making a server and its client anew
+DROPPING = 3  # export and import between runs
+FILES_A_SECOND = 100
+
+
+def of_run(case: Case, disk_size: int = 0) -> float:
+    kind = KINDS[case.workload]
+    if kind.timed:
+        return case.seconds
+    if case.workload == "small-files":
+        return FILES * case.writers / FILES_A_SECOND
+    if case.workload == "resilver":
+        return disk_size * case.fill / 100 * 2 / GUESSED_RATE
+    return case.size / GUESSED_RATE
+
+
+def of_case(case: Case, disk_size: int = 0) -> float:
+    """``disk_size`` is the smallest disk's, which decides how much a pool is filled for a rebuilding."""
+    runs = case.repeats + case.warmups
+    laid = case.size / GUESSED_RATE if KINDS[case.workload].laid else 0
+    if case.sample:
+        laid *= 2  # it is read before it is written
+    dropping = DROPPING + (SERVING if case.protocol else 0)
+    if case.cache and case.warmups:
+        laid += case.size / GUESSED_FILLING
+    return AROUND[case.where] + BETWEEN + laid + runs * (of_run(case, disk_size) + dropping)
+
+
+def of_all(cases: Iterable[Case], disk_size: int = 0) -> int:
+    return round(sum(of_case(case, disk_size) for case in cases))
+
+
+def left(cases: Sequence[Case], took: Mapping[int, float], disk_size: int = 0) -> int:
+    """Of those cases whose number (from 0) is not among ``took``: what the finished ones took corrects the guess."""
+    guessed = [of_case(case, disk_size) for case in cases]
+    done = sum(guessed[number] for number in took)
+    factor = sum(took.values()) / done if done else 1.0
+    return round(sum(seconds for number, seconds in enumerate(guessed) if number not in took) * factor)

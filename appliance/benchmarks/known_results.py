@@ -1,0 +1,56 @@
+"""What measurements have already told of these very disks: figures for the layout advisor beside its ratios. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from appliance.benchmarks.case import Case
+from appliance.benchmarks.results import Measured, value_text
+from appliance.benchmarks.workloads import KINDS
+from appliance.layout.geometry import KIB
+
+WORTH = {"seq-write": "writes large files with", "seq-read": "reads them with", "random-read": "finds small pieces", "resilver": "rebuilt a disk in"}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Known:
+    """One figure in words: ``writes large files with 132 MiB/s``."""
+
+    workload: str
+    text: str
+
+
+def usual(case: Case) -> bool:
+    """Whether a case has the settings that a new pool gets; only then does its figure tell of one."""
+    plain = not (
+        case.partition or case.log or case.cache or case.dedup or case.protocol or case.volblocksize or case.sample
+    )
+    same = (case.where, case.ashift, case.recordsize, case.sync) == ("scratch", 12, 128 * KIB, "standard")
+    # With memory kept out of reads nothing is read ahead: large files then read slower than a new pool reads them.
+    slowed = case.aside and KINDS[case.workload].reads
+    return same and plain and not case.gentle and not slowed
+
+
+def of_layout(measured: Iterable[Measured], layout: str, groups: int, disks: frozenset[str]) -> tuple[Known, ...]:
+    """What is known of that layout on exactly these disks (by-id paths), the newest first in ``measured``."""
+    found: dict[str, Known] = {}
+    for one in measured:
+        case, summary = one.case, one.summary
+        if summary is None or case.workload not in WORTH or not usual(case):
+            continue
+        shape = 1 if layout == "stripe" else len(case.groups)
+        if (case.layout, shape, frozenset(case.disks)) != (layout, groups, disks):
+            continue
+        value = value_text(summary.median, KINDS[case.workload].unit)
+        words = f"{WORTH[case.workload]} {value}"
+        if case.fill:
+            words += f" when {case.fill} % full"
+        found.setdefault(f"{case.workload}-{case.fill}", Known(case.workload, words))
+    order = list(WORTH)
+    return tuple(sorted(found.values(), key=lambda known: order.index(known.workload)))
+
+
+def sentence(known: tuple[Known, ...]) -> str:
+    """``Measured with these disks: it writes large files with 132 MiB/s, rebuilt a disk in 40 min.`` Empty where nothing is."""
+    return f"Measured with these disks: it {', '.join(one.text for one in known)}." if known else ""

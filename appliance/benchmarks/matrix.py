@@ -1,0 +1,129 @@
+"""A sweep: a matrix of settings, and the exact, ordered list of the cases that it is. Pure."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import msgspec
+
+from appliance import names
+from appliance.benchmarks.case import FROM_MEMORY, NETWORK, OVER_AFP, PER_DISK, Case, Common, Layout, Protocol, Workload
+from appliance.layout.geometry import KIB, LEAST_DISKS
+
+MOST_CASES = 200
+
+
+class Sweep(Common, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Every field in the plural is an axis. ``partitions`` are sizes in bytes, 0 for whole disks; ``logs`` and ``caches``
+    are by-id paths, empty for none. The rest is the same for all cases."""
+
+    workloads: tuple[Workload, ...]
+    disks: tuple[str, ...] = ()
+    pool: str = ""
+    guid: int = 0
+    layouts: tuple[Layout, ...] = ("stripe",)
+    counts: tuple[int, ...] = ()  # how many of the disks; empty: all
+    ashifts: tuple[int, ...] = (12,)
+    partitions: tuple[int, ...] = (0,)
+    recordsizes: tuple[int, ...] = (128 * KIB,)
+    compressions: tuple[str, ...] = ("off",)
+    dedups: tuple[bool, ...] = (False,)
+    syncs: tuple[str, ...] = ("standard",)
+    logs: tuple[str, ...] = ("",)
+    caches: tuple[str, ...] = ("",)
+    fills: tuple[int, ...] = (0,)
+    volblocksizes: tuple[int, ...] = (0,)  # 0: no volume, a file
+    protocols: tuple[Protocol, ...] = ("",)
+
+    def __post_init__(self) -> None:
+        if not self.workloads:
+            raise names.refuse("Choose what is to be measured.", "workloads")
+        if self.where in {"scratch", "disk"} and not self.disks:
+            raise names.refuse("Choose the disks.", "disks")
+        found = len(list(itertools.islice(self.cases(), MOST_CASES + 1)))
+        if not found and self.sample:
+            raise names.refuse("What is written of a sample repeats, so with dedup only reading can be measured. Choose more, or check that the disks are enough for a layout.", "workloads")  # fmt: skip
+        if not found and self.protocols == ("afp",):
+            raise names.refuse(
+                "Over AFP only large files and many small ones are measured. Choose one of these, or another way in.",
+                "workloads",
+            )
+        if not found:
+            raise names.refuse("These disks are too few for every layout that was chosen.", "layouts")
+        if found > MOST_CASES:
+            raise names.refuse(
+                f"That makes more than {MOST_CASES} cases. Choose fewer settings, or make two sweeps.", "workloads"
+            )
+
+    @property
+    def every(self) -> tuple[str, ...]:
+        """Every disk that some case takes or reads, once."""
+        return tuple(dict.fromkeys((*self.disks, *filter(None, (*self.logs, *self.caches)))))
+
+    @property
+    def destroys(self) -> bool:
+        """Whether disks are written to: those it takes have to hold nothing."""
+        return self.where == "scratch"
+
+    def cases(self) -> Iterator[Case]:
+        """In the order of the fields, the last turning fastest and workloads fastest of all; the impossible are left out."""
+        if self.where == "network":
+            for way in self.workloads:
+                if way in NETWORK:
+                    yield self.case(workload=way)
+            return
+        if self.where == "disk":
+            for disk, reading in itertools.product(self.disks, self.workloads):
+                if reading in PER_DISK:
+                    yield self.case(disks=(disk,), workload=reading)
+            return
+        blocks = [(size, 0) for size in self.recordsizes if 0 in self.volblocksizes]
+        blocks += [(128 * KIB, size) for size in self.volblocksizes if size]  # a volume has no records
+        axes = itertools.product(blocks, self.compressions, self.dedups, self.syncs, self.protocols)
+        data = [
+            {
+                "recordsize": recordsize,
+                "volblocksize": volume,
+                "compression": compression,
+                "dedup": dedup,
+                "sync": sync,
+                "protocol": protocol,
+            }
+            for (recordsize, volume), compression, dedup, sync, protocol in axes
+        ]
+        if self.where == "dataset":
+            for chosen, workload in itertools.product(data, self.workloads):
+                if chosen["protocol"] == "afp" and workload not in OVER_AFP:
+                    continue
+                yield self.case(pool=self.pool, guid=self.guid, workload=workload, **chosen)
+            return
+        shapes = itertools.product(self.layouts, self.counts or (len(self.disks),), self.ashifts, self.partitions)
+        for layout, count, ashift, partition in shapes:
+            if not LEAST_DISKS[layout] <= count <= len(self.disks):
+                continue
+            for chosen in data:
+                for log, cache, fill, workload in itertools.product(self.logs, self.caches, self.fills, self.workloads):
+                    if self.sample and chosen["dedup"] and workload in FROM_MEMORY:
+                        continue
+                    if chosen["protocol"] == "afp" and workload not in OVER_AFP:
+                        continue
+                    if (workload == "resilver") == bool(fill):
+                        yield self.case(
+                            disks=self.disks[:count], layout=layout, ashift=ashift, partition=partition, log=log,
+                            cache=cache, fill=fill, workload=workload, **chosen,
+                        )  # fmt: skip
+
+    def case(self, **own: object) -> Case:
+        """One case with what all have in common. Raises Refused for a value outside its grammar."""
+        common = {name: getattr(self, name) for name in Common.__struct_fields__}
+        try:
+            return msgspec.convert({**common, **own}, Case)
+        except msgspec.ValidationError as error:
+            raise names.refuse(f"That cannot be measured: {error}", "workloads") from error
+
+
+def axes_of(cases: list[Case]) -> list[str]:
+    """The names of the settings in which these cases differ: the columns of their table."""
+    every = [case.settings for case in cases]
+    return [name for name in dict.fromkeys(itertools.chain.from_iterable(every)) if len({one.get(name, "") for one in every}) > 1]  # fmt: skip

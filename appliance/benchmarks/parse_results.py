@@ -1,0 +1,152 @@
+"""What a run gave: figures out of the output of fio (JSON) and dd (its last line). Raises Failed for what is neither."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from appliance.errors import Failed
+from appliance.formatting import size_text
+
+
+class Figures(msgspec.Struct, frozen=True, kw_only=True):
+    """One run. ``rate`` in bytes a second, ``operations`` a second, ``latency`` and ``latency99`` in seconds (the mean,
+    and what one in a hundred exceeds), ``read`` and ``written`` in bytes as the program counted them.
+    ``told`` is what else it said, as a sentence."""
+
+    rate: float = 0.0
+    operations: float = 0.0
+    seconds: float = 0.0
+    latency: float = 0.0
+    latency99: float = 0.0
+    read: int = 0
+    written: int = 0
+    tool: str = ""
+    told: str = ""
+
+    def with_more(self, seconds: float) -> Figures:
+        """The same amount in so many seconds more."""
+        whole = self.seconds + seconds
+        part = self.seconds / whole if whole else 1.0
+        return msgspec.structs.replace(self, seconds=whole, rate=self.rate * part, operations=self.operations * part)
+
+    def main(self, which: str) -> float:
+        found = {"rate": self.rate, "operations": self.operations, "seconds": self.seconds}
+        return found[which]
+
+
+def number(raw: Mapping[str, Any], key: str) -> float:
+    found = raw.get(key)
+    return float(found) if isinstance(found, (int, float)) and not isinstance(found, bool) else 0.0
+
+
+def part(raw: object, key: str) -> Mapping[str, Any]:
+    found = raw.get(key) if isinstance(raw, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def from_fio(text: str) -> Figures:
+    """Of the one group that Larder has fio report. Reads and writes count together; the slower direction's latency does."""
+    # Notes for people may come before the JSON (fio 3.39: "both iodepth >= 1 and synchronous I/O engine ...").
+    start = text.find("{")
+    try:
+        answer = json.loads(text[start:]) if start >= 0 else None
+    except ValueError as error:
+        raise Failed("fio printed something that is not JSON", text[:200]) from error
+    answer = answer if isinstance(answer, dict) else {}
+    jobs = answer.get("jobs")
+    if not isinstance(jobs, list) or len(jobs) != 1 or not isinstance(jobs[0], dict):
+        raise Failed("fio printed no figures", text[:200])
+    if jobs[0].get("error"):
+        raise Failed(f"fio ended with error {jobs[0]['error']}")
+    ways = {way: part(jobs[0], way) for way in ("read", "write")}
+    seconds = max(number(found, "runtime") for found in ways.values()) / 1000
+    return Figures(
+        rate=sum(number(found, "bw_bytes") for found in ways.values()),
+        operations=sum(number(found, "iops") for found in ways.values()),
+        seconds=seconds,
+        latency=max(number(part(found, "lat_ns"), "mean") for found in ways.values()) / 1e9,
+        latency99=max(number(part(part(found, "clat_ns"), "percentile"), "99.000000") for found in ways.values()) / 1e9,
+        read=int(number(ways["read"], "io_bytes")),
+        written=int(number(ways["write"], "io_bytes")),
+        tool=str(answer.get("fio version", ""))[:40],
+    )
+
+
+def from_dd(text: str, *, reading: bool) -> Figures:
+    """From dd's last line on standard error: bytes and seconds (its own rate is rounded)."""
+    found = re.search(r"^([0-9]+) bytes .*copied, ([0-9.]+(?:e-?[0-9]+)?) s", text, re.MULTILINE)
+    if not found or float(found[2]) <= 0:
+        raise Failed("dd printed no figures", text[:200])
+    amount, seconds = int(found[1]), float(found[2])
+    return Figures(
+        rate=amount / seconds,
+        seconds=seconds,
+        read=amount if reading else 0,
+        written=0 if reading else amount,
+        tool="dd",
+    )
+
+
+def from_afp(text: str, said: str) -> Figures:
+    """Of what ``over_afp.py`` prints, or why it could not measure; ``said`` is what else it said. Raises Failed."""
+    try:
+        answer = json.loads(text)
+        if why := answer.get("error"):
+            raise Failed("AFP could not be measured", str(why)[:600])
+        return msgspec.convert(answer, Figures)
+    except (ValueError, AttributeError) as error:
+        raise Failed("AFP could not be measured", said[-300:] or text[:200]) from error
+
+
+def from_iperf(text: str) -> Figures:
+    """Of iperf3's JSON: what arrived at the other end. Raises Failed with what iperf3 says is wrong."""
+    try:
+        answer = json.loads(text)
+    except ValueError as error:
+        raise Failed("iperf3 printed something that is not JSON", text[:200]) from error
+    answer = answer if isinstance(answer, dict) else {}
+    if said := str(answer.get("error", "")):
+        raise Failed("iperf3 could not measure. Does iperf3 -s run on the other computer", said[:300])
+    arrived, left = part(part(answer, "end"), "sum_received"), part(part(answer, "end"), "sum_sent")
+    if not number(arrived, "seconds"):
+        raise Failed("iperf3 printed no figures", text[:200])
+    again = int(number(left, "retransmits"))
+    return Figures(
+        rate=number(arrived, "bits_per_second") / 8,
+        seconds=number(arrived, "seconds"),
+        tool=str(part(answer, "start").get("version", ""))[:40],
+        told=f"{again:,} packets were sent again." if again else "",
+    )
+
+
+# Places in a line of bonnie++ 2.00's CSV (its bon_csv.cpp, format 1.98). Sizes in KiB a second; a plus where it went too fast.
+BONNIE = {"written": 11, "rewritten": 13, "read": 17, "seeks": 19, "created": 26, "deleted": 30}
+BONNIE_FIELDS = 21
+
+
+def from_bonnie(text: str) -> Figures:
+    """Of the one line of CSV that bonnie++ prints: its writing by blocks, and everything else in words. Raises Failed."""
+    lines = [line.split(",") for line in text.splitlines() if line.startswith(("1.9", "2."))]
+    if len(lines) != 1 or len(lines[0]) < BONNIE_FIELDS:
+        raise Failed("bonnie++ printed no figures", text[:200])
+    (line,) = lines
+    found = {name: count(line[at]) for name, at in BONNIE.items() if at < len(line)}
+    if not found["written"]:
+        raise Failed("bonnie++ ended too soon to tell a speed. Measure with more data", text[:200])
+    sizes = [f"{size_text(found[name] * 1024)}/s {name}" for name in ("rewritten", "read") if found[name]]
+    counts = [f"{found[name]:,} {what} a second" for name, what in (("seeks", "seeks"), ("created", "files made"), ("deleted", "files removed")) if found.get(name)]  # fmt: skip
+    return Figures(
+        rate=found["written"] * 1024,
+        tool=f"bonnie++ {line[1]}"[:40],
+        told=f"{', '.join([*sizes, *counts])}. As bonnie++ says it: {','.join(line)}"[:700],
+    )
+
+
+def count(text: str) -> int:
+    """A figure of bonnie++; 0 where it told none."""
+    return int(float(text)) if re.fullmatch(r"[0-9]+([.][0-9]+)?", text) else 0

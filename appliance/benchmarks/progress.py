@@ -1,0 +1,37 @@
+"""Looking after a program that measures: how far it is, how fast its disks are, and ending it when it has to end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from appliance.benchmarks import environment
+from appliance.benchmarks.target import Ground
+from appliance.errors import Failed
+from appliance.formatting import size_text
+from appliance.operation import Work
+
+HOURS = 6 * 3600  # seconds: the longest that one run may take
+
+
+def telling(ground: Ground, work: Work, doing: str, expected: float) -> Callable[[], None]:
+    """What is done every second while a program runs: progress with the speed of the disks. ``expected`` in seconds.
+
+    What it returns raises Cancelled where the person asked to stop, Failed where the pool has stopped.
+    """
+    began, devices = time.monotonic(), ground.devices()
+    last = environment.moved(devices)
+
+    def look() -> None:
+        nonlocal last
+        work.stop_if_asked()
+        if ground.case.makes and environment.stopped(ground.pool):
+            raise Failed("The pool has stopped while it was measured, because a disk of it does not answer")
+        now = environment.moved(devices)
+        done = environment.between(last, now)
+        last = now
+        seconds = time.monotonic() - began
+        speed = f": {size_text(done.read)}/s read, {size_text(done.written)}/s written" if devices else ""
+        work.progress(min(99, int(seconds * 100 / max(expected, 1))), f"{doing}{speed}")
+
+    return look

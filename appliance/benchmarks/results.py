@@ -1,0 +1,194 @@
+"""The results of a sweep as a table: one row a case, its runs summed up, and its change against a baseline. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from appliance.benchmarks.case import Case
+from appliance.benchmarks.matrix import axes_of
+from appliance.benchmarks.parse_results import Figures
+from appliance.benchmarks.statistics import Difference, Summary, change, change_text, difference, summary
+from appliance.benchmarks.validity import Circumstances
+from appliance.benchmarks.workloads import KINDS, Kind, Unit
+from appliance.formatting import duration, size_text
+
+# Beginnings of the notes of a job's log in which a run's result travels, and what it depends on.
+RESULT, VERSIONS = "Result: ", "Versions and settings: "
+SPEAKING = {"Layout", "Sectors", "Uses", "Disk", "Pool", "Way in", "Data"}  # settings whose value alone says what it is
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True):
+    """One measured run, as it is kept. ``invalid``: why it does not count. ``disturbed``: why it was worth repeating."""
+
+    number: int
+    figures: Figures
+    around: Circumstances
+    invalid: tuple[str, ...] = ()
+    disturbed: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+
+LONGEST = 1900  # characters of a note in a job's log, with something to spare (``execution.py`` cuts there)
+
+
+def told(run: Run) -> str:
+    """A run as a note of a job's log. What would not fit is left out, the least telling first: half of it is nothing."""
+    around, figures = run.around, run.figures
+    less = msgspec.structs.replace(around, per_disk={})
+    least = msgspec.structs.replace(less, busy=(), lost=around.lost[:1])
+    short = msgspec.structs.replace(figures, told=figures.told[:200])
+    reasons = tuple(text[:300] for text in run.invalid[:2])
+    text = ""
+    for one in (
+        run,
+        msgspec.structs.replace(run, around=less),
+        msgspec.structs.replace(run, around=least, figures=short, disturbed=(), remarks=(), invalid=reasons),
+    ):
+        text = RESULT + msgspec.json.encode(one).decode()
+        if len(text) <= LONGEST:
+            break
+    return text
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A case and what became of it; ``failure`` where it could not be measured."""
+
+    number: int
+    case: Case
+    runs: tuple[Run, ...] = ()
+    state: str = "done"  # waiting, running, done, failed
+    failure: str = ""
+
+    @property
+    def summary(self) -> Summary | None:
+        """Of the runs that count."""
+        main = KINDS[self.case.workload].main
+        return summary(run.figures.main(main) for run in self.runs if not run.invalid)
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why runs do not count, or why there are none; each once."""
+        found = [reason for run in self.runs for reason in run.invalid]
+        return tuple(dict.fromkeys([self.failure, *found] if self.failure else found))
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(text for run in self.runs for text in (*run.disturbed, *run.remarks)))
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table. ``change`` is in per cent of the baseline's median."""
+
+    measured: Measured
+    columns: tuple[str, ...]
+    settings: tuple[str, ...]
+    summary: Summary | None
+    change: float | None = None
+    is_baseline: bool = False
+    difference: Difference | None = None  # from the baseline
+
+    @property
+    def clear(self) -> bool:
+        """Whether it is better or worse than the baseline, and not merely another figure."""
+        return self.difference == "clear"
+
+    @property
+    def value(self) -> str:
+        return value_text(self.summary.median, self.kind.unit) if self.summary else ""
+
+    @property
+    def spread(self) -> str:
+        if not self.summary or self.summary.count < 2:
+            return ""
+        return span_text(self.summary.least, self.summary.most, self.kind.unit)
+
+    @property
+    def change_text(self) -> str:
+        return change_text(self.change)
+
+    @property
+    def kind(self) -> Kind:
+        return KINDS[self.measured.case.workload]
+
+    @property
+    def better(self) -> bool:
+        return self.change is not None and self.change != 0 and (self.change > 0) == self.kind.more_is_better
+
+    @property
+    def name(self) -> str:
+        """What sets it apart, in one phrase: ``raidz1 of 5 disks, without log device``."""
+        return ", ".join(map(phrase, self.columns, self.settings)) or "as it is"
+
+
+@dataclass(frozen=True)
+class Block:
+    """All rows of one workload, which alone can be compared with each other; ``most`` is the end of their scale."""
+
+    workload: str
+    rows: tuple[Row, ...]
+    columns: tuple[str, ...]
+
+    @property
+    def kind(self) -> Kind:
+        return KINDS[self.workload]
+
+    @property
+    def most(self) -> float:
+        return max((row.summary.most for row in self.rows if row.summary), default=0.0)
+
+
+def phrase(column: str, value: str) -> str:
+    """A setting as a part of a sentence: what speaks for itself as it is, a device as with or without it."""
+    if column.endswith(" device"):
+        return f"without {column.lower()}" if value == "none" else f"with {column.lower()} {value}"
+    return value if column in SPEAKING else f"{column.lower()} {value}"
+
+
+def value_text(value: float, unit: Unit) -> str:
+    """``132 MiB/s``, ``6,000 a second``, ``3 h 10 min``."""
+    if unit == "B/s":
+        return f"{size_text(round(value))}/s"
+    if unit == "seconds":
+        return duration(round(value)) if value >= 10 else f"{value:.1f} s"
+    return f"{value:,.0f} a second" if value >= 10 else f"{value:.1f} a second"
+
+
+def span_text(least: float, most: float, unit: Unit) -> str:
+    """``81 to 84.9 MiB/s``: the unit once where it is the same."""
+    low, high = value_text(least, unit), value_text(most, unit)
+    if low == high:
+        return high
+    number, _space, its = low.partition(" ")
+    return f"{number if high.endswith(f' {its}') and high.count(' ') == low.count(' ') else low} to {high}"
+
+
+def blocks(measured: Sequence[Measured], baseline: int = 0) -> tuple[Block, ...]:
+    """The table, by workload in the order in which they come. ``baseline`` is the number of the case whose settings every
+    other is held against; of disks, every workload's first."""
+    columns = axes_of([one.case for one in measured])
+    chosen = next((one for one in measured if one.number == baseline), measured[0] if measured else None)
+    found = []
+    for workload in dict.fromkeys(one.case.workload for one in measured):
+        ours = [one for one in measured if one.case.workload == workload]
+        base = next((one for one in ours if chosen and same(one.case, chosen.case, columns)), ours[0])
+        found.append(Block(workload, tuple(row(one, base, columns) for one in ours), tuple(columns)))
+    return tuple(found)
+
+
+def same(one: Case, other: Case, columns: Iterable[str]) -> bool:
+    return all(one.settings.get(name) == other.settings.get(name) for name in columns)
+
+
+def row(one: Measured, base: Measured, columns: Sequence[str]) -> Row:
+    settings = tuple(one.case.settings.get(name, "") for name in columns)
+    now, before = one.summary, base.summary
+    if one is base or not now or not before:
+        return Row(one, tuple(columns), settings, now, is_baseline=one is base)
+    return Row(
+        one, tuple(columns), settings, now, change(now.median, before.median), difference=difference(now, before)
+    )

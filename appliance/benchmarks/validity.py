@@ -1,0 +1,88 @@
+"""When a figure means nothing, and why. A run that only looks fast is marked invalid, not shown as a winner. Pure.
+
+What the disks really moved (``/sys/class/block/*/stat``) is held against what the program says it read or wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from appliance.benchmarks.case import Case
+from appliance.benchmarks.parse_results import Figures
+from appliance.benchmarks.workloads import KINDS
+from appliance.formatting import size_text
+
+TIMES_MEMORY = 2  # data has to be at least so many times what ZFS's memory may grow to
+TOLERANCE = 0.7  # what the disks moved may lie this far below what was to be expected; compression is never exact
+TRUSTED = 64 * 2**20  # below this the tables of a pool and the disk's own chatter weigh too much to compare
+STILL_FILLING = 0.1  # of what the disks read: where more than this goes to a cache device, it is not warm
+HOT = 60  # degrees Celsius
+
+
+class Circumstances(msgspec.Struct, frozen=True, kw_only=True):
+    """What was so around one run. Bytes that all of its disks moved; ``memory`` is what ZFS's may grow to."""
+
+    read: int = 0
+    written: int = 0
+    memory: int = 0
+    busy: tuple[str, ...] = ()  # what else the box was doing: "tank is being checked"
+    beside: bool = False  # whether another measurement ran at the same time
+    filling: int = 0  # bytes that went to the cache device
+    hottest: int = 0  # degrees Celsius of the warmest disk afterwards, 0 where not told
+    throttled: int = 0  # how often the processor slowed itself down during the run
+    lost: tuple[str, ...] = ()  # devices of the pool that were not ONLINE any more
+    sample: int = 0  # bytes of the sample that nothing repeats, 0 where the data was made up
+    kept: float = 1.0  # of the sample, the part that was left once it was compressed
+    deduped: float = 1.0  # how often dedup met each of its blocks, on average
+    per_disk: dict[str, float] = {}  # by link: seconds that each request took on average
+
+
+def reasons(case: Case, figures: Figures, around: Circumstances) -> Iterator[str]:
+    """Why this run does not count; none where it does."""
+    kind = KINDS[case.workload]
+    if case.zeros and case.compression != "off":
+        yield "Zeros on a pool that compresses are not written at all. Choose data that holds something, or switch compression off."
+    if kind.reads and case.makes and not case.aside and case.size < TIMES_MEMORY * around.memory:
+        yield f"{size_text(case.size)} fit into memory, which may keep up to {size_text(around.memory)}. It takes at least {size_text(TIMES_MEMORY * around.memory)}, or memory limited meanwhile."
+    stored = 0.0 if case.zeros else 1 - (case.compressible / 100 if case.compression != "off" else 0.0)
+    stored = 1.0 if case.zeros and case.compression == "off" else stored
+    if case.sample:
+        stored = around.kept / around.deduped
+        if case.dedup and around.sample < case.size:
+            yield f"The sample holds only {size_text(around.sample)} and was repeated until it was {size_text(case.size)}: dedup finds what is not so in your files. Choose a larger folder, or less data."
+    for way, logical, physical in (("read", figures.read, around.read), ("written", figures.written, around.written)):
+        if case.workload != "resilver" and logical >= TRUSTED and physical < TOLERANCE * stored * logical:
+            yield f"{size_text(logical)} were {way}, but only {size_text(physical)} of it {'from' if way == 'read' else 'to'} the disks. Memory did the rest."
+    if around.lost:
+        yield f"While it ran, {' and '.join(around.lost)} stopped answering."
+
+
+def disturbances(around: Circumstances) -> Iterator[str]:
+    """What makes a run worth repeating, though it may well be true."""
+    yield from around.busy
+    if around.throttled:
+        yield "The processor slowed itself down because it was too warm."
+
+
+def warm(around: Circumstances) -> bool:
+    """Whether a cache device has what is asked for: next to nothing of what is read goes there any more."""
+    return around.filling <= STILL_FILLING * around.read
+
+
+def remarks(case: Case, around: Circumstances) -> Iterator[str]:
+    if case.zeros and case.workload == "dd-write":
+        yield "dd wrote zeros."
+    if around.beside:
+        yield "Another measurement ran at the same time."
+    if case.cache and not warm(around):
+        yield f"{size_text(around.filling)} went to the cache device meanwhile: it was not warm yet, and would help more later."
+    if around.hottest >= HOT:
+        yield f"A disk was at {around.hottest} °C."
+    if case.sample and around.sample < case.size:
+        yield f"{size_text(around.sample)} of the sample were repeated until it was {size_text(case.size)}."
+    if case.sample and case.compression != "off":
+        yield f"Compression left {around.kept * 100:.0f} % of the sample."
+    if case.sample and case.dedup:
+        yield f"Dedup met each block {around.deduped:.2f} times."

@@ -1,0 +1,189 @@
+"""What is measured: each workload's words, its unit, and the commands that make it. Argument lists; nothing is run here.
+
+fio's options are those of fio 3.39 (fio(1)): on ZFS ``direct=1`` still passes through memory, so it is not asked for;
+``refill_buffers`` and ``randrepeat=0`` keep data and places from repeating. Jobs are threads (``thread``): as processes
+each begins a session of its own (fio's ``backend.c``), and would go on writing after fio itself is ended.
+
+Large files are counted until the pool has them on its disks (``SYNCED``): an fsync at their end would go to a log device,
+which is then said to help with what never waits for it.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from appliance.benchmarks.case import Case
+from appliance.layout.geometry import KIB, MIB
+
+Unit = Literal["B/s", "per second", "seconds"]
+SMALL = 4 * KIB
+FILES, FILE_SIZE = 1000, 512  # many small files, as the field notes count them
+LEAST_BLOCK = 64 * KIB  # smaller records are still written in strokes of this size, as files are
+DATA = "data"  # the one file that is written and read, in the scratch folder
+FIO = ("fio", "--output-format=json", "--name=larder", "--thread", "--ioengine=psync", "--fallocate=none", "--randrepeat=0", "--refill_buffers", "--group_reporting")  # fmt: skip
+SYNCED = ("seq-write", "dd-write")  # are over when ``zpool sync`` is, and not before
+# A loopback, mounts and processes that nobody else has; slave, so that what is unmounted elsewhere is so here too.
+APART = ("unshare", "--mount", "--propagation=slave", "--net", "--pid", "--fork", "--kill-child")
+GENTLY = ("nice", "-n", "19", "ionice", "-c", "3")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A workload as people read it. ``main`` is the figure that it is compared by, in ``unit``."""
+
+    title: str
+    says: str
+    unit: Unit
+    main: Literal["rate", "operations", "seconds"]
+    reads: bool = False
+    writes: bool = False
+    timed: bool = False  # lasts as long as was asked for, not until an amount is done
+    laid: bool = False  # needs its file to be there before
+
+    @property
+    def more_is_better(self) -> bool:
+        return self.unit != "seconds"
+
+
+KINDS: dict[str, Kind] = {
+    "seq-write": Kind("Large files, writing", "One large file is written from its beginning to its end.", "B/s", "rate", writes=True),
+    "seq-read": Kind("Large files, reading", "One large file is read from its beginning to its end.", "B/s", "rate", reads=True, laid=True),
+    "dd-write": Kind("dd, writing", "What dd writes, as in the tables that people post.", "B/s", "rate", writes=True),
+    "dd-read": Kind("dd, reading", "What dd reads back.", "B/s", "rate", reads=True, laid=True),
+    "random-read": Kind("Small reads all over", "4 KiB are read here and there, as a database or a virtual machine does.", "per second", "operations", reads=True, timed=True, laid=True),
+    "random-write": Kind("Small writes all over", "4 KiB are written here and there.", "per second", "operations", writes=True, timed=True, laid=True),
+    "mixed": Kind("Small reads and writes", "Seven reads to three writes of 4 KiB.", "per second", "operations", reads=True, writes=True, timed=True, laid=True),
+    "sync-write": Kind("Small writes that are waited for", "4 KiB each, on disk before the next: NFS, databases, virtual machines.", "per second", "operations", writes=True, timed=True),
+    "small-files": Kind("Many small files", "1,000 files of 512 bytes by each writer, each safe on disk before the next.", "per second", "operations", writes=True),
+    "resilver": Kind("Rebuilding a disk", "How long it takes until a replaced disk holds its part again.", "seconds", "seconds", writes=True),
+    "bonnie": Kind("bonnie++", "Large files in blocks, seeks, and 1,024 files without content, for those who compare with old results. What is compared is writing in blocks.", "B/s", "rate", reads=True, writes=True),
+    "net-send": Kind("Sending over the network", "From this box to the other computer, without any disk.", "B/s", "rate", timed=True),
+    "net-receive": Kind("Receiving over the network", "From the other computer to this box, without any disk.", "B/s", "rate", timed=True),
+    "disk-start": Kind("Reading at the start", "The outer tracks, where a disk with platters is fastest.", "B/s", "rate", reads=True),
+    "disk-middle": Kind("Reading in the middle", "Half way through the disk.", "B/s", "rate", reads=True),
+    "disk-end": Kind("Reading at the end", "The inner tracks, where a disk with platters is slowest.", "B/s", "rate", reads=True),
+    "disk-latency": Kind("Finding one place", "4 KiB from here and there, one at a time.", "per second", "operations", reads=True, timed=True),
+}  # fmt: skip
+PLACES = {"disk-start": 0.0, "disk-middle": 0.5, "disk-end": 1.0}
+
+
+def over_afp(case: Case, folder: str) -> list[str]:
+    """Larder's own client, which serves the folder to itself (``over_afp.py``)."""
+    program = [sys.executable, "-I", "-m", "appliance.benchmarks.afp_benchmark", case.workload, folder]
+    compressible = [f"--compressible={case.compressible}"] if case.compressible else []
+    if case.workload == "small-files":
+        return [*program, f"--writers={case.writers}", *compressible]
+    return [*program, f"--size={case.size}", *compressible]
+
+
+def target(case: Case, folder: str) -> list[str]:
+    """The one file in the folder; or the volume, whose device is then named instead of a folder, past the page cache."""
+    if case.volblocksize:
+        return ["--direct=1", f"--filename={escaped(folder)}"]
+    return [f"--directory={folder}", f"--filename={DATA}"]
+
+
+def commands_for(case: Case, folder: str, disk_size: int = 0) -> list[str]:
+    """The command of one measured run, in the scratch folder or on the case's disk of ``disk_size`` bytes."""
+    gently = GENTLY if case.gentle else ()
+    if case.workload.startswith("dd-"):
+        return [*gently, *dd(case, folder)]
+    if case.where == "disk":
+        return [*gently, *of_disk(case, disk_size)]
+    if case.where == "network":
+        back = ["--reverse"] if case.workload == "net-receive" else []
+        return [
+            "iperf3",
+            "--json",
+            f"--time={case.seconds}",
+            f"--parallel={case.writers}",
+            *back,
+            f"--client={case.peer}",
+        ]
+    if case.workload == "bonnie":
+        return [*gently, *bonnie(case, folder)]
+    if case.protocol == "afp":
+        return [*gently, *APART, *over_afp(case, folder)]
+    return [*gently, *FIO, *compress(case), *fio_words(case, folder)]
+
+
+def laying(case: Case, folder: str) -> list[str]:
+    """The command that writes the file which is then read or overwritten; not measured."""
+    return [*(GENTLY if case.gentle else ()), *FIO, *compress(case), *sequential("write", case, folder), "--end_fsync=1"]  # fmt: skip
+
+
+def pouring(part: Path, folder: str, at: int, size: int, gentle: bool = False) -> list[str]:
+    """The command that writes so many bytes of a sample into the file, from ``at`` on; both in whole MiB."""
+    return [*(GENTLY if gentle else ()), "dd", f"if={part}", f"of={folder}/{DATA}", "bs=1M", f"count={size // MIB}", f"seek={at // MIB}"]  # fmt: skip
+
+
+def filling(folder: str, size: int, gentle: bool = False) -> list[str]:
+    """The command that fills a pool with so many bytes before a disk of it is rebuilt."""
+    return [*(GENTLY if gentle else ()), *FIO, f"--directory={folder}", f"--filename={DATA}", "--rw=write", f"--bs={MIB}", f"--size={size}", "--end_fsync=1"]  # fmt: skip
+
+
+def compress(case: Case) -> list[str]:
+    return [f"--buffer_compress_percentage={case.compressible}"] if case.compressible else []
+
+
+def sequential(direction: str, case: Case, folder: str) -> list[str]:
+    block = max(case.volblocksize or case.recordsize, LEAST_BLOCK)
+    return [*target(case, folder), f"--rw={direction}", f"--bs={block}", f"--size={case.size}"]
+
+
+def fio_words(case: Case, folder: str) -> list[str]:
+    timed = ["--time_based", f"--runtime={case.seconds}"]
+    small = [*target(case, folder), f"--bs={SMALL}", f"--size={case.size}", f"--numjobs={case.writers}", *timed]  # fmt: skip
+    match case.workload:
+        case "seq-write":
+            # A client keeps what it was given until it is asked to hand it over.
+            return [*sequential("write", case, folder), *(["--end_fsync=1"] if case.protocol else [])]
+        case "seq-read":
+            return sequential("read", case, folder)
+        case "random-read":
+            return [*small, "--rw=randread"]
+        case "random-write":
+            return [*small, "--rw=randwrite", "--end_fsync=1"]
+        case "mixed":
+            return [*small, "--rw=randrw", "--rwmixread=70", "--end_fsync=1"]
+        case "sync-write":
+            if case.volblocksize:
+                return [*small, "--rw=write", "--sync=1"]
+            return [f"--directory={folder}", f"--bs={SMALL}", f"--size={case.size // case.writers // SMALL * SMALL}", f"--numjobs={case.writers}", "--rw=write", "--sync=1", *timed]  # fmt: skip
+        case _:
+            return [
+                f"--directory={folder}", "--rw=write", f"--bs={FILE_SIZE}", f"--filesize={FILE_SIZE}", f"--nrfiles={FILES}",
+                f"--numjobs={case.writers}", "--openfiles=1", "--file_service_type=sequential", "--create_on_open=1",
+                "--fsync_on_close=1", "--unlink=1",
+            ]  # fmt: skip
+
+
+def of_disk(case: Case, disk_size: int) -> list[str]:
+    """Reading one disk as it is: fio is told that it may only read, and the kernel's own memory is passed by."""
+    words = [*FIO, "--readonly", "--direct=1", f"--filename={escaped(case.disks[0])}"]
+    size = min(case.size, disk_size // 4 // MIB * MIB)
+    if case.workload == "disk-latency":
+        return [*words, "--rw=randread", f"--bs={SMALL}", "--norandommap", f"--size={disk_size // MIB * MIB}", "--time_based", f"--runtime={case.seconds}"]  # fmt: skip
+    start = int((disk_size - size) * PLACES[case.workload]) // MIB * MIB
+    return [*words, "--rw=read", f"--bs={MIB}", f"--offset={start}", f"--size={size}"]
+
+
+def escaped(path: str) -> str:
+    """fio takes a colon for the end of a file's name (fio(1), ``filename``)."""
+    return path.replace(":", "\\:")
+
+
+def dd(case: Case, folder: str) -> list[str]:
+    file, count = f"{folder}/{DATA}", case.size // MIB
+    if case.workload == "dd-read":
+        return ["dd", f"if={file}", "of=/dev/null", "bs=1M"]
+    source = "/dev/zero" if case.zeros else "/dev/urandom"
+    return ["dd", f"if={source}", f"of={file}", "bs=1M", f"count={count}", *(["conv=fsync"] if case.protocol else [])]
+
+
+def bonnie(case: Case, folder: str) -> list[str]:
+    """bonnie++(8): no single characters (``-f``), which take long and tell nothing of disks; no check of its own for memory."""
+    return ["bonnie++", "-d", folder, "-s", str(case.size // MIB), "-r", "0", "-n", "1", "-f", "-u", "root", "-q", "-m", "larder"]  # fmt: skip

@@ -1,0 +1,153 @@
+"""Datasets, which people see as folders: making one."""
+
+from __future__ import annotations
+
+import grp
+import stat
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from appliance import names
+from appliance.datasets import presets
+from appliance.datasets.encryption.unlock import key_step
+from appliance.errors import Reason
+from appliance.facts.box import Facts
+from appliance.facts.datasets import Dataset
+from appliance.formatting import size_text
+from appliance.operation import Operation, Plan, Step, Work, command_step, never
+from appliance.system.accounts import PEOPLE
+from appliance.zfs import mount, mountpoints
+from appliance.zfs.mountpoints import top_step
+
+LEAST_ROOM = 2**20  # bytes; even an empty folder takes some, and ZFS says no more than "out of space"
+KEY_FORMATS = {"passphrase": "passphrase", "key file": "hex"}
+LEAST_LIMIT = 2**20
+
+
+class CreateDataset(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="create-dataset"):
+    """Make a file system below ``parent`` that the people of this box may use; ``limit`` in bytes, 0: none.
+
+    ``key``: it is encrypted by a key of its own; empty: as its parent is.
+    """
+
+    needs_proof = never
+
+    parent: str
+    name: str
+    preset: presets.Name = "general"
+    limit: int = 0
+    key: Literal["", "passphrase", "key file"] = ""
+
+    def __post_init__(self) -> None:
+        names.existing_dataset(self.parent, field="parent")
+        names.folder(self.name)
+        if len(self.full_name) > names.LONGEST_DATASET:
+            raise names.refuse("The full name would be too long for ZFS. Choose a shorter one.", "name")
+        if self.limit and not LEAST_LIMIT <= self.limit < 2**62:
+            raise names.refuse("A limit is at least 1 MiB. Leave it empty for none.", "limit")
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.parent}/{self.name}"
+
+    @property
+    def title(self) -> str:
+        return f"Create the folder {self.full_name}"
+
+    @property
+    def subject(self) -> str:
+        return self.full_name
+
+    def wants_secret(self) -> bool:
+        return bool(self.key)
+
+    def place(self, parent: Dataset) -> str:
+        """Where it will be mounted."""
+        return f"{parent.mountpoint.rstrip('/')}/{self.name}"
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        parent = facts.dataset(self.parent)
+        if parent is None or parent.kind != "filesystem":
+            yield Reason(f"The folder {self.parent} is no longer there.", "parent")
+            return
+        if parent.locked:
+            yield Reason(f"{self.parent} is locked. Unlock it first.", "parent")
+        if parent.readonly:
+            yield Reason(f"{self.parent} can only be read.", "parent")
+        if parent.available < LEAST_ROOM:
+            yield Reason(
+                f"{self.parent} is full. Delete what is not needed, also old snapshots that still hold it.", "parent"
+            )
+        if not parent.mountpoint.startswith("/") or parent.mountpoint == "/":
+            yield Reason(
+                f"{self.parent} has no place of its own among the folders of this box. Choose another.", "parent"
+            )
+        elif against := mount.speaks_against(self.full_name, self.place(parent), facts.datasets):
+            yield Reason(against, "parent")
+        same = [dataset.name for dataset in facts.datasets if dataset.name.lower() == self.full_name.lower()]
+        if same:
+            yield Reason(f"There is already a folder {same[0]}. Choose another name.", "name")
+
+    def plan(self, facts: Facts) -> Plan:
+        parent = facts.dataset(self.parent)
+        place = self.place(parent) if parent else ""
+        preset = presets.PRESETS[self.preset]
+        return Plan(
+            summary=f"The folder {self.full_name}: {preset.title.lower()}."
+            + (f" It never takes up more than {size_text(self.limit)}." if self.limit else ""),
+            steps=(
+                self.create_step(place),
+                mount.mount_step(self.full_name, place, new=True),
+                top_step("group", "Let the people of this box use it", ["chgrp", PEOPLE], self.full_name, place),
+                top_step("mode", "Keep everyone else out", ["chmod", "2770"], self.full_name, place),
+            ),
+            identity={"operation": msgspec.to_builtins(self), "parent": parent.guid if parent else 0},
+            undo="It can be destroyed again.",
+            facts={"Why so": preset.why, **({"Encrypted": f"by a {self.key}"} if self.key else {})},
+            key_file=self.key == "key file",
+        )
+
+    def create_step(self, place: str) -> Step:
+        settings = [*presets.words(self.preset), *([f"quota={self.limit}"] if self.limit else [])]
+        if self.key:
+            settings += ["encryption=aes-256-gcm", f"keyformat={KEY_FORMATS[self.key]}", "keylocation=prompt"]
+        words = [word for one in settings for word in ("-o", one)]
+        argv = ["zfs", "create", *mount.NOT_YET, *words, "--", self.full_name]
+        title, undo = f"Create {self.full_name}", "The folder can be destroyed while it is empty."
+        if self.key:
+            step = key_step("create", title, argv, KEY_FORMATS[self.key], self.full_name, undo)
+        else:
+            step = command_step("create", title, argv, touches=[self.full_name], undo=undo)
+
+        def act(work: Work) -> None:
+            mountpoints.refuse_taken(place)
+            step.act(work)
+
+        return replace(step, act=act)
+
+    def happened(self, step: str, facts: Facts) -> bool:
+        dataset = facts.dataset(self.full_name)
+        if dataset is None or step == "create":
+            return dataset is not None
+        if step == "mount":
+            return dataset.mounted
+        try:
+            found = Path(dataset.mountpoint).stat()
+            wanted = grp.getgrnam(PEOPLE).gr_gid
+        except (OSError, KeyError):
+            return False
+        return found.st_gid == wanted if step == "group" else stat.S_IMODE(found.st_mode) == 0o2770
+
+    def way_on(self, step: str, facts: Facts) -> str:
+        dataset = facts.dataset(self.full_name)
+        if dataset and not dataset.mounted:
+            return f"{self.full_name} is there, but not mounted. Destroy it, look what else is at its place, and create it again."
+        if dataset:
+            return (
+                f"{self.full_name} is there, but people may not be able to write to it. Destroy it and create it again."
+            )
+        return f"{self.full_name} is not there. Create it again."

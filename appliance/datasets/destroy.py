@@ -1,0 +1,138 @@
+"""Destroying a dataset: what goes with it is read where it runs, listed in full, and never more than was shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from appliance.datasets import details
+from appliance.datasets.base import OfDataset
+from appliance.errors import Reason
+from appliance.facts.box import Facts
+from appliance.facts.datasets import Dataset
+from appliance.formatting import size_text
+from appliance.operation import Loss, Plan, Step, Work, always
+from appliance.shares import dataset_teardown
+from appliance.zfs import system_datasets
+
+MOST_LISTED = 40
+
+
+class DestroyDataset(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="destroy-dataset"):
+    """Give up a dataset with its snapshots and all below; ``clones``: also what depends on its snapshots elsewhere.
+
+    The digest covers the snapshots that no policy made: somebody wanted each of them, perhaps only after the review. Those
+    that policies make come and go by the quarter of an hour, and whoever destroys the folder means them too.
+    """
+
+    needs_proof = always
+
+    clones: bool = False
+
+    @property
+    def title(self) -> str:
+        return f"Destroy {self.dataset}"
+
+    def locks(self) -> tuple[str, ...]:
+        return (*super().locks(), "shares")
+
+    def files_taken(self) -> tuple[str, ...]:
+        # Its clones lie anywhere in the pool.
+        return (self.dataset.split("/", 1)[0] if self.clones else self.dataset,)
+
+    def read_more(self, facts: Facts) -> Facts:
+        return details.with_details(facts, self.there(facts))
+
+    def going(self, facts: Facts) -> list[Dataset]:
+        """Everything that goes: the dataset, all below it, and where agreed the clones with theirs."""
+        detail = facts.dataset_detail(self.guid)
+        clones = set(detail.clones) if detail and self.clones else set()
+        return [*facts.below(self.dataset), *(one for one in facts.datasets if one.name in clones)]
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        yield from super().check(facts)
+        if self.there(facts) is None:
+            return
+        if self.is_pool:
+            yield Reason("This is the pool itself. Destroy it on the pool's page.")
+            return
+        for one in self.going(facts):
+            if refusal := system_datasets.refusal(one, facts.datasets):
+                yield Reason(refusal)
+                return
+        detail = facts.dataset_detail(self.guid)
+        if detail is None:
+            yield Reason("What would go with it has not been read yet. Look again in a moment.")
+            return
+        if detail.clones and not self.clones:
+            yield Reason(
+                f"{', '.join(detail.clones[:5])} was made from a snapshot of it and cannot live without. Make that independent first, or destroy both."
+            )
+        if detail.held:
+            yield Reason(
+                f"{len(detail.held)} of its snapshots are held, the first {detail.held[0]}. Somebody wanted them kept, for example for a copy to another box. Release them first."
+            )
+
+    def plan(self, facts: Facts) -> Plan:
+        going, detail = self.going(facts), facts.dataset_detail(self.guid)
+        shares = dataset_teardown.shares_at(facts, going)
+        argv = ["zfs", "destroy", "-R" if self.clones else "-r", "--", self.dataset]
+
+        def act(work: Work) -> None:
+            dataset_teardown.let_go(argv, self.dataset, [one.mountpoint for one in going if one.mounted])
+            work.note(f"{self.dataset} is destroyed")
+
+        back = self.space(going)
+        return Plan(
+            summary=f"{self.dataset} and everything in it is gone for good. About {size_text(back)} come back.",
+            steps=(
+                *dataset_teardown.stop_step(shares, frozenset(one.guid for one in going)),
+                Step("destroy", f"Destroy {self.dataset}", " ".join(argv), act, tuple(one.name for one in going)),
+            ),
+            identity={
+                **self.identity(),
+                "going": sorted(one.guid for one in going),
+                "chosen": detail.chosen if detail else "",
+            },
+            losses=tuple(self.losses(going, facts)),
+            warnings=("Its snapshots go with it: they are no copy.",) if detail and detail.snapshots else (),
+            undo="Nothing brings it back, unless the pool has a checkpoint from before.",
+            type_to_confirm=self.dataset,
+            facts={
+                "Snapshots": f"{detail.snapshots}{self.examples(detail.named)}" if detail else "",
+                "Space that comes back": size_text(back),
+                **dataset_teardown.told(facts, shares),
+            },
+        )  # fmt: skip
+
+    @staticmethod
+    def examples(named: tuple[str, ...]) -> str:
+        if not named:
+            return ""
+        return f": {', '.join(named[:5])}" + (" and more" if len(named) > 5 else "")
+
+    def space(self, going: list[Dataset]) -> int:
+        """Bytes that come back: what the topmost of them take up, everything below counted."""
+        names = {one.name for one in going}
+        return sum(one.used for one in going if one.name.rsplit("/", 1)[0] not in names)
+
+    def losses(self, going: list[Dataset], facts: Facts) -> Iterator[Loss]:
+        for one in going[:MOST_LISTED]:
+            yield Loss(f"the {'volume' if one.kind == 'volume' else 'folder'} {one.name}", one.referenced)
+        if len(going) > MOST_LISTED:
+            yield Loss(f"{len(going) - MOST_LISTED} more folders", sum(one.referenced for one in going[MOST_LISTED:]))
+        for share in dataset_teardown.shares_at(facts, going):
+            yield Loss(f"the share {share.name}")
+
+    def happened(self, step: str, facts: Facts) -> bool:
+        gone = facts.dataset_of(self.guid) is None
+        return gone or (step == "shares" and not dataset_teardown.shares_at(facts, facts.below(self.dataset)))
+
+    def way_on(self, step: str, facts: Facts) -> str:
+        if facts.dataset_of(self.guid) is None:
+            return f"{self.dataset} is destroyed."
+        off = (
+            ""
+            if dataset_teardown.shares_at(facts, facts.below(self.dataset))
+            else " Its shares are off: switch them on if it stays."
+        )
+        return f"{self.dataset} is still there; some of what was below it, or of its snapshots, may be gone.{off}"

@@ -1,0 +1,92 @@
+"""What is read of a dataset only when somebody looks closer: snapshots, holds, clones, and who takes up its space."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+from appliance import command
+from appliance.facts.box import Facts
+from appliance.facts.datasets import Dataset, DatasetDetail, SpaceUse
+
+MOST_NAMED = 40
+MOST_USES = 1000
+SPACES = {"user": "userspace", "group": "groupspace"}
+
+
+def outside(lines: Iterable[str], name: str) -> tuple[str, ...]:
+    """Of ``zfs destroy -nvp -R``: the datasets that are neither this one nor below it, its dependent clones."""
+    found = [line.partition("\t")[2] for line in lines if line.startswith("destroy\t")]
+    return tuple(sorted(one for one in found if "@" not in one and one != name and not one.startswith(f"{name}/")))
+
+
+def uses_from(lines: Iterable[str], kind: str) -> Iterator[SpaceUse]:
+    """Of ``zfs userspace -H -p -o name,used,quota``. A name is text from the box's own accounts, or a number."""
+    for line in lines:
+        who, used, quota = [*line.split("\t"), "", ""][:3]
+        if used.isdigit():
+            yield SpaceUse(kind, who[:100], int(used), int(quota) if quota.isdigit() else 0)
+
+
+@dataclass
+class Listed:
+    """What is kept of a listing of snapshots, however long it is."""
+
+    count: int = 0
+    by_hand: int = 0
+    mark: int = 0
+    newest: deque[str] = field(default_factory=lambda: deque(maxlen=MOST_NAMED))
+    held: list[str] = field(default_factory=list)
+
+    @property
+    def chosen(self) -> str:
+        """Which they are that no policy of Larder made: their number and the sum of their guids; empty where there are none."""
+        return f"{self.by_hand} {self.mark:x}" if self.by_hand else ""
+
+
+def snapshots_from(lines: Iterable[bytes]) -> Listed:
+    """Of ``zfs list -H -t snapshot -o name,userrefs,guid,larder:run``, the oldest first."""
+    found = Listed()
+    for line in lines:
+        name, holds, guid, run = [*line.decode(errors="replace").split("\t"), "", "", ""][:4]
+        if not holds:
+            continue
+        found.count += 1
+        found.newest.append(name)
+        if holds not in {"0", "-"} and len(found.held) < MOST_NAMED:
+            found.held.append(name)
+        if run in {"", "-"} and guid.isdigit():
+            found.by_hand += 1
+            found.mark = (found.mark + int(guid)) % 2**64
+    return found
+
+
+def read(dataset: Dataset) -> DatasetDetail:
+    """The details of one dataset, now; only root may ask who takes up space. Raises Failed."""
+    listing = ["zfs", "list", "-H", "-t", "snapshot", "-r", "-o", "name,userrefs,guid,larder:run", "-s", "creation", "--", dataset.name]  # fmt: skip
+    found = snapshots_from(command.lines(listing, silence=300))
+    dry = ["zfs", "destroy", "-n", "-v", "-p", "-R", "--", dataset.name]
+    clones: tuple[str, ...] = ()
+    if "/" in dataset.name:  # of a pool's top dataset everything would go; nobody can ask for that here
+        clones = outside(command.run(dry, timeout=300, accept=range(256)).stdout.splitlines(), dataset.name)
+    uses: list[SpaceUse] = []
+    if dataset.kind == "filesystem" and not dataset.locked:
+        for kind, verb in SPACES.items():
+            argv = ["zfs", verb, "-H", "-p", "-o", "name,used,quota", "--", dataset.name]
+            uses += uses_from(command.run(argv, timeout=120, accept=range(256)).stdout.splitlines(), kind)
+    return DatasetDetail(
+        dataset.name,
+        dataset.guid,
+        found.count,
+        tuple(reversed(found.newest)),
+        tuple(found.held),
+        clones,
+        tuple(sorted(uses, key=lambda use: (use.kind != "user", -use.used, use.who))[:MOST_USES]),
+        found.chosen,
+    )
+
+
+def with_details(facts: Facts, dataset: Dataset | None) -> Facts:
+    """The facts with what is true now of this one dataset."""
+    return replace(facts, dataset_details=(read(dataset),)) if dataset else facts

@@ -1,0 +1,271 @@
+"""Keys of encrypted datasets while they are open: lock, change the key, keep it on the box or forget it again."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from typing import Literal
+
+from appliance import command
+from appliance.datasets.base import OfDataset
+from appliance.datasets.encryption import key_store
+from appliance.datasets.encryption.unlock import KEY_FILES, as_given, key_step
+from appliance.errors import Failed, Reason
+from appliance.facts.box import Facts
+from appliance.facts.datasets import Dataset
+from appliance.operation import Plan, Step, Work, always, never
+from appliance.shares import dataset_teardown, publish
+
+FORMATS = {"passphrase": "passphrase", "key file": "hex"}
+KEPT_MEANS = "This box then unlocks it by itself after each start. Whoever carries off the whole box has the key and the files; disks alone, without this box's system disk, stay closed."
+
+
+class LockDataset(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="lock-dataset"):
+    """Unmount what a key opens and unload the key."""
+
+    needs_proof = never
+
+    def locks(self) -> tuple[str, ...]:
+        return (*super().locks(), "shares")
+
+    def files_taken(self) -> tuple[str, ...]:
+        return (self.dataset,)
+
+    @property
+    def title(self) -> str:
+        return f"Lock {self.dataset}"
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        yield from super().check(facts)
+        dataset = self.there(facts)
+        if dataset is None:
+            return
+        if dataset.encryption_root != self.dataset:
+            yield Reason(f"{self.dataset} has no key of its own.")
+        elif dataset.locked:
+            yield Reason(f"{self.dataset} is locked already.")
+
+    def mounted(self, facts: Facts) -> list[Dataset]:
+        """What has to be unmounted: what the key opens, and whatever is mounted below."""
+        names = {
+            one.name
+            for root in facts.datasets
+            if root.encryption_root == self.dataset
+            for one in facts.below(root.name)
+        }
+        return [one for one in facts.datasets if one.name in names and one.mounted]
+
+    def plan(self, facts: Facts) -> Plan:
+        mounted = self.mounted(facts)
+        shares = dataset_teardown.shares_at(facts, mounted)
+        tops = [one for one in mounted if not any(one.name.startswith(f"{other.name}/") for other in mounted)]
+        unload = ["zfs", "unload-key", "--", self.dataset]
+
+        def unmount(work: Work) -> None:
+            for one in tops:
+                dataset_teardown.let_go(
+                    ["zfs", "unmount", "--", one.name], one.name, [found.mountpoint for found in mounted]
+                )
+                work.note(f"Unmounted {one.name}")
+            if shares:
+                publish.tell_network(work.note)
+
+        def act(work: Work) -> None:
+            command.run(unload, timeout=120)
+            work.note(f"{self.dataset} is locked")
+
+        shown = "\n".join(f"zfs unmount -- {one.name}" for one in tops)
+        keeps = key_store.marked(dataset) if (dataset := self.there(facts)) else False
+        return Plan(
+            summary=f"{self.dataset} and {max(len(mounted) - 1, 0)} folders below it cannot be read until the key is given again. Nothing is erased.",
+            steps=(
+                *dataset_teardown.close_step(shares),
+                *([Step("unmount", "Unmount the folders", shown, unmount, tuple(one.name for one in mounted))] if mounted else []),
+                Step("unload", "Forget the key that is loaded", shlex.join(unload), act, (self.dataset,), "Unlock it again"),
+            ),
+            identity={**self.identity(), "mounted": sorted(one.guid for one in mounted)},
+            warnings=(*(("Its shares answer nobody meanwhile.",) if shares else ()), *(("This box keeps its key: after the next start it is unlocked again.",) if keeps else ())),
+            undo="Unlock it at any time.",
+            facts=dataset_teardown.told(facts, shares),
+        )  # fmt: skip
+
+    def happened(self, step: str, facts: Facts) -> bool:
+        dataset = self.there(facts)
+        if dataset is None or dataset.locked:
+            return dataset is not None
+        return step in {"close", "unmount"} and not self.mounted(facts)
+
+    def way_on(self, step: str, facts: Facts) -> str:
+        dataset = self.there(facts)
+        if dataset and dataset.locked:
+            return f"{self.dataset} is locked."
+        if self.mounted(facts):
+            return (
+                f"{self.dataset} is still unlocked. Some of its folders may be unmounted: mount them, or lock it again."
+            )
+        return f"Its folders are unmounted, but the key is still loaded. Something uses a volume of it. Stop that, then lock {self.dataset} again."
+
+
+class OfKey(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Base of what is done with the key of an encryption root that is open."""
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        yield from super().check(facts)
+        dataset = self.there(facts)
+        if dataset is None:
+            return
+        if dataset.encryption == "off":
+            yield Reason(f"{self.dataset} is not encrypted. That can only be chosen when a folder is made.")
+        elif dataset.locked:
+            yield Reason(f"{self.dataset} is locked. Unlock it first.")
+
+
+class ChangeKey(OfKey, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="change-key"):
+    """Another passphrase or key file for an encryption root; a dataset below one becomes a root of its own."""
+
+    needs_proof = always
+
+    to: Literal["passphrase", "key file"]
+
+    @property
+    def title(self) -> str:
+        return f"Change the key of {self.dataset}"
+
+    def wants_secret(self) -> bool:
+        return True
+
+    def plan(self, facts: Facts) -> Plan:
+        dataset = self.there(facts)
+        kind = FORMATS[self.to]
+        argv = ["zfs", "change-key", "-o", f"keyformat={kind}", "-o", "keylocation=prompt", "--", self.dataset]
+        change = key_step("change", "Change the key", argv, kind, self.dataset)
+        own = dataset is not None and dataset.encryption_root == self.dataset
+        keeps = dataset is not None and key_store.marked(dataset)
+        return Plan(
+            summary=f"{self.dataset} is opened by a new {self.to} from now on."
+            + ("" if own else f" So far it was opened by the key of {dataset.encryption_root if dataset else 'its parent'}."),
+            steps=(change, *([forget_step(self.dataset, self.guid)] if keeps else [])),
+            identity={**self.identity(), "root": dataset.encryption_root if dataset else "", "keeps": keeps},
+            warnings=("The files are not encrypted anew. Whoever has the old key and an old copy of the disks can still read that copy.",),
+            undo="It can be changed again at any time.",
+            key_file=self.to == "key file",
+        )  # fmt: skip
+
+    def happened(self, step: str, facts: Facts) -> bool:
+        # One key in place of another cannot be told from outside, so that is never claimed.
+        return step == "forget" and not key_store.kept(self.guid)
+
+    def way_on(self, step: str, facts: Facts) -> str:
+        return "Either the old or the new key opens it. It stays open until the box is switched off: change the key once more, so that you know which."
+
+
+def mark_step(dataset: str) -> Step:
+    argv = ["zfs", "set", "--", f"{key_store.PROPERTY}={key_store.mark()}", dataset]
+
+    def act(_work: Work) -> None:
+        command.run(argv, timeout=60)
+
+    return Step("mark", "Note on the folder that this box keeps its key", shlex.join(argv), act, (dataset,))
+
+
+def forget_step(dataset: str, guid: int) -> Step:
+    argv = ["zfs", "inherit", "--", key_store.PROPERTY, dataset]
+
+    def act(work: Work) -> None:
+        key_store.forget(guid)
+        command.run(argv, timeout=60)
+        work.note("This box keeps the key no longer")
+
+    return Step(
+        "forget", "Remove the key from this box", f"rm {key_store.path_of(guid)}\n{shlex.join(argv)}", act, (dataset,)
+    )
+
+
+class KeepKey(OfKey, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="store-key"):
+    """Keep the key on this box, so that it unlocks by itself after a start. The key is tried first."""
+
+    needs_proof = never
+
+    @property
+    def title(self) -> str:
+        return f"Keep the key of {self.dataset} on this box"
+
+    def wants_secret(self) -> bool:
+        return True
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        yield from super().check(facts)
+        dataset = self.there(facts)
+        if dataset and dataset.encryption != "off" and dataset.encryption_root != self.dataset:
+            yield Reason(f"It is opened by the key of {dataset.encryption_root}. Keep that one.")
+
+    def plan(self, facts: Facts) -> Plan:
+        dataset = self.there(facts)
+        kind = dataset.key_format if dataset else ""
+        trial = ["zfs", "load-key", "-n", "-L", "prompt", "--", self.dataset]
+
+        def act(work: Work) -> None:
+            secret = work.secret()
+            try:
+                command.run(trial, timeout=300, given=as_given(secret, kind))
+            except command.CommandFailed as failed:
+                raise Failed("That does not open it, so nothing was kept", failed.said) from failed
+            key_store.keep(self.guid, secret)
+            work.note("The key opens it and is kept")
+
+        return Plan(
+            summary=f"The key of {self.dataset} is kept on this box's system disk, readable by root alone. {KEPT_MEANS}",
+            steps=(
+                Step("keep", "Try the key, then keep it", f"{shlex.join(trial)}\nwrite {key_store.path_of(self.guid)}", act, (self.dataset,), "Remove it again"),
+                mark_step(self.dataset),
+            ),
+            identity=self.identity(),
+            warnings=("Encryption then protects disks that leave this box, not the box itself.",),
+            undo="The key can be removed from this box at any time.",
+            key_file=kind in KEY_FILES,
+        )  # fmt: skip
+
+    def happened(self, step: str, facts: Facts) -> bool:
+        dataset = self.there(facts)
+        if dataset is None or not key_store.kept(self.guid):
+            return False
+        return step == "keep" or key_store.marked(dataset)
+
+    def way_on(self, step: str, facts: Facts) -> str:
+        if key_store.kept(self.guid):
+            return "The key is on this box, and the folder may not say so. Keep it again, or remove it."
+        return "The key is not on this box. Keep it again if you like."
+
+
+class ForgetKey(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="delete-key"):
+    """Remove the key from this box: from then on somebody has to unlock after each start."""
+
+    needs_proof = always
+
+    @property
+    def title(self) -> str:
+        return f"Remove the key of {self.dataset} from this box"
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        yield from super().check(facts)
+        dataset = self.there(facts)
+        if dataset and not key_store.marked(dataset):
+            yield Reason("This box does not keep its key.")
+
+    def plan(self, facts: Facts) -> Plan:
+        return Plan(
+            summary=f"After the next start {self.dataset} stays locked until you unlock it. Be sure that you have the key elsewhere.",
+            steps=(forget_step(self.dataset, self.guid),),
+            identity=self.identity(),
+            warnings=(
+                "A deleted file can sometimes be read from a system disk. Change the key if the box gets into other hands.",
+            ),
+            undo="It can be kept again by whoever has it.",
+        )
+
+    def happened(self, step: str, facts: Facts) -> bool:
+        dataset = self.there(facts)
+        return not key_store.kept(self.guid) and (dataset is None or not key_store.marked(dataset))
+
+    def way_on(self, step: str, facts: Facts) -> str:
+        return f"The key is {'still' if key_store.kept(self.guid) else 'no longer'} on this box. Remove it again until nothing is said of it."

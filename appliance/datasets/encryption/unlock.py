@@ -1,0 +1,256 @@
+"""Opening what is encrypted: load the key from what a person gives, or from what the box keeps, and mount it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from appliance import command, names
+from appliance.datasets.encryption import key_store
+from appliance.errors import Failed, LarderError, Reason, explain
+from appliance.facts.box import Facts
+from appliance.facts.datasets import Dataset
+from appliance.operation import Operation, Plan, Step, Work, never
+from appliance.shares import publish
+from appliance.zfs import mount as zfs_mount
+
+KEY_FILES = {"hex", "raw"}  # zfsprops(7), keyformat: what nobody types
+
+
+def as_given(secret: str, key_format: str) -> str | bytes:
+    """A passphrase or a key's digits as ``zfs`` wants it on standard input. Raises Refused where it is no key.
+
+    zfs-load-key(8): a line of text, or 32 bytes as they are for a raw key.
+    """
+    if key_format in KEY_FILES:
+        names.key_digits(secret)
+    return bytes.fromhex(secret) if key_format == "raw" else f"{secret}\n"
+
+
+def key_step(name: str, title: str, argv: list[str], key_format: str, dataset: str, undo: str = "") -> Step:
+    """A step that is one command, which is given the job's secret on standard input."""
+
+    def act(work: Work) -> None:
+        result = command.run(argv, timeout=300, given=as_given(work.secret(), key_format))
+        for line in (result.stdout + result.stderr).splitlines():
+            work.note(line)
+
+    return Step(name, title, shlex.join(argv), act, (dataset,), undo)
+
+
+def opened_by(facts: Facts, root: str) -> list[Dataset]:
+    """What the key of an encryption root opens and what is meant to be mounted of it, parents first."""
+    return [one for one in facts.datasets if one.encryption_root == root and one.can_mount]
+
+
+def members(facts: Facts, root: str) -> list[Dataset]:
+    """Of those the ones that have their place in the folder of their pool."""
+    return [
+        one for one in opened_by(facts, root) if not zfs_mount.speaks_against(one.name, one.mountpoint, facts.datasets)
+    ]
+
+
+def left_out(facts: Facts, root: str) -> list[str]:
+    """Why the others are not mounted, a sentence for each."""
+    waiting = [one for one in opened_by(facts, root) if not one.mounted]
+    return [text for one in waiting if (text := zfs_mount.speaks_against(one.name, one.mountpoint, facts.datasets))]
+
+
+def mount(waiting: Iterable[Dataset], work: Work) -> None:
+    """Mount what was unlocked, parents first; one that cannot be keeps only those below it unmounted. Raises Failed."""
+    failed: list[tuple[Dataset, LarderError]] = []
+    for one in sorted(waiting, key=lambda found: found.mountpoint.count("/")):
+        if any(one.mountpoint.startswith(f"{other.mountpoint}/") for other, _error in failed):
+            continue
+        try:
+            zfs_mount.mount(one.name, work)
+        except LarderError as error:
+            failed.append((one, error))
+    if failed:
+        raise Failed("; ".join(f"{one.name} was not mounted: {explain(error)}" for one, error in failed))
+
+
+def show_mounts(waiting: Iterable[Dataset]) -> str:
+    return "\n".join(zfs_mount.shown(one.name, one.mountpoint) for one in waiting)
+
+
+class UnlockDataset(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="unlock-dataset"):
+    """Load the key of an encryption root from a passphrase or a key file and mount what it unlocks."""
+
+    needs_proof = never
+
+    dataset: str
+
+    def __post_init__(self) -> None:
+        names.existing_dataset(self.dataset)
+
+    @property
+    def title(self) -> str:
+        return f"Unlock {self.dataset}"
+
+    @property
+    def subject(self) -> str:
+        return self.dataset
+
+    def wants_secret(self) -> bool:
+        return True
+
+    def locks(self) -> tuple[str, ...]:
+        return (self.dataset.split("/", 1)[0], "shares")
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        dataset = facts.dataset(self.dataset)
+        if dataset is None:
+            yield Reason(f"{self.dataset} is no longer there.")
+        elif dataset.encryption_root != self.dataset:
+            yield Reason(f"{self.dataset} has no key of its own.")
+        elif not dataset.locked:
+            yield Reason(f"{self.dataset} is unlocked already.")
+
+    def plan(self, facts: Facts) -> Plan:
+        dataset = facts.dataset(self.dataset)
+        waiting = [member for member in members(facts, self.dataset) if not member.mounted]
+        kind = dataset.key_format if dataset else ""
+        load = ["zfs", "load-key", "-L", "prompt", "--", self.dataset]
+
+        outside = left_out(facts, self.dataset)
+
+        def mount_waiting(work: Work) -> None:
+            for text in outside:
+                work.note(text)
+            try:
+                mount(waiting, work)
+            finally:
+                publish.again(work)
+
+        return Plan(
+            summary=f"{self.dataset} and {max(len(waiting) - 1, 0)} folders below it become usable until the box is switched off.",
+            steps=(
+                key_step("key", "Load the key", load, kind, self.dataset),
+                Step(
+                    "mount",
+                    "Mount the folders",
+                    show_mounts(waiting),
+                    mount_waiting,
+                    tuple(one.name for one in waiting),
+                ),
+            ),
+            identity={"operation": msgspec.to_builtins(self), "dataset": dataset.guid if dataset else 0},
+            warnings=tuple(outside),
+            key_file=kind in KEY_FILES,
+        )
+
+    def happened(self, step: str, facts: Facts) -> bool:
+        dataset = facts.dataset(self.dataset)
+        if dataset is None or dataset.locked:
+            return False
+        return step == "key" or all(member.mounted for member in members(facts, self.dataset))
+
+    def way_on(self, step: str, facts: Facts) -> str:
+        dataset = facts.dataset(self.dataset)
+        if dataset and dataset.locked:
+            what = "key file" if dataset.key_format in KEY_FILES else "passphrase"
+            return f"It is still locked. Check the {what} and unlock it again."
+        return "The key is loaded, but some folders are not mounted. Look at the folder's page."
+
+
+class UnlockAll(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="unlock-all"):
+    """After a start: try one passphrase, and the keys that the box keeps, on what is locked."""
+
+    needs_proof = never
+
+    datasets: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        for name in self.datasets:
+            names.existing_dataset(name, field="datasets")
+
+    @property
+    def title(self) -> str:
+        return "Unlock everything"
+
+    @property
+    def subject(self) -> str:
+        return ", ".join(self.datasets)[:200]
+
+    def wants_secret(self) -> bool:
+        return True
+
+    def locks(self) -> tuple[str, ...]:
+        return (*sorted({name.split("/", 1)[0] for name in self.datasets}), "shares")
+
+    def lasts(self) -> bool:
+        return True
+
+    def locked(self, facts: Facts) -> list[Dataset]:
+        return [
+            one
+            for one in facts.datasets
+            if one.locked and one.encryption_root == one.name and one.name in self.datasets
+        ]
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        if not self.locked(facts):
+            yield Reason("Nothing is locked.")
+
+    def plan(self, facts: Facts) -> Plan:
+        locked = self.locked(facts)
+        waiting = {one.name: [member for member in members(facts, one.name) if not member.mounted] for one in locked}
+
+        def act(work: Work) -> None:
+            passphrase, still, unmounted = work.secret(), [], []
+            for one in locked:
+                work.stop_if_asked()
+                if not (self.open(one, passphrase) if one.key_format not in KEY_FILES else open_kept(one)):
+                    still.append(one.name)
+                    continue
+                work.note(f"{one.name} is unlocked")
+                for text in left_out(facts, one.name):
+                    work.note(text)
+                try:
+                    mount(waiting[one.name], work)
+                except Failed as failed:
+                    unmounted.append(str(failed))
+            publish.again(work)
+            if still:
+                unmounted.insert(
+                    0,
+                    f"Still locked: {', '.join(still)}. Another passphrase or a key file opens these: unlock them one by one",
+                )
+            if unmounted:
+                raise Failed(". ".join(unmounted))
+
+        shown = "\n".join(f"zfs load-key -L prompt -- {one.name}" for one in locked)
+        return Plan(
+            summary=f"The passphrase is tried on {len(locked)} locked folders, and what it opens is mounted. Keys that this box keeps are used too.",
+            steps=(Step("unlock", "Try it on each", shown, act, tuple(one.name for one in locked)),),
+            warnings=tuple(text for one in locked for text in left_out(facts, one.name)),
+            identity={"locked": sorted(one.guid for one in locked)},
+        )
+
+    @staticmethod
+    def open(one: Dataset, passphrase: str) -> bool:
+        """Whether the passphrase, or else the key that is kept, opened it."""
+        argv = ["zfs", "load-key", "-L", "prompt", "--", one.name]
+        return command.run(argv, timeout=300, given=f"{passphrase}\n", accept=range(256)).status == 0 or open_kept(one)
+
+    def happened(self, step: str, facts: Facts) -> bool:
+        return not self.locked(facts)
+
+    def way_on(self, step: str, facts: Facts) -> str:
+        locked = [one.name for one in self.locked(facts)]
+        return f"Still locked: {', '.join(locked)}. Unlock these one by one." if locked else "Everything is unlocked."
+
+
+def open_kept(one: Dataset) -> bool:
+    """Whether the key that the box keeps opened it."""
+    if not key_store.kept(one.guid):
+        return False
+    try:
+        given = as_given(key_store.read(one.guid), one.key_format)
+    except (OSError, LarderError):
+        return False
+    argv = ["zfs", "load-key", "-L", "prompt", "--", one.name]
+    return command.run(argv, timeout=300, given=given, accept=range(256)).status == 0

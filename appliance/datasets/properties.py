@@ -1,0 +1,236 @@
+"""What is set on a dataset: say it in plain words, set what a person may sensibly set, or go back to what is inherited."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+from appliance import names
+from appliance.datasets.base import OfDataset
+from appliance.errors import Reason
+from appliance.facts.box import Facts
+from appliance.facts.datasets import Dataset, Property
+from appliance.formatting import size_text
+from appliance.operation import Plan, command_step, never
+
+KIB, MIB = 2**10, 2**20
+LARGEST_SIZE = 2**63 - 1
+BACK = "It can be set back at any time."
+
+
+@dataclass(frozen=True)
+class Words:
+    """A property as people know it. ``said`` puts each value that may be chosen in words; a size has none."""
+
+    title: str
+    meaning: str
+    said: dict[str, str] = field(default_factory=dict)
+    inherits: bool = True
+    only: str = ""  # filesystem, volume; empty: both
+
+    @property
+    def is_size(self) -> bool:
+        return not self.said
+
+
+SWITCH = {"on": "on", "off": "off"}
+# zfsprops(7), OpenZFS 2.3.
+KNOWN: dict[str, Words] = {
+    "quota": Words("Limit, with everything below", "This folder, its snapshots and all folders below it never take up more than this.", inherits=False, only="filesystem"),
+    "refquota": Words("Limit for the files", "The files in this folder never take up more. Snapshots and folders below it do not count.", inherits=False, only="filesystem"),
+    "reservation": Words("Kept free, with everything below", "This much of the pool belongs to this folder, its snapshots and all below it, used or not.", inherits=False),
+    "refreservation": Words("Kept free for the files", "This much of the pool belongs to the files here, used or not. A snapshot needs room beside it.", inherits=False),
+    "compression": Words(
+        "Compression", "Files take up less room. It holds for what is written from now on.",
+        {"lz4": "light (lz4)", "zstd": "stronger (zstd)", "on": "what ZFS thinks best (now lz4)", "off": "none"},
+    ),
+    "recordsize": Words(
+        "Largest piece of a file", "Large pieces suit films and photos, small ones databases and machines. It holds for files made from now on.",
+        {str(size * KIB): f"{size_text(size * KIB)}" for size in (16, 32, 64, 128, 256, 512, 1024)}, only="filesystem",
+    ),
+    "atime": Words("Note when a file was read", "Each reading then writes something. Hardly any program needs it.", SWITCH, only="filesystem"),
+    "sync": Words(
+        "What has to be on disk at once", "Programs such as databases ask for it where it matters.",
+        {"standard": "what programs ask for", "always": "everything, which is slow", "disabled": "nothing: the last seconds are lost in a power cut"},
+    ),
+    "readonly": Words("Only for reading", "Nobody can change anything in it, over no share and not on the box.", SWITCH),
+    "snapdir": Words("Snapshots as a folder", "Whether the folder .zfs, with every snapshot in it, is listed.", {"hidden": "there, but not listed", "visible": "listed"}, only="filesystem"),
+    "copies": Words("Copies of each file", "More copies survive damaged places on one disk, never a failed disk. They take up double or triple room.", {"1": "one", "2": "two", "3": "three"}),
+    "dedup": Words("Keep equal blocks once", "It needs much memory and makes a small box slow. Switching it off holds for what is written from now on.", {"off": "off"}),
+    "logbias": Words("What the log is for", "Whether a log device, where there is one, takes what has to be on disk at once.", {"latency": "answer quickly", "throughput": "leave the log out"}),
+    "primarycache": Words("Kept in memory", "What of it may stay in memory for the next reading.", {"all": "everything", "metadata": "only names and places of files", "none": "nothing: very slow"}),
+}  # fmt: skip
+Name = Literal[
+    "quota", "refquota", "reservation", "refreservation", "compression", "recordsize", "atime", "sync", "readonly",
+    "snapdir", "copies", "dedup", "logbias", "primarycache",
+]  # fmt: skip
+WARNINGS = {
+    ("sync", "disabled"): "After a power cut the last seconds of writing are gone, also what a program was told is safe. A database or machine in it may be damaged.",
+    ("primarycache", "none"): "Every reading goes to the disks, also the same one twice.",
+    ("readonly", "on"): "Whoever is writing to it at this moment gets an error.",
+}  # fmt: skip
+
+
+def names_for(kind: str) -> list[str]:
+    """The properties that a file system or volume has."""
+    return [name for name, words in KNOWN.items() if words.only in {"", kind}]
+
+
+def value_of(dataset: Dataset, name: str) -> Property:
+    return dataset.properties.get(name, Property("0" if KNOWN[name].is_size else "", "default"))
+
+
+def said(name: str, value: str) -> str:
+    """A value in words; one that nobody could have chosen here as it is."""
+    if KNOWN[name].is_size:
+        return size_text(int(value)) if value.isdigit() and int(value) else "none"
+    if name == "recordsize" and value.isdigit():
+        return size_text(int(value))
+    return KNOWN[name].said.get(value, value or "not known")
+
+
+def source_words(found: Property) -> str:
+    """Where a value comes from, as a phrase."""
+    if found.source == "inherited":
+        return f"from {found.of}"
+    return {
+        "local": "set here",
+        "received": "came along with a copy of it",
+        "temporary": "only until it is mounted again",
+    }.get(found.source, "as ZFS has it by itself")
+
+
+class SetDatasetProperty(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="set-dataset-property"):
+    """Set one property of a dataset. Sizes are whole bytes, 0 for none. What is not in KNOWN cannot be asked for."""
+
+    needs_proof = never
+
+    name: Name
+    value: str
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        names.printable(self.value, "value")
+        if KNOWN[self.name].is_size:
+            if (
+                not (self.value.isascii() and self.value.isdigit() and len(self.value) < 20)
+                or int(self.value) > LARGEST_SIZE
+            ):
+                raise names.refuse("Give a size, for example 500 GiB, or nothing for none.", "value")
+        elif self.value not in KNOWN[self.name].said:
+            raise names.refuse("Choose one of the values that are offered.", "value")
+
+    @property
+    def title(self) -> str:
+        return f"Change a setting of {self.dataset}"
+
+    @property
+    def grave(self) -> bool:
+        """Whether a person should read what it means before."""
+        return (self.name, self.value) in WARNINGS
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        yield from super().check(facts)
+        dataset = self.there(facts)
+        if dataset is None:
+            return
+        if KNOWN[self.name].only not in {"", dataset.kind}:
+            yield Reason(f"{self.dataset} has no such setting.", "value")
+        size = int(self.value) if KNOWN[self.name].is_size else 0
+        if self.name in {"quota", "refquota"} and size:
+            taken = dataset.used if self.name == "quota" else dataset.referenced
+            if size < taken:
+                yield Reason(
+                    f"It holds {size_text(taken)} already. Choose a larger limit, or delete something first.", "value"
+                )
+        if self.name in {"reservation", "refreservation"} and size:
+            now = int(value_of(dataset, self.name).value or 0)
+            if size > now + dataset.available:
+                yield Reason(f"Only {size_text(now + dataset.available)} can be kept free here.", "value")
+
+    def plan(self, facts: Facts) -> Plan:
+        words = KNOWN[self.name]
+        value = said(self.name, self.value)
+        shown = ("none" if self.value == "0" else self.value) if words.is_size else self.value
+        return Plan(
+            summary=f"{words.title}: {value}. {words.meaning}",
+            steps=(
+                command_step(
+                    "set",
+                    f"Set “{words.title}” to {value}",
+                    ["zfs", "set", "--", f"{self.name}={shown}", self.dataset],
+                    touches=[self.dataset],
+                    undo=BACK,
+                ),
+            ),
+            identity=self.identity(),
+            warnings=(WARNINGS[self.name, self.value],) if self.grave else (),
+            undo=BACK,
+        )
+
+    def happened(self, step: str, facts: Facts) -> bool:
+        dataset = self.there(facts)
+        return dataset is not None and value_of(dataset, self.name).value == self.value
+
+    def way_on(self, step: str, facts: Facts) -> str:
+        dataset = self.there(facts)
+        if dataset is None:
+            return self.gone(facts).text
+        return f"It is “{said(self.name, value_of(dataset, self.name).value)}” now. Set it again if that is not what you want."
+
+
+class InheritDatasetProperty(
+    OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="inherit-dataset-property"
+):
+    """Give up a dataset's own value: what is above it decides again."""
+
+    needs_proof = never
+
+    name: Name
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not KNOWN[self.name].inherits:
+            raise names.refuse("This setting never comes from above. Set it to none instead.", "name")
+
+    @property
+    def title(self) -> str:
+        return f"Take a setting of {self.dataset} from above"
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        yield from super().check(facts)
+        dataset = self.there(facts)
+        if dataset and value_of(dataset, self.name).source not in {"local", "received"}:
+            yield Reason("It has no value of its own here: what is above it decides already.", "name")
+
+    def plan(self, facts: Facts) -> Plan:
+        dataset, words = self.there(facts), KNOWN[self.name]
+        above = facts.dataset(self.dataset.rsplit("/", 1)[0]) if not self.is_pool else None
+        then = (
+            f"{said(self.name, value_of(above, self.name).value)}, as in {above.name}"
+            if above
+            else "what ZFS has by itself"
+        )
+        now = said(self.name, value_of(dataset, self.name).value) if dataset else ""
+        return Plan(
+            summary=f"{words.title}: {then}, no longer {now}. It follows when that changes.",
+            steps=(
+                command_step(
+                    "inherit",
+                    f"Take “{words.title}” from above",
+                    ["zfs", "inherit", "--", self.name, self.dataset],
+                    touches=[self.dataset],
+                    undo=BACK,
+                ),
+            ),
+            identity=self.identity(),
+            undo=BACK,
+        )
+
+    def happened(self, step: str, facts: Facts) -> bool:
+        dataset = self.there(facts)
+        return dataset is not None and value_of(dataset, self.name).source not in {"local", "received"}
+
+    def way_on(self, step: str, facts: Facts) -> str:
+        return "Its settings page says where each value comes from now."

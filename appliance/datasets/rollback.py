@@ -1,0 +1,229 @@
+"""Putting a whole dataset back to one of its snapshots: what that costs is said first, with a way back where there can be one.
+
+A snapshot taken just before would be newer than the one that is gone back to, and newer ones have to go (zfs-rollback(8)).
+So the way back is a checkpoint of the pool, where it can take one; it is kept until somebody discards it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from appliance.datasets.permissions import note_anew, note_of
+from appliance.errors import Failed, Reason
+from appliance.facts.box import Facts
+from appliance.facts.datasets import Snapshot
+from appliance.facts.sharing import Share
+from appliance.formatting import size_text
+from appliance.operation import Loss, Plan, Step, Work, always
+from appliance.pools.checkpoint import COSTS, TakeCheckpoint
+from appliance.shares import dataset_teardown, pool_teardown
+from appliance.snapshots.destroy import blocked, told
+from appliance.snapshots.hold_clone import OneSnapshot
+from appliance.zfs import libzfs, list_snapshots, status, system_datasets
+
+SHOWN = 20
+
+
+class RollBack(OneSnapshot, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="roll-back"):
+    """Make a dataset be as a snapshot is. Newer snapshots and everything written since are lost."""
+
+    needs_proof = always
+
+    way_back: bool = True  # take a checkpoint of the pool first
+
+    @property
+    def title(self) -> str:
+        return f"Roll {self.dataset} back to {self.snapshot.partition('@')[2]}"
+
+    def locks(self) -> tuple[str, ...]:
+        return (self.dataset.split("/", 1)[0], "shares")
+
+    def files_taken(self) -> tuple[str, ...]:
+        return (self.dataset,)
+
+    def newer(self, facts: Facts) -> list[Snapshot]:
+        found = self.there(facts)
+        return [one for one in facts.snapshots_of(self.dataset) if found and one.txg > found.txg]
+
+    def checkpoint(self, facts: Facts) -> TakeCheckpoint | None:
+        pool = facts.pool(self.dataset.split("/", 1)[0])
+        return TakeCheckpoint(pool=pool.name, guid=pool.guid) if pool else None
+
+    def shares(self, facts: Facts) -> list[Share]:
+        dataset = facts.dataset(self.dataset)
+        return dataset_teardown.shares_at(facts, [dataset]) if dataset else []
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        yield from super().check(facts)
+        if self.there(facts) is None:
+            return
+        dataset = facts.dataset(self.dataset)
+        if dataset and dataset.readonly:
+            yield Reason(f"{self.dataset} can only be read.")
+        if dataset and (refusal := system_datasets.refusal(dataset, facts.datasets)):
+            yield Reason(refusal)
+        for text in blocked(self.newer(facts)):
+            yield Reason(
+                f"{text}. It is newer, so it would have to go. Release it, or make the folder that was made from it independent, first."
+            )
+        yield from self.no_room(facts)
+        taking = self.checkpoint(facts)
+        if self.way_back and taking:
+            for reason in taking.check(facts):
+                yield Reason(f"There can be no way back: {reason.text}", "way_back")
+
+    def no_room(self, facts: Facts) -> Iterator[Reason]:
+        """What ZFS would refuse only after the newer snapshots are destroyed (dsl_dataset_rollback_check)."""
+        dataset, found = facts.dataset(self.dataset), self.there(facts)
+        if dataset is None or found is None:
+            return
+        limit, kept = (status.whole(getattr(dataset.properties.get(one), "value", 0)) for one in ("refquota", "refreservation"))  # fmt: skip
+        if limit and found.referenced > limit:
+            yield Reason(
+                f"{self.dataset} may hold {size_text(limit)} and held {size_text(found.referenced)} then. Raise its limit first."
+            )
+        if (needed := min(kept, dataset.written)) > dataset.available:
+            yield Reason(
+                f"{size_text(needed)} have to be free for it meanwhile, as space is reserved for it, and {size_text(dataset.available)} are. Free some first, or lower what is reserved."
+            )
+
+    def plan(self, facts: Facts) -> Plan:
+        newer, shares = self.newer(facts), self.shares(facts)
+        dataset, found = facts.dataset(self.dataset), self.there(facts)
+        moment = f"{found.created:%d %B %Y, %H:%M} UTC" if found else ""
+        # What is in none of the snapshots that stay: since the newest one, and what each of those that go holds.
+        written = (dataset.written if dataset else 0) + sum(one.written for one in newer)
+        return Plan(
+            summary=f"{self.dataset} becomes what it was on {moment}. Folders below it that have snapshots of their own stay as they are.",
+            steps=(self.step(newer, facts),),
+            identity={
+                **self.identity(),
+                "newer": sorted(one.guid for one in newer),
+                "dataset": dataset.guid if dataset else 0,
+            },
+            losses=tuple(self.losses(newer, moment)),
+            warnings=tuple(self.warnings(facts, shares)),
+            undo="The pool keeps a checkpoint of the moment before. Going back to it puts the whole pool back."
+            if self.way_back
+            else "It cannot be undone.",
+            type_to_confirm=self.dataset,
+            facts={
+                "Written since": f"about {size_text(written)}, deleted files not counted",
+                "Newer snapshots": str(len(newer)),
+                **dataset_teardown.told(facts, shares),
+            },
+        )
+
+    def losses(self, newer: list[Snapshot], moment: str) -> Iterator[Loss]:
+        yield Loss(f"everything written to {self.dataset} after {moment}")
+        if newer:
+            yield Loss(f"{self.dataset}: {told([one.short for one in newer])}")
+
+    def warnings(self, facts: Facts, shares: list[Share]) -> Iterator[str]:
+        if shares:
+            yield "Its shares pause meanwhile. Whoever has a file of it open is disconnected, and should save elsewhere first."
+        dataset = facts.dataset(self.dataset)
+        if dataset and note_of(dataset):
+            yield "Who may use its files is also as it was then. Look at that afterwards, and set it again where it has changed since."
+        if self.way_back:
+            yield f"A checkpoint of the whole pool is taken first. {COSTS} Discard it on the pool's page when all is well."
+        yield "To have back only some files, look into the snapshot and restore those. To keep both, make a folder from the snapshot."
+
+    def step(self, newer: list[Snapshot], facts: Facts) -> Step:
+        """One step, so that it cannot be stopped while the shares are paused."""
+        shares = self.shares(facts)
+        pool = self.dataset.split("/", 1)[0]
+        shown = [
+            *([dataset_teardown.shown(shares)] if shares else []),
+            *([f"zpool checkpoint {pool}"] if self.way_back else []),
+            *(f"zfs destroy -- '{one.name}'" for one in newer[:SHOWN]),
+            *(["…"] if len(newer) > SHOWN else []),
+            f"zfs rollback -- '{self.snapshot}'",
+            *(["smbcontrol all reload-config"] if shares else []),
+        ]
+        return Step(
+            "rollback",
+            f"Put {self.dataset} back to {self.snapshot.partition('@')[2]}",
+            "\n".join(shown),
+            lambda work: self.act(work, newer, facts),
+            (self.dataset,),
+        )
+
+    def left_paused(self, facts: Facts) -> bool:
+        """Whether it is not shared as somebody agreed to: an earlier run was cut off before it served the shares again."""
+        dataset = facts.dataset(self.dataset)
+        return dataset is not None and not dataset_teardown.all_served(facts, [dataset])
+
+    def act(self, work: Work, newer: list[Snapshot], facts: Facts) -> None:
+        shares = self.shares(facts)
+        paused = {share.path for share in shares}
+        again = bool(shares) or self.left_paused(facts)
+        try:
+            if shares:
+                work.progress(5, "Pausing its shares")
+                pool_teardown.serve((one for one in status.read_datasets() if one.mountpoint not in paused), work.note)
+                dataset_teardown.close(shares)
+            if self.way_back:
+                work.progress(20, "Taking a checkpoint of the pool")
+                libzfs.take_checkpoint(self.dataset.split("/", 1)[0])
+                work.note("The pool keeps a checkpoint of the moment before")
+            self.put_back(work, newer)
+        finally:
+            if again:
+                work.progress(90, "Serving its shares again")
+                pool_teardown.serve(status.read_datasets(), work.note)
+
+    def put_back(self, work: Work, newer: list[Snapshot]) -> None:
+        """Look at everything that may be in the way first: what is destroyed after that is destroyed for a reason."""
+        bookmarks = self.in_the_way(newer)
+        work.progress(40, f"Destroying {len(newer)} newer snapshots")
+        if left := libzfs.destroy_snapshots([one.name for one in newer]):
+            raise Failed("A newer snapshot is in the way", "; ".join(f"{one.name}: {one.why}" for one in left[:5]))
+        for name in bookmarks:
+            libzfs.destroy_bookmark(name)
+            work.note(f"The bookmark {name} was newer and is gone")
+        libzfs.rollback_to(self.dataset, self.snapshot)
+        dataset = next((one for one in status.read_datasets() if one.name == self.dataset), None)
+        if dataset and (said := note_of(dataset)):
+            # The files may have the rights of before it was said, and only the note would tell otherwise.
+            note_anew(dataset, msgspec.structs.replace(said, done=False), work)
+        work.note(f"{self.dataset} is as {self.snapshot} is")
+
+    def in_the_way(self, newer: list[Snapshot]) -> list[str]:
+        """The newer bookmarks. Raises Failed where the snapshot has gone, or a newer one came or can no longer go."""
+        nothing = "Nothing was destroyed, and the files are as they were"
+        every = list(list_snapshots.read([self.dataset]))
+        found = next((one for one in every if one.guid == self.guid), None)
+        if found is None:
+            raise Failed(f"The snapshot {self.snapshot} is no longer there. {nothing}")
+        now = [one for one in every if one.txg > found.txg]
+        known = {one.guid for one in newer}
+        if more := [one.name for one in now if one.guid not in known]:
+            raise Failed(f"{more[0]} was taken meanwhile. {nothing}. Look at what would be lost, and roll back again")
+        if said := blocked(now):
+            raise Failed(f"A newer snapshot is in the way. {nothing}", "; ".join(said[:5]))
+        return libzfs.newer_bookmarks(self.dataset, found.txg)
+
+    def happened(self, step: str, facts: Facts) -> bool:
+        dataset = facts.dataset(self.dataset)
+        return (
+            self.there(facts) is not None
+            and not self.newer(facts)
+            and dataset is not None
+            and dataset.written == 0
+            and dataset_teardown.all_served(facts, [dataset])
+        )
+
+    def way_on(self, step: str, facts: Facts) -> str:
+        shares = (
+            " Its shares may be paused: look at the folder, and switch them on there."
+            if self.left_paused(facts)
+            else ""
+        )
+        if self.newer(facts):
+            return f"{self.dataset} was not put back; its files are as they were before.{shares} Roll it back again, or leave it so."
+        return (
+            f"No newer snapshot is there any more. If its files are not as they were then, roll it back again.{shares}"
+        )

@@ -1,0 +1,78 @@
+"""How much one person or group may take up in a dataset."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Literal
+
+from appliance import names
+from appliance.datasets import details
+from appliance.datasets.base import OfDataset
+from appliance.errors import Reason
+from appliance.facts.box import Facts
+from appliance.formatting import size_text
+from appliance.operation import Plan, command_step, never
+
+PROPERTY = {"user": "userquota", "group": "groupquota"}
+
+
+class SetSpaceQuota(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="set-user-quota"):
+    """Limit one account, group, or number of either, to ``size`` bytes in this dataset; 0: no limit."""
+
+    needs_proof = never
+
+    of: Literal["user", "group"]
+    who: str
+    size: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not re.fullmatch(r"[a-z_][a-z0-9_-]{0,30}|[0-9]{1,10}", self.who):
+            raise names.refuse("Give the name of an account or group of this box, or its number.", "who")
+        if not 0 <= self.size < 2**63:
+            raise names.refuse("Give a size, for example 100 GiB, or nothing for none.", "size")
+
+    @property
+    def title(self) -> str:
+        return f"Limit {self.who} in {self.dataset}" if self.size else f"Lift the limit of {self.who} in {self.dataset}"
+
+    def read_more(self, facts: Facts) -> Facts:
+        return details.with_details(facts, self.there(facts))
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        yield from super().check(facts)
+        dataset = self.there(facts)
+        if dataset is None:
+            return
+        if dataset.kind != "filesystem":
+            yield Reason(f"{self.dataset} is a volume: nobody's files are in it.")
+        elif dataset.locked:
+            yield Reason(f"{self.dataset} is locked. Unlock it first.")
+
+    def plan(self, facts: Facts) -> Plan:
+        value = size_text(self.size) if self.size else "no limit"
+        word = str(self.size) if self.size else "none"
+        return Plan(
+            summary=f"{self.who} in {self.dataset}: {value}. Whoever holds more already keeps it, but can add nothing.",
+            steps=(
+                command_step(
+                    "set",
+                    f"Set the limit of {self.who} to {value}",
+                    ["zfs", "set", "--", f"{PROPERTY[self.of]}@{self.who}={word}", self.dataset],
+                    touches=[self.dataset],
+                ),
+            ),
+            identity=self.identity(),
+            undo="It can be set back at any time.",
+        )
+
+    def happened(self, step: str, facts: Facts) -> bool:
+        detail = facts.dataset_detail(self.guid)
+        quotas = {(use.kind, use.who): use.quota for use in detail.uses} if detail else {}
+        return detail is not None and quotas.get((self.of, self.who), 0) == self.size
+
+    def way_on(self, step: str, facts: Facts) -> str:
+        return (
+            "The list of who takes up space says which limits hold now. Is there an account of that name on this box?"
+        )

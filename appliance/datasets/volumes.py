@@ -1,0 +1,175 @@
+"""Volumes: block devices out of a pool, for virtual machines and iSCSI."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from appliance import names
+from appliance.datasets.base import OfDataset
+from appliance.errors import Reason
+from appliance.facts.box import Facts
+from appliance.formatting import size_text
+from appliance.operation import Operation, Plan, command_step, never
+
+KIB, MIB = 2**10, 2**20
+BLOCKS = tuple(size * KIB for size in (4, 8, 16, 32, 64, 128))
+LARGEST = 2**62
+# A thick volume also keeps room for its own tables: zvol_volsize_to_reservation() adds indirect blocks and, on raidz, padding.
+ROOM_BESIDE = 0.06
+
+
+class CreateVolume(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="create-volume"):
+    """Make a block device of ``size`` bytes. Thin: it takes from the pool only what is written to it."""
+
+    needs_proof = never
+
+    parent: str
+    name: str
+    size: int
+    block: int = 16 * KIB
+    thin: bool = True
+
+    def __post_init__(self) -> None:
+        names.existing_dataset(self.parent, field="parent")
+        names.folder(self.name)
+        if len(self.full_name) > names.LONGEST_DATASET:
+            raise names.refuse("The full name would be too long for ZFS. Choose a shorter one.", "name")
+        if " " in self.name:
+            raise names.refuse("A volume's name has no spaces: it is part of a device's path.", "name")
+        if self.block not in BLOCKS:
+            raise names.refuse("Choose one of the block sizes that are offered.", "block")
+        if not MIB <= self.size <= LARGEST:
+            raise names.refuse("A volume has at least 1 MiB.", "size")
+        if self.size % self.block:
+            raise names.refuse(f"The size has to be a multiple of the block size, {size_text(self.block)}.", "size")
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.parent}/{self.name}"
+
+    @property
+    def title(self) -> str:
+        return f"Create the volume {self.full_name}"
+
+    @property
+    def subject(self) -> str:
+        return self.full_name
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        parent = facts.dataset(self.parent)
+        if parent is None or parent.kind != "filesystem":
+            yield Reason(f"The folder {self.parent} is no longer there.", "parent")
+            return
+        if parent.locked:
+            yield Reason(f"{self.parent} is locked. Unlock it first.", "parent")
+        same = [one.name for one in facts.datasets if one.name.lower() == self.full_name.lower()]
+        if same:
+            yield Reason(f"There is already something called {same[0]}. Choose another name.", "name")
+        if not self.thin and self.size * (1 + ROOM_BESIDE) > parent.available:
+            yield Reason(
+                f"Only {size_text(parent.available)} are free there, and it needs a little more than its size. Make it smaller, or thin.",
+                "size",
+            )
+
+    def plan(self, facts: Facts) -> Plan:
+        parent = facts.dataset(self.parent)
+        free = parent.available if parent else 0
+        argv = [
+            "zfs",
+            "create",
+            *(["-s"] if self.thin else []),
+            "-o",
+            f"volblocksize={self.block}",
+            "-V",
+            str(self.size),
+            "--",
+            self.full_name,
+        ]
+        over = self.thin and self.size > free
+        return Plan(
+            summary=f"The volume {self.full_name} of {size_text(self.size)}, at /dev/zvol/{self.full_name}. "
+            + (
+                "It takes from the pool only what is written to it."
+                if self.thin
+                else "All of its size is kept free for it from the beginning."
+            ),
+            steps=(
+                command_step("create", f"Create {self.full_name}", argv, touches=[self.full_name], undo="Destroy it"),
+            ),
+            identity={"operation": msgspec.to_builtins(self), "parent": parent.guid if parent else 0},
+            warnings=(
+                f"Only {size_text(free)} are free. When the pool is full, whatever uses the volume sees its disk fail.",
+            )
+            if over
+            else (),
+            undo="It can be destroyed again.",
+        )
+
+    def happened(self, step: str, facts: Facts) -> bool:
+        found = facts.dataset(self.full_name)
+        return found is not None and found.kind == "volume"
+
+    def way_on(self, step: str, facts: Facts) -> str:
+        there = facts.dataset(self.full_name) is not None
+        return f"{self.full_name} is {'there' if there else 'not there. Create it again'}."
+
+
+class GrowVolume(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="grow-volume"):
+    """Make a volume larger. Smaller is never asked for: it would cut off what is at its end."""
+
+    needs_proof = never
+
+    size: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 < self.size <= LARGEST:
+            raise names.refuse("Give a size, for example 100 GiB.", "size")
+
+    @property
+    def title(self) -> str:
+        return f"Make {self.dataset} larger"
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        yield from super().check(facts)
+        volume = self.there(facts)
+        if volume is None:
+            return
+        if volume.kind != "volume":
+            yield Reason(f"{self.dataset} is a folder; it has no size of its own.")
+            return
+        block = int(volume.properties["volblocksize"].value) if "volblocksize" in volume.properties else MIB
+        kept = volume.properties.get("refreservation")
+        if self.size <= volume.volsize:
+            yield Reason(
+                f"It has {size_text(volume.volsize)} already. A volume can only grow: making it smaller would cut off what is at its end.",
+                "size",
+            )
+        elif self.size % block:
+            yield Reason(f"The size has to be a multiple of its block size, {size_text(block)}.", "size")
+        elif (
+            kept
+            and kept.value not in {"0", "none"}
+            and (self.size - volume.volsize) * (1 + ROOM_BESIDE) > volume.available
+        ):
+            yield Reason("There is not so much free for it.", "size")
+
+    def plan(self, facts: Facts) -> Plan:
+        volume = self.there(facts)
+        before = volume.volsize if volume else 0
+        return Plan(
+            summary=f"{self.dataset} grows from {size_text(before)} to {size_text(self.size)}. Whatever uses it has to be told to use the rest.",
+            steps=(command_step("grow", "Make it larger", ["zfs", "set", "--", f"volsize={self.size}", self.dataset], touches=[self.dataset]),),
+            identity={**self.identity(), "before": before},
+            undo="It cannot be made smaller again.",
+        )  # fmt: skip
+
+    def happened(self, step: str, facts: Facts) -> bool:
+        volume = self.there(facts)
+        return volume is not None and volume.volsize == self.size
+
+    def way_on(self, step: str, facts: Facts) -> str:
+        volume = self.there(facts)
+        return f"It has {size_text(volume.volsize)} now." if volume else self.gone(facts).text

@@ -1,0 +1,60 @@
+"""Taking from disks what tells the system that they hold something: the step that every change begins with that takes disks."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+from pathlib import Path
+
+from appliance import command
+from appliance.disks import udev
+from appliance.errors import Failed
+from appliance.facts.box import Disk
+from appliance.formatting import disk_label
+from appliance.layout.geometry import LABEL, MIB
+from appliance.operation import Step, Work
+
+
+def partition_path(disk: Disk, kernel_name: str) -> str:
+    """The by-id path of a disk's partition from its kernel name (``sda1``, ``nvme0n1p1``)."""
+    part = kernel_name.removeprefix(disk.name).lstrip("p")
+    return f"{disk.path}-part{part}" if part else disk.path
+
+
+def erase_step(disks: Iterable[Disk]) -> Step:
+    """Remove what tells the system that these disks hold something; their other bytes stay until overwritten.
+
+    Both commands open the device for themselves alone (O_EXCL), so the kernel refuses what a pool, a mount or a RAID set
+    has begun to use. Zeros at both ends also take ZFS's labels and the tables, so the disk counts as empty afterwards.
+    """
+    disks = list(disks)
+    targets = [
+        (disk, partition_path(disk, name))
+        for disk in disks
+        for name in (*(name for name in disk.content if name != disk.name), disk.name)
+    ]
+    commands = [["wipefs", "--all", "--", path] for _disk, path in targets]
+
+    def act(work: Work) -> None:
+        udev.settle()
+        for (disk, path), argv in zip(targets, commands, strict=True):
+            if not Path(path).exists():
+                raise Failed(f"{disk_label(disk)} vanished before it could be erased")
+            command.run(argv, timeout=60)
+            zero_ends(path)
+            work.note(f"Erased the signatures on {path}")
+        udev.look_anew(sorted({disk.path for disk, _path in targets}))
+
+    shown = "\n".join(f"{shlex.join(argv)}\nzeros over the first and last MiB of {argv[-1]}" for argv in commands)
+    return Step("erase", "Erase what the chosen disks hold", shown, act, tuple(path for _disk, path in targets))
+
+
+def zero_ends(path: str) -> None:
+    """Write zeros over the first and last MiB of a device that nothing uses; ZFS's labels, which lie at whole multiples of
+    their size, are within. Raises Failed."""
+    from appliance.disks.erase import Target  # which begins with the step above
+
+    with Target(path) as target:
+        for start, end in ((0, min(MIB, target.size)), (max(target.size // LABEL * LABEL - MIB, 0), target.size)):
+            for _done in target.zero(start, end):
+                pass

@@ -1,0 +1,128 @@
+"""When disks test themselves: short tests often, long ones seldom, at night, and never two disks of a group at once.
+
+One schedule for all kinds of disks. smartd's own (``-s``) knows neither groups nor NVMe self-tests (smartd.conf(5), 7.4),
+so smartd only watches. Pure functions: times are aware, nothing is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta, tzinfo
+from typing import Literal
+
+from appliance.disks.smart import SelfTest
+from appliance.schedule import AHEAD, Schedule
+
+Kind = Literal["short", "long"]
+PERIODS = {"week": timedelta(days=7), "month": timedelta(days=28), "quarter": timedelta(days=91)}
+AGAIN = timedelta(days=7)  # one that was stopped before its end is begun anew after so long
+BETWEEN_LONG = timedelta(hours=20)  # within a group: each disk has a night of its own
+BETWEEN_SHORT = timedelta(minutes=15)  # they take about two; the log tells of their end at the next asking
+WRAP = 2**16  # hours in ATA's log of self-tests are 16 bits
+LATE_AFTER = 2.5  # periods without a finished long test
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How often, and between which hours of the day they begin."""
+
+    short: str = "week"
+    long: str = "month"
+    first: int = 1
+    last: int = 6
+
+
+@dataclass(frozen=True)
+class Disk:
+    """One disk as the schedule sees it. ``group``: what it shares data with; ``short`` and ``long``: when the schedule
+    last began one; ``ended``: the age in hours of use of the last long test that came to its end."""
+
+    key: str
+    group: str
+    able: bool
+    asleep: bool = False
+    running: bool = False
+    short: datetime | None = None
+    long: datetime | None = None
+    ended: int | None = None
+
+
+def decide(disks: Iterable[Disk], plan: Plan, now: datetime, zone: tzinfo, busy: Iterable[str] = ()) -> list[tuple[str, Kind]]:  # fmt: skip
+    """Which disks begin which test now, at most one of a group. ``busy``: groups that are rebuilt or checked."""
+    if not Schedule("week", plan.first, plan.last).open_at(now.astimezone(zone).hour):
+        return []
+    groups: dict[str, list[Disk]] = {}
+    for disk in disks:
+        groups.setdefault(disk.group, []).append(disk)
+    found: list[tuple[str, Kind]] = []
+    for group, members in groups.items():
+        if group in busy or any(one.running or recent(one.short, BETWEEN_SHORT, now) for one in members):
+            continue
+        ready = [one for one in members if one.able and not one.asleep]
+        if not any(recent(one.long, BETWEEN_LONG, now) for one in members):
+            late = [one for one in ready if due(one.long, one.ended, PERIODS.get(plan.long), now)]
+            if late:
+                found.append((longest_ago(late, "long", now).key, "long"))
+                continue
+        late = [one for one in ready if not recent(one.long, BETWEEN_LONG, now) and due(one.short, None, PERIODS.get(plan.short), now)]  # fmt: skip
+        if late:
+            found.append((longest_ago(late, "short", now).key, "short"))
+    return found
+
+
+def recent(at: datetime | None, within: timedelta, now: datetime) -> bool:
+    return at is not None and -AHEAD < now - at < within
+
+
+def longest_ago(disks: list[Disk], kind: Kind, now: datetime) -> Disk:
+    """The one whose turn it is; a time far ahead was noted by a wrong clock and counts as none."""
+
+    def last(disk: Disk) -> float:
+        at = disk.long if kind == "long" else disk.short
+        return at.timestamp() if at and at - now < AHEAD else 0.0
+
+    return min(disks, key=lambda disk: (last(disk), disk.key))
+
+
+def due(began: datetime | None, ended: int | None, period: timedelta | None, now: datetime) -> bool:
+    """Whether a test is due: never begun, begun a period ago, or begun and not come to its end."""
+    if period is None:
+        return False
+    if began is not None and began - now >= AHEAD:
+        began = None
+    fresh = ended is not None and timedelta(hours=ended) < period
+    if began is None:
+        return not fresh
+    if now - began >= period:
+        return True
+    return ended is not None and not fresh and now - began >= AGAIN
+
+
+def hours_since(tests: Iterable[SelfTest], hours: int | None, kind: Kind = "long") -> int | None:
+    """Hours of use since the last test of that kind that came to its end, passed or failed; None where the log has none."""
+    done = next((test for test in tests if test.kind == kind and test.passed is not None), None)
+    if done is None or done.hours is None or hours is None:
+        return None
+    return hours - (hours_at(done.hours, hours) or 0)
+
+
+def hours_at(logged: int | None, hours: int | None) -> int | None:
+    """The drive's age at a test, of what its log says and its age now: the latest that its 16 bits can mean."""
+    if logged is None or hours is None:
+        return logged
+    if hours < WRAP or logged >= WRAP:
+        return min(logged, hours)  # not wrapped; the two counters can differ by an hour
+    return hours - (hours - logged) % WRAP
+
+
+def overdue(disk: Disk, plan: Plan, since: datetime, now: datetime) -> str:
+    """In words, that no long test has come to its end for too long; empty where that is not so."""
+    period = PERIODS.get(plan.long)
+    if period is None or not disk.able or disk.running or now - since < LATE_AFTER * period:
+        return ""
+    if disk.ended is not None and timedelta(hours=disk.ended) < LATE_AFTER * period:
+        return ""
+    if disk.ended is None:
+        return "No long test is in its log, though one should have ended by now."
+    return f"Its last long test ended {disk.ended // 24} days of use ago."

@@ -1,0 +1,101 @@
+"""Numbers and things as people say them. The same words on pages, in plans and in mails."""
+
+from __future__ import annotations
+
+import re
+
+from appliance.facts.box import Disk
+
+UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+
+
+def size_text(size: int) -> str:
+    """Bytes with a binary unit and three figures: ``1.82 TiB``."""
+    value, unit = float(size), UNITS[0]
+    for unit in UNITS:
+        if abs(value) < 1024 or unit == UNITS[-1]:
+            break
+        value /= 1024
+    if unit == "B":
+        return f"{size} B"
+    return f"{value:.3g} {unit}" if abs(value) < 999.5 else f"{value:.0f} {unit}"
+
+
+def maker_size(size: int) -> str:
+    """Bytes as printed on a disk's label, in powers of ten: ``2 TB``."""
+    for unit, factor in (("TB", 10**12), ("GB", 10**9), ("MB", 10**6)):
+        if size >= factor:
+            value = size / factor
+            return f"{value:.0f} {unit}" if abs(value - round(value)) < 0.05 or value >= 100 else f"{value:.1f} {unit}"
+    return f"{size} B"
+
+
+def size_typed(size: int) -> str:
+    """Bytes as a person would type them, exactly: ``500 GiB``, or the plain number where no unit fits."""
+    for at in range(len(UNITS) - 1, 0, -1):
+        if size and size % 1024**at == 0:
+            return f"{size // 1024**at} {UNITS[at]}"
+    return str(size)
+
+
+def size_of(text: str) -> int:
+    """Whole bytes of what a person typed: ``500 GiB``, ``1.5T``, ``20 GB`` (powers of ten). Raises ValueError."""
+    found = re.fullmatch(r"([0-9]{1,15})(?:[.,]([0-9]{1,6}))?\s*(?:([KMGTP])(I?B?)|B?)", text.strip().upper(), re.ASCII)
+    if not found:
+        raise ValueError(text)
+    whole, part, unit, rest = found[1], found[2] or "", found[3], found[4]
+    factor = (1000 if rest == "B" else 1024) ** ("KMGTP".index(unit) + 1) if unit else 1
+    return int(whole) * factor + (int(part) * factor // 10 ** len(part) if part else 0)
+
+
+def disk_label(disk: Disk) -> str:
+    """A disk as its owner can find it: model and serial number."""
+    model = disk.model or "A disk"
+    return f"{model} (serial {disk.serial})" if disk.serial else f"{model} ({disk.name})"
+
+
+def model_and_serial(link: str) -> tuple[str, str]:
+    """What a by-id name tells of its disk: ``ata-WDC_WD20EARS_WD-1`` is ``WDC WD20EARS`` and ``WD-1``; else nothing."""
+    kind, dash, rest = link.partition("-")
+    if kind == "scsi":
+        rest = rest.removeprefix("0")  # udev says by it that the serial number is of the vendor's own making
+    model, _, serial = rest.rpartition("_")
+    known = dash and kind in {"ata", "nvme", "scsi", "usb", "virtio"} and model
+    return (model.replace("_", " "), serial) if known else ("", "")
+
+
+def link_label(link: str) -> str:
+    """``WDC WD20EARS (serial WD-1)`` from a by-id name, which is the answer itself where it tells nothing."""
+    model, serial = model_and_serial(link)
+    return f"{model} (serial {serial})" if model else link
+
+
+def duration(seconds: int) -> str:
+    """Seconds as a person says them: ``3 h 10 min``."""
+    if seconds < 90:
+        return f"{seconds} s"
+    hours, minutes = divmod(round(seconds / 60), 60)
+    if hours >= 48:
+        days, hours = divmod(hours, 24)
+        return f"{days} days {hours} h" if hours else f"{days} days"
+    if not hours:
+        return f"{minutes} min"
+    return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+
+
+def rounded(seconds: int) -> int:
+    """A time left as exact as it can be meant: whole minutes, then 5 and 30 minutes, then hours; never too short."""
+    for below, step in ((3600, 60), (6 * 3600, 300), (48 * 3600, 1800)):
+        if seconds < below:
+            return -(-seconds // step) * step
+    return -(-seconds // 3600) * 3600
+
+
+def time_left(seconds: int) -> str:
+    """``about 3 h 10 min left``, as exact as it can be meant."""
+    return "less than a minute left" if seconds < 60 else f"about {duration(rounded(seconds))} left"
+
+
+def opening(text: str) -> str:
+    """A text that begins a sentence: ``bay 3 (WDC …)`` is ``Bay 3 (WDC …)``; names within stay as they are."""
+    return text[:1].upper() + text[1:]

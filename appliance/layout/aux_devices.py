@@ -1,0 +1,84 @@
+"""What a log, a cache or a spare device would bring and cost, in plain words. Pure functions.
+
+Sources: zpoolconcepts(7), "Intent Log", "Cache Devices", "Hot Spares"; zfs(4), zfs_dirty_data_max; the header that each
+cached block keeps in memory is 96 bytes (OpenZFS issue 11702, arc_buf_hdr_t_l2only); field notes, “Sync writes” and
+“Cache device”.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from appliance.facts.box import Caching
+from appliance.formatting import size_text
+from appliance.layout.geometry import GIB, TYPICAL_BLOCK
+
+HEADER = 96  # bytes of memory for each block in a cache device
+SMALL_BLOCK = 16 * 2**10
+LOG_EVER_USED = 8 * GIB  # about two rounds of what may wait in memory (zfs_dirty_data_max is at most 4 GiB)
+WELL_CACHED = 90  # per cent
+MANY_SYNC_WRITES = 20  # per cent
+HEAVY_INDEX = 4  # an index of more than a quarter of the memory for caching costs more than it brings
+
+
+def index_memory(size: int, block: int = TYPICAL_BLOCK) -> int:
+    """How much memory the index of a full cache device takes, in bytes."""
+    return size // block * HEADER
+
+
+@dataclass(frozen=True)
+class Told:
+    """What speaks for and against a kind of device on this box. ``worth`` is None where nothing was measured."""
+
+    worth: bool | None
+    measured: str
+    brings: str
+    costs: str
+
+
+def log_told(caching: Caching) -> Told:
+    share = caching.sync_percent
+    measured = (
+        "Too little has been written since the box started to tell how much of it somebody waited for."
+        if share is None
+        else f"Of all bytes written since the box started, somebody waited for {share} %."
+    )
+    if share is not None:
+        measured += " A fast log would be felt." if share >= MANY_SYNC_WRITES else " A log would hardly be felt here."
+    return Told(
+        None if share is None else share >= MANY_SYNC_WRITES,
+        measured,
+        "Makes writes faster that a program waits for: NFS, databases, virtual machines. Copying files over SMB hardly uses it.",
+        f"A solid-state disk, better two as a mirror: if a single one dies in a power cut, the last seconds of such writes are lost. Only about {size_text(LOG_EVER_USED)} of it are ever used.",
+    )
+
+
+def cache_told(caching: Caching, size: int = 0) -> Told:
+    """``size`` is what was chosen, in bytes, if anything was."""
+    hits = caching.hit_percent
+    measured = (
+        "Too little has been read since the box started to tell how often memory answered."
+        if hits is None
+        else f"Memory answers {hits} % of the reads that somebody waits for."
+    )
+    if hits is not None:
+        measured += (
+            " A cache device could add little." if hits >= WELL_CACHED else " A cache device could help with what is read again and again."
+        )  # fmt: skip
+    whole = size or 100 * GIB
+    heavy = (
+        f" More than a quarter of what this box keeps in memory ({size_text(caching.memory)}) would go to the index."
+        if heavy_index(whole, caching.memory)
+        else ""
+    )
+    return Told(
+        None if hits is None else hits < WELL_CACHED,
+        measured,
+        "Keeps a second copy of what is read often, on a solid-state disk. Little for films and other large files that are read once. It may fail without loss.",
+        f"Memory for its index, {HEADER} bytes for each block: {size_text(whole)} of cache take about {size_text(index_memory(whole))} with blocks of 128 KiB, {size_text(index_memory(whole, SMALL_BLOCK))} with blocks of 16 KiB, and more with smaller ones. That memory no longer caches by itself.{heavy}",
+    )
+
+
+def heavy_index(size: int, memory: int) -> bool:
+    """Whether the index of such a cache device would crowd out what it is meant to help. Unknown memory is no."""
+    return bool(memory) and index_memory(size) * HEAVY_INDEX > memory

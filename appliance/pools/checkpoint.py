@@ -1,0 +1,233 @@
+"""A pool's checkpoint: one remembered moment of everything in it, to go back to after a risky act."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from appliance import command
+from appliance.errors import Failed, Reason
+from appliance.facts.box import Facts, Pool
+from appliance.formatting import size_text
+from appliance.operation import Loss, Plan, Step, Work, always, never
+from appliance.pools import discover
+from appliance.pools.export_destroy import OfPool, connected, export_step, shares_step
+from appliance.pools.import_pool import CACHE
+from appliance.shares import pool_teardown
+from appliance.zfs import libzfs, status
+from appliance.zfs import mount as zfs_mount
+
+COSTS = "While it is kept, no disk can be added to or taken from a mirror or removed from the pool, and what you delete frees no space."
+
+
+def taken_at(pool: Pool) -> str:
+    """When the checkpoint was taken, for identities and sentences."""
+    kept = pool.checkpoint
+    return f"{kept.taken:%d %B %Y, %H:%M} UTC" if kept and kept.taken else "an unknown time"
+
+
+class TakeCheckpoint(OfPool, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="take-checkpoint"):
+    """Remember the pool as it is now."""
+
+    needs_proof = never
+
+    @property
+    def title(self) -> str:
+        return f"Take a checkpoint of {self.pool}"
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        yield from super().check(facts)
+        pool = self.there(facts)
+        if pool is None:
+            return
+        if pool.checkpoint and pool.checkpoint.state == "exists":
+            yield Reason(
+                f"{self.pool} has a checkpoint already, taken on {taken_at(pool)}. Discard it first; a pool keeps only one."
+            )
+        elif pool.checkpoint:
+            yield Reason(f"{self.pool} is still discarding its last checkpoint. Wait until that has ended.")
+
+    def plan(self, facts: Facts) -> Plan:
+        def act(_work: Work) -> None:
+            libzfs.take_checkpoint(self.pool)
+
+        return Plan(
+            summary=f"{self.pool} remembers itself as it is now: every folder, every snapshot, every setting. You can go back to it as long as you keep it.",
+            steps=(
+                Step(
+                    "take",
+                    f"Take a checkpoint of {self.pool}",
+                    f"zpool checkpoint {self.pool}",
+                    act,
+                    (self.pool,),
+                    "Discard it",
+                ),
+            ),
+            identity=self.identity(),
+            warnings=(COSTS,),
+            undo="Discard it when the risky act has gone well. Do not keep it for long.",
+        )
+
+    def happened(self, step: str, facts: Facts) -> bool:
+        pool = facts.pool_of(self.guid)
+        return bool(pool and pool.checkpoint and pool.checkpoint.state == "exists")
+
+    def way_on(self, step: str, facts: Facts) -> str:
+        return f"{self.pool} has no checkpoint. Take it again."
+
+
+class DiscardCheckpoint(OfPool, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="discard-checkpoint"):
+    """Forget the remembered moment, and get its space back."""
+
+    needs_proof = always
+
+    @property
+    def title(self) -> str:
+        return f"Discard the checkpoint of {self.pool}"
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        yield from super().check(facts)
+        pool = self.there(facts)
+        if pool and (pool.checkpoint is None or pool.checkpoint.state != "exists"):
+            yield Reason(f"{self.pool} keeps no checkpoint.")
+
+    def plan(self, facts: Facts) -> Plan:
+        pool = self.there(facts)
+        assert pool is not None  # noqa: S101  # check said so
+        kept = pool.checkpoint
+
+        def act(work: Work) -> None:
+            libzfs.discard_checkpoint(self.pool)
+            work.note("ZFS frees its space in the background")
+
+        return Plan(
+            summary=f"{self.pool} stays as it is now. Going back to {taken_at(pool)} is no longer possible.",
+            steps=(
+                Step("discard", "Discard the checkpoint", f"zpool checkpoint --discard {self.pool}", act, (self.pool,)),
+            ),
+            identity={**self.identity(), "taken": taken_at(pool)},
+            undo="It cannot be had back.",
+            facts={"Space that comes back": size_text(kept.size)} if kept else {},
+        )
+
+    def happened(self, step: str, facts: Facts) -> bool:
+        pool = facts.pool_of(self.guid)
+        return pool is not None and (pool.checkpoint is None or pool.checkpoint.state == "discarding")
+
+    def way_on(self, step: str, facts: Facts) -> str:
+        return f"The checkpoint of {self.pool} is still there. Discard it again."
+
+
+class RewindCheckpoint(OfPool, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="rewind-checkpoint"):
+    """Put the whole pool back to its checkpoint. The pool is let go and brought in again at that moment."""
+
+    needs_proof = always
+
+    @property
+    def title(self) -> str:
+        return f"Put {self.pool} back to its checkpoint"
+
+    def locks(self) -> tuple[str, ...]:
+        return (self.pool, str(self.guid), "shares")
+
+    def files_taken(self) -> tuple[str, ...]:
+        return (self.pool,)
+
+    def disks_found(self, facts: Facts) -> tuple[str, ...]:
+        # While it is let go of, its disks look as if nobody used them.
+        return discover.disks_of(self.guid, facts)
+
+    def read_more(self, facts: Facts) -> Facts:
+        # Interrupted between letting go and bringing in, it goes on from there.
+        return facts if facts.pool_of(self.guid) else replace(facts, importable=discover.look(self.guid))
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        pool = self.there(facts)
+        if pool is None and (found := facts.found(self.guid)) and found.name == self.pool and found.usable:
+            if found.other_host or found.destroyed:
+                yield Reason(f"{self.pool} was used elsewhere or destroyed since. Bring it in first.")
+            return
+        yield from super().check(facts)
+        if pool and (pool.checkpoint is None or pool.checkpoint.state != "exists"):
+            yield Reason(f"{self.pool} keeps no checkpoint.")
+
+    def argv(self) -> list[str]:
+        flags = ["--rewind-to-checkpoint", "-N", "-o", "cachefile=none"]
+        return ["zpool", "import", *flags, "-d", discover.BY_ID, str(self.guid), self.pool]
+
+    def plan(self, facts: Facts) -> Plan:
+        pool = self.there(facts)
+        moment = taken_at(pool) if pool else "its checkpoint"
+        # Where its folders are now they may be again; a pool from elsewhere may have had other places then.
+        also = frozenset(one.mountpoint for one in facts.datasets if one.pool == self.pool and one.mounted)
+        steps = [*shares_step(self.pool, facts, forget=False), export_step(self.pool)] if pool else []
+        return Plan(
+            summary=f"Everything in {self.pool} becomes as it was on {moment}: files, folders, snapshots, settings.",
+            steps=(
+                *steps,
+                Step(
+                    "rewind", f"Bring {self.pool} in as it was then", " ".join(self.argv()), self.rewind, (self.pool,)
+                ),
+                Step(
+                    "mount",
+                    "Mount its folders where they are now",
+                    f"zfs set -u sharenfs=off sharesmb=off setuid=off devices=off overlay=off {self.pool}\nzfs mount, for each folder",
+                    lambda work: self.mount(work, also),
+                ),
+                Step("serve", "Serve its shares again", "smbcontrol all reload-config", self.serve),
+            ),
+            identity={**self.identity(), "taken": moment},
+            losses=(
+                Loss(
+                    f"everything written to {self.pool} after {moment}, in every folder, with every snapshot taken since"
+                ),
+            ),
+            warnings=("Nobody can reach it meanwhile. Encrypted folders ask for their passphrase again afterwards.",),
+            undo="It cannot be undone. The checkpoint itself is used up by it.",
+            type_to_confirm=self.pool,
+            facts=connected(self.pool, facts),
+        )
+
+    def rewind(self, work: Work) -> None:
+        try:
+            command.run(self.argv(), timeout=900)
+        except command.CommandFailed as failed:
+            raise Failed(
+                f"{self.pool} could not be put back; it is exported and keeps its checkpoint", failed.said
+            ) from failed
+
+    def mount(self, work: Work, also: frozenset[str]) -> None:
+        for argv in zfs_mount.tamed(zfs_mount.carried(self.pool), self.pool, also):
+            command.run(argv, timeout=120)
+            work.note(" ".join(argv))
+        found = zfs_mount.carried(self.pool)
+        zfs_mount.mount_all(found, self.pool, read_only=False, work=work, also=also)
+        command.run(["zpool", "set", f"cachefile={CACHE}", self.pool], timeout=120)
+
+    def serve(self, work: Work) -> None:
+        pool_teardown.serve(status.read_datasets(), work.note)
+
+    def happened(self, step: str, facts: Facts) -> bool:
+        pool = facts.pool_of(self.guid)
+        if step == "shares":
+            return pool is None or not pool_teardown.shares_of(facts, self.pool)
+        if step == "export":
+            return pool is None or pool.checkpoint is None
+        return (
+            pool is not None
+            and pool.checkpoint is None
+            and (
+                step != "mount"
+                or all(one.mounted or one.locked for one in facts.datasets if one.pool == self.pool and one.can_mount)
+            )
+        )
+
+    def way_on(self, step: str, facts: Facts) -> str:
+        pool = facts.pool_of(self.guid)
+        if pool is None:
+            return f"{self.pool} is exported and keeps its checkpoint. Plan this again to go on, or bring the pool in as it was."
+        if pool.checkpoint:
+            return f"{self.pool} is as it was, with its checkpoint; its shares may be off. Plan this again, or switch its shares on at their folders."
+        return (
+            f"{self.pool} was put back to its checkpoint. Look whether its folders are mounted and its shares are on."
+        )

@@ -1,0 +1,402 @@
+"""Pools: making one. Each change is an operation; see ``appliance/operation.py`` for the contract."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from appliance import names
+from appliance.disks.clear_labels import erase_step
+from appliance.disks.partitions import Cut, mirrors_of, partition_step, there, uneven
+from appliance.errors import Failed, Reason
+from appliance.facts.box import Disk, Facts, Pool
+from appliance.formatting import disk_label, size_text
+from appliance.layout.choices import NOTABLY_UNEQUAL, SLACK, rest_of
+from appliance.layout.geometry import LEAST_DISKS, MIB, PARTITION_MARGIN, parity_of, usable_bytes
+from appliance.operation import Loss, Operation, Plan, Step, Work, if_lost
+from appliance.pools.vdevs import aux_rules, retry
+from appliance.pools.vdevs.aux_rules import FUZZ, MOST_LOGS
+from appliance.system import paths as system_paths
+from appliance.zfs import status
+
+Layout = Literal["stripe", "mirror", "raidz1", "raidz2", "raidz3"]
+MOST_DISKS = 64
+LEAST_PARTITION = 64 * MIB
+ROLE_WORDS = {"disks": "for the data", "logs": "as log", "cache": "as cache", "spares": "as spare"}
+
+
+class CreatePool(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="create-pool"):
+    """Make a pool. ``groups`` are vdevs of by-id paths of whole disks, all of one layout and one number of disks.
+
+    With ``partition`` (bytes, whole MiB) each data disk gives one partition of that size, and what is left of the
+    larger ones can become a second pool, ``rest``, unprotected or with ``rest_mirror``. Both have the same settings.
+    """
+
+    needs_proof = if_lost
+
+    name: str
+    layout: Layout
+    groups: tuple[tuple[str, ...], ...]
+    ashift: Literal[9, 12, 13] = 12
+    compression: Literal["lz4", "zstd", "off"] = "lz4"
+    atime: bool = False
+    autotrim: bool = False
+    encrypted: bool = False
+    key_file: bool = False  # encrypted by a key in a file instead of a passphrase
+    logs: tuple[str, ...] = ()
+    cache: tuple[str, ...] = ()
+    spares: tuple[str, ...] = ()
+    partition: int = 0
+    rest: str = ""
+    rest_mirror: bool = False
+
+    def __post_init__(self) -> None:
+        names.pool(self.name)
+        for field, paths in self.roles():
+            for path in paths:
+                names.by_id(path, field=field)
+        if self.rest:
+            names.pool(self.rest, field="rest")
+        if self.partition and (self.partition < LEAST_PARTITION or self.partition % MIB):
+            raise names.refuse("A partition has a size of whole MiB, at least 64.", "layout")
+        if (self.rest and not self.partition) or (self.rest_mirror and not self.rest):
+            raise names.refuse("There is a second pool only where the disks are partitioned.", "rest")
+        if self.key_file and not self.encrypted:
+            raise names.refuse("A key file belongs to an encrypted pool.", "encryption")
+
+    @property
+    def disks(self) -> list[str]:
+        """The disks that hold data."""
+        return [path for group in self.groups for path in group]
+
+    def roles(self) -> list[tuple[str, Sequence[str]]]:
+        """Every disk, by the field that it was chosen in."""
+        return [("disks", self.disks), ("logs", self.logs), ("cache", self.cache), ("spares", self.spares)]
+
+    @property
+    def every(self) -> list[str]:
+        return [path for _field, paths in self.roles() for path in paths]
+
+    @property
+    def title(self) -> str:
+        return f"Create the pool {self.name}" + (f" and the pool {self.rest}" if self.rest else "")
+
+    @property
+    def subject(self) -> str:
+        return self.name
+
+    def wants_secret(self) -> bool:
+        return self.encrypted
+
+    def locks(self) -> tuple[str, ...]:
+        return tuple(filter(None, (self.name, self.rest, *self.every)))
+
+    def disks_taken(self) -> tuple[str, ...]:
+        return tuple(self.every)
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        if facts.zfs == "missing":
+            yield Reason("The ZFS module is not loaded on this system, so no pool can be made.")
+            return
+        yield from self.check_name(self.name, facts, "name")
+        if self.rest:
+            yield from self.check_name(self.rest, facts, "rest")
+            if self.rest == self.name:
+                yield Reason("The two pools need different names.", "rest")
+        if not self.groups or not self.disks:
+            yield Reason("Choose at least one disk.", "disks")
+            return
+        if len(self.every) > MOST_DISKS:
+            yield Reason(f"A pool made here has at most {MOST_DISKS} disks.", "disks")
+        yield from self.check_chosen_once(facts)
+        least = LEAST_DISKS[self.layout]
+        if min(len(group) for group in self.groups) < least:
+            yield Reason(f"{LAYOUT_NAMES[self.layout]} needs at least {least} disks in each group.", "layout")
+        if len({len(group) for group in self.groups}) > 1:
+            yield Reason(
+                "Every group of a pool should have the same number of disks. Choose a number that divides evenly.",
+                "layout",
+            )
+        for field, paths in self.roles():
+            for path in paths:
+                yield from self.check_disk(path, facts, field)
+        yield from self.check_extras(facts)
+        if self.partition:
+            yield from self.check_partitions(facts)
+
+    def check_name(self, name: str, facts: Facts, field: str) -> Iterator[Reason]:
+        if facts.pool(name):
+            yield Reason(f"The name {name} is taken by a pool of this box. Choose another.", field)
+        elif names.is_top_folder(name):
+            yield Reason(f"The system has a folder /{name} of its own. Choose another name.", field)
+        for disk in facts.disks:
+            for use in disk.uses:
+                if use.kind == "exported" and use.pool == name and disk.path not in self.every:
+                    yield Reason(
+                        f"The name {name} belongs to a pool on {disk_label(disk)} that is not in use at the moment. Choose another, so that both can be used, or erase that disk first.",
+                        field,
+                    )
+                    return
+
+    def check_chosen_once(self, facts: Facts) -> Iterator[Reason]:
+        seen: dict[str, str] = {}
+        for field, paths in self.roles():
+            for path in paths:
+                if path not in seen:
+                    seen[path] = field
+                elif seen[path] == field:
+                    yield Reason("A disk was chosen twice.", field)
+                else:
+                    disk = facts.disk(path)
+                    label = disk_label(disk) if disk else path.rsplit("/", 1)[-1]
+                    yield Reason(f"{label} was chosen twice: {ROLE_WORDS[seen[path]]} and {ROLE_WORDS[field]}.", field)
+
+    def check_disk(self, path: str, facts: Facts, field: str) -> Iterator[Reason]:
+        disk = facts.disk(path)
+        if disk is None:
+            yield Reason(f"The disk {path.rsplit('/', 1)[-1]} is no longer there.", field)
+        elif disk.logical_sector > 1 << self.ashift:
+            yield Reason(
+                f"{disk_label(disk)} has sectors of {disk.logical_sector} bytes; choose a larger sector size.", "ashift"
+            )
+        elif disk.blocked:
+            yield Reason(f"{disk_label(disk)} {disk.blocked.text}, so it cannot be used.", field)
+
+    def check_extras(self, facts: Facts) -> Iterator[Reason]:
+        if len(self.logs) > MOST_LOGS:
+            yield Reason(f"A log needs no more than {MOST_LOGS} disks; two are a mirror.", "logs")
+        if self.spares and self.layout == "stripe":
+            yield Reason("Without redundancy a spare has nothing to rebuild from. Choose another layout.", "spares")
+            return
+        shape = self.sizes(facts)
+        needed = self.partition or max((min(group) for group in shape if group), default=0)
+        for path in self.spares:
+            if disk := facts.disk(path):
+                yield from aux_rules.check_spare(disk, needed)
+
+    def check_partitions(self, facts: Facts) -> Iterator[Reason]:
+        if self.layout == "stripe":
+            yield Reason("A stripe uses every byte of unequal disks already; partitions bring nothing.", "layout")
+        for path in self.disks:
+            disk = facts.disk(path)
+            if disk and disk.size < self.partition + SLACK:
+                yield Reason(f"{disk_label(disk)} has no room for a partition of {size_text(self.partition)}.", "disks")
+        if self.rest and not any(cut.rest for cut in self.cuts(facts)):
+            yield Reason("The disks are of one size, so nothing is left for a second pool.", "rest")
+        elif self.rest_mirror and not mirrors_of(self.cuts(facts)):
+            yield Reason("A mirror needs two disks that have something left.", "rest")
+
+    def sizes(self, facts: Facts) -> list[list[int]]:
+        """Bytes that each disk of each group gives."""
+        found = [[disk.size for path in group if (disk := facts.disk(path))] for group in self.groups]
+        return [[self.partition for _size in group] for group in found] if self.partition else found
+
+    def cuts(self, facts: Facts) -> list[Cut]:
+        """How each data disk is partitioned; none where whole disks are used."""
+        if not self.partition:
+            return []
+        disks = [disk for path in self.disks if (disk := facts.disk(path))]
+        return [Cut(disk, self.partition, rest_of(disk.size, self.partition) if self.rest else 0) for disk in disks]
+
+    def plan(self, facts: Facts) -> Plan:
+        disks = [disk for path in self.every if (disk := facts.disk(path))]
+        shape, cuts = self.sizes(facts), self.cuts(facts)
+        full = [disk for disk in disks if disk.uses]
+        holds = usable_bytes(self.layout, shape, self.ashift, margin=0 if self.partition else PARTITION_MARGIN)
+        summary = f"The pool {self.name}: {LAYOUT_NAMES[self.layout].lower()} of {len(self.disks)} disks, about {size_text(holds)} for files."
+        rests = [cut.rest for cut in cuts if cut.rest]
+        if rests:
+            pairs = [[cut.rest for cut in group] for group in mirrors_of(cuts)] if self.rest_mirror else []
+            second = usable_bytes("mirror" if pairs else "stripe", pairs or [rests], self.ashift, margin=0)
+            summary += f" The pool {self.rest}: what is left of the larger disks, about {size_text(second)}, {'mirrored' if pairs else 'protected by nothing'}."
+        return Plan(
+            summary=summary,
+            steps=tuple(self.steps(full, shape, cuts)),
+            identity={"operation": msgspec.to_builtins(self), "disks": [disk.identity for disk in disks]},
+            losses=tuple(Loss(f"{disk_label(disk)} {use.text}", disk.size) for disk in full for use in disk.uses),
+            warnings=tuple(self.warnings(facts, shape)),
+            undo="Nothing can bring back what the disks held before."
+            if full
+            else "The pool can be destroyed again; the disks are empty now.",
+            type_to_confirm=self.name if full else "",
+            facts=self.told(facts),
+            key_file=self.key_file,
+        )
+
+    def told(self, facts: Facts) -> dict[str, str]:
+        found = {"Survives": survival(parity_of(self.layout, len(self.groups[0])))}
+        if self.rest:
+            found[f"Survives in {self.rest}"] = survival(1 if self.rest_mirror else 0)
+        for word, paths in (("Log", self.logs), ("Cache", self.cache), ("Spare", self.spares)):
+            labels = [disk_label(disk) for path in paths if (disk := facts.disk(path))]
+            if labels:
+                found[word] = ("mirror of " if word == "Log" and len(labels) > 1 else "") + " and ".join(labels)
+        if self.encrypted:
+            found["Encrypted"] = "by a key file" if self.key_file else "by a passphrase"
+        return found
+
+    def warnings(self, facts: Facts, shape: list[list[int]]) -> Iterator[str]:
+        every = [size for group in shape for size in group]
+        if self.layout != "stripe" and max(every) - min(every) > NOTABLY_UNEQUAL * max(every):
+            lost = sum(size - min(group) for group in shape for size in group)
+            yield f"The disks differ in size. Each counts only as much as the smallest of its group, so {size_text(lost)} would lie unused."
+        if self.layout == "stripe":
+            yield "One failed disk loses everything in this pool. Keep a copy elsewhere."
+        if self.rest_mirror:
+            yield f"{self.name} and {self.rest} are on the same disks: a failed disk has to be replaced in both."
+        elif self.rest:
+            yield f"One failed disk that {self.rest} is on loses everything in {self.rest}. Only for what you can do without."
+        if self.layout == "raidz1" and max(every) >= 4 * 10**12:
+            yield "After one failure, rebuilding such large disks takes a day or more, and a second failure in that time loses everything. raidz2 survives it."
+        if self.ashift == 9:
+            yield "Sectors of 512 bytes (ashift 9) are slow on nearly every disk sold since 2011 and cannot be changed later."
+        found = [[disk for path in paths if (disk := facts.disk(path))] for paths in (self.logs, self.cache)]
+        yield from aux_rules.warnings(*found)
+
+    def steps(self, full: list[Disk], shape: list[list[int]], cuts: list[Cut]) -> Iterator[Step]:
+        secret = asked_once()
+        if full:
+            yield erase_step(full)
+        if cuts:
+            yield partition_step(cuts, [self.name, self.rest] if self.rest else [self.name])
+        force = self.layout != "stripe" and any(max(group) - min(group) > FUZZ for group in shape)
+        part = "-part1" if self.partition else ""
+        vdevs = [
+            word
+            for group in self.groups
+            for word in [*([] if self.layout == "stripe" else [self.layout]), *(f"{path}{part}" for path in group)]
+        ]
+        vdevs += aux_rules.words_of(self.logs, self.cache, self.spares)
+        yield self.create_step("create", self.name, vdevs, secret, ["-f"] if force else [])
+        if self.rest:
+            yield self.rest_step(cuts, secret)
+        both = f"{self.name} and {self.rest}" if self.rest else self.name
+        shown = f"zpool status -j --json-int -- {self.name}" + (f" {self.rest}" if self.rest else "")
+        yield Step("verify", f"Read {both} back and see that every disk is in it", shown, self.verify)
+
+    def rest_step(self, cuts: list[Cut], secret: Callable[[Work], str]) -> Step:
+        if not self.rest_mirror:
+            return self.create_step("create-rest", self.rest, [cut.paths[1] for cut in cuts if cut.rest], secret)
+        mirrors = mirrors_of(cuts)
+        vdevs = [word for group in mirrors for word in ("mirror", *(cut.paths[1] for cut in group))]
+        return self.create_step("create-rest", self.rest, vdevs, secret, ["-f"] if uneven(mirrors, FUZZ) else [])
+
+    def create_step(
+        self, step: str, name: str, vdevs: Sequence[str], secret: Callable[[Work], str], force: Sequence[str] = ()
+    ) -> Step:
+        settings = {
+            "compression": self.compression,
+            "atime": on_off(self.atime),
+            "xattr": "sa",
+            "acltype": "posix",
+            "dnodesize": "auto",
+            # Nothing of it is ever mounted over a folder that holds something.
+            "overlay": "off",
+        }
+        if self.encrypted:
+            kind = "hex" if self.key_file else "passphrase"
+            settings |= {"encryption": "aes-256-gcm", "keyformat": kind, "keylocation": "prompt"}
+        argv = [
+            "zpool", "create", *force, "-o", f"ashift={self.ashift}", "-o", f"autotrim={on_off(self.autotrim)}",
+            *(word for key, value in settings.items() for word in ("-O", f"{key}={value}")),
+            "-m", str(system_paths.POOLS / name), "--", name, *vdevs,
+        ]  # fmt: skip
+
+        def act(work: Work) -> None:
+            # Both formats are read as one line of standard input (libzfs_crypto.c, get_key_material_raw).
+            given = f"{secret(work)}\n" if self.encrypted else None
+            if self.key_file and given:
+                names.key_digits(given.removesuffix("\n"))
+            result = retry.run(argv, timeout=600, given=given)
+            for line in (result.stdout + result.stderr).splitlines():
+                work.note(line)
+
+        return Step(step, f"Create {name}", shlex.join(argv), act, tuple(vdevs), f"Destroy {name}")
+
+    def verify(self, work: Work) -> None:
+        found = {pool.name: pool for pool in status.read_pools()}
+        for name in filter(None, (self.name, self.rest)):
+            pool = found.get(name)
+            if pool is None or not self.made_of_our_disks(pool):
+                raise Failed(f"{name} does not consist of the disks that were chosen")
+            if pool.state != "ONLINE":
+                raise Failed(f"{name} was made but is {pool.state}", pool.status)
+            work.note(f"{name} is online with {len(list(pool.devices()))} disks")
+
+    def made_of_our_disks(self, pool: Pool) -> bool:
+        """Whether the pool has the disks that this operation gives it: all, or second partitions of some."""
+        found = {Path(device.path or device.name).name for device in pool.devices()}
+        if pool.name == self.rest:
+            return bool(found) and found <= {f"{Path(path).name}-part2" for path in self.disks}
+        return {name.removesuffix("-part1") for name in found} == {Path(path).name for path in self.every}
+
+    def happened(self, step: str, facts: Facts) -> bool:
+        def made(name: str) -> bool:
+            pool = facts.pool(name)
+            return pool is not None and self.made_of_our_disks(pool)
+
+        cuts = self.cuts(facts)
+        cut = bool(cuts) and len(cuts) == len(self.disks) and all(map(there, cuts))
+        if step == "erase":
+            free = all(disk is not None and disk.free for disk in map(facts.disk, self.every))
+            return made(self.name) or cut or free
+        if step == "partition":
+            return made(self.name) or cut
+        if step == "create-rest":
+            return made(self.rest)
+        if step == "create":
+            return made(self.name)
+        pools = [facts.pool(name) for name in filter(None, (self.name, self.rest))]
+        return all(pool is not None and self.made_of_our_disks(pool) and pool.state == "ONLINE" for pool in pools)
+
+    def way_on(self, step: str, facts: Facts) -> str:
+        pool = facts.pool(self.name)
+        if pool is not None and self.made_of_our_disks(pool):
+            said = f"{self.name} is there and its state is {pool.state.lower()}. Look at its page."
+            if self.rest and facts.pool(self.rest) is None:
+                said += f" {self.rest} is not there: the second partitions of the larger disks are still empty."
+            return said
+        gone = [path.rsplit("/", 1)[-1] for path in self.every if facts.disk(path) is None]
+        if gone:
+            return f"{self.name} is not there, and {', '.join(gone)} does not answer. Put the disk back or choose others, then create the pool again."
+        if any(use.pool == self.name for disk in facts.disks if disk.path in self.every for use in disk.uses):
+            return f"{self.name} is not in use; its disks carry traces of it that hold nothing of yours. Create it again on the same disks: Larder will show the traces and erase them."
+        if step != "partition" and any(map(there, self.cuts(facts))):
+            return f"{self.name} is not there; its disks are partitioned and hold nothing of yours. Create it again on the same disks: Larder will show the partitions and erase them."
+        return f"{self.name} is not there, and nothing of it is left on the disks. Create it again when you like."
+
+
+def asked_once() -> Callable[[Work], str]:
+    """The job's secret, which can be had once, for more than one step of the same run."""
+    kept: list[str] = []
+
+    def secret(work: Work) -> str:
+        if not kept:
+            kept.append(work.secret())
+        return kept[0]
+
+    return secret
+
+
+LAYOUT_NAMES = {
+    "stripe": "Stripe",
+    "mirror": "Mirror",
+    "raidz1": "raidz1",
+    "raidz2": "raidz2",
+    "raidz3": "raidz3",
+}
+
+
+def on_off(value: bool) -> str:  # a property's value, not a switch of behaviour
+    return "on" if value else "off"
+
+
+def survival(disks: int) -> str:
+    """How many failures are survived, as a phrase."""
+    if disks == 0:
+        return "no failed disk"
+    return "one failed disk" if disks == 1 else f"{disks} failed disks"

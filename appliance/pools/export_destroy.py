@@ -1,0 +1,229 @@
+"""Letting a pool go: export it, so that its disks can move, or destroy it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import msgspec
+
+from appliance import command, names
+from appliance.errors import Failed, Reason
+from appliance.facts.box import Facts, Pool
+from appliance.formatting import size_text
+from appliance.operation import Loss, Operation, Plan, Step, Work, always, never
+from appliance.pools import details
+from appliance.pools.import_pool import pool_guid
+from appliance.shares import pool_teardown
+from appliance.shares.settings import setting_of
+from appliance.zfs import status, system_datasets
+
+MOST_LISTED = 40
+BUSY = ("busy", "could not unmount", "cannot unmount")
+
+
+class OfPool(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Base of what is done to a whole pool that is in use here: named for people, told apart by its guid."""
+
+    pool: str
+    guid: int
+
+    def __post_init__(self) -> None:
+        names.existing_pool(self.pool)
+        pool_guid(self.guid)
+
+    @property
+    def subject(self) -> str:
+        return self.pool
+
+    def locks(self) -> tuple[str, ...]:
+        return (self.pool, str(self.guid))
+
+    def there(self, facts: Facts) -> Pool | None:
+        """The very pool that was meant."""
+        pool = facts.pool_of(self.guid)
+        return pool if pool and pool.name == self.pool else None
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        pool = self.there(facts)
+        if pool is None:
+            yield Reason(f"The pool {self.pool} is not in use here any more.")
+        elif pool.state == "SUSPENDED":
+            yield Reason(
+                f"{self.pool} has stopped because its disks do not answer. Bring them back first, then restart the box."
+            )
+
+    def identity(self) -> dict[str, object]:
+        return {"operation": msgspec.to_builtins(self)}
+
+
+def shares_step(pool: str, facts: Facts, *, forget: bool) -> list[Step]:
+    """The step that stops a pool's shares, where it has any."""
+    shares = pool_teardown.shares_of(facts, pool)
+    asked = any((setting := setting_of(one)) and setting.anything for one in facts.datasets if one.pool == pool)
+    return [pool_teardown.stop_step(pool, shares, forget=forget)] if shares or asked else []
+
+
+def connected(pool: str, facts: Facts) -> dict[str, str]:
+    """For a review page: the shares that stop, and who is connected to them now. Not part of what is agreed to."""
+    shares = pool_teardown.shares_of(facts, pool)
+    people = pool_teardown.said(facts.sessions, shares)
+    found = {"Shares that stop": ", ".join(share.name for share in shares), "Connected now": people}
+    return {key: value for key, value in found.items() if value}
+
+
+def let_go(argv: list[str], pool: str) -> None:
+    """Run a command that needs every folder of the pool unmounted; where it is busy, say by whom. Raises Failed."""
+    folders = [one.mountpoint for one in status.read_datasets() if one.pool == pool and one.mounted]
+    try:
+        command.run(argv, timeout=600)
+    except command.CommandFailed as failed:
+        if not any(word in failed.said for word in BUSY):
+            raise
+        users = pool_teardown.who_uses(folders)
+        who = (
+            f"Still using it: {'; '.join(users[:5])}."
+            if users
+            else "A computer may use it over NFS, or a backup may be running."
+        )
+        raise Failed(f"{pool} is still in use. {who} Stop that, then try again", failed.said) from failed
+
+
+def export_step(pool: str) -> Step:
+    argv = ["zpool", "export", "--", pool]
+
+    def act(work: Work) -> None:
+        let_go(argv, pool)
+        work.note(f"{pool} is exported: every disk of it may be taken out")
+
+    return Step("export", f"Unmount and export {pool}", " ".join(argv), act, (pool,), f"Bring {pool} in again")
+
+
+class ExportPool(OfPool, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="export-pool"):
+    """Stop using a pool in an orderly way, so that its disks can go to another system."""
+
+    needs_proof = never
+
+    @property
+    def title(self) -> str:
+        return f"Export {self.pool}"
+
+    def locks(self) -> tuple[str, ...]:
+        return (self.pool, str(self.guid), "shares")
+
+    def files_taken(self) -> tuple[str, ...]:
+        return (self.pool,)
+
+    def plan(self, facts: Facts) -> Plan:
+        folders = sum(one.pool == self.pool for one in facts.datasets)
+        return Plan(
+            summary=f"{self.pool} and its {folders} folders are no longer reachable on this box. Nothing is erased; the disks can then be taken out.",
+            steps=(*shares_step(self.pool, facts, forget=True), export_step(self.pool)),
+            identity={
+                **self.identity(),
+                "shares": sorted(share.name for share in pool_teardown.shares_of(facts, self.pool)),
+            },
+            warnings=("Whoever has a file of it open loses the connection. Let them save their work first.",)
+            if pool_teardown.shares_of(facts, self.pool)
+            else (),
+            undo="Bring it in again at any time, here or on another system. Its shares are then offered, not switched on.",
+            facts=connected(self.pool, facts),
+        )
+
+    def happened(self, step: str, facts: Facts) -> bool:
+        gone = facts.pool_of(self.guid) is None
+        return gone or (step == "shares" and not pool_teardown.shares_of(facts, self.pool))
+
+    def way_on(self, step: str, facts: Facts) -> str:
+        if facts.pool_of(self.guid) is None:
+            return f"{self.pool} is exported."
+        stopped = (
+            ""
+            if pool_teardown.shares_of(facts, self.pool)
+            else " Its shares are off: switch them on at their folders if it stays."
+        )
+        return f"{self.pool} is still in use here.{stopped}"
+
+
+class DestroyPool(OfPool, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="destroy-pool"):
+    """Give up a pool and all that is in it."""
+
+    needs_proof = always
+
+    @property
+    def title(self) -> str:
+        return f"Destroy {self.pool}"
+
+    def locks(self) -> tuple[str, ...]:
+        return (self.pool, str(self.guid), "shares")
+
+    def files_taken(self) -> tuple[str, ...]:
+        return (self.pool,)
+
+    def read_more(self, facts: Facts) -> Facts:
+        pool = self.there(facts)
+        return replace(facts, details=(details.read(pool),)) if pool else facts
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        yield from super().check(facts)
+        if system_datasets.carries_system(self.pool, facts.datasets):
+            yield Reason(f"This box's own system lies on {self.pool}. Larder does not destroy it.")
+
+    def plan(self, facts: Facts) -> Plan:
+        argv = ["zpool", "destroy", "--", self.pool]
+
+        def act(work: Work) -> None:
+            let_go(argv, self.pool)
+            work.note(f"{self.pool} is destroyed; its disks still hold it until something else is written to them")
+
+        detail = facts.detail(self.guid)
+        datasets = [one for one in facts.datasets if one.pool == self.pool]
+        kept = sum(one.used_by_snapshots for one in datasets)
+        counted = f"{detail.snapshots}, holding {size_text(kept)}" if detail else f"holding {size_text(kept)}"
+        told = {"Folders": str(len(datasets)), "Snapshots": counted, **connected(self.pool, facts)}
+        return Plan(
+            summary=f"{self.pool} and everything in it is given up, and its disks are free for something else.",
+            steps=(
+                *shares_step(self.pool, facts, forget=True),
+                Step(
+                    "destroy",
+                    f"Unmount and destroy {self.pool}",
+                    " ".join(argv),
+                    act,
+                    (self.pool,),
+                    "Bring it back while its disks are untouched",
+                ),
+            ),
+            identity={**self.identity(), "datasets": sorted(one.guid for one in datasets)},
+            losses=tuple(self.losses(facts)),
+            warnings=("Its snapshots go with it: they are no copy.",),
+            undo="It can be brought back with “Bring in a pool”, as long as nothing is written to its disks. A new pool on one of them ends that.",
+            type_to_confirm=self.pool,
+            facts=told,
+        )
+
+    def losses(self, facts: Facts) -> Iterator[Loss]:
+        datasets = [one for one in facts.datasets if one.pool == self.pool]
+        for dataset in datasets[:MOST_LISTED]:
+            what = "the volume" if dataset.kind == "volume" else "the folder"
+            yield Loss(f"{what} {dataset.name}", dataset.referenced)
+        if len(datasets) > MOST_LISTED:
+            yield Loss(
+                f"{len(datasets) - MOST_LISTED} more folders", sum(one.referenced for one in datasets[MOST_LISTED:])
+            )
+        for share in pool_teardown.shares_of(facts, self.pool):
+            yield Loss(f"the share {share.name}")
+
+    def happened(self, step: str, facts: Facts) -> bool:
+        gone = facts.pool_of(self.guid) is None
+        return gone or (step == "shares" and not pool_teardown.shares_of(facts, self.pool))
+
+    def way_on(self, step: str, facts: Facts) -> str:
+        if facts.pool_of(self.guid) is None:
+            return f"{self.pool} is destroyed. It can be brought back while its disks are untouched."
+        stopped = (
+            ""
+            if pool_teardown.shares_of(facts, self.pool)
+            else " Its shares are off: switch them on at their folders if it stays."
+        )
+        return f"{self.pool} is still there, with everything in it.{stopped}"

@@ -1,0 +1,171 @@
+"""What a pool's state means to its owner: one state word, a headline, what it means, what to do. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+
+from appliance.facts.box import Pool, Vdev
+from appliance.formatting import opening
+from appliance.zfs import vdev_tree
+
+Health = Literal["healthy", "working", "attention", "failed", "asleep", "empty", "unknown"]
+BROKEN = {"FAULTED", "UNAVAIL", "REMOVED", "OFFLINE"}
+DEVICE_WORDS = {
+    "FAULTED": "failed and was taken out of use",
+    "UNAVAIL": "does not answer",
+    "REMOVED": "was pulled out",
+    "OFFLINE": "was taken offline",
+}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """``state`` chooses icon and colour; the rest is said aloud."""
+
+    state: Health
+    headline: str
+    meaning: str = ""
+    advice: str = ""
+    word: str = ""  # for its card, where the state alone would not say it
+
+
+# Per cent of what files can take. With little free, ZFS searches long for room; it refuses writes before its own reserve
+# (spa_slop_shift, 1/32) is touched, so that deleting stays possible.
+NEARLY_FULL, FULL = 90, 99
+
+
+# When a disk is pulled or dies, errors are counted first and its loss is noticed up to half a minute later. So nothing calm
+# is said of a pool until it was read this long after the last sign of trouble.
+SETTLED = timedelta(seconds=60)
+CLOCK_WAS_AHEAD = timedelta(hours=1)
+
+
+def is_settled(read: datetime | None, *signs: datetime | None) -> bool:
+    """Whether what was read at that time may be called well, by the times of the last signs of trouble."""
+    known = [sign for sign in signs if sign is not None]
+    if not known:
+        return True
+    return read is not None and not any(-CLOCK_WAS_AHEAD < read - sign < SETTLED for sign in known)
+
+
+def shows_trouble(pool: Pool, before: Pool | None) -> bool:
+    """Whether a reading shows something new that is wrong, or that something has just ceased to be wrong."""
+    if is_unwell(pool) or (before is not None and is_unwell(before)):
+        return True
+    return error_counts(pool) != (error_counts(before) if before else {}) and bool(error_counts(pool))
+
+
+def is_unwell(pool: Pool) -> bool:
+    return pool.state != "ONLINE" or any(device.state in BROKEN for device in pool.devices())
+
+
+def error_counts(pool: Pool) -> dict[int, tuple[int, int, int]]:
+    """By guid, of the devices that count any."""
+    found = {one.guid: (one.read_errors, one.write_errors, one.checksum_errors) for one in pool.devices()}
+    return {guid: counts for guid, counts in found.items() if any(counts)}
+
+
+def of_space(name: str, used: int, total: int) -> Verdict | None:
+    """What is to be said of the space for files, in bytes; None as long as there is enough of it."""
+    percent = used * 100 // total if total else 0
+    advice = "Delete what is not needed, also old snapshots that still hold it, or add disks."
+    if percent >= FULL:
+        return Verdict("attention", f"{name} is full.", "What is in it is safe, but nothing more can be written.", advice, "full")  # fmt: skip
+    if percent >= NEARLY_FULL:
+        return Verdict("attention", f"{name} is nearly full.", f"{percent} % of its space is used. Writing becomes slow, and stops when it is full.", advice, "nearly full")  # fmt: skip
+    return None
+
+
+def survives_text(pool: Pool) -> str:
+    left = pool.failures_left
+    if left == 0:
+        return "one more failed disk would lose data"
+    return "it survives one more failed disk" if left == 1 else f"it survives {left} more failed disks"
+
+
+def being_replaced(pool: Pool) -> set[int]:
+    """The guids of the devices whose place a new disk is taking."""
+    return {
+        place.vdev.guid
+        for place in vdev_tree.places(pool)
+        if place.parent and place.parent.kind == "replacing" and place.parent.children[0].guid == place.vdev.guid
+    }
+
+
+def left_behind(pool: Pool) -> bool:
+    """Whether ZFS calls the pool weakened only for a disk of a group that was emptied while that disk was away.
+
+    Seen with 2.3.9: the group that has left keeps its last state until the pool's devices are opened again, as a scrub
+    does; ``zpool clear`` does not.
+    """
+    emptied = any(work.kind == "remove" and work.state == "finished" for work in pool.work)
+    well = all(place.vdev.state in {"ONLINE", "AVAIL", "INUSE"} for place in vdev_tree.places(pool))
+    return pool.state == "DEGRADED" and emptied and well
+
+
+def of_pool(
+    pool: Pool, label: Callable[[Vdev], str], *, used: int = 0, total: int = 0, settled: bool = True
+) -> Verdict:
+    """The verdict on a pool. ``label`` gives a device's name as people know it; ``used`` and ``total`` are the bytes
+    that files take and could take; ``settled`` as ``is_settled`` says."""
+    broken = [device for device in pool.devices() if device.state in BROKEN]
+    said = opening("; ".join(f"{label(device)} {DEVICE_WORDS[device.state]}" for device in broken[:3]))
+    if pool.state == "SUSPENDED":
+        return Verdict("failed", f"{pool.name} has stopped.", f"Too many of its disks do not answer, so ZFS holds every read and write. {said}.".strip(), "Bring the disks back (cables, power), then start the pool again below. Do not pull more disks, and do not switch the box off: what was being written waits in its memory.")  # fmt: skip
+    if pool.state in {"FAULTED", "UNAVAIL"}:
+        return Verdict("failed", f"{pool.name} cannot be used.", f"Too few of its disks answer. {said}.", "Put missing disks back. Nothing is erased as long as you do not make a new pool on them.")  # fmt: skip
+    if left_behind(pool):
+        return Verdict("attention", f"{pool.name} works, and nothing is missing.", "A disk that was away has left the pool for good, and ZFS still counts it.", "Check the pool once: ZFS then looks at all its disks again.", "to be checked")  # fmt: skip
+    if pool.state == "DEGRADED" or broken:
+        if pool.rebuilding and pool.scan:
+            said = ". ".join(
+                filter(None, [said, f"It is rebuilding, {pool.scan.percent} % done; files stay available"])
+            )
+        left = "it survives only one more failed disk" if pool.failures_left == 1 else survives_text(pool)
+        replaced = being_replaced(pool) if pool.rebuilding else set()
+        waiting = [device for device in broken if device.guid not in replaced]
+        advice = "Put the disk back or replace it soon." if waiting or not broken else ""
+        return Verdict("attention", f"{pool.name} works, but {left}.", f"{said}." if said else pool.status, advice)
+    if pool.errors:
+        return Verdict("failed", f"{pool.name} has damaged files.", f"{pool.errors} errors could not be repaired.", "Restore the damaged files from a snapshot or another copy.")  # fmt: skip
+    space = of_space(pool.name, used, total)
+    if space and space.word == "full":
+        return space
+    worn = [device for device in pool.devices() if device.read_errors or device.write_errors or device.checksum_errors]
+    if worn:
+        errors = sum(device.read_errors + device.write_errors + device.checksum_errors for device in worn)
+        if not settled:
+            return Verdict("attention", f"{pool.name} reported errors.", f"{errors} errors on {', '.join(label(device) for device in worn[:3])}. Larder is checking whether every disk still answers.", "Wait a minute.", "checking")  # fmt: skip
+        return Verdict("attention", f"{pool.name} repaired itself.", f"{errors} errors on {', '.join(label(device) for device in worn[:3])} were put right from the other disks. Nothing was lost.", "If it happens again, that disk is wearing out.")  # fmt: skip
+    if space:
+        return space
+    if pool.scan and pool.scan.state == "scanning":
+        what = "is rebuilding" if pool.scan.kind == "resilver" else "is being checked"
+        return Verdict("working", f"{pool.name} {what}.", "Files stay available.")
+    if not settled:
+        return Verdict("attention", f"{pool.name} reported a problem.", "A disk of it made an error or changed its state a moment ago. Larder is checking whether every disk still answers.", "Wait a minute.", "checking")  # fmt: skip
+    return Verdict("healthy", f"{pool.name} works.", f"{survives_text(pool).capitalize()}." if pool.failures_left else "One failed disk would lose everything in it. Keep a copy elsewhere.")  # fmt: skip
+
+
+def of_device(device: Vdev) -> Health:
+    """A device's state as one of the states that pages know."""
+    if device.state in {"ONLINE", "AVAIL", "INUSE"}:
+        return "attention" if device.read_errors or device.write_errors or device.checksum_errors else "healthy"
+    if device.state == "DEGRADED":
+        return "attention"
+    return "failed" if device.state in BROKEN else "unknown"
+
+
+DEVICE_STATE_WORDS = {
+    "ONLINE": "works",
+    "AVAIL": "ready",
+    "INUSE": "standing in",
+    "DEGRADED": "weakened",
+    "FAULTED": "failed",
+    "UNAVAIL": "does not answer",
+    "REMOVED": "pulled out",
+    "OFFLINE": "offline",
+}

@@ -1,0 +1,323 @@
+"""Bringing in a pool that lies on the disks: by its guid, under any name, without trusting what it says of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import msgspec
+
+from appliance import command, names
+from appliance.errors import Failed, Reason, Refused
+from appliance.facts.box import Facts, Pool
+from appliance.facts.importable import Importable
+from appliance.operation import Loss, Operation, Plan, Step, Work, if_lost
+from appliance.pools import discover
+from appliance.shares import approved
+from appliance.zfs import mount as zfs_mount
+from appliance.zfs import status
+
+CACHE = "/etc/zfs/zpool.cache"
+LARGEST_GUID = 2**64 - 1
+FORCE_MEANS = (
+    "The last system that used this pool did not let go of it. If that system still runs and can reach these disks, both would write"
+    " to the pool and destroy it beyond repair. Bring it in only when the other system is off or has lost these disks for good."
+)
+LONGEST_SEARCH = 14 * 24 * 3600
+SEARCH_MEANS = "Each earlier state that is tried has everything in the pool read. Of a large pool that takes many hours, and it cannot be stopped."
+READ_FIRST = (
+    "Bring it in read-only first: that changes nothing on its disks, shows what is left, and lets you copy it."
+    " Without read-only everything newer is given up for good."
+)
+
+
+class ImportPool(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="import-pool"):
+    """Use a pool that is on the disks of this box. ``guid`` says which, ``name`` how it shall be called here."""
+
+    needs_proof = if_lost
+
+    guid: int
+    name: str
+    read_only: bool = False
+    force: bool = False  # though another system has not let go of it
+    rewind: bool = False  # to an earlier moment, where the latest is damaged
+    last_resort: bool = False  # to whichever earlier moment is whole, where none of the last ones is
+    destroyed: bool = False  # bring back what was destroyed
+    without_log: bool = False
+    move_folders: bool = False  # bring mountpoints outside the pool's own folder below it
+
+    def __post_init__(self) -> None:
+        pool_guid(self.guid)
+        names.existing_pool(self.name, field="name")
+
+    @property
+    def title(self) -> str:
+        return f"Bring back {self.name}" if self.destroyed else f"Bring in {self.name}"
+
+    @property
+    def subject(self) -> str:
+        return self.name
+
+    def locks(self) -> tuple[str, ...]:
+        return (self.name, str(self.guid))
+
+    def disks_found(self, facts: Facts) -> tuple[str, ...]:
+        return discover.disks_of(self.guid, facts)
+
+    def lasts(self) -> bool:
+        # Minutes where disks are slow or much has to be replayed; hours as a last resort.
+        return True
+
+    @property
+    def goes_back(self) -> bool:
+        return self.rewind or self.last_resort
+
+    def read_more(self, facts: Facts) -> Facts:
+        if facts.zfs == "missing" or facts.pool_of(self.guid):
+            return facts
+        return replace(facts, importable=discover.look(self.guid))
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        if facts.zfs == "missing":
+            yield Reason("The ZFS module is not loaded on this system, so no pool can be used.")
+            return
+        if pool := facts.pool_of(self.guid):
+            yield Reason(f"This pool is in use here already, as {pool.name}.")
+            return
+        found = facts.found(self.guid)
+        if found is None:
+            yield Reason("That pool is on no disk of this box now. Look for pools again.")
+            return
+        yield from self.check_name(found, facts)
+        yield from self.check_state(found)
+
+    def check_name(self, found: Importable, facts: Facts) -> Iterator[Reason]:
+        if facts.pool(self.name):
+            yield Reason(f"The name {self.name} is taken by a pool of this box. Choose another.", "name")
+        if names.is_top_folder(self.name):
+            yield Reason(
+                f"The system has a folder /{self.name} of its own. Choose another name; the pool keeps its content.",
+                "name",
+            )
+        if self.name != found.name:
+            try:
+                names.pool(self.name)
+            except Refused as refusal:
+                yield from refusal.reasons
+
+    def check_state(self, found: Importable) -> Iterator[Reason]:
+        if found.destroyed != self.destroyed:
+            yield Reason(
+                "This pool was destroyed. Choose to bring it back."
+                if found.destroyed
+                else "This pool was not destroyed."
+            )
+        if found.active_elsewhere:
+            yield Reason("Another system is using this pool at this very moment. Export it there first.")
+        elif found.other_host and not self.force:
+            yield Reason(FORCE_MEANS, "force")
+        if self.goes_back and found.usable:
+            yield Reason("This pool is whole. There is no need to go back to an earlier moment.", "rewind")
+        if found.usable or found.active_elsewhere:
+            return
+        if found.read_only_only:
+            if not self.read_only:
+                yield Reason(
+                    "This system can only read this pool: it uses features that are newer. Choose read-only.",
+                    "read_only",
+                )
+        elif found.log_missing:
+            if not self.without_log:
+                yield Reason(
+                    "Its log device is missing. Put it back, or agree to lose what only the log holds.", "without_log"
+                )
+        elif found.rewind and found.rewind.last_resort:
+            if not self.last_resort:
+                yield Reason(
+                    "The pool's latest state is damaged, and those right before it do not help. As a last resort, have all its earlier states searched for a whole one.",
+                    "last_resort",
+                )
+        elif found.rewind:
+            if not self.rewind:
+                yield Reason(
+                    f"The pool's latest state is damaged. It can be brought in as it was on {found.rewind.as_of}.",
+                    "rewind",
+                )
+            elif self.last_resort:
+                yield Reason("An earlier moment is known to be whole. The last resort is not needed.", "last_resort")
+        else:
+            yield Reason(
+                "Too few of its disks are here, or what they hold does not fit together. Put in the missing disks and look again."
+            )
+
+    def argv(self) -> list[str]:
+        flags = ["-N", *(["-D"] if self.destroyed else []), *(["-f"] if self.force or self.destroyed else [])]
+        flags += [
+            *(["-F"] if self.goes_back else []),
+            *(["-X"] if self.last_resort else []),
+            *(["-m"] if self.without_log else []),
+        ]
+        settings = ["-o", "cachefile=none"]
+        if self.read_only:
+            # Below a root of its own nothing that it wants to mount can reach a folder of the system.
+            settings += ["-o", "readonly=on", "-R", zfs_mount.home_of(self.name)]
+        return ["zpool", "import", *flags, *settings, "-d", discover.BY_ID, str(self.guid), self.name]
+
+    def plan(self, facts: Facts) -> Plan:
+        found = facts.found(self.guid)
+        assert found is not None  # noqa: S101  # check said so
+        home = zfs_mount.home_of(self.name)
+        steps = [
+            Step(
+                "import",
+                f"Take {self.name} into use, with nothing mounted yet",
+                " ".join(self.argv()),
+                self.bring_in,
+                (self.name,),
+                f"Export {self.name}",
+            ),
+        ]
+        if not self.read_only:
+            steps.append(
+                Step(
+                    "tame",
+                    f"Keep its folders below {home}, and let nothing of it share itself or run as root",
+                    f"zfs set -u sharenfs=off sharesmb=off setuid=off devices=off overlay=off {self.name}\nzfs set -u canmount=noauto, for each folder that wants to be mounted outside {home}",
+                    lambda work: self.tame(work, found.name),
+                    (self.name,),
+                )
+            )
+        steps.append(
+            Step("mount", "Mount its folders", f"zfs mount, for each folder below {home}", self.mount, (home,))
+        )
+        if not self.read_only:
+            steps.append(
+                Step(
+                    "keep",
+                    "Bring it in again at each start of the box",
+                    f"zpool set cachefile={CACHE} {self.name}",
+                    self.keep,
+                )
+            )
+        return Plan(
+            summary=f"The pool {self.name}{' comes back' if self.destroyed else ' is used on this box'}{', read-only' if self.read_only else ''}. Its folders appear below {home}.",
+            steps=tuple(steps),
+            identity={
+                "operation": msgspec.to_builtins(self),
+                "found": [found.name, found.guid, found.state, found.destroyed, found.other_host],
+                "rewind": [found.rewind.as_of, found.rewind.at_worst] if self.goes_back and found.rewind else [],
+            },
+            losses=tuple(self.losses(found)),
+            warnings=tuple(self.warnings(found)),
+            undo="What is given up by going back cannot be had again."
+            if self.goes_back and not self.read_only
+            else f"Export {self.name} again at any time.",
+            type_to_confirm=self.name
+            if self.force or (self.goes_back and not self.read_only) or self.without_log
+            else "",
+            facts={
+                key: value
+                for key, value in {
+                    "Was called": found.name if found.name != self.name else "",
+                    "Last used by": found.host if found.other_host else "",
+                }.items()
+                if value
+            },
+        )
+
+    def losses(self, found: Importable) -> Iterator[Loss]:
+        if self.last_resort and found.rewind and not self.read_only:
+            yield Loss(
+                f"everything written to the pool after the newest moment that is whole: at best {found.rewind.as_of}, at worst {found.rewind.at_worst}"
+            )
+        elif self.rewind and found.rewind and not self.read_only:
+            lost = f", about {found.rewind.lost}" if found.rewind.lost else ""
+            yield Loss(f"everything written to the pool after {found.rewind.as_of}{lost}")
+        if self.without_log:
+            yield Loss("what programs wrote last and only the missing log device holds, usually a few seconds")
+
+    def warnings(self, found: Importable) -> Iterator[str]:
+        if self.force:
+            yield FORCE_MEANS
+        if self.last_resort:
+            yield SEARCH_MEANS if self.read_only else f"{SEARCH_MEANS} {READ_FIRST}"
+        if found.state == "DEGRADED":
+            yield "Some of its disks are missing or damaged. It can be used, but it may survive no further failure."
+        if self.read_only:
+            yield "Read-only: nothing on its disks is changed, and it is not brought in again at the next start. Folders appear below the pool's own folder under the whole path that they had."
+        elif self.move_folders:
+            yield f"Folders that belong outside {zfs_mount.home_of(self.name)} are moved below it. That is written to the pool: a system that starts from it may start no more."
+        else:
+            yield f"Folders that belong outside {zfs_mount.home_of(self.name)} stay unmounted, and are marked so (canmount=noauto)."
+        yield "Shares that its folders bring along are offered afterwards. None is switched on by itself. Encrypted folders ask for their passphrase afterwards."
+
+    def bring_in(self, work: Work) -> None:
+        try:
+            result = command.run(self.argv(), timeout=LONGEST_SEARCH if self.last_resort else 900)
+        except command.CommandFailed as failed:
+            said = failed.said
+            if "previously in use from another system" in said or "may be in use" in said:
+                raise Refused(Reason(FORCE_MEANS, "force")) from failed
+            raise Failed(f"{self.name} could not be brought in", said) from failed
+        for line in (result.stdout + result.stderr).splitlines():
+            work.note(line)
+        # It may carry the guid of a folder that was agreed to here: the agreement was not about this disk.
+        known = approved.read()
+        for dataset in status.read_datasets():
+            if dataset.pool == self.name and dataset.guid in known:
+                approved.say(dataset.guid, share=False)
+
+    def tame(self, work: Work, former: str) -> None:
+        # First what would share itself: ZFS mounts such a folder as soon as its place is changed (libzfs_changelist.c).
+        for argv in zfs_mount.quieted(zfs_mount.carried(self.name), self.name):
+            command.run(argv, timeout=120)
+            work.note(" ".join(argv))
+        found = zfs_mount.carried(self.name)
+        for argv in zfs_mount.moved(found, self.name, former=former, everything=self.move_folders):
+            command.run(argv, timeout=120)
+            work.note(" ".join(argv))
+        for argv in zfs_mount.tamed(zfs_mount.carried(self.name), self.name):
+            command.run(argv, timeout=120)
+            work.note(" ".join(argv))
+
+    def mount(self, work: Work) -> None:
+        zfs_mount.mount_all(zfs_mount.carried(self.name), self.name, read_only=self.read_only, work=work)
+
+    def keep(self, work: Work) -> None:
+        command.run(["zpool", "set", f"cachefile={CACHE}", self.name], timeout=120)
+
+    def happened(self, step: str, facts: Facts) -> bool:
+        pool = facts.pool_of(self.guid)
+        if pool is None:
+            return False
+        if step == "import":
+            return True
+        if step == "keep":
+            return cachefile(pool) != "none"
+        try:
+            found = zfs_mount.carried(pool.name)
+        except Failed:
+            return False
+        if step == "tame":
+            return not list(zfs_mount.tamed(found, pool.name))
+        return all(
+            one.values["mounted"] == "yes" or one.locked
+            for one in found
+            if one.mounts_itself and one not in zfs_mount.elsewhere(found, pool.name)
+        )
+
+    def way_on(self, step: str, facts: Facts) -> str:
+        if pool := facts.pool_of(self.guid):
+            return f"{pool.name} is in use, but not all of its folders are where they belong, and it is not brought in again at the next start. Export it, then bring it in again."
+        return f"{self.name} is not in use, and its disks are as they were. Look for pools again, then bring it in."
+
+
+def pool_guid(guid: int) -> int:
+    """A pool's guid. Raises Refused for a number that cannot be one."""
+    if not 0 < guid <= LARGEST_GUID:
+        raise names.refuse("That is not a pool's number.", "pool")
+    return guid
+
+
+def cachefile(pool: Pool) -> str:
+    return command.run(["zpool", "get", "-H", "-o", "value", "cachefile", pool.name], timeout=60).stdout.strip()

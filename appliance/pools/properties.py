@@ -1,0 +1,145 @@
+"""What is set on a pool: read it, say it in plain words, set what a person may sensibly set."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from appliance import command, names
+from appliance.errors import Reason
+from appliance.facts.box import Facts, PoolProperties
+from appliance.operation import Plan, command_step, never
+from appliance.pools.scrub import PoolOperation, check_pool
+from appliance.zfs.scan_status import number
+from appliance.zfs.status import parse
+
+ASKED = ("autotrim", "autoexpand", "autoreplace", "failmode", "comment")
+LONGEST_COMMENT = 32  # ZPROP_MAX_COMMENT, include/sys/fs/zfs.h
+Name = Literal["autotrim", "autoexpand", "autoreplace", "comment"]
+
+
+@dataclass(frozen=True)
+class Words:
+    """A property as people know it. ``said`` puts each value in words; a switch is set with on and off."""
+
+    title: str
+    meaning: str
+    said: dict[str, str]
+    switch: bool = True
+
+
+KNOWN: dict[str, Words] = {
+    "autotrim": Words(
+        "Trim as files are deleted",
+        "Solid state disks stay fast when they learn which blocks are free. On cheap ones this costs speed; a trim once a month does nearly as well. Hard disks need neither.",
+        {"on": "on", "off": "off"},
+    ),
+    "autoexpand": Words(
+        "Grow when all disks of a group are larger",
+        "After the last small disk of a group has been replaced with a larger one, the new space is used at once. It cannot shrink again.",
+        {"on": "on", "off": "off"},
+    ),
+    "autoreplace": Words(
+        "Rebuild onto a new disk in the same slot by itself",
+        "A new disk in the place of a failed one is erased and used without asking. Leave it off unless nobody ever puts a disk with data into this box.",
+        {"on": "on", "off": "off"},
+    ),
+    "failmode": Words(
+        "When too many disks fail",
+        "What ZFS does when the pool cannot work any more.",
+        {
+            "wait": "everything waits until the disks are back: nothing is lost silently",
+            "continue": "new writes fail at once, reads go on where they can",
+            "panic": "the whole box stops",
+        },
+        switch=False,
+    ),
+    "comment": Words(
+        "Note", "A few words that travel with the disks: whose they are, what they hold.", {}, switch=False
+    ),
+}
+
+WARNINGS = {
+    "autoreplace": "From then on, whatever disk is put in the place of a failed one is erased without a question, also one that holds somebody's files.",
+    "autoexpand": "When all disks of a group are larger, the pool grows at once. Smaller disks can then no longer replace them.",
+}
+
+
+def from_json(found: Mapping[str, Any]) -> Iterator[PoolProperties]:
+    """The pools of a ``zpool get -j`` object with what was asked."""
+    for name, raw in (found.get("pools") or {}).items():
+        values = {
+            key: str((value or {}).get("value", ""))
+            for key, value in (raw.get("properties") or {}).items()
+            if key in ASKED
+        }
+        yield PoolProperties(
+            str(name),
+            number(raw.get("pool_guid")),
+            {key: "" if value == "-" else value for key, value in values.items()},
+        )
+
+
+def read() -> tuple[PoolProperties, ...]:
+    """What is set on every imported pool, now. Raises Failed."""
+    result = command.run(["zpool", "get", "-j", "--json-int", ",".join(ASKED)], timeout=20)
+    return tuple(from_json(parse(result.stdout, "zpool get"))) if result.stdout.strip() else ()
+
+
+class SetPoolProperty(PoolOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="set-pool-property"):
+    """Set one property of a pool. Others can harm, so they cannot be asked for."""
+
+    needs_proof = never
+
+    name: Name
+    value: str
+    verb: ClassVar[str] = "Change a setting of"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.name == "comment":
+            names.printable(self.value, "value")
+            if not re.fullmatch(r"[\x20-\x7e]*", self.value):
+                raise names.refuse("ZFS keeps only plain letters, digits and signs here, without accents.", "value")
+            if len(self.value) > LONGEST_COMMENT:
+                raise names.refuse(f"A note has at most {LONGEST_COMMENT} characters.", "value")
+        elif self.value not in {"on", "off"}:
+            raise names.refuse("That is either on or off.", "value")
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        yield from check_pool(self.pool, facts)
+        pool = facts.pool(self.pool)
+        if pool and self.name == "autotrim" and self.value == "on" and not pool.can_trim:
+            yield Reason(f"No disk of {self.pool} can be trimmed.", "value")
+
+    def plan(self, facts: Facts) -> Plan:
+        what = KNOWN[self.name].title
+        step = command_step(
+            "set",
+            f"Set “{what}” to “{self.value}”" if self.value else f"Clear “{what}”",
+            # zpool set takes no “--” before its operands (zpool_do_set looks at argv[1] itself).
+            ["zpool", "set", f"{self.name}={self.value}", self.pool],
+            touches=[self.pool],
+            undo="It can be set back at any time.",
+        )
+        return Plan(
+            summary=f"{what}: {self.value or 'nothing'}. {KNOWN[self.name].meaning}",
+            steps=(step,),
+            identity=self.identity(facts),
+            warnings=(WARNINGS[self.name],) if self.grave else (),
+            undo="It can be set back at any time.",
+        )
+
+    @property
+    def grave(self) -> bool:
+        """Whether what it sets in motion later cannot be taken back, so that a person should see it before."""
+        return self.name in WARNINGS and self.value == "on"
+
+    def happened(self, step: str, facts: Facts) -> bool:
+        return facts.properties_of(self.pool).get(self.name) == self.value
+
+    def way_on(self, step: str, facts: Facts) -> str:
+        now = facts.properties_of(self.pool).get(self.name, "not known")
+        return f"It is {now or 'empty'} now. Set it again if that is not what you want."

@@ -1,0 +1,173 @@
+"""Scrubs: begin or resume one, pause it, stop it. The work itself is the kernel's; see ``activities``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+import msgspec
+
+from appliance import names
+from appliance.errors import Reason
+from appliance.facts.box import Facts, LongWork, Pool
+from appliance.operation import Operation, Plan, command_step, never
+from appliance.pools.activities import stamp
+
+STATES_THAT_WORK = {"ONLINE", "DEGRADED"}
+
+
+def work_of(pool: Pool | None, *kinds: str) -> LongWork | None:
+    """The pool's latest work of these kinds, under way before ended."""
+    found = [work for work in pool.work if work.kind in kinds] if pool else []
+    return next((work for work in found if work.under_way), found[0] if found else None)
+
+
+def check_pool(name: str, facts: Facts) -> Iterator[Reason]:
+    """What speaks against asking anything of this pool."""
+    pool = facts.pool(name)
+    if facts.zfs == "missing":
+        yield Reason("The ZFS module is not loaded on this system, so no pool can be used.")
+    elif pool is None:
+        yield Reason(f"The pool {name} is no longer there.")
+    elif pool.state not in STATES_THAT_WORK:
+        yield Reason(f"{name} does not work at the moment ({pool.state.lower()}). Look at its page first.")
+
+
+class PoolOperation(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Something small that is done to a pool that works."""
+
+    pool: str
+    verb: ClassVar[str] = ""
+
+    def __post_init__(self) -> None:
+        names.existing_pool(self.pool)
+
+    @property
+    def title(self) -> str:
+        return f"{self.verb} {self.pool}"
+
+    @property
+    def subject(self) -> str:
+        return self.pool
+
+    def identity(self, facts: Facts) -> dict[str, object]:
+        pool = facts.pool(self.pool)
+        return {"operation": msgspec.to_builtins(self), "pool": pool.guid if pool else 0}
+
+
+class StartScrub(PoolOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="start-scrub"):
+    """Begin a scrub, or go on with one that is paused. ``before`` is when the scan before it began (seconds since 1970)."""
+
+    needs_proof = never
+
+    before: int = 0
+    verb: ClassVar[str] = "Check"
+
+    @classmethod
+    def of(cls, pool: Pool) -> StartScrub:
+        work = work_of(pool, "scrub", "resilver")
+        return cls(pool=pool.name, before=stamp(work.started) if work else 0)
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        yield from check_pool(self.pool, facts)
+        work = work_of(facts.pool(self.pool), "scrub", "resilver")
+        if work and work.state == "running":
+            yield Reason(
+                f"{self.pool} is being rebuilt. It can be checked when that is done."
+                if work.kind == "resilver"
+                else f"{self.pool} is being checked already."
+            )
+
+    def plan(self, facts: Facts) -> Plan:
+        work = work_of(facts.pool(self.pool), "scrub")
+        paused = bool(work and work.state == "paused")
+        return Plan(
+            summary=f"The check of {self.pool} goes on where it was paused."
+            if paused
+            else f"Everything in {self.pool} is read once; what has gone bad on one disk is repaired from the others. Files stay available.",
+            steps=(
+                command_step(
+                    "start",
+                    f"{'Go on with' if paused else 'Begin'} the check (scrub)",
+                    ["zpool", "scrub", "--", self.pool],
+                    touches=[self.pool],
+                    undo="It can be stopped at any time.",
+                ),
+            ),
+            identity=self.identity(facts) | {"paused": paused},
+            undo="It can be paused and stopped at any time.",
+        )
+
+    def happened(self, step: str, facts: Facts) -> bool:
+        work = work_of(facts.pool(self.pool), "scrub")
+        return bool(work and (work.state == "running" or stamp(work.started) not in {0, self.before}))
+
+    def way_on(self, step: str, facts: Facts) -> str:
+        if self.happened(step, facts):
+            return f"{self.pool} is being checked. Nothing is missing."
+        return f"{self.pool} is not being checked. Start it again when you like."
+
+
+class PauseScrub(PoolOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="pause-scrub"):
+    """Hold a scrub; it stays paused through restarts until somebody goes on with it."""
+
+    needs_proof = never
+
+    verb: ClassVar[str] = "Pause the check of"
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        yield from check_pool(self.pool, facts)
+        work = work_of(facts.pool(self.pool), "scrub")
+        if facts.pool(self.pool) and (work is None or work.state != "running"):
+            yield Reason(f"{self.pool} is not being checked at the moment.")
+
+    def plan(self, facts: Facts) -> Plan:
+        step = command_step(
+            "pause", "Pause the check (scrub)", ["zpool", "scrub", "-p", "--", self.pool], touches=[self.pool]
+        )
+        return Plan(
+            summary=f"The check of {self.pool} waits until you go on with it, also through a restart.",
+            steps=(step,),
+            identity=self.identity(facts),
+            undo="It can go on at any time, from where it was.",
+        )
+
+    def happened(self, step: str, facts: Facts) -> bool:
+        work = work_of(facts.pool(self.pool), "scrub")
+        return work is None or work.state != "running"
+
+    def way_on(self, step: str, facts: Facts) -> str:
+        return f"Look at the page of {self.pool}: it says whether the check runs or is paused."
+
+
+class StopScrub(PoolOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="stop-scrub"):
+    """End a scrub before it is done."""
+
+    needs_proof = never
+
+    verb: ClassVar[str] = "Stop the check of"
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        yield from check_pool(self.pool, facts)
+        work = work_of(facts.pool(self.pool), "scrub")
+        if facts.pool(self.pool) and (work is None or not work.under_way):
+            yield Reason(f"{self.pool} is not being checked at the moment.")
+
+    def plan(self, facts: Facts) -> Plan:
+        work = work_of(facts.pool(self.pool), "scrub")
+        step = command_step(
+            "stop", "Stop the check (scrub)", ["zpool", "scrub", "-s", "--", self.pool], touches=[self.pool]
+        )
+        return Plan(
+            summary=f"The check of {self.pool} ends before it is done. What was repaired until now stays repaired; the rest is unchecked. If it is due by its schedule, it begins anew in the next hours set there.",
+            steps=(step,),
+            identity=self.identity(facts) | {"began": stamp(work.started) if work else 0},
+            undo="It can be begun anew, from the start. To go on later from where it is, pause it instead.",
+        )
+
+    def happened(self, step: str, facts: Facts) -> bool:
+        work = work_of(facts.pool(self.pool), "scrub")
+        return work is None or not work.under_way
+
+    def way_on(self, step: str, facts: Facts) -> str:
+        return f"Look at the page of {self.pool}: it says whether the check still runs."

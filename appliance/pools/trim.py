@@ -1,0 +1,91 @@
+"""Trim: tell the disks which blocks are free, all at once; and end that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from appliance.errors import Reason
+from appliance.facts.box import Facts, Pool
+from appliance.operation import Plan, command_step, never
+from appliance.pools.activities import stamp
+from appliance.pools.scrub import PoolOperation, check_pool, work_of
+
+
+class StartTrim(PoolOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="start-trim"):
+    """Trim all free space of a pool, or go on with what is paused. ``before`` is when the trim before it ended."""
+
+    needs_proof = never
+
+    before: int = 0
+    verb: ClassVar[str] = "Trim"
+
+    @classmethod
+    def of(cls, pool: Pool) -> StartTrim:
+        work = work_of(pool, "trim")
+        return cls(pool=pool.name, before=stamp(work.ended) if work else 0)
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        yield from check_pool(self.pool, facts)
+        pool = facts.pool(self.pool)
+        if pool is None:
+            return
+        if not pool.can_trim:
+            yield Reason(f"No disk of {self.pool} can be trimmed. Hard disks need it not.")
+        work = work_of(pool, "trim")
+        if work and work.state == "running":
+            yield Reason(f"{self.pool} is being trimmed already.")
+
+    def plan(self, facts: Facts) -> Plan:
+        step = command_step(
+            "start",
+            f"Trim the free space of {self.pool}",
+            ["zpool", "trim", "--", self.pool],
+            touches=[self.pool],
+            undo="It can be stopped at any time.",
+        )
+        return Plan(
+            summary=f"The disks of {self.pool} are told which of their blocks are free, which keeps solid state disks fast. Files are not touched.",
+            steps=(step,),
+            identity=self.identity(facts),
+            undo="It can be stopped at any time.",
+        )
+
+    def happened(self, step: str, facts: Facts) -> bool:
+        work = work_of(facts.pool(self.pool), "trim")
+        return bool(work and (work.state == "running" or stamp(work.ended) not in {0, self.before}))
+
+    def way_on(self, step: str, facts: Facts) -> str:
+        if self.happened(step, facts):
+            return f"{self.pool} is being trimmed. Nothing is missing."
+        return f"{self.pool} is not being trimmed. Start it again when you like."
+
+
+class StopTrim(PoolOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="stop-trim"):
+    """End the trimming of a pool; what was told to the disks stays told."""
+
+    needs_proof = never
+
+    verb: ClassVar[str] = "Stop trimming"
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        yield from check_pool(self.pool, facts)
+        work = work_of(facts.pool(self.pool), "trim")
+        if facts.pool(self.pool) and (work is None or not work.under_way):
+            yield Reason(f"{self.pool} is not being trimmed at the moment.")
+
+    def plan(self, facts: Facts) -> Plan:
+        step = command_step("stop", "Stop trimming", ["zpool", "trim", "-c", "--", self.pool], touches=[self.pool])
+        return Plan(
+            summary=f"The trimming of {self.pool} ends before it is done. Nothing is lost by that.",
+            steps=(step,),
+            identity=self.identity(facts),
+            undo="It can be begun anew at any time.",
+        )
+
+    def happened(self, step: str, facts: Facts) -> bool:
+        work = work_of(facts.pool(self.pool), "trim")
+        return work is None or not work.under_way
+
+    def way_on(self, step: str, facts: Facts) -> str:
+        return f"Look at the page of {self.pool}: it says whether it is still being trimmed."

@@ -1,0 +1,71 @@
+"""Switching on what newer ZFS offers a pool: it cannot be switched off again, and older systems may not read the pool."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from appliance import command
+from appliance.errors import Failed, Reason
+from appliance.facts.box import Facts
+from appliance.operation import Plan, Step, Work, never
+from appliance.pools import details
+from appliance.pools.export_destroy import OfPool
+
+
+class UpgradePool(OfPool, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="upgrade-pool"):
+    """Enable every feature that this system knows and the pool's compatibility setting allows."""
+
+    needs_proof = never
+
+    @property
+    def title(self) -> str:
+        return f"Upgrade {self.pool}"
+
+    def read_more(self, facts: Facts) -> Facts:
+        pool = self.there(facts)
+        return replace(facts, details=(details.read(pool),)) if pool else facts
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        yield from super().check(facts)
+        if self.there(facts) is None:
+            return
+        detail = facts.detail(self.guid)
+        if detail is None:
+            yield Reason(f"Larder has not read the features of {self.pool} yet. Look at its page again in a moment.")
+        elif not detail.features_off:
+            kept = "" if detail.compatibility == "off" else f" It is meant to stay readable for {detail.compatibility}."
+            yield Reason(f"{self.pool} has every feature that it may have.{kept}")
+
+    def plan(self, facts: Facts) -> Plan:
+        detail = facts.detail(self.guid)
+        assert detail is not None  # noqa: S101  # check said so
+        argv = ["zpool", "upgrade", self.pool]
+
+        def act(work: Work) -> None:
+            for line in command.run(argv, timeout=300).stdout.splitlines():
+                work.note(line)
+            pool = facts.pool_of(self.guid)
+            left = details.read(pool).features_off if pool else ()
+            if left:
+                raise Failed(f"{self.pool} still lacks {', '.join(left)}")
+
+        return Plan(
+            summary=f"{self.pool} gets {len(detail.features_off)} features of the ZFS on this box. Its files stay as they are.",
+            steps=(Step("upgrade", f"Switch on the new features of {self.pool}", " ".join(argv), act, (self.pool,)),),
+            identity={**self.identity(), "features": list(detail.features_off)},
+            warnings=(
+                "It cannot be undone. Systems with an older ZFS (an older NAS, an old rescue stick, FreeBSD or macOS of some years ago) may then read this pool no more. If its disks may have to go to such a system, do not upgrade.",
+                "Nothing is wrong with a pool that is not upgraded. Upgrade when you want one of the features, and when you are sure that you will not go back to an older system.",
+            ),
+            undo="There is no way back.",
+            type_to_confirm=self.pool,
+            facts={"New features": ", ".join(detail.features_off)},
+        )
+
+    def happened(self, step: str, facts: Facts) -> bool:
+        detail = facts.detail(self.guid)
+        return detail is not None and not detail.features_off
+
+    def way_on(self, step: str, facts: Facts) -> str:
+        return f"{self.pool} works as before, with some features still off. Upgrade it again."

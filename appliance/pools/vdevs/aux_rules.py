@@ -1,0 +1,58 @@
+"""The devices beside a pool's data: log, cache and spares. What speaks against them, and the words zpool wants for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from appliance.errors import Reason
+from appliance.facts.box import Disk
+from appliance.formatting import disk_label, size_text
+from appliance.layout.aux_devices import index_memory
+
+MOST_LOGS = 3
+# libzfs and the kernel call sizes equal within this (ZPOOL_FUZZ, zpool_vdev.c); beyond it zpool create wants -f.
+FUZZ = 16 * 2**20
+
+
+def words_of(logs: Sequence[str], cache: Sequence[str], spares: Sequence[str]) -> list[str]:
+    """What follows the data disks on zpool's command line; several logs are one mirror (zpoolconcepts(7))."""
+    argv: list[str] = []
+    if logs:
+        argv += ["log", *(["mirror"] if len(logs) > 1 else []), *logs]
+    if cache:
+        argv += ["cache", *cache]
+    if spares:
+        argv += ["spare", *spares]
+    return argv
+
+
+def check_spare(disk: Disk, needed: int) -> Iterator[Reason]:
+    """A spare has to be as large as the smallest disk of every group; ``needed`` in bytes."""
+    if disk.size + FUZZ < needed:
+        yield Reason(
+            f"{disk_label(disk)} is {size_text(needed - disk.size)} too small to stand in for the others. Choose a larger spare.",
+            "spares",
+        )
+
+
+def log_warnings(disks: Sequence[Disk]) -> Iterator[str]:
+    """What speaks against these disks as a log."""
+    if len(disks) == 1:
+        yield "The log is on a single disk. If it dies in a power cut, the last seconds of what programs waited for are lost. Two disks as a mirror prevent that."
+    if any(disk.rotational for disk in disks):
+        yield "A hard disk as log is no faster than the pool itself. Choose a solid-state disk, or leave the log out."
+
+
+def cache_warnings(disks: Sequence[Disk]) -> Iterator[str]:
+    """What speaks against these disks as a cache."""
+    if any(disk.rotational for disk in disks):
+        yield "A hard disk as cache is no faster than the pool itself. Choose a solid-state disk, or leave the cache out."
+
+
+def warnings(logs: Sequence[Disk], cache: Sequence[Disk]) -> Iterator[str]:
+    """What to know about them before they are there."""
+    yield from log_warnings(logs)
+    yield from cache_warnings(cache)
+    if cache:
+        size = sum(disk.size for disk in cache)
+        yield f"The cache's index takes memory: about {size_text(index_memory(size))} when its {size_text(size)} are full of large files, and more with small ones. It may fail without loss."

@@ -1,0 +1,259 @@
+"""More space: another group of disks, one more disk in a raidz, larger disks that are told to be used whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+from appliance.errors import Reason
+from appliance.facts.box import Facts, Pool, Vdev
+from appliance.formatting import disk_label, size_text
+from appliance.layout.geometry import LEAST_DISKS, MIB, expanded_bytes, parity_of, usable_bytes
+from appliance.operation import Plan, command_step, if_lost, never
+from appliance.pools.create import LAYOUT_NAMES, MOST_DISKS, survival
+from appliance.pools.vdevs import retry
+from appliance.pools.vdevs.aux_rules import FUZZ
+from appliance.pools.vdevs.base import PoolChange, VdevChange, ashift_option, coarse, sector_warning
+from appliance.zfs import vdev_tree
+from appliance.zfs.vdev_tree import Place
+
+METASLAB = 2**34  # the largest step in which a group grows (vdev_metaslab_set_size)
+MOST_RAIDZ = 255  # VDEV_RAIDZ_MAXPARITY and the labels allow this many children
+
+
+def data_groups(pool: Pool) -> list[Vdev]:
+    return [vdev for vdev in pool.vdevs if vdev.role == "normal"]
+
+
+def layout_of(group: Vdev) -> str:
+    """A group's layout in the words of CreatePool: ``raidz2``, ``mirror``, ``stripe``."""
+    if group.kind in {"mirror", "spare", "replacing"}:
+        return "mirror" if group.kind == "mirror" else "stripe"
+    return f"raidz{group.parity}" if group.kind == "raidz" else group.kind if group.children else "stripe"
+
+
+def usual_ashift(pool: Pool | None) -> int:
+    """The sector size that the pool's data is written with; 12 where it cannot be told."""
+    return max((group.ashift for group in data_groups(pool)), default=0) or 12 if pool else 12
+
+
+def width(group: Vdev) -> int:
+    return len(group.children) or 1
+
+
+class AddGroup(PoolChange, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="add-vdev"):
+    """Another group of disks (vdev) for data. It cannot be taken out again where the pool has a raidz.
+
+    ``less_protection`` says that the person has been told, and agrees, that the pool will survive fewer failures.
+    """
+
+    needs_proof = if_lost
+
+    layout: Literal["stripe", "mirror", "raidz1", "raidz2", "raidz3"]
+    disks: tuple[str, ...]
+    less_protection: bool = False
+
+    @property
+    def new_disks(self) -> tuple[str, ...]:
+        return self.disks
+
+    @property
+    def title(self) -> str:
+        return f"Add disks to {self.pool}"
+
+    def check_change(self, facts: Facts, pool: Pool) -> Iterator[Reason]:
+        yield from self.check_new_disks(facts)
+        least = LEAST_DISKS[self.layout]
+        if self.layout == "stripe" and len(self.disks) > 1:
+            yield Reason("Disks without protection are added one at a time.", "layout")
+        elif self.disks and len(self.disks) < least:
+            yield Reason(f"{LAYOUT_NAMES[self.layout]} needs at least {least} disks.", "layout")
+        if len(self.disks) > MOST_DISKS:
+            yield Reason(f"At most {MOST_DISKS} disks at once.", "disks")
+        yield from coarse(self.chosen(facts), usual_ashift(pool), self.pool)
+        if any(vdev.removing for vdev in pool.vdevs):
+            yield Reason("A part of the pool is being emptied. Wait until that has ended.")
+        if self.lowers(pool) and not self.less_protection:
+            yield Reason(self.lowering(pool), "less_protection")
+
+    def parity(self) -> int:
+        return parity_of(self.layout, max(len(self.disks), 1))
+
+    def lowers(self, pool: Pool) -> bool:
+        return self.parity() < min((group.parity for group in data_groups(pool)), default=0)
+
+    def lowering(self, pool: Pool) -> str:
+        now = min((group.parity for group in data_groups(pool)), default=0)
+        return f"A pool is as safe as its weakest group. {self.pool} survives {survival(now)} in each group; with this one it would survive {survival(self.parity())} in the new group, and losing one group loses the whole pool. Agree to that below, or choose a layout that survives as much."
+
+    def uneven(self, pool: Pool, sizes: list[int]) -> bool:
+        """Whether zpool wants to be told that it is meant: another layout, width or sizes than the pool has (check_replication)."""
+        now = {(layout_of(group), width(group) if group.children else 0) for group in data_groups(pool)}
+        new = (self.layout, len(self.disks) if self.layout != "stripe" else 0)
+        return now != {new} or (self.layout != "stripe" and bool(sizes) and max(sizes) - min(sizes) > FUZZ)
+
+    def plan(self, facts: Facts) -> Plan:
+        pool = facts.pool(self.pool)
+        disks = self.chosen(facts)
+        sizes, ashift = [disk.size for disk in disks], usual_ashift(pool)
+        argv = ["zpool", "add", *(["-f"] if pool and self.uneven(pool, sizes) else []), *ashift_option(ashift)]
+        argv += ["--", self.pool, *([] if self.layout == "stripe" else [self.layout]), *self.disks]
+        named = (
+            f"a {LAYOUT_NAMES[self.layout].lower()} of {len(disks)} disks"
+            if self.layout != "stripe"
+            else "a single disk without protection"
+        )
+        return self.with_disks(
+            facts,
+            command_step("add", f"Add {named}", argv, touches=self.disks, run=retry.run, timeout=600),
+            summary=f"{self.pool} gets {named}, about {size_text(usable_bytes(self.layout, [sizes], ashift))} more for files.",
+            warnings=self.warnings(facts, pool, ashift),
+            undo=self.way_back(pool),
+            told={"Survives then": f"{survival(self.parity())} in the new group"},
+        )
+
+    def way_back(self, pool: Pool | None) -> str:
+        """Device removal: zpool-remove(8), only where no group is a raidz."""
+        raidz = self.layout.startswith("raidz") or (
+            pool is not None and any(group.kind == "raidz" for group in data_groups(pool))
+        )
+        return (
+            "It cannot be taken out again: the pool keeps these disks for good."
+            if raidz
+            else "The group can be taken out again as long as the others have room for what is on it."
+        )
+
+    def warnings(self, facts: Facts, pool: Pool | None, ashift: int) -> Iterator[str]:
+        if pool and self.lowers(pool):
+            yield self.lowering(pool).replace(" Agree to that below, or choose a layout that survives as much.", "")
+        if (pool and any(group.kind == "raidz" for group in data_groups(pool))) or self.layout.startswith("raidz"):
+            yield "This is for good: no group can be taken out of a pool that has a raidz."
+        yield from sector_warning(self.chosen(facts), ashift)
+
+
+class ExpandRaidz(VdevChange, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="expand-raidz"):
+    """One more disk in a raidz. ZFS spreads what is there over all disks, which takes as long as reading it all."""
+
+    needs_proof = if_lost
+
+    disk: str
+
+    @property
+    def new_disks(self) -> tuple[str, ...]:
+        return (self.disk,)
+
+    @property
+    def title(self) -> str:
+        return f"Expand {self.pool} by a disk"
+
+    def check_place(self, facts: Facts, pool: Pool, place: Place) -> Iterator[Reason]:
+        if place.vdev.kind != "raidz":
+            yield Reason("Only a raidz can be expanded by a disk. A mirror gets another copy, or the pool another group.", "vdev")  # fmt: skip
+            return
+        if any(child.state not in {"ONLINE", "DEGRADED"} or child.children for child in place.vdev.children):
+            yield Reason("Every disk of the raidz has to work before it can be expanded. Replace the failed one first.", "vdev")  # fmt: skip
+        if pool.rebuilding:
+            yield Reason(f"{self.pool} is rebuilding. Wait until that has ended.", "vdev")
+        if width(place.vdev) >= MOST_RAIDZ:
+            yield Reason("This raidz has as many disks as it can have.", "vdev")
+        yield from self.check_new_disks(facts)
+        yield from self.check_fit(facts, Place(place.vdev.children[0], (place.vdev,)))
+
+    def plan(self, facts: Facts) -> Plan:
+        place = self.place(facts) or Place(Vdev("raidz1-0", "raidz", self.vdev, "UNKNOWN"))
+        group, new = place.vdev, facts.disk(self.disk)
+        into = disk_label(new) if new else self.disk
+        before, shown, afresh = yields(group)
+        name = group.name.rsplit("-", 1)[0]
+        return self.with_disks(
+            facts,
+            command_step(
+                "expand",
+                f"Add {into} to the {name}",
+                ["zpool", "attach", *ashift_option(group.ashift), "--", self.pool, group.name, self.disk],
+                touches=[self.disk],
+                run=retry.run,
+                timeout=600,
+            ),
+            summary=f"The {name} of {width(group)} disks becomes one of {width(group) + 1}. It survives as many failed disks as before, and files stay available.",
+            warnings=(
+                "This cannot be undone: a raidz never becomes narrower.",
+                "ZFS reads and rewrites everything on it, which can take days. The new space appears when it has ended. It goes on after a restart of the box.",
+                *sector_warning(self.chosen(facts), group.ashift),
+            ),
+            undo="It cannot be undone.",
+            told={
+                "Space for files now": f"about {size_text(before)}",
+                "Afterwards": f"about {size_text(shown)}",
+                "For files written afterwards": f"as if it held {size_text(afresh)}: they need less parity. Older files keep what they have until they are written again.",
+            },
+        )
+
+
+def yields(group: Vdev) -> tuple[int, int, int]:
+    """What a raidz gives for files now, what ZFS will show with one disk more, and what a new one that wide would give."""
+    layout, ashift, disks = layout_of(group), group.ashift or 12, width(group)
+    smallest = min((child.size for child in group.children if child.size), default=0)
+    whole = smallest + 10 * MIB  # a member's size is its partition's; the advisor counts from whole disks
+    now = [[whole] * disks]
+    return (
+        usable_bytes(layout, now, ashift),
+        expanded_bytes(layout, now, ashift),
+        usable_bytes(layout, [[whole] * (disks + 1)], ashift),
+    )
+
+
+class GrowGroup(VdevChange, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="autoexpand-vdev"):
+    """Let a group use all of its disks after each of them has been replaced by a larger one."""
+
+    needs_proof = never
+
+    @property
+    def title(self) -> str:
+        return f"Use the larger disks of {self.pool}"
+
+    def check_place(self, facts: Facts, pool: Pool, place: Place) -> Iterator[Reason]:
+        if place.above or place.role != "normal":
+            yield Reason("Choose a whole group of disks.", "vdev")
+            return
+        away = [vdev_tree.label(device, facts) for device in place.vdev.devices() if device.state != "ONLINE"]
+        if away:
+            yield Reason(f"Every disk of the group has to work for this. {away[0]} does not.", "vdev")
+        elif not gain(place.vdev):
+            yield Reason(f"There is nothing to gain: the smallest disk of {vdev_tree.group_label(place.vdev)} is used whole.", "vdev")  # fmt: skip
+
+    def plan(self, facts: Facts) -> Plan:
+        place = self.place(facts)
+        devices = list(place.vdev.devices()) if place else []
+        return Plan(
+            summary=f"{self.pool} uses the whole of its larger disks: about {size_text(gain(place.vdev) if place else 0)} more, before parity.",
+            steps=(
+                command_step(
+                    "grow",
+                    "Tell ZFS to use all of each disk",
+                    ["zpool", "online", "-e", "--", self.pool, *(vdev_tree.operand(device) for device in devices)],
+                ),
+            ),
+            identity=self.identity(facts),
+            warnings=("Smaller disks cannot be used as replacements afterwards.",),
+            undo="It cannot be undone.",
+        )
+
+    def happened(self, step: str, facts: Facts) -> bool:
+        place = self.place(facts)
+        return place is not None and not gain(place.vdev)
+
+    def way_on(self, step: str, facts: Facts) -> str:
+        return f"{self.pool} is as safe as before. Look at its page, and start again if the space has not grown."
+
+
+def gain(group: Vdev) -> int:
+    """Bytes, before parity, that a group would gain by using its disks whole; 0 where it uses them so already.
+
+    ZFS says it itself (``ex_dev_size``). Where it does not, a member that is larger than needed by more than a
+    metaslab shows it.
+    """
+    if group.expandable:
+        return group.expandable
+    spare = min((device.size - device.replace_size for device in group.devices() if device.replace_size), default=0)
+    return spare * max(len(group.children), 1) if spare > METASLAB + 64 * MIB else 0

@@ -1,0 +1,217 @@
+"""One disk for another, one more copy, one copy less: replace, attach, detach."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from appliance.errors import Reason
+from appliance.facts.box import Facts, Pool, Vdev
+from appliance.formatting import disk_label
+from appliance.operation import Plan, command_step, if_lost, never
+from appliance.pools.vdevs import retry
+from appliance.pools.vdevs.base import VdevChange, ashift_option, sector_warning
+from appliance.pools.vdevs.online_offline import can_do_without
+from appliance.zfs import vdev_tree
+from appliance.zfs.vdev_tree import Place
+
+REPLACEABLE = {"normal", "log", "special", "dedup"}
+
+
+class ReplaceDisk(VdevChange, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="replace-disk"):
+    """Put a disk in the place of another. The old one is named by its guid, so it may be long gone."""
+
+    needs_proof = if_lost
+
+    disk: str
+
+    @property
+    def new_disks(self) -> tuple[str, ...]:
+        return (self.disk,)
+
+    @property
+    def title(self) -> str:
+        return f"Replace a disk of {self.pool}"
+
+    def check_place(self, facts: Facts, pool: Pool, place: Place) -> Iterator[Reason]:
+        if not place.leaf:
+            yield Reason("Choose a single disk to be replaced.", "vdev")
+        elif place.role not in REPLACEABLE:
+            yield Reason(f"A {place.role} disk is not replaced: remove it, and add another.", "vdev")
+        elif place.parent and place.parent.kind == "spare" and place.parent.children[0].guid != self.vdev:
+            yield Reason("That is the spare that stands in. Replace the disk it stands in for.", "vdev")
+        yield from self.check_new_disks(facts)
+        yield from self.check_fit(facts, place)
+
+    def plan(self, facts: Facts) -> Plan:
+        place = self.place(facts) or Place(Vdev("", "disk", self.vdev, "UNKNOWN"))
+        new = facts.disk(self.disk)
+        old, into = vdev_tree.label(place.vdev, facts), disk_label(new) if new else self.disk
+        same = vdev_tree.link_of(place.vdev) == Path(self.disk).name  # one that was erased since it was offline
+        change = command_step(
+            "replace",
+            f"Put {into} in the place of {old}",
+            ["zpool", "replace", *ashift_option(place.group.ashift), "--", self.pool, str(self.vdev), self.disk],
+            touches=[self.disk],
+            run=retry.run,
+            undo="Take the new disk out again while it is being rebuilt; the old one stays.",
+        )
+        return self.with_disks(
+            facts,
+            change,
+            summary=f"{f'{into} goes back into its own place in {self.pool}, as if it were new' if same else f'{into} takes the place of {old} in {self.pool}'}. ZFS then copies everything onto it that belongs there; files stay available meanwhile.",
+            warnings=self.warnings(facts, place),
+            undo="Until the rebuilding has ended, the new disk can be taken out again.",
+            told={"Old disk": old, "New disk": into},
+        )
+
+    def warnings(self, facts: Facts, place: Place) -> Iterator[str]:
+        yield from sector_warning(self.chosen(facts), place.group.ashift)
+        pool = facts.pool(self.pool)
+        if pool and pool.rebuilding:
+            yield f"{self.pool} is rebuilding already. This disk is rebuilt together with the other, or after it."
+        old, new = vdev_tree.disk_of(place.vdev, facts), facts.disk(self.disk)
+        if old and new and old.rotational != new.rotational:
+            yield "One of the two disks is a hard disk and the other solid state. That works; the slower sets the pace."
+        if place.parent and place.parent.kind == "spare":
+            yield "A hot spare stands in for this disk. When the new disk is rebuilt, the spare goes back to waiting by itself."
+
+
+class AttachDisk(VdevChange, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="attach-disk"):
+    """One more copy: make a single disk a mirror, or a mirror wider. ``vdev`` is a disk of it or the mirror itself."""
+
+    needs_proof = if_lost
+
+    disk: str
+
+    @property
+    def new_disks(self) -> tuple[str, ...]:
+        return (self.disk,)
+
+    @property
+    def title(self) -> str:
+        return f"Add a copy to {self.pool}"
+
+    def beside(self, facts: Facts) -> Place | None:
+        """The disk that the new one becomes a copy of: one that works."""
+        place = self.place(facts)
+        if place is None or place.leaf:
+            return place
+        return next(
+            (
+                Place(child, (place.vdev,))
+                for child in place.vdev.children
+                if child.state == "ONLINE" and not child.children
+            ),
+            None,
+        )
+
+    def check_place(self, facts: Facts, pool: Pool, place: Place) -> Iterator[Reason]:
+        beside = self.beside(facts)
+        if beside is None:
+            yield Reason("None of its disks works, so there is nothing to copy from.", "vdev")
+            return
+        if beside.role not in REPLACEABLE:
+            yield Reason(f"A {beside.role} disk needs no copy.", "vdev")
+        elif beside.group.kind not in {"disk", "file", "mirror"} or len(beside.above) > 1:
+            yield Reason("Only a single disk or a mirror can have one more copy. A raidz is expanded instead.", "vdev")
+        elif beside.vdev.state != "ONLINE":
+            yield Reason("That disk does not work, so there is nothing to copy from.", "vdev")
+        yield from self.check_new_disks(facts)
+        yield from self.check_fit(facts, beside)
+
+    def plan(self, facts: Facts) -> Plan:
+        place = self.beside(facts) or Place(Vdev("", "disk", self.vdev, "UNKNOWN"))
+        new = facts.disk(self.disk)
+        into = disk_label(new) if new else self.disk
+        copies = max(len(place.group.children), 1) + 1
+        change = command_step(
+            "attach",
+            f"Make {into} a copy of {vdev_tree.label(place.vdev, facts)}",
+            ["zpool", "attach", *ashift_option(place.group.ashift), "--", self.pool, str(place.vdev.guid), self.disk],
+            touches=[self.disk],
+            run=retry.run,
+            undo="Take the copy out again.",
+        )
+        return self.with_disks(
+            facts,
+            change,
+            summary=f"{into} becomes one of {copies} copies. When it is filled, this part of {self.pool} survives {copies - 1} failed {'disk' if copies == 2 else 'disks'}. The space stays as it is.",
+            warnings=sector_warning(self.chosen(facts), place.group.ashift),
+            undo="The copy can be taken out again at any time.",
+        )
+
+
+class DetachDisk(VdevChange, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="detach-disk"):
+    """Take one copy out: of a mirror, of a replacement that is under way, or a spare that stands in."""
+
+    needs_proof = never
+
+    @property
+    def title(self) -> str:
+        return f"Take a disk out of {self.pool}"
+
+    def check_place(self, facts: Facts, pool: Pool, place: Place) -> Iterator[Reason]:
+        if place.role == "spare" and place.vdev.state == "AVAIL":
+            yield Reason("That spare waits again already. Nothing is left to do.", "vdev")
+            return
+        if not place.leaf or place.parent is None or place.parent.kind not in {"mirror", "replacing", "spare"}:
+            yield Reason("Only a copy can be taken out: a disk of a mirror, or a spare that stands in. Replace this one instead.", "vdev")  # fmt: skip
+            return
+        others = [child for child in place.parent.children if child.guid != self.vdev]
+        if not any(self.good(child) for child in others) and not (len(place.above) > 1 and can_do_without(pool, place)):  # fmt: skip
+            # Within a group that is whole without it, even the only one that works of a replacement may go (vdev_dtl_required).
+            yield Reason("It is the last good copy. Taking it out would lose the data.", "vdev")
+        if pool.rebuilding and place.vdev.state == "ONLINE" and any(child.processed for child in others) and not any(
+            child.state == "ONLINE" and not child.processed for child in others
+        ):  # fmt: skip
+            yield Reason("The others are still being rebuilt from it. Wait until that has ended.", "vdev")
+
+    @staticmethod
+    def good(child: Vdev) -> bool:
+        return any(device.state in {"ONLINE", "DEGRADED"} for device in child.devices())
+
+    def plan(self, facts: Facts) -> Plan:
+        place = self.place(facts) or Place(Vdev("", "disk", self.vdev, "UNKNOWN"))
+        name = vdev_tree.label(place.vdev, facts)
+        return Plan(
+            summary=self.meaning(place, name),
+            steps=(
+                command_step(
+                    "detach",
+                    f"Take {name} out of {self.pool}",
+                    ["zpool", "detach", "--", self.pool, str(self.vdev)],
+                    undo="Add it as a copy again; everything is then copied anew.",
+                ),
+            ),
+            identity=self.identity(facts),
+            warnings=tuple(self.warnings(place)),
+            undo="It can be added again, and is then filled anew. What it holds cannot be read on its own.",
+        )
+
+    def meaning(self, place: Place, name: str) -> str:
+        parent = place.parent
+        if parent and parent.kind == "spare":
+            if parent.children[0].guid == self.vdev:
+                return f"{name} leaves {self.pool} for good, and the spare that stands in for it takes its place for good. Add another spare when you can."
+            return f"The spare {name} goes back to waiting; the disk it stood in for works alone again."
+        if parent and parent.kind == "replacing":
+            return f"{name} leaves {self.pool}, and the replacement ends with the other disk in its place."
+        return f"{name} is no longer a copy and becomes free."
+
+    def warnings(self, place: Place) -> Iterator[str]:
+        parent = place.parent
+        if parent and parent.kind == "mirror":
+            left = sum(self.good(child) for child in parent.children if child.guid != self.vdev)
+            if left == 1:
+                yield "One copy is left then: a failed disk loses everything in this pool."
+
+    def happened(self, step: str, facts: Facts) -> bool:
+        pool = facts.pool(self.pool)
+        place = vdev_tree.find(pool, self.vdev)
+        return pool is not None and (place is None or (place.role == "spare" and place.vdev.state == "AVAIL"))
+
+    def way_on(self, step: str, facts: Facts) -> str:
+        if self.happened(step, facts):
+            return f"The disk is out of {self.pool}."
+        return f"The disk is still part of {self.pool}. Look at the pool's page, then start again."

@@ -1,0 +1,119 @@
+"""How to reach a share from another computer: an address to copy for each kind of it. Pure; nothing is asked."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from appliance.shares.settings import ShareSetting
+
+
+@dataclass(frozen=True)
+class Way:
+    """What a person does on one kind of computer: ``address`` is to copy, ``steps`` say where to put it."""
+
+    computer: str
+    address: str
+    steps: tuple[str, ...]
+
+
+def name_of(setting: ShareSetting, protocol: str) -> str:
+    """The name under which the folder is seen over SMB or AFP; empty where it is not shared like that."""
+    shared = {"smb": setting.smb, "afp": setting.afp}.get(protocol)
+    return shared.name if shared else ""
+
+
+def unix(text: str) -> str:
+    """For a shell: in quotes where it needs them."""
+    return shlex.quote(text)
+
+
+def folder_of(path: str) -> str:
+    """Where to mount it on the other computer: ``/mnt/photos``."""
+    return f"/mnt/{path.rstrip('/').rsplit('/', 1)[-1]}"
+
+
+def smb(host: str, name: str) -> Iterator[Way]:
+    url = f"smb://{host}/{quote(name)}"
+    yield Way(
+        "Windows",
+        f"\\\\{host}\\{name}",
+        (
+            "Open the Explorer, put the address where the path stands at the top, and press Enter.",
+            "Sign in with the name and password of an account of this box. Let Windows remember them.",
+            "To give it a letter: right-click “This PC”, “Map network drive”.",
+        ),
+    )
+    yield Way("Mac", url, ("In the Finder choose Go, “Connect to Server…”, and put the address there.", "Choose “Registered user” and sign in."))  # fmt: skip
+    yield Way(
+        "iPhone and iPad", url, ("In Files, on “Browse”, tap the three dots, then “Connect to Server”.", "Put the address there and sign in as registered user.")
+    )  # fmt: skip
+    yield Way(
+        "Android",
+        url,
+        ("Use a file manager that knows SMB, for example Material Files or CX File Explorer.", f"Add a network place: server {host}, folder {name}."),
+    )  # fmt: skip
+    yield Way(
+        "Linux, on the desktop", url, ("In Files (GNOME) choose “Other Locations”, in Dolphin (KDE) the line at the top.", "Put the address there.")
+    )  # fmt: skip
+    yield Way(
+        "Linux, in a terminal",
+        f"sudo mount -t cifs {unix(f'//{host}/{name}')} {unix(f'/mnt/{name}')} -o username=NAME,uid=$(id -u),gid=$(id -g)",
+        (f"Make the place once: sudo mkdir -p {unix(f'/mnt/{name}')}. It needs the package cifs-utils.",),
+    )
+
+
+def nfs(host: str, path: str) -> Iterator[Way]:
+    place = folder_of(path)
+    source = unix(f"{host}:{path}")
+    yield Way(
+        "Linux (NFS 4)",
+        f"sudo mkdir -p {unix(place)} && sudo mount -t nfs -o vers=4.2 {source} {unix(place)}",
+        ("It needs the package nfs-common (Debian, Ubuntu) or nfs-utils (Fedora).", f"At every start: {fstab(host, path)} as a line of /etc/fstab."),
+    )  # fmt: skip
+    yield Way(
+        "Linux (NFS 3)",
+        f"sudo mkdir -p {unix(place)} && sudo mount -t nfs -o vers=3 {source} {unix(place)}",
+        ("Only for what cannot do NFS 4.",),
+    )
+    mac = f"/Volumes/{place.removeprefix('/mnt/')}"
+    yield Way(
+        "Mac, in a terminal",
+        f"sudo mkdir -p {unix(mac)} && sudo mount -t nfs -o vers=4,resvport {source} {unix(mac)}",
+        ("A Mac with macOS 10.15 or later makes such a place in its own home folder instead.",),
+    )
+    yield Way("Mac, in the Finder", f"nfs://{host}{quote(path)}", ("Choose Go, “Connect to Server…”, and put the address there.",))  # fmt: skip
+    yield Way("Media players (Kodi, VLC)", f"nfs://{host}{quote(path)}", ("Add a network place of the kind NFS.",))
+
+
+def fstab(host: str, path: str) -> str:
+    """The line of fstab(5): white space in a path is written in octal."""
+    place = folder_of(path)
+
+    def plain(text: str) -> str:
+        return text.replace("\\", "\\134").replace(" ", "\\040")
+
+    return f"{host}:{plain(path)} {plain(place)} nfs4 defaults,_netdev,nofail 0 0"
+
+
+def afp(host: str, name: str) -> Iterator[Way]:
+    yield Way(
+        "Mac with Mac OS X 10.4 to macOS 15",
+        f"afp://{host}/{quote(name)}",
+        (
+            "In the Finder choose Go, “Connect to Server…”, and put the address there.",
+            "A Mac with OS X 10.9 or later is better served by SMB; newer ones than macOS 15 may not know AFP any more.",
+        ),
+    )
+
+
+def ways(setting: ShareSetting, protocol: str, *, host: str, path: str) -> tuple[Way, ...]:
+    """Every way to a folder over one protocol; ``host`` as the network knows this box, ``path`` where it is mounted."""
+    if protocol == "nfs":
+        return tuple(nfs(host, path)) if setting.nfs else ()
+    name = name_of(setting, protocol)
+    if not name:
+        return ()
+    return tuple((smb if protocol == "smb" else afp)(host, name))

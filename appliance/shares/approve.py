@@ -1,0 +1,173 @@
+"""Shares that a pool brought along from another box are switched on together, once somebody here has agreed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import msgspec
+
+from appliance import names
+from appliance.errors import Failed, LarderError, Reason
+from appliance.facts.box import Facts
+from appliance.facts.datasets import Dataset
+from appliance.operation import Operation, Plan, Step, Work
+from appliance.shares import approved, publish
+from appliance.shares.settings import (
+    PROTOCOLS,
+    SPOKEN,
+    Protocol,
+    ShareSetting,
+    Smb,
+    lays_open,
+    servable,
+    setting_of,
+    wishes,
+)
+from appliance.zfs import status
+
+Offer = tuple[Dataset, ShareSetting]
+
+
+def offered(facts: Facts, pool: str) -> list[Offer]:
+    """The folders of a pool that ask for a share which nobody serves and that could be served now. One that inherits its
+    setting comes along with the one it has it from."""
+    served = {(share.protocol, share.path) for share in facts.shares}
+    found = []
+    for dataset in facts.datasets:
+        setting = setting_of(dataset) if dataset.pool == pool and dataset.share_source != "inherited" else None
+        asked = [one for one in publish.SERVING if setting and setting.part(one)]
+        if (
+            setting
+            and dataset.mounted
+            and servable(dataset)
+            and any((one, dataset.mountpoint) not in served for one in asked)
+        ):
+            found.append((dataset, setting))
+    return found
+
+
+def strangers(setting: ShareSetting, facts: Facts) -> set[str]:
+    """Whom the setting lets in and who has no account on this box."""
+    return {who for who in setting.people if not facts.lets_in(who)}
+
+
+class AcceptShares(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="approve-shares"):
+    """Agree to every share that a pool carries. ``guid`` is the pool's."""
+
+    pool: str
+    guid: int
+
+    def needs_proof(self, facts: Facts, plan: Plan) -> bool:
+        return any(lays_open(setting.nfs) for _dataset, setting in offered(facts, self.pool))
+
+    def __post_init__(self) -> None:
+        names.existing_pool(self.pool)
+
+    @property
+    def title(self) -> str:
+        return f"Switch on the shares that {self.pool} brought along"
+
+    @property
+    def subject(self) -> str:
+        return self.pool
+
+    def locks(self) -> tuple[str, ...]:
+        return (self.pool, "shares")
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        pool = facts.pool(self.pool)
+        if pool is None or pool.guid != self.guid:
+            yield Reason(f"The pool {self.pool} is no longer here.")
+            return
+        offers = offered(facts, self.pool)
+        if not offers:
+            yield Reason(f"{self.pool} carries no share that is not on already.")
+        mine = {dataset.guid for dataset, _setting in offers}
+        others = replace(facts, datasets=tuple(one for one in facts.datasets if one.guid not in mine))
+        taken = {
+            (protocol, getattr(part, "name", "").lower()): other.name
+            for protocol in PROTOCOLS
+            for other, part in wishes(others, protocol)
+        }
+        for dataset, setting in offers:
+            for protocol in PROTOCOLS:
+                name = getattr(setting.part(protocol), "name", "")
+                if not name:
+                    continue
+                if other := taken.get((protocol, name.lower())):
+                    yield Reason(
+                        f"{dataset.name} wants to be {name}, and {other} is called so already. Share it by itself, under another name."
+                    )
+                taken[(protocol, name.lower())] = dataset.name
+
+    def plan(self, facts: Facts) -> Plan:
+        offers = offered(facts, self.pool)
+        said = {dataset.name: "; ".join(self.words(setting)) for dataset, setting in offers}
+        unknown = sorted({who for _dataset, setting in offers for who in strangers(setting, facts)})
+        guests = [d.name for d, setting in offers if isinstance(setting.smb, Smb) and setting.smb.guest != "no"]
+        warnings = []
+        if unknown:
+            warnings.append(
+                f"This box has no {', '.join(unknown)}. They are let in as soon as an account or group of that name is made."
+            )
+        if guests:
+            warnings.append(f"Everybody in your network reaches {', '.join(guests)}, without a password.")
+        protocols = [one for one in publish.SERVING if any(setting.part(one) for _dataset, setting in offers)]
+        return Plan(
+            summary=f"{len(offers)} folder{'s' if len(offers) > 1 else ''} of {self.pool} can be reached from other computers again.",
+            steps=(
+                Step(
+                    "serve",
+                    "Have them served, and ask the daemons whether they are",
+                    "\n".join(f"write {publish.SERVING[one].owned.path}" for one in protocols),
+                    lambda work: self.serve(work, offers, protocols),
+                    tuple(said),
+                ),
+            ),
+            identity={
+                "operation": msgspec.to_builtins(self),
+                "shares": sorted((dataset.guid, setting.text()) for dataset, setting in offers),
+            },
+            warnings=tuple(warnings),
+            facts=said,
+            undo="Each can be switched off at its folder.",
+        )
+
+    @staticmethod
+    def words(setting: ShareSetting) -> Iterator[str]:
+        for protocol in PROTOCOLS:
+            part = setting.part(protocol)
+            if part:
+                people = [*getattr(part, "write", ()), *getattr(part, "read", ()), *getattr(part, "hosts", ())]
+                name = getattr(part, "name", "")
+                named, let_in = f" as {name}" if name else "", ", ".join(people)
+                yield f"{SPOKEN[protocol]}{named}{' for ' if let_in else ''}{let_in}"
+
+    def serve(self, work: Work, offers: list[Offer], protocols: list[Protocol]) -> None:
+        before, now = approved.read(), {one.guid: one for one in status.read_datasets()}
+        for dataset, setting in offers:
+            # What was read and agreed to is what is served: a setting that changed meanwhile is another.
+            if dataset.guid not in now or setting_of(now[dataset.guid]) != setting:
+                raise Failed(f"{dataset.name} has changed meanwhile. Look at its share again")
+        try:
+            for dataset, _setting in offers:
+                approved.say(dataset.guid, share=True)
+            publish.publish(
+                publish.agreed_facts(),
+                protocols,
+                changed={dataset.mountpoint for dataset, _setting in offers},
+                note=work.note,
+            )
+        except LarderError:
+            for dataset, _setting in offers:
+                approved.say(dataset.guid, share=dataset.guid in before)
+            raise
+        for dataset, _setting in offers:
+            work.note(f"{dataset.name} is served")
+
+    def happened(self, step: str, facts: Facts) -> bool:
+        return not offered(facts, self.pool)
+
+    def way_on(self, step: str, facts: Facts) -> str:
+        return "The switches of its folders show what is really served. Agree again if some are missing."

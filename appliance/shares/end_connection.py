@@ -1,0 +1,77 @@
+"""End one client's connection. It may come back at once: who shall stay away is taken out of the share, or disabled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from appliance import names
+from appliance.errors import Reason, Refused
+from appliance.facts.box import Facts
+from appliance.operation import Operation, Plan, Step, Work, never
+from appliance.shares import connections, disconnect
+from appliance.shares.connections import Connection
+from appliance.shares.settings import SPOKEN, Protocol
+
+
+class EndConnection(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="end-connection"):
+    """``id`` is the server's name for it; ``who`` and ``machine`` are what the person saw, since numbers come round again."""
+
+    needs_proof = never
+
+    protocol: Protocol
+    id: str
+    who: str
+    machine: str
+
+    def __post_init__(self) -> None:
+        if not (self.id.isascii() and self.id.isdigit() and len(self.id) <= 20):
+            raise Refused("That is no connection.")
+        for field in ("who", "machine"):
+            names.printable(getattr(self, field), field)
+
+    @property
+    def title(self) -> str:
+        return f"Disconnect {self.who or self.machine} from {SPOKEN[self.protocol]}"
+
+    @property
+    def subject(self) -> str:
+        return self.who or self.machine or self.id
+
+    def locks(self) -> tuple[str, ...]:
+        return ("shares",)
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        yield from ()
+
+    def plan(self, facts: Facts) -> Plan:
+        shown = {
+            "smb": f"smbcontrol {self.id} shutdown",
+            "nfs": f"echo expire > {connections.NFS_CLIENTS}/{self.id}/ctl",
+            "afp": f"kill -TERM {self.id}",
+        }[self.protocol]
+        return Plan(
+            summary="What it was just writing may be incomplete. It can connect again at once.",
+            steps=(Step("end", "End the connection", shown, self.end),),
+            identity={"operation": msgspec.to_builtins(self)},
+        )
+
+    def found(self) -> Connection | None:
+        """The very connection that was looked at; None where it has ended, or its number is another's now."""
+        meant = Connection(self.protocol, self.id, self.who, self.machine).identity
+        return next((one for one in connections.read([self.protocol]) if one.identity == meant), None)
+
+    def end(self, work: Work) -> None:
+        one = self.found()
+        if one is None:
+            work.note("It had ended already")
+            return
+        disconnect.end([one])
+        work.note("It is disconnected")
+
+    def happened(self, step: str, facts: Facts) -> bool:
+        return self.found() is None
+
+    def way_on(self, step: str, facts: Facts) -> str:
+        return "The page of who is connected shows who still is."

@@ -1,0 +1,245 @@
+"""Switching a protocol on, off or over for one dataset: the same steps for SMB, NFS and AFP.
+
+The setting is kept with the dataset, the protocol's file is rendered from all datasets, its daemon takes it up and is asked
+what it serves. A switch is on only when that answer names the share; otherwise all of it is put back.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+
+import msgspec
+
+from appliance import command, names
+from appliance.errors import Failed, LarderError, Reason, Refused
+from appliance.facts.box import Facts
+from appliance.facts.datasets import Dataset
+from appliance.operation import Operation, Plan, Step, Work
+from appliance.shares import approved, publish
+from appliance.shares.settings import (
+    PROPERTY,
+    SPOKEN,
+    Afp,
+    Nfs,
+    Part,
+    Protocol,
+    ShareSetting,
+    Smb,
+    lays_open,
+    servable,
+    setting_of,
+    wishes,
+)
+from appliance.zfs import status
+
+
+class SetShare(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="set-share"):
+    """What one protocol shall do for a dataset: the part of that name says how; without it the protocol is off."""
+
+    dataset: str
+    protocol: Protocol
+    smb: Smb | None = None
+    nfs: Nfs | None = None
+    afp: Afp | None = None
+
+    def needs_proof(self, facts: Facts, plan: Plan) -> bool:
+        return lays_open(self.part)
+
+    def __post_init__(self) -> None:
+        names.existing_dataset(self.dataset)
+        if any(found and kind != self.protocol for kind, found in self.parts):
+            raise Refused("One protocol is set at a time.")
+
+    @classmethod
+    def of(cls, dataset: str, protocol: Protocol, part: Part | None) -> SetShare:
+        return cls(dataset=dataset, protocol=protocol, **({protocol: part} if part else {}))  # type: ignore[arg-type]
+
+    @property
+    def parts(self) -> tuple[tuple[str, Part | None], ...]:
+        return (("smb", self.smb), ("nfs", self.nfs), ("afp", self.afp))
+
+    @property
+    def part(self) -> Part | None:
+        return dict(self.parts)[self.protocol]
+
+    @property
+    def spoken(self) -> str:
+        return SPOKEN[self.protocol]
+
+    @property
+    def title(self) -> str:
+        return (
+            f"Share {self.dataset} over {self.spoken}"
+            if self.part
+            else f"Stop sharing {self.dataset} over {self.spoken}"
+        )
+
+    @property
+    def subject(self) -> str:
+        return self.dataset
+
+    def locks(self) -> tuple[str, ...]:
+        return (self.dataset.split("/", 1)[0], "shares")
+
+    def setting(self, dataset: Dataset | None) -> ShareSetting:
+        """What the dataset will ask for, given what it asks for now."""
+        now = setting_of(dataset) if dataset else None
+        return (now or ShareSetting()).with_part(self.protocol, self.part)
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        dataset, part = facts.dataset(self.dataset), self.part
+        if dataset is None:
+            yield Reason(f"The folder {self.dataset} is no longer there.")
+            return
+        if self.protocol not in publish.SERVING:
+            yield Reason(f"This box cannot serve {self.spoken}.")
+            return
+        if part is None:
+            return
+        if not dataset.can_mount:
+            yield Reason(f"{self.dataset} is not a folder that can be shared.")
+        elif not servable(dataset):
+            yield Reason(
+                f"The place where {self.dataset} is mounted cannot be served. Give it one such as /tank/photos."
+            )
+        if dataset.locked or not dataset.mounted:
+            yield Reason(
+                f"{self.dataset} is {'locked' if dataset.locked else 'not mounted'}. Make it available first, then share it."
+            )
+        for field in ("write", "read"):
+            for who in getattr(part, field, ()) if not isinstance(part, Nfs) else ():
+                if not facts.lets_in(who):
+                    kind = "group" if who.startswith("@") else "account"
+                    yield Reason(f"There is no {kind} {who.removeprefix('@')}.", field)
+        name = getattr(part, "name", None)
+        for other, taken in wishes(facts, self.protocol):
+            if name and other.name != self.dataset and getattr(taken, "name", "").lower() == name.lower():
+                yield Reason(f"The share name {name} is used for {other.name}. Choose another.", "name")
+        limit = getattr(part, "time_machine", 0)
+        if limit and dataset.referenced > limit:
+            yield Reason(f"{self.dataset} holds more than that already. Choose a larger limit.", "time_machine")
+        yield from publish.SERVING[self.protocol].against(dataset, part, facts)
+
+    def plan(self, facts: Facts) -> Plan:
+        dataset, one = facts.dataset(self.dataset), publish.SERVING[self.protocol]
+        keep = ["zfs", "set", *self.set_too(dataset), f"{PROPERTY}={self.setting(dataset).text()}", self.dataset]
+        name = getattr(self.part, "name", "")
+        return Plan(
+            summary=f"{self.dataset} can be reached over {self.spoken}{f' as {name}' if name else ''}."
+            if self.part
+            else f"{self.dataset} is no longer reachable over {self.spoken}. Its files stay.",
+            steps=(
+                Step(
+                    "property",
+                    "Keep the setting with the folder",
+                    shlex.join(keep),
+                    lambda work: self.keep(work, dataset),
+                    (self.dataset,),
+                ),
+                Step(
+                    "serve",
+                    f"Have {self.spoken} served as it says, and ask whether it is",
+                    f"write {one.owned.path}, checked by its own daemon\nreload {' '.join(one.units)}",
+                    lambda work: self.serve(work, dataset),
+                    (str(one.owned.path),),
+                ),
+            ),
+            identity={"operation": msgspec.to_builtins(self), "dataset": dataset.guid if dataset else 0},
+            warnings=tuple(self.warnings(dataset)),
+            undo="Switch it back at any time.",
+        )
+
+    def warnings(self, dataset: Dataset | None) -> Iterator[str]:
+        if self.part:
+            yield from publish.SERVING[self.protocol].warnings(self.part)
+        setting = self.setting(dataset)
+        if self.protocol in {"smb", "afp"} and self.part and setting.smb and setting.afp:
+            yield "What Macs attach to files (tags, colours) is kept in another way while a folder is shared over both SMB and AFP. What was attached before over SMB alone is not seen meanwhile; the files themselves are."
+
+    def served_with(self, dataset: Dataset) -> list[Protocol]:
+        """The protocols whose files this changes: Samba has to keep what Macs attach where netatalk looks for it."""
+        setting = setting_of(dataset)
+        also: list[Protocol] = ["smb"] if self.protocol == "afp" and setting and setting.smb else []
+        return [*also, self.protocol]
+
+    def now(self) -> Dataset:
+        """The dataset as it is at this moment. Raises Refused where it is gone."""
+        for dataset in status.read_datasets():
+            if dataset.name == self.dataset:
+                return dataset
+        raise Refused(f"The folder {self.dataset} is no longer there.")
+
+    def keep(self, work: Work, before: Dataset | None) -> None:
+        one = publish.SERVING[self.protocol]
+        one.owned.refuse_drift()
+        text = self.agreed_setting(self.now()).text()
+        command.run(["zfs", "set", *self.set_too(before), f"{PROPERTY}={text}", self.dataset], timeout=60)
+
+    def agreed_setting(self, dataset: Dataset) -> ShareSetting:
+        """What the dataset will ask for; what came with the disks and nobody here agreed to does not come on along."""
+        if dataset.share_source == "received" and dataset.guid not in approved.read():
+            return ShareSetting().with_part(self.protocol, self.part)
+        return self.setting(dataset)
+
+    def set_too(self, before: Dataset | None) -> list[str]:
+        """The limit of Time Machine is also the file system's, since a Mac that miscounts must not fill the pool; without
+        Time Machine it goes again, where it was set with it."""
+        now = setting_of(before) if before else None
+        if limit := self.setting(before).limit:
+            return [f"refquota={limit}"]
+        return ["refquota=none"] if now and now.limit and before and before.share_source != "inherited" else []
+
+    def serve(self, work: Work, before: Dataset | None) -> None:
+        dataset, was_agreed = self.now(), approved.read()
+        approved.say(dataset.guid, share=bool((found := setting_of(dataset)) and found.anything))
+        try:
+            facts = publish.agreed_facts()
+            publish.publish(facts, self.served_with(dataset), changed=self.places(facts), note=work.note)
+        except LarderError:
+            approved.say(dataset.guid, share=dataset.guid in was_agreed)
+            self.put_back(before)
+            raise
+        work.note(f"{self.spoken} {'serves' if self.part else 'no longer serves'} {self.dataset}")
+
+    def places(self, facts: Facts) -> set[str]:
+        """Where this folder is mounted, and those below that take their setting from it."""
+        return {one.mountpoint for one in facts.datasets if self.dataset in {one.name, one.share_from}}
+
+    def put_back(self, before: Dataset | None) -> None:
+        """The property as it was before."""
+        if before and before.share_source == "local":
+            argv = ["zfs", "set", *self.limit_before(before), f"{PROPERTY}={before.share}", self.dataset]
+        else:
+            argv = ["zfs", "inherit", *(["-S"] if before and before.share_source == "received" else []), PROPERTY]
+            argv.append(self.dataset)
+        command.run(argv, timeout=60, accept=range(256))
+        if getattr(self.part, "time_machine", 0) and not (before and before.share_source == "local"):
+            command.run(["zfs", "set", "refquota=none", self.dataset], timeout=60, accept=range(256))
+
+    def limit_before(self, before: Dataset) -> list[str]:
+        found = setting_of(before)
+        limit = found.limit if found else 0
+        return [f"refquota={limit or 'none'}"] if limit or getattr(self.part, "time_machine", 0) else []
+
+    def happened(self, step: str, facts: Facts) -> bool:
+        dataset = facts.dataset(self.dataset)
+        found = setting_of(dataset) if dataset else None
+        kept = dataset is not None and (found.part(self.protocol) if found else None) == self.part
+        if step == "property" or not kept:
+            return kept
+        one = publish.SERVING[self.protocol]
+        try:
+            wanted = publish.agreed_facts()
+            served = {share for share in one.shares(wanted) if dataset and share.path == dataset.mountpoint}
+            answered = one.served() if served else frozenset()
+        except Failed:
+            return False
+        return (
+            bool(served) == bool(self.part)
+            and all((share.name, share.path) in answered for share in served)
+            and one.owned.says(one.render(wanted))
+        )
+
+    def way_on(self, step: str, facts: Facts) -> str:
+        return "The switch shows what is really served. Move it again if it is not as you want it."

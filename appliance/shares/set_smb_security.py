@@ -1,0 +1,96 @@
+"""Choosing how SMB is protected, for all folders at once.
+
+smb.conf(5): SMB2 and later always sign where the client asks, so signing can only be required or left to the client.
+Encryption needs SMB3 (Windows 8, OS X 10.11). ``desired`` encrypts for all who can; ``required`` turns the others away, and
+guests, since a session without a password has no key. The oldest protocol that is spoken is SMB2 whatever is chosen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Literal
+
+import msgspec
+
+from appliance.errors import Reason
+from appliance.facts.box import Facts
+from appliance.facts.sharing import SmbPolicy
+from appliance.operation import Operation, Plan, Step, Work, never
+from appliance.shares import publish, smb_security
+from appliance.shares.settings import Smb, wishes
+
+WORDS = {
+    "asked": "only where a folder or the other computer asks for it",
+    "desired": "for every computer that can",
+    "required": "for everybody",
+}
+
+
+class SetSmbPolicy(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="set-smb-security"):
+    """Choose how connections over SMB are protected, for all folders."""
+
+    needs_proof = never
+
+    signing: Literal["asked", "required"]
+    encryption: Literal["asked", "desired", "required"]
+
+    @property
+    def policy(self) -> SmbPolicy:
+        return SmbPolicy(signing=self.signing, encryption=self.encryption)
+
+    @property
+    def title(self) -> str:
+        return "Change how SMB is protected"
+
+    @property
+    def subject(self) -> str:
+        return "SMB"
+
+    def locks(self) -> tuple[str, ...]:
+        return ("shares",)
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        guests = [
+            one.name for one, part in wishes(facts, "smb") if isinstance(part, Smb) and part.guest != "no"
+        ] if self.encryption == "required" else []  # fmt: skip
+        if guests:
+            yield Reason(
+                f"{', '.join(guests[:5])} can be reached without a password, and such connections cannot be encrypted. Let nobody in there without a password first, or encrypt for every computer that can.",
+                "encryption",
+            )
+
+    def plan(self, facts: Facts) -> Plan:
+        return Plan(
+            summary=f"New connections over SMB are signed {WORDS[self.signing]}, and encrypted {WORDS[self.encryption]}. Who is connected now stays so until the next time.",
+            steps=(
+                Step(
+                    "protect",
+                    "Keep the choice, and have Samba take it up",
+                    f"write {publish.SERVING['smb'].owned.path}, checked by Samba\nwrite {smb_security.FILE}",
+                    self.protect,
+                    (str(smb_security.FILE),),
+                ),
+            ),
+            identity={"operation": msgspec.to_builtins(self)},
+            warnings=("Computers from before 2012 can no longer connect: Windows 7, OS X before 10.11, many old televisions and scanners.",)
+            if self.encryption == "required"
+            else (),
+            undo="Choose otherwise at any time.",
+        )  # fmt: skip
+
+    def protect(self, work: Work) -> None:
+        publish.SERVING["smb"].owned.refuse_drift()
+        # Samba's file first: what it says is the truth, whenever the power goes.
+        publish.publish(replace(publish.agreed_facts(), smb_policy=self.policy), ["smb"], note=work.note)
+        smb_security.keep(self.policy)
+        work.note("Samba has taken it up")
+
+    def happened(self, step: str, facts: Facts) -> bool:
+        one, wanted = publish.SERVING["smb"], publish.agreed_facts()
+        # Before the first share there is no file, and it is written with it.
+        unused = not one.configured() and not one.shares(wanted)
+        return publish.smb_policy() == self.policy and (unused or one.owned.says(one.render(wanted)))
+
+    def way_on(self, step: str, facts: Facts) -> str:
+        return "The page of protection shows what is chosen. Choose again if it is not as you want it."

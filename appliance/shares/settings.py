@@ -1,0 +1,218 @@
+"""What a dataset asks to be shared as: the JSON of its property ``larder:share``, a part for each protocol.
+
+The property belongs to the dataset and travels with it, so it may come with disks from anywhere: decoding validates
+every field by its grammar. What is read here is a wish; it is served only where somebody on this box has agreed
+(``agreed.py``), whether the setting was made here, received with the data, or inherited.
+
+A dataset below a shared one inherits its parts, and each becomes a share of its own: it is another file system, with
+other snapshots, and NFS does not look into it from outside. Its name is that of the share above it and the way down,
+joined by hyphens: below ``photos``, ``tank/photos/2024/may`` becomes ``photos-2024-may``. Over SMB it is hidden, since it
+is also seen as a folder in the share above. Time Machine is not inherited: its limit is that of one file system.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal, TypeVar
+
+import msgspec
+
+from appliance import names
+from appliance.errors import Refused
+from appliance.facts.box import Facts
+from appliance.facts.datasets import Dataset
+from appliance.shares import nfs_clients
+
+PROPERTY = "larder:share"
+Protocol = Literal["smb", "nfs", "afp"]
+PROTOCOLS: tuple[Protocol, ...] = ("smb", "nfs", "afp")
+SPOKEN: dict[str, str] = {"smb": "SMB", "nfs": "NFS", "afp": "AFP"}
+MOST_PEOPLE = 200
+NOBODY = "larder-nobody"  # in the place of people who are gone: an empty name or list would let more in
+LEAST_TIME_MACHINE = 10**9  # bytes: a limit below that of one backup helps nobody
+
+
+def people(write: tuple[str, ...], read: tuple[str, ...]) -> None:
+    """Refuse what is neither an account nor a group, and somebody who is named twice."""
+    for field, found in (("write", write), ("read", read)):
+        for one in found:
+            names.person_or_group(one, field=field)
+    if len(write) + len(read) > MOST_PEOPLE:
+        raise names.refuse(f"At most {MOST_PEOPLE} people and groups can be named. Make a group of them.", "write")
+    if twice := sorted(set(write) & set(read)):
+        raise names.refuse(f"{twice[0]} is named both as one who reads and as one who changes. Choose one.", "read")
+
+
+def time_machine_limit(size: int) -> None:
+    if size and not LEAST_TIME_MACHINE <= size < 2**62:
+        raise names.refuse("The limit for Time Machine is at least 1 GB.", "time_machine")
+
+
+class Smb(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A share for Windows, Macs and phones. ``write`` and ``read`` name accounts, or groups as ``@group``."""
+
+    name: str
+    write: tuple[str, ...] = ()
+    read: tuple[str, ...] = ()
+    guest: Literal["no", "read", "write"] = "no"
+    hidden: bool = False
+    recycle: bool = False
+    exact_case: bool = False
+    mac: bool = True
+    time_machine: int = 0  # bytes that backups may grow to; 0: it takes no backups
+    previous: bool = True
+    encrypt: bool = False
+
+    def __post_init__(self) -> None:
+        names.share(self.name, field="name")
+        if "  " in self.name:
+            raise names.refuse("Samba takes only one space in a row in a share's name.", "name")
+        people(self.write, self.read)
+        time_machine_limit(self.time_machine)
+
+
+class Nfs(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An export for these networks and hosts. ``root``: their root is root here too (no_root_squash).
+
+    ``everybody_as``: the account as which everybody counts who mounts it (all_squash); empty: each user by number.
+    """
+
+    hosts: tuple[str, ...]
+    write: bool = True
+    root: bool = False
+    sync: bool = True
+    everybody_as: str = ""
+
+    def __post_init__(self) -> None:
+        nfs_clients.clients(self.hosts)
+        if self.everybody_as and self.everybody_as != NOBODY:
+            names.account(self.everybody_as, field="everybody_as")
+        if self.everybody_as and self.root:
+            raise names.refuse(
+                "Root cannot be root here while everybody counts as one user. Choose one of the two.", "root"
+            )
+
+
+class Afp(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A volume for older Macs."""
+
+    name: str
+    write: tuple[str, ...] = ()
+    read: tuple[str, ...] = ()
+    time_machine: int = 0  # bytes
+
+    def __post_init__(self) -> None:
+        names.share(self.name, field="name")
+        people(self.write, self.read)
+        time_machine_limit(self.time_machine)
+
+
+Part = Smb | Nfs | Afp
+
+
+def lays_open(part: Part | None) -> bool:
+    """Whether other computers may do everything with all files of the folder, whatever the rules of people say."""
+    return isinstance(part, Nfs) and part.root
+
+
+class ShareSetting(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """All of a dataset's sharing; a protocol that is not there is off."""
+
+    smb: Smb | None = None
+    nfs: Nfs | None = None
+    afp: Afp | None = None
+
+    def part(self, protocol: Protocol) -> Part | None:
+        found: Part | None = getattr(self, protocol)
+        return found
+
+    def with_part(self, protocol: Protocol, part: Part | None) -> ShareSetting:
+        """The setting with that protocol's part in place of what it has; None switches it off."""
+        return msgspec.structs.replace(self, **{protocol: part})
+
+    @property
+    def anything(self) -> bool:
+        return any(self.part(protocol) for protocol in PROTOCOLS)
+
+    @property
+    def people(self) -> frozenset[str]:
+        """Whom it names, over any protocol: accounts, and groups as ``@group``."""
+        named = frozenset(who for one in (self.smb, self.afp) if one for who in (*one.write, *one.read))
+        return named | ({self.nfs.everybody_as} if self.nfs and self.nfs.everybody_as else frozenset()) - {NOBODY}
+
+    @property
+    def limit(self) -> int:
+        """Bytes that Time Machine may fill, over whichever protocol; 0: it is not for Time Machine."""
+        return max((one.time_machine for one in (self.smb, self.afp) if one), default=0)
+
+    def without(self, who: str, heir: str = "") -> ShareSetting:
+        """The setting without somebody (an account or ``@group``), whose place an heir may take."""
+        nfs = self.nfs
+        if nfs and nfs.everybody_as == who:
+            nfs = msgspec.structs.replace(nfs, everybody_as=heir or NOBODY)
+        return ShareSetting(smb=replaced(self.smb, who, heir), nfs=nfs, afp=replaced(self.afp, who, heir))
+
+    def text(self) -> str:
+        """As the property keeps it."""
+        return msgspec.json.encode(self).decode()
+
+
+Listed = TypeVar("Listed", Smb, Afp)
+
+
+def replaced(part: Listed | None, who: str, heir: str) -> Listed | None:
+    """A part with an heir in the place of somebody; who may change is not also listed as one who reads."""
+    if part is None:
+        return None
+    write = tuple(dict.fromkeys(one for name in part.write if (one := heir if name == who else name)))
+    read = tuple(dict.fromkeys(one for name in part.read if (one := heir if name == who else name)))
+    return msgspec.structs.replace(part, write=write, read=tuple(one for one in read if one not in write))
+
+
+def setting_of(dataset: Dataset) -> ShareSetting | None:
+    """What the dataset asks for; None where it asks for nothing or for something that Larder could not have written."""
+    if not dataset.share or dataset.share_source not in {"local", "received", "inherited"}:
+        return None
+    try:
+        found = msgspec.json.decode(dataset.share, type=ShareSetting)
+        return below(found, dataset) if dataset.share_source == "inherited" else found
+    except (msgspec.MsgspecError, Refused, RecursionError):
+        return None
+
+
+def below(setting: ShareSetting, dataset: Dataset) -> ShareSetting | None:
+    """An inherited setting with names of the dataset's own. Raises Refused where such a name is none."""
+    above = f"{dataset.share_from}/"
+    if not dataset.share_from or not dataset.name.startswith(above):
+        return None
+    way = dataset.name.removeprefix(above).replace("/", "-")
+    change = msgspec.structs.replace
+    smb = setting.smb and change(setting.smb, name=f"{setting.smb.name}-{way}", hidden=True, time_machine=0)
+    afp = setting.afp and change(setting.afp, name=f"{setting.afp.name}-{way}", time_machine=0)
+    return ShareSetting(smb=smb, nfs=setting.nfs, afp=afp)
+
+
+def servable(dataset: Dataset) -> bool:
+    """Whether it is mounted where a daemon's file can name the place: a mountpoint comes with disks from anywhere."""
+    try:
+        names.served_path(dataset.mountpoint)
+    except Refused:
+        return False
+    return dataset.can_mount
+
+
+def wishes(facts: Facts, protocol: Protocol) -> Iterator[tuple[Dataset, Part]]:
+    """The datasets to be served over a protocol with their settings. Of two shares of one name the first that has it as its
+    own is served, so that what is inherited never takes a name away."""
+    taken: set[str] = set()
+    asking = [(one, part) for one in facts.datasets if servable(one) and (part := part_of(one, protocol))]
+    for dataset, part in sorted(asking, key=lambda pair: pair[0].share_source == "inherited"):
+        name = getattr(part, "name", dataset.mountpoint).lower()
+        if name not in taken:
+            taken.add(name)
+            yield dataset, part
+
+
+def part_of(dataset: Dataset, protocol: Protocol) -> Part | None:
+    setting = setting_of(dataset)
+    return setting.part(protocol) if setting else None

@@ -1,0 +1,335 @@
+"""Why can't I see it? What lies between a person and a share, looked at in its order, each with what would mend it.
+
+``look`` asks the system, as root and only when somebody wants to know; ``judge`` turns what was seen into sentences and
+is pure. Whether a person may pass a folder is asked of the kernel as that person (``setpriv``), so access lists count.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import pwd
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+import msgspec
+
+from appliance import command
+from appliance.errors import Failed, Refused
+from appliance.facts.datasets import Dataset
+from appliance.shares import afp, discovery, nfs, nfs_access
+from appliance.shares.publish import SERVING
+from appliance.shares.settings import Nfs, Protocol, ShareSetting, setting_of
+from appliance.system import accounts
+from appliance.zfs import status
+
+TITLES = {"smb": "Samba", "nfs": "The NFS server", "afp": "netatalk"}
+PORTS = {"smb": 445, "nfs": 2049, "afp": 548}
+KINDS = {"smb": "_smb._tcp", "nfs": "_nfs._tcp", "afp": "_afpovertcp._tcp"}
+
+
+class Seen(msgspec.Struct, frozen=True, kw_only=True):
+    """What was found of one share for one person; ``person`` is empty where nobody was named."""
+
+    dataset: str
+    protocol: Protocol
+    person: str = ""
+    unit: str = ""  # active, inactive, failed; as systemd says
+    port: bool = False
+    drifted: bool = False  # the daemon's file was changed by hand
+    served: bool | None = None  # None: the daemon could not be asked
+    announced: bool | None = None  # None: Avahi could not be asked
+    there: bool = False
+    mounted: bool = False
+    locked: str = ""  # the encryption root whose key is missing
+    stopped_at: str = ""  # the first folder on the way that the person may not pass; empty where all are open
+    may_write: bool = False
+    unknown: tuple[str, ...] = ()  # over NFS: computers that may mount it and whose names nobody knows now
+    client: nfs_access.Numbers | None = None  # over NFS: as whom the other computer acts, and what it may do
+    account: str = ""  # ready, locked, unknown to the protocol ("strange"), missing; empty where nobody was named
+
+
+@dataclass(frozen=True)
+class Check:
+    """One answer. ``mend`` names the button (serve, mount, unlock, let-in, password, edit, drift), empty: none."""
+
+    name: str
+    state: str  # healthy, failed, attention, empty (not asked)
+    title: str
+    meaning: str = ""
+    mend: str = ""
+
+
+def look(name: str, protocol: Protocol, person: str) -> Seen:
+    """Look at one share of the dataset for one person. Root only; raises Refused where the dataset is not there."""
+    dataset = next((one for one in status.read_datasets() if one.name == name), None)
+    if dataset is None:
+        raise Refused(f"The folder {name} is no longer there.")
+    serving = SERVING[protocol]
+    unit = command.run(["systemctl", "is-active", serving.units[0]], timeout=30, accept=range(256)).stdout.strip()
+    setting, mounted = setting_of(dataset), dataset.mounted
+    client, stopped_at, may_write = None, "", False
+    if protocol != "nfs":
+        stopped_at, may_write = way_of(person, dataset.mountpoint) if person and mounted else ("", False)
+    elif mounted and setting and setting.nfs:
+        asked = nfs_access.numbers(setting.nfs, person, accounts.read(), accounts.people_number())
+        client = nfs_access.tried(asked, dataset.mountpoint)
+    served: bool | None = None
+    try:
+        served = dataset.mountpoint in {path for _name, path in serving.served()}
+    except Failed:
+        served = None
+    return Seen(
+        dataset=name,
+        protocol=protocol,
+        person=person,
+        unit=unit,
+        port=listens(PORTS[protocol]),
+        drifted=serving.owned.drifted(),
+        served=served,
+        announced=is_announced(protocol, dataset),
+        there=True,
+        mounted=dataset.mounted,
+        locked=dataset.encryption_root if dataset.locked else "",
+        stopped_at=stopped_at,
+        may_write=may_write,
+        unknown=nfs.SERVING.unknown({dataset.mountpoint}) if protocol == "nfs" else (),
+        client=client,
+        account=account_of(person, protocol) if person else "",
+    )
+
+
+def listens(port: int) -> bool:
+    """Whether something takes connections on that port of this box."""
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=5):
+            return True
+    except OSError:
+        return False
+
+
+def is_announced(protocol: Protocol, dataset: Dataset) -> bool | None:
+    """Whether Avahi says it to the network; an export by its own path."""
+    try:
+        found = discovery.announced(KINDS[protocol])
+    except Failed:
+        return None
+    return any(protocol != "nfs" or f"path={dataset.mountpoint}" in one.texts for one in found)
+
+
+def way_of(person: str, place: str) -> tuple[str, bool]:
+    """The first folder on the way that the person may not pass or read, and whether they may write at its end."""
+    try:
+        user = pwd.getpwnam(person)
+    except KeyError:
+        return place, False
+    as_person = ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--init-groups", "--", "test"]
+
+    def may(what: str, folder: str) -> bool:
+        return command.run([*as_person, what, folder], timeout=30, accept=range(256)).status == 0
+
+    path = PurePosixPath(place)
+    for folder in [*reversed(path.parents), path]:
+        if not may("-x", str(folder)):
+            return str(folder), False
+    return ("" if may("-r", place) else place), may("-w", place)
+
+
+def account_of(person: str, protocol: Protocol) -> str:
+    """Whether the protocol would let the person in at all."""
+    try:
+        pwd.getpwnam(person)
+    except KeyError:
+        return "missing"
+    if protocol == "smb":
+        said = command.run(["pdbedit", "--list", "--smbpasswd-style", "--user", person], timeout=30, accept=range(256))
+        line = next((one for one in said.stdout.splitlines() if one.startswith(f"{person}:")), "")
+        if not line:
+            return "strange"
+        flags = line.split(":")[4]  # smbpasswd(5): D is a disabled account
+        return "locked" if "D" in flags else "ready"
+    return "ready" if protocol == "nfs" or accounts.has_password(person) else "strange"
+
+
+def judge(dataset: Dataset, seen: Seen, *, asked_from: str = "") -> tuple[Check, ...]:
+    """What was seen in words, in the order in which a connection meets it. ``asked_from`` is the address of the browser:
+    mostly the very computer that cannot see the share."""
+    setting = setting_of(dataset)
+    if setting is None or getattr(setting, seen.protocol) is None:
+        off = "It is not shared like that, so nobody can see it. Switch it on first."
+        return (Check("setting", "failed", "The switch is off", off, "edit"),)
+    return (
+        *folder_checks(seen),
+        *service_checks(seen),
+        announced_check(seen),
+        *address_checks(setting, seen, asked_from),
+        *(client_checks(setting.nfs, seen) if setting.nfs and seen.protocol == "nfs" else person_checks(setting, seen)),
+    )
+
+
+def folder_checks(seen: Seen) -> Iterator[Check]:
+    if seen.locked:
+        text = "It is encrypted and its key has not been given since the box started."
+        yield Check("folder", "failed", "The folder is locked", text, "unlock")
+    elif not seen.mounted:
+        text = "Its files are not in their place, so there is nothing to serve."
+        yield Check("folder", "failed", "The folder is not mounted", text, "mount")
+    else:
+        yield Check("folder", "healthy", "The folder is open and in its place")
+
+
+def service_checks(seen: Seen) -> Iterator[Check]:
+    title = TITLES[seen.protocol]
+    if seen.drifted:
+        text = "Larder does not write over it, so changes made here do not reach it. Look at the difference and decide."
+        yield Check(
+            "file", "attention", f"The settings of {title[0].lower()}{title[1:]} were changed by hand", text, "drift"
+        )
+    if seen.unit != "active":
+        word = "has failed" if seen.unit == "failed" else "does not run"
+        yield Check("service", "failed", f"{title} {word}", "Without it nobody is served.", "serve")
+        return
+    yield Check("service", "healthy", f"{title} runs")
+    if not seen.port:
+        text = f"Nothing answers on port {PORTS[seen.protocol]} of this box."
+        yield Check("port", "failed", f"{title} does not answer", text, "serve")
+        return
+    yield Check("port", "healthy", f"It answers on port {PORTS[seen.protocol]}")
+    if seen.unknown:
+        names = ", ".join(seen.unknown)
+        text = "That computer cannot mount it until its name is found. It may be switched off; its address in place of the name always works."
+        yield Check("served", "failed", f"The name {names} is not found in the network", text, "edit")
+    elif seen.served is False:
+        text = "It runs, and this folder is not among what it serves."
+        yield Check("served", "failed", f"{title} does not serve the folder", text, "serve")
+    elif seen.served:
+        yield Check("served", "healthy", f"{title} serves the folder")
+
+
+def announced_check(seen: Seen) -> Check:
+    if seen.announced is None:
+        return Check(
+            "announced", "empty", "Whether it is announced could not be asked", "Avahi does not answer on this box."
+        )
+    if seen.announced:
+        return Check("announced", "healthy", "It is announced to the network")
+    text = "Other computers do not find it by themselves. The address works all the same when it is typed."
+    return Check("announced", "attention", "It is not announced", text, "serve")
+
+
+def address_checks(setting: ShareSetting, seen: Seen, asked_from: str) -> Iterator[Check]:
+    """Whether the computer before which the person sits is one of those that are let in."""
+    try:
+        address = ipaddress.ip_address(asked_from.removeprefix("::ffff:"))
+    except ValueError:
+        return
+    if seen.protocol == "afp":
+        hosts: tuple[str, ...] = afp.HOME
+        outside = "AFP is for the networks of a home only, over IPv4."
+    elif seen.protocol == "nfs" and setting.nfs:
+        hosts = setting.nfs.hosts
+        outside = "Only " + ", ".join(hosts[:5]) + " may mount it."
+    else:
+        return
+    if any(address in one for one in networks(hosts)):
+        yield Check("address", "healthy", f"Your computer ({address}) is let in")
+    elif all_networks(hosts):
+        edit = "edit" if seen.protocol == "nfs" else ""
+        yield Check("address", "failed", f"Your computer ({address}) is not let in", outside, edit)
+    else:
+        text = f"{outside} Whether {address} has one of those names cannot be told from here."
+        yield Check("address", "empty", "Is your computer among those that are let in?", text)
+
+
+def networks(hosts: tuple[str, ...]) -> Iterator[ipaddress.IPv4Network | ipaddress.IPv6Network]:
+    for host in hosts:
+        try:
+            yield ipaddress.ip_network(host)
+        except ValueError:
+            continue
+
+
+def all_networks(hosts: tuple[str, ...]) -> bool:
+    return len(list(networks(hosts))) == len(hosts)
+
+
+def person_checks(setting: ShareSetting, seen: Seen) -> Iterator[Check]:
+    if not seen.person:
+        text = "Choose who cannot see it, and their account and the folder's permissions are looked at too."
+        yield Check("person", "empty", "For nobody in particular", text)
+        return
+    who = seen.person
+    if seen.account == "missing":
+        yield Check("account", "failed", f"There is no account {who}", "It may have been removed.", "edit")
+        return
+    if seen.account == "locked":
+        yield Check(
+            "account", "failed", f"The account {who} is switched off", "Set a password, and it is on again.", "password"
+        )
+    elif seen.account == "strange":
+        text = "It has no password for this. Set one: it then holds for SMB and AFP."
+        yield Check("account", "failed", f"{TITLES[seen.protocol]} does not know a password of {who}", text, "password")
+    else:
+        yield Check("account", "healthy", f"The account {who} is switched on")
+        yield from listed_checks(setting, seen)
+    if not seen.mounted:
+        return
+    if seen.stopped_at:
+        text = "The permissions of that folder end the way for this person."
+        yield Check("permissions", "failed", f"{who} may not enter {seen.stopped_at}", text, "let-in")
+    elif not seen.may_write:
+        yield Check("permissions", "attention", f"{who} may read the folder, not change it", "", "let-in")
+    else:
+        yield Check("permissions", "healthy", f"{who} may read and change the folder")
+
+
+def client_checks(part: Nfs, seen: Seen) -> Iterator[Check]:
+    """What the other computer's user may do, as whom the server acts for them."""
+    client = seen.client
+    if seen.account == "missing" and not part.everybody_as:
+        yield Check("account", "failed", f"There is no account {seen.person}", "It may have been removed.", "edit")
+        return
+    if client is None:
+        return
+    if client.for_everybody:
+        who = client.who or "nobody"
+        if client.who:
+            yield Check("account", "healthy", f"Everybody who mounts it counts as {who}")
+        else:
+            text = f"{part.everybody_as} is no longer here. Choose somebody else."
+            yield Check("account", "failed", "Everybody who mounts it counts as nobody", text, "edit")
+    elif client.who:
+        who = client.who
+        text = f"{who} has the number {client.uid} here, with the group {client.gid}. The user on the other computer needs the same number, or nothing below applies."
+        yield Check("account", "attention", "Users count by number", text, "edit")
+    else:
+        who = f"A user with the number {client.uid}"
+        text = "The first user of most computers has this number. Let everybody count as one user of this box, or choose above who cannot see it."
+        yield Check("account", "attention", "Users count by number", text, "edit")
+    yield client_check(part, client, who)
+
+
+def client_check(part: Nfs, client: nfs_access.Numbers, who: str) -> Check:
+    # A user of this box can be let in; a stranger cannot, so there the export itself has to change.
+    mend = "let-in" if client.who else "edit"
+    if client.stopped_at:
+        return Check("permissions", "failed", f"{who} cannot open {client.stopped_at}", "Opening and listing it was tried with the numbers that the NFS server uses.", mend)  # fmt: skip
+    if client.unreadable:
+        return Check("permissions", "failed", f"{who} cannot read all files", f"The first is {client.unreadable}. Set who may use the folder.", mend)  # fmt: skip
+    if part.write and not client.may_write:
+        return Check("permissions", "attention", f"{who} can read the folder, not change it", "", mend)
+    return Check("permissions", "healthy", f"{who} can read {'and change ' if part.write else ''}the folder")
+
+
+def listed_checks(setting: ShareSetting, seen: Seen) -> Iterator[Check]:
+    shared = setting.smb if seen.protocol == "smb" else setting.afp
+    if shared is None:
+        return
+    let_in = {*shared.write, *shared.read}
+    if any(who.startswith("@") for who in let_in) and seen.person not in let_in:
+        yield Check("listed", "empty", f"{seen.person} is let in only as a member of a group", "Groups: " + ", ".join(sorted(who[1:] for who in let_in if who.startswith("@"))), "edit")  # fmt: skip
+    elif seen.person not in let_in:
+        yield Check("listed", "failed", f"{seen.person} is not among those who may use the share", "", "edit")
+    else:
+        yield Check("listed", "healthy", f"{seen.person} is among those who may use the share")

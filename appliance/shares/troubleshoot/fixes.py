@@ -1,0 +1,182 @@
+"""What the buttons of "Why can't I see it?" do: serve a folder again, and let people into it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from appliance import names
+from appliance.errors import Failed, Reason
+from appliance.facts.box import Facts
+from appliance.facts.datasets import Dataset
+from appliance.operation import Operation, Plan, Step, Work, never
+from appliance.shares import discovery, publish
+from appliance.shares.settings import SPOKEN, Protocol, ShareSetting, setting_of
+from appliance.system.accounts import PEOPLE
+from appliance.zfs import mount, mountpoints
+
+
+class ServeAgain(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="republish-share"):
+    """Mount a shared folder where it is not, write its daemon's file again, start the daemon and announce it."""
+
+    needs_proof = never
+
+    dataset: str
+    protocol: Protocol
+
+    def __post_init__(self) -> None:
+        names.existing_dataset(self.dataset)
+
+    @property
+    def title(self) -> str:
+        return f"Serve {self.dataset} again over {SPOKEN[self.protocol]}"
+
+    @property
+    def subject(self) -> str:
+        return self.dataset
+
+    def locks(self) -> tuple[str, ...]:
+        return (self.dataset.split("/", 1)[0], "shares")
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        dataset = facts.dataset(self.dataset)
+        if dataset is None:
+            yield Reason(f"The folder {self.dataset} is no longer there.")
+            return
+        if not (setting_of(dataset) or ShareSetting()).part(self.protocol):
+            yield Reason(f"{self.dataset} is not shared over {SPOKEN[self.protocol]}. Switch it on first.")
+        if dataset.locked:
+            yield Reason(f"{self.dataset} is locked. Unlock it first.")
+        elif not dataset.can_mount:
+            yield Reason(f"{self.dataset} has no place among the folders of this box.")
+        elif not dataset.mounted and (
+            against := mount.speaks_against(self.dataset, dataset.mountpoint, facts.datasets)
+        ):
+            yield Reason(against)
+
+    def plan(self, facts: Facts) -> Plan:
+        dataset = facts.dataset(self.dataset)
+        one = publish.SERVING[self.protocol]
+        shown = f"write {one.owned.path}\nreload {' '.join(one.units)}"
+        steps = [
+            Step(
+                "serve", "Have it served as it says, and ask whether it is", shown, self.serve, (str(one.owned.path),)
+            ),
+            Step("announce", "Tell the network", f"write {discovery.FOLDER}/{discovery.BOX}", self.announce),
+        ]
+        if dataset and not dataset.mounted:
+            steps.insert(0, mount.mount_step(self.dataset, dataset.mountpoint))
+        return Plan(
+            f"{self.dataset} is served over {SPOKEN[self.protocol]} as its switch says. Nobody who is connected is dropped.",
+            tuple(steps),
+            {"operation": msgspec.to_builtins(self), "dataset": dataset.guid if dataset else 0},
+        )
+
+    def serve(self, work: Work) -> None:
+        facts = publish.agreed_facts()
+        dataset = facts.dataset(self.dataset)
+        if dataset is None:
+            raise Failed(f"Nobody on this box has agreed to share {self.dataset}. Switch its share on")
+        publish.publish(facts, [self.protocol], changed={dataset.mountpoint}, note=work.note)
+        if dataset.mountpoint not in {path for _name, path in publish.SERVING[self.protocol].served()}:
+            raise Failed(f"The service runs and does not serve {self.dataset}")
+        work.note("The service lists the folder")
+
+    def announce(self, work: Work) -> None:
+        discovery.announce(publish.agreed_facts().datasets)
+
+    def happened(self, step: str, facts: Facts) -> bool:
+        dataset = facts.dataset(self.dataset)
+        if dataset is None or not dataset.mounted:
+            return False
+        if step == "mount":
+            return True
+        if step == "announce":
+            wanted = discovery.files(publish.agreed_facts().datasets)
+            return all(discovery.current(name, body) for name, body in wanted.items())
+        one = publish.SERVING[self.protocol]
+        return not one.owned.drifted() and dataset.mountpoint in {place for _name, place in one.served()}
+
+    def way_on(self, step: str, facts: Facts) -> str:
+        return "Ask again why it cannot be seen: the page says what is still in the way."
+
+
+class LetIn(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="open-top-folder"):
+    """Give the people of this box the top of a folder, as it is when Larder makes one. What is inside stays as it is."""
+
+    needs_proof = never
+
+    dataset: str
+
+    def __post_init__(self) -> None:
+        names.existing_dataset(self.dataset)
+
+    @property
+    def title(self) -> str:
+        return f"Let people into {self.dataset}"
+
+    @property
+    def subject(self) -> str:
+        return self.dataset
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        dataset = facts.dataset(self.dataset)
+        if dataset is None:
+            yield Reason(f"The folder {self.dataset} is no longer there.")
+        elif not dataset.mounted:
+            yield Reason(f"{self.dataset} is not mounted. Make it available first.")
+        elif dataset.readonly:
+            yield Reason(f"{self.dataset} can only be read, so its permissions cannot be changed.")
+        else:
+            names.served_path(dataset.mountpoint)
+
+    @staticmethod
+    def above(dataset: Dataset, facts: Facts) -> list[Dataset]:
+        """The folders of the same pool that lie above it: people pass through them."""
+        return [
+            one
+            for one in facts.datasets
+            if one.pool == dataset.pool
+            and one.mounted
+            and dataset.mountpoint.startswith(f"{one.mountpoint.rstrip('/')}/")
+        ]
+
+    def plan(self, facts: Facts) -> Plan:
+        dataset = facts.dataset(self.dataset)
+        place = dataset.mountpoint if dataset else ""
+        above = self.above(dataset, facts) if dataset else []
+        passing = [
+            mountpoints.top_step(
+                f"pass-{number}",
+                f"Let people pass through {one.mountpoint}",
+                ["chmod", "o+x"],
+                one.name,
+                one.mountpoint,
+            )
+            for number, one in enumerate(above)
+        ]
+        return Plan(
+            f"Everybody with an account may read and change the top of {self.dataset}. Folders inside keep their permissions.",
+            (
+                *passing,
+                mountpoints.top_step(
+                    "group", "Give it to the people of this box", ["chgrp", PEOPLE], self.dataset, place
+                ),
+                mountpoints.top_step("mode", "Let them read and change it", ["chmod", "g+rwxs"], self.dataset, place),
+            ),
+            {"operation": msgspec.to_builtins(self), "dataset": dataset.guid if dataset else 0},
+        )
+
+    def happened(self, step: str, facts: Facts) -> bool:
+        dataset = facts.dataset(self.dataset)
+        if dataset is None or not dataset.mounted:
+            return False
+        if step.startswith("pass-"):
+            return all(Path(one.mountpoint).stat().st_mode & 0o001 for one in self.above(dataset, facts))
+        place = Path(dataset.mountpoint)
+        return place.group() == PEOPLE if step == "group" else place.stat().st_mode & 0o2070 == 0o2070
+
+    def way_on(self, step: str, facts: Facts) -> str:
+        return "Let people in once more: doing it twice does no harm."

@@ -1,0 +1,103 @@
+"""The accounts and groups that Larder keeps, as the system has them: users without a shell, known to Samba.
+
+An account is whoever has the group of people as the first group. Its comment field (passwd(5)) says what people call it
+and whether it is disabled, since only root may ask Samba or the shadow file. A group is one whose number lies in Larder's
+range. Numbers are never given twice: files of somebody who is gone must not become those of somebody new.
+"""
+
+from __future__ import annotations
+
+import grp
+import pwd
+from collections.abc import Iterable
+
+from appliance import command
+from appliance.errors import Failed
+from appliance.facts.sharing import Account, Group
+from appliance.system import atomic_file, paths
+
+PEOPLE = "larder-people"
+PEOPLE_GID = (
+    9999  # in deploy/systemd/larder.sysusers; a box that had the group before, or has the number taken, has another
+)
+DISABLED = "disabled"  # in the last field of the comment
+UIDS, GIDS = range(10000, 20000), range(20000, 30000)
+GIVEN = "given-number-{}"
+
+
+def read() -> tuple[Account, ...]:
+    """Everybody who has an account, by name."""
+    try:
+        first = group_number()
+    except Failed:
+        return ()
+    return tuple(account_of(user) for user in sorted(pwd.getpwall()) if user.pw_gid == first)
+
+
+def account_of(user: pwd.struct_passwd) -> Account:
+    fields = user.pw_gecos.split(",")
+    return Account(user.pw_name, user.pw_uid, fields[0], len(fields) > 1 and fields[-1] == DISABLED)
+
+
+def comment(display: str, *, disabled: bool = False) -> str:
+    """The comment field of an account."""
+    return f"{display},,,,{DISABLED}" if disabled else display
+
+
+def read_groups() -> tuple[Group, ...]:
+    """The groups that were made in Larder, by name."""
+    return tuple(
+        Group(found.gr_name, found.gr_gid, tuple(sorted(found.gr_mem)))
+        for found in sorted(grp.getgrall())
+        if found.gr_gid in GIDS
+    )
+
+
+def group_number() -> int:
+    """The number of the group of all people. Raises Failed where it was never made."""
+    try:
+        return grp.getgrnam(PEOPLE).gr_gid
+    except KeyError as error:
+        raise Failed(f"The group {PEOPLE} is missing from this system; installing Larder makes it") from error
+
+
+def people_number() -> int:
+    """The same; 0 where it was never made."""
+    try:
+        return group_number()
+    except Failed:
+        return 0
+
+
+def next_number(kind: str, of: range, taken: Iterable[int]) -> int:
+    """A number that was never given before, remembered durably before it is used. Raises Failed where none is left."""
+    file = paths.AGENT_STATE / GIVEN.format(kind)
+    try:
+        last = int(file.read_text())
+    except (OSError, ValueError):
+        last = of.start - 1
+    number = max([last, *(one for one in taken if one in of)]) + 1
+    if number not in of:
+        raise Failed(f"All numbers for a new {kind} have been given")
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    atomic_file.write(file, f"{number}\n".encode())
+    return number
+
+
+def new_uid() -> int:
+    return next_number("account", UIDS, (user.pw_uid for user in pwd.getpwall()))
+
+
+def new_gid() -> int:
+    return next_number("group", GIDS, (group.gr_gid for group in grp.getgrall()))
+
+
+def known_to_samba(name: str) -> bool:
+    result = command.run(["pdbedit", "--list"], timeout=30, accept=range(256))
+    return any(line.split(":", 1)[0] == name for line in result.stdout.splitlines())
+
+
+def has_password(name: str) -> bool:
+    """Whether the system itself has a password for the account, which AFP asks for (passwd(1): ``-S`` says P)."""
+    result = command.run(["passwd", "--status", name], timeout=30, accept=range(256))
+    return result.stdout.split()[1:2] == ["P"]

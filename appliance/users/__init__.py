@@ -1,0 +1,6 @@
+"""The accounts and groups that may use shares: create, rename, disable, remove, home folders.
+
+It may import ``datasets``, ``shares`` and the ground. Start at ``accounts``.
+"""
+
+from __future__ import annotations

@@ -1,0 +1,279 @@
+"""Changes to the accounts of people: make one, a new password, another name on pages, off and on again.
+
+Samba keeps a password of its own; AFP asks the system's (PAM). Both are set from the same secret in one step. The
+system's password opens no way into the box: the shell is nologin, and sshd refuses the group.
+"""
+
+from __future__ import annotations
+
+import pwd
+import shlex
+from collections.abc import Iterator
+
+import msgspec
+
+from appliance import command, names
+from appliance.errors import Reason
+from appliance.facts.box import Facts
+from appliance.operation import Operation, Plan, Step, Work, always, command_step, never
+from appliance.shares import disconnect
+from appliance.system import accounts
+from appliance.system.accounts import PEOPLE
+from appliance.users import drop_from_shares, home_folders
+
+
+class PeopleOperation(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What all changes of one account have in common."""
+
+    name: str
+
+    def __post_init__(self) -> None:
+        names.account(self.name, field="name")
+
+    @property
+    def subject(self) -> str:
+        return self.name
+
+    def locks(self) -> tuple[str, ...]:
+        return ("accounts",)
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        if not facts.account(self.name):
+            yield Reason(f"There is no account {self.name}.", "name")
+
+
+class CreateAccount(PeopleOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="create-account"):
+    """Make an account for shares; its password is the job's secret. ``home``: the folder in which it gets one of its own."""
+
+    needs_proof = never
+
+    display: str = ""
+    home: str = ""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        names.display(self.display)
+        if self.home:
+            names.existing_dataset(self.home, field="home")
+
+    @property
+    def title(self) -> str:
+        return f"Create the account {self.name}"
+
+    def wants_secret(self) -> bool:
+        return True
+
+    def locks(self) -> tuple[str, ...]:
+        return ("accounts", *([self.home.split("/", 1)[0]] if self.home else []))
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        if facts.account(self.name):
+            yield Reason(f"There is already an account {self.name}. Choose another name.", "name")
+        if facts.group(self.name):
+            yield Reason(f"There is a group called {self.name}. Choose another name.", "name")
+        if self.home:
+            yield from home_folders.against(self.home, self.name, facts)
+
+    def plan(self, facts: Facts) -> Plan:
+        steps = [
+            Step("user", f"Create {self.name}", shlex.join(self.useradd("NEXT")), self.make_user),
+            password_step(self.name),
+            *(home_folders.steps(self.home, self.name) if self.home else ()),
+        ]
+        return Plan(
+            summary=f"The account {self.name} can be let into shares. It cannot log in to the box itself."
+            + (f" It gets the folder {self.home}/{self.name}, which nobody else may enter." if self.home else ""),
+            steps=tuple(steps),
+            identity={"operation": msgspec.to_builtins(self), "home": home_folders.guid(self.home, facts)},
+            warnings=tuple(already_in(self.name, facts)),
+            undo="It can be removed again.",
+        )
+
+    def useradd(self, number: str) -> list[str]:
+        return [
+            "useradd",
+            "--no-create-home",
+            "--home-dir",
+            "/nonexistent",
+            "--shell",
+            "/usr/sbin/nologin",
+            "--gid",
+            PEOPLE,
+            "--uid",
+            number,
+            "--comment",
+            accounts.comment(self.display),
+            "--",
+            self.name,
+        ]
+
+    def make_user(self, work: Work) -> None:
+        try:
+            pwd.getpwnam(self.name)
+        except KeyError:
+            command.run(self.useradd(str(accounts.new_uid())), timeout=30)
+            return
+        raise names.refuse(f"The system itself uses the name {self.name}. Choose another.", "name")
+
+    def happened(self, step: str, facts: Facts) -> bool:
+        account = facts.account(self.name)
+        if account is None or step == "user":
+            return account is not None
+        if step == "password":
+            return accounts.known_to_samba(self.name) and accounts.has_password(self.name)
+        return home_folders.happened(self.home, account, step, facts)
+
+    def way_on(self, step: str, facts: Facts) -> str:
+        if not facts.account(self.name):
+            return f"There is no account {self.name} yet. Create it again."
+        if step in {"user", "password"}:
+            return f"{self.name} is there but has no password. Set one on the page of people."
+        return f"{self.name} is there; the folder of its own is not finished. Set who may use it on the folder's page."
+
+
+class SetPassword(PeopleOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="set-password"):
+    """Give an account a new password."""
+
+    needs_proof = always
+
+    @property
+    def title(self) -> str:
+        return f"Set a new password for {self.name}"
+
+    def wants_secret(self) -> bool:
+        return True
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        yield from super().check(facts)
+        if (account := facts.account(self.name)) and account.disabled:
+            # A new password would open Samba's account again.
+            yield Reason(f"{self.name} is disabled. Enable it first, then give it a new password.", "name")
+
+    def plan(self, facts: Facts) -> Plan:
+        return Plan(
+            f"{self.name} gets a new password; the old one stops working. Computers that are connected as {self.name} are disconnected.",
+            (password_step(self.name), end_step(self.name)),
+            {"operation": msgspec.to_builtins(self), "uid": number(facts, self.name)},
+        )
+
+    def happened(self, step: str, facts: Facts) -> bool:
+        # Whether a password was set cannot be seen from outside: say so rather than guess.
+        return False
+
+    def way_on(self, step: str, facts: Facts) -> str:
+        return "Whether the new password was taken is not certain. Set it again."
+
+
+class RenameAccount(PeopleOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="rename-account"):
+    """Change what people call somebody; the name for signing in stays."""
+
+    needs_proof = never
+
+    display: str = ""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        names.display(self.display)
+
+    @property
+    def title(self) -> str:
+        return f"Call {self.name} {self.display}" if self.display else f"Call {self.name} by that name only"
+
+    def plan(self, facts: Facts) -> Plan:
+        account = facts.account(self.name)
+        text = accounts.comment(self.display, disabled=bool(account and account.disabled))
+        return Plan(
+            f"Pages say {self.display or self.name}. The name for signing in stays {self.name}.",
+            (command_step("comment", "Note the name", ["usermod", "--comment", text, "--", self.name]),),
+            {"operation": msgspec.to_builtins(self), "comment": text},
+        )
+
+    def happened(self, step: str, facts: Facts) -> bool:
+        account = facts.account(self.name)
+        return account is not None and account.display == self.display
+
+
+class SwitchAccount(PeopleOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="enable-account"):
+    """Disable an account, or enable it again. Its files, groups and password stay."""
+
+    needs_proof = never
+
+    enabled: bool
+
+    @property
+    def title(self) -> str:
+        return f"{'Enable' if self.enabled else 'Disable'} {self.name}"
+
+    def plan(self, facts: Facts) -> Plan:
+        account = facts.account(self.name)
+        text = accounts.comment(account.display if account else "", disabled=not self.enabled)
+        samba = samba_step("samba", f"{'Open' if self.enabled else 'Close'} it in Samba", ["smbpasswd", "-e" if self.enabled else "-d", self.name], self.name)  # fmt: skip
+        lock = "--unlock" if self.enabled else "--lock"
+        system = command_step("system", "The same for AFP, and note it", ["usermod", lock, "--comment", text, "--", self.name])  # fmt: skip
+        # What is told on pages (the note) comes after what it tells.
+        steps = (samba, system) if self.enabled else (samba, system, end_step(self.name))
+        return Plan(
+            f"{self.name} can reach the shares again, with the password from before."
+            if self.enabled
+            else f"{self.name} cannot reach any share until it is enabled again, and is disconnected now. Files stay.",
+            steps,
+            {"operation": msgspec.to_builtins(self), "uid": number(facts, self.name)},
+            undo=f"{'Disable' if self.enabled else 'Enable'} it again at any time.",
+        )
+
+    def happened(self, step: str, facts: Facts) -> bool:
+        account = facts.account(self.name)
+        noted = account is not None and account.disabled is not self.enabled
+        return noted and accounts.has_password(self.name) is self.enabled
+
+    def way_on(self, step: str, facts: Facts) -> str:
+        return f"{self.name} may still be half open. {'Enable' if self.enabled else 'Disable'} it again."
+
+
+def already_in(name: str, facts: Facts) -> Iterator[str]:
+    """Shares that name somebody who is not there: a new account of that name is let in at once."""
+    for dataset in drop_from_shares.names(name, facts):
+        yield f"The share of {dataset} already names {name}, from an earlier account or another box. The new account can use it at once."
+
+
+def number(facts: Facts, name: str) -> int:
+    """The account's uid, which tells it from another of the same name; 0 where it is not there."""
+    account = facts.account(name)
+    return account.uid if account else 0
+
+
+def samba_step(name: str, title: str, argv: list[str], account: str) -> Step:
+    """A change to Samba's account; nothing to do where Samba never had one, as after an interrupted creation."""
+
+    def act(work: Work) -> None:
+        if accounts.known_to_samba(account):
+            command.run(argv, timeout=60)
+        else:
+            work.note(f"Samba does not know {account}")
+
+    return Step(name, title, shlex.join(argv), act)
+
+
+def password_step(name: str) -> Step:
+    """Give both keepers of passwords the same one, by standard input. Samba asks for it twice.
+
+    ``chpasswd`` comes first: Samba's account is made by the second, so that an account known to Samba has both.
+    """
+
+    def act(work: Work) -> None:
+        secret = names.password(work.secret())
+        command.run(["chpasswd"], timeout=60, given=f"{name}:{secret}\n")
+        command.run(["smbpasswd", "-s", "-a", name], timeout=60, given=f"{secret}\n{secret}\n")
+
+    shown = f"chpasswd\nsmbpasswd -s -a {shlex.quote(name)}"
+    return Step("password", "Set the password for Samba and AFP", shown, act)
+
+
+def end_step(name: str) -> Step:
+    """Disconnect whoever is connected as that person: sessions outlive a password."""
+    return Step(
+        "sessions",
+        f"Disconnect {name}",
+        "smbstatus --json; smbcontrol PID shutdown\nend its afpd",
+        lambda work: disconnect.person(name, work),
+    )

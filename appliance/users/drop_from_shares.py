@@ -1,0 +1,50 @@
+"""Take somebody who goes, an account or a group, out of the settings of shares, and have them served without."""
+
+from __future__ import annotations
+
+from appliance import command
+from appliance.errors import LarderError, explain
+from appliance.facts.box import Facts
+from appliance.operation import Step, Work
+from appliance.shares import approved, publish
+from appliance.shares.settings import PROPERTY, setting_of
+
+
+def forget(who: str, heir: str, facts: Facts, work: Work) -> None:
+    """No share names ``who`` any more, so that a later one of that name gets nothing by it; ``heir`` may take the place.
+
+    Shares that nobody here agreed to are left as they came. What cannot be written is told in a note: whoever goes is
+    gone all the same.
+    """
+    wanted, changed = approved.read(), False
+    for dataset in facts.datasets:
+        setting = setting_of(dataset)
+        if (
+            setting is None
+            or who not in setting.people
+            or dataset.share_source == "inherited"
+            or dataset.guid not in wanted
+        ):
+            continue
+        try:
+            text = setting.without(who, heir).text()
+            command.run(["zfs", "set", f"{PROPERTY}={text}", dataset.name], timeout=60)
+            changed = True
+        except LarderError as error:
+            work.note(f"{dataset.name} could not be changed and still names {who}: {explain(error)}")
+    if changed:
+        publish.again(work)
+
+
+def forget_step(who: str, heir: str, facts: Facts) -> Step:
+    return Step(
+        "unlist",
+        "Take it out of the shares",
+        f"zfs set {PROPERTY}=… of each",
+        lambda work: forget(who, heir, facts, work),
+    )
+
+
+def names(who: str, facts: Facts) -> list[str]:
+    """The folders whose shares name somebody."""
+    return [one.name for one in facts.datasets if (setting := setting_of(one)) and who in setting.people]

@@ -1,0 +1,184 @@
+"""Groups: people who are let into folders together."""
+
+from __future__ import annotations
+
+import grp
+import shlex
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from appliance import command, names
+from appliance.datasets import permissions
+from appliance.errors import Reason
+from appliance.facts.box import Facts
+from appliance.operation import Operation, Plan, Step, Work, command_step, never
+from appliance.system import accounts
+from appliance.users import drop_from_shares
+
+MOST = 200
+
+
+class GroupOperation(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What all changes of one group have in common."""
+
+    name: str
+
+    def __post_init__(self) -> None:
+        names.group(self.name, field="name")
+
+    @property
+    def subject(self) -> str:
+        return self.name
+
+    def locks(self) -> tuple[str, ...]:
+        return ("accounts",)
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        if not facts.group(self.name):
+            yield Reason(f"There is no group {self.name}.", "name")
+
+
+class WithMembers(GroupOperation, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A group and who is in it."""
+
+    members: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for member in self.members:
+            names.account(member, field="members")
+        if len(self.members) > MOST:
+            raise names.refuse(f"A group has at most {MOST} members.", "members")
+
+    def strangers(self, facts: Facts) -> Iterator[Reason]:
+        for member in self.members:
+            if not facts.account(member):
+                yield Reason(f"There is no account {member}.", "members")
+
+    def members_step(self) -> Step:
+        argv = ["gpasswd", "--members", ",".join(sorted(set(self.members))), self.name]
+        return command_step("members", "Say who is in it", argv)
+
+    def has_members(self, facts: Facts) -> bool:
+        group = facts.group(self.name)
+        return group is not None and set(group.members) == set(self.members)
+
+
+class CreateGroup(WithMembers, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="create-group"):
+    """Make a group of people."""
+
+    needs_proof = never
+
+    @property
+    def title(self) -> str:
+        return f"Create the group {self.name}"
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        if facts.group(self.name):
+            yield Reason(f"There is already a group {self.name}. Choose another name.", "name")
+        if facts.account(self.name):
+            yield Reason(f"Somebody has an account called {self.name}. Choose another name.", "name")
+        yield from self.strangers(facts)
+
+    def plan(self, facts: Facts) -> Plan:
+        return Plan(
+            f"The group {self.name} of {listed(self.members)}.",
+            (
+                Step("group", f"Create {self.name}", shlex.join(self.groupadd("NEXT")), self.make_group),
+                self.members_step(),
+            ),
+            {"operation": msgspec.to_builtins(self)},
+            undo="It can be removed again.",
+        )
+
+    def groupadd(self, number: str) -> list[str]:
+        return ["groupadd", "--gid", number, "--", self.name]
+
+    def make_group(self, work: Work) -> None:
+        try:
+            grp.getgrnam(self.name)
+        except KeyError:
+            command.run(self.groupadd(str(accounts.new_gid())), timeout=30)
+            return
+        raise names.refuse(f"The system itself uses the name {self.name}. Choose another.", "name")
+
+    def happened(self, step: str, facts: Facts) -> bool:
+        return facts.group(self.name) is not None if step == "group" else self.has_members(facts)
+
+    def way_on(self, step: str, facts: Facts) -> str:
+        if facts.group(self.name):
+            return f"The group {self.name} is there without its members. Choose them on its page."
+        return f"There is no group {self.name} yet. Create it again."
+
+
+class SetMembers(WithMembers, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="set-members"):
+    """Say anew who is in a group."""
+
+    needs_proof = never
+
+    @property
+    def title(self) -> str:
+        return f"Set the members of {self.name}"
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        yield from super().check(facts)
+        yield from self.strangers(facts)
+
+    def plan(self, facts: Facts) -> Plan:
+        return Plan(
+            f"{self.name} is {listed(self.members)}. Who is connected already keeps what they could do until they connect again.",
+            (self.members_step(),),
+            {"operation": msgspec.to_builtins(self)},
+        )
+
+    def happened(self, step: str, facts: Facts) -> bool:
+        return self.has_members(facts)
+
+
+class RemoveGroup(GroupOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="remove-group"):
+    """Remove a group; its members and all files stay."""
+
+    needs_proof = never
+
+    @property
+    def title(self) -> str:
+        return f"Remove the group {self.name}"
+
+    def locks(self) -> tuple[str, ...]:
+        return (*super().locks(), "shares")
+
+    def files_taken(self) -> tuple[str, ...]:
+        return ("",)  # the rules of any folder may name it
+
+    def plan(self, facts: Facts) -> Plan:
+        used = [
+            one.name for one in facts.datasets if (said := permissions.said_of(one, facts)) and self.name in said.groups
+        ]
+        used += [name for name in drop_from_shares.names(f"@{self.name}", facts) if name not in used]
+        return Plan(
+            f"The group {self.name} is gone; the people in it keep their accounts. What it let them do ends with it.",
+            (
+                Step("forget", "Take it out of the rules of folders", f"zfs set {permissions.PROPERTY}=… of each", lambda work: self.forget(facts, work)),
+                drop_from_shares.forget_step(f"@{self.name}", "", facts),
+                command_step("group", f"Remove {self.name}", ["groupdel", "--", self.name]),
+            ),
+            {"operation": msgspec.to_builtins(self), "gid": group.gid if (group := facts.group(self.name)) else 0},
+            warnings=(f"It is let into {', '.join(used)}.",) if used else (),
+            undo="A new group of that name is another one: it is let into nothing.",
+        )  # fmt: skip
+
+    def forget(self, facts: Facts, work: Work) -> None:
+        """No rule names the group any more."""
+        for dataset in facts.datasets:
+            said = permissions.said_of(dataset, facts)
+            if said and self.name in said.groups:
+                groups = {name: has for name, has in said.groups.items() if name != self.name}
+                permissions.note_anew(dataset, msgspec.structs.replace(said, groups=groups).signed(facts), work)
+
+    def happened(self, step: str, facts: Facts) -> bool:
+        return facts.group(self.name) is None
+
+
+def listed(members: Iterable[str]) -> str:
+    return ", ".join(sorted(set(members))) or "nobody yet"

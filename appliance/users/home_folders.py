@@ -1,0 +1,53 @@
+"""A folder of somebody's own: a dataset below one that the administrator chose, which nobody else may enter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from appliance import names
+from appliance.datasets import permissions
+from appliance.datasets.create import CreateDataset
+from appliance.errors import Reason, Refused
+from appliance.facts.box import Facts
+from appliance.facts.sharing import Account
+from appliance.operation import Step
+
+FIELD = "home"
+
+
+def guid(home: str, facts: Facts) -> int:
+    found = facts.dataset(home)
+    return found.guid if found else 0
+
+
+def made(home: str, name: str) -> CreateDataset:
+    """The operation that makes such a folder: the same as any other."""
+    return CreateDataset(parent=home, name=name)
+
+
+def against(home: str, name: str, facts: Facts) -> Iterator[Reason]:
+    """What speaks against it, at the field of the form."""
+    try:
+        reasons = list(made(home, name).check(facts))
+    except Refused as refusal:
+        reasons = list(refusal.reasons)
+    yield from (Reason(reason.text, FIELD) for reason in reasons)
+    parent = facts.dataset(home)
+    if parent and not reasons:
+        try:
+            names.served_path(f"{parent.mountpoint.rstrip('/')}/{name}")
+        except Refused as refusal:
+            yield Reason(str(refusal), FIELD)
+
+
+def steps(home: str, name: str) -> tuple[Step, ...]:
+    """Make it with the property that says whose it is, and let only that person in."""
+    return permissions.private_steps(f"{home}/{name}", name)
+
+
+def happened(home: str, account: Account, step: str, facts: Facts) -> bool:
+    dataset = facts.dataset(f"{home}/{account.name}")
+    if dataset is None or step == "home":
+        return dataset is not None and dataset.mounted
+    said = permissions.said_of(dataset, facts)
+    return said is not None and said.done and said.people == {account.name: "change"}

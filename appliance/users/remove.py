@@ -1,0 +1,192 @@
+"""Remove an account, and say what becomes of its files.
+
+They stay where they are. Either nobody owns them any more (the number is never given again, so they fall to nobody new),
+or another person gets them, and what the one who goes could do in each folder.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from appliance import names
+from appliance.datasets import permissions
+from appliance.datasets.permissions import Said
+from appliance.errors import Failed, Reason
+from appliance.facts.box import Facts
+from appliance.facts.datasets import Dataset
+from appliance.files import safe_walk
+from appliance.files.posix_acl import ORDER
+from appliance.operation import Plan, Step, Work, command_step, never
+from appliance.shares.settings import setting_of
+from appliance.snapshots import names as snapshot_names
+from appliance.snapshots.take import before_step
+from appliance.system import accounts
+from appliance.users import drop_from_shares
+from appliance.users.accounts import PeopleOperation, end_step, number, samba_step
+
+
+class RemoveAccount(PeopleOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="remove-account"):
+    """Remove an account. ``heir``: who gets its files; empty: nobody. ``before``: the name of the snapshot that each folder
+    gets before its files are given away; empty for none."""
+
+    needs_proof = never
+
+    heir: str = ""
+    before: str = ""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.heir:
+            names.account(self.heir, field="heir")
+        if self.before and not snapshot_names.is_for(snapshot_names.BEFORE, self.before):
+            raise names.refuse("That is not the name of such a snapshot.", "before")
+
+    @property
+    def title(self) -> str:
+        return f"Remove {self.name}"
+
+    def locks(self) -> tuple[str, ...]:
+        return (*super().locks(), "shares")
+
+    def files_taken(self) -> tuple[str, ...]:
+        return ("",)  # the rules of any folder may name it
+
+    def lasts(self) -> bool:
+        # Who inherits gets every file of every folder.
+        return bool(self.heir)
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        yield from super().check(facts)
+        if self.heir == self.name:
+            yield Reason("Its files cannot be given to itself. Choose somebody else.", "heir")
+        elif self.heir and not facts.account(self.heir):
+            yield Reason(f"There is no account {self.heir}.", "heir")
+        elif self.heir:
+            away = [one.name for one in facts.datasets if one.kind == "filesystem" and one.locked]
+            if away:
+                yield Reason(
+                    f"{', '.join(away[:3])}{' and others' if len(away) > 3 else ''} cannot be looked into while locked. Unlock first, or let the files belong to nobody.",
+                    "heir",
+                )
+            if self.before:
+                yield from self.too_long(facts)
+
+    def too_long(self, facts: Facts) -> Iterator[Reason]:
+        for dataset in facts.datasets:
+            if touchable(dataset) and len(f"{dataset.name}@{self.before}") > names.LONGEST_SNAPSHOT:
+                yield Reason(f"The name of {dataset.name} is too long for the snapshot that is taken first. Rename the folder, or let the files belong to nobody.", "heir")  # fmt: skip
+
+    def plan(self, facts: Facts) -> Plan:
+        uid, heir = number(facts, self.name), number(facts, self.heir)
+        first = (
+            f"zfs snapshot -- FOLDER@{self.before} of each folder with files of {self.name}\n" if self.before else ""
+        )
+        hand = Step("files", f"Give its files to {self.heir}", f"{first}for each file of {self.name} on every folder: chown {self.heir}", lambda work: self.hand_over(uid, heir, facts, work))  # fmt: skip
+        steps = [
+            samba_step("close", "Close it in Samba", ["smbpasswd", "-d", self.name], self.name),
+            end_step(self.name),
+            *([hand] if heir else []),
+            Step("forget", "Take it out of the rules of folders", f"zfs set {permissions.PROPERTY}=… of each", lambda work: self.forget(facts, work)),
+            drop_from_shares.forget_step(self.name, self.heir, facts),
+            samba_step("samba", "Remove it from Samba", ["smbpasswd", "-x", self.name], self.name),
+            command_step("user", f"Remove {self.name}", ["userdel", "--", self.name]),
+        ]  # fmt: skip
+        kept = f" Each folder with files of {self.name} gets a snapshot first, which stays until you destroy it." if self.before else ""  # fmt: skip
+        files = f"Its files go to {self.heir}.{kept}" if heir else "Its files stay where they are and belong to nobody."
+        return Plan(
+            summary=f"{self.name} cannot reach any share any more. {files} Nothing is erased.",
+            steps=tuple(steps),
+            identity={"operation": msgspec.to_builtins(self), "uid": uid, "heir": heir},
+            warnings=tuple(left_alone(self.name, facts)),
+            undo="A new account of that name is another one: it owns none of these files.",
+        )
+
+    def hand_over(self, uid: int, heir: int, facts: Facts, work: Work) -> None:
+        """Every file of ``uid`` on every mounted dataset becomes the heir's, after a snapshot. Raises Failed, Cancelled."""
+        kept: set[str] = set()
+
+        def keep(dataset: Dataset) -> None:
+            if self.before and dataset.name not in kept:
+                before_step(dataset.name, self.before, f"before {self.name} was removed").act(work)
+                work.note(f"{dataset.name}@{self.before} keeps {dataset.name} as it was")
+                kept.add(dataset.name)
+
+        for dataset in facts.datasets:
+            if touchable(dataset):
+                give_away(dataset, uid, heir, work, keep)
+        for dataset in facts.datasets:
+            said = permissions.said_of(dataset, facts)
+            if said and self.name in said.people:
+                inherited = self.inherited(said, facts)
+                keep(dataset)
+                permissions.carry_out(dataset, inherited, facts, work)
+
+    def inherited(self, said: Said, facts: Facts) -> Said:
+        """The rules of a folder with the heir in the place of the one who goes: whichever of both may do more."""
+        level = max(said.people[self.name], said.level(self.heir, facts), key=ORDER.index)
+        people = {name: has for name, has in said.people.items() if name != self.name} | {self.heir: level}
+        return msgspec.structs.replace(said, people=people)
+
+    def forget(self, facts: Facts, work: Work) -> None:
+        """No rule names the account any more, so that a later one of that name gets nothing by it."""
+        for dataset in facts.datasets:
+            said = permissions.said_of(dataset, facts)
+            if said is None or self.name not in said.people:
+                continue
+            people = {name: has for name, has in said.people.items() if name != self.name}
+            if self.heir:
+                people = dict(self.inherited(said, facts).people)
+            permissions.note_anew(dataset, msgspec.structs.replace(said, people=people).signed(facts), work)
+
+    def happened(self, step: str, facts: Facts) -> bool:
+        gone = facts.account(self.name) is None
+        if step in {"user", "close", "sessions", "forget", "unlist", "files"}:
+            # The account goes last: without it, everything before has been done.
+            return gone
+        return gone and not accounts.known_to_samba(self.name)
+
+    def way_on(self, step: str, facts: Facts) -> str:
+        if facts.account(self.name):
+            return f"{self.name} is closed but still there. Remove it again; what is done already is not done twice."
+        return f"{self.name} is gone."
+
+
+def touchable(dataset: Dataset) -> bool:
+    """Whether its files can be given to somebody else."""
+    return dataset.kind == "filesystem" and dataset.mounted and not dataset.readonly and dataset.mountpoint != "/"
+
+
+def give_away(
+    dataset: Dataset, uid: int, heir: int, work: Work, keep: Callable[[Dataset], None] = lambda _dataset: None
+) -> None:
+    """Give the files of one person on one dataset to another; set-id bits are dropped by the kernel. ``keep`` is called
+    before the first."""
+    with safe_walk.held(dataset.mountpoint) as root:
+        safe_walk.refuse_unless_of(root, dataset.name)
+        pace, given = safe_walk.Pace(work, root), 0
+        for found in safe_walk.everything(root):
+            if found.status.st_uid == uid:
+                if not given:
+                    keep(dataset)
+                try:
+                    os.chown(found.link, heir, -1)
+                except OSError as error:
+                    raise Failed(f"A file in {dataset.name} could not be given away", str(error)) from error
+                given += 1
+            pace.step()
+    if given:
+        work.note(f"{given} files and folders in {dataset.name} were given away")
+
+
+def left_alone(name: str, facts: Facts) -> Iterator[str]:
+    """Shares that nobody could use any more."""
+    for dataset in facts.datasets:
+        setting = setting_of(dataset)
+        if setting and setting.people == {name}:
+            yield f"{name} is the only one who may use the share of {dataset.name}. Nobody can use it then, until you let somebody in."
+        noted = permissions.from_elsewhere(dataset, facts)
+        if noted and name in noted.people:
+            yield f"{dataset.name} names {name} in a note that is not valid on this box, and stays as it is. Set who may use it afterwards."

@@ -1,0 +1,325 @@
+"""Mount datasets: where a pool's folders may be mounted, and the one function that mounts them.
+
+A pool brings its own mountpoints, and one of them may be ``/etc``; it may ask the system to export it (``sharenfs``), carry
+programs that run as root (``setuid``) and device nodes, or hold a symbolic link where a folder below it is mounted. Who may
+write in a shared folder can put such a link there at any time. ZFS follows all of that. So ``mount`` goes down to the place
+by descriptor, without following a link, mounts onto what the descriptor holds, and looks afterwards where it came to be.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from appliance import command, names
+from appliance.errors import Failed, Refused
+from appliance.facts.datasets import Dataset
+from appliance.files import safe_walk
+from appliance.operation import Step, Work
+from appliance.snapshots.browse import private_mount
+from appliance.system import paths
+from appliance.zfs import mountpoints, status
+
+COLUMNS = (
+    "type",
+    "mountpoint",
+    "canmount",
+    "mounted",
+    "keystatus",
+    "sharenfs",
+    "sharesmb",
+    "setuid",
+    "devices",
+    "overlay",
+)
+SAFE = {"sharenfs": "off", "sharesmb": "off", "setuid": "off", "devices": "off", "overlay": "off"}
+# libzfs_mount.c, zfs_add_options: Linux keeps these for each mount, so they are given by whoever mounts.
+OPTIONS = {
+    "atime": ("atime", "noatime"),
+    "relatime": ("relatime", "strictatime"),
+    "devices": ("dev", "nodev"),
+    "exec": ("exec", "noexec"),
+    "readonly": ("ro", "rw"),
+    "setuid": ("suid", "nosuid"),
+    "nbmand": ("mand", "nomand"),
+}
+SECONDS = 120
+# For what makes a dataset: neither ZFS nor the next start of the box mounts it, only mount_new.
+NOT_YET = ("-o", "canmount=noauto")
+
+
+@dataclass(frozen=True)
+class Carried:
+    """A dataset with the properties it brought along; ``own`` are those set on itself and not inherited."""
+
+    name: str
+    kind: str  # filesystem, volume
+    values: dict[str, str]
+    own: frozenset[str]
+
+    @property
+    def mounts_itself(self) -> bool:
+        return (
+            self.kind == "filesystem"
+            and self.values.get("canmount") == "on"
+            and self.values.get("mountpoint", "").startswith("/")
+        )
+
+    @property
+    def locked(self) -> bool:
+        return self.values.get("keystatus") == "unavailable"
+
+
+def home_of(pool: str) -> str:
+    """The folder that a pool's own folders belong below."""
+    return str(paths.POOLS / pool)
+
+
+def inside(mountpoint: str, home: str, also: frozenset[str] = frozenset()) -> bool:
+    """Whether a mountpoint is the pool's own folder, lies below it, spelled plainly, or is one of ``also``."""
+    if mountpoint in also:
+        return True
+    if mountpoint != home and not mountpoint.startswith(f"{home}/"):
+        return False
+    try:
+        names.served_path(f"/pool{mountpoint.removeprefix(home)}")
+    except Refused:
+        return False
+    return True
+
+
+def own_folders(pool: str, datasets: Iterable[Dataset]) -> frozenset[str]:
+    """The folders in which a pool may have its own mounted: its usual place, where root has put the whole pool, and where a
+    folder of it is mounted now. Never one of the system's folders."""
+    found = {home_of(pool)}
+    for one in datasets:
+        if one.pool == pool and (one.mounted or (one.name == pool and one.can_mount)) and one.mountpoint[:1] == "/":
+            found.add(one.mountpoint)
+    return frozenset(place for place in found if not names.is_system_folder(place))
+
+
+def speaks_against(name: str, place: str, datasets: Iterable[Dataset]) -> str:
+    """Why a dataset is not mounted at that place, as a sentence; empty where it may be."""
+    if any(inside(place, folder) for folder in own_folders(name.split("/", 1)[0], datasets)):
+        return ""
+    return f"{name} wants to be at {place}, outside the folder of its pool. Larder mounts nothing there."
+
+
+def carried(pool: str) -> tuple[Carried, ...]:
+    """The datasets of an imported pool as they are, parents before children. Raises Failed.
+
+    A dataset whose very name no command should see is left out; nothing is done with it, and nothing mounts it here.
+    """
+    return read(["-r", "-t", "filesystem,volume", pool], COLUMNS)
+
+
+def read(words: Sequence[str], columns: Sequence[str]) -> tuple[Carried, ...]:
+    """What ``zfs list`` says of these datasets. Raises Failed."""
+    argv = ["zfs", "list", "-j", "-p", "-o", f"name,{','.join(columns)}", *words]
+    listing = status.parse(command.run(argv, timeout=SECONDS).stdout, "zfs list")
+    found = []
+    for name, raw in (listing.get("datasets") or {}).items():
+        properties = raw.get("properties") or {}
+        values = {key: str((properties.get(key) or {}).get("value", "")) for key in columns}
+        own = {
+            key
+            for key in columns
+            if str(((properties.get(key) or {}).get("source") or {}).get("type", "")).upper() in {"LOCAL", "RECEIVED"}
+        }
+        found.append(Carried(str(name), values.get("type", ""), values, frozenset(own)))
+    return tuple(found)
+
+
+def nameable(name: str) -> bool:
+    """Whether a dataset's name is one that commands may be given."""
+    try:
+        names.existing_dataset(name)
+    except Refused:
+        return False
+    return True
+
+
+def moved(found: Sequence[Carried], pool: str, *, former: str, everything: bool) -> Iterator[list[str]]:
+    """Commands that bring mountpoints below the pool's own folder.
+
+    The pool's own top folder follows a new name of the pool; ``everything`` else only where the person asked for it.
+    """
+    home = home_of(pool)
+    for dataset in found:
+        place = dataset.values["mountpoint"]
+        if dataset.kind != "filesystem" or not nameable(dataset.name) or inside(place, home):
+            continue
+        if dataset.name == pool and place.startswith("/") and (everything or place == home_of(former)):
+            yield ["zfs", "set", "-u", f"mountpoint={home}", pool]
+        elif dataset.name != pool and "mountpoint" in dataset.own and place.startswith("/") and everything:
+            yield ["zfs", "inherit", "mountpoint", dataset.name]
+
+
+def lent(dataset: Carried, pool: str) -> dict[str, str]:
+    """The settings of SAFE that a dataset has to be given, since it is where they come from."""
+    return {
+        key: value
+        for key, value in SAFE.items()
+        if (dataset.name == pool or key in dataset.own)
+        and dataset.kind == "filesystem"
+        and dataset.values.get(key, "") not in {value, "", "-"}
+    }
+
+
+def quieted(found: Sequence[Carried], pool: str) -> Iterator[list[str]]:
+    """Commands after which nothing of the pool exports itself or lends root's rights."""
+    for dataset in found:
+        if (wanted := lent(dataset, pool)) and nameable(dataset.name):
+            yield ["zfs", "set", "-u", *(f"{key}={value}" for key, value in wanted.items()), dataset.name]
+
+
+def tamed(found: Sequence[Carried], pool: str, also: frozenset[str] = frozenset()) -> Iterator[list[str]]:
+    """Commands after which nothing of the pool mounts itself elsewhere, exports itself or lends root's rights."""
+    home = home_of(pool)
+    for dataset in found:
+        wanted = lent(dataset, pool)
+        if dataset.mounts_itself and not inside(dataset.values["mountpoint"], home, also):
+            wanted["canmount"] = "noauto"
+        if wanted and nameable(dataset.name):
+            yield ["zfs", "set", "-u", *(f"{key}={value}" for key, value in wanted.items()), dataset.name]
+
+
+def elsewhere(found: Iterable[Carried], pool: str) -> list[Carried]:
+    """The datasets that would mount themselves outside the pool's own folder."""
+    home = home_of(pool)
+    return [one for one in found if one.mounts_itself and not inside(one.values["mountpoint"], home)]
+
+
+def may_be_mounted(one: Carried, top: Carried | None, also: frozenset[str]) -> bool:
+    """Whether its place lies in a folder of its pool, by what ZFS and the kernel say at this moment."""
+    pool, place = one.name.split("/", 1)[0], one.values["mountpoint"]
+    folders = {
+        home_of(pool),
+        *(at for name, at in mountpoints.mounted_places() if name.split("/", 1)[0] == pool and "@" not in name),
+    }
+    if top and top.mounts_itself:
+        folders.add(top.values["mountpoint"])
+    found = any(inside(place, folder) for folder in folders if not names.is_system_folder(folder))
+    return found or (place in also and not names.is_system_folder(place))
+
+
+def options(values: dict[str, str], *, read_only: bool) -> str:
+    """The options with which ``zfs mount`` would mount it."""
+    values = {**values, **({"readonly": "on", "setuid": "off", "devices": "off"} if read_only else {})}
+    said = [on if values.get(key) == "on" else off for key, (on, off) in OPTIONS.items()]
+    if "noatime" in said:
+        said.remove("relatime" if "relatime" in said else "strictatime")
+    # Where the kernel finds it again to show its snapshots (.zfs); a comma would begin another option.
+    hint = [] if "," in values["mountpoint"] else [f"mntpoint={values['mountpoint']}"]
+    return ",".join([*said, "zfsutil", *hint])
+
+
+def mount(
+    name: str, work: Work, *, read_only: bool = False, new: bool = False, also: frozenset[str] = frozenset()
+) -> None:
+    """Mount a dataset at its place. Every mount that Larder makes for others to see is made here. Raises Failed, Blocked.
+
+    ``new``: nobody has seen it at this place yet, so a folder there has to be empty; ``also``: further places that are its own.
+    """
+    pool = name.split("/", 1)[0]
+    found = {
+        one.name: one
+        for one in read(["-t", "filesystem", *dict.fromkeys((name, pool))], tuple(dict.fromkeys((*COLUMNS, *OPTIONS))))
+    }
+    one = found.get(name)
+    if one is None:
+        raise Failed(f"{name} is no longer there")
+    place = one.values["mountpoint"]
+    if one.values["mounted"] == "yes":
+        work.note(f"{name} is mounted already")
+        return
+    if one.locked:
+        raise Failed(f"{name} is locked. Unlock it first")
+    if one.values["canmount"] == "off" or not place.startswith("/"):
+        raise Failed(f"{name} has no place among the folders of this box")
+    if not may_be_mounted(one, found.get(pool), also):
+        raise Failed(f"{name} wants to be at {place}, outside the folder of its pool. Larder mounts nothing there")
+    with mountpoints.held(place, make=True) as (handle, above):
+        if mountpoints.begins_mount(handle, above):
+            raise mountpoints.Blocked(f"Something else is mounted at {place}")
+        if mountpoints.holds_files(handle):
+            if new:
+                raise mountpoints.Blocked(
+                    f"There is something at {place} already. Choose another name, or move it away first"
+                )
+            work.note(f"Files that were at {place} while {name} was not mounted are hidden by it")
+        attach(name, handle, options(one.values, read_only=read_only))
+        if not mountpoints.is_mounted_at(place, name):
+            detach(name)
+            raise mountpoints.Blocked(
+                f"The folder at {place} was moved while {name} was being mounted, so it was unmounted again"
+            )
+    work.note(f"Mounted {name}")
+
+
+def attach(name: str, handle: int, with_options: str) -> None:
+    """Mount onto the folder that a descriptor holds, whatever its name has become.
+
+    By mount(8), so that a pool that does not answer holds up no more than one command: ``-i`` without ZFS's helper and ``-c``
+    without resolving the path, either of which would go by names again. The dot is needed: the last part is not followed.
+    """
+    argv = ["mount", "-i", "-c", "-n", "-t", "zfs", "-o", with_options, "--", name, f"/proc/self/fd/{handle}/."]
+    command.run(argv, timeout=SECONDS, holding=handle)
+
+
+def detach(name: str) -> None:
+    """Unmount a dataset wherever it is mounted, by descriptor. Raises Failed."""
+    for found, place in list(mountpoints.mounted_places()):
+        if found == name:
+            with safe_walk.held(place) as handle:
+                safe_walk.refuse_unless_of(handle, name)
+                private_mount.system("umount2", f"/proc/self/fd/{handle}".encode(), private_mount.MNT_DETACH)
+
+
+def shown(name: str, place: str) -> str:
+    """The command of ``mount`` as a plan shows it."""
+    return shlex.join(["mount", "-t", "zfs", name, place])
+
+
+def mount_step(name: str, place: str, *, new: bool = False) -> Step:
+    def act(work: Work) -> None:
+        if new:
+            mount_new(name, work)
+        else:
+            mount(name, work)
+
+    return Step("mount", f"Mount it at {place}", shown(name, place), act, (name,), "Unmount it")
+
+
+def mount_new(name: str, work: Work) -> None:
+    """Mount a dataset that was just made with ``NOT_YET``, and have it mounted at each start from then on."""
+    mount(name, work, new=True)
+    command.run(["zfs", "set", "-u", "canmount=on", name], timeout=60)
+
+
+def mount_all(
+    found: Sequence[Carried], pool: str, *, read_only: bool, work: Work, also: frozenset[str] = frozenset()
+) -> None:
+    """Mount what belongs below the pool's own folder, from the top down; say what is left alone. Raises Failed."""
+    home = home_of(pool)
+    ready = [one for one in found if one.mounts_itself and one.values["mounted"] != "yes" and nameable(one.name)]
+    for dataset in sorted(ready, key=lambda one: (one.values["mountpoint"].count("/"), one.values["mountpoint"])):
+        place = dataset.values["mountpoint"]
+        work.stop_if_asked()
+        if dataset.locked:
+            work.note(f"{dataset.name} is encrypted: unlock it to see its files")
+        elif not inside(place, home, also):
+            work.note(f"{dataset.name} wants to be at {place}, outside {home}, and was left unmounted")
+        else:
+            try:
+                mount(dataset.name, work, read_only=read_only, also=also)
+            except mountpoints.Blocked as blocked:
+                work.note(f"{dataset.name} was left unmounted: {blocked}")
+                if not read_only:
+                    command.run(["zfs", "set", "-u", "canmount=noauto", dataset.name], timeout=60)
+            except Failed as failed:
+                if not read_only:
+                    raise
+                # Its folder may be missing, and on a pool that is only read none can be made.
+                work.note(f"{dataset.name} could not be mounted: {failed.said or failed}")

@@ -1,0 +1,207 @@
+"""The way of a failing disk: evidence, out of use, erased with its values before and after, then back or replaced.
+
+Where it stands is read from the facts, not remembered, so that it is true also for what was done elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.urls import reverse
+
+from appliance.facts.box import Pool, Vdev
+from appliance.pools.vdevs.online_offline import WORKING
+from appliance.pools.vdevs.replace import REPLACEABLE
+from appliance.zfs import vdev_tree
+from web.alerts.models import Alert, DiskDay
+from web.disks.graphs import NAMES
+from web.inventory import present
+from web.inventory.models import DiskRow, Source
+from web.jobs.models import Job
+
+LOOKED_AT = ("pending", "uncorrectable", "reallocated", "reported", "media_errors", "grown_defects", "uncorrected")
+Links = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Step:
+    """``state`` as its mark shows: healthy (done), working (the next), empty (later)."""
+
+    title: str
+    text: str
+    state: str
+    links: Links = ()
+
+
+@dataclass(frozen=True)
+class Path:
+    bay: str
+    pool: str
+    safe: str
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How things are with the disk. ``asked``: it has said how it is since it was erased."""
+
+    row: DiskRow
+    member: tuple[Pool, Vdev] | None
+    over: bool
+    wiped: datetime | None
+    asked: bool
+    compared: str
+
+    @property
+    def works(self) -> bool:
+        return self.member is not None and self.member[1].state in WORKING
+
+    @property
+    def out(self) -> bool:
+        return not self.works
+
+    def done(self, *also: bool) -> bool:
+        return (self.over and self.works) or any(also)
+
+    def act(self, what: str) -> str:
+        assert self.member is not None  # noqa: S101  # asked only for a disk that has a place
+        return reverse("vdev_act", args=[self.member[0].guid, self.member[1].guid, what])
+
+    @property
+    def replace(self) -> str:
+        assert self.member is not None  # noqa: S101  # as above
+        return f"{reverse('replace_disk', args=[self.member[0].guid])}?vdev={self.member[1].guid}"
+
+
+def of(alert: Alert) -> Path | None:
+    """The way for the disk of this alert; None where the disk is not in the box any more."""
+    box = present.box()
+    bay = present.names_of(box.bays).get(alert.subject)
+    row = DiskRow.objects.filter(key=alert.subject).first()
+    if bay is None or row is None:
+        return None
+    member = member_of(box, alert.subject)
+    wiped = last_wipe(bay.disk.path, alert.first_seen)
+    heard = Source.objects.filter(name="temperatures").values_list("checked", flat=True).first()
+    here = Standing(
+        row=row,
+        member=member,
+        over=alert.state == Alert.State.CLEARED,
+        wiped=wiped,
+        asked=bool(wiped and heard and heard > wiped and not row.asleep),
+        compared=before_and_after(row, alert),
+    )
+    return Path(bay.label, member[0].name if member else "", survives(member), tuple(steps(here)))
+
+
+def member_of(box: present.Box, key: str) -> tuple[Pool, Vdev] | None:
+    """Its place in a pool. A disk that takes its own place again is there twice; what counts is the new one."""
+    for card in box.cards:
+        for place in vdev_tree.places(card.pool):
+            old = place.vdev.path.endswith("/old")
+            if place.leaf and place.role in REPLACEABLE and not old and present.link_of(place.vdev) == key:
+                return card.pool, place.vdev
+    return None
+
+
+def survives(member: tuple[Pool, Vdev] | None) -> str:
+    if member is None:
+        return "It belongs to no pool, so no file depends on it."
+    pool, device = member
+    left = pool.failures_left
+    if left:
+        return f"{pool.name} survives {left} more failed {'disk' if left == 1 else 'disks'}, so there is time to look closely."
+    if device.state not in WORKING or pool.rebuilding:
+        return f"{pool.name} survives no failed disk until this one is back or another has its place."
+    return f"{pool.name} survives no failed disk at the moment. Do not take this one out before its replacement stands beside it."
+
+
+def last_wipe(path: str, since: datetime) -> datetime | None:
+    """When every sector of it was last overwritten since the alert began."""
+    jobs = Job.objects.filter(kind="erase-disk", subject=path, state=Job.State.DONE, created__gte=since)
+    return next((job.finished for job in jobs.only("operation", "finished") if '"full"' in job.operation), None)
+
+
+def steps(here: Standing) -> Iterator[Step]:
+    found = (evidence(here), taking_out(here), erasing(here), coming_back(here))
+    first = next((at for at, (_title, _text, done, _links) in enumerate(found) if not done), len(found))
+    for at, (title, text, done, links) in enumerate(found):
+        yield Step(title, text, "healthy" if done else "working" if at == first else "empty", links)
+
+
+def evidence(here: Standing) -> tuple[str, str, bool, Links]:
+    told = " ".join(reason[1] for reason in here.row.reasons if reason[0] in {"failing", "watch"})
+    health = reverse("disk_health", args=[here.row.key])
+    nothing = here.row.smart_text if here.row.verdict == "unknown" else "Nothing is counted against it now."
+    return ("Look at the evidence", told or nothing, here.done(here.out, bool(here.wiped)), (("See figures and graphs", health),))  # fmt: skip
+
+
+def taking_out(here: Standing) -> tuple[str, str, bool, Links]:
+    links: Links = ()
+    if here.works and not here.wiped and not here.over:
+        links = (("Take it offline to test it", here.act("offline")), ("Replace it now", here.replace))
+    return ("Take it out of use", "ZFS goes on with the other disks. Files stay available.", here.done(here.out, bool(here.wiped)), links)  # fmt: skip
+
+
+def erasing(here: Standing) -> tuple[str, str, bool, Links]:
+    told = "Writing every sector lets the disk replace what it cannot read. What it counted before and after says whether it can be trusted."
+    links: Links = ()
+    if here.out and not here.wiped:
+        links = (("Erase every sector", f"{reverse('wipe_disk', args=[here.row.key])}?how=full"),)
+        if here.member:
+            links += (("Use it again as it is", here.act("online")), ("Replace it now", here.replace))
+    return ("Erase it fully", f"{told} {here.compared}".strip(), here.done(bool(here.wiped)), links)
+
+
+def coming_back(here: Standing) -> tuple[str, str, bool, Links]:
+    title = "Back into the pool, or replace it"
+    report = ("A report for the warranty", f"{reverse('disk_health', args=[here.row.key])}?report=1")
+    if not here.wiped:
+        return title, "The erased disk goes back into the pool as if it were new, or another takes its place. The alert clears by itself.", here.done(), ()  # fmt: skip
+    if here.works and here.member:
+        pool = here.member[0]
+        if pool.rebuilding:
+            return title, f"It is back, and {pool.name} is being rebuilt onto it. Files stay available.", False, ()
+        return title, f"It is back in {pool.name}, which is rebuilt.", True, ()
+    if not here.asked:
+        return title, "It is asked how it is now. That takes a few minutes.", False, (report,)
+    back: Links = (("Put it back into the pool", reverse("put_back", args=[here.row.key])),) if here.member else ()
+    other: Links = (("Replace it with another", here.replace),) if here.member else ()
+    if "silent" in here.row.reading:
+        return (
+            title,
+            "It does not tell how it is now, so nothing says whether it can be trusted.",
+            False,
+            (*other, report),
+        )
+    if here.row.verdict == "healthy":
+        verdict = "It finds no fault with itself any more. " + ("It can go back into its pool." if here.member else "It can be used again.")  # fmt: skip
+        return title, verdict, here.over and not here.member, (*back, *other, report)
+    if here.row.verdict == "watch":
+        return title, "It still counts something, but nothing that says it is failing. It can go back; what grows is told again. Or send it back under warranty.", False, (*back, *other, report)  # fmt: skip
+    if here.row.verdict != "failing":
+        return (
+            title,
+            f"{here.row.smart_text} So nothing says whether it can be trusted.",
+            False,
+            (*back, *other, report),
+        )
+    return title, "It still counts faults. Send it back under warranty, or throw it away.", False, (*other, report)
+
+
+def before_and_after(row: DiskRow, alert: Alert) -> str:
+    """``sectors that cannot be read: 312 at most, 0 now``"""
+    counts = row.reading.get("counts", {})
+    days = DiskDay.objects.filter(disk=row.key, day__gte=alert.first_seen.date())
+    most: dict[str, int] = {}
+    for day in days:
+        for name, value in day.values.items():
+            most[name] = max(most.get(name, 0), value[1])
+    found = [
+        f"{NAMES.get(name, name)}: {most[name]} at most, {counts.get(name, 'not told')} now"
+        for name in LOOKED_AT
+        if most.get(name)
+    ]
+    return "; ".join(found) + "." if found else ""

@@ -1,0 +1,27 @@
+"""How full each pool is, by its top dataset (what can be written), and where that leads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
+
+from appliance.alerts.rules import Space, days_until
+from appliance.facts.box import Pool
+from web.alerts.models import PoolDay
+from web.inventory import store
+
+WEEKS = timedelta(days=42)
+
+
+def of(pools: Iterable[Pool], now: datetime) -> Iterator[Space]:
+    """One for each pool whose size is known. Two queries."""
+    pools = list(pools)
+    roots = store.roots(pool.name for pool in pools)
+    history: dict[str, list[tuple[datetime, int]]] = {}
+    for row in PoolDay.objects.filter(guid__in=[str(pool.guid) for pool in pools], day__gt=(now - WEEKS).date()):
+        history.setdefault(row.guid, []).append((datetime.combine(row.day, datetime.min.time(), now.tzinfo), row.used))
+    for pool in pools:
+        if (root := roots.get(pool.name)) and (total := root.used + root.available):
+            days = history.get(str(pool.guid), [])
+            to_80, to_90 = days_until(days, total, 80), days_until(days, total, 90)
+            yield Space(pool.guid, pool.name, root.used * 100 // total, root.available, to_90, to_80)

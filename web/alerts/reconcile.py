@@ -1,0 +1,192 @@
+"""Faults become alerts: one row from a fault's beginning to its end, one message for each, whatever happens between."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from datetime import datetime, timedelta
+from functools import partial
+
+from django.db import transaction
+
+from appliance.alerts.kinds import KINDS
+from appliance.alerts.rules import Fault
+from web.alerts import outbox
+from web.alerts.models import LARGEST, Alert, AlertNote, KindSeverity, MailSettings
+from web.database import is_unusable
+from web.prune_rows import older, past
+
+log = logging.getLogger(__name__)
+KEPT = timedelta(days=366)
+KEPT_ANYWAY = 500  # of what is over, however old it looks: the clock may be years ahead
+NOTES_KEPT = 100
+SAID_BY_ITSELF = {"disk.failing", "disk.watch", "disk.warm"}
+
+
+def open_keys() -> frozenset[tuple[str, str]]:
+    """Kind and subject of what is not cleared."""
+    return frozenset(Alert.objects.exclude(state=Alert.State.CLEARED).values_list("kind", "subject"))
+
+
+def reconcile(
+    found: Iterable[Fault], now: datetime, *, unread: Iterable[str] = (), unheard: Iterable[str] = (), complete: bool = True
+) -> bool:  # fmt: skip
+    """Make the rows say what was found; whether anything changed.
+
+    Nothing clears whose source could not be read (``unread``), of a disk that has said nothing of itself (``unheard``), nor
+    where a rule broke (not ``complete``): not to see a fault is not its end. Rows and messages change together or not at
+    all, so a crash loses none and doubles none. One alert that cannot be written stops no other: PartlyWritten is raised
+    after the last. Raises DatabaseError where none can be written.
+    """
+    wanted = {(fault.kind, fault.subject[:300]): fault for fault in found}
+    unread, unheard, changed = set(unread), set(unheard), False
+    odd: list[str] = []
+
+    def alone(subject: str, change: Callable[[], bool]) -> bool:
+        """Make one change, or none of it. What is wrong with the database is wrong for all."""
+        try:
+            with transaction.atomic():
+                return change()
+        except Exception as problem:
+            if is_unusable(problem):
+                raise
+            log.exception("the alert about %s could not be written", subject)
+            odd.append(subject)
+            return False
+
+    with transaction.atomic():
+        known = {(row.kind, row.subject): row for row in Alert.objects.exclude(state=Alert.State.CLEARED)}
+        grave = severities()
+        mail = MailSettings.now()
+        for key, fault in wanted.items():
+            row = known.get(key)
+            changed = alone(fault.subject, partial(follow, row, fault, now, mail) if row else partial(begin, fault, now, grave, mail)) or changed  # fmt: skip
+        for key, row in known.items():
+            if key in wanted:
+                continue
+            kind = KINDS.get(row.kind)
+            replaced = kind is not None and any(
+                fault.of.group == kind.group and fault.subject == row.subject for fault in wanted.values() if kind.group
+            )
+            if replaced:
+                end(row, now, "Another alert about the same took its place.")
+                changed = True
+            elif (
+                complete
+                and not (kind and kind.source in unread)
+                and not (row.kind in SAID_BY_ITSELF and row.subject in unheard)
+            ):
+                changed = alone(row.subject, partial(fade, row, now, kind.settle if kind else 0, mail)) or changed
+    if odd:
+        raise PartlyWritten(odd, changed=changed)
+    return changed
+
+
+class PartlyWritten(Exception):
+    """Some alerts could not be written, the others were."""
+
+    def __init__(self, subjects: list[str], *, changed: bool) -> None:
+        self.subjects, self.changed = subjects, changed
+        super().__init__(", ".join(subjects[:5]))
+
+
+def severities() -> dict[str, str]:
+    """How grave each kind is: as its owner chose, else as it comes."""
+    chosen = dict(KindSeverity.objects.values_list("kind", "severity"))
+    return usual_severities() | {code: severity for code, severity in chosen.items() if code in KINDS}
+
+
+def usual_severities() -> dict[str, str]:
+    """How grave each kind is as it comes."""
+    return {code: kind.severity for code, kind in KINDS.items()}
+
+
+def grade(kind: str, severity: str, now: datetime, by: str) -> None:
+    """Make a kind so grave from now on, and what is not over of it."""
+    if severity == KINDS[kind].severity:
+        KindSeverity.objects.filter(kind=kind).delete()
+    else:
+        KindSeverity.objects.update_or_create(kind=kind, defaults={"severity": severity})
+    for row in Alert.objects.exclude(state=Alert.State.CLEARED).filter(kind=kind):
+        row.severity = severity
+        row.save(update_fields=["severity"])
+        tell(row, f"Alerts of this kind are of severity “{severity}” now.", now, by)
+
+
+def begin(fault: Fault, now: datetime, grave: dict[str, str], mail: MailSettings) -> bool:
+    """A new alert. What was silenced and comes again within that time stays silent."""
+    last = Alert.objects.filter(kind=fault.kind, subject=fault.subject[:300]).first()
+    silent = last is not None and last.silent(now)
+    row = Alert.objects.create(
+        kind=fault.kind,
+        subject=fault.subject[:300],
+        severity=grave[fault.kind],
+        summary=fault.summary[:400],
+        detail=fault.detail,
+        link=fault.link,
+        mark=mark_of(fault),
+        first_seen=now,
+        quiet_until=last.quiet_until if last and silent else None,
+        quiet_reason=last.quiet_reason if last and silent else "",
+    )
+    tell(row, fault.summary, now)
+    if silent:
+        tell(row, f"Still silenced: {row.quiet_reason}", now)
+    outbox.put(row, "raised", now, mail)
+    return True
+
+
+def mark_of(fault: Fault) -> int:
+    """How bad it is, as far as a column can say."""
+    return min(fault.mark, LARGEST)
+
+
+def follow(row: Alert, fault: Fault, now: datetime, mail: MailSettings) -> bool:
+    """The fault is still there. Words follow it; worse than when it was acknowledged, it opens again and is told again.
+    When a silence has ended, what is still open is told once more."""
+    over = row.quiet_until is not None and not row.silent(now)
+    before = (row.summary, row.detail, row.gone, row.mark)
+    mark = mark_of(fault)
+    worse = row.state == Alert.State.ACKNOWLEDGED and mark > row.mark_seen
+    if fault.summary[:400] != row.summary:
+        tell(row, fault.summary, now)
+    row.summary, row.detail, row.gone, row.mark = fault.summary[:400], fault.detail, None, mark
+    if worse:
+        row.state = Alert.State.OPEN
+        tell(row, "It became worse, so it is open again.", now)
+        outbox.put(row, "raised", now, mail, again=str(mark))
+    elif over and row.state == Alert.State.OPEN:
+        tell(row, "The silence is over.", now)
+        outbox.put(row, "raised", now, mail, again=f"{row.quiet_until:%Y%m%d%H%M%S}")
+    if over:
+        row.quiet_until = None
+    if worse or over or (row.summary, row.detail, row.gone, row.mark) != before:
+        row.save()
+        return True
+    return False
+
+
+def fade(row: Alert, now: datetime, settle: int, mail: MailSettings) -> bool:
+    """The fault is not seen any more: its end is believed when that has lasted. A clock set back begins the wait anew."""
+    if row.gone is None or row.gone > now:
+        row.gone = now
+        row.save(update_fields=["gone"])
+    if (now - row.gone).total_seconds() < settle:
+        return False
+    end(row, now, "It is over.")
+    outbox.put(row, "cleared", now, mail)
+    return True
+
+
+def end(row: Alert, now: datetime, why: str) -> None:
+    row.state, row.cleared = Alert.State.CLEARED, now
+    row.save()
+    tell(row, why, now)
+    older(Alert.objects.filter(state=Alert.State.CLEARED), "cleared", than=now - KEPT, kept=KEPT_ANYWAY).delete()
+
+
+def tell(row: Alert, text: str, now: datetime, by: str = "") -> None:
+    """A line of its time line. Of a long one the first stays and the latest."""
+    AlertNote.objects.create(alert=row, at=now, text=text[:500], by=by)
+    notes = AlertNote.objects.filter(alert=row)
+    past(notes.exclude(pk=notes.order_by("pk").values("pk")[:1]).order_by("-pk"), NOTES_KEPT).delete()

@@ -1,0 +1,38 @@
+"""How grave each kind of alert is: what comes with the product, or what the owner chose."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods
+
+from appliance.alerts.kinds import KINDS, SEVERITIES
+from web.alerts import reconcile
+from web.alerts.models import KindSeverity
+from web.inventory import store
+
+
+@require_http_methods(["GET", "POST"])
+def kinds(request: HttpRequest) -> HttpResponse:
+    """All kinds with their severity, the gravest first; a form that sets them."""
+    chosen = reconcile.severities()
+    if request.method == "POST":
+        wanted = {code: request.POST.get(code, chosen[code]) for code in KINDS}
+        if not set(wanted.values()) <= set(SEVERITIES):
+            return HttpResponseBadRequest("That is not how grave an alert can be.", content_type="text/plain")
+        with transaction.atomic():
+            for code, severity in wanted.items():
+                if severity != chosen[code]:
+                    reconcile.grade(code, severity, timezone.now(), request.user.get_username())
+        store.touch("alerts")
+        messages.success(request, "Kept.")
+        return redirect("alert_kinds")
+    own = set(KindSeverity.objects.values_list("kind", flat=True))
+    listed = [
+        (kind, [(severity, severity == chosen[kind.code]) for severity in SEVERITIES], kind.code in own)
+        for kind in sorted(KINDS.values(), key=lambda kind: SEVERITIES.index(kind.severity))
+    ]
+    return render(request, "alerts/severities.html", {"kinds": listed})

@@ -1,0 +1,30 @@
+"""The password of the mail server: in a file that only Larder can read, never in a row, a page or a log."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from appliance.system import atomic_file, paths
+
+
+def file() -> Path:
+    return paths.STATE / "mail-password"
+
+
+def keep(password: str) -> None:
+    """Write it whole or not at all; empty forgets it."""
+    if password:
+        atomic_file.write(file(), password.encode())
+    else:
+        file().unlink(missing_ok=True)
+
+
+def read() -> str:
+    try:
+        return file().read_text()
+    except OSError:
+        return ""
+
+
+def known() -> bool:
+    return file().exists()

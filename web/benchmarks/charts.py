@@ -1,0 +1,135 @@
+"""Rows of results drawn as bars: how long the median is, and where the runs lie. Numbers for an SVG."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from appliance.benchmarks.conclusions import GIGABIT
+from appliance.benchmarks.results import Block, Row
+
+WIDTH, HEIGHT = 200, 16
+SHADES = 5
+
+
+@dataclass(frozen=True)
+class Bar:
+    """In the units of the drawing; ``gigabit`` is where a gigabit network ends, 0 where that is out of the picture."""
+
+    length: float
+    least: float
+    most: float
+    gigabit: float = 0.0
+    width = WIDTH
+    height = HEIGHT
+
+
+def bar(row: Row, block: Block) -> Bar | None:
+    """All bars of a block have one scale. None where nothing counts."""
+    if not row.summary or not block.most:
+        return None
+    scale = WIDTH / block.most
+    found = row.summary
+    line = GIGABIT * scale if block.workload in {"seq-read", "seq-write"} and block.most > GIGABIT else 0.0
+    return Bar(
+        round(found.median * scale, 1), round(found.least * scale, 1), round(found.most * scale, 1), round(line, 1)
+    )
+
+
+LIVE_WIDTH, LIVE_HEIGHT = 600, 80
+
+
+@dataclass(frozen=True)
+class Live:
+    """What the disks of the running case move: two lines in the units of the drawing, and the top of its scale."""
+
+    read: str
+    written: str
+    top: int
+    width = LIVE_WIDTH
+    height = LIVE_HEIGHT
+
+
+def live(speeds: list[list[int]]) -> Live | None:
+    """From pairs of bytes a second, the newest last and at the right. None before there are two."""
+    top = max((max(pair) for pair in speeds), default=0)
+    if len(speeds) < 2 or not top:
+        return None
+    read, written = (points([pair[at] for pair in speeds], top, LIVE_WIDTH, LIVE_HEIGHT) for at in (0, 1))
+    return Live(read, written, top)
+
+
+def points(values: list[float] | list[int], top: float, width: int, height: int) -> str:
+    """A line through these values from the left to the right; ``top`` is the upper edge, 0 the lower one."""
+    step = width / max(len(values) - 1, 1)
+    return " ".join(f"{at * step:.1f},{height - value * (height - 2) / top - 1:.1f}" for at, value in enumerate(values))
+
+
+@dataclass(frozen=True)
+class Trend:
+    """One case in every sweep that was made of it, the oldest first; ``style`` numbers its line."""
+
+    name: str
+    values: tuple[str, ...]
+    line: str
+    style: int
+
+
+def trends(rows: list[list[Row | None]], most: float) -> list[Trend]:
+    """A line for each list of rows of the same case; where one does not count, the line goes past it."""
+    found = []
+    for number, one in enumerate(rows):
+        there = [(at, row) for at, row in enumerate(one) if row and row.summary]
+        step = WIDE / max(len(one) - 1, 1)
+        line = " ".join(
+            f"{at * step:.1f},{TALL - row.summary.median * (TALL - 2) / most - 1:.1f}"
+            for at, row in there
+            if row.summary
+        )
+        name = next(row.name for row in one if row)
+        found.append(Trend(name, tuple(row.value if row else "" for row in one), line, number % STYLES + 1))
+    return found
+
+
+WIDE, TALL, STYLES = 600, 160, 6
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One place of a heat map: its value in words, and how good it is, from 1 to SHADES; 0 where nothing counts."""
+
+    text: str
+    shade: int = 0
+
+
+@dataclass(frozen=True)
+class Heat:
+    """Two settings against each other: the first downwards, the second across."""
+
+    down: str
+    across: str
+    heads: tuple[str, ...]
+    lines: tuple[tuple[str, tuple[Cell, ...]], ...]
+
+
+def heat(block: Block) -> Heat | None:
+    """None unless exactly two settings differ, each in at least two ways: anything else is told by the bars."""
+    if len(block.columns) != 2:
+        return None
+    firsts, seconds = (list(dict.fromkeys(row.settings[at] for row in block.rows)) for at in (0, 1))
+    if len(firsts) < 2 or len(seconds) < 2:
+        return None
+    found = {row.settings: row for row in block.rows}
+    medians = [row.summary.median for row in block.rows if row.summary]
+    if not medians:
+        return None
+
+    def cell(one: str, other: str) -> Cell:
+        row = found.get((one, other))
+        if row is None or row.summary is None:
+            return Cell("does not count" if row and row.measured.state in {"done", "failed"} else "")
+        span = max(medians) - min(medians)
+        part = (row.summary.median - min(medians)) / span if span else 1.0
+        return Cell(row.value, 1 + round((part if block.kind.more_is_better else 1 - part) * (SHADES - 1)))
+
+    lines = tuple((one, tuple(cell(one, other) for other in seconds)) for one in firsts)
+    return Heat(block.columns[0], block.columns[1], tuple(seconds), lines)

@@ -1,0 +1,293 @@
+"""The matrix of a sweep as a form. A preset fills it in; what is rarely changed stands under "More settings"."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from django import forms
+from django.http import QueryDict
+
+from appliance.benchmarks import checks
+from appliance.benchmarks.case import LEAST_LIMITED, NETWORK, ON_VOLUMES, PER_DISK, WAYS
+from appliance.benchmarks.matrix import Sweep
+from appliance.benchmarks.presets import Preset, smallest
+from appliance.benchmarks.run_case import RunCase
+from appliance.benchmarks.workloads import KINDS
+from appliance.errors import Reason, Refused
+from appliance.facts.box import Facts
+from appliance.facts.datasets import Dataset
+from appliance.formatting import size_of, size_typed
+from appliance.layout.geometry import GIB, KIB, MIB
+from web.inventory.present import Bay
+
+PLAIN = "none"  # through no protocol: a box that is ticked has to have a value
+NO_TOKEN = "0" * 12  # of a case that is only looked at
+SHARE_OF_DISK = 0.3  # of the smallest disk: how much data at most is proposed
+USUAL_SIZE = 8 * GIB
+LAYOUTS = [(name, name) for name in ("stripe", "mirror", "raidz1", "raidz2", "raidz3")]
+RECORDS = [(size * KIB, f"{size} KiB" if size < 1024 else f"{size // 1024} MiB") for size in (16, 64, 128, 512, 1024, 4096)]  # fmt: skip
+VOLUMES = [(size * KIB, f"{size} KiB") for size in (4, 8, 16, 32, 64, 128)]
+WHERE = {"disks": "scratch", "any disks": "disk", "pool": "dataset", "network": "network"}
+# Fields that stand above "More settings", and those that only belong to some of the sweeps.
+MAIN = (
+    "title",
+    "peer",
+    "pool",
+    "disks",
+    "log",
+    "cache",
+    "layouts",
+    "protocols",
+    "workloads",
+    "fills",
+    "sample",
+    "compressible",
+    "size",
+    "repeats",
+)
+OF_SCRATCH = ("layouts", "counts", "ashifts", "partitions", "log", "cache", "fills")
+NOT_OF_DISKS = (
+    "recordsizes",
+    "compressions",
+    "dedups",
+    "syncs",
+    "writers",
+    "compressible",
+    "zeros",
+    "limited",
+    "aside",
+    "warmups",
+)
+
+
+def many(label: str, choices: list[tuple[Any, str]], coerce: Any = str, **more: Any) -> forms.TypedMultipleChoiceField:
+    return forms.TypedMultipleChoiceField(
+        label=label, choices=choices, coerce=coerce, widget=forms.CheckboxSelectMultiple, error_messages={"required": "Choose at least one."}, **more
+    )  # fmt: skip
+
+
+def number(label: str, least: int, most: int, help_text: str = "") -> forms.IntegerField:
+    return forms.IntegerField(label=label, min_value=least, max_value=most, help_text=help_text)
+
+
+def protocol_of(word: str) -> str:
+    return "" if word == PLAIN else word
+
+
+def truth(word: str) -> bool:
+    return word == "True"
+
+
+class SweepForm(forms.Form):
+    """One form for all presets; what does not belong to one is taken out."""
+
+    title = forms.CharField(
+        label="Name", max_length=120, help_text="So that you find it again, for example with the month."
+    )
+    peer = forms.CharField(label="Other computer", max_length=253, help_text="Its name or address. Run iperf3 -s there; it is free for Windows, macOS and Linux.")  # fmt: skip
+    pool = forms.ChoiceField(label="Which pool?")
+    disks = many("Which disks?", [])
+    log = forms.ChoiceField(label="Log device to try", required=False)
+    cache = forms.ChoiceField(label="Cache device to try", required=False)
+    layouts = many("Layouts", LAYOUTS, help_text="Those that need more disks than you chose are left out.")
+    counts = many("With how many of the disks", [], int, required=False, help_text="Each number is measured for itself, with the first of the disks above; none chosen means all of them.")  # fmt: skip
+    workloads = many("What is measured", [])
+    fills = many("Filled to", [(25, "25 %"), (50, "50 %")], int)
+    sample = forms.ChoiceField(label="Data to measure with", required=False, help_text="A folder with files of the kind that you keep: parts of them are copied to the scratch pool, without their names. Encrypted folders are not offered, since the copy is not encrypted. The figure below then does not count.")  # fmt: skip
+    compressible = number("How much smaller compression makes your data, in per cent", 0, 95, "0 for photos and films, 30 to 60 for documents and programs.")  # fmt: skip
+    size = forms.CharField(label="Data of one run", max_length=20)
+    repeats = number("Runs of each case", 1, 9, "The middle one counts. Three tell a difference from chance.")
+    seconds = number("Seconds of a run of small reads or writes", 1, 3600)
+    warmups = number("Runs before those that count", 0, 9)
+    writers = number("Writers at the same time", 1, 64)
+    ashifts = many(
+        "Sector size", [(9, "512 bytes (ashift 9)"), (12, "4 KiB (ashift 12)"), (13, "8 KiB (ashift 13)")], int
+    )
+    partitions = many(
+        "Of each disk", [("whole", "the whole disk"), ("part", "a partition of two thirds of the smallest")]
+    )
+    recordsizes = many("Record size", RECORDS, int)
+    compressions = many("Compression", [("off", "off"), ("lz4", "lz4"), ("zstd", "zstd")])
+    dedups = many("Dedup", [(False, "off"), (True, "on")], truth)
+    volblocksizes = many("Block size of the volume", VOLUMES, int)
+    protocols = many("Way in", [(name or PLAIN, words) for name, words in WAYS.items()], protocol_of)
+    syncs = many("Writes that are waited for (sync)", [("standard", "standard"), ("always", "always"), ("disabled", "disabled: faster by not doing what was promised")])  # fmt: skip
+    zeros = forms.BooleanField(label="Let dd write zeros", required=False, help_text="As in old tables. They mean nothing where compression is on, and such cases are marked.")  # fmt: skip
+    limited = forms.BooleanField(label="Limit memory while it is measured", required=False, help_text="For less data than twice the memory: ZFS may then keep half as much as one run writes, at most 512 MiB. It is the memory of the whole box, so everything else is slower meanwhile.")  # fmt: skip
+    aside = forms.BooleanField(label="Keep memory out of reads", required=False, help_text="Leaves the memory of other pools alone. But then nothing is read ahead, so large files read slower than in daily use.")  # fmt: skip
+    gentle = forms.BooleanField(label="Let everything else go first", required=False, help_text="For a box that is in use. The figures then depend on what else happens.")  # fmt: skip
+
+    def __init__(self, data: QueryDict | None, *, preset: Preset, bays: list[Bay], facts: Facts, memory: int) -> None:
+        self.preset, self.bays, self.facts, self.memory = preset, bays, facts, memory
+        self.where = WHERE[preset.needs]
+        super().__init__(data, initial=self.proposed())
+        for field in self.not_asked():
+            del self.fields[field]
+        self.choose("workloads", [(name, kind.title) for name, kind in KINDS.items() if self.fits(name)])
+        self.choose("pool", [(str(pool.guid), pool.name) for pool in facts.pools])
+        paths = [(bay.disk.path, f"{bay.label.capitalize()}: {bay.disk.model} (serial {bay.disk.serial})") for bay in self.usable]  # fmt: skip
+        self.choose("sample", [("", "made up, as stated below"), *((str(one.guid), f"files of {one.name}") for one in self.samples)])  # fmt: skip
+        self.choose("disks", paths)
+        self.choose(
+            "counts", [(count, f"{count} disk{'s' if count > 1 else ''}") for count in range(1, len(paths) + 1)]
+        )
+        self.choose("log", [("", "none"), *paths])
+        self.choose("cache", [("", "none"), *paths])
+
+    def choose(self, field: str, choices: list[tuple[Any, str]]) -> None:
+        if field in self.fields:
+            self.fields[field].choices = choices  # type: ignore[attr-defined]  # all of these have choices
+
+    def not_asked(self) -> set[str]:
+        away: set[str] = set()
+        if self.where != "scratch":
+            away |= set(OF_SCRATCH)
+        if self.where in {"disk", "network"}:
+            away |= set(NOT_OF_DISKS)
+        if self.where == "network":
+            away |= {"disks", "pool", "size", "gentle"}
+            away.discard("writers")
+        else:
+            away.add("peer")
+        if self.preset.name == "resilver":
+            away |= {"workloads", "size", "seconds", "warmups", "limited", "aside", "zeros", "writers"}
+        else:
+            away.add("fills")
+        if self.preset.name == "volumes":
+            away |= {"recordsizes", "zeros", "warmups", "cache"}
+        else:
+            away.add("volblocksizes")
+        if self.preset.name != "compression":
+            away.add("sample")
+        if self.preset.name != "protocols":
+            away.add("protocols")
+        return away | ({"disks"} if self.where == "dataset" else {"pool"})
+
+    def fits(self, workload: str) -> bool:
+        if self.preset.name == "volumes":
+            return workload in ON_VOLUMES
+        if self.where == "network" or workload in NETWORK:
+            return self.where == "network" and workload in NETWORK
+        if workload in PER_DISK or self.where == "disk":
+            return workload in PER_DISK and self.where == "disk"
+        return (workload == "resilver") == (self.preset.name == "resilver")
+
+    @property
+    def usable(self) -> list[Bay]:
+        """Disks that may take part: those that hold nothing, or, where nothing is written, all."""
+        return [bay for bay in self.bays if bay.disk.path and (self.where == "disk" or bay.disk.free)]
+
+    @property
+    def samples(self) -> list[Dataset]:
+        """Folders whose files may be measured with."""
+        return [one for one in self.facts.datasets if may_be_read(one)]
+
+    @property
+    def unusable(self) -> list[Bay]:
+        return [bay for bay in self.bays if bay not in self.usable]
+
+    @property
+    def main(self) -> list[forms.BoundField]:
+        return [self[name] for name in self.asked_first if name in self.fields]
+
+    @property
+    def asked_first(self) -> tuple[str, ...]:
+        """The fields above "More settings": how many disks belong there where layouts are the question."""
+        at = MAIN.index("layouts") + 1
+        return (*MAIN[:at], "counts", *MAIN[at:]) if self.preset.name in {"layouts", "resilver"} else MAIN
+
+    @property
+    def more(self) -> list[forms.BoundField]:
+        return [self[name] for name in self.fields if name not in self.asked_first]
+
+    def proposed(self) -> dict[str, object]:
+        """What stands in the form at first."""
+        free = [bay.disk for bay in self.usable if bay.disk.bus != "usb" or self.where == "disk"]
+        extra = ""
+        if self.preset.extra and len(free) > 1:
+            extra = next((disk.path for disk in free if not disk.rotational), free[-1].path)
+        chosen = [disk for disk in free if disk.path != extra]
+        size, little = self.proposed_size(smallest(chosen) or min((pool.free for pool in self.facts.pools), default=0))
+        limited = little and size >= LEAST_LIMITED
+        aside = little and not limited and self.preset.extra != "cache"  # a cache device is filled from memory
+        filled = self.preset.fill(smallest(chosen), max(len(chosen), 1))
+        parts = ["whole", "part"] if filled.pop("partitions", None) else ["whole"]
+        found: dict[str, object] = {
+            "title": self.preset.title, "disks": [disk.path for disk in chosen], "layouts": ["stripe"], "ashifts": [12],
+            "recordsizes": [128 * KIB], "compressions": ["off"], "dedups": [False], "syncs": ["standard"], "repeats": 3,
+            "warmups": 0, "size": size_typed(size), "seconds": 30, "writers": 1, "compressible": 0, "partitions": parts,
+            "limited": limited, "aside": aside, "fills": [25],
+        }  # fmt: skip
+        if self.preset.extra:
+            found[self.preset.extra] = extra
+        if "protocols" in filled:
+            filled["protocols"] = [name or PLAIN for name in WAYS]
+        return found | filled
+
+    def proposed_size(self, room: int) -> tuple[int, bool]:
+        """Twice what memory can hold; where that is too much for the disks, less, and that it is less than it takes."""
+        wanted = max(-(-2 * self.memory // GIB) * GIB, GIB) if self.memory else USUAL_SIZE
+        if self.where == "disk":
+            return GIB, False
+        if not room or wanted <= room * SHARE_OF_DISK:
+            return wanted, False
+        return max(int(room * SHARE_OF_DISK) // MIB, 64) * MIB, True
+
+    def clean_size(self) -> int:
+        try:
+            size = size_of(self.cleaned_data["size"])
+        except ValueError as error:
+            raise forms.ValidationError("Give a size with its unit, for example 8 GiB.") from error
+        if size < MIB:
+            raise forms.ValidationError("That is too little to measure anything. Give at least 1 MiB.")
+        return size // MIB * MIB
+
+    def clean(self) -> dict[str, Any]:
+        values = dict(super().clean() or {})
+        if not self.errors:
+            try:
+                self.sweep = self.sweep_of(values)
+                for reason in dict.fromkeys(speaks_against(self.sweep, self.facts)):
+                    self.say(reason)
+            except Refused as refusal:
+                for reason in refusal.reasons:
+                    self.say(reason)
+        return values
+
+    def say(self, reason: Reason) -> None:
+        self.add_error(reason.field if reason.field in self.fields else None, reason.text)
+
+    def sweep_of(self, values: dict[str, Any]) -> Sweep:
+        """The sweep that these answers mean. Raises Refused."""
+        found = {
+            key: value
+            for key, value in values.items()
+            if key not in {"title", "pool", "log", "cache", "partitions", "sample"}
+        }
+        found["where"] = self.where
+        chosen = [bay.disk for bay in self.bays if bay.disk.path in values.get("disks", ())]
+        if self.where == "dataset":
+            pool = next(pool for pool in self.facts.pools if str(pool.guid) == values["pool"])
+            found |= {"pool": pool.name, "guid": pool.guid}
+        if self.where == "scratch":
+            part = int(smallest(chosen) * 2 / 3) // MIB * MIB
+            found["partitions"] = [part if kind == "part" else 0 for kind in values["partitions"]]
+            found["logs"] = ["", values["log"]] if values["log"] else [""]
+            found["caches"] = ["", values["cache"]] if values.get("cache") else [""]
+        if values.get("sample"):
+            chosen_folder = next(one for one in self.samples if str(one.guid) == values["sample"])
+            found |= {"sample": chosen_folder.name, "sample_guid": chosen_folder.guid, "compressible": 0}
+        if self.preset.name == "resilver":
+            found["workloads"] = ["resilver"]
+        return msgspec.convert(found, Sweep)
+
+
+def may_be_read(dataset: Dataset) -> bool:
+    """Whether a folder can be a sample, as the agent will see it."""
+    return not any(checks.of_sample(dataset, dataset.name, dataset.guid))
+
+
+def speaks_against(sweep: Sweep, facts: Facts) -> list[Reason]:
+    """Everything that speaks against any of its cases, as the agent will see it."""
+    return [reason for case in sweep.cases() for reason in RunCase(token=NO_TOKEN, case=case).check(facts)]

@@ -1,0 +1,132 @@
+"""What the box keeps of its measurements: a sweep, its cases, and the result of each run. They outlive a restart."""
+
+from __future__ import annotations
+
+import uuid
+
+import msgspec
+from django.db import models
+
+from appliance.benchmarks.case import Case
+from appliance.benchmarks.matrix import Sweep
+from appliance.benchmarks.results import Measured, Run
+
+
+class SweepRow(models.Model):
+    """One confirmed sweep. ``workers/benchmarks.py`` carries it on, a case at a time.
+
+    States: ``queued`` (another has one of its disks) → ``running`` → ``done`` or ``cancelled``. ``pausing`` and
+    ``cancelling`` are wishes that the worker fulfils; ``paused`` waits for a person, ``text`` says why where it was not
+    the person who stopped it.
+    """
+
+    class State(models.TextChoices):
+        QUEUED = "queued", "Waiting"
+        RUNNING = "running", "Measuring"
+        PAUSING = "pausing", "Pausing after this case"
+        PAUSED = "paused", "Paused"
+        CANCELLING = "cancelling", "Stopping"
+        CANCELLED = "cancelled", "Stopped"
+        DONE = "done", "Done"
+
+    ACTIVE = (State.RUNNING, State.PAUSING, State.CANCELLING)
+    OPEN = (State.QUEUED, *ACTIVE, State.PAUSED)
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    title = models.CharField(max_length=200)
+    preset = models.CharField(max_length=30, default="")
+    spec = models.TextField()
+    state = models.CharField(max_length=12, choices=State, default=State.QUEUED, db_index=True)
+    text = models.TextField(default="")
+    versions = models.TextField(default="")
+    created = models.DateTimeField(auto_now_add=True)
+    created_by = models.CharField(max_length=150)
+    started = models.DateTimeField(null=True)
+    finished = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ("-created",)
+
+    def __str__(self) -> str:
+        return self.title
+
+    @property
+    def sweep(self) -> Sweep:
+        return msgspec.json.decode(self.spec, type=Sweep)
+
+    @property
+    def open(self) -> bool:
+        return self.state in self.OPEN
+
+    def takes(self) -> set[str]:
+        """What no other sweep may have at the same time: its disks, or its pool; reading a sample disturbs too."""
+        sweep = self.sweep
+        return {
+            *sweep.every,
+            *filter(None, [sweep.pool, sweep.sample.split("/")[0], "network" if sweep.where == "network" else ""]),
+        }
+
+
+class CaseRow(models.Model):
+    """One case. ``job`` is the job that measures it, or, while it is ``clearing``, the one that clears up after it."""
+
+    class State(models.TextChoices):
+        WAITING = "waiting", "Waiting"
+        RUNNING = "running", "Measuring"
+        CLEARING = "clearing", "Clearing up"
+        DONE = "done", "Done"
+        FAILED = "failed", "Could not be measured"
+
+    sweep = models.ForeignKey(SweepRow, on_delete=models.CASCADE, related_name="cases")
+    number = models.PositiveSmallIntegerField()
+    spec = models.TextField()
+    state = models.CharField(max_length=10, choices=State, default=State.WAITING)
+    job = models.UUIDField(null=True)
+    token = models.CharField(max_length=12, default="")
+    ended = models.CharField(max_length=12, default="")  # how the job ended that is now cleared up after
+    attempts = models.PositiveSmallIntegerField(default=0)
+    text = models.TextField(default="")
+    started = models.DateTimeField(null=True)
+    finished = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ("number",)
+        constraints = (models.UniqueConstraint(fields=["sweep", "number"], name="one_case_each"),)
+
+    def __str__(self) -> str:
+        return f"case {self.number} of {self.sweep_id}"
+
+    @property
+    def case(self) -> Case:
+        return msgspec.json.decode(self.spec, type=Case)
+
+    @property
+    def seconds(self) -> float:
+        """How long it took; 0 while it has not ended."""
+        return (self.finished - self.started).total_seconds() if self.started and self.finished else 0.0
+
+    @property
+    def measured(self) -> Measured:
+        """The case with its runs, for tables. Reads ``results``: have them fetched before."""
+        runs = tuple(result.run for result in self.results.all())
+        state = "running" if self.state == self.State.CLEARING else str(self.state)
+        return Measured(self.number, self.case, runs, state, self.text if self.state == self.State.FAILED else "")
+
+
+class ResultRow(models.Model):
+    """One run, as the agent told it (``appliance/benchmarks/results.py``)."""
+
+    case = models.ForeignKey(CaseRow, on_delete=models.CASCADE, related_name="results")
+    number = models.PositiveSmallIntegerField()
+    told = models.TextField()
+
+    class Meta:
+        ordering = ("number",)
+        constraints = (models.UniqueConstraint(fields=["case", "number"], name="one_result_each"),)
+
+    def __str__(self) -> str:
+        return f"run {self.number} of {self.case_id}"
+
+    @property
+    def run(self) -> Run:
+        return msgspec.json.decode(self.told, type=Run)

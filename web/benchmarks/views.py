@@ -1,0 +1,234 @@
+"""Making a sweep, and pausing, going on with and stopping one."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from dataclasses import dataclass
+
+import msgspec
+from django.contrib import messages
+from django.core.paginator import Paginator
+from django.db.models import Count, Q
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_POST
+
+from appliance import names
+from appliance.benchmarks import estimate
+from appliance.benchmarks.matrix import Sweep, axes_of
+from appliance.benchmarks.presets import BY_NAME, PRESETS, smallest
+from appliance.benchmarks.run_case import RunCase
+from appliance.benchmarks.workloads import KINDS
+from appliance.disks.erase import typed_for
+from appliance.errors import LarderError, Reason, Refused
+from appliance.facts.box import Caching, Disk, Facts
+from appliance.formatting import disk_label
+from appliance.operation import Plan, checked_plan
+from web import live
+from web.benchmarks.create import store_sweep
+from web.benchmarks.forms import NO_TOKEN, SweepForm, speaks_against
+from web.benchmarks.models import CaseRow, SweepRow
+from web.inventory import present, store
+from web.inventory.models import CachingRow
+from web.jobs import confirm, queue
+from web.jobs.models import Job
+
+log = logging.getLogger(__name__)
+PAGE = 30
+State = SweepRow.State
+# What a person may ask of a sweep: from which states, to which.
+ACTS: dict[str, tuple[tuple[str, ...], str]] = {
+    "pause": ((State.RUNNING,), State.PAUSING),
+    "pause-now": ((State.RUNNING, State.PAUSING), State.PAUSING),
+    "resume": ((State.PAUSED, State.PAUSING), State.RUNNING),
+    "cancel": ((State.RUNNING, State.PAUSING, State.PAUSED), State.CANCELLING),
+}
+
+SAID = {
+    "pause": "It pauses when the case that is measured now has ended.",
+    "pause-now": "It pauses as soon as what was made for this case is cleared away. The case is measured anew when you go on.",
+    "resume": "It goes on with the next case.",
+    "cancel": "It stops, and what it made is cleared away. What was measured stays.",
+}
+
+
+@require_GET
+def sweeps(request: HttpRequest) -> HttpResponse:
+    """What can be measured, and what was."""
+
+    def build() -> dict[str, object]:
+        counted = (
+            SweepRow.objects.defer("spec")
+            .order_by("-created")
+            .annotate(
+                total=Count("cases"),
+                done=Count("cases", filter=Q(cases__state__in=(CaseRow.State.DONE, CaseRow.State.FAILED))),
+            )
+        )
+        page = Paginator(counted, PAGE).get_page(request.GET.get("page"))
+        return {"page": page, "rows": page.object_list, "presets": PRESETS}
+
+    return live.respond(request, "benchmarks/list.html", build)
+
+
+def memory() -> int:
+    """What ZFS's memory may grow to; 0 where that was not read yet."""
+    row = CachingRow.objects.first()
+    return row.fact.memory if row and isinstance(row.fact, Caching) else 0
+
+
+@require_GET
+def new(request: HttpRequest, name: str) -> HttpResponse:
+    """The matrix of a preset; once it is answered well, its review."""
+    preset = BY_NAME.get(name)
+    if preset is None:
+        raise Http404
+    asked = "answered" in request.GET
+    facts = store.facts()
+    form = SweepForm(
+        request.GET if asked else None, preset=preset, bays=present.box().bays, facts=facts, memory=memory()
+    )
+    if asked and "change" not in request.GET and form.is_valid():
+        query = request.GET.copy()
+        query["change"] = "1"
+        back = f"{request.path}?{query.urlencode()}"
+        return review(request, form.sweep, facts, title=form.cleaned_data["title"], preset=name, back=back)
+    wrong = asked and bool(form.errors)
+    return render(request, "benchmarks/new.html", {"form": form, "preset": preset}, status=400 if wrong else 200)
+
+
+@dataclass(frozen=True)
+class Typed:
+    """One disk whose name has to be typed."""
+
+    field: str
+    disk: Disk
+    word: str
+    error: str = ""
+
+    @property
+    def label(self) -> str:
+        return disk_label(self.disk)
+
+
+def to_type(sweep: Sweep, facts: Facts) -> list[Typed]:
+    """The disks that a sweep writes to; none where it only reads or stays in a folder."""
+    if not sweep.destroys:
+        return []
+    disks = [disk for path in sweep.every if (disk := facts.disk(path))]
+    return [Typed(f"typed-{at}", disk, typed_for(disk)) for at, disk in enumerate(disks)]
+
+
+def review(
+    request: HttpRequest, sweep: Sweep, facts: Facts, *, title: str, preset: str, back: str, typed: list[Typed] | None = None, pk: str = "", status: int = 200
+) -> HttpResponse:  # fmt: skip
+    """What will be measured, how long it takes, and what it is done with."""
+    cases = list(sweep.cases())
+    columns = axes_of(cases)
+    first: Plan = checked_plan(RunCase(token=NO_TOKEN, case=cases[0]), facts)
+    context = {
+        "sweep": sweep,
+        "spec": msgspec.json.encode(sweep).decode(),
+        "title": title,
+        "preset": preset,
+        "columns": columns,
+        "cases": [([case.settings.get(name, "") for name in columns], KINDS[case.workload].title) for case in cases],
+        "seconds": estimate.of_all(cases, smallest([disk for path in sweep.disks if (disk := facts.disk(path))])),
+        "first": first,
+        "typed": to_type(sweep, facts) if typed is None else typed,
+        "disks": [disk for path in sweep.every if (disk := facts.disk(path))],
+        "pk": pk or str(uuid.uuid4()),
+        "back": back,
+    }
+    return render(request, "benchmarks/review.html", context, status=status)
+
+
+def refused(request: HttpRequest, reasons: tuple[Reason, ...], status: int = 409) -> HttpResponse:
+    return render(request, "jobs/refused.html", {"reasons": reasons, "back": reverse("sweeps")}, status=status)
+
+
+@require_GET
+def again(request: HttpRequest, pk: str) -> HttpResponse:
+    """The review of the very same sweep: made again and again it tells what has changed."""
+    row = get_object_or_404(SweepRow, pk=pk)
+    facts, sweep = store.facts(), row.sweep
+    try:
+        Refused.unless_empty(dict.fromkeys(speaks_against(sweep, facts)))
+        return review(request, sweep, facts, title=row.title, preset=row.preset, back=reverse("sweep", args=[pk]))
+    except Refused as refusal:
+        return refused(request, refusal.reasons)
+
+
+@require_POST
+def start(request: HttpRequest) -> HttpResponse:
+    """The review was confirmed: look once more, and keep the sweep."""
+    facts = store.facts()
+    try:
+        pk = names.job_id(request.POST.get("sweep", ""))
+        if SweepRow.objects.filter(pk=pk).exists():
+            return redirect("sweep", pk=pk)
+        try:
+            sweep = msgspec.json.decode(request.POST.get("spec", ""), type=Sweep)
+        except (msgspec.MsgspecError, RecursionError) as error:
+            raise Refused("That is no sweep that Larder knows.") from error
+        Refused.unless_empty(dict.fromkeys(speaks_against(sweep, facts)))
+    except Refused as refusal:
+        return refused(request, refusal.reasons)
+    title, preset = request.POST.get("title", "")[:200], request.POST.get("preset", "")[:30]
+    typed = [
+        Typed(
+            one.field,
+            one.disk,
+            one.word,
+            "" if request.POST.get(one.field, "") == one.word else f"Type {one.word} exactly.",
+        )
+        for one in to_type(sweep, facts)
+    ]
+    if any(one.error for one in typed):
+        back = request.POST.get("back", "")
+        back = back if back.startswith(reverse("sweeps")) else reverse("sweeps")
+        return review(request, sweep, facts, title=title, preset=preset, back=back, typed=typed, pk=pk, status=400)
+    row = store_sweep(sweep, title=title or "Measurement", preset=preset, pk=pk, user=request.user.get_username())
+    queue.send("workers.tick")
+    return redirect("sweep", pk=row.pk)
+
+
+@require_POST
+def forget(request: HttpRequest, pk: str) -> HttpResponse:
+    """Take one that has ended from the list, with its figures. Asked twice it is done once."""
+    SweepRow.objects.filter(pk=pk).exclude(state__in=SweepRow.OPEN).delete()
+    store.touch("sweeps")
+    messages.success(request, "The measurement is no longer kept.")
+    return redirect("sweeps")
+
+
+def stop_case(row: SweepRow) -> None:
+    """End what is measured now; where the agent cannot be asked, the sweep pauses after this case."""
+    running = row.cases.filter(state=CaseRow.State.RUNNING).values("job")
+    for job in Job.objects.filter(pk__in=running):
+        try:
+            confirm.stop(job)
+        except LarderError as error:
+            log.warning("job %s could not be asked to stop: %s", job.pk, error)
+
+
+@require_POST
+def act(request: HttpRequest, pk: str, what: str) -> HttpResponse:
+    """Pause it, after the case that is measured now or at once, go on, or stop it. Asked twice it is done once."""
+    if what not in ACTS:
+        raise Http404
+    row = get_object_or_404(SweepRow, pk=pk)
+    states, wanted = ACTS[what]
+    changed = SweepRow.objects.filter(pk=row.pk, state__in=states).update(state=wanted)
+    if what == "cancel":
+        # One that has not begun has nothing to stop.
+        changed += SweepRow.objects.filter(pk=row.pk, state=State.QUEUED).update(state=State.CANCELLED)
+    if what == "pause-now" and changed:
+        stop_case(row)
+    if changed:
+        messages.success(request, SAID[what])
+    store.touch("sweeps")
+    queue.send("workers.tick")
+    return redirect("sweep", pk=row.pk)

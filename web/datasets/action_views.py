@@ -1,0 +1,136 @@
+"""Looking after one dataset: rename, move, mount, make independent, destroy, and who takes up its space."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from django import forms
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_http_methods
+
+from appliance.datasets.destroy import DestroyDataset
+from appliance.datasets.rename_mount import MountDataset, PromoteDataset, RenameDataset, UnmountDataset
+from appliance.datasets.user_quotas import SetSpaceQuota
+from appliance.errors import Refused
+from appliance.facts.datasets import Dataset
+from appliance.operation import Operation
+from web import live
+from web.datasets import actions
+from web.datasets.forms import RenameForm, SpaceQuotaForm
+from web.inventory.models import DatasetRow
+from web.jobs import confirm
+
+ACTS: dict[str, Callable[[str, int], Operation]] = {
+    "promote": lambda dataset, guid: PromoteDataset(dataset=dataset, guid=guid),
+    "mount": lambda dataset, guid: MountDataset(dataset=dataset, guid=guid),
+    "unmount": lambda dataset, guid: UnmountDataset(dataset=dataset, guid=guid),
+}
+
+
+def add_reasons(form: forms.Form, refusal: Refused) -> None:
+    for reason in refusal.reasons:
+        form.add_error(reason.field if reason.field in form.fields else None, reason.text)
+
+
+@require_GET
+def act(request: HttpRequest, key: str, act: str) -> HttpResponse:
+    """The review page of an act that needs no further answer."""
+    row, back = actions.row_of(key), reverse("folder", args=[key])
+    if act not in ACTS:
+        raise Http404
+    try:
+        return confirm.review(request, ACTS[act](row.name, row.fact.guid), back=back)
+    except Refused as refusal:
+        return actions.refused(request, refusal, back)
+
+
+@require_GET
+def rename(request: HttpRequest, key: str) -> HttpResponse:
+    """A new name or place, then the review."""
+    row = actions.row_of(key)
+    dataset: Dataset = row.fact
+    parent, _slash, name = dataset.name.rpartition("/")
+    parents = [
+        found.name
+        for found in DatasetRow.objects.filter(pool=dataset.pool, facts__contains='"kind":"filesystem"').order_by("name")[:1000]
+        if not f"{found.name}/".startswith(f"{dataset.name}/")
+    ]  # fmt: skip
+    form = RenameForm(
+        request.GET if "answered" in request.GET else None, parents=parents, initial={"parent": parent, "name": name}
+    )
+    if form.is_bound and form.is_valid():
+        try:
+            operation = RenameDataset(dataset=dataset.name, guid=dataset.guid, **form.cleaned_data)
+            return confirm.review(request, operation, back=reverse("rename_folder", args=[key]))
+        except Refused as refusal:
+            add_reasons(form, refusal)
+    context = {
+        "form": form,
+        "dataset": dataset,
+        "key": key,
+        "title": f"Rename or move {dataset.name}",
+        "get": True,
+        "verb": "Review",
+    }
+    return render(request, "datasets/form.html", context, status=400 if form.is_bound else 200)
+
+
+@require_GET
+def destroy(request: HttpRequest, key: str) -> HttpResponse:
+    """What would go with it; the review once that is known."""
+    row, back = actions.row_of(key), reverse("folder", args=[key])
+    detail, error = actions.detail_of(row)
+    if "review" in request.GET and detail:
+        try:
+            operation = DestroyDataset(dataset=row.name, guid=row.fact.guid, clones=request.GET.get("clones") == "on")
+            return confirm.review(request, operation, back=reverse("destroy_folder", args=[key]))
+        except Refused as refusal:
+            return actions.refused(request, refusal, back)
+
+    def build() -> dict[str, object]:
+        below = DatasetRow.objects.filter(name__startswith=f"{row.name}/").count()
+        found, failed = actions.detail_of(row)
+        clones = {one.name: one.key for one in DatasetRow.objects.filter(name__in=found.clones if found else ())}
+        return {
+            "dataset": row.fact,
+            "key": key,
+            "detail": found,
+            "error": failed or error,
+            "below": below,
+            "clones": clones,
+            "top": "/" not in row.name,
+        }
+
+    return live.respond(request, "datasets/destroy.html", build)
+
+
+@require_http_methods(["GET", "POST"])
+def people(request: HttpRequest, key: str) -> HttpResponse:
+    """Who takes up how much, and may at most."""
+    row, back = actions.row_of(key), reverse("folder_people", args=[key])
+    form = SpaceQuotaForm(
+        request.POST or None, initial={"of": request.GET.get("of", "user"), "who": request.GET.get("who", "")}
+    )
+    if request.method == "POST" and form.is_valid():
+        try:
+            return actions.begin(
+                request, SetSpaceQuota(dataset=row.name, guid=row.fact.guid, **form.cleaned_data), back
+            )
+        except Refused as refusal:
+            add_reasons(form, refusal)
+    if form.is_bound:
+        detail, error = actions.detail_of(row)
+        return render(
+            request,
+            "datasets/people.html",
+            {"dataset": row.fact, "key": key, "detail": detail, "error": error, "form": form},
+            status=400,
+        )
+
+    def build() -> dict[str, object]:
+        detail, error = actions.detail_of(row)
+        return {"dataset": row.fact, "key": key, "detail": detail, "error": error, "form": form}
+
+    return live.respond(request, "datasets/people.html", build)

@@ -1,0 +1,62 @@
+"""Keys of encrypted datasets: lock, change, keep on the box or not, and unlocking everything after a start."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_GET
+
+from appliance.datasets.encryption import key_store
+from appliance.datasets.encryption.keys import ChangeKey, ForgetKey, KeepKey, LockDataset
+from appliance.datasets.encryption.unlock import UnlockAll
+from appliance.errors import Refused
+from appliance.facts.datasets import Dataset
+from appliance.operation import Operation
+from web.datasets import actions
+from web.inventory.models import DatasetRow
+from web.jobs import confirm
+
+ACTS: dict[str, Callable[[str, int], Operation]] = {
+    "lock": lambda dataset, guid: LockDataset(dataset=dataset, guid=guid),
+    "passphrase": lambda dataset, guid: ChangeKey(dataset=dataset, guid=guid, to="passphrase"),
+    "file": lambda dataset, guid: ChangeKey(dataset=dataset, guid=guid, to="key file"),
+    "keep": lambda dataset, guid: KeepKey(dataset=dataset, guid=guid),
+    "forget": lambda dataset, guid: ForgetKey(dataset=dataset, guid=guid),
+}
+
+
+@require_GET
+def key(request: HttpRequest, key: str) -> HttpResponse:
+    """What opens this folder, and what can be done about it."""
+    dataset: Dataset = actions.row_of(key).fact
+    if dataset.encryption == "off":
+        raise Http404
+    root = DatasetRow.objects.filter(name=dataset.encryption_root).first()
+    context = {"dataset": dataset, "key": key, "root": root, "own": dataset.encryption_root == dataset.name, "keeps": key_store.marked(dataset)}  # fmt: skip
+    return render(request, "datasets/key.html", context)
+
+
+@require_GET
+def act(request: HttpRequest, key: str, act: str) -> HttpResponse:
+    """The review page of one of these; it asks for the passphrase or the key file."""
+    row, back = actions.row_of(key), reverse("folder", args=[key])
+    if act not in ACTS:
+        raise Http404
+    try:
+        return confirm.review(request, ACTS[act](row.name, row.fact.guid), back=back)
+    except Refused as refusal:
+        return actions.refused(request, refusal, back)
+
+
+@require_GET
+def unlock_all(request: HttpRequest) -> HttpResponse:
+    """One passphrase for everything that is locked."""
+    rows = DatasetRow.objects.filter(facts__contains='"key_status":"unavailable"').order_by("name")[:200]
+    locked = tuple(row.name for row in rows if row.fact.encryption_root == row.name)
+    try:
+        return confirm.review(request, UnlockAll(datasets=locked), back=reverse("folders"))
+    except Refused as refusal:
+        return actions.refused(request, refusal, reverse("folders"))

@@ -1,0 +1,109 @@
+"""The bays: labelled and ordered by their owner, and found by a light."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.contrib import messages
+from django.db import transaction
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_http_methods, require_POST
+
+from appliance import agent_client, names
+from appliance.errors import LarderError, Refused
+from web import agent
+from web.disks.models import BayRow
+from web.inventory import present, store
+from web.inventory.models import DiskRow
+from web.inventory.present import Bay
+from web.jobs.views import local
+
+LIGHT = "The light of its bay is on for {} seconds."
+BLINK = "This bay has no light of its own, so Larder reads from the disk: for {} seconds its own light goes on and off, a second each."
+PERHAPS = "The light of its bay is on, if it has one. Larder reads from the disk as well: for {} seconds its own light goes on and off, a second each."
+SAID = {"light": LIGHT, "perhaps": PERHAPS}
+
+
+@dataclass(frozen=True)
+class Line:
+    """A bay on the page where it is labelled."""
+
+    pk: int
+    position: int
+    label: str
+    port: str
+    bay: Bay | None
+
+    @property
+    def name(self) -> str:
+        return self.label or str(self.position)
+
+
+def lines() -> list[Line]:
+    found = {bay.number: bay for bay in present.box().bays if bay.in_front}
+    return [Line(row.pk, row.position, row.label, row.port, found.get(row.position)) for row in BayRow.objects.all()]
+
+
+@require_http_methods(["GET", "POST"])
+def bays(request: HttpRequest) -> HttpResponse:
+    """Every bay that is known, with its place in the picture and its name."""
+    errors: list[str] = []
+    if request.method == "POST":
+        errors = keep(request)
+        if not errors:
+            store.touch("bays")
+            messages.success(request, "The bays are kept like this.")
+            return redirect("bays")
+    return render(request, "disks/bays.html", {"rows": lines(), "errors": errors}, status=400 if errors else 200)
+
+
+def keep(request: HttpRequest) -> list[str]:
+    """Store places and names; what is wrong with them where nothing was stored."""
+    errors, kept, forgotten = [], [], []
+    taken = {line.pk for line in lines() if line.bay}
+    for row in BayRow.objects.all():
+        if request.POST.get(f"forget-{row.pk}") == "on" and row.pk not in taken:
+            forgotten.append(row.pk)
+            continue
+        place, label = (
+            request.POST.get(f"position-{row.pk}", ""),
+            request.POST.get(f"label-{row.pk}", row.label).strip(),
+        )
+        try:
+            names.printable(label, "label")
+        except Refused as refusal:
+            errors.append(str(refusal))
+        if len(label) > 20:
+            errors.append(f"{label[:20]}… is longer than 20 characters. Choose a shorter name.")
+        if not (place.isascii() and place.isdigit() and 1 <= int(place[:4]) <= 999 and len(place) <= 3):
+            errors.append(f"The place of bay {row} is a number from 1 to 999.")
+            continue
+        row.position, row.label = int(place), label
+        kept.append(row)
+    if len({row.position for row in kept}) < len(kept):
+        errors.append("Two bays have the same place. Give each its own.")
+    if len({row.label for row in kept if row.label}) < len([row for row in kept if row.label]):
+        errors.append("Two bays have the same name. Give each its own.")
+    if not errors:
+        with transaction.atomic():
+            BayRow.objects.bulk_update(kept, ["position", "label"])
+            BayRow.objects.filter(pk__in=forgotten).delete()
+    return errors
+
+
+@require_POST
+def locate(request: HttpRequest, key: str) -> HttpResponse:
+    """Show where a disk is. The agent does it for half a minute and is not waited for; nothing is changed."""
+    disk = get_object_or_404(DiskRow, pk=key).fact
+    if not disk.path:
+        raise Http404
+    try:
+        with agent.turn():
+            answer = next(iter(agent_client.ask({"verb": "locate", "disk": disk.path}, silence=20)), {}).get(
+                "facts", {}
+            )
+        messages.success(request, SAID.get(str(answer.get("way")), BLINK).format(int(answer.get("seconds", 30))))  # fmt: skip
+    except LarderError as error:
+        messages.error(request, f"It could not be shown: {error}")
+    return redirect(local(request.POST.get("next", f"/disks/{key}/")))

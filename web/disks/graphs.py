@@ -1,0 +1,86 @@
+"""What a disk told over a year, as lines: the values that a verdict goes by, and every other figure beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from web.alerts.models import DiskDay
+from web.disks.smart_history import FIGURE
+
+NAMES = {
+    "temperature": "Temperature, °C",
+    "latency": "Time for a request, ms",
+    "pending": "Sectors that cannot be read (197)",
+    "uncorrectable": "Sectors that could not be read in a test (198)",
+    "reallocated": "Sectors replaced by spare ones (5)",
+    "reported": "Errors that could not be corrected (187)",
+    "timeouts": "Commands not answered in time (188)",
+    "crc": "Transfers damaged on the way (199)",
+    "media_errors": "Errors of its memory",
+    "spare": "Spare memory left, %",
+    "used": "Of its promised life used, %",
+    "grown_defects": "Sectors that went bad since it was made",
+    "uncorrected": "Errors that could not be corrected",
+}
+WIDTH, HEIGHT = 320, 72
+BOX = f"0 0 {WIDTH} {HEIGHT}"
+
+
+@dataclass(frozen=True)
+class Graph:
+    """One value over time. ``points`` of an SVG polyline for each day's highest, in a box of WIDTH by HEIGHT."""
+
+    name: str
+    title: str
+    now: int
+    least: int
+    most: int
+    points: str
+    first: date
+    accepted: int | None = None
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Another figure as it is now. ``rating`` and ``limit`` are the maker's own: at its limit the disk has failed."""
+
+    name: str
+    text: str
+    rating: int | None
+    limit: int | None
+    graph: Graph | None
+
+
+def graphs(days: Sequence[DiskDay], accepted: Mapping[str, int]) -> list[Graph]:
+    found = (graph(days, name, title, accepted.get(name)) for name, title in NAMES.items())
+    return [one for one in found if one]
+
+
+def figures(days: Sequence[DiskDay], now: Sequence[Sequence[Any]]) -> list[Figure]:
+    """Of what a row keeps: ``[name, number, text, rating, limit]`` each."""
+    return [Figure(name, text, rating, limit, graph(days, FIGURE + name, name)) for name, _number, text, rating, limit in now]  # fmt: skip
+
+
+def graph(days: Sequence[DiskDay], name: str, title: str, accepted: int | None = None) -> Graph | None:
+    """None where it was never told."""
+    told = [(row.day, row.values[name]) for row in days if name in row.values]
+    if not told:
+        return None
+    least, most = min(value[0] for _day, value in told), max(value[1] for _day, value in told)
+    points = line([day for day, _value in told], [value[1] for _day, value in told], least, most)
+    return Graph(name, title, told[-1][1][2], least, most, points, told[0][0], accepted)
+
+
+def line(days: list[date], values: list[int], least: int, most: int) -> str:
+    """Points from left to right in true distances of days; a single day is drawn as a level line."""
+    long, high = max((days[-1] - days[0]).days, 1), max(most - least, 1)
+    points = [
+        ((day - days[0]).days * WIDTH / long, HEIGHT - 4 - (value - least) * (HEIGHT - 8) / high)
+        for day, value in zip(days, values, strict=True)
+    ]
+    if len(points) == 1:
+        points.append((WIDTH, points[0][1]))
+    return " ".join(f"{x:.1f},{y:.1f}" for x, y in points)

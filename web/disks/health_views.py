@@ -1,0 +1,150 @@
+"""What one disk said of itself, now and over time; and its values accepted by its owner."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any, Literal
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_GET, require_POST
+
+from appliance.disks.selftest import StartSelfTest
+from appliance.disks.selftest_schedule import hours_at
+from appliance.disks.smart import NOT_UNDERSTOOD
+from appliance.errors import Reason, Refused
+from appliance.pools.vdevs.online_offline import WORKING
+from appliance.pools.vdevs.replace import ReplaceDisk
+from appliance.zfs import vdev_tree
+from web import live
+from web.alerts.models import Accepted, Alert, DiskCare, DiskDay
+from web.disks import smart_history, standby_views
+from web.disks.graphs import BOX, NAMES, figures, graphs
+from web.inventory import present, store
+from web.inventory.models import DiskRow
+from web.jobs import confirm
+from web.jobs.models import Job
+
+STATES = {"healthy": "healthy", "watch": "attention", "failing": "failed", "unknown": "unknown", "asleep": "asleep", "": "unknown"}  # fmt: skip
+STATE_WORDS = {"watch": "deserves a look", "failing": "failing", "": "not asked yet"}
+SHOWN = timedelta(days=366)
+
+
+@require_GET
+def health(request: HttpRequest, key: str) -> HttpResponse:
+    """Verdict, reasons, figures, graphs, self-tests; with ``?report=1`` as plain text to attach to a warranty claim."""
+    box = present.box()
+    bay = present.names_of(box.bays).get(key)
+    row = DiskRow.objects.filter(key=key).first()
+    if bay is None or row is None:
+        raise Http404
+    member = next((one for card in box.cards for one in card.pool.devices() if present.link_of(one) == key), None)
+    if request.GET.get("report"):
+        reply = HttpResponse(report(bay, row), content_type="text/plain; charset=utf-8")
+        reply["Content-Disposition"] = 'attachment; filename="disk-report.txt"'
+        return reply
+
+    def build() -> dict[str, object]:
+        accepted = {found.count: found for found in Accepted.objects.filter(disk=key)}
+        care = DiskCare.objects.filter(disk=key).first() or DiskCare(disk=key)
+        days = list(DiskDay.objects.filter(disk=key, day__gte=timezone.now().date() - SHOWN))
+        lines = graphs(days, {name: found.value for name, found in accepted.items()})
+        return {
+            "bay": bay,
+            "row": row,
+            "state": "asleep" if row.asleep else STATES.get(row.verdict, "unknown"),
+            "word": "asleep" if row.asleep else STATE_WORDS.get(row.verdict, row.verdict),
+            "reasons": row.reasons,
+            "silent": (silent := row.reading.get("silent", "")),
+            "partly": silent.startswith((smart_history.NO_FIGURES, NOT_UNDERSTOOD)),
+            "can_accept": bool(smart_history.acceptable(row)),
+            "graphs": [one for one in lines if one.most],
+            "never": [one.title for one in lines if not one.most],
+            "figures": figures(days, row.reading.get("figures", [])),
+            "box_size": BOX,
+            "tests": aged(row.reading),
+            "left": row.reading.get("left"),
+            "hours": row.reading.get("hours"),
+            "errors": row.reading.get("errors"),
+            "member": member,
+            "able": bool(row.reading.get("able")),
+            "tested": care.tested,
+            "sleep": standby_views.state(row, care, standby_views.mates_of(box.bays, key)),
+            "busy": Job.objects.filter(state__in=Job.OPEN, kind="start-self-test", subject=bay.disk.path).exists(),
+            "alerts": list(Alert.objects.filter(subject=key, kind__startswith="disk.")[:10]),
+        }
+
+    return live.respond(request, "disks/health.html", build)
+
+
+def aged(reading: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The self-tests of a row, with the drive's whole age at each: its log counts hours in 16 bits."""
+    return [{**test, "hours": hours_at(test["hours"], reading.get("hours"))} for test in reading.get("tests", [])]
+
+
+def report(bay: present.Bay, row: DiskRow) -> str:
+    """What a maker asks for: which disk, how old, what it counts, its tests."""
+    lines = [
+        f"Disk: {bay.disk.model}",
+        f"Serial number: {bay.disk.serial}",
+        f"Size: {bay.disk.size} bytes",
+        f"Hours of use: {row.reading.get('hours') or 'not told'}",
+        f"Overall status: {'failed' if row.smart_passed is False else 'passed' if row.smart_passed else 'not told'}",
+        "",
+        "What it counts:",
+        *(f"  {NAMES.get(name, name)}: {value}" for name, value in row.reading.get("counts", {}).items()),
+        "",
+        "Findings:",
+        *(f"  {reason[1]}" for reason in row.reasons),
+        "",
+        "Self-tests, the newest first:",
+        *(
+            f"  {test['kind']}: {test['text']} (at {'unknown' if test['hours'] is None else test['hours']} hours of use)"
+            for test in aged(row.reading)
+        ),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+@require_POST
+def self_test(request: HttpRequest, key: str) -> HttpResponse:
+    """Let the disk test itself, as a job."""
+    disk = get_object_or_404(DiskRow, key=key).fact
+    back = reverse("disk_health", args=[key])
+    kind: Literal["short", "long"] = "long" if request.POST.get("test") == "long" else "short"
+    try:
+        confirm.start(StartSelfTest(disk=disk.path, test=kind), user=request.user.get_username())
+    except Refused as refusal:
+        return render(request, "jobs/refused.html", {"reasons": refusal.reasons, "back": back}, status=409)
+    return redirect(back)
+
+
+@require_GET
+def put_back(request: HttpRequest, key: str) -> HttpResponse:
+    """The review of putting an erased disk back into its own place in its pool."""
+    disk = get_object_or_404(DiskRow, key=key).fact
+    back = reverse("disk_health", args=[key])
+    for pool in store.facts().pools:
+        place = vdev_tree.find_disk(pool, disk.path)
+        if place and place.vdev.state not in WORKING:
+            try:
+                return confirm.review(
+                    request, ReplaceDisk(pool=pool.name, vdev=place.vdev.guid, disk=disk.path), back=back
+                )
+            except Refused as refusal:
+                return render(request, "jobs/refused.html", {"reasons": refusal.reasons, "back": back}, status=409)
+    return render(request, "jobs/refused.html", {"reasons": [Reason("No pool keeps a place for this disk.")], "back": back}, status=409)  # fmt: skip
+
+
+@require_POST
+def accept(request: HttpRequest, key: str) -> HttpResponse:
+    """What it counts now stays quiet until it grows."""
+    row = get_object_or_404(DiskRow, key=key)
+    if smart_history.accept(row, request.user.get_username()):
+        messages.success(request, "Accepted. You hear of it again when a figure grows. The verdict follows within a few minutes.")  # fmt: skip
+    store.touch("disks")
+    return redirect("disk_health", key=key)

@@ -1,0 +1,61 @@
+"""When disks test themselves: the schedule of all, and whether it takes in one disk."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django import forms
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods, require_POST
+
+from appliance.schedule import box_zone
+from web.alerts.models import DiskCare, SelfTestPlan
+from web.forms_common import HOURS
+from web.inventory import store
+from web.inventory.models import DiskRow
+
+EVERY = (("week", "every week"), ("month", "every four weeks"), ("quarter", "every three months"), ("never", "never"))
+
+if TYPE_CHECKING:
+    PlanModelForm = forms.ModelForm[SelfTestPlan]
+else:
+    PlanModelForm = forms.ModelForm  # at run time it takes no parameter
+
+
+class PlanForm(PlanModelForm):
+    short = forms.ChoiceField(label="Short test", choices=EVERY, help_text="About two minutes.")
+    long = forms.ChoiceField(label="Long test", choices=EVERY, help_text="Reads the whole disk, which takes hours. The disk answers a little slower meanwhile.")  # fmt: skip
+    first = forms.TypedChoiceField(label="Begin from", choices=HOURS, coerce=int)
+    last = forms.TypedChoiceField(label="Begin until", choices=HOURS, coerce=int, help_text="The same hour twice means at any hour.")  # fmt: skip
+
+    class Meta:
+        model = SelfTestPlan
+        fields = ("short", "long", "first", "last")
+
+
+@require_http_methods(["GET", "POST"])
+def plan(request: HttpRequest) -> HttpResponse:
+    """How often disks test themselves, and when that begins."""
+    form = PlanForm(request.POST or None, instance=SelfTestPlan.now())
+    if request.method == "POST" and form.is_valid():
+        row = form.save(commit=False)
+        row.pk = 1
+        row.save()
+        messages.success(request, "Kept.")
+        return redirect("self_test_plan")
+    context: dict[str, Any] = {"form": form, "now": f"{timezone.now().astimezone(box_zone()):%H:%M (%Z)}"}
+    return render(request, "disks/selftests.html", context, status=400 if form.is_bound else 200)
+
+
+@require_POST
+def take_part(request: HttpRequest, key: str) -> HttpResponse:
+    """Whether the schedule tests this disk."""
+    row = get_object_or_404(DiskRow, key=key)
+    care, _made = DiskCare.objects.get_or_create(disk=row.key, defaults={"since": timezone.now()})
+    care.tested = request.POST.get("tested") == "yes"
+    care.save(update_fields=["tested"])
+    store.touch("disks")
+    return redirect("disk_health", key=key)

@@ -1,0 +1,198 @@
+"""What disks answered becomes rows: the verdict as it is now, and a short history a day that outlives a restart."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from appliance.disks.health import SINCE_FIRST_SEEN, Before, Reason, Verdict, judge
+from appliance.disks.smart import NOT_UNDERSTOOD, Reading
+from appliance.schedule import box_zone
+from web.alerts.models import LARGEST, Accepted, DiskDay
+from web.inventory.models import DiskRow
+from web.prune_rows import past
+
+WRITTEN_EVERY = timedelta(hours=1)  # a temperature that wanders within the day's range is not worth a write
+KEPT = 3 * 366  # days of each disk, counted: by their dates a clock that is years ahead would take all of them away
+KNOWN = ("healthy", "watch", "failing")
+WANDERING = ("temperature", "latency")
+FIGURE = "figure "  # before the name of what is kept for its graph alone
+NO_ANSWER = "It does not answer."
+NO_FIGURES = "It tells none of the figures any more by which it is judged."
+log = logging.getLogger(__name__)
+
+
+def note(answers: Mapping[DiskRow, Reading]) -> bool:
+    """Judge and keep the answers; whether anything that pages show has changed. A sleeping disk keeps what it last said.
+    An answer that cannot be judged or kept leaves no other disk unjudged."""
+    accepted = accepted_of([row.key for row in answers])
+    changed = False
+    for row, reading in answers.items():
+        try:
+            with transaction.atomic():
+                changed = note_one(row, bounded(reading), accepted.get(row.key, {})) or changed
+        except Exception:
+            log.exception("what %s answered could not be judged or kept", row.key)
+            changed = update(row, not_understood(row)) or changed
+    return changed
+
+
+def note_one(row: DiskRow, reading: Reading, accepted: Mapping[str, int]) -> bool:
+    return update(row, {"asleep": True} if reading.asleep else judged(row, reading, accepted))
+
+
+def update(row: DiskRow, now: Mapping[str, object]) -> bool:
+    if all(getattr(row, column) == value for column, value in now.items()):
+        return False
+    return bool(DiskRow.objects.filter(pk=row.pk).update(**now))
+
+
+def judged(row: DiskRow, reading: Reading, accepted: Mapping[str, int]) -> dict[str, object]:
+    """The columns that say how a disk is that is not asleep."""
+    before = before_of(row)
+    verdict = judge(reading, first_look(row.key, reading, accepted), rotational=row.fact.rotational, before=before)
+    keep(row.key, reading)
+    missed = before.missed(reading)
+    if missed and (before.known or reading.message == NOT_UNDERSTOOD):
+        return silent(row, reading, verdict)
+    now = columns(reading, verdict)
+    if row.reading and not missed:
+        now["reading"] = {**now["reading"], **untold(row.reading, reading)}
+    return now
+
+
+def before_of(row: DiskRow) -> Before:
+    return Before(
+        reasons=tuple(Reason(*found) for found in row.reasons),
+        known=row.verdict in KNOWN or "silent" in row.reading,
+        counted=bool(row.reading.get("counts")),
+        now=f"{timezone.now().astimezone(box_zone()):%d %B %Y at %H:%M}",
+    )
+
+
+def silent(row: DiskRow, reading: Reading, verdict: Verdict) -> dict[str, object]:
+    """Of a disk that does not tell any more how it is: its last figures stay, and that nothing is known of it now."""
+    told = columns(reading, verdict)["reading"]
+    fresh = {name: told[name] for name in ("hours", "errors", "figures") if told[name]}
+    speaks = reading.answered or not reading.sure or reading.temperature is not None
+    why = (NO_FIGURES if speaks else "", reading.message)
+    return {
+        "asleep": False,
+        "temperature": row.temperature if reading.temperature is None else reading.temperature,
+        "smart_passed": row.smart_passed if reading.passed is None else reading.passed,
+        **judgement(verdict),
+        "reading": {**row.reading, **fresh, "silent": " ".join(filter(None, why)) or NO_ANSWER},
+    }
+
+
+def untold(before: Mapping[str, Any], reading: Reading) -> dict[str, object]:
+    """What stays of an earlier answer because this one leaves it out: the log of self-tests, and whether there can be any."""
+    told = {"tests": reading.logged or reading.tests, "able": reading.able or reading.unable}
+    return {name: before[name] for name, found in told.items() if not found and name in before}
+
+
+def not_understood(row: DiskRow) -> dict[str, object]:
+    """Of a disk whose answer nothing can be made of: what it said last stays, however that looks."""
+    known: dict[str, object] = {"reading": {**row.reading, "silent": NOT_UNDERSTOOD}, "asleep": False}
+    return known if row.verdict in {"failing", "watch"} else {**known, **judgement(Verdict("unknown", (Reason("unknown", NOT_UNDERSTOOD),)))}  # fmt: skip
+
+
+def bounded(reading: Reading) -> Reading:
+    """The same with counts that a column can hold."""
+    return replace(reading, counts={name: min(value, LARGEST) for name, value in reading.counts.items()})
+
+
+def note_latency(row: DiskRow, took: Mapping[str, float]) -> bool:
+    """Keep how long a disk's requests took, by kernel name; one that had too few keeps nothing, for its last figure is old."""
+    own = took.get(row.fact.name)
+    if own is not None:
+        keep(row.key, Reading(counts={"latency": round(own)}))
+    return row.latency != own and bool(DiskRow.objects.filter(pk=row.pk).update(latency=own))
+
+
+def judgement(verdict: Verdict) -> dict[str, object]:
+    reasons = [[one.state, one.text, one.count, one.value, one.since] for one in verdict.reasons]
+    return {"smart_text": verdict.text[:500], "verdict": verdict.state, "reasons": reasons}
+
+
+def columns(reading: Reading, verdict: Verdict) -> dict[str, Any]:
+    return {
+        "asleep": False,
+        "temperature": reading.temperature,
+        "smart_passed": reading.passed,
+        **judgement(verdict),
+        "reading": {
+            "counts": reading.counts,
+            "hours": reading.hours,
+            "errors": reading.errors,
+            "left": reading.test_left,
+            "able": reading.able,
+            "ata": reading.ata,
+            "tests": [asdict(test) for test in reading.tests[:10]],
+            "figures": [[one.name, one.number, one.text, one.rating, one.limit] for one in reading.figures],
+        },
+    }
+
+
+def accepted_of(keys: list[str]) -> dict[str, dict[str, int]]:
+    found: dict[str, dict[str, int]] = {}
+    for row in Accepted.objects.filter(disk__in=keys):
+        found.setdefault(row.disk, {})[row.count] = row.value
+    return found
+
+
+def first_look(key: str, reading: Reading, known: Mapping[str, int]) -> dict[str, int]:
+    """What is accepted of a disk. Counts that say little by themselves begin at what they are when first seen."""
+    own = dict(known)
+    for name in SINCE_FIRST_SEEN:
+        if name in reading.counts and name not in own:
+            own[name] = reading.counts[name]
+            Accepted.objects.get_or_create(disk=key, count=name, defaults={"value": own[name]})
+    return own
+
+
+def acceptable(row: DiskRow) -> list[tuple[str, int]]:
+    """What a disk counts that its owner may accept as it is."""
+    return [(count, value) for _state, _text, count, value, *_ in row.reasons if count and value and not count.startswith("warning")]  # fmt: skip
+
+
+def accept(row: DiskRow, by: str) -> int:
+    """Let what a disk counts now stay quiet until it grows; how many values that were."""
+    found = acceptable(row)
+    for count, value in found:
+        Accepted.objects.update_or_create(disk=row.key, count=count, defaults={"value": value, "by": by})
+    return len(found)
+
+
+def keep(key: str, reading: Reading, now: datetime | None = None) -> None:
+    """Add an answer to the day's row. Written where a count moved or the day's range grew, else once an hour; what is kept
+    for its graph alone waits for that."""
+    now = now or timezone.now()
+    told = dict(reading.counts)
+    if reading.temperature is not None:
+        told["temperature"] = reading.temperature
+    if not told:
+        return
+    row = DiskDay.objects.filter(disk=key, day=now.date()).first()
+    if row is None:
+        past(DiskDay.objects.filter(disk=key).order_by("-day"), KEPT).delete()
+        row = DiskDay(disk=key, day=now.date(), written=now)
+    merged = dict(row.values)
+    moved = row.pk is None
+    for name, value in told.items():
+        least, most, last = merged.get(name, (value, value, value))
+        merged[name] = [min(least, value), max(most, value), value]
+        moved = moved or name not in row.values or [least, most] != merged[name][:2]
+        moved = moved or (name not in WANDERING and last != value)
+    for one in reading.figures:
+        least, most, _last = merged.get(FIGURE + one.name, (one.number, one.number, one.number))
+        merged[FIGURE + one.name] = [min(least, one.number), max(most, one.number), one.number]
+    if moved or now - row.written > WRITTEN_EVERY:
+        row.values, row.written = merged, now
+        row.save()

@@ -1,0 +1,65 @@
+"""When a hard disk goes to sleep: said for one disk, or for all of its pool."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
+from django.shortcuts import get_object_or_404, redirect
+from django.utils import timezone
+from django.views.decorators.http import require_POST
+
+from appliance.disks.standby import MINUTES
+from web.alerts.models import DiskCare
+from web.inventory import present, store
+from web.inventory.models import DiskRow
+from web.jobs import queue
+
+WORDS = {0: "never", 10: "after 10 minutes without work", 20: "after 20 minutes", 30: "after half an hour", 60: "after an hour", 120: "after two hours"}  # fmt: skip
+AS_IT_IS = ""  # of the choice: Larder says nothing to the disk
+
+
+def can(row: DiskRow) -> bool:
+    """Whether it has something that turns, and takes the command."""
+    return row.fact.rotational and bool(row.reading.get("ata"))
+
+
+def state(row: DiskRow, care: DiskCare, mates: list[DiskRow]) -> dict[str, object]:
+    """What the page says of a disk's sleep. ``mates``: the other disks of its pool."""
+    return {
+        "can": can(row),
+        "choices": [(AS_IT_IS, "as the disk has it", care.sleep is None), *((str(minutes), WORDS[minutes], care.sleep == minutes) for minutes in MINUTES)],
+        "wanted": care.sleep is not None,
+        "waits": care.sleep is not None and not care.told,
+        "refused": "" if care.answer == "told" else care.answer,
+        "mates": any(map(can, mates)),
+    }  # fmt: skip
+
+
+def mates_of(bays: Iterable[present.Bay], key: str) -> list[DiskRow]:
+    """The other disks of its pool: they are woken together."""
+    bays = list(bays)
+    pool = next((bay.pool_key for bay in bays if bay.key == key), "")
+    return list(DiskRow.objects.filter(key__in=[bay.key for bay in bays if pool and bay.pool_key == pool and bay.key != key]))  # fmt: skip
+
+
+@require_POST
+def set_sleep(request: HttpRequest, key: str) -> HttpResponse:
+    """Keep when it is to sleep; the worker tells it, now and whenever it may have forgotten."""
+    row = get_object_or_404(DiskRow, key=key)
+    wanted = request.POST.get("sleep", AS_IT_IS)
+    if (wanted != AS_IT_IS and wanted not in {str(minutes) for minutes in MINUTES}) or not can(row):
+        return HttpResponseBadRequest("That disk cannot be told this.", content_type="text/plain")
+    minutes = int(wanted) if wanted else None
+    mates = mates_of(present.box().bays, key) if request.POST.get("all") else []
+    for one in filter(can, [row, *mates]):
+        DiskCare.objects.update_or_create(
+            disk=one.key,
+            defaults={"sleep": minutes, "told": "", "answer": ""},
+            create_defaults={"sleep": minutes, "since": timezone.now()},
+        )
+    store.touch("disks")
+    queue.send("workers.sleep")
+    messages.success(request, "Kept.")
+    return redirect("disk_health", key=key)

@@ -1,0 +1,94 @@
+"""What was: how long work ended, what was done to the pool, what the system noticed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.core.paginator import Paginator
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404
+from django.utils import timezone
+from django.views.decorators.http import require_GET
+
+from appliance.pools import events as pool_events
+from appliance.pools import history as pool_history
+from web import live
+from web.inventory import store
+from web.inventory.models import Event, HistoryLine, PoolRow, Source
+from web.jobs import queue
+from web.pools.models import WorkReport
+
+PAGE = 50
+FRESH = timedelta(seconds=30)
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of history with what it means."""
+
+    row: HistoryLine
+    words: str
+
+
+@dataclass(frozen=True)
+class Heard:
+    """An event with what it means."""
+
+    row: Event
+    words: pool_events.Noticed
+
+
+@require_GET
+def reports(request: HttpRequest, key: str) -> HttpResponse:
+    """How every scrub, rebuilding and other long work of this pool ended."""
+
+    def build() -> dict[str, object]:
+        row = get_object_or_404(PoolRow, key=key)
+        page = Paginator(WorkReport.objects.filter(pool_key=key), PAGE).get_page(request.GET.get("page"))
+        return {"name": row.name, "key": key, "page": page, "reports": [found.report for found in page]}
+
+    return live.respond(request, "pools/reports.html", build)
+
+
+@require_GET
+def history(request: HttpRequest, key: str) -> HttpResponse:
+    """What was done to the pool, the newest first. Looking has it read again."""
+    if PoolRow.objects.filter(key=key).exists() and store.claim_refresh(
+        store.history_source(key), not_since=timezone.now() - FRESH
+    ):
+        queue.send("workers.read_history", key)
+
+    def build() -> dict[str, object]:
+        row = get_object_or_404(PoolRow, key=key)
+        lines = HistoryLine.objects.filter(pool_key=key)
+        every = request.GET.get("show") == "all"
+        page = Paginator(lines if every else lines.filter(kind="command"), PAGE).get_page(request.GET.get("page"))
+        source = Source.objects.filter(name=store.history_source(key)).first()
+        return {
+            "name": row.name,
+            "key": key,
+            "page": page,
+            "lines": [Line(found, pool_history.words(found.kind, found.text)) for found in page],
+            "every": every,
+            "read": bool(source and source.checked),
+            "error": source.error if source else "",
+        }
+
+    return live.respond(request, "pools/history.html", build)
+
+
+@require_GET
+def events(request: HttpRequest, key: str) -> HttpResponse:
+    """What ZFS noticed about the pool since the box was started, the newest first."""
+
+    def build() -> dict[str, object]:
+        row = get_object_or_404(PoolRow, key=key)
+        found = Event.objects.filter(source="zed", subject=row.name)
+        for quiet in pool_events.QUIET:
+            found = found.exclude(kind__endswith=quiet)
+        page = Paginator(found, PAGE).get_page(request.GET.get("page"))
+        heard = [Heard(event, pool_events.words(event.kind, event.fields)) for event in page]
+        return {"name": row.name, "key": key, "page": page, "heard": heard}
+
+    return live.respond(request, "pools/events.html", build)

@@ -1,0 +1,252 @@
+"""Checking and trimming a pool, when that is done by itself, and what is set on the pool."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from django import forms
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from appliance import schedule as appliance_schedule
+from appliance.errors import Refused
+from appliance.facts.box import Facts, Pool
+from appliance.operation import Operation
+from appliance.pools.properties import ASKED, KNOWN, LONGEST_COMMENT, SetPoolProperty, Words
+from appliance.pools.scrub import PauseScrub, StartScrub, StopScrub
+from appliance.pools.trim import StartTrim, StopTrim
+from web.forms_common import HOURS
+from web.inventory import store
+from web.inventory.models import Activity, DatasetRow, DiskRow, PoolRow, PropertiesRow
+from web.jobs import confirm
+from web.jobs.models import Job
+from web.pools import maintenance
+from web.pools.models import CareSchedule, WorkReport
+
+EVERY = (("never", "Never by itself"), ("week", "Every week"), ("month", "Every month"), ("quarter", "Every three months"))  # fmt: skip
+OWN = {"scrub": ("start-scrub", "pause-scrub", "stop-scrub"), "trim": ("start-trim", "stop-trim")}
+SHOWN = 3
+
+
+def pool_of(key: str) -> Pool:
+    pool: Pool = get_object_or_404(PoolRow, key=key).fact
+    return pool
+
+
+def begin(request: HttpRequest, operation: Callable[[], Operation], back: str) -> HttpResponse:
+    """Make the job of a small act and go back; a refusal, also by its grammar, is said on a page of its own."""
+    try:
+        confirm.start(operation(), user=request.user.get_username())
+    except Refused as refusal:
+        return render(request, "jobs/refused.html", {"reasons": refusal.reasons, "back": back}, status=409)
+    return redirect(back)
+
+
+@require_POST
+def scrub(request: HttpRequest, key: str) -> HttpResponse:
+    """Begin, go on with or pause a check."""
+    pool = pool_of(key)
+
+    def operation() -> Operation:
+        return PauseScrub(pool=pool.name) if request.POST.get("act") == "pause" else StartScrub.of(pool)
+
+    return begin(request, operation, reverse("pool", args=[key]))
+
+
+@require_GET
+def stop_scrub(request: HttpRequest, key: str) -> HttpResponse:
+    """Stopping throws away how far it was, so it is shown before."""
+    pool, back = pool_of(key), reverse("pool", args=[key])
+    try:
+        return confirm.review(request, StopScrub(pool=pool.name), back=back)
+    except Refused as refusal:
+        return render(request, "jobs/refused.html", {"reasons": refusal.reasons, "back": back}, status=409)
+
+
+@require_POST
+def trim(request: HttpRequest, key: str) -> HttpResponse:
+    """Begin or stop trimming."""
+    pool = pool_of(key)
+
+    def operation() -> Operation:
+        return StopTrim(pool=pool.name) if request.POST.get("act") == "stop" else StartTrim.of(pool)
+
+    return begin(request, operation, reverse("pool", args=[key]))
+
+
+# --- schedules ------------------------------------------------------------------------------------------------
+class ScheduleForm(forms.Form):
+    """How often, between which hours."""
+
+    every = forms.ChoiceField(label="How often?", choices=EVERY)
+    first = forms.TypedChoiceField(label="Not before", choices=HOURS, coerce=int)
+    last = forms.TypedChoiceField(
+        label="Begin until",
+        choices=HOURS,
+        coerce=int,
+        help_text="The same hour twice means at any time. A check that was missed because the box was off begins in the next of these hours.",
+    )
+    inside = forms.BooleanField(
+        label="Pause it outside these hours",
+        required=False,
+        help_text="A large pool is then checked over several nights. Otherwise it goes on until it is done; files stay available either way.",
+    )
+
+    def __init__(self, data: object = None, *, kind: str, initial: dict[str, object] | None = None) -> None:
+        super().__init__(data, initial=initial)  # type: ignore[arg-type]  # Django takes a QueryDict here
+        if kind != "scrub":
+            del self.fields["inside"]
+
+
+@require_http_methods(["GET", "POST"])
+def schedule(request: HttpRequest, key: str, kind: str) -> HttpResponse:
+    """When this pool is checked or trimmed by itself. A setting of Larder's own: nothing on the pool changes."""
+    if kind not in maintenance.KINDS:
+        raise Http404
+    pool = pool_of(key)
+    row = maintenance.row_for(pool, kind, facts_of(pool))
+    initial: dict[str, object] = {"every": row.every, "first": row.first, "last": row.last, "inside": row.inside}
+    form = ScheduleForm(request.POST or None, kind=kind, initial=initial)
+    if request.method == "POST" and form.is_valid():
+        CareSchedule.objects.update_or_create(
+            pool_key=key,
+            kind=kind,
+            defaults={**form.cleaned_data, "inside": bool(form.cleaned_data.get("inside"))},
+        )
+        store.touch("schedules")
+        messages.success(request, f"The schedule of {pool.name} is kept.")
+        return redirect("pool", key=key)
+    context = {
+        "form": form,
+        "pool": pool,
+        "key": key,
+        "kind": kind,
+        "what": maintenance.WORDS[kind],
+        "now": f"{timezone.now().astimezone(appliance_schedule.box_zone()):%H:%M (%Z)}",
+    }
+    return render(request, "pools/schedule.html", context, status=400 if form.is_bound else 200)
+
+
+@dataclass(frozen=True)
+class Line:
+    """One kind of care on the pool's page."""
+
+    kind: str
+    state: str  # running, paused, or empty
+    every: str
+    next: datetime | None
+    hours: str
+    can_start: bool
+    busy: tuple[Job, ...]  # that are about to change it
+
+    @property
+    def next_text(self) -> str:
+        """In the box's own hours, which are the ones that were set."""
+        return f"{self.next:%d %B, %H:%M}".lstrip("0") if self.next else ""
+
+
+def line_of(found: appliance_schedule.Care, kind: str, now: datetime, jobs: Iterable[Job]) -> Line:
+    zone = appliance_schedule.box_zone()
+    plain = found.schedule
+    hours = "at any time" if plain.first == plain.last else f"between {plain.first:02d}:00 and {plain.last:02d}:00"
+    words = {"never": "", "week": "every week", "month": "every month", "quarter": "every three months"}
+    return Line(
+        kind,
+        found.state,
+        words[plain.every],
+        appliance_schedule.next_start(found, now, zone) if found.usable else None,
+        hours,
+        found.usable and found.state != "running",
+        tuple(job for job in jobs if job.kind in OWN[kind]),
+    )
+
+
+def context(pool: Pool) -> dict[str, object]:
+    """What the card of checks on the pool's page shows. A constant number of queries."""
+    key = str(pool.guid)
+    return {
+        "activities": list(Activity.objects.filter(pool_key=key, state__in=Activity.UNDER_WAY)),
+        "lines": lines_of(pool),
+        "reports": [row.report for row in WorkReport.objects.filter(pool_key=key)[:SHOWN]],
+    }
+
+
+def lines_of(pool: Pool) -> dict[str, Line]:
+    """How the pool stands with its checks, and with trimming where its disks can do that."""
+    facts, now = facts_of(pool), timezone.now()
+    kinds = [kind for kind in maintenance.KINDS if kind == "scrub" or pool.can_trim]
+    jobs = list(Job.objects.filter(state__in=Job.OPEN, subject=pool.name).only("id", "title", "kind"))
+    return {kind: line_of(maintenance.cares(facts, kind, now)[0][1], kind, now, jobs) for kind in kinds}
+
+
+def facts_of(pool: Pool) -> Facts:
+    """As much as the care of one pool needs: its top folder for its age, the disks for their kind."""
+    root = DatasetRow.objects.filter(name=pool.name).first()
+    disks = tuple(row.fact for row in DiskRow.objects.all())
+    return Facts(pools=(pool,), datasets=(root.fact,) if root else (), disks=disks)
+
+
+# --- what is set on the pool ----------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Setting:
+    name: str
+    words: Words
+    value: str
+
+    @property
+    def said(self) -> str:
+        return self.words.said.get(self.value, self.value)
+
+    @property
+    def other(self) -> str:
+        return "off" if self.value == "on" else "on"
+
+
+class CommentForm(forms.Form):
+    comment = forms.CharField(
+        label="Note", max_length=LONGEST_COMMENT, required=False, help_text=KNOWN["comment"].meaning,
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
+    )  # fmt: skip
+
+
+@require_http_methods(["GET", "POST"])
+def settings(request: HttpRequest, key: str) -> HttpResponse:
+    """What is set on the pool, in plain words."""
+    pool, back = pool_of(key), reverse("pool_settings", args=[key])
+    known = PropertiesRow.objects.filter(key=key).first()
+    values: dict[str, str] = known.fact.values if known else {}
+    form = CommentForm(initial={"comment": values.get("comment", "")})
+    if request.method == "POST":
+        name, value = request.POST.get("name", ""), request.POST.get("value", "")
+        try:
+            if name == "comment":
+                form = CommentForm(request.POST)
+                value = request.POST.get("comment", "")
+            if name not in {"autotrim", "autoexpand", "autoreplace", "comment"}:
+                raise Refused("That cannot be set here.")
+            operation = SetPoolProperty(pool=pool.name, name=name, value=value)  # type: ignore[arg-type]  # looked at above
+            if operation.grave:
+                return confirm.review(request, operation, back=back)
+        except Refused as refusal:
+            if name != "comment":
+                return render(request, "jobs/refused.html", {"reasons": refusal.reasons, "back": back}, status=409)
+            form.full_clean()
+            form.add_error("comment", confirm.refusal_text(refusal))
+        else:
+            return begin(request, lambda: operation, back)
+    found = [Setting(name, KNOWN[name], values[name]) for name in ASKED if name in values]
+    context = {
+        "pool": pool,
+        "key": key,
+        "known": known is not None,
+        "switches": [one for one in found if one.words.switch and (one.name != "autotrim" or pool.can_trim)],
+        "others": [one for one in found if not one.words.switch and one.name != "comment"],
+        "form": form,
+    }
+    return render(request, "pools/settings.html", context, status=400 if form.is_bound else 200)

@@ -1,0 +1,53 @@
+"""Who is connected to shares now, with what open, and a button that ends it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_GET, require_POST
+
+from appliance.errors import Refused
+from appliance.shares.connections import Connection
+from appliance.shares.end_connection import EndConnection
+from appliance.shares.settings import SPOKEN
+from web import live
+from web.inventory import store
+from web.inventory.models import ConnectionRow, Source
+from web.jobs import confirm, queue
+
+SOURCE = "connections"  # the name under which reading them is noted
+FRESH = timedelta(seconds=5)
+
+
+@require_GET
+def connected(request: HttpRequest) -> HttpResponse:
+    """Everybody who is connected, as of some seconds ago; looking has them read again."""
+    if store.claim_refresh(SOURCE, not_since=timezone.now() - FRESH):
+        queue.send("workers.read_connections")
+
+    def build() -> dict[str, object]:
+        source = Source.objects.filter(name=SOURCE).first()
+        found: list[Connection] = [row.fact for row in ConnectionRow.objects.order_by("name", "key")]
+        return {
+            "connections": [(one, SPOKEN[one.protocol]) for one in found],
+            "read": source.checked if source else None,
+            "trouble": source.error if source else "",
+        }
+
+    return live.respond(request, "shares/connections.html", build)
+
+
+@require_POST
+def end(request: HttpRequest, key: str) -> HttpResponse:
+    """End one connection. Nothing is lost that the other computer cannot send again, so there is no review."""
+    one: Connection = get_object_or_404(ConnectionRow, key=key).fact
+    try:
+        operation = EndConnection(protocol=one.protocol, id=one.id, who=one.user, machine=one.machine)
+        return redirect("job", pk=confirm.start(operation, user=request.user.get_username()).pk)
+    except Refused as refusal:
+        context = {"reasons": refusal.reasons, "back": reverse("connected")}
+        return render(request, "jobs/refused.html", context, status=409)

@@ -1,0 +1,80 @@
+"""What was changed by hand in files that Larder writes: how each differs, and what becomes of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_GET
+
+from appliance.errors import Refused
+from appliance.operation import Operation
+from appliance.shares.drift.detect import Edit
+from appliance.shares.drift.resolve import AdoptDrift, OverwriteDrift
+from appliance.shares.settings import SPOKEN
+from web import live
+from web.inventory.models import EditRow
+from web.jobs import confirm
+
+KINDS = {"+": "added", "-": "removed", "@": "place"}
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of a difference: added, removed, place or plain, with a sign that does not depend on colour."""
+
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A hand edit with its difference as lines."""
+
+    edit: Edit
+    lines: tuple[Line, ...]
+
+    @property
+    def about(self) -> str:
+        return f"the shares over {SPOKEN[self.edit.key]}" if self.edit.key in SPOKEN else "what the network is told"
+
+
+def lines_of(edit: Edit) -> tuple[Line, ...]:
+    """The difference without its two lines of file names."""
+    return tuple(Line(KINDS.get(line[:1], "plain"), line) for line in edit.diff[2:])
+
+
+@require_GET
+def edits(request: HttpRequest) -> HttpResponse:
+    """Every hand edit, and the copies of earlier ones."""
+
+    def build() -> dict[str, object]:
+        found: list[Edit] = [row.fact for row in EditRow.objects.order_by("key")]
+        return {
+            "edits": [Shown(one, lines_of(one)) for one in found if one.seen],
+            "copies": [copy for one in found for copy in one.copies],
+        }
+
+    return live.respond(request, "shares/drift.html", build)
+
+
+@require_GET
+def decide(request: HttpRequest, key: str, what: str) -> HttpResponse:
+    """The review page of adopting a hand edit or of writing over it."""
+    if what not in {"adopt", "overwrite"}:
+        raise Http404
+    edit: Edit = get_object_or_404(EditRow, key=key).fact
+    back = reverse("edits")
+    if not edit.seen:
+        return redirect(back)
+    try:
+        if edit.against and what == "adopt":
+            raise Refused(*edit.against)
+        operation: Operation = OverwriteDrift(file=key, seen=edit.seen)
+        if what == "adopt":
+            operation = AdoptDrift(file=key, seen=edit.seen, changes=edit.changes)
+        return confirm.review(request, operation, back=back)
+    except Refused as refusal:
+        return render(request, "jobs/refused.html", {"reasons": refusal.reasons, "back": back}, status=409)

@@ -1,0 +1,91 @@
+"""NFS and AFP of one folder: who may use it and how."""
+
+from __future__ import annotations
+
+from django import forms
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.views.decorators.http import require_http_methods
+
+from appliance.errors import Refused
+from appliance.facts.datasets import Dataset
+from appliance.shares.set_share import SetShare
+from appliance.shares.settings import SPOKEN, Protocol, ShareSetting, setting_of
+from appliance.shares.troubleshoot import diagnose
+from appliance.system.accounts import people_number
+from web.datasets.views import add_reasons
+from web.inventory import store
+from web.inventory.models import DatasetRow, SeenRow
+from web.jobs import confirm
+from web.shares import switches, troubleshoot_views
+from web.shares.forms import AfpForm, NfsForm
+from web.users.views import people_facts
+
+
+def begin(request: HttpRequest, form: NfsForm | AfpForm, dataset: str, protocol: Protocol) -> HttpResponse | None:
+    """Start the change, or put what speaks against it into the form."""
+    try:
+        operation = SetShare.of(dataset, protocol, form.part())
+        return confirm.begin(request, operation, back=request.get_full_path())
+    except Refused as refusal:
+        add_reasons(form, refusal)
+        return None
+
+
+def page(
+    request: HttpRequest, form: forms.Form, dataset: Dataset, key: str, protocol: Protocol, *, on: bool
+) -> HttpResponse:
+    context = {
+        "form": form,
+        "dataset": dataset,
+        "key": key,
+        "protocol": protocol,
+        "protocol_name": SPOKEN[protocol],
+        "on": on,
+        "unknown": not_found(key, protocol) if on else (),
+        **numbers(protocol),
+    }
+    return render(request, "shares/protocol.html", context, status=400 if form.is_bound else 200)
+
+
+def not_found(key: str, protocol: Protocol) -> tuple[str, ...]:
+    """Computers of an export whose names were not found when the share was last looked at; opening the page has it looked at."""
+    dataset: Dataset = DatasetRow.objects.get(key=key).fact
+    part = (setting_of(dataset) or ShareSetting()).nfs
+    if protocol != "nfs" or part is None or diagnose.all_networks(part.hosts):
+        return ()
+    troubleshoot_views.have_it_looked_at(key, protocol, "")
+    row = SeenRow.objects.filter(key=troubleshoot_views.seen_key(key, protocol, "")).first()
+    return row.fact.unknown if row else ()
+
+
+def numbers(protocol: Protocol) -> dict[str, object]:
+    """What users of other computers need where NFS goes by number."""
+    if protocol != "nfs":
+        return {}
+    return {"users": people_facts().accounts, "people_gid": people_number()}
+
+
+@require_http_methods(["GET", "POST"])
+def over_nfs(request: HttpRequest, key: str) -> HttpResponse:
+    """Share a folder over NFS, or change how."""
+    dataset: Dataset = get_object_or_404(DatasetRow, key=key).fact
+    now = (setting_of(dataset) or ShareSetting()).nfs
+    facts = people_facts()
+    form = NfsForm(
+        request.POST or None, initial=now, accounts=list(facts.accounts), usual=switches.usual_client(dataset, facts)
+    )
+    if request.method == "POST" and form.is_valid() and (begun := begin(request, form, dataset.name, "nfs")):
+        return begun
+    return page(request, form, dataset, key, "nfs", on=now is not None)
+
+
+@require_http_methods(["GET", "POST"])
+def over_afp(request: HttpRequest, key: str) -> HttpResponse:
+    """Share a folder over AFP, or change how."""
+    dataset: Dataset = get_object_or_404(DatasetRow, key=key).fact
+    now, facts = (setting_of(dataset) or ShareSetting()).afp, store.facts()
+    form = AfpForm(request.POST or None, facts=facts, initial=now or switches.proposed_afp(dataset, facts))
+    if request.method == "POST" and form.is_valid() and (begun := begin(request, form, dataset.name, "afp")):
+        return begun
+    return page(request, form, dataset, key, "afp", on=now is not None)

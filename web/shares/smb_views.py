@@ -1,0 +1,69 @@
+"""Shares of folders: the switch of each protocol, and the page behind the switch of SMB."""
+
+from __future__ import annotations
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_POST
+
+from appliance.errors import Refused
+from appliance.facts.datasets import Dataset
+from appliance.shares.publish import SERVING
+from appliance.shares.set_share import SetShare
+from appliance.shares.settings import ShareSetting, setting_of
+from web.inventory import store
+from web.inventory.models import DatasetRow
+from web.jobs import confirm
+from web.shares import switches
+from web.shares.forms import SmbForm
+
+
+@require_http_methods(["GET", "POST"])
+def smb(request: HttpRequest, key: str) -> HttpResponse:
+    """Share a folder over SMB, or change how: under which name, for whom."""
+    row = get_object_or_404(DatasetRow, key=key)
+    dataset: Dataset = row.fact
+    facts = store.facts()
+    now = (setting_of(dataset) or ShareSetting()).smb
+    initial = now or switches.proposed(dataset, facts)
+    form = SmbForm(request.POST or None, facts=facts, initial=initial)
+    if request.method == "POST" and form.is_valid():
+        try:
+            job = confirm.start(SetShare.of(dataset.name, "smb", form.part()), user=request.user.get_username())
+            return redirect("job", pk=job.pk)
+        except Refused as refusal:
+            for reason in refusal.reasons:
+                form.add_error(reason.field if reason.field in form.fields else None, reason.text)
+    return render(
+        request,
+        "shares/smb.html",
+        {"form": form, "dataset": dataset, "key": key, "accounts": facts.accounts, "shared": now is not None},
+        status=400 if form.is_bound else 200,
+    )
+
+
+@require_POST
+def switch(request: HttpRequest, key: str, protocol: str, to: str) -> HttpResponse:
+    """Turn a protocol on or off for a folder with one click: on as it says itself, or as is usual. Files stay, so there is
+    no review; the switch can be moved back."""
+    row = get_object_or_404(DatasetRow, key=key)
+    if protocol not in SERVING or to not in {"on", "off"}:
+        raise Http404
+    kind, dataset = protocol, row.fact
+    part = (setting_of(dataset) or ShareSetting()).part(kind)
+    back = reverse("folder", args=[key])
+    if to == "off" and part is None:
+        return redirect(back)
+    try:
+        if to == "on" and part is None:
+            part = switches.usual(kind, dataset, store.facts())
+        operation = SetShare.of(dataset.name, kind, part if to == "on" else None)
+        if confirm.needs_proof(operation):
+            return confirm.review(request, operation, back=back)
+        confirm.start(operation, user=request.user.get_username())
+    except Refused as refusal:
+        details = reverse(switches.DETAILS[kind], args=[key])
+        context = {"reasons": refusal.reasons, "back": back if to == "off" else details}
+        return render(request, "jobs/refused.html", context, status=409)
+    return redirect("folders") if request.POST.get("from") == "list" else redirect(back)

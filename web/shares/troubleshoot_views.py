@@ -1,0 +1,158 @@
+"""Reaching a share: the words to type on the other computer, and why it cannot be seen, with what mends it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import cast
+
+from django.conf import settings
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.http import urlencode
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from appliance.errors import Refused
+from appliance.facts.datasets import Dataset
+from appliance.operation import Operation
+from appliance.shares import addresses
+from appliance.shares.settings import SPOKEN, Protocol, setting_of
+from appliance.shares.troubleshoot import diagnose
+from appliance.shares.troubleshoot.fixes import LetIn, ServeAgain
+from appliance.system.accounts import people_number
+from web import live
+from web.inventory.models import AccountRow, DatasetRow, SeenRow, Source
+from web.jobs import confirm, queue
+from web.shares import switches
+from web.users.views import people_facts
+
+LONGEST_LOOK = timedelta(minutes=2)
+SOURCE = "seen"  # the name under which looking at a share is noted
+
+
+@dataclass(frozen=True)
+class Mend:
+    """A button: a form that is sent (``post``) or a page that is opened."""
+
+    text: str
+    link: str
+    post: bool = False
+
+
+def shown(key: str, protocol: str) -> tuple[Dataset, Protocol]:
+    """The dataset of that key and the protocol. Raises Http404 where either is none."""
+    if protocol not in SPOKEN:
+        raise Http404
+    return get_object_or_404(DatasetRow, key=key).fact, cast("Protocol", protocol)
+
+
+@require_GET
+def ways(request: HttpRequest, key: str, protocol: str) -> HttpResponse:
+    """What to type on each kind of computer."""
+    dataset, known = shown(key, protocol)
+    setting = setting_of(dataset)
+    host = f"{settings.BOX_NAME}.local"
+    found = addresses.ways(setting, known, host=host, path=dataset.mountpoint) if setting else ()
+    context = {"dataset": dataset, "key": key, "protocol": known, "protocol_name": SPOKEN[known], "ways": found}
+    if known == "nfs" and setting and setting.nfs:
+        context |= {
+            "client_as": setting.nfs.everybody_as,
+            "users": people_facts().accounts,
+            "people_gid": people_number(),
+        }
+    return render(request, "shares/addresses.html", context)
+
+
+def mend_of(check: diagnose.Check, key: str, seen: diagnose.Seen) -> Mend | None:
+    """The button beside a check."""
+    edit = reverse(switches.DETAILS[seen.protocol], args=[key])
+    match check.mend:
+        case "serve" | "mount":
+            return Mend("Serve it again", reverse("mend_share", args=[key, seen.protocol, "serve"]), post=True)
+        case "let-in":
+            return Mend("Let people in", reverse("mend_share", args=[key, seen.protocol, "let-in"]))
+        case "unlock":
+            return Mend(f"Unlock {seen.locked}", f"{reverse('unlock')}?{urlencode({'dataset': seen.locked})}")
+        case "password":
+            return Mend("Set a password", reverse("person_password", args=[seen.person]))
+        case "edit":
+            return Mend("Change the share", edit)
+        case _:
+            return None
+
+
+@require_GET
+def ask(request: HttpRequest, key: str, protocol: str) -> HttpResponse:
+    """Why can't I see it: what was seen at the last look, for the person that was named."""
+    dataset, known = shown(key, protocol)
+    person = request.GET.get("person", "")
+
+    def build() -> dict[str, object]:
+        row = SeenRow.objects.filter(key=seen_key(key, known, person)).first()
+        source = Source.objects.filter(name=SOURCE).first()
+        asked, checked = (source.requested, source.checked) if source else (None, None)
+        looking = bool(asked and (not checked or checked < asked) and timezone.now() - asked < LONGEST_LOOK)
+        seen: diagnose.Seen | None = row.fact if row else None
+        checks = diagnose.judge(dataset, seen, asked_from=request.META.get("HTTP_X_REAL_IP", "")) if seen else ()
+        return {
+            "dataset": dataset,
+            "key": key,
+            "protocol": known,
+            "protocol_name": SPOKEN[known],
+            "person": person,
+            "people": AccountRow.objects.order_by("name").values_list("name", flat=True),
+            "checks": [(check, mend_of(check, key, seen)) for check in checks] if seen else [],
+            "bad": sum(check.state == "failed" for check in checks),
+            "looking": looking,
+            "looked": checked if seen else None,
+            "trouble": source.error if source and not looking else "",
+        }
+
+    return live.respond(request, "shares/troubleshoot.html", build)
+
+
+def seen_key(key: str, protocol: str, person: str) -> str:
+    return f"{key}:{protocol}:{person}"
+
+
+def have_it_looked_at(key: str, protocol: str, person: str) -> None:
+    """Send the worker; the page that shows it hears of the end."""
+    Source.objects.update_or_create(name=SOURCE, defaults={"requested": timezone.now()})
+    queue.send("workers.look_at_share", key, protocol, person)
+
+
+@require_POST
+def look(request: HttpRequest, key: str, protocol: str) -> HttpResponse:
+    """Have it looked at; the page follows."""
+    shown(key, protocol)
+    person = request.POST.get("person", "")
+    if person and not AccountRow.objects.filter(name=person).exists():
+        person = ""
+    have_it_looked_at(key, protocol, person)
+    query = f"?{urlencode({'person': person})}" if person else ""
+    return redirect(f"{reverse('why', args=[key, protocol])}{query}")
+
+
+def mending(dataset: Dataset, protocol: Protocol, way: str) -> Operation:
+    """The operation behind a button. Raises Http404."""
+    if way == "serve":
+        return ServeAgain(dataset=dataset.name, protocol=protocol)
+    if way == "let-in":
+        return LetIn(dataset=dataset.name)
+    raise Http404
+
+
+@require_http_methods(["GET", "POST"])
+def mend(request: HttpRequest, key: str, protocol: str, way: str) -> HttpResponse:
+    """Serving again is begun at once; what changes permissions is shown first."""
+    dataset, known = shown(key, protocol)
+    back = reverse("why", args=[key, known])
+    try:
+        operation = mending(dataset, known, way)
+        if way == "serve" and request.method == "POST":
+            return redirect("job", pk=confirm.start(operation, user=request.user.get_username()).pk)
+        return confirm.review(request, operation, back=back)
+    except Refused as refusal:
+        return render(request, "jobs/refused.html", {"reasons": refusal.reasons, "back": back}, status=409)

@@ -1,0 +1,57 @@
+"""What a policy keeps, drawn as a line of time for each grain: the last hours have as much room as the months before."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from appliance.snapshots.names import GRAINS
+
+WIDTH = 320  # in the units of the drawing, which are pixels where there is room
+EDGE = 4
+LANE = 30
+HOURS = (("1 day", 24), ("1 week", 168), ("1 month", 730), ("1 year", 8766), ("10 years", 87660))
+MARGIN = 20  # that words of the scale need on either side
+
+
+@dataclass(frozen=True)
+class Lane:
+    """The snapshots of one grain: where its words and its marks are drawn."""
+
+    words: str
+    y: int
+    marks: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Drawing:
+    lanes: tuple[Lane, ...]
+    ages: tuple[tuple[str, float], ...]  # words of the scale and where they stand
+    height: int
+    words: str
+
+    width = WIDTH
+    right = WIDTH - EDGE
+
+
+def draw(kept: Sequence[tuple[datetime, Sequence[str]]], now: datetime) -> Drawing | None:
+    """Of moments with their grains, newest first; nothing where there are none."""
+    if not kept:
+        return None
+    oldest = max((now - kept[-1][0]).total_seconds() / 3600, 1.0)
+
+    def x(hours: float) -> float:
+        return round(WIDTH - EDGE - math.log1p(max(hours, 0.0)) / math.log1p(oldest) * (WIDTH - 2 * EDGE), 1)
+
+    of = {grain: [at for at, grains in kept if grain in grains] for grain in GRAINS}
+    lanes = tuple(
+        Lane(
+            f"{len(of[grain])} {grain}", number * LANE, tuple(x((now - at).total_seconds() / 3600) for at in of[grain])
+        )
+        for number, grain in enumerate([grain for grain in GRAINS if of[grain]])
+    )
+    ages = tuple((words, x(hours)) for words, hours in HOURS if hours <= oldest and x(hours) >= MARGIN)
+    told = ", ".join(lane.words for lane in lanes)
+    return Drawing(lanes, ages, len(lanes) * LANE + 16, f"{told}, the oldest of {kept[-1][0]:%d %B %Y}")

@@ -1,0 +1,120 @@
+"""How Larder itself is: its worker, its queue, its agent, how old its facts are. Looked at without asking any of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from django.http import HttpRequest
+from django.utils import timezone
+
+from appliance.system import locks, paths
+from web.inventory.models import Source
+from web.jobs import queue
+
+WORKER_LOCK = paths.RUN / "inventory" / "worker.lock"
+OLD = timedelta(seconds=90)
+LONG_AT_IT = timedelta(seconds=20)
+READ = ("pools", "datasets", "disks", "services", "shares", "accounts")
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """Something wrong with Larder itself or below it, in words."""
+
+    key: str
+    headline: str
+    meaning: str
+    page: str = ""  # where something can be done about it, by its name
+
+
+@dataclass
+class State:
+    sources: list[Source] = field(default_factory=list)
+    troubles: list[Trouble] = field(default_factory=list)
+    checked: datetime | None = None
+
+
+def worker_runs() -> bool:
+    """The worker holds a lock on a file as long as it lives."""
+    try:
+        return locks.taken(WORKER_LOCK)
+    except OSError:
+        return False
+
+
+def troubles_of(sources: list[Source], checked: datetime | None) -> list[Trouble]:
+    found = []
+    known = {source.name: source for source in sources}
+    worker, broker = worker_runs(), queue.reachable()
+    if not worker:
+        found.append(
+            Trouble(
+                "worker",
+                "Larder's worker is not running.",
+                "What you see may be old, and nothing can be changed until it runs again. It restarts by itself; if this stays, restart the box or run: systemctl restart larder-worker",
+            )
+        )
+    if not broker:
+        found.append(
+            Trouble(
+                "queue",
+                "Larder's queue (Redis) is not running.",
+                "Changes you confirm now wait until it is back. Your pools and shares go on working. On the box: systemctl restart redis-server@larder",
+            )
+        )
+    if not paths.AGENT_SOCKET.exists():
+        found.append(
+            Trouble(
+                "agent",
+                "Larder's agent cannot be reached.",
+                "Pages can be read, but nothing can be changed. On the box: systemctl restart larder-agent.socket larder-agent.service",
+            )
+        )
+    if (zfs := known.get("zfs")) and zfs.error:
+        found.append(
+            Trouble(
+                "zfs",
+                zfs.error,
+                "Your data is not touched by this, but it cannot be reached. It often follows a kernel update: restart the box; if that does not help, run: dpkg-reconfigure zfs-dkms",
+            )
+        )
+    if (edits := known.get("by-hand")) and edits.error:
+        found.append(
+            Trouble(
+                "by-hand",
+                edits.error,
+                "Larder does not write over it: until you decide, changes of those shares are refused. What is shared now goes on.",
+                "edits",
+            )
+        )
+    for name in READ:
+        if (source := known.get(name)) and source.error:
+            found.append(Trouble(f"source-{name}", f"Larder could not read the {name}.", source.error))
+    if (
+        worker
+        and broker
+        and checked
+        and timezone.now() - checked > OLD
+        and (looking := known.get("looking"))
+        and looking.requested
+        and timezone.now() - looking.requested < LONG_AT_IT
+    ):
+        found.append(
+            Trouble(
+                "slow", "The system is slow to answer.", "A pool or a disk may hang. What you see is as old as it says."
+            )
+        )
+    return found
+
+
+def of(request: HttpRequest) -> State:
+    """The state, read once per request: one query."""
+    known: State | None = getattr(request, "larder_state", None)
+    if known is None:
+        sources = list(Source.objects.all())
+        ages = [source.checked for source in sources if source.name in READ and source.checked]
+        known = State(sources, checked=min(ages) if ages else None)
+        known.troubles = troubles_of(sources, known.checked)
+        request.larder_state = known  # type: ignore[attr-defined]
+    return known

@@ -1,0 +1,117 @@
+"""Numbers in templates, in the words that plans and mails use too."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import template
+
+from appliance import formatting
+from appliance.files.posix_acl import MAY
+
+register = template.Library()
+register.filter("size", formatting.size_text)
+register.filter("maker_size", formatting.maker_size)
+register.filter("duration", formatting.duration)
+register.filter("may", lambda level: MAY[level])
+
+ICONS = {
+    "healthy": "check",
+    "working": "loader",
+    "attention": "triangle-alert",
+    "failed": "octagon-x",
+    "asleep": "moon",
+    "empty": "circle",
+    "unknown": "circle-help",
+    "repaired": "repair",
+    "locked": "lock",
+}
+STATE_WORDS = {
+    "healthy": "works",
+    "working": "working",
+    "attention": "attention",
+    "failed": "failed",
+    "asleep": "asleep",
+    "empty": "empty",
+    "unknown": "unknown",
+    "repaired": "repaired itself",
+    "locked": "locked",
+}
+JOB_STATES = {
+    "queued": "empty",
+    "running": "working",
+    "waiting": "attention",
+    "done": "healthy",
+    "failed": "failed",
+    "refused": "attention",
+    "cancelled": "empty",
+    "interrupted": "attention",
+}
+SWEEP_STATES = {
+    "queued": "empty",
+    "running": "working",
+    "pausing": "working",
+    "paused": "attention",
+    "cancelling": "working",
+    "cancelled": "empty",
+    "done": "healthy",
+}
+
+
+@register.filter
+def state_icon(state: str) -> str:
+    """The icon that goes with a state; states are never told by colour alone."""
+    return ICONS.get(state, "circle-help")
+
+
+@register.filter
+def state_word(state: str) -> str:
+    return STATE_WORDS.get(state, state)
+
+
+@register.filter
+def job_state(state: str) -> str:
+    """A job's state as one of the states that pages draw."""
+    return JOB_STATES.get(str(state), "unknown")
+
+
+@register.filter
+def sweep_state(state: str) -> str:
+    """A measurement's state as one of the states that pages draw."""
+    return SWEEP_STATES.get(str(state), "unknown")
+
+
+@register.filter
+def exact(size: int) -> str:
+    """Bytes in full, for hovering over a rounded size: ``4,000,787,030,016 bytes``."""
+    return f"{size:,} bytes"
+
+
+@register.filter
+def used_of(used: int, total: int) -> str:
+    """Used and whole space with the unit once where both have the same: ``5.1 of 8.2 TiB``."""
+    (number, unit), whole = formatting.size_text(used).split(" "), formatting.size_text(total)
+    return f"{number} of {whole}" if whole.endswith(f" {unit}") else f"{number} {unit} of {whole}"
+
+
+BROWSERS = (("Edg", "Edge"), ("OPR/", "Opera"), ("Firefox/", "Firefox"), ("Chrome/", "Chrome"), ("Safari/", "Safari"))
+SYSTEMS = (("iPhone", "iPhone"), ("iPad", "iPad"), ("Android", "Android"), ("Windows", "Windows"), ("Mac OS X", "Mac"), ("CrOS", "Chromebook"), ("Linux", "Linux"))  # fmt: skip
+
+
+@register.filter
+def browser(agent: str) -> str:
+    """What a browser calls itself, in two words: ``Firefox on Windows``; as it is where it says neither."""
+    name = next((name for mark, name in BROWSERS if mark in agent), "")
+    system = next((name for mark, name in SYSTEMS if mark in agent), "")
+    return " on ".join(filter(None, [name, system])) or agent[:60] or "not told"
+
+
+@register.filter
+def steps_of(job: Any) -> list[dict[str, Any]]:
+    """The job's steps, each with the state that its mark shows; the first not done is where it works or ended."""
+    here = {"running": "working", "failed": "failed", "interrupted": "attention"}.get(str(job.state), "")
+    found = []
+    for step in job.steps:
+        found.append({**step, "state": "healthy" if step["done"] else here})
+        here = here if step["done"] else ""
+    return found

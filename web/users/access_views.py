@@ -1,0 +1,97 @@
+"""Who may use a folder: a table of people and groups, each with neither, read, or change."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import get_args
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods
+
+from appliance.datasets.permissions import Said, SetAccess, by_number, from_elsewhere, said_of
+from appliance.errors import Reason, Refused
+from appliance.facts.box import Facts
+from appliance.facts.datasets import Dataset
+from appliance.files.posix_acl import Level
+from appliance.snapshots import names
+from web.inventory.models import DatasetRow
+from web.jobs import confirm
+from web.users.views import people_facts
+
+LEVELS: tuple[Level, ...] = get_args(Level)
+AS_MADE = Said(guid=0, everybody="change")  # folders made in Larder begin like this
+
+
+@dataclass(frozen=True)
+class Line:
+    """One row of the table: ``field`` is the name in the form, ``value`` what is chosen (empty: as the others say)."""
+
+    field: str
+    who: str
+    icon: str
+    value: str
+    note: str = ""
+
+
+def lines(said: Said, facts: Facts) -> list[Line]:
+    """Everybody, then groups, then people."""
+    return [
+        Line("everybody", "Everybody with an account", "users", said.everybody),
+        *(
+            Line(f"group-{one.name}", one.name, "users", said.groups.get(one.name, "none"), ", ".join(one.members) or "nobody in it yet")
+            for one in facts.groups
+        ),
+        *(
+            Line(f"person-{one.name}", one.called, "user", said.people.get(one.name, ""), one.name if one.display else "")
+            for one in facts.accounts
+        ),
+    ]  # fmt: skip
+
+
+def level(text: str) -> Level:
+    """A level of the form. Raises Refused."""
+    found = next((one for one in LEVELS if one == text), None)
+    if found is None:
+        raise Refused(Reason("Choose for each of them what they may do."))
+    return found
+
+
+def asked(request: HttpRequest, dataset: Dataset, facts: Facts) -> SetAccess:
+    """The operation that the form asks for. Raises Refused."""
+    people = {one.name: level(text) for one in facts.accounts if (text := request.POST.get(f"person-{one.name}", ""))}
+    groups = {one.name: level(text) for one in facts.groups if (text := request.POST.get(f"group-{one.name}", "none")) != "none"}  # fmt: skip
+    before = names.name_for(names.BEFORE, timezone.now()) if "before" in request.POST else ""
+    everybody = level(request.POST.get("everybody", ""))
+    return SetAccess(dataset=dataset.name, everybody=everybody, people=people, groups=groups, before=before)
+
+
+@require_http_methods(["GET", "POST"])
+def access(request: HttpRequest, key: str) -> HttpResponse:
+    """Ask who may do what, then lead to the review page."""
+    dataset: Dataset = get_object_or_404(DatasetRow, key=key).fact
+    facts = people_facts()
+    reasons: tuple[Reason, ...] = ()
+    said, elsewhere = said_of(dataset, facts), from_elsewhere(dataset, facts)
+    shown = said or elsewhere or AS_MADE
+    if request.method == "POST":
+        try:
+            operation = asked(request, dataset, facts)
+            shown = operation.said(dataset.guid)
+            return confirm.review(request, operation, back=reverse("folder_access", args=[key]))
+        except Refused as refusal:
+            reasons = refusal.reasons
+    context = {
+        "dataset": dataset,
+        "key": key,
+        "lines": lines(shown, facts),
+        "said": said,
+        "elsewhere": elsewhere,
+        "let_in_now": by_number(elsewhere, facts) if elsewhere else None,
+        "reasons": reasons,
+        "people": facts.accounts,
+        "before": request.method != "POST" or "before" in request.POST,
+    }
+    return render(request, "users/access.html", context, status=400 if reasons else 200)

@@ -1,0 +1,60 @@
+"""Groups of people."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_http_methods
+
+from appliance.errors import Refused
+from appliance.facts.sharing import Group
+from appliance.users.groups import CreateGroup, RemoveGroup, SetMembers
+from web.datasets.views import add_reasons
+from web.inventory.models import GroupRow
+from web.jobs import confirm
+from web.users.forms import GroupForm, MembersForm
+from web.users.views import accounts, reviewed
+
+
+def choices() -> list[tuple[str, str]]:
+    return [(one.name, f"{one.called} ({one.name})" if one.display else one.name) for one in accounts()]
+
+
+@require_http_methods(["GET", "POST"])
+def create(request: HttpRequest) -> HttpResponse:
+    """Make a group; a small act, so without a review page."""
+    people = choices()
+    form = GroupForm(request.POST or None, people=people)
+    if request.method == "POST" and form.is_valid():
+        try:
+            operation = CreateGroup(name=form.cleaned_data["name"], members=tuple(form.cleaned_data["members"]))
+            return redirect("job", pk=confirm.start(operation, user=request.user.get_username()).pk)
+        except Refused as refusal:
+            add_reasons(form, refusal)
+    return render(request, "users/group.html", {"form": form, "people": people}, status=400 if form.is_bound else 200)
+
+
+@require_http_methods(["GET", "POST"])
+def group(request: HttpRequest, name: str) -> HttpResponse:
+    """One group: who is in it."""
+    fact: Group = get_object_or_404(GroupRow, name=name).fact
+    people = choices()
+    # A group may be emptied: a form without any box ticked is an answer, too.
+    data = request.POST if request.method == "POST" else None
+    form = MembersForm(data, people=people, initial={"members": list(fact.members)})
+    if request.method == "POST" and form.is_valid():
+        try:
+            operation = SetMembers(name=fact.name, members=tuple(form.cleaned_data["members"]))
+            return redirect("job", pk=confirm.start(operation, user=request.user.get_username()).pk)
+        except Refused as refusal:
+            add_reasons(form, refusal)
+    context = {"form": form, "group": fact, "people": people}
+    return render(request, "users/group.html", context, status=400 if form.is_bound else 200)
+
+
+@require_GET
+def remove(request: HttpRequest, name: str) -> HttpResponse:
+    """The review page of removing a group."""
+    row = get_object_or_404(GroupRow, name=name)
+    return reviewed(request, RemoveGroup(name=row.name), reverse("people"))

@@ -1,0 +1,148 @@
+"""People: the accounts that may use shares."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from appliance.datasets.permissions import said_of
+from appliance.errors import Refused
+from appliance.facts.box import Facts
+from appliance.facts.sharing import Account
+from appliance.files.posix_acl import MAY
+from appliance.operation import Operation
+from appliance.snapshots import names
+from appliance.users.accounts import CreateAccount, RenameAccount, SetPassword, SwitchAccount
+from appliance.users.remove import RemoveAccount
+from web import live
+from web.datasets.views import add_reasons, filesystems
+from web.inventory.models import AccountRow, DatasetRow, GroupRow
+from web.jobs import confirm
+from web.jobs.models import Job
+from web.users.forms import DisplayForm, HeirForm, PersonForm
+
+MOST_PARENTS = 1000
+KINDS = ("set-password", "rename-account", "enable-account", "remove-account")
+
+
+def accounts() -> list[Account]:
+    return [row.fact for row in AccountRow.objects.order_by("name")]
+
+
+def people_facts() -> Facts:
+    """Accounts and groups, all that the rules of a folder need."""
+    return Facts(accounts=tuple(accounts()), groups=tuple(row.fact for row in GroupRow.objects.order_by("name")))
+
+
+def refused(request: HttpRequest, refusal: Refused, back: str) -> HttpResponse:
+    return render(request, "jobs/refused.html", {"reasons": refusal.reasons, "back": back}, status=409)
+
+
+def reviewed(request: HttpRequest, operation: Operation, back: str) -> HttpResponse:
+    """The review page, or the page that says what speaks against it."""
+    try:
+        return confirm.review(request, operation, back=back)
+    except Refused as refusal:
+        return refused(request, refusal, back)
+
+
+def started(request: HttpRequest, operation: Operation, back: str) -> HttpResponse:
+    """A small act that can be taken back: its job, without a review page."""
+    try:
+        job = confirm.start(operation, user=request.user.get_username())
+    except Refused as refusal:
+        return refused(request, refusal, back)
+    return redirect("job", pk=job.pk)
+
+
+@require_GET
+def people(request: HttpRequest) -> HttpResponse:
+    """Everybody who has an account for shares, and the groups."""
+
+    def build() -> dict[str, object]:
+        facts = people_facts()
+        listed = [(one, [group for group in facts.groups if one.name in group.members]) for one in facts.accounts]
+        return {"people": listed, "groups": facts.groups}
+
+    return live.respond(request, "users/people.html", build)
+
+
+@require_http_methods(["GET", "POST"])
+def create(request: HttpRequest) -> HttpResponse:
+    """Ask for the name, then lead to the review page, which asks for the password."""
+    form = PersonForm(request.POST or None, parents=[row.name for row in filesystems()[:MOST_PARENTS]])
+    if request.method == "POST" and form.is_valid():
+        try:
+            return confirm.review(request, CreateAccount(**form.cleaned_data), back=reverse("people"))
+        except Refused as refusal:
+            add_reasons(form, refusal)
+    return render(request, "users/create.html", {"form": form}, status=400 if form.is_bound else 200)
+
+
+@require_GET
+def person(request: HttpRequest, name: str) -> HttpResponse:
+    """One person: state, groups, the folders whose rules name them, and what can be done."""
+
+    def build() -> dict[str, object]:
+        account: Account = get_object_or_404(AccountRow, name=name).fact
+        facts = people_facts()
+        others = [(one.name, one.called) for one in facts.accounts if one.name != name]
+        named = DatasetRow.objects.filter(facts__contains=f'\\"{name}\\"').order_by("name")
+        folders = [
+            (row.key, row.name, MAY[said.people[name]])
+            for row in named
+            if (said := said_of(row.fact, facts)) and name in said.people
+        ]
+        return {
+            "person": account,
+            "groups": [group for group in facts.groups if name in group.members],
+            "folders": folders,
+            "form": DisplayForm(initial={"display": account.display}),
+            "heirs": HeirForm(others=others),
+            "busy": Job.objects.filter(subject=name, kind__in=KINDS, state__in=Job.OPEN).defer("plan", "log").first(),
+        }
+
+    return live.respond(request, "users/person.html", build)
+
+
+@require_GET
+def password(request: HttpRequest, name: str) -> HttpResponse:
+    """The review page of a new password."""
+    row = get_object_or_404(AccountRow, name=name)
+    return reviewed(request, SetPassword(name=row.name), reverse("people"))
+
+
+@require_POST
+def rename(request: HttpRequest, name: str) -> HttpResponse:
+    """Change what people call somebody."""
+    row, back = get_object_or_404(AccountRow, name=name), reverse("person", args=[name])
+    form = DisplayForm(request.POST)
+    if not form.is_valid():
+        reasons = [{"text": text} for errors in form.errors.values() for text in errors]
+        return render(request, "jobs/refused.html", {"reasons": reasons, "back": back}, status=400)
+    return started(request, RenameAccount(name=row.name, display=form.cleaned_data["display"]), back)
+
+
+@require_POST
+def switch(request: HttpRequest, name: str) -> HttpResponse:
+    """Disable an account, or enable it; the form says which, so that sending it twice does it once."""
+    row = get_object_or_404(AccountRow, name=name)
+    operation = SwitchAccount(name=row.name, enabled=request.POST.get("to") == "on")
+    return started(request, operation, reverse("person", args=[name]))
+
+
+@require_GET
+def remove(request: HttpRequest, name: str) -> HttpResponse:
+    """The review page of removing somebody, with what becomes of the files."""
+    row = get_object_or_404(AccountRow, name=name)
+    back = reverse("person", args=[name])
+    try:
+        heir = request.GET.get("heir", "")
+        before = names.name_for(names.BEFORE, timezone.now()) if heir else ""
+        operation = RemoveAccount(name=row.name, heir=heir, before=before)
+    except Refused as refusal:
+        return refused(request, refusal, back)
+    return reviewed(request, operation, back)

@@ -1,0 +1,289 @@
+"""Carry sweeps on, a case at a time. Each case is a job like any other, so it is claimed, followed, told truthfully after
+a crash, and delays nothing short. Nothing here waits: it looks, does the next thing, and is asked again.
+
+The rows are the truth. A case knows its job's id before the job is made, so that after a crash the same job is found.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import secrets
+import threading
+import uuid
+from datetime import timedelta
+
+import msgspec
+from django.db import transaction
+from django.utils import timezone
+
+from appliance.benchmarks.claims import PREFIX, is_scratch, name_of
+from appliance.benchmarks.cleanup import ClearUp
+from appliance.benchmarks.conditions import versions_since
+from appliance.benchmarks.results import RESULT, VERSIONS, Run
+from appliance.benchmarks.run_case import RunCase
+from appliance.errors import LarderError, Refused, explain
+from appliance.facts.box import Facts
+from appliance.operation import Operation, checked_plan
+from web.benchmarks.models import CaseRow, ResultRow, SweepRow
+from web.database import is_unusable
+from web.inventory import store
+from web.jobs import confirm
+from web.jobs.models import Job
+from workers import guard
+from workers.interval import Every
+
+log = logging.getLogger(__name__)
+MOST_ATTEMPTS = 3
+State, Its = SweepRow.State, CaseRow.State
+BY = "the measurement"
+TRY_AGAIN_AFTER = timedelta(hours=1)
+tidying = Every(60.0)
+_looking = threading.Lock()
+
+
+def after(job_id: str) -> None:
+    """A job has ended: where it was a case's, go on at once. What goes wrong here is not that job's fault."""
+    try:
+        if CaseRow.objects.filter(job=job_id).exists():
+            look()
+    except Exception:
+        log.exception("the sweep of job %s could not go on", job_id)
+
+
+def look() -> None:
+    """Do the next thing for every sweep; a call while another is at it is let go, the next tick comes soon."""
+    if not _looking.acquire(blocking=False):
+        return
+    try:
+        for row in SweepRow.objects.filter(state__in=(State.QUEUED, *SweepRow.ACTIVE)).order_by("created"):
+            advance_or_hold(row)
+        if tidying.due():
+            tidy()
+    finally:
+        _looking.release()
+
+
+def advance_or_hold(row: SweepRow) -> None:
+    """What is next for this sweep. One that cannot be understood waits for a person, and holds up no other.
+
+    Raises DatabaseError where the database cannot be used, which is no fault of a sweep's.
+    """
+    try:
+        advance(row)
+    except Exception as problem:
+        if is_unusable(problem):
+            raise
+        log.exception("sweep %s cannot go on", row.pk)
+        said = str(problem) if isinstance(problem, (LarderError, msgspec.MsgspecError)) else explain(problem)
+        hold(row, f"Larder cannot go on with this benchmark: {said}")
+
+
+def tidy() -> None:
+    """Clear what a disk that was away has brought back of a sweep that is over."""
+    facts = store.facts_of_pools()
+    found = {use.pool for disk in facts.disks for use in disk.uses} | {pool.name for pool in facts.pools}
+
+    def tidy_one(name: str) -> None:
+        case = CaseRow.objects.filter(token=name.removeprefix(PREFIX)).exclude(sweep__state__in=SweepRow.OPEN).first()
+        lately = Job.objects.filter(
+            kind="clean-up-benchmark", subject=name, created_by=BY, created__gte=timezone.now() - TRY_AGAIN_AFTER
+        )
+        if case is not None and not lately.exists():
+            try:
+                confirm.start(clearing(case), user=BY)
+            except Refused as refusal:
+                log.warning("what is left of %s could not be cleared away: %s", name, refusal)
+
+    guard.each(filter(is_scratch, sorted(found)), tidy_one)
+
+
+def advance(row: SweepRow) -> None:
+    """What is next for this sweep."""
+    current = row.cases.filter(state__in=(Its.RUNNING, Its.CLEARING)).first()
+    if current and not settled(row, current):
+        return
+    row.refresh_from_db(fields=["state"])
+    if row.state == State.QUEUED:
+        begin(row)
+    elif row.state == State.CANCELLING:
+        end(row, State.CANCELLED)
+    elif row.state == State.PAUSING:
+        move(row, State.PAUSED)
+    elif row.state == State.RUNNING:
+        following(row)
+
+
+def begin(row: SweepRow) -> None:
+    """Its turn, unless another that is under way, or paused with something left, has one of its disks."""
+    others = SweepRow.objects.filter(state__in=(*SweepRow.ACTIVE, State.PAUSED)).exclude(pk=row.pk)
+    if any(row.takes() & taken_by(other) for other in others):
+        return
+    SweepRow.objects.filter(pk=row.pk, started=None).update(started=timezone.now())
+    move(row, State.RUNNING)
+    following(row)
+
+
+def taken_by(other: SweepRow) -> set[str]:
+    """What another sweep takes; nothing where that cannot be understood. The agent looks at each disk itself as well."""
+    try:
+        return other.takes()
+    except msgspec.MsgspecError:
+        return set()
+
+
+def following(row: SweepRow) -> None:
+    """Measure the next case; without one, the sweep is done."""
+    if not store.is_read("pools"):
+        return  # right after a start nothing is known of the box yet
+    case = row.cases.filter(state=Its.WAITING).first()
+    if case is None:
+        end(row, State.DONE)
+        return
+    if left_over(case):
+        # A disk was away when the last attempt was cleared up after, and is back with its part of the scratch pool.
+        CaseRow.objects.filter(pk=case.pk).update(state=Its.CLEARING, ended="", job=None)
+        store.touch("sweeps")
+        return
+    case.token, case.job = case.token or secrets.token_hex(6), uuid.uuid4()
+    case.state, case.started, case.finished, case.ended = Its.RUNNING, timezone.now(), None, ""
+    case.save()
+    start(row, case, RunCase(token=case.token, case=case.case))
+
+
+def left_over(case: CaseRow) -> bool:
+    """Whether some disk of the case still carries what an earlier attempt at it made."""
+    name = name_of(case.token)
+    facts = store.facts_of_pools() if case.token else Facts()
+    disks = [disk for path in case.case.every if (disk := facts.disk(path))]
+    return any(use.pool == name for disk in disks for use in disk.uses)
+
+
+def start(row: SweepRow, case: CaseRow, operation: Operation) -> None:
+    """Make the job of a case. Where something speaks against it, the sweep waits for a person."""
+    operation = confirm.as_read(operation)
+    try:
+        plan = checked_plan(operation, store.facts())
+    except Refused as refusal:
+        CaseRow.objects.filter(pk=case.pk).update(state=Its.WAITING, job=None)
+        hold(row, str(refusal))
+        return
+    confirm.make_job(operation, plan, job=str(case.job), secret="", user=row.created_by)
+    store.touch("sweeps")
+
+
+def settled(row: SweepRow, case: CaseRow) -> bool:
+    """Whether the case's job has ended, and what follows from it is done."""
+    job = Job.objects.filter(pk=case.job).first() if case.job else None
+    if job is None:
+        # The worker died between noting the job and making it, or what was left could not be cleared then.
+        operation = clearing(case) if case.state == Its.CLEARING else RunCase(token=case.token, case=case.case)
+        CaseRow.objects.filter(pk=case.pk).update(job=(new := uuid.uuid4()))
+        case.job = new
+        start(row, case, operation)
+        return False
+    if job.open:
+        if row.state == State.CANCELLING and case.state == Its.RUNNING:
+            stop(job)
+        return False
+    if job.needs_attention:
+        # The sweep's own page tells of it.
+        Job.objects.filter(pk=job.pk).update(acknowledged=timezone.now())
+    if case.state == Its.CLEARING:
+        return cleared(row, case, job)
+    if job.state == Job.State.DONE:
+        keep(row, case, job)
+        return True
+    tried = case.attempts + (job.state != Job.State.CANCELLED)  # what a person stopped is no failure
+    CaseRow.objects.filter(pk=case.pk).update(
+        state=Its.CLEARING, ended=job.state, text=job.text, attempts=tried, job=None
+    )
+    case.refresh_from_db()
+    return settled(row, case)
+
+
+def clearing(case: CaseRow) -> ClearUp:
+    return ClearUp(token=case.token, disks=case.case.every)
+
+
+def stop(job: Job) -> None:
+    try:
+        confirm.stop(job)
+    except LarderError as error:
+        log.warning("job %s could not be asked to stop: %s", job.pk, error)
+
+
+def cleared(row: SweepRow, case: CaseRow, job: Job) -> bool:
+    """After clearing up: measure it once more, give it up, or wait for a person. True: the sweep goes on."""
+    if job.state != Job.State.DONE:
+        # It is tried again when the person lets the sweep go on; the note of what is left stays with the agent.
+        CaseRow.objects.filter(pk=case.pk).update(job=None)
+        hold(row, job.text)
+        return False
+    again = case.ended in {"", Job.State.CANCELLED, Job.State.REFUSED} or case.attempts < MOST_ATTEMPTS
+    state = Its.WAITING if again else Its.FAILED
+    CaseRow.objects.filter(pk=case.pk).update(state=state, job=None, finished=None if again else timezone.now())
+    if case.ended == Job.State.REFUSED:
+        hold(row, case.text)
+        return False
+    if case.ended == Job.State.CANCELLED and row.state == State.RUNNING:
+        hold(row, "A case was stopped on its own page. It is measured anew when you go on.")
+        return False
+    store.touch("sweeps")
+    return True
+
+
+def keep(row: SweepRow, case: CaseRow, job: Job) -> None:
+    """Store what the runs gave, once; where there is nothing to be understood, the case has failed."""
+    runs = []
+    for note in map(str, job.log):
+        if note.startswith(RESULT):
+            told = note.removeprefix(RESULT)
+            try:
+                runs.append(ResultRow(case=case, number=msgspec.json.decode(told, type=Run).number, told=told))
+            except msgspec.MsgspecError:
+                log.warning("job %s told a result that is none", job.pk)
+    versions = next((note.removeprefix(VERSIONS) for note in map(str, job.log) if note.startswith(VERSIONS)), "")
+    with transaction.atomic():
+        ResultRow.objects.filter(case=case).delete()
+        ResultRow.objects.bulk_create(runs)
+        CaseRow.objects.filter(pk=case.pk).update(
+            state=Its.DONE if runs else Its.FAILED,
+            text="" if runs else "It ended without a figure.",
+            finished=timezone.now(),
+        )
+        if versions:
+            keep_versions(row, case, job, versions)
+    store.touch("sweeps")
+
+
+def keep_versions(row: SweepRow, case: CaseRow, job: Job, told: str) -> None:
+    """Note which versions of the software measured from this case on. A note that cannot be read costs no result."""
+    known = SweepRow.objects.values_list("versions", flat=True).get(pk=row.pk)
+    try:
+        found = versions_since(json.loads(known or "{}"), json.loads(told), case.number + 1)
+    except (ValueError, TypeError, AttributeError, KeyError):
+        log.warning("job %s told versions that are none", job.pk)
+        return
+    SweepRow.objects.filter(pk=row.pk).update(versions=json.dumps(found))
+
+
+def hold(row: SweepRow, text: str) -> None:
+    """Wait for a person, and say why; a person who wants it stopped gets that instead, once nothing is left of it."""
+    left = row.cases.filter(state=Its.CLEARING).exists()
+    SweepRow.objects.filter(pk=row.pk, state=State.CANCELLING).update(state=State.PAUSED if left else State.CANCELLED, text=text if left else "", finished=None if left else timezone.now())  # fmt: skip
+    held = (State.QUEUED, State.RUNNING, State.PAUSING)
+    SweepRow.objects.filter(pk=row.pk, state__in=held).update(state=State.PAUSED, text=text)
+    store.touch("sweeps")
+
+
+def move(row: SweepRow, state: str) -> None:
+    """From the state that was seen, so that what a person asked for meanwhile is not lost."""
+    if SweepRow.objects.filter(pk=row.pk, state=row.state).update(state=state, text=""):
+        row.state = state
+    store.touch("sweeps")
+
+
+def end(row: SweepRow, state: str) -> None:
+    SweepRow.objects.filter(pk=row.pk, state=row.state).update(state=state, text="", finished=timezone.now())
+    store.touch("sweeps")

@@ -1,0 +1,34 @@
+"""Who is connected to shares: read when somebody looks, and again after a connection was ended."""
+
+from __future__ import annotations
+
+import msgspec
+
+from appliance import agent_client
+from appliance.shares.connections import Connection
+from web.inventory import store
+from web.inventory.models import ConnectionRow, Source
+from web.shares.connection_views import SOURCE
+from workers.celery import app
+from workers.collectors import source
+from workers.throttle import Turns
+
+
+def read() -> bool:
+    answer = agent_client.last({"verb": "read-connections"}, silence=120).get("facts", [])
+    # The first look is news also where nobody is: a page that says "looking" has to hear that this is over.
+    first = not Source.objects.filter(name=SOURCE, checked__isnull=False).exists()
+    return store.replace(ConnectionRow, msgspec.convert(answer, list[Connection]), lambda one: one.key) or first
+
+
+def look() -> None:
+    source(SOURCE, read)
+
+
+reading = Turns(look)
+
+
+@app.task(name="workers.read_connections")
+def read_connections() -> None:
+    """A reading that begins after this call; many who ask at once get one."""
+    reading.soon()

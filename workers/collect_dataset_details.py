@@ -1,0 +1,48 @@
+"""Read what would go with a dataset, and who takes up its space, when somebody looks closer: only root can."""
+
+from __future__ import annotations
+
+import msgspec
+
+from appliance import agent_client
+from appliance.facts.datasets import DatasetDetail
+from web.inventory import store
+from web.inventory.models import DatasetDetailRow, DatasetRow
+from web.jobs.models import Job
+from workers.celery import app
+from workers.collectors import source
+
+# After these, what is known of a dataset is another.
+CHANGING = {"set-user-quota", "promote-dataset", "rename-dataset"}
+
+
+@app.task(name="workers.read_dataset")
+def read_dataset(key: str) -> None:
+    """Make the row say what is true now; rows of datasets that are gone go too."""
+    gone = DatasetDetailRow.objects.exclude(key__in=DatasetRow.objects.values("key"))
+    gone.delete()
+    row = DatasetRow.objects.filter(key=key).first()
+    if row is None:
+        return
+
+    def read() -> bool:
+        answer = agent_client.last({"verb": "read-dataset", "dataset": row.name}, silence=300)
+        if not (found := answer.get("facts")):
+            return bool(DatasetDetailRow.objects.filter(key=key).delete()[0])
+        detail = msgspec.convert(found, DatasetDetail)
+        facts = msgspec.json.encode(detail).decode()
+        if DatasetDetailRow.objects.filter(key=key, facts=facts).exists():
+            return False
+        DatasetDetailRow.objects.update_or_create(key=key, defaults={"name": detail.name, "facts": facts})
+        return True
+
+    source(store.dataset_source(key), read)
+    store.touch("dataset-details")
+
+
+def after(job_id: str) -> None:
+    """What a job has changed is read again."""
+    job = Job.objects.filter(pk=job_id, kind__in=CHANGING).first()
+    row = DatasetRow.objects.filter(name=job.subject).first() if job else None
+    if row:
+        read_dataset.delay(row.key)

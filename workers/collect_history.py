@@ -1,0 +1,40 @@
+"""Read a pool's history when somebody looks at it: only root can, so the agent is asked."""
+
+from __future__ import annotations
+
+from django.db import transaction
+
+from appliance import agent_client
+from appliance.pools import history
+from web.inventory import store
+from web.inventory.models import HistoryLine, PoolRow
+from workers.celery import app
+from workers.collectors import source
+
+
+@app.task(name="workers.read_history")
+def read_history(pool_key: str) -> None:
+    """Make the rows say the pool's latest history."""
+    row = PoolRow.objects.filter(key=pool_key).first()
+    if row is None:
+        HistoryLine.objects.filter(pool_key=pool_key).delete()
+        return
+
+    def read() -> bool:
+        answer = agent_client.last({"verb": "read-history", "pool": row.name}, silence=180)
+        found = list(history.entries((answer.get("facts") or {}).get("lines") or ()))
+        known = list(HistoryLine.objects.filter(pool_key=pool_key).order_by("number").values_list("at", "kind", "text"))
+        if known == [(entry.at, entry.kind, entry.text) for entry in found]:
+            return False
+        with transaction.atomic(using="inventory"):
+            HistoryLine.objects.filter(pool_key=pool_key).delete()
+            HistoryLine.objects.bulk_create(
+                [
+                    HistoryLine(pool_key=pool_key, number=number, at=one.at, kind=one.kind, text=one.text, by=one.by)
+                    for number, one in enumerate(found)
+                ],
+                batch_size=500,
+            )
+        return True
+
+    source(store.history_source(pool_key), read)

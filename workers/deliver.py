@@ -1,0 +1,285 @@
+"""Send what waits: by mail, by webhook. A try that fails is made again, later and later, for three days.
+
+A message is claimed by a conditional update before anything is sent. A worker that dies between the server's answer and
+the row leaves it "being sent"; it is then tried again with the same Message-ID, so that mail programs see one.
+"""
+
+from __future__ import annotations
+
+import http.client
+import ipaddress
+import logging
+import smtplib
+import socket
+import ssl
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import datetime, timedelta
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.db.models import Q
+from django.utils import timezone
+
+from appliance.errors import explain
+from web.alerts import smtp_password
+from web.alerts.models import Alert, MailSettings, Message
+from web.database import is_unusable
+from web.inventory import store
+from workers import guard, mail_text, weekly_report
+from workers.celery import app
+
+log = logging.getLogger(__name__)
+SECONDS = 30  # that a server may take for one answer
+FIRST_WAIT, LONGEST_WAIT = timedelta(minutes=1), timedelta(hours=4)
+GIVE_UP = timedelta(days=3)
+STUCK = timedelta(minutes=10)
+AT_ONCE = 20
+FURTHEST = timedelta(hours=26)  # that anything waits; what waits longer was queued while the clock was wrong
+FAILING_AFTER = timedelta(minutes=30)
+
+
+_delivering = threading.Lock()
+
+
+class NotSent(Exception):
+    """Why a message did not go out, in the server's own words where it had any."""
+
+
+class Unreachable(NotSent):
+    """The server was not there, hung or broke off, so that other messages need not try it now."""
+
+
+@app.task(name="workers.deliver")
+def deliver() -> None:
+    """Send what is due. One at a time: a server that hangs must not hold all the worker's threads."""
+    if not _delivering.acquire(blocking=False):
+        return
+    try:
+        send_due()
+    finally:
+        _delivering.release()
+
+
+def send_due(now: datetime | None = None) -> int:
+    """Send what is due; how many went out."""
+    now = now or timezone.now()
+    stuck = Q(next_try__lt=now - STUCK) | Q(next_try__gt=now + STUCK)
+    Message.objects.filter(stuck, state="sending").update(state="waiting")
+    sent, away, odd = 0, set(), []
+    rows = list(Message.objects.filter(due(now), state="waiting").select_related("alert")[:AT_ONCE])
+    for group in grouped(rows):
+        if group[0].way in away:
+            continue
+        mine = [row for row in group if Message.objects.filter(pk=row.pk, state="waiting").update(state="sending", next_try=now)]  # fmt: skip
+        try:
+            sent += attempt(mine, now) if mine else 0
+        except Unreachable:
+            away.add(group[0].way)  # the others are tried at the next beat, one at a time
+        except Exception as problem:  # one that cannot be written stops none behind it
+            if is_unusable(problem):
+                raise
+            log.exception("message %s could not be written", group[0].key)
+            put_off(mine, now, explain(problem))
+            odd.append(f"{group[0].key}: {explain(problem)}")
+    if rows:
+        store.touch("alerts")
+    if odd:
+        raise guard.PartlyFailed(odd)
+    return sent
+
+
+def due(now: datetime) -> Q:
+    return Q(next_try__lte=now) | Q(next_try__gt=now + FURTHEST)
+
+
+def grouped(rows: list[Message]) -> Iterator[list[Message]]:
+    """What is not urgent goes out together, one mail for all that have the same recipients."""
+    digest: dict[tuple[str, str], list[Message]] = {}
+    for row in rows:
+        if row.way == "mail" and row.alert and row.alert.severity == "notice":
+            digest.setdefault((row.way, row.alert.severity), []).append(row)
+        else:
+            yield [row]
+    yield from digest.values()
+
+
+def attempt(rows: list[Message], now: datetime) -> int:
+    """Send these together; how many went out. Raises Unreachable, with the rows put off like after any other failure."""
+    mail = MailSettings.now()
+    try:
+        answer = by_mail(rows, mail) if rows[0].way == "mail" else by_webhook(rows[0], mail)
+    except NotSent as problem:
+        put_off(rows, now, str(problem))
+        if str(problem)[:500] != rows[0].answer:  # the same answer for three days is one line
+            log.warning("a message did not go out: %s", problem)
+        if isinstance(problem, Unreachable):
+            raise
+        return 0
+    Message.objects.filter(pk__in=[row.pk for row in rows]).update(state="sent", answer=answer[:500], tries=rows[0].tries + 1)  # fmt: skip
+    return len(rows)
+
+
+def put_off(rows: list[Message], now: datetime, answer: str) -> None:
+    """Try these again later, and later each time; after days not at all."""
+    for row in rows:
+        tries = row.tries + 1
+        over = now - row.made > GIVE_UP or row.event == "test"
+        wait = min(FIRST_WAIT * 2 ** min(tries - 1, 12), LONGEST_WAIT)
+        Message.objects.filter(pk=row.pk).update(
+            state="given-up" if over else "waiting", tries=tries, answer=answer[:500], next_try=now + wait
+        )
+
+
+def failing(now: datetime) -> str:
+    """What the server last answered where mail has not gone out for a while; empty where it does."""
+    stuck = Message.objects.exclude(event="test").filter(
+        state__in=["waiting", "given-up"], tries__gt=0, made__lt=now - FAILING_AFTER, made__gt=now - 2 * GIVE_UP
+    )
+    row = stuck.first()
+    if row is None or Message.objects.filter(way=row.way, state="sent", made__gt=row.made).exists():
+        return ""
+    return row.answer
+
+
+# --- mail -----------------------------------------------------------------------------------------------------
+def by_mail(rows: list[Message], mail: MailSettings) -> str:
+    """Send one mail; the server's answer. Raises NotSent."""
+    first = rows[0]
+    to = mail.recipients(first.alert.severity) if first.alert else mail.for_report
+    if not mail.host or not to:
+        raise NotSent("Nobody is named who should be told.")
+    sender = mail.sender or mail.user
+    box, key = str(settings.BOX_NAME), first.key
+    told: list[tuple[Alert, str]] = [(row.alert, row.event) for row in rows if row.alert]
+    try:
+        if first.event == "weekly":
+            title, parts = weekly_report.report(timezone.now())
+            message = mail_text.mail(title, mail_text.as_text(parts), mail_text.as_page(parts), box=box, sender=sender, to=to, key=key)  # fmt: skip
+        elif told:
+            message = mail_text.letter(told, box=box, base=mail.address.rstrip("/"), sender=sender, to=to, key=key)
+        else:
+            text = f"This is the test that you asked for. Mail from {mail_text.plain(box)} reaches you."
+            message = mail_text.mail(f"[larder] Test from {mail_text.plain(box)}", text, f"<p>{mail_text.plain(text)}</p>", box=box, sender=sender, to=to, key=key)  # fmt: skip
+        with server(mail) as smtp:
+            refused = smtp.send_message(message, from_addr=sender, to_addrs=to)
+    except smtplib.SMTPRecipientsRefused as problem:
+        raise NotSent("; ".join(f"{who}: {code} {words(text)}" for who, (code, text) in problem.recipients.items())) from problem  # fmt: skip
+    except smtplib.SMTPResponseException as problem:
+        raise NotSent(f"The mail server answered: {problem.smtp_code} {words(problem.smtp_error)}") from problem
+    except ssl.SSLCertVerificationError as problem:
+        raise NotSent(
+            f"The mail server's certificate is not valid: {problem.verify_message}. Nothing was sent to it."
+        ) from problem
+    except (OSError, smtplib.SMTPException, ValueError) as problem:
+        raise Unreachable(
+            f"The mail server {mail.host} could not be used: {problem or type(problem).__name__}."
+        ) from problem
+    if refused:
+        return "Taken, but not for: " + "; ".join(f"{who}: {code} {words(text)}" for who, (code, text) in refused.items())  # fmt: skip
+    return "The mail server took it."
+
+
+@contextmanager
+def server(mail: MailSettings) -> Iterator[smtplib.SMTP]:
+    """A connection to the mail server, signed in where there is a user. Never a password over a plain connection."""
+    trust = ssl.create_default_context()
+    smtp: smtplib.SMTP
+    if mail.security == "tls":
+        smtp = smtplib.SMTP_SSL(mail.host, mail.port, timeout=SECONDS, context=trust)
+    else:
+        smtp = smtplib.SMTP(mail.host, mail.port, timeout=SECONDS)
+    try:
+        if mail.security == "starttls":
+            smtp.starttls(context=trust)
+        if mail.user:
+            if mail.security == "none":
+                raise NotSent("A password is not sent over an unencrypted connection. Choose TLS or STARTTLS.")
+            smtp.login(mail.user, smtp_password.read())
+        yield smtp
+        with suppress(OSError, smtplib.SMTPException):  # it has taken the mail: that it hangs up undoes nothing
+            smtp.quit()
+    finally:
+        smtp.close()
+
+
+def words(text: bytes | str) -> str:
+    return mail_text.plain(text.decode(errors="replace") if isinstance(text, bytes) else text)[:300]
+
+
+# --- webhook --------------------------------------------------------------------------------------------------
+def by_webhook(row: Message, mail: MailSettings) -> str:
+    """Post as ntfy(1) takes it: a title, a priority, the text as the body. Raises NotSent.
+
+    The name is resolved once and the connection goes to that very address, so that a name which answers differently the
+    second time leads nowhere else. No redirection is followed.
+    """
+    parts = urlsplit(mail.webhook)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise NotSent("The address of the webhook is not one.")
+    target = public_address(parts.hostname, parts.port or (443 if parts.scheme == "https" else 80), private=mail.webhook_private)  # fmt: skip
+    alert = row.alert
+    title = mail_text.subject_of(alert, row.event) if alert else f"[larder] Test from {settings.BOX_NAME}"
+    text = "\n\n".join(text for _head, text in mail_text.paragraphs(alert, row.event) if text) if alert else "This is the test that you asked for."  # fmt: skip
+    head = {"Content-Type": "text/plain; charset=utf-8", "Title": title.encode("ascii", "replace").decode(), "Priority": "5" if alert and alert.severity == "critical" else "3"}  # fmt: skip
+    if alert and mail.address:
+        head["Click"] = mail_text.address(mail.address.rstrip("/"), alert)
+    connection = Pinned(parts.hostname, target, tls=parts.scheme == "https")
+    try:
+        path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        connection.request("POST", path, body=text.encode(), headers=head)
+        answer = connection.getresponse()
+        said = words(answer.read(300))
+    except (OSError, http.client.HTTPException, ValueError) as problem:
+        raise Unreachable(f"The webhook could not be reached: {problem or type(problem).__name__}.") from problem
+    finally:
+        connection.close()
+    if not 200 <= answer.status < 300:
+        raise NotSent(f"The webhook answered: {answer.status} {said}")
+    return f"The webhook answered: {answer.status}"
+
+
+def public_address(host: str, port: int, *, private: bool) -> tuple[str, int]:
+    """Where a name leads, looked up once. Raises NotSent for an address inside unless that is allowed."""
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as problem:
+        raise NotSent(f"The name {host} could not be looked up.") from problem
+    address = str(found[0][4][0])
+    leads = meant(address.partition("%")[0])
+    own = {name.strip("[]") for name in settings.ALLOWED_HOSTS}
+    if leads.is_loopback or leads.is_link_local or leads.is_multicast or leads.is_unspecified or str(leads) in own:
+        raise NotSent("The webhook leads to this box itself or to nowhere.")
+    if not leads.is_global and not private:
+        raise NotSent("The webhook leads to an address inside your own network, which is not allowed in the settings.")
+    return address, port
+
+
+NAT64 = ipaddress.ip_network("64:ff9b::/96")  # RFC 6052: an IPv4 address as its last four bytes
+
+
+def meant(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    """Where an address leads: the IPv4 one that is within it, if there is one."""
+    parsed = ipaddress.ip_address(address)
+    if isinstance(parsed, ipaddress.IPv4Address):
+        return parsed
+    translated = ipaddress.IPv4Address(parsed.packed[12:]) if parsed in NAT64 else None
+    return parsed.ipv4_mapped or parsed.sixtofour or translated or parsed
+
+
+class Pinned(http.client.HTTPConnection):
+    """A connection to one address that was looked up before; the name serves for the certificate and the Host header."""
+
+    def __init__(self, host: str, target: tuple[str, int], *, tls: bool) -> None:
+        super().__init__(host, target[1], timeout=SECONDS)
+        self.target, self.tls = target, tls
+
+    def connect(self) -> None:
+        self.sock = socket.create_connection(self.target, self.timeout)
+        if self.tls:
+            self.sock = ssl.create_default_context().wrap_socket(self.sock, server_hostname=self.host)
+
+
+def has_waiting(now: datetime) -> bool:
+    return Message.objects.filter(due(now), state__in=["waiting", "sending"]).exists()

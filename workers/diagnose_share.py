@@ -1,0 +1,32 @@
+"""Looking at a share because somebody cannot see it."""
+
+from __future__ import annotations
+
+import msgspec
+from django.utils import timezone
+
+from appliance import agent_client
+from appliance.shares.troubleshoot import diagnose
+from web.inventory.models import DatasetRow, SeenRow
+from web.shares import troubleshoot_views
+from workers.celery import app
+from workers.collectors import source
+
+
+@app.task(name="workers.look_at_share")
+def look_at_share(key: str, protocol: str, person: str) -> None:
+    """Have the agent look at one share for one person; the page that waits hears of the end of it."""
+
+    def read() -> bool:
+        row = DatasetRow.objects.filter(key=key).first()
+        if row is None:
+            return True
+        request = {"verb": "look-at-share", "dataset": row.name, "protocol": protocol, "person": person}
+        seen = msgspec.convert(agent_client.last(request, silence=180).get("facts", {}), diagnose.Seen)
+        facts = msgspec.json.encode(seen).decode()
+        SeenRow.objects.update_or_create(
+            key=troubleshoot_views.seen_key(key, protocol, person), defaults={"name": row.name, "facts": facts}
+        )
+        return True
+
+    source(troubleshoot_views.SOURCE, read, at=timezone.now())

@@ -1,0 +1,81 @@
+"""Critical faults by mail straight from memory, where no alert can be stored: each once in a worker's life."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Iterable
+
+from django.conf import settings
+from django.utils import timezone
+
+from appliance.alerts.rules import Fault
+from web.alerts import reconcile
+from web.alerts.models import Alert, MailSettings, Message
+from workers import background, deliver, guard, mail_text
+
+log = logging.getLogger(__name__)
+_told: set[tuple[str, str]] = set()
+_settings: list[MailSettings] = []
+
+
+def remember_settings() -> None:
+    """Keep the mail settings while they can be read."""
+    _settings[:] = [MailSettings.now()]
+
+
+def settings_now() -> MailSettings | None:
+    try:
+        remember_settings()
+    except Exception as problem:
+        guard.tell("reading the mail settings", problem)
+    return _settings[0] if _settings else None
+
+
+def tell(faults: Iterable[Fault]) -> None:
+    """Send what is critical and nobody has heard of yet, without waiting for the mail server."""
+    severities = grades()
+    new = [one for one in faults if severities.get(one.kind) == "critical" and one.key not in _told and not heard(one)]
+    if new:
+        background.start("run-straight-mail", lambda: send(new))
+
+
+def grades() -> dict[str, str]:
+    try:
+        return reconcile.severities()
+    except Exception:
+        return reconcile.usual_severities()
+
+
+def heard(fault: Fault) -> bool:
+    """Whether a message about it has gone out before; no where that cannot be read."""
+    try:
+        row = (
+            Alert.objects.exclude(state=Alert.State.CLEARED)
+            .filter(kind=fault.kind, subject=fault.subject[:300])
+            .first()
+        )
+        return row is not None and Message.objects.filter(alert=row, event="raised", state="sent").exists()
+    except Exception:
+        return False
+
+
+def send(faults: list[Fault]) -> None:
+    """One mail for each. One that does not go out is tried at the next look."""
+    mail_settings = settings_now()
+    if mail_settings is None or not mail_settings.host or not (to := mail_settings.recipients("critical")):
+        log.error("critical and told to nobody: %s", "; ".join(fault.summary for fault in faults))
+        return
+    guard.each(faults, lambda fault: send_one(fault, mail_settings, to), lambda fault: fault.summary)
+
+
+def send_one(fault: Fault, mail_settings: MailSettings, to: list[str]) -> None:
+    now = timezone.now()
+    alert = Alert(kind=fault.kind, subject=fault.subject, severity="critical", summary=fault.summary[:400], detail=fault.detail, first_seen=now)  # fmt: skip
+    key = hashlib.sha256(f"{fault.kind} {fault.subject} {now.timestamp()}".encode()).hexdigest()[:20]
+    sender = mail_settings.sender or mail_settings.user
+    # Without a link: an alert that is not stored has no page.
+    letter = mail_text.letter([(alert, "raised")], box=str(settings.BOX_NAME), base="", sender=sender, to=to, key=f"straight-{key}")  # fmt: skip
+    with deliver.server(mail_settings) as smtp:
+        smtp.send_message(letter, from_addr=sender, to_addrs=to)
+    _told.add(fault.key)

@@ -1,0 +1,267 @@
+"""Bring together what is so, ask the rules, make the alerts say it. Rows are read, nothing of the system is asked."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+
+from django.utils import timezone
+
+from appliance.agent import delayed_jobs
+from appliance.alerts import rules
+from appliance.alerts.rules import DiskSeen, Fault, Restarted, Seen
+from appliance.alerts.sources import SOURCES
+from appliance.benchmarks import claims
+from appliance.disks import latency
+from appliance.disks.health import WORST_FIRST, Reason, State
+from appliance.facts.box import Facts, Pool
+from appliance.pools.health import BROKEN
+from appliance.system import system_disk
+from appliance.zfs import kernel_module
+from web.alerts import outbox, pool_usage, reconcile
+from web.alerts.models import MailSettings, PoolDay
+from web.inventory import present, store
+from web.inventory.models import DiskRow, Event, ServiceRow, Source
+from web.jobs.models import Job
+from workers import (
+    database_health,
+    deliver,
+    direct_mail,
+    guard,
+    overdue,
+    pending_faults,
+    self_faults,
+    selftests,
+    watchdog,
+)
+
+HOOK = Path("/etc/zfs/zed.d/all-larder.sh")
+SMARTD, OWN_SCRIPT = Path("/etc/larder/smartd.conf"), "/usr/local/lib/larder/smartd"
+READ = ("pools", "datasets", "disks", "services", "temperatures", "properties", "snapshots")
+ENDED = ("export-pool", "destroy-pool")
+UP_SINCE = time.monotonic()
+
+
+def look(now: datetime | None = None) -> bool:
+    """Alerts as of now; whether any changed. Raises Failed, after all others were judged, where some could not be."""
+    now = now or timezone.now()
+    parts = guard.Parts()
+    unusable = list(database_health.faults())
+    sources: dict[str, Source] = parts.get("sources", lambda: {row.name: row for row in Source.objects.all()}) or {}
+    seen = gather(now, sources, parts)
+    if is_read(sources, "pools") and "zfs" in sources and not sources["zfs"].error:
+        parts.get("days of pools", lambda: remember(seen.pools, now))
+        seen = replace(seen, missing=parts.get("missing pools", lambda: tuple(missing(seen.pools))) or ())
+    found, complete = rules.faults(seen)
+    if not complete:
+        parts.errors.append("A rule broke; the system's journal says how.")
+    if unusable:
+        # Whatever else fails now fails for that.
+        found = [*unusable, *(fault for fault in found if fault.kind != "source.stopped")]
+    faults = patient(found, seen.open)
+    silent = parts.get("silent disks", unheard) or []
+    try:
+        parts.get("weekly report", lambda: outbox.weekly(now, MailSettings.now()))
+        direct_mail.remember_settings()
+        changed = reconcile.reconcile(
+            faults, now, unread=unread(sources), unheard=silent, complete=not parts.errors and not unusable
+        )
+    except reconcile.PartlyWritten as problem:
+        parts.errors.append(f"Not written: {problem}.")
+        changed = problem.changed
+    except Exception as problem:
+        direct_mail.tell([*faults, *([] if unusable else [database_health.of("settings", str(problem))])])
+        raise
+    if changed:
+        parts.get("pages", lambda: store.touch("alerts"))
+    if parts.errors and not unusable:
+        raise guard.PartlyFailed(parts.errors, changed=changed)
+    return changed
+
+
+def is_read(sources: dict[str, Source], name: str) -> bool:
+    """Whether a source could be read the last time."""
+    return name in sources and not sources[name].error and sources[name].checked is not None
+
+
+def unread(sources: dict[str, Source]) -> list[str]:
+    found = [name for name in READ if not is_read(sources, name)]
+    return [*found, "pools", "datasets"] if "zfs" in sources and sources["zfs"].error else found
+
+
+def unheard() -> list[str]:
+    """Disks that have not said how they are."""
+    return list(DiskRow.objects.filter(verdict__in=["", "unknown"]).values_list("key", flat=True))
+
+
+def patient(found: list[Fault], known: frozenset[tuple[str, str]]) -> list[Fault]:
+    """Without what may pass by itself (a service that restarts) as long as it has not lasted for its kind's ``wait``.
+    Since when a fault is there outlives a restart of the worker."""
+    now = time.monotonic()
+    before = pending_faults.kept("faults")
+    since = {
+        pending_faults.key(*fault.key): min(before.get(pending_faults.key(*fault.key), now), now) for fault in found
+    }
+    pending_faults.keep("faults", since)
+    return [
+        fault for fault in found if fault.key in known or now - since[pending_faults.key(*fault.key)] >= fault.of.wait
+    ]
+
+
+def waiting() -> Iterator[tuple[delayed_jobs.Waiting, str]]:
+    """The jobs that the agent has wait, each with the page on which it can be cancelled."""
+    for one in delayed_jobs.told():
+        yield one, f"/jobs/{one.job}/" if Job.objects.filter(pk=one.job).exists() else "/jobs/"
+
+
+def gather(now: datetime, sources: dict[str, Source], parts: guard.Parts | None = None) -> Seen:
+    """Everything the rules look at. What cannot be looked up is left out and named in ``parts``, so that nothing clears."""
+    parts = guard.Parts() if parts is None else parts
+    facts = parts.get("pools", store.facts_of_pools) or Facts()
+    # A pool that is only there to be measured loses disks and goes away because Larder has it do so.
+    facts = replace(facts, pools=tuple(pool for pool in facts.pools if not claims.is_scratch(pool.name)))
+    box = parts.get("bays", present.box)
+    known = parts.get("names", lambda: present.names_of(box.bays) if box else {}) or {}
+    homes = parts.get("homes", present.homes) or {}
+    return Seen(
+        now=now,
+        pools=facts.pools,
+        disks=disks_seen(facts.pools, box.bays if box else (), now, parts),
+        services=parts.get("services", lambda: tuple(row.fact for row in ServiceRow.objects.all())) or (),
+        spaces=parts.get("space", lambda: tuple(pool_usage.of(facts.pools, now))) or (),
+        checked=tuple(checked(sources)),
+        failing=tuple(failing(sources)),
+        system=parts.get("system disk", system_disk.read) or (),
+        restarted=restarted(),
+        overdue=(
+            *(parts.get("overdue work", lambda: tuple(overdue.of(facts, now))) or ()),
+            *(parts.get("upkeep", lambda: tuple(self_faults.faults(now))) or ()),
+        ),
+        unhooked=parts.get("hooks", lambda: tuple(unhooked())) or (),
+        module=parts.get("version of ZFS", kernel_module.version) or "",
+        mail_fails=parts.get("mail", lambda: deliver.failing(now)) or "",
+        open=parts.get("open alerts", reconcile.open_keys) or frozenset(),
+        waiting=parts.get("jobs that wait", lambda: tuple(waiting())) or (),
+        names=lambda device: present.device_label(device, known, homes),
+    )
+
+
+def disks_seen(pools: tuple[Pool, ...], bays: Iterable[present.Bay], now: datetime, parts: guard.Parts) -> tuple[DiskSeen, ...]:  # fmt: skip
+    """The disks, each by itself: one whose row is odd hides no other."""
+    rows = {row.key: row for row in parts.get("disks", lambda: list(DiskRow.objects.all())) or []}
+    broken = {present.link_of(one) for pool in pools for one in pool.devices() if one.state in BROKEN}
+    slow = parts.get("slow disks", lambda: slow_ones(pools, rows)) or {}
+    untested = parts.get("self-tests", lambda: selftests.untested(pools, now)) or {}
+    found = []
+    for bay in bays:
+        if row := rows.get(bay.key):
+            seen = partial(disk_seen, bay, row, slow.get(bay.key, ""), bay.key in broken, untested.get(bay.key, ""))
+            if disk := parts.get(bay.key, seen):
+                found.append(disk)
+    return tuple(found)
+
+
+def checked(sources: dict[str, Source]) -> Iterator[tuple[str, datetime, str]]:
+    """What is read regularly. That a reading is late counts only once the worker has had time for one."""
+    late = {name for name in READ if not is_read(sources, name)}
+    for name in READ:
+        row = sources.get(name)
+        if row is None or row.checked is None or (name == "snapshots" and "datasets" in late):
+            continue  # snapshots are asked for only after the datasets
+        if row.error or time.monotonic() - UP_SINCE > rules.LATE_AFTER.get(name, rules.LATE).total_seconds():
+            yield name, row.checked, row.error
+
+
+def failing(sources: dict[str, Source]) -> Iterator[tuple[str, str]]:
+    """Whatever else runs in the background and fails, also where that could not be noted."""
+    noted = {name: row.error for name, row in sources.items() if row.error}
+    for name, error in {**noted, **guard.failing}.items():
+        if name in SOURCES and not (name in READ and name in noted):
+            yield name, error
+
+
+def restarted() -> Restarted | None:
+    last = watchdog.last_restart()
+    return Restarted(last.at, last.stage, last.count) if last else None
+
+
+def unhooked() -> Iterable[str]:
+    """Services that are installed and would not tell Larder. What is not installed is not missed."""
+    if HOOK.parent.exists() and not os.access(HOOK, os.X_OK):
+        yield "ZED"
+    try:
+        if OWN_SCRIPT not in SMARTD.read_text(errors="replace"):
+            yield "smartd"
+    except FileNotFoundError:
+        return
+    except OSError:
+        yield "smartd"
+
+
+def slow_ones(pools: Iterable[Pool], rows: dict[str, DiskRow]) -> dict[str, str]:
+    """The disks that are far slower than those beside them in the same group, in words."""
+    found = {}
+    for pool in pools:
+        for group in pool.vdevs:
+            took = {key: rows[key].latency for one in group.devices() if (key := present.link_of(one)) in rows}
+            for key, own in took.items():
+                others = [value for other, value in took.items() if other != key and value is not None]
+                found[key] = latency.outlier(own, others)
+    return found
+
+
+def disk_seen(bay: present.Bay, row: DiskRow, slow: str, away: bool, untested: str) -> DiskSeen:
+    model = bay.disk.model or bay.disk.name
+    label = f"{bay.label} ({model}{f' …{bay.disk.serial[-4:]}' if bay.disk.serial else ''})"
+    reasons = tuple(Reason(*found) for found in row.reasons)
+    return DiskSeen(
+        row.key,
+        label,
+        state_of(row),
+        reasons,
+        bay.pool,
+        slow,
+        str(row.reading.get("silent", "")),
+        away,
+        untested,
+        bay.disk.serial,
+    )
+
+
+def state_of(row: DiskRow) -> State:
+    return next((state for state in WORST_FIRST if state == row.verdict), "unknown")
+
+
+def remember(pools: Iterable[Pool], now: datetime) -> None:
+    """One row a pool and day, written when the day begins and when it has grown by a hundredth."""
+    roots = store.roots(pool.name for pool in pools)
+    rows = {row.guid: row for row in PoolDay.objects.filter(day=now.date())}
+    for pool in pools:
+        root = roots.get(pool.name)
+        if root is None:
+            continue
+        row, total = rows.get(str(pool.guid)), root.used + root.available
+        if row is None or row.ended or abs(row.used - root.used) * 100 > total or row.name != pool.name:
+            PoolDay.objects.update_or_create(
+                guid=str(pool.guid), day=now.date(), defaults={"name": pool.name, "used": root.used, "total": total, "ended": False}
+            )  # fmt: skip
+            PoolDay.objects.filter(guid=str(pool.guid)).exclude(day=now.date()).update(ended=False)
+
+
+def missing(pools: Iterable[Pool]) -> Iterable[tuple[str, str]]:
+    """Pools that were here and are not, without having been exported or destroyed by anyone."""
+    here = {str(pool.guid) for pool in pools}
+    last = {row.guid: row for row in PoolDay.objects.filter(ended=False).exclude(guid__in=here)}
+    for guid, row in last.items():
+        begin = datetime.combine(row.day, datetime.min.time(), timezone.now().tzinfo)
+        told = Event.objects.filter(kind__in=["sysevent.fs.zfs.pool_export", "sysevent.fs.zfs.pool_destroy"], subject=row.name, received__gte=begin)  # fmt: skip
+        done = Job.objects.filter(kind__in=ENDED, subject=row.name, state=Job.State.DONE, created__gte=begin)
+        if told.exists() or done.exists():
+            PoolDay.objects.filter(guid=guid).update(ended=True)
+        else:
+            yield guid, row.name

@@ -1,0 +1,46 @@
+"""How fast the disks of a measurement move data while it runs: a reading a second, for the graph on its page.
+
+The kernel's counters can be read by anybody, so the worker reads them itself beside what the agent tells.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+
+from appliance.benchmarks import environment, scratch
+from appliance.benchmarks.run_case import RunCase
+from web.inventory import store
+
+KEPT = 120  # readings: the last two minutes
+
+
+class Meter:
+    """Of one job. ``paths`` are the devices whose counters tell."""
+
+    def __init__(self, paths: list[str]) -> None:
+        self.paths = paths
+        self.last = environment.moved(paths)
+        self.at = time.monotonic()
+        self.found: deque[list[int]] = deque(maxlen=KEPT)
+
+    def speeds(self) -> list[list[int]]:
+        """Bytes a second read and written since each last call, the oldest first."""
+        now, at = environment.moved(self.paths), time.monotonic()
+        seconds = at - self.at
+        if seconds > 0:
+            moved = environment.between(self.last, now)
+            self.found.append([round(moved.read / seconds), round(moved.written / seconds)])
+            self.last, self.at = now, at
+        return list(self.found)
+
+
+def of(operation: object) -> Meter | None:
+    """The meter of a case on disks; None for every other job."""
+    if not isinstance(operation, RunCase) or operation.case.where == "network":
+        return None
+    case = operation.case
+    if case.where != "dataset":
+        return Meter(list(case.every))
+    pools = store.facts_of_pools().pools
+    return Meter(scratch.devices_of(next((pool for pool in pools if pool.guid == case.guid), None)))

@@ -1,0 +1,85 @@
+"""What is written to people about an alert: the subject that names the disk or pool, and text and HTML that say the same."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterable
+from email.message import EmailMessage
+from email.utils import formatdate, make_msgid
+
+from appliance.schedule import box_zone
+from web.alerts.models import Alert
+
+LONGEST_SUBJECT = 160
+
+
+def plain(text: str) -> str:
+    """One line without anything invisible: what a disk calls itself must not make headers."""
+    return re.sub(r"\s+", " ", "".join(letter if letter.isprintable() else " " for letter in text)).strip()
+
+
+def subject_of(alert: Alert, event: str) -> str:
+    """``[larder] Disk in bay 3 (WD20EARS …1234) is failing: 312 sectors cannot be read``"""
+    text = f"Over: {alert.summary}" if event == "cleared" else alert.summary
+    return f"[larder] {plain(text).rstrip('.')[:LONGEST_SUBJECT]}"
+
+
+def paragraphs(alert: Alert, event: str) -> list[tuple[str, str]]:
+    """Heading and text, in the order in which they are read."""
+    kind = alert.of
+    if event == "cleared":
+        lasted = f"It began on {alert.first_seen.astimezone(box_zone()):%d %B %Y at %H:%M}."
+        return [("", f"This is over: {plain(alert.summary)}"), ("", lasted)]
+    return [
+        ("", plain(alert.summary)),
+        ("", plain(alert.detail)),
+        ("What it means", kind.meaning),
+        ("What to do", kind.todo),
+    ]
+
+
+def address(base: str, alert: Alert) -> str:
+    return f"{base}/alerts/{alert.pk}/" if base else ""
+
+
+def letter(alerts: Iterable[tuple[Alert, str]], *, box: str, base: str, sender: str, to: list[str], key: str) -> EmailMessage:  # fmt: skip
+    """One mail about one alert, or about all of a day. ``key`` makes its Message-ID the same at every try."""
+    alerts = list(alerts)
+    title = subject_of(*alerts[0]) if len(alerts) == 1 else f"[larder] {len(alerts)} things to know about {plain(box)}"
+    texts, pages = [], []
+    for alert, event in alerts:
+        told = [(head, text) for head, text in paragraphs(alert, event) if text]
+        texts.append(as_text(told))
+        pages.append(as_page(told))
+        if link := address(base, alert):
+            texts[-1] += f"\n\nSee it and go on:\n{link}"
+            pages[-1] += f'<p><a href="{html.escape(link)}">{html.escape(alert.of.button)}</a></p>'
+    return mail(title, "\n\n----\n\n".join(texts), "<hr>".join(pages), box=box, sender=sender, to=to, key=key)
+
+
+def as_text(parts: list[tuple[str, str]]) -> str:
+    return "\n\n".join(f"{head}:\n{text}" if head else text for head, text in parts)
+
+
+def as_page(parts: list[tuple[str, str]]) -> str:
+    def lines(text: str) -> str:
+        return html.escape(text).replace("\n", "<br>")
+
+    return "".join(f"<h3>{html.escape(head)}</h3><p>{lines(text)}</p>" if head else f"<p><strong>{lines(text)}</strong></p>" for head, text in parts)  # fmt: skip
+
+
+def mail(title: str, text: str, page: str, *, box: str, sender: str, to: list[str], key: str) -> EmailMessage:
+    """A mail of both kinds. The email package refuses line breaks in headers; ``plain`` has taken them out before."""
+    message = EmailMessage()
+    message["Subject"] = title
+    message["From"] = sender
+    message["To"] = ", ".join(to)
+    message["Date"] = formatdate(usegmt=True)
+    domain = re.sub(r"[^A-Za-z0-9.-]", "", sender.rpartition("@")[2]) or "larder.invalid"
+    message["Message-ID"] = f"<{re.sub(r'[^A-Za-z0-9-]', '-', key)}.larder@{domain}>" if key else make_msgid()
+    message["Auto-Submitted"] = "auto-generated"
+    message["X-Larder-Box"] = plain(box)
+    message.set_content(f"{text}\n\n-- \nLarder on {plain(box)}\n")
+    message.add_alternative(f'<!doctype html><html><body style="font-family:sans-serif">{page}<p><small>Larder on {html.escape(plain(box))}</small></p></body></html>', subtype="html")  # fmt: skip
+    return message

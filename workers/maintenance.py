@@ -1,0 +1,85 @@
+"""Begin what is due: scrubs and trims by their schedules. What to do is decided by ``appliance/schedule.py``."""
+
+from __future__ import annotations
+
+import logging
+from datetime import timedelta
+
+from django.utils import timezone
+
+from appliance import schedule
+from appliance.errors import Refused
+from appliance.facts.box import Facts, Pool
+from appliance.operation import Operation
+from appliance.pools import activities
+from appliance.pools.scrub import PauseScrub, StartScrub, work_of
+from appliance.pools.trim import StartTrim
+from web.inventory import store
+from web.jobs import confirm
+from web.jobs.models import Job
+from web.pools import maintenance
+from workers import guard
+from workers.interval import Every
+
+log = logging.getLogger(__name__)
+SECONDS_BETWEEN_LOOKS = 60.0
+# After a start the box's clock may still be wrong, and people want their files first.
+SECONDS_TO_SETTLE = 300.0
+BY = "the schedule"
+KINDS_OF_JOBS = ("start-scrub", "pause-scrub", "start-trim")
+HANGS_AFTER = timedelta(minutes=10)  # a job that begins or pauses a scrub takes seconds
+looks = Every(SECONDS_BETWEEN_LOOKS, after=SECONDS_TO_SETTLE)
+
+
+def look() -> list[Job]:
+    """Do what is due now; the jobs that were begun."""
+    if not store.is_read("pools"):
+        return []
+    facts, now, zone = store.facts_of_pools(), timezone.now(), schedule.box_zone()
+    # A pool's own job is waited for. A job that hangs holds up no other pool.
+    mine = Job.objects.filter(state__in=Job.OPEN, kind__in=KINDS_OF_JOBS)
+    at_it = set(mine.values_list("subject", flat=True))
+    beginning = mine.filter(created__range=(now - HANGS_AFTER, now)).exists()
+    begun: list[Job] = []
+
+    def begin(kind: str) -> None:
+        standing = {found.key: (pool, found) for pool, found, _row in maintenance.cares(facts, kind, now) if pool.name not in at_it}  # fmt: skip
+        busy = beginning or (kind == "scrub" and rebuilding(facts))
+        acts = schedule.decide([found for _pool, found in standing.values()], now, zone, busy=busy)
+        for act in acts:
+            pool = standing[act.key][0]
+            if pool.name not in at_it and (job := do(act, kind, pool, facts)):
+                at_it.add(pool.name)
+                begun.append(job)
+
+    guard.each(maintenance.KINDS, begin)
+    return begun
+
+
+def rebuilding(facts: Facts) -> bool:
+    """Whether some pool is being rebuilt: no time for the disks of this box to do more than they must."""
+    return any(work.kind == "resilver" and work.state == "running" for pool in facts.pools for work in pool.work)
+
+
+def do(act: schedule.Act, kind: str, pool: Pool, facts: Facts) -> Job | None:
+    """Make the job of one act, and remember in the schedule's row that it was the schedule."""
+    operation: Operation
+    work = work_of(pool, kind)
+    if kind == "trim":
+        if act.what != "start":
+            return None
+        operation = StartTrim.of(pool)
+    elif act.what == "pause":
+        operation = PauseScrub(pool=pool.name)
+    else:
+        operation = StartScrub.of(pool)
+    row = maintenance.row_for(pool, kind, facts)
+    if act.what == "start":
+        row.tried = timezone.now()
+    row.held = activities.key(pool, work) if act.what == "pause" and work else ""
+    row.save()
+    try:
+        return confirm.start(operation, user=BY)
+    except Refused as refusal:
+        log.warning("the schedule could not %s the %s of %s: %s", act.what, kind, pool.name, refusal)
+        return None

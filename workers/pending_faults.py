@@ -1,0 +1,47 @@
+"""Since when something waits to become an alert, by the clock that counts from the box's start: in a file in memory, so that
+a restart of the worker does not begin the wait anew."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+
+from appliance.system import paths
+
+log = logging.getLogger(__name__)
+_kept: dict[str, dict[str, float]] = {}  # also where the file cannot be written
+
+
+def key(*parts: str) -> str:
+    return json.dumps(parts)
+
+
+def file(name: str) -> Path:
+    return paths.RUN / "inventory" / f"waits-{name}.json"
+
+
+def kept(name: str) -> dict[str, float]:
+    """What was kept under that name; nothing where it cannot be read."""
+    if name in _kept:
+        return _kept[name]
+    try:
+        found = json.loads(file(name).read_text())
+    except (OSError, ValueError):
+        return {}
+    if not isinstance(found, dict):
+        return {}
+    return {str(one): float(since) for one, since in found.items() if isinstance(since, int | float)}
+
+
+def keep(name: str, since: dict[str, float]) -> None:
+    """Keep these instead, where they differ."""
+    if kept(name) == since:
+        return
+    _kept[name] = since
+    beside = file(name).with_suffix(".new")
+    try:
+        beside.write_text(json.dumps(since))
+        beside.replace(file(name))
+    except OSError as problem:
+        log.warning("since when faults wait could not be kept: %s", problem)

@@ -1,0 +1,202 @@
+"""The clock of snapshot policies: take what is due, destroy what is no longer kept. Decided by ``appliance/snapshots/policy.py``.
+
+A dataset that is as its latest snapshot gets no new one: the latest is recorded for the grains that are due, and so kept.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from django.db import transaction
+from django.db.models import OuterRef, QuerySet, Subquery
+from django.utils import timezone
+
+from appliance import schedule
+from appliance.errors import Refused
+from appliance.facts.datasets import Dataset
+from appliance.snapshots import names
+from appliance.snapshots import policy as snapshot_policy
+from appliance.snapshots.destroy import MOST, PruneSnapshots
+from appliance.snapshots.policy import Policy, Taken, Wanted
+from appliance.snapshots.take import RunPolicies
+from web.inventory import store
+from web.inventory.models import DatasetRow, SnapshotReading, SnapshotRow, Source
+from web.jobs import confirm
+from web.jobs.models import Job
+from web.snapshots import policy_ledger
+from web.snapshots.models import PolicyRun
+from workers import clock
+from workers.interval import Every
+
+log = logging.getLogger(__name__)
+SECONDS_BETWEEN_LOOKS = 30.0
+BY = "the snapshot policy"
+KINDS_OF_JOBS = ("run-snapshot-policies", "prune-snapshots")
+RUNS_KEPT = timedelta(days=30)
+TRY_AGAIN_AFTER = timedelta(minutes=10)
+MOST_DOUBLED = 5  # more than five hours
+looks = Every(SECONDS_BETWEEN_LOOKS)
+
+
+def look() -> list[Job]:
+    """Begin what is due now, at most one job a pool; the jobs that were begun."""
+    if not store.is_read("snapshots"):
+        return []
+    now = timezone.now()
+    wanted = with_policies()
+    if not wanted:
+        return []
+    mine = Job.objects.filter(kind__in=KINDS_OF_JOBS)
+    busy = set(mine.filter(state__in=Job.OPEN).values_list("subject", flat=True))
+    failed = resting(mine, now)
+    stopped = store.stopped_pools()
+    shift = clock.look(now).shift
+    begun = []
+    for pool, datasets in wanted.items():
+        if pool in busy or pool in stopped:
+            continue
+        job = None
+        if ("run-snapshot-policies", pool) not in failed:
+            job = take(pool, datasets, now, shift)
+        if job is None and ("prune-snapshots", pool) not in failed:
+            job = prune(datasets)
+        if job:
+            begun.append(job)
+    PolicyRun.objects.filter(asked__lt=now - RUNS_KEPT).delete()
+    return begun
+
+
+def resting(mine: QuerySet[Job], now: datetime) -> set[tuple[str, str]]:
+    """What failed and is not tried again yet, by kind and pool: ten minutes, and after each further time twice as long.
+
+    Jobs of a clock that was ahead do not count.
+    """
+    failed: dict[tuple[str, str], list[datetime]] = defaultdict(list)
+    known = mine.filter(created__range=(now - timedelta(days=1), now)).exclude(state__in=Job.OPEN).order_by("created")
+    for kind, pool, state, created in known.values_list("kind", "subject", "state", "created"):
+        if state == Job.State.DONE:
+            failed.pop((kind, pool), None)
+        else:
+            failed[kind, pool].append(created)
+    return {
+        one
+        for one, times in failed.items()
+        if now < times[-1] + TRY_AGAIN_AFTER * 2 ** min(len(times) - 1, MOST_DOUBLED)
+    }
+
+
+def with_policies() -> dict[str, list[tuple[Dataset, Policy]]]:
+    """The datasets for which a policy is in force, by their pool."""
+    found: dict[str, list[tuple[Dataset, Policy]]] = defaultdict(list)
+    for row in DatasetRow.objects.filter(facts__contains='"policy":"{'):
+        if policy := snapshot_policy.of(row.fact):
+            found[row.pool].append((row.fact, policy))
+    return found
+
+
+def take(
+    pool: str, datasets: list[tuple[Dataset, Policy]], clock_says: datetime, shift: timedelta = timedelta()
+) -> Job | None:
+    """Ask for one transaction with all that is due in a pool. What was asked for is written down before.
+
+    ``shift`` is added to what the clock says where it is in doubt.
+    """
+    targets, now = [], clock_says + shift
+    with transaction.atomic():
+        for dataset, wanted in wanted_of(datasets, now, seen_at(clock_says) + shift):
+            if wanted.latest:
+                policy_ledger.give(dataset, wanted)
+            elif wanted.grains:
+                targets.append((dataset.name, dataset.guid, wanted.grains))
+    if not targets:
+        return None
+    text = now.astimezone(UTC).strftime(names.FORMAT)
+    run = PolicyRun(id=uuid.uuid4(), pool=pool)
+    doubted = {"at": now.isoformat()} if shift else {}  # what ZFS will note is wrong
+    run.targets = {
+        str(guid): {"short": names.name_for(names.coarsest(grains), now), "grains": list(grains), **doubted}
+        for _name, guid, grains in targets
+    }
+    try:
+        operation = RunPolicies.of(pool, str(run.pk), text, targets)
+        run.save(force_insert=True)
+        return confirm.start(operation, user=BY)
+    except Refused as refusal:
+        run.delete()
+        log.warning("the policies of %s could not run: %s", pool, refusal)
+        return None
+
+
+def wanted_of(
+    datasets: list[tuple[Dataset, Policy]], now: datetime, seen: datetime
+) -> Iterator[tuple[Dataset, Wanted]]:
+    """What is to be done now for the datasets of which a snapshot is due."""
+    zone = schedule.box_zone()
+    for one in followed(datasets, lambda policy, taken: snapshot_policy.due(policy, taken, now, zone)):
+        yield one.dataset, snapshot_policy.wanted(one.policy, one.taken, now, zone, latest=one.latest, seen=seen)
+
+
+@dataclass(frozen=True)
+class Followed:
+    """A dataset for which a snapshot is due. ``latest``: the guid of its newest one where nothing was written since."""
+
+    dataset: Dataset
+    policy: Policy
+    taken: list[Taken]
+    latest: int | None
+
+
+def followed(
+    datasets: list[tuple[Dataset, Policy]], is_due: Callable[[Policy, list[Taken]], object]
+) -> Iterator[Followed]:
+    """Those of the datasets for which something is due, with what their policy has taken. Three queries."""
+    taken = policy_ledger.taken_of(
+        [str(dataset.guid) for dataset, _policy in datasets] if len(datasets) <= 200 else None
+    )
+    found = [(dataset, policy, [one for one, _row in taken.get(str(dataset.guid), [])]) for dataset, policy in datasets]
+    late = [one for one in found if is_due(one[1], one[2])]
+    latest = latest_of(dataset for dataset, policy, _own in late if policy.skip_unchanged and dataset.written == 0)
+    for dataset, policy, own in late:
+        yield Followed(dataset, policy, own, latest.get(str(dataset.guid)))
+
+
+def latest_of(datasets: Iterable[Dataset]) -> dict[str, int]:
+    """By the dataset's key the guid of the newest of all its snapshots."""
+    newest = SnapshotRow.objects.filter(dataset_key=OuterRef("dataset_key")).order_by("-txg").values("guid")[:1]
+    keys, found = [str(dataset.guid) for dataset in datasets], {}
+    for start in range(0, len(keys), 500):
+        readings = SnapshotReading.objects.filter(dataset_key__in=keys[start : start + 500])
+        for key, guid in readings.annotate(latest=Subquery(newest)).values_list("dataset_key", "latest"):
+            if guid:
+                found[key] = int(guid)
+    return found
+
+
+def seen_at(now: datetime) -> datetime:
+    """When the datasets were last looked at: what they say of being unchanged is true of then."""
+    source = Source.objects.filter(name="datasets").exclude(checked=None).first()
+    return min(now, source.checked - timedelta(seconds=source.seconds)) if source and source.checked else now
+
+
+def counts_of() -> dict[str, int]:
+    return dict(SnapshotReading.objects.values_list("dataset_key", "count"))
+
+
+def prune(datasets: list[tuple[Dataset, Policy]]) -> Job | None:
+    """Ask for what the policies of a pool no longer keep to go."""
+    rows: list[SnapshotRow] = policy_ledger.expired(datasets, counts_of())[:MOST]
+    if not rows:
+        return None
+    try:
+        operation = PruneSnapshots.of((row.name, int(row.guid)) for row in rows)
+        if not operation.there(store.facts_for(operation)):
+            return None  # the agent would see none of them as expired yet: it is asked once it does
+        return confirm.start(operation, user=BY)
+    except Refused as refusal:
+        log.warning("what is no longer kept could not be destroyed: %s", refusal)
+        return None

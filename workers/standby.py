@@ -1,0 +1,51 @@
+"""Disks that are to sleep: each is told so again whenever it may have forgotten it, and left in peace until it does."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+
+from appliance import agent_client
+from appliance.disks import latency, standby
+from web.alerts.models import DiskCare
+from web.inventory.models import DiskRow
+
+_asked: dict[str, tuple[float, int]] = {}  # by kernel name: when a disk was last asked, and its requests until then
+
+
+def tell() -> bool:
+    """Tell the disks whose timer may not stand at what was wanted; whether any was told. A sleeping one waits."""
+    wanted = {care.disk: care for care in DiskCare.objects.exclude(sleep=None)}
+    if not wanted:
+        return False
+    due = {}
+    for row in DiskRow.objects.filter(key__in=wanted, asleep=False):
+        care = wanted[row.key]
+        now = f"{standby.attached(row.fact.name)} {care.sleep}"
+        if row.fact.path and care.told != now:
+            due[row.fact.path] = care, now
+    if not due:
+        return False
+    disks = {path: care.sleep for path, (care, _now) in due.items()}
+    answers = agent_client.last({"verb": "let-sleep", "disks": disks}, silence=180).get("facts", {})
+    for path, (care, now) in due.items():
+        answer = str(answers.get(path, ""))
+        if answer and answer != standby.ASLEEP:
+            # Only where nobody has wanted something else meanwhile.
+            DiskCare.objects.filter(pk=care.pk, sleep=care.sleep).update(told=now, answer=answer[:300])
+    return True
+
+
+def to_ask(rows: Iterable[DiskRow]) -> list[DiskRow]:
+    """The disks that may be asked how they are without keeping one awake that is about to fall asleep."""
+    minutes = dict(DiskCare.objects.exclude(sleep=None).values_list("disk", "sleep"))
+    counters, now, found = latency.read(), time.monotonic(), []
+    for row in rows:
+        name = row.fact.name
+        requests = counters[name].requests if name in counters else 0
+        since, before = _asked.get(name, (0.0, -1))
+        if standby.let_be(minutes.get(row.key), idle=requests == before, since=now - since):
+            continue
+        _asked[name] = now, requests
+        found.append(row)
+    return found

@@ -1,0 +1,88 @@
+"""Keep one report of each long work that has ended, also when its end was not seen: ZFS remembers it on the disks."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+
+from appliance import agent_client
+from appliance.benchmarks import claims
+from appliance.facts.box import LongWork, Pool
+from appliance.pools import activities
+from appliance.zfs.scan_status import amount
+from web.inventory.models import Activity
+from web.pools.models import WorkReport
+from web.prune_rows import past
+
+KEPT = 100
+SECONDS_BETWEEN_TRIES = 60.0
+_tried: dict[str, float] = {}
+
+
+def keep(pools: Iterable[Pool]) -> bool:
+    """Write what is missing; whether anything was. Raises Failed where the agent cannot name the damaged files."""
+    lasting = [pool for pool in pools if not claims.is_scratch(pool.name)]
+    ended = [(activities.report_key(pool, work), pool, work) for pool in lasting for work in pool.work if not work.under_way]  # fmt: skip
+    known = set(WorkReport.objects.filter(key__in=[key for key, _pool, _work in ended]).values_list("key", flat=True))
+    missing = [found for found in ended if found[0] not in known]
+    rows = {row.key: row for row in Activity.objects.all()} if missing else {}
+    written = False
+    for key, pool, work in missing:
+        row = rows.get(activities.key(pool, work))
+        if settled(work, row) and not left_over(pool, work, row):
+            written = write(key, pool, work, row) or written
+    return written
+
+
+def settled(work: LongWork, row: Activity | None) -> bool:
+    """Whether the end is one. A rebuilding that begins anew for another disk looks stopped for a moment, so what was
+    stopped is believed at the second look."""
+    return work.state == "finished" or bool(row and row.settled)
+
+
+def left_over(pool: Pool, work: LongWork, row: Activity | None) -> bool:
+    """Of work that is known by its end: an end older than the last report's comes from a disk of an earlier run."""
+    if work.kind not in activities.KNOWN_BY_THEIR_END or work.ended is None or (row and row.started):
+        return False
+    return WorkReport.objects.filter(pool_key=str(pool.guid), kind=work.kind, ended__gte=work.ended).exists()
+
+
+def write(key: str, pool: Pool, work: LongWork, row: Activity | None) -> bool:
+    """One report, once: its key is unique. Files are asked for only where there is damage."""
+    files: tuple[str, ...] = ()
+    damaged = 0
+    scan = work.kind in {"scrub", "resilver"}
+    if scan and (pool.errors or work.errors):
+        if time.monotonic() - _tried.get(key, -SECONDS_BETWEEN_TRIES) < SECONDS_BETWEEN_TRIES:
+            return False
+        _tried[key] = time.monotonic()
+        found = agent_client.last({"verb": "read-damage", "pool": pool.name}, silence=90).get("facts") or {}
+        files, damaged = tuple(str(name) for name in found.get("files") or ()), amount(found.get("count"))
+    began = row.started if row else None
+    wear = activities.wear_of(pool) if scan else ()
+    report = activities.report(work, began=began, files=files, damaged=damaged, wear=wear)
+    _row, made = WorkReport.objects.get_or_create(
+        key=key,
+        defaults={
+            "pool_key": str(pool.guid),
+            "pool": pool.name,
+            "kind": report.kind,
+            "outcome": report.outcome,
+            "started": report.started,
+            "ended": report.ended,
+            "looked": report.looked,
+            "repaired": report.repaired,
+            "errors": report.errors,
+            "damaged": report.damaged,
+            "files": list(report.files),
+            "wear": [[found.device, found.read, found.write, found.checksum] for found in report.wear],
+            "subject": report.subject[:255],
+        },
+    )
+    _tried.pop(key, None)
+    prune(pool)
+    return made
+
+
+def prune(pool: Pool) -> None:
+    past(WorkReport.objects.filter(pool_key=str(pool.guid)), KEPT).delete()
