@@ -1,5 +1,5 @@
-# Larder. `make demo` shows it, `make test` checks it; both install what they miss on Debian 12 or 13.
-.PHONY: demo demo-reset install test test-unit test-web test-system test-browser test-soak test-container lint types bench appliance clean
+# Larder. `make` lists the targets. `make demo` and `make test` install what they miss on Debian 12 or 13.
+.PHONY: help dev demo demo-reset install test test-unit test-web test-system test-browser test-soak test-container lint types bench lock clean
 AT ?=
 VENV := build/venv
 PYTHON := $(VENV)/bin/python
@@ -9,13 +9,19 @@ MACHINES ?= 1
 LANES = -n $(MACHINES) --dist loadfile --no-loadscope-reorder --durations=15
 IMAGE := python3 -m deploy.image
 
-demo: appliance-tools
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+dev: $(VENV)/ready ## Serve the pages from a recorded box, with reload: http://127.0.0.1:8000/ (BOX=degraded; runs nothing)
+	$(PYTHON) -m tests.dev --box $(or $(BOX),healthy)
+
+demo: appliance-tools ## Build the appliance, boot it in QEMU, serve it on https://localhost:8443/
 	$(IMAGE) demo
 
-demo-reset:
+demo-reset: ## Forget the demo's disks
 	$(IMAGE) demo-reset
 
-install:
+install: ## Install or update Larder on this Debian 13 box (as root)
 	deploy/install
 
 # --- what development needs ---------------------------------------------------------------------------------
@@ -36,48 +42,47 @@ $(VENV)/ready: requirements-dev.lock
 	touch $@
 
 # --- checks -------------------------------------------------------------------------------------------------
-lint: $(VENV)/ready
+lint: $(VENV)/ready ## Check style
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 
-types: $(VENV)/ready
+types: $(VENV)/ready ## Check types
 	$(VENV)/bin/mypy
 
 ifneq ($(AT),)
 test: $(VENV)/ready appliance-tools browser-tools
 	$(PYTEST) $(AT)
 else
-test: lint types appliance-tools browser-tools
+test: lint types appliance-tools browser-tools ## Check everything (AT=tests/web/test_jobs.py: only that)
 	$(PYTEST) -n 2 tests/unit tests/web
 	$(PYTEST) $(LANES) tests/system tests/browser
 endif
 
-test-unit: $(VENV)/ready
+test-unit: $(VENV)/ready ## Run the unit tests
 	$(PYTEST) -n 2 $(or $(AT),tests/unit)
 
-test-web: $(VENV)/ready
+test-web: $(VENV)/ready ## Run the tests of pages and worker, without a machine
 	$(PYTEST) -n 2 $(or $(AT),tests/web)
 
-test-system: $(VENV)/ready appliance-tools browser-tools
+test-system: $(VENV)/ready appliance-tools browser-tools ## Run the tests in the appliance (real ZFS)
 	$(PYTEST) $(or $(AT),tests/system)
 
-test-browser: $(VENV)/ready appliance-tools browser-tools
+test-browser: $(VENV)/ready appliance-tools browser-tools ## Run the tests of Chromium against the appliance
 	$(PYTEST) $(or $(AT),tests/browser)
 
-test-soak: $(VENV)/ready appliance-tools browser-tools
+test-soak: $(VENV)/ready appliance-tools browser-tools ## Run the tests that take hours
 	$(PYTEST) -m soak $(or $(AT),tests)
 
-test-container: $(VENV)/ready
+test-container: $(VENV)/ready ## Build and try the containers
 	$(PYTHON) -m deploy.container
 
-bench: $(VENV)/ready appliance-tools
+bench: $(VENV)/ready appliance-tools ## Measure memory, processor, writes, queries
 	$(PYTHON) -m tests.benchmarks
 
-# The locked versions; run it to take newer ones.
-lock: $(VENV)/ready
+lock: $(VENV)/ready ## Take newer versions of the Python packages
 	$(VENV)/bin/pip install --quiet uv
 	$(VENV)/bin/uv pip compile -q --universal --generate-hashes --python-version 3.11 --no-emit-index-url --no-header pyproject.toml -o requirements.lock
 	$(VENV)/bin/uv pip compile -q --universal --generate-hashes --python-version 3.11 --no-emit-index-url --no-header --group dev pyproject.toml -o requirements-dev.lock
 
-clean:
+clean: ## Delete build/, the virtual environment with it
 	rm -rf build

@@ -1,0 +1,206 @@
+"""The recorded boxes: each a function of the time that it is to be about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from appliance.facts.box import Pool, Use, Vdev
+from appliance.facts.datasets import Dataset, SpaceUse
+from appliance.facts.importable import Importable, Part
+from appliance.facts.sharing import Account, Group
+from appliance.shares.connections import Connection
+from appliance.snapshots.policy import Policy
+from tests.dev.builders import (
+    GB,
+    POLICY,
+    SYSTEM_DISK,
+    TB,
+    Box,
+    device,
+    encrypted,
+    filled,
+    folder,
+    folders,
+    in_use,
+    locked,
+    made_disk,
+    pool_of,
+    recorded_disks,
+    resilvering,
+    scrubbed,
+    shared,
+    smart,
+)
+from tests.unit.made import dataset, recorded_pool
+
+FAMILY = (Account("anna", 1001, "Anna"), Account("ben", 1002, "Ben"), Account("clara", 1003), Account("otto", 1004, "Grandfather Otto", disabled=True))  # fmt: skip
+EVERYBODY = {"write": ["anna", "ben"], "read": ["clara"]}
+
+
+def tank(percent: int = 46) -> Pool:
+    """The recorded raidz2 of four disks, with something in it."""
+    return filled(recorded_pool(), percent)
+
+
+def attic() -> Pool:
+    """Made up: a mirror of the other two recorded disks."""
+    _a, _b, _c, _d, first, second, _system = recorded_disks()
+    return pool_of("attic", 5121254786772367006, ("mirror", (device(first, 71), device(second, 72))), size=2 * TB)
+
+
+def of_tank(total: int, *, full: bool = False) -> tuple[Dataset, ...]:
+    """The folders of a family."""
+    scale = 2 if full else 1
+    return folders(
+        total,
+        folder("tank", 2 * GB, **POLICY),
+        folder("tank/backups", 410 * GB * scale, snapshots=12 * GB, preset="backups", quota=1 * TB, **shared({"name": "Time Machine", "write": ["anna", "ben"], "time_machine": 900 * GB}, afp={"name": "Old Mac", "write": ["ben"], "time_machine": 200 * GB})),
+        folder("tank/documents", 38 * GB, snapshots=9 * GB, preset="documents", **shared({"name": "documents", **EVERYBODY, "recycle": True})),
+        folder("tank/machines", 12 * GB, preset="machines", **shared(nfs={"hosts": ["192.168.1.0/24"], "everybody_as": "anna"})),
+        dataset("tank/machines/router", kind="volume", mounted=False, mountpoint="", volsize=32 * GB, used=9 * GB, referenced=9 * GB, used_by_data=9 * GB, properties=folder("x").properties),
+        folder("tank/media", 4 * GB, preset="media", **shared({"name": "media", "read": ["@family"]}, nfs={"hosts": ["192.168.1.20"], "write": False}, afp={"name": "media", "read": ["@family"]})),
+        folder("tank/media/films", 620 * GB * scale, preset="media"),
+        folder("tank/media/music", 96 * GB, preset="media"),
+        folder("tank/papers", 3 * GB, snapshots=GB, preset="documents", **encrypted("tank/papers")),
+        folder("tank/photos", 540 * GB * scale, snapshots=31 * GB, preset="photos", **shared({"name": "photos", **EVERYBODY}, nfs={"hosts": ["192.168.1.0/24"]}, afp={"name": "photos", "write": ["anna"]})),
+        folder("tank/homes", 8 * GB, quota=100 * GB),
+    )  # fmt: skip
+
+
+def healthy(now: datetime) -> Box:
+    """Two pools, folders, shares of all protocols, snapshots by policy, people; nothing to do."""
+    pools = (scrubbed(tank(), now - timedelta(days=6)), scrubbed(filled(attic(), 31), now - timedelta(days=6), hours=2))
+    copies = (
+        folder("attic", GB, **POLICY),
+        folder("attic/copy of photos", 480 * GB, snapshots=22 * GB, readonly=True),
+        folder("attic/old laptop", 96 * GB),
+    )
+    return Box(
+        pools,
+        (*of_tank(int(3.6 * TB)), *folders(int(1.9 * TB), *copies)),
+        in_use(recorded_disks(), pools),
+        accounts=FAMILY,
+        groups=(Group("family", 20000, ("anna", "ben", "clara")),),
+        connections=(
+            Connection("smb", "4711", "anna", "192.168.1.23", ("photos", "documents"), ("2026/summer/P1000234.RAF",), 3, "signed"),
+            Connection("nfs", "12", "", "192.168.1.20", ("/tank/media",)),
+        ),
+        uses={"tank/homes": (SpaceUse("user", "anna", 5 * GB, 50 * GB), SpaceUse("user", "ben", 3 * GB, 50 * GB))},
+    )  # fmt: skip
+
+
+def degraded(now: datetime) -> Box:
+    """A disk that fails, one that ZFS gave up and that is being replaced, a mirror with one half left."""
+    disks = recorded_disks()
+    failing, new, half, pulled = disks[2], disks[4], disks[5], replace(disks[4], path="/dev/disk/by-id/ata-WDC_WD30EZRS-11J99B1_WD-WCAWZ0000007", slot="pci-0000:00:0c.0-ata-1.0")  # fmt: skip
+    whole = tank(58)
+    group = whole.vdevs[0]
+    first, second, third, fourth = group.children
+    replacing = Vdev("replacing-1", "replacing", 90, "DEGRADED", children=(replace(second, state="FAULTED", read_errors=84, write_errors=212), device(new, 91, processed=260 * GB)))  # fmt: skip
+    weak = replace(third, read_errors=12, checksum_errors=41, slow_ios=23)
+    status = "One or more devices is currently being resilvered.  The pool will\n\tcontinue to function, possibly in a degraded state.\n"
+    sick = replace(whole, state="DEGRADED", status=status, vdevs=(replace(group, state="DEGRADED", children=(first, replacing, weak, fourth)),))  # fmt: skip
+    mirror = pool_of("attic", 5121254786772367006, ("mirror", (device(half, 71), device(pulled, 72, state="REMOVED"))), size=3 * TB, state="DEGRADED", status="One or more devices have been removed.\n\tSufficient replicas exist for the pool to continue functioning in a\n\tdegraded state.\n")  # fmt: skip
+    mirror = replace(mirror, vdevs=(replace(mirror.vdevs[0], state="DEGRADED"),))
+    pools = (resilvering(sick, now - timedelta(hours=3), 41), scrubbed(filled(mirror, 81), now - timedelta(days=40)))
+    of_attic = folders(
+        int(2.9 * TB), folder("attic", GB), folder("attic/copies", int(2.35 * TB)), folder("attic/letters", 2 * GB, **locked("attic/letters"))
+    )  # fmt: skip
+    return Box(
+        pools,
+        (*of_tank(int(3.6 * TB)), *of_attic),
+        in_use(disks, pools),
+        smart={
+            failing.path: smart((5, 1975), (197, 312), (198, 44), celsius=47, hours=52_118, failed_test=True),
+            disks[0].path: smart((199, 17), (5, 8), celsius=41, hours=49_800),
+            half.path: smart(celsius=62, hours=8_100),
+        },
+        accounts=FAMILY,
+        groups=(Group("family", 20000, ("anna", "ben", "clara")),),
+        failed_services=("zfs-zed.service",),
+    )
+
+
+def full(now: datetime) -> Box:
+    """One pool at 82 per cent, one at 96, and a folder that has reached its limit."""
+    pools = (scrubbed(tank(84), now - timedelta(days=12)), scrubbed(filled(attic(), 97), now - timedelta(hours=20), repaired=3 * 2**20))  # fmt: skip
+    own = of_tank(int(3.6 * TB), full=True)
+    used = own[0].used
+    limited = folder("tank/games", 500 * GB, preset="general", quota=500 * GB, **shared({"name": "games", **EVERYBODY}))
+    total = (used + limited.used) * 100 // 82
+    bulk = (folder("attic", GB, **POLICY), folder("attic/archive", int(1.6 * TB), snapshots=230 * GB), folder("attic/scans", 94 * GB))  # fmt: skip
+    of_attic = folders(sum(one.used for one in bulk) * 1000 // 963, *bulk)
+    return Box(
+        pools,
+        (*folders(total, *(replace(one, used=one.used - one.used_by_children) for one in own), limited), *of_attic),
+        in_use(recorded_disks(), pools),
+        accounts=FAMILY,
+        groups=(Group("family", 20000, ("anna", "ben", "clara")),),
+        uses={
+            "tank/homes": (SpaceUse("user", "anna", 50 * GB, 50 * GB), SpaceUse("user", "ben", 49 * GB, 50 * GB), SpaceUse("group", "family", 99 * GB)),
+        },
+        growth=0.8,
+    )  # fmt: skip
+
+
+def empty(now: datetime) -> Box:
+    """No pool yet, four empty disks, one that holds old data, and a pool that could be imported."""
+    old = replace(recorded_disks()[4], uses=(Use("old", "holds ext4 data called photos", "796f9e2a-d931-42ae-a860-4a7cf67bfe06"),))  # fmt: skip
+    parts = (Part("attic", "ONLINE"), Part("ata-WDC_WD30EZRS-11J99B1_WD-WCAWZ0000006", "ONLINE", depth=1))
+    importable = Importable("attic", 42, "ONLINE", parts=parts, other_host=True, host="oldbox")
+    return Box(disks=(*recorded_disks()[:4], old, SYSTEM_DISK), importable=(importable,), in_use=False)
+
+
+def new(now: datetime) -> Box:
+    """The same before anybody has set it up."""
+    return replace(empty(now), set_up=False)
+
+
+LONG = (
+    "Photographs and films of all journeys that the family has made together since the year nineteen hundred and eighty"
+)
+
+
+def many(now: datetime) -> Box:
+    """Ten pools, 1,000 datasets, 20,000 snapshots, 30 people, 12 disks; some names as long as they may be."""
+    models = ("ST16000NM001G-2KK103", "WDC WUH721818ALE6L4 Ultrastar DC HC550", "TOSHIBA MG08ACA16TE")
+    disks = [made_disk(number, models[number % 3], (16, 18)[number % 3 == 1] * TB) for number in range(1, 13)]
+    names = ("archive", "a-pool-with-a-name-that-somebody-thought-about-for-a-long-time", *(f"pool{at}" for at in range(3, 11)))  # fmt: skip
+    pools, rest = [], list(disks)
+    for at, name in enumerate(names):
+        members = tuple(device(rest.pop(0), 10_000 + at * 10 + side) for side in range(2 if at < 2 else 1))
+        made = pool_of(name, 6000 + at, ("mirror" if at < 2 else "disk", members), size=16 * TB)
+        pools.append(scrubbed(filled(made, 9 * at), now - timedelta(days=at + 1), hours=11))
+    datasets: list[Dataset] = []
+    for at, pool in enumerate(pools):
+        below = [folder(f"{pool.name}/{'/'.join(way)}", (number + 1) * GB, snapshots=number * 2**24, **sharing(at, number)) for number, way in enumerate(ways(99))]  # fmt: skip
+        datasets += folders(int((6 + at) * TB), folder(pool.name, GB, **POLICY), *below)
+    people = tuple(Account(f"person{at:02d}", 1001 + at, ("Maximiliane Alexandra von und zu Hohenstein-Wittelsbach" if at == 7 else f"Person {at}")) for at in range(30))  # fmt: skip
+    groups = tuple(Group(f"group{at}", 20000 + at, tuple(one.name for one in people[at::5])) for at in range(5))
+    return Box(
+        tuple(pools),
+        tuple(datasets),
+        (*in_use(disks, pools), SYSTEM_DISK),
+        accounts=people,
+        groups=groups,
+        kept=Policy(hourly=8, daily=6, weekly=4, monthly=2),
+    )
+
+
+def ways(count: int) -> list[tuple[str, ...]]:
+    """So many ways down from a pool's top, parents before children, a few of them long or deep."""
+    made: list[tuple[str, ...]] = [(LONG,), (LONG, "2026"), ("deep",), ("deep", "er"), ("deep", "er", "still")]
+    return [*made, *((f"folder-{at:03d}",) for at in range(count - len(made)))]
+
+
+def sharing(pool: int, number: int) -> dict[str, Any]:
+    """Every tenth folder is shared."""
+    return shared({"name": f"share-{pool}-{number}", "write": ["person01", "person02"], "read": ["@group1"]}) if number % 10 == 5 else {}  # fmt: skip
+
+
+BOXES: dict[str, tuple[str, Callable[[datetime], Box]]] = {
+    build.__name__: (build.__doc__ or "", build) for build in (healthy, degraded, full, empty, many, new)
+}

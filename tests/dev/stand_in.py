@@ -1,0 +1,126 @@
+"""What stands in for worker, agent and Redis of a recorded box: it runs nothing. Jobs end refused, and say why.
+
+Pages reach the rest of Larder through few functions (``REPLACED``); these are put in their place.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.utils import timezone
+
+from appliance import agent_client
+from appliance.errors import Failed, Reason, Refused
+from appliance.snapshots.browse import diff
+from tests.dev.place import SENTENCE
+from tests.unit.made import recorded_text
+from web.alerts.models import DiskCare, Message
+from web.benchmarks.models import SweepRow
+from web.inventory import store
+from web.inventory.models import Source
+from web.jobs import queue
+from web.jobs.models import Job
+from web.shares import connection_views, troubleshoot_views
+from web.system import service_status
+
+NAME = PASSWORD = "admin"
+NOTE = b"Plans for the garden\n\n- apples along the wall\n- a bench that looks west\n"
+
+
+# --- in the place of Redis and the worker ----------------------------------------------------------------------------
+def send(task: str, *args: str) -> bool:
+    """Take a task as the queue would, and be done with it at once: what was to be done is refused, what was to be read is
+    as recorded."""
+    match task:
+        case "workers.run_job":
+            refuse_job(args[0])
+        case "workers.collect":
+            Source.objects.exclude(checked=None).update(checked=timezone.now())
+        case "workers.read_history":
+            store.checked(store.history_source(args[0]), changed=False)
+        case "workers.read_dataset":
+            store.checked(store.dataset_source(args[0]), changed=False)
+        case "workers.read_connections":
+            store.checked(connection_views.SOURCE, changed=False)
+        case "workers.look_for_pools":
+            store.checked("importable", changed=True)
+        case "workers.look_at_share":
+            store.checked(troubleshoot_views.SOURCE, changed=True, error=SENTENCE)
+        case "workers.deliver":
+            Message.objects.filter(state="waiting").update(state="given-up", answer=SENTENCE)
+        case "workers.sleep":
+            DiskCare.objects.exclude(sleep=None).update(told="recorded", answer=SENTENCE)
+        case "workers.tick":
+            begun = SweepRow.objects.filter(state__in=(SweepRow.State.QUEUED, *SweepRow.ACTIVE))
+            begun.update(state=SweepRow.State.CANCELLED, text=SENTENCE, finished=timezone.now())
+            store.touch("sweeps")
+    return True
+
+
+def refuse_job(job: str) -> None:
+    """End a job as the agent ends one that it does not begin."""
+    agent_client.forget_secret(job)
+    ended = {"state": Job.State.REFUSED, "text": SENTENCE, "finished": timezone.now()}
+    Job.objects.filter(pk=job, state__in=Job.OPEN).update(**ended)
+    store.touch("jobs")
+
+
+# --- in the place of the agent ---------------------------------------------------------------------------------------
+def ask(request: dict[str, Any], **_more: object) -> Iterator[dict[str, Any]]:
+    """Answer what pages ask of the agent, from recordings and from what is made up. Raises Failed for everything else."""
+    now = time.time()
+    match request["verb"]:
+        case "keep-password":
+            yield {"facts": {"kept": True}}
+        case "prove":
+            if not any(user.check_password(request["password"]) for user in User.objects.all()):
+                raise Refused(Reason("That is not the administrator's password. Nothing was started.", "password"))
+            yield {"facts": {"known": True}}
+        case "read-content":  # disks that look empty are empty
+            yield {"facts": {}}
+        case "list-folder":
+            made = (("2025", "folder", 0, "same"), ("letters", "folder", 0, "gone"), ("garden.txt", "file", len(NOTE), "changed"), ("house.pdf", "file", 2_400_000, "same"))  # fmt: skip
+            entries = [
+                {"name": name, "kind": kind, "size": size, "mtime": now - 9 * 86400, "now": against}
+                for name, kind, size, against in made
+            ]
+            yield {"facts": {"entries": entries, "total": len(entries), "next": ""}}
+        case "read-difference":
+            lines = recorded_text("zfs-diff-2.3.9.txt").encode().splitlines()
+            changes = [
+                {"what": one.what, "kind": one.kind, "path": one.path, "to": one.to}
+                for one in diff.sort(diff.changes_from(lines, "/tank/f"))
+            ]
+            yield {"facts": {"changes": changes, "complete": True}}
+        case "read-space":
+            sizes = [2**30 + 7 * 2**20 * at for at, _pair in enumerate(request.get("ranges", ()))]
+            held = {name: {"larder:admin:Before the move": int(now) - 40 * 86400} for name in request.get("held", ())}
+            yield {"facts": {"ranges": sizes, "holds": held}}
+        case _:
+            raise Failed(SENTENCE)
+
+
+def open_file(_request: dict[str, Any], **_more: object) -> tuple[dict[str, Any], int]:
+    """The one file that every snapshot of a recorded box holds."""
+    with tempfile.TemporaryFile() as file:
+        file.write(NOTE)
+        file.seek(0)
+        return {"size": len(NOTE), "mtime": time.time() - 9 * 86400}, os.dup(file.fileno())
+
+
+def yes() -> bool:
+    return True
+
+
+REPLACED: tuple[tuple[Any, str, Any], ...] = (
+    (queue, "send", send),
+    (queue, "reachable", yes),
+    (service_status, "worker_runs", yes),
+    (agent_client, "ask", ask),
+    (agent_client, "open_file", open_file),
+)
