@@ -79,14 +79,24 @@ def read(path: Path) -> dict[str, object]:
     return found if isinstance(found, dict) else {}
 
 
+_ended = [time.monotonic()]  # when the last tick of this process ended
+
+
 def begun(stage: str, since: float) -> None:
-    """Note what the clock is at, and since when it has been at this tick."""
+    """Note what the clock is at, and since when it has been at this tick.
+
+    A process that stood still for longer than systemd waits is woken to be ended, and its clock may go on for a moment: the
+    note keeps since when it stood still.
+    """
+    if time.monotonic() - _ended[0] > seconds():
+        since = min(since, _ended[0])
     write(at_work(), {"stage": stage, "since": since})
 
 
 def finished() -> None:
     """A tick has come to its end."""
-    begun("", time.monotonic())
+    _ended[0] = time.monotonic()
+    begun("", _ended[0])
     notify("WATCHDOG=1")
 
 

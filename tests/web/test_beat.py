@@ -168,6 +168,19 @@ def test_a_worker_that_stood_still_between_two_ticks_hung_as_well(monkeypatch):
     assert found.stage == ""
 
 
+def test_worker_woken_to_be_ended_keeps_since_when_it_stood_still(monkeypatch):
+    """systemd wakes a stopped process for the signal that ends it; its clock begins another tick in that moment."""
+    now = [1000.0]
+    monkeypatch.setattr(watchdog.time, "monotonic", lambda: now[0])
+    watchdog.finished()
+    now[0] += watchdog.USUAL_SECONDS + 1
+    watchdog.begun("tick-events", now[0])
+    assert watchdog.look_back()
+    watchdog.finished()
+    watchdog.begun("tick-events", now[0])
+    assert watchdog.look_back() is None
+
+
 def test_a_second_restart_counts_on():
     for _time in range(2):
         watchdog.begun("run-facts", time.monotonic() - watchdog.USUAL_SECONDS)
