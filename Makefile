@@ -41,6 +41,9 @@ $(VENV)/ready: requirements-dev.lock
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
 	touch $@
 
+# Rewriting the asserts of all tests takes each of two processes six seconds: keep what was compiled.
+unexport PYTHONDONTWRITEBYTECODE
+
 # --- checks -------------------------------------------------------------------------------------------------
 lint: $(VENV)/ready ## Check style
 	$(VENV)/bin/ruff check .

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ APPLIANCE = [pytest.param(path, id=str(path.relative_to(ROOT))) for path in CODE
 WEB = [pytest.param(path, id=str(path.relative_to(ROOT))) for path in CODE["web"]]
 
 
+@cache  # several tests look at each module
 def imported(text: str) -> set[str]:
     """Full names of what a module imports, wherever in it."""
     found: set[str] = set()
@@ -27,6 +29,7 @@ def forbidden(text: str, *packages: str) -> set[str]:
     return {name for name in imported(text) if name.split(".", 1)[0] in packages}
 
 
+@cache
 def calls(text: str) -> set[str]:
     """Dotted names of what is called."""
     return {ast.unparse(node.func) for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)}

@@ -20,6 +20,7 @@ from appliance import agent_client
 from appliance.agent import delayed_jobs, proof, requests
 from appliance.system import paths
 from tests.web import rows, sweeping
+from tests.web.copies import Copied
 from tests.web.routes import JOB, PHOTOS
 from web.accounts import first_run
 from web.inventory import store
@@ -173,9 +174,7 @@ def strict(admin: User) -> Client:
     return client
 
 
-@pytest.fixture
-def box(calm: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """The recorded box, with one job that failed, a replacement that has begun and a sweep that has ended; what is sent to the queue."""
+def write_box() -> None:
     rows.recorded_box()
     rows.replacement()
     sweeping.finished()
@@ -183,4 +182,13 @@ def box(calm: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
     rows.bookmark_of(PHOTOS)
     rows.alert()
     rows.job(id=uuid.UUID(JOB), state=Job.State.FAILED, text="The disk vanished.")
+
+
+copy_box = Copied(write_box)
+
+
+@pytest.fixture
+def box(calm: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """The recorded box, with one job that failed, a replacement that has begun and a sweep that has ended; what is sent to the queue."""
+    copy_box()
     return calm

@@ -15,7 +15,7 @@ from appliance.facts.sharing import Share
 from tests.unit.made import dataset, disk
 from tests.web import rows
 from tests.web.conftest import ADDRESS, PASSWORD
-from tests.web.reading import Page, assert_nothing_inline
+from tests.web.reading import assert_nothing_inline
 from web.alerts.models import Alert, AlertNote, Message
 from web.disks.models import BayRow, Replacement
 from web.inventory.models import Activity, DiskRow, Event, HistoryLine, Progress, PropertiesRow
@@ -127,8 +127,7 @@ def test_on_every_page_it_is_text(web, box, text):
     for url in urls:
         response = web.get(url)
         assert response.status_code == 200, url
-        assert_nothing_inline(response)
-        page = Page(response)
+        page = assert_nothing_inline(response)
         assert "pbkdf2" not in page.text
         seen += " ".join(page.texts)
     assert " ".join(text.replace("\x00", "\ufffd").split())[:60] in " ".join(seen.replace("\x00", "\ufffd").split())
