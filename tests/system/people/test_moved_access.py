@@ -8,8 +8,6 @@ from tests.system import moving, sharing
 from tests.system.persons import done, make
 from tests.visitor import create_pool, disk_paths
 
-pytestmark = pytest.mark.soak  # two minutes and more
-
 WORD = "a long word for shares"
 
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-
 from deploy.image.machine import Machine, wait_for
 from tests.system import alerting
 from tests.system.policy import made, set_policy
 from tests.system.sharing import key_of
 from tests.visitor import create_pool, disk_paths
 
-pytestmark = pytest.mark.soak  # three minutes: the worker looks at folders once a minute
 RECORD = "select guid, grains, until from larder_snapshots_madesnapshot"
 
 
