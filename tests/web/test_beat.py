@@ -171,7 +171,7 @@ def test_a_worker_that_stood_still_between_two_ticks_hung_as_well(monkeypatch):
 def test_worker_woken_to_be_ended_keeps_since_when_it_stood_still(monkeypatch):
     """systemd wakes a stopped process for the signal that ends it; its clock begins another tick in that moment."""
     now = [1000.0]
-    monkeypatch.setattr(watchdog.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr("workers.watchdog.time.monotonic", lambda: now[0])
     watchdog.finished()
     now[0] += watchdog.USUAL_SECONDS + 1
     watchdog.begun("tick-events", now[0])
