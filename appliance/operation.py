@@ -119,7 +119,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         """Whether a passphrase or password goes with this very operation."""
         return False
 
-    def about_snapshots(self) -> tuple[str, ...]:
+    def snapshot_datasets(self) -> tuple[str, ...]:
         """The datasets whose snapshots it looks at, to be read with the other facts."""
         return ()
 
@@ -134,7 +134,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         """
         return True
 
-    def read_more(self, facts: Facts) -> Facts:
+    def load_extra_facts(self, facts: Facts) -> Facts:
         """The facts with what only this operation asks about the system; called where it runs, before it is planned."""
         return facts
 
@@ -146,11 +146,11 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         """The steps, given that ``check`` found nothing."""
         raise NotImplementedError
 
-    def happened(self, step: str, facts: Facts) -> bool:
+    def probe(self, step: str, facts: Facts) -> bool:
         """Whether the step's effect is there now: the probe that settles an interrupted job."""
         raise NotImplementedError
 
-    def way_on(self, step: str, facts: Facts) -> str:
+    def recovery_hint(self, step: str, facts: Facts) -> str:
         """After an interruption or failure in ``step``: what is so, and what to do next."""
         return "Look at the page, then start it again if something is missing."
 

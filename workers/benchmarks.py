@@ -18,10 +18,10 @@ from django.db import transaction
 from django.utils import timezone
 
 from appliance.benchmarks.claims import PREFIX, is_scratch, name_of
-from appliance.benchmarks.cleanup import ClearUp
+from appliance.benchmarks.cleanup import CleanUpBenchmark
 from appliance.benchmarks.conditions import versions_since
 from appliance.benchmarks.results import RESULT, VERSIONS, Run
-from appliance.benchmarks.run_case import RunCase
+from appliance.benchmarks.run_case import RunBenchmarkCase
 from appliance.errors import LarderError, Refused, explain
 from appliance.facts.box import Facts
 from appliance.operation import Operation, checked_plan
@@ -148,7 +148,7 @@ def following(row: SweepRow) -> None:
     case.token, case.job = case.token or secrets.token_hex(6), uuid.uuid4()
     case.state, case.started, case.finished, case.ended = Its.RUNNING, timezone.now(), None, ""
     case.save()
-    start(row, case, RunCase(token=case.token, case=case.case))
+    start(row, case, RunBenchmarkCase(token=case.token, case=case.case))
 
 
 def left_over(case: CaseRow) -> bool:
@@ -177,7 +177,7 @@ def settled(row: SweepRow, case: CaseRow) -> bool:
     job = Job.objects.filter(pk=case.job).first() if case.job else None
     if job is None:
         # The worker died between noting the job and making it, or what was left could not be cleared then.
-        operation = clearing(case) if case.state == Its.CLEARING else RunCase(token=case.token, case=case.case)
+        operation = clearing(case) if case.state == Its.CLEARING else RunBenchmarkCase(token=case.token, case=case.case)
         CaseRow.objects.filter(pk=case.pk).update(job=(new := uuid.uuid4()))
         case.job = new
         start(row, case, operation)
@@ -202,8 +202,8 @@ def settled(row: SweepRow, case: CaseRow) -> bool:
     return settled(row, case)
 
 
-def clearing(case: CaseRow) -> ClearUp:
-    return ClearUp(token=case.token, disks=case.case.every)
+def clearing(case: CaseRow) -> CleanUpBenchmark:
+    return CleanUpBenchmark(token=case.token, disks=case.case.every)
 
 
 def stop(job: Job) -> None:

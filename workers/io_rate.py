@@ -9,7 +9,7 @@ import time
 from collections import deque
 
 from appliance.benchmarks import environment, scratch
-from appliance.benchmarks.run_case import RunCase
+from appliance.benchmarks.run_case import RunBenchmarkCase
 from web.inventory import store
 
 KEPT = 120  # readings: the last two minutes
@@ -37,7 +37,7 @@ class Meter:
 
 def of(operation: object) -> Meter | None:
     """The meter of a case on disks; None for every other job."""
-    if not isinstance(operation, RunCase) or operation.case.where == "network":
+    if not isinstance(operation, RunBenchmarkCase) or operation.case.where == "network":
         return None
     case = operation.case
     if case.where != "dataset":

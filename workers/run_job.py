@@ -162,7 +162,7 @@ def run_request(job: Job) -> dict[str, Any]:
 def about(job_id: str) -> tuple[str, ...]:
     """The datasets whose snapshots a job was about; none where another version of Larder wrote its operation."""
     try:
-        return decode_operation(Job.objects.get(pk=job_id).operation).about_snapshots()
+        return decode_operation(Job.objects.get(pk=job_id).operation).snapshot_datasets()
     except Refused:
         return ()
 

@@ -23,7 +23,7 @@ from appliance.snapshots import names
 from appliance.snapshots import policy as snapshot_policy
 from appliance.snapshots.destroy import MOST, PruneSnapshots
 from appliance.snapshots.policy import Policy, Taken, Wanted
-from appliance.snapshots.take import RunPolicies
+from appliance.snapshots.take import RunSnapshotPolicies
 from web.inventory import store
 from web.inventory.models import DatasetRow, SnapshotReading, SnapshotRow, Source
 from web.jobs import confirm
@@ -123,7 +123,7 @@ def take(
         for _name, guid, grains in targets
     }
     try:
-        operation = RunPolicies.of(pool, str(run.pk), text, targets)
+        operation = RunSnapshotPolicies.of(pool, str(run.pk), text, targets)
         run.save(force_insert=True)
         return confirm.start(operation, user=BY)
     except Refused as refusal:

@@ -131,7 +131,7 @@ def execute(job: str, operation: Operation, digest: str, read_facts: Callable[[]
 
         def look() -> Facts:
             work.progress(0, "Looking at the system")
-            facts = operation.read_more(read_facts())
+            facts = operation.load_extra_facts(read_facts())
             return probe.with_uses(facts, probe.look(facts, operation.disks_taken()))
 
         with locked(operation, look, waiting) as facts:
@@ -171,7 +171,7 @@ def execute(job: str, operation: Operation, digest: str, read_facts: Callable[[]
             traceback.print_exc()
         # Where a command hangs in the kernel, reading the facts would leave another that hangs.
         hangs = isinstance(error, CommandTimedOut) and error.pid
-        advice = "" if hangs else way_on(operation, step, read_facts)
+        advice = "" if hangs else recovery_hint(operation, step, read_facts)
         finish(record, work, "failed", f"{explain(error)} {advice}".strip())
     finally:
         record.close()
@@ -201,12 +201,12 @@ def finish(record: Journal, work: Running, state: str, text: str) -> None:
     work.end()
 
 
-def way_on(operation: Operation, step: str, read_facts: Callable[[], Facts]) -> str:
+def recovery_hint(operation: Operation, step: str, read_facts: Callable[[], Facts]) -> str:
     """The operation's own advice; silent where even the facts cannot be read."""
     if not step:
         return ""
     try:
-        return operation.way_on(step, operation.read_more(read_facts()))
+        return operation.recovery_hint(step, operation.load_extra_facts(read_facts()))
     except LarderError:
         return ""
 
@@ -256,13 +256,15 @@ def settle(job: str, read_facts: Callable[[], Facts]) -> bool:
             said = f"It was interrupted after {len(known.done)} of {len(known.steps)} steps."
             finish(record, work, "interrupted", f"{said} Look at what is there before you start it again.")
             return True
-        facts = operation.read_more(read_facts())
-        missing = [step for step in known.steps if not operation.happened(step, facts)]
+        facts = operation.load_extra_facts(read_facts())
+        missing = [step for step in known.steps if not operation.probe(step, facts)]
         if not missing:
             finish(record, work, "done", "Larder was interrupted meanwhile; looking afterwards, everything is there.")
             return True
         done = len(known.steps) - len(missing)
-        said = f"It was interrupted after {done} of {len(known.steps)} steps. {operation.way_on(missing[0], facts)}"
+        said = (
+            f"It was interrupted after {done} of {len(known.steps)} steps. {operation.recovery_hint(missing[0], facts)}"
+        )
         finish(record, work, "interrupted", said)
         return True
 

@@ -1,7 +1,7 @@
 """Measuring pools and shares: workloads, cases, runs, whether a result is valid, what it means.
 
 It may import every other package; none imports it but ``layout`` advice by ``known_results``. Start at ``matrix``,
-``run_case.RunCase``.
+``run_case.RunBenchmarkCase``.
 """
 
 from __future__ import annotations

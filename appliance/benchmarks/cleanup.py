@@ -12,7 +12,7 @@ from appliance.facts.box import Facts
 from appliance.operation import Operation, Plan, Step, never
 
 
-class ClearUp(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="clean-up-benchmark"):
+class CleanUpBenchmark(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="clean-up-benchmark"):
     """Clear away what a case has left. It goes by what was noted before it was made, whoever asks."""
 
     needs_proof = never
@@ -46,10 +46,10 @@ class ClearUp(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True, 
             identity={"operation": msgspec.to_builtins(self)},
         )  # fmt: skip
 
-    def happened(self, step: str, facts: Facts) -> bool:
+    def probe(self, step: str, facts: Facts) -> bool:
         traces = any(use.pool == self.subject for disk in facts.disks for use in disk.uses)
         # A folder in a pool that is in use is no fact by itself; its note goes when it has gone.
         return facts.pool(self.subject) is None and not traces and claims.read(self.token) is None
 
-    def way_on(self, step: str, facts: Facts) -> str:
+    def recovery_hint(self, step: str, facts: Facts) -> str:
         return "Something of it may still be there. Larder tries again."

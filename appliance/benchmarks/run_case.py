@@ -35,7 +35,7 @@ from appliance.operation import Operation, Plan, Step, Work, never
 from appliance.pools.vdevs import retry
 
 
-class RunCase(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="run-benchmark-case"):
+class RunBenchmarkCase(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="run-benchmark-case"):
     """Measure one case. ``token`` names what is made for it: twelve random hexadecimal digits."""
 
     needs_proof = never
@@ -154,11 +154,11 @@ class RunCase(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True, 
     def limit(self, work: Work) -> None:
         work.note(f"ZFS's memory is held at {size_text(arc_limit.limit(self.token, self.case.size))}")
 
-    def happened(self, step: str, facts: Facts) -> bool:
+    def probe(self, step: str, facts: Facts) -> bool:
         # What a run measured is gone with the process that measured it, so an interrupted case has not happened.
         return False
 
-    def way_on(self, step: str, facts: Facts) -> str:
+    def recovery_hint(self, step: str, facts: Facts) -> str:
         return "Nothing of it counts. Larder clears away what is left of it and measures it anew."
 
 

@@ -14,7 +14,7 @@ from appliance.operation import Operation
 from appliance.pools.import_pool import pool_guid
 
 
-class OfDataset(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class DatasetOperation(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Base of what is done to one dataset: named for people, told apart by its guid, so that another of its name is not taken for it."""
 
     dataset: str

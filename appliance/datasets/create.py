@@ -129,7 +129,7 @@ class CreateDataset(Operation, frozen=True, kw_only=True, forbid_unknown_fields=
 
         return replace(step, act=act)
 
-    def happened(self, step: str, facts: Facts) -> bool:
+    def probe(self, step: str, facts: Facts) -> bool:
         dataset = facts.dataset(self.full_name)
         if dataset is None or step == "create":
             return dataset is not None
@@ -142,7 +142,7 @@ class CreateDataset(Operation, frozen=True, kw_only=True, forbid_unknown_fields=
             return False
         return found.st_gid == wanted if step == "group" else stat.S_IMODE(found.st_mode) == 0o2770
 
-    def way_on(self, step: str, facts: Facts) -> str:
+    def recovery_hint(self, step: str, facts: Facts) -> str:
         dataset = facts.dataset(self.full_name)
         if dataset and not dataset.mounted:
             return f"{self.full_name} is there, but not mounted. Destroy it, look what else is at its place, and create it again."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from appliance.datasets import details
-from appliance.datasets.base import OfDataset
+from appliance.datasets.base import DatasetOperation
 from appliance.errors import Reason
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
@@ -17,7 +17,7 @@ from appliance.zfs import system_datasets
 MOST_LISTED = 40
 
 
-class DestroyDataset(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="destroy-dataset"):
+class DestroyDataset(DatasetOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="destroy-dataset"):
     """Give up a dataset with its snapshots and all below; ``clones``: also what depends on its snapshots elsewhere.
 
     The digest covers the snapshots that no policy made: somebody wanted each of them, perhaps only after the review. Those
@@ -39,7 +39,7 @@ class DestroyDataset(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields
         # Its clones lie anywhere in the pool.
         return (self.dataset.split("/", 1)[0] if self.clones else self.dataset,)
 
-    def read_more(self, facts: Facts) -> Facts:
+    def load_extra_facts(self, facts: Facts) -> Facts:
         return details.with_details(facts, self.there(facts))
 
     def going(self, facts: Facts) -> list[Dataset]:
@@ -123,11 +123,11 @@ class DestroyDataset(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields
         for share in dataset_teardown.shares_at(facts, going):
             yield Loss(f"the share {share.name}")
 
-    def happened(self, step: str, facts: Facts) -> bool:
+    def probe(self, step: str, facts: Facts) -> bool:
         gone = facts.dataset_of(self.guid) is None
         return gone or (step == "shares" and not dataset_teardown.shares_at(facts, facts.below(self.dataset)))
 
-    def way_on(self, step: str, facts: Facts) -> str:
+    def recovery_hint(self, step: str, facts: Facts) -> str:
         if facts.dataset_of(self.guid) is None:
             return f"{self.dataset} is destroyed."
         off = (

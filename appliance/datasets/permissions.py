@@ -28,7 +28,7 @@ from appliance.files import safe_walk
 from appliance.files.posix_acl import ACCESS, DEFAULT, ORDER, Access, Level
 from appliance.operation import Plan, Step, Work, command_step, never
 from appliance.snapshots import names as snapshot_names
-from appliance.snapshots.take import AboutSnapshots, before_step
+from appliance.snapshots.take import SnapshotsOperation, before_step
 from appliance.system.accounts import PEOPLE, UIDS, group_number, people_number
 from appliance.zfs import mount, mountpoints
 
@@ -141,7 +141,7 @@ def note_of(dataset: Dataset) -> Said | None:
     return said if said.guid == dataset.guid else None
 
 
-class SetAccess(AboutSnapshots, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="set-access"):
+class SetAccess(SnapshotsOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="set-access"):
     """Say who may read or change a folder, and make it so for every file in it.
 
     A person's own level counts before what groups or ``everybody`` give; of those the most generous counts. ``before`` is
@@ -180,7 +180,7 @@ class SetAccess(AboutSnapshots, frozen=True, kw_only=True, forbid_unknown_fields
     def lasts(self) -> bool:
         return True
 
-    def about_snapshots(self) -> tuple[str, ...]:
+    def snapshot_datasets(self) -> tuple[str, ...]:
         return (self.dataset,) if self.before else ()
 
     @property
@@ -248,7 +248,7 @@ class SetAccess(AboutSnapshots, frozen=True, kw_only=True, forbid_unknown_fields
     def note_step(self, name: Literal["begun", "done"], title: str, said: Said) -> Step:
         return command_step(name, title, ["zfs", "set", f"{PROPERTY}={noted(said)}", self.dataset])
 
-    def happened(self, step: str, facts: Facts) -> bool:
+    def probe(self, step: str, facts: Facts) -> bool:
         if step == "before":
             return any(one.name == self.snapshot for one in facts.snapshots)
         # Only the note at the end tells that every file was reached.
@@ -259,7 +259,7 @@ class SetAccess(AboutSnapshots, frozen=True, kw_only=True, forbid_unknown_fields
         wanted = self.said(said.guid, done=said.done).signed(facts)
         return said == wanted and (said.done or step in {"kind", "begun"})
 
-    def way_on(self, step: str, facts: Facts) -> str:
+    def recovery_hint(self, step: str, facts: Facts) -> str:
         if step == "apply":
             return "Some files follow the new rules, the rest still the old ones. Set it again: it begins from the start and does no harm twice."
         if step == "before":

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from appliance import names
-from appliance.datasets.base import OfDataset
+from appliance.datasets.base import DatasetOperation
 from appliance.errors import Reason
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset, Property
@@ -101,7 +101,9 @@ def source_words(found: Property) -> str:
     }.get(found.source, "as ZFS has it by itself")
 
 
-class SetDatasetProperty(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="set-dataset-property"):
+class SetDatasetProperty(
+    DatasetOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="set-dataset-property"
+):
     """Set one property of a dataset. Sizes are whole bytes, 0 for none. What is not in KNOWN cannot be asked for."""
 
     needs_proof = never
@@ -169,11 +171,11 @@ class SetDatasetProperty(OfDataset, frozen=True, kw_only=True, forbid_unknown_fi
             undo=BACK,
         )
 
-    def happened(self, step: str, facts: Facts) -> bool:
+    def probe(self, step: str, facts: Facts) -> bool:
         dataset = self.there(facts)
         return dataset is not None and value_of(dataset, self.name).value == self.value
 
-    def way_on(self, step: str, facts: Facts) -> str:
+    def recovery_hint(self, step: str, facts: Facts) -> str:
         dataset = self.there(facts)
         if dataset is None:
             return self.gone(facts).text
@@ -181,7 +183,7 @@ class SetDatasetProperty(OfDataset, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class InheritDatasetProperty(
-    OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="inherit-dataset-property"
+    DatasetOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="inherit-dataset-property"
 ):
     """Give up a dataset's own value: what is above it decides again."""
 
@@ -228,9 +230,9 @@ class InheritDatasetProperty(
             undo=BACK,
         )
 
-    def happened(self, step: str, facts: Facts) -> bool:
+    def probe(self, step: str, facts: Facts) -> bool:
         dataset = self.there(facts)
         return dataset is not None and value_of(dataset, self.name).source not in {"local", "received"}
 
-    def way_on(self, step: str, facts: Facts) -> str:
+    def recovery_hint(self, step: str, facts: Facts) -> str:
         return "Its settings page says where each value comes from now."

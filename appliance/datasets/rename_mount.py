@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from appliance import command, names
-from appliance.datasets.base import OfDataset
+from appliance.datasets.base import DatasetOperation
 from appliance.errors import LarderError, Reason
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
@@ -93,7 +93,7 @@ class Moving:
         self.mount_again(work)
 
 
-class RenameDataset(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="rename-dataset"):
+class RenameDataset(DatasetOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="rename-dataset"):
     """Give a dataset another name or another parent in its pool; everything below goes along."""
 
     parent: str
@@ -219,13 +219,13 @@ class RenameDataset(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=
         if dataset := self.there(facts):
             yield from policy.on_moving(dataset, facts.dataset(self.parent))
 
-    def happened(self, step: str, facts: Facts) -> bool:
+    def probe(self, step: str, facts: Facts) -> bool:
         now = facts.dataset_of(self.guid)
         if now is None or now.name != self.target or (now.can_mount and not now.locked and not now.mounted):
             return False
         return step != "serve" or dataset_teardown.all_served(facts, facts.below(self.target))
 
-    def way_on(self, step: str, facts: Facts) -> str:
+    def recovery_hint(self, step: str, facts: Facts) -> str:
         now = facts.dataset_of(self.guid)
         if now is None:
             return f"{self.dataset} is no longer there."
@@ -234,7 +234,7 @@ class RenameDataset(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=
         return f"It is called {now.name} now.{mounted}{shares}"
 
 
-class PromoteDataset(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="promote-dataset"):
+class PromoteDataset(DatasetOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="promote-dataset"):
     """Make a clone independent: the snapshots that both share become its own, and the original depends on it instead."""
 
     def needs_proof(self, facts: Facts, plan: Plan) -> bool:
@@ -271,15 +271,15 @@ class PromoteDataset(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields
             undo=f"Make {origin} independent again, which gives the snapshots back.",
         )  # fmt: skip
 
-    def happened(self, step: str, facts: Facts) -> bool:
+    def probe(self, step: str, facts: Facts) -> bool:
         dataset = self.there(facts)
         return dataset is not None and not dataset.origin
 
-    def way_on(self, step: str, facts: Facts) -> str:
+    def recovery_hint(self, step: str, facts: Facts) -> str:
         return "Nothing was changed. A snapshot of the same name in both is a common reason: rename one of them."
 
 
-class MountDataset(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="mount-dataset"):
+class MountDataset(DatasetOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="mount-dataset"):
     """Make a file system's files reachable at its place."""
 
     needs_proof = never
@@ -328,15 +328,15 @@ class MountDataset(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=T
             undo="It can be unmounted at any time.",
         )
 
-    def happened(self, step: str, facts: Facts) -> bool:
+    def probe(self, step: str, facts: Facts) -> bool:
         dataset = self.there(facts)
         return dataset is not None and dataset.mounted
 
-    def way_on(self, step: str, facts: Facts) -> str:
+    def recovery_hint(self, step: str, facts: Facts) -> str:
         return "It is not mounted. Look whether something else is at its place."
 
 
-class UnmountDataset(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="unmount-dataset"):
+class UnmountDataset(DatasetOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="unmount-dataset"):
     """Put a file system and all that is mounted in it out of reach until it is mounted again."""
 
     needs_proof = never
@@ -379,10 +379,10 @@ class UnmountDataset(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields
             facts=dataset_teardown.told(facts, shares),
         )  # fmt: skip
 
-    def happened(self, step: str, facts: Facts) -> bool:
+    def probe(self, step: str, facts: Facts) -> bool:
         dataset = self.there(facts)
         return dataset is not None and not dataset.mounted
 
-    def way_on(self, step: str, facts: Facts) -> str:
+    def recovery_hint(self, step: str, facts: Facts) -> str:
         dataset = self.there(facts)
         return f"{self.dataset} is {'still' if dataset and dataset.mounted else 'not'} mounted."

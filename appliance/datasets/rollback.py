@@ -20,13 +20,13 @@ from appliance.operation import Loss, Plan, Step, Work, always
 from appliance.pools.checkpoint import COSTS, TakeCheckpoint
 from appliance.shares import dataset_teardown, pool_teardown
 from appliance.snapshots.destroy import blocked, told
-from appliance.snapshots.hold_clone import OneSnapshot
+from appliance.snapshots.hold_clone import SnapshotOperation
 from appliance.zfs import libzfs, list_snapshots, status, system_datasets
 
 SHOWN = 20
 
 
-class RollBack(OneSnapshot, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="roll-back"):
+class RollBack(SnapshotOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="roll-back"):
     """Make a dataset be as a snapshot is. Newer snapshots and everything written since are lost."""
 
     needs_proof = always
@@ -206,7 +206,7 @@ class RollBack(OneSnapshot, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             raise Failed(f"A newer snapshot is in the way. {nothing}", "; ".join(said[:5]))
         return libzfs.newer_bookmarks(self.dataset, found.txg)
 
-    def happened(self, step: str, facts: Facts) -> bool:
+    def probe(self, step: str, facts: Facts) -> bool:
         dataset = facts.dataset(self.dataset)
         return (
             self.there(facts) is not None
@@ -216,7 +216,7 @@ class RollBack(OneSnapshot, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             and dataset_teardown.all_served(facts, [dataset])
         )
 
-    def way_on(self, step: str, facts: Facts) -> str:
+    def recovery_hint(self, step: str, facts: Facts) -> str:
         shares = (
             " Its shares may be paused: look at the folder, and switch them on there."
             if self.left_paused(facts)

@@ -8,7 +8,7 @@ from typing import Literal
 
 from appliance import names
 from appliance.datasets import details
-from appliance.datasets.base import OfDataset
+from appliance.datasets.base import DatasetOperation
 from appliance.errors import Reason
 from appliance.facts.box import Facts
 from appliance.formatting import size_text
@@ -17,7 +17,7 @@ from appliance.operation import Plan, command_step, never
 PROPERTY = {"user": "userquota", "group": "groupquota"}
 
 
-class SetSpaceQuota(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="set-user-quota"):
+class SetUserQuota(DatasetOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="set-user-quota"):
     """Limit one account, group, or number of either, to ``size`` bytes in this dataset; 0: no limit."""
 
     needs_proof = never
@@ -37,7 +37,7 @@ class SetSpaceQuota(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=
     def title(self) -> str:
         return f"Limit {self.who} in {self.dataset}" if self.size else f"Lift the limit of {self.who} in {self.dataset}"
 
-    def read_more(self, facts: Facts) -> Facts:
+    def load_extra_facts(self, facts: Facts) -> Facts:
         return details.with_details(facts, self.there(facts))
 
     def check(self, facts: Facts) -> Iterator[Reason]:
@@ -67,12 +67,12 @@ class SetSpaceQuota(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=
             undo="It can be set back at any time.",
         )
 
-    def happened(self, step: str, facts: Facts) -> bool:
+    def probe(self, step: str, facts: Facts) -> bool:
         detail = facts.dataset_detail(self.guid)
         quotas = {(use.kind, use.who): use.quota for use in detail.uses} if detail else {}
         return detail is not None and quotas.get((self.of, self.who), 0) == self.size
 
-    def way_on(self, step: str, facts: Facts) -> str:
+    def recovery_hint(self, step: str, facts: Facts) -> str:
         return (
             "The list of who takes up space says which limits hold now. Is there an account of that name on this box?"
         )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import msgspec
 
 from appliance import names
-from appliance.datasets.base import OfDataset
+from appliance.datasets.base import DatasetOperation
 from appliance.errors import Reason
 from appliance.facts.box import Facts
 from appliance.formatting import size_text
@@ -107,16 +107,16 @@ class CreateVolume(Operation, frozen=True, kw_only=True, forbid_unknown_fields=T
             undo="It can be destroyed again.",
         )
 
-    def happened(self, step: str, facts: Facts) -> bool:
+    def probe(self, step: str, facts: Facts) -> bool:
         found = facts.dataset(self.full_name)
         return found is not None and found.kind == "volume"
 
-    def way_on(self, step: str, facts: Facts) -> str:
+    def recovery_hint(self, step: str, facts: Facts) -> str:
         there = facts.dataset(self.full_name) is not None
         return f"{self.full_name} is {'there' if there else 'not there. Create it again'}."
 
 
-class GrowVolume(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="grow-volume"):
+class GrowVolume(DatasetOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="grow-volume"):
     """Make a volume larger. Smaller is never asked for: it would cut off what is at its end."""
 
     needs_proof = never
@@ -166,10 +166,10 @@ class GrowVolume(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             undo="It cannot be made smaller again.",
         )  # fmt: skip
 
-    def happened(self, step: str, facts: Facts) -> bool:
+    def probe(self, step: str, facts: Facts) -> bool:
         volume = self.there(facts)
         return volume is not None and volume.volsize == self.size
 
-    def way_on(self, step: str, facts: Facts) -> str:
+    def recovery_hint(self, step: str, facts: Facts) -> str:
         volume = self.there(facts)
         return f"It has {size_text(volume.volsize)} now." if volume else self.gone(facts).text

@@ -44,7 +44,7 @@ BLKGETSIZE64 = 0x80081272
 TELLING = {5: "reallocated", 187: "reported unreadable", 197: "pending", 198: "unreadable offline"}
 
 
-class WipeDisk(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="erase-disk"):
+class EraseDisk(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="erase-disk"):
     """Erase one disk that nothing uses; what has to be typed is the serial number on its sticker.
 
     In full also one that its owner took offline in its pool, to see whether it can be trusted again.
@@ -178,12 +178,12 @@ class WipeDisk(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True,
     def tell(self, work: Work, when: str) -> None:
         work.note(f"{when}: {counts_said(self.disk)}")
 
-    def happened(self, step: str, facts: Facts) -> bool:
+    def probe(self, step: str, facts: Facts) -> bool:
         # Whether every sector was written cannot be seen from outside: an interrupted wipe is told as such.
         disk = facts.disk(self.disk)
         return self.how == "quick" and disk is not None and disk.free
 
-    def way_on(self, step: str, facts: Facts) -> str:
+    def recovery_hint(self, step: str, facts: Facts) -> str:
         disk = facts.disk(self.disk)
         if disk is None:
             return "The disk does not answer any more. Look at its cables, then erase it again or take it out."

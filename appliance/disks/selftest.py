@@ -76,11 +76,11 @@ class StartSelfTest(Operation, frozen=True, kw_only=True, forbid_unknown_fields=
             )
         work.note("The disk tests itself now. Its page shows how far it is.")
 
-    def happened(self, step: str, facts: Facts) -> bool:
+    def probe(self, step: str, facts: Facts) -> bool:
         answer = read(self.disk, *self.gently)
         return answer is not None and smart.test_left(answer) is not None
 
-    def way_on(self, step: str, facts: Facts) -> str:
+    def recovery_hint(self, step: str, facts: Facts) -> str:
         return "Look at the disk's health page: it says whether a test runs, and how the last one ended."
 
 

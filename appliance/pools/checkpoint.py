@@ -11,7 +11,8 @@ from appliance.facts.box import Facts, Pool
 from appliance.formatting import size_text
 from appliance.operation import Loss, Plan, Step, Work, always, never
 from appliance.pools import discover
-from appliance.pools.export_destroy import OfPool, connected, export_step, shares_step
+from appliance.pools.base import PoolOperation
+from appliance.pools.export_destroy import connected, export_step, shares_step
 from appliance.pools.import_pool import CACHE
 from appliance.shares import pool_teardown
 from appliance.zfs import libzfs, status
@@ -26,7 +27,7 @@ def taken_at(pool: Pool) -> str:
     return f"{kept.taken:%d %B %Y, %H:%M} UTC" if kept and kept.taken else "an unknown time"
 
 
-class TakeCheckpoint(OfPool, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="take-checkpoint"):
+class TakeCheckpoint(PoolOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="take-checkpoint"):
     """Remember the pool as it is now."""
 
     needs_proof = never
@@ -68,15 +69,15 @@ class TakeCheckpoint(OfPool, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             undo="Discard it when the risky act has gone well. Do not keep it for long.",
         )
 
-    def happened(self, step: str, facts: Facts) -> bool:
+    def probe(self, step: str, facts: Facts) -> bool:
         pool = facts.pool_of(self.guid)
         return bool(pool and pool.checkpoint and pool.checkpoint.state == "exists")
 
-    def way_on(self, step: str, facts: Facts) -> str:
+    def recovery_hint(self, step: str, facts: Facts) -> str:
         return f"{self.pool} has no checkpoint. Take it again."
 
 
-class DiscardCheckpoint(OfPool, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="discard-checkpoint"):
+class DiscardCheckpoint(PoolOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="discard-checkpoint"):
     """Forget the remembered moment, and get its space back."""
 
     needs_proof = always
@@ -110,15 +111,15 @@ class DiscardCheckpoint(OfPool, frozen=True, kw_only=True, forbid_unknown_fields
             facts={"Space that comes back": size_text(kept.size)} if kept else {},
         )
 
-    def happened(self, step: str, facts: Facts) -> bool:
+    def probe(self, step: str, facts: Facts) -> bool:
         pool = facts.pool_of(self.guid)
         return pool is not None and (pool.checkpoint is None or pool.checkpoint.state == "discarding")
 
-    def way_on(self, step: str, facts: Facts) -> str:
+    def recovery_hint(self, step: str, facts: Facts) -> str:
         return f"The checkpoint of {self.pool} is still there. Discard it again."
 
 
-class RewindCheckpoint(OfPool, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="rewind-checkpoint"):
+class RewindCheckpoint(PoolOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="rewind-checkpoint"):
     """Put the whole pool back to its checkpoint. The pool is let go and brought in again at that moment."""
 
     needs_proof = always
@@ -137,7 +138,7 @@ class RewindCheckpoint(OfPool, frozen=True, kw_only=True, forbid_unknown_fields=
         # While it is let go of, its disks look as if nobody used them.
         return discover.disks_of(self.guid, facts)
 
-    def read_more(self, facts: Facts) -> Facts:
+    def load_extra_facts(self, facts: Facts) -> Facts:
         # Interrupted between letting go and bringing in, it goes on from there.
         return facts if facts.pool_of(self.guid) else replace(facts, importable=discover.look(self.guid))
 
@@ -207,7 +208,7 @@ class RewindCheckpoint(OfPool, frozen=True, kw_only=True, forbid_unknown_fields=
     def serve(self, work: Work) -> None:
         pool_teardown.serve(status.read_datasets(), work.note)
 
-    def happened(self, step: str, facts: Facts) -> bool:
+    def probe(self, step: str, facts: Facts) -> bool:
         pool = facts.pool_of(self.guid)
         if step == "shares":
             return pool is None or not pool_teardown.shares_of(facts, self.pool)
@@ -222,7 +223,7 @@ class RewindCheckpoint(OfPool, frozen=True, kw_only=True, forbid_unknown_fields=
             )
         )
 
-    def way_on(self, step: str, facts: Facts) -> str:
+    def recovery_hint(self, step: str, facts: Facts) -> str:
         pool = facts.pool_of(self.guid)
         if pool is None:
             return f"{self.pool} is exported and keeps its checkpoint. Plan this again to go on, or bring the pool in as it was."

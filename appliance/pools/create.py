@@ -334,7 +334,7 @@ class CreatePool(Operation, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             return bool(found) and found <= {f"{Path(path).name}-part2" for path in self.disks}
         return {name.removesuffix("-part1") for name in found} == {Path(path).name for path in self.every}
 
-    def happened(self, step: str, facts: Facts) -> bool:
+    def probe(self, step: str, facts: Facts) -> bool:
         def made(name: str) -> bool:
             pool = facts.pool(name)
             return pool is not None and self.made_of_our_disks(pool)
@@ -353,7 +353,7 @@ class CreatePool(Operation, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         pools = [facts.pool(name) for name in filter(None, (self.name, self.rest))]
         return all(pool is not None and self.made_of_our_disks(pool) and pool.state == "ONLINE" for pool in pools)
 
-    def way_on(self, step: str, facts: Facts) -> str:
+    def recovery_hint(self, step: str, facts: Facts) -> str:
         pool = facts.pool(self.name)
         if pool is not None and self.made_of_our_disks(pool):
             said = f"{self.name} is there and its state is {pool.state.lower()}. Look at its page."

@@ -5,56 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-import msgspec
-
-from appliance import command, names
+from appliance import command
 from appliance.errors import Failed, Reason
-from appliance.facts.box import Facts, Pool
+from appliance.facts.box import Facts
 from appliance.formatting import size_text
-from appliance.operation import Loss, Operation, Plan, Step, Work, always, never
+from appliance.operation import Loss, Plan, Step, Work, always, never
 from appliance.pools import details
-from appliance.pools.import_pool import pool_guid
+from appliance.pools.base import PoolOperation
 from appliance.shares import pool_teardown
 from appliance.shares.settings import setting_of
 from appliance.zfs import status, system_datasets
 
 MOST_LISTED = 40
 BUSY = ("busy", "could not unmount", "cannot unmount")
-
-
-class OfPool(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Base of what is done to a whole pool that is in use here: named for people, told apart by its guid."""
-
-    pool: str
-    guid: int
-
-    def __post_init__(self) -> None:
-        names.existing_pool(self.pool)
-        pool_guid(self.guid)
-
-    @property
-    def subject(self) -> str:
-        return self.pool
-
-    def locks(self) -> tuple[str, ...]:
-        return (self.pool, str(self.guid))
-
-    def there(self, facts: Facts) -> Pool | None:
-        """The very pool that was meant."""
-        pool = facts.pool_of(self.guid)
-        return pool if pool and pool.name == self.pool else None
-
-    def check(self, facts: Facts) -> Iterator[Reason]:
-        pool = self.there(facts)
-        if pool is None:
-            yield Reason(f"The pool {self.pool} is not in use here any more.")
-        elif pool.state == "SUSPENDED":
-            yield Reason(
-                f"{self.pool} has stopped because its disks do not answer. Bring them back first, then restart the box."
-            )
-
-    def identity(self) -> dict[str, object]:
-        return {"operation": msgspec.to_builtins(self)}
 
 
 def shares_step(pool: str, facts: Facts, *, forget: bool) -> list[Step]:
@@ -99,7 +62,7 @@ def export_step(pool: str) -> Step:
     return Step("export", f"Unmount and export {pool}", " ".join(argv), act, (pool,), f"Bring {pool} in again")
 
 
-class ExportPool(OfPool, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="export-pool"):
+class ExportPool(PoolOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="export-pool"):
     """Stop using a pool in an orderly way, so that its disks can go to another system."""
 
     needs_proof = never
@@ -130,11 +93,11 @@ class ExportPool(OfPool, frozen=True, kw_only=True, forbid_unknown_fields=True, 
             facts=connected(self.pool, facts),
         )
 
-    def happened(self, step: str, facts: Facts) -> bool:
+    def probe(self, step: str, facts: Facts) -> bool:
         gone = facts.pool_of(self.guid) is None
         return gone or (step == "shares" and not pool_teardown.shares_of(facts, self.pool))
 
-    def way_on(self, step: str, facts: Facts) -> str:
+    def recovery_hint(self, step: str, facts: Facts) -> str:
         if facts.pool_of(self.guid) is None:
             return f"{self.pool} is exported."
         stopped = (
@@ -145,7 +108,7 @@ class ExportPool(OfPool, frozen=True, kw_only=True, forbid_unknown_fields=True, 
         return f"{self.pool} is still in use here.{stopped}"
 
 
-class DestroyPool(OfPool, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="destroy-pool"):
+class DestroyPool(PoolOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="destroy-pool"):
     """Give up a pool and all that is in it."""
 
     needs_proof = always
@@ -160,7 +123,7 @@ class DestroyPool(OfPool, frozen=True, kw_only=True, forbid_unknown_fields=True,
     def files_taken(self) -> tuple[str, ...]:
         return (self.pool,)
 
-    def read_more(self, facts: Facts) -> Facts:
+    def load_extra_facts(self, facts: Facts) -> Facts:
         pool = self.there(facts)
         return replace(facts, details=(details.read(pool),)) if pool else facts
 
@@ -214,11 +177,11 @@ class DestroyPool(OfPool, frozen=True, kw_only=True, forbid_unknown_fields=True,
         for share in pool_teardown.shares_of(facts, self.pool):
             yield Loss(f"the share {share.name}")
 
-    def happened(self, step: str, facts: Facts) -> bool:
+    def probe(self, step: str, facts: Facts) -> bool:
         gone = facts.pool_of(self.guid) is None
         return gone or (step == "shares" and not pool_teardown.shares_of(facts, self.pool))
 
-    def way_on(self, step: str, facts: Facts) -> str:
+    def recovery_hint(self, step: str, facts: Facts) -> str:
         if facts.pool_of(self.guid) is None:
             return f"{self.pool} is destroyed. It can be brought back while its disks are untouched."
         stopped = (

@@ -72,7 +72,7 @@ class ImportPool(Operation, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     def goes_back(self) -> bool:
         return self.rewind or self.last_resort
 
-    def read_more(self, facts: Facts) -> Facts:
+    def load_extra_facts(self, facts: Facts) -> Facts:
         if facts.zfs == "missing" or facts.pool_of(self.guid):
             return facts
         return replace(facts, importable=discover.look(self.guid))
@@ -286,7 +286,7 @@ class ImportPool(Operation, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     def keep(self, work: Work) -> None:
         command.run(["zpool", "set", f"cachefile={CACHE}", self.name], timeout=120)
 
-    def happened(self, step: str, facts: Facts) -> bool:
+    def probe(self, step: str, facts: Facts) -> bool:
         pool = facts.pool_of(self.guid)
         if pool is None:
             return False
@@ -306,7 +306,7 @@ class ImportPool(Operation, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             if one.mounts_itself and one not in zfs_mount.elsewhere(found, pool.name)
         )
 
-    def way_on(self, step: str, facts: Facts) -> str:
+    def recovery_hint(self, step: str, facts: Facts) -> str:
         if pool := facts.pool_of(self.guid):
             return f"{pool.name} is in use, but not all of its folders are where they belong, and it is not brought in again at the next start. Export it, then bring it in again."
         return f"{self.name} is not in use, and its disks are as they were. Look for pools again, then bring it in."

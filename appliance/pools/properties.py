@@ -11,7 +11,7 @@ from appliance import command, names
 from appliance.errors import Reason
 from appliance.facts.box import Facts, PoolProperties
 from appliance.operation import Plan, command_step, never
-from appliance.pools.scrub import PoolOperation, check_pool
+from appliance.pools.scrub import MaintenanceOperation, check_pool
 from appliance.zfs.scan_status import number
 from appliance.zfs.status import parse
 
@@ -88,7 +88,9 @@ def read() -> tuple[PoolProperties, ...]:
     return tuple(from_json(parse(result.stdout, "zpool get"))) if result.stdout.strip() else ()
 
 
-class SetPoolProperty(PoolOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="set-pool-property"):
+class SetPoolProperty(
+    MaintenanceOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="set-pool-property"
+):
     """Set one property of a pool. Others can harm, so they cannot be asked for."""
 
     needs_proof = never
@@ -137,9 +139,9 @@ class SetPoolProperty(PoolOperation, frozen=True, kw_only=True, forbid_unknown_f
         """Whether what it sets in motion later cannot be taken back, so that a person should see it before."""
         return self.name in WARNINGS and self.value == "on"
 
-    def happened(self, step: str, facts: Facts) -> bool:
+    def probe(self, step: str, facts: Facts) -> bool:
         return facts.properties_of(self.pool).get(self.name) == self.value
 
-    def way_on(self, step: str, facts: Facts) -> str:
+    def recovery_hint(self, step: str, facts: Facts) -> str:
         now = facts.properties_of(self.pool).get(self.name, "not known")
         return f"It is {now or 'empty'} now. Set it again if that is not what you want."

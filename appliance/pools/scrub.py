@@ -33,7 +33,7 @@ def check_pool(name: str, facts: Facts) -> Iterator[Reason]:
         yield Reason(f"{name} does not work at the moment ({pool.state.lower()}). Look at its page first.")
 
 
-class PoolOperation(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class MaintenanceOperation(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Something small that is done to a pool that works."""
 
     pool: str
@@ -55,7 +55,7 @@ class PoolOperation(Operation, frozen=True, kw_only=True, forbid_unknown_fields=
         return {"operation": msgspec.to_builtins(self), "pool": pool.guid if pool else 0}
 
 
-class StartScrub(PoolOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="start-scrub"):
+class StartScrub(MaintenanceOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="start-scrub"):
     """Begin a scrub, or go on with one that is paused. ``before`` is when the scan before it began (seconds since 1970)."""
 
     needs_proof = never
@@ -98,17 +98,17 @@ class StartScrub(PoolOperation, frozen=True, kw_only=True, forbid_unknown_fields
             undo="It can be paused and stopped at any time.",
         )
 
-    def happened(self, step: str, facts: Facts) -> bool:
+    def probe(self, step: str, facts: Facts) -> bool:
         work = work_of(facts.pool(self.pool), "scrub")
         return bool(work and (work.state == "running" or stamp(work.started) not in {0, self.before}))
 
-    def way_on(self, step: str, facts: Facts) -> str:
-        if self.happened(step, facts):
+    def recovery_hint(self, step: str, facts: Facts) -> str:
+        if self.probe(step, facts):
             return f"{self.pool} is being checked. Nothing is missing."
         return f"{self.pool} is not being checked. Start it again when you like."
 
 
-class PauseScrub(PoolOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="pause-scrub"):
+class PauseScrub(MaintenanceOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="pause-scrub"):
     """Hold a scrub; it stays paused through restarts until somebody goes on with it."""
 
     needs_proof = never
@@ -132,15 +132,15 @@ class PauseScrub(PoolOperation, frozen=True, kw_only=True, forbid_unknown_fields
             undo="It can go on at any time, from where it was.",
         )
 
-    def happened(self, step: str, facts: Facts) -> bool:
+    def probe(self, step: str, facts: Facts) -> bool:
         work = work_of(facts.pool(self.pool), "scrub")
         return work is None or work.state != "running"
 
-    def way_on(self, step: str, facts: Facts) -> str:
+    def recovery_hint(self, step: str, facts: Facts) -> str:
         return f"Look at the page of {self.pool}: it says whether the check runs or is paused."
 
 
-class StopScrub(PoolOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="stop-scrub"):
+class StopScrub(MaintenanceOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="stop-scrub"):
     """End a scrub before it is done."""
 
     needs_proof = never
@@ -165,9 +165,9 @@ class StopScrub(PoolOperation, frozen=True, kw_only=True, forbid_unknown_fields=
             undo="It can be begun anew, from the start. To go on later from where it is, pause it instead.",
         )
 
-    def happened(self, step: str, facts: Facts) -> bool:
+    def probe(self, step: str, facts: Facts) -> bool:
         work = work_of(facts.pool(self.pool), "scrub")
         return work is None or not work.under_way
 
-    def way_on(self, step: str, facts: Facts) -> str:
+    def recovery_hint(self, step: str, facts: Facts) -> str:
         return f"Look at the page of {self.pool}: it says whether the check still runs."

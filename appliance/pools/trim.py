@@ -9,10 +9,10 @@ from appliance.errors import Reason
 from appliance.facts.box import Facts, Pool
 from appliance.operation import Plan, command_step, never
 from appliance.pools.activities import stamp
-from appliance.pools.scrub import PoolOperation, check_pool, work_of
+from appliance.pools.scrub import MaintenanceOperation, check_pool, work_of
 
 
-class StartTrim(PoolOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="start-trim"):
+class StartTrim(MaintenanceOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="start-trim"):
     """Trim all free space of a pool, or go on with what is paused. ``before`` is when the trim before it ended."""
 
     needs_proof = never
@@ -51,17 +51,17 @@ class StartTrim(PoolOperation, frozen=True, kw_only=True, forbid_unknown_fields=
             undo="It can be stopped at any time.",
         )
 
-    def happened(self, step: str, facts: Facts) -> bool:
+    def probe(self, step: str, facts: Facts) -> bool:
         work = work_of(facts.pool(self.pool), "trim")
         return bool(work and (work.state == "running" or stamp(work.ended) not in {0, self.before}))
 
-    def way_on(self, step: str, facts: Facts) -> str:
-        if self.happened(step, facts):
+    def recovery_hint(self, step: str, facts: Facts) -> str:
+        if self.probe(step, facts):
             return f"{self.pool} is being trimmed. Nothing is missing."
         return f"{self.pool} is not being trimmed. Start it again when you like."
 
 
-class StopTrim(PoolOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="stop-trim"):
+class StopTrim(MaintenanceOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="stop-trim"):
     """End the trimming of a pool; what was told to the disks stays told."""
 
     needs_proof = never
@@ -83,9 +83,9 @@ class StopTrim(PoolOperation, frozen=True, kw_only=True, forbid_unknown_fields=T
             undo="It can be begun anew at any time.",
         )
 
-    def happened(self, step: str, facts: Facts) -> bool:
+    def probe(self, step: str, facts: Facts) -> bool:
         work = work_of(facts.pool(self.pool), "trim")
         return work is None or not work.under_way
 
-    def way_on(self, step: str, facts: Facts) -> str:
+    def recovery_hint(self, step: str, facts: Facts) -> str:
         return f"Look at the page of {self.pool}: it says whether it is still being trimmed."

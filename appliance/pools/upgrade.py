@@ -10,10 +10,10 @@ from appliance.errors import Failed, Reason
 from appliance.facts.box import Facts
 from appliance.operation import Plan, Step, Work, never
 from appliance.pools import details
-from appliance.pools.export_destroy import OfPool
+from appliance.pools.base import PoolOperation
 
 
-class UpgradePool(OfPool, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="upgrade-pool"):
+class UpgradePool(PoolOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="upgrade-pool"):
     """Enable every feature that this system knows and the pool's compatibility setting allows."""
 
     needs_proof = never
@@ -22,7 +22,7 @@ class UpgradePool(OfPool, frozen=True, kw_only=True, forbid_unknown_fields=True,
     def title(self) -> str:
         return f"Upgrade {self.pool}"
 
-    def read_more(self, facts: Facts) -> Facts:
+    def load_extra_facts(self, facts: Facts) -> Facts:
         pool = self.there(facts)
         return replace(facts, details=(details.read(pool),)) if pool else facts
 
@@ -63,9 +63,9 @@ class UpgradePool(OfPool, frozen=True, kw_only=True, forbid_unknown_fields=True,
             facts={"New features": ", ".join(detail.features_off)},
         )
 
-    def happened(self, step: str, facts: Facts) -> bool:
+    def probe(self, step: str, facts: Facts) -> bool:
         detail = facts.detail(self.guid)
         return detail is not None and not detail.features_off
 
-    def way_on(self, step: str, facts: Facts) -> str:
+    def recovery_hint(self, step: str, facts: Facts) -> str:
         return f"{self.pool} works as before, with some features still off. Upgrade it again."

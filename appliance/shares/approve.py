@@ -52,7 +52,7 @@ def strangers(setting: ShareSetting, facts: Facts) -> set[str]:
     return {who for who in setting.people if not facts.lets_in(who)}
 
 
-class AcceptShares(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="approve-shares"):
+class ApproveShares(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="approve-shares"):
     """Agree to every share that a pool carries. ``guid`` is the pool's."""
 
     pool: str
@@ -166,8 +166,8 @@ class AcceptShares(Operation, frozen=True, kw_only=True, forbid_unknown_fields=T
         for dataset, _setting in offers:
             work.note(f"{dataset.name} is served")
 
-    def happened(self, step: str, facts: Facts) -> bool:
+    def probe(self, step: str, facts: Facts) -> bool:
         return not offered(facts, self.pool)
 
-    def way_on(self, step: str, facts: Facts) -> str:
+    def recovery_hint(self, step: str, facts: Facts) -> str:
         return "The switches of its folders show what is really served. Agree again if some are missing."

@@ -70,8 +70,8 @@ class EndConnection(Operation, frozen=True, kw_only=True, forbid_unknown_fields=
         disconnect.end([one])
         work.note("It is disconnected")
 
-    def happened(self, step: str, facts: Facts) -> bool:
+    def probe(self, step: str, facts: Facts) -> bool:
         return self.found() is None
 
-    def way_on(self, step: str, facts: Facts) -> str:
+    def recovery_hint(self, step: str, facts: Facts) -> str:
         return "The page of who is connected shows who still is."

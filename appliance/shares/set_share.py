@@ -222,7 +222,7 @@ class SetShare(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True,
         limit = found.limit if found else 0
         return [f"refquota={limit or 'none'}"] if limit or getattr(self.part, "time_machine", 0) else []
 
-    def happened(self, step: str, facts: Facts) -> bool:
+    def probe(self, step: str, facts: Facts) -> bool:
         dataset = facts.dataset(self.dataset)
         found = setting_of(dataset) if dataset else None
         kept = dataset is not None and (found.part(self.protocol) if found else None) == self.part
@@ -241,5 +241,5 @@ class SetShare(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True,
             and one.owned.says(one.render(wanted))
         )
 
-    def way_on(self, step: str, facts: Facts) -> str:
+    def recovery_hint(self, step: str, facts: Facts) -> str:
         return "The switch shows what is really served. Move it again if it is not as you want it."

@@ -27,7 +27,7 @@ WORDS = {
 }
 
 
-class SetSmbPolicy(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="set-smb-security"):
+class SetSmbSecurity(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="set-smb-security"):
     """Choose how connections over SMB are protected, for all folders."""
 
     needs_proof = never
@@ -86,11 +86,11 @@ class SetSmbPolicy(Operation, frozen=True, kw_only=True, forbid_unknown_fields=T
         smb_security.keep(self.policy)
         work.note("Samba has taken it up")
 
-    def happened(self, step: str, facts: Facts) -> bool:
+    def probe(self, step: str, facts: Facts) -> bool:
         one, wanted = publish.SERVING["smb"], publish.agreed_facts()
         # Before the first share there is no file, and it is written with it.
         unused = not one.configured() and not one.shares(wanted)
         return publish.smb_policy() == self.policy and (unused or one.owned.says(one.render(wanted)))
 
-    def way_on(self, step: str, facts: Facts) -> str:
+    def recovery_hint(self, step: str, facts: Facts) -> str:
         return "The page of protection shows what is chosen. Choose again if it is not as you want it."

@@ -15,8 +15,8 @@ from appliance.errors import Reason
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Bookmark
 from appliance.operation import Loss, Plan, Step, always, never
-from appliance.snapshots.hold_clone import OneSnapshot
-from appliance.snapshots.take import AboutSnapshots
+from appliance.snapshots.hold_clone import SnapshotOperation
+from appliance.snapshots.take import SnapshotsOperation
 from appliance.zfs import libzfs, list_snapshots
 from appliance.zfs.scan_status import moment
 from appliance.zfs.status import whole
@@ -42,7 +42,9 @@ def read(datasets: Iterable[str]) -> Iterator[Bookmark]:
         yield from bookmarks_from(listing)
 
 
-class BookmarkSnapshot(OneSnapshot, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="bookmark-snapshot"):
+class BookmarkSnapshot(
+    SnapshotOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="bookmark-snapshot"
+):
     """Remember a snapshot's moment without its data, so that a backup can go on from it after the snapshot has gone."""
 
     needs_proof = never
@@ -80,14 +82,16 @@ class BookmarkSnapshot(OneSnapshot, frozen=True, kw_only=True, forbid_unknown_fi
             undo="It takes next to no space. It is listed below the folder's snapshots, and can be destroyed there.",
         )
 
-    def happened(self, step: str, facts: Facts) -> bool:
+    def probe(self, step: str, facts: Facts) -> bool:
         return any(one.name == self.target for one in read([self.dataset]))
 
-    def way_on(self, step: str, facts: Facts) -> str:
+    def recovery_hint(self, step: str, facts: Facts) -> str:
         return "It was not made. Make it again."
 
 
-class DestroyBookmark(AboutSnapshots, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="destroy-bookmark"):
+class DestroyBookmark(
+    SnapshotsOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="destroy-bookmark"
+):
     """Let a bookmark go, known by its name and by the guid of the snapshot that it was made of. No file depends on it."""
 
     needs_proof = always
@@ -110,10 +114,10 @@ class DestroyBookmark(AboutSnapshots, frozen=True, kw_only=True, forbid_unknown_
     def subject(self) -> str:
         return self.dataset
 
-    def about_snapshots(self) -> tuple[str, ...]:
+    def snapshot_datasets(self) -> tuple[str, ...]:
         return (self.dataset,)
 
-    def read_more(self, facts: Facts) -> Facts:
+    def load_extra_facts(self, facts: Facts) -> Facts:
         return replace(facts, bookmarks=tuple(read([self.dataset])))
 
     def there(self, facts: Facts) -> Bookmark | None:
@@ -144,8 +148,8 @@ class DestroyBookmark(AboutSnapshots, frozen=True, kw_only=True, forbid_unknown_
             undo="It can be made again only while its snapshot is there.",
         )
 
-    def happened(self, step: str, facts: Facts) -> bool:
+    def probe(self, step: str, facts: Facts) -> bool:
         return self.there(facts) is None
 
-    def way_on(self, step: str, facts: Facts) -> str:
+    def recovery_hint(self, step: str, facts: Facts) -> str:
         return "It is still there. Destroy it again."

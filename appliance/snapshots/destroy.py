@@ -16,7 +16,7 @@ from appliance.facts.box import Facts
 from appliance.facts.datasets import Snapshot
 from appliance.operation import Loss, Plan, Step, Work, always, never
 from appliance.snapshots import expiry, policy, space
-from appliance.snapshots.take import AboutSnapshots
+from appliance.snapshots.take import SnapshotsOperation
 from appliance.zfs import libzfs
 
 MOST = 3000  # with names of the longest, what fits into a request to the agent
@@ -34,7 +34,9 @@ class Chosen(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_like
         names.existing_snapshot(self.name)
 
 
-class DestroySnapshots(AboutSnapshots, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="destroy-snapshots"):
+class DestroySnapshots(
+    SnapshotsOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="destroy-snapshots"
+):
     """Destroy the chosen snapshots of one pool. Held and cloned ones stay and are named; what has gone already is fine."""
 
     needs_proof = always
@@ -67,7 +69,7 @@ class DestroySnapshots(AboutSnapshots, frozen=True, kw_only=True, forbid_unknown
     def subject(self) -> str:
         return self.datasets[0] if len(self.datasets) == 1 else self.pool_of(self.snapshots[0].name)
 
-    def about_snapshots(self) -> tuple[str, ...]:
+    def snapshot_datasets(self) -> tuple[str, ...]:
         return self.datasets
 
     def lasts(self) -> bool:
@@ -86,8 +88,8 @@ class DestroySnapshots(AboutSnapshots, frozen=True, kw_only=True, forbid_unknown
         """Those that go, by their runs without a gap."""
         return space.neighbours(self.free_to_go(facts), facts.snapshots)
 
-    def read_more(self, facts: Facts) -> Facts:
-        found = super().read_more(facts)
+    def load_extra_facts(self, facts: Facts) -> Facts:
+        found = super().load_extra_facts(facts)
         pairs = space.ends(self.runs(found))
         return replace(found, spans=space.spans(pairs, space.measure(pairs).ranges))
 
@@ -164,10 +166,10 @@ class DestroySnapshots(AboutSnapshots, frozen=True, kw_only=True, forbid_unknown
         if len(left) == total:
             raise Failed("None of the snapshots was destroyed", f"{left[0].name}: {left[0].why}")
 
-    def happened(self, step: str, facts: Facts) -> bool:
+    def probe(self, step: str, facts: Facts) -> bool:
         return not self.free_to_go(facts)
 
-    def way_on(self, step: str, facts: Facts) -> str:
+    def recovery_hint(self, step: str, facts: Facts) -> str:
         left = len(self.free_to_go(facts))
         return f"{left} of them are still there. Destroy them again."
 

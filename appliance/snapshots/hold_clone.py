@@ -15,7 +15,7 @@ from appliance.facts.box import Facts
 from appliance.facts.datasets import Snapshot
 from appliance.operation import Plan, Step, Work, always, command_step, never
 from appliance.shares.settings import PROPERTY, ShareSetting
-from appliance.snapshots.take import AboutSnapshots
+from appliance.snapshots.take import SnapshotsOperation
 from appliance.zfs import libzfs, mount, mountpoints, system_datasets
 
 # A hold's tag is what ZFS keeps of it; zfs-hold(8) lists tags of others as they are. The tag says who and why.
@@ -23,7 +23,7 @@ OURS = re.compile(r"larder:(?P<who>[^:]*):(?P<why>.*)")
 LONGEST_TAG = 200
 
 
-class OneSnapshot(AboutSnapshots, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SnapshotOperation(SnapshotsOperation, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Base of what is done to one snapshot, known by its guid."""
 
     snapshot: str
@@ -40,7 +40,7 @@ class OneSnapshot(AboutSnapshots, frozen=True, kw_only=True, forbid_unknown_fiel
     def subject(self) -> str:
         return self.dataset
 
-    def about_snapshots(self) -> tuple[str, ...]:
+    def snapshot_datasets(self) -> tuple[str, ...]:
         return (self.dataset,)
 
     def there(self, facts: Facts) -> Snapshot | None:
@@ -55,7 +55,7 @@ class OneSnapshot(AboutSnapshots, frozen=True, kw_only=True, forbid_unknown_fiel
         return {"operation": msgspec.to_builtins(self)}
 
 
-class HoldSnapshot(OneSnapshot, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="hold-snapshot"):
+class HoldSnapshot(SnapshotOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="hold-snapshot"):
     """Keep a snapshot from being destroyed, by anybody, until it is released."""
 
     needs_proof = never
@@ -97,14 +97,14 @@ class HoldSnapshot(OneSnapshot, frozen=True, kw_only=True, forbid_unknown_fields
             undo="It can be released again.",
         )
 
-    def happened(self, step: str, facts: Facts) -> bool:
+    def probe(self, step: str, facts: Facts) -> bool:
         return self.there(facts) is not None and self.tag in libzfs.holds(self.snapshot)
 
-    def way_on(self, step: str, facts: Facts) -> str:
+    def recovery_hint(self, step: str, facts: Facts) -> str:
         return "It is not held. Hold it again."
 
 
-class ReleaseSnapshot(OneSnapshot, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="release-snapshot"):
+class ReleaseSnapshot(SnapshotOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="release-snapshot"):
     """Let go of every hold of a snapshot, naming each."""
 
     needs_proof = always
@@ -135,11 +135,11 @@ class ReleaseSnapshot(OneSnapshot, frozen=True, kw_only=True, forbid_unknown_fie
             undo="It can be held again.",
         )
 
-    def happened(self, step: str, facts: Facts) -> bool:
+    def probe(self, step: str, facts: Facts) -> bool:
         found = self.there(facts)
         return found is None or not found.holds
 
-    def way_on(self, step: str, facts: Facts) -> str:
+    def recovery_hint(self, step: str, facts: Facts) -> str:
         return "It is still held. Release it again."
 
 
@@ -150,7 +150,7 @@ def said(tag: str) -> str:
     return f"{tag} (set by another tool)"
 
 
-class RenameSnapshot(OneSnapshot, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="rename-snapshot"):
+class RenameSnapshot(SnapshotOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="rename-snapshot"):
     """Give a snapshot another name. A policy that made it knows it by its guid, but no longer by its run's name."""
 
     needs_proof = never
@@ -183,14 +183,14 @@ class RenameSnapshot(OneSnapshot, frozen=True, kw_only=True, forbid_unknown_fiel
             undo="It can be renamed back.",
         )
 
-    def happened(self, step: str, facts: Facts) -> bool:
+    def probe(self, step: str, facts: Facts) -> bool:
         return any((one.name, one.guid) == (self.target, self.guid) for one in facts.snapshots)
 
-    def way_on(self, step: str, facts: Facts) -> str:
+    def recovery_hint(self, step: str, facts: Facts) -> str:
         return "It has its old name. Rename it again."
 
 
-class CloneSnapshot(OneSnapshot, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="clone-snapshot"):
+class CloneSnapshot(SnapshotOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="clone-snapshot"):
     """Make a folder of its own that begins as the snapshot is, and can be written to."""
 
     needs_proof = never
@@ -256,11 +256,11 @@ class CloneSnapshot(OneSnapshot, frozen=True, kw_only=True, forbid_unknown_field
             undo="It can be destroyed again.",
         )
 
-    def happened(self, step: str, facts: Facts) -> bool:
+    def probe(self, step: str, facts: Facts) -> bool:
         found = facts.dataset(self.target)
         return found is not None and found.origin == self.snapshot and (step != "mount" or found.mounted)
 
-    def way_on(self, step: str, facts: Facts) -> str:
+    def recovery_hint(self, step: str, facts: Facts) -> str:
         if facts.dataset(self.target):
             return f"{self.target} is there, but not mounted. Look what else is at its place, then mount it."
         return f"{self.target} is not there. Make it again."

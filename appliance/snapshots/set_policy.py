@@ -17,7 +17,7 @@ from appliance.snapshots.policy import Policy
 PROPERTY = "larder:policy"
 
 
-class SetPolicy(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="set-snapshot-policy"):
+class SetSnapshotPolicy(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="set-snapshot-policy"):
     """Give a dataset its own policy, or with none let it follow the folder above it."""
 
     dataset: str
@@ -74,7 +74,7 @@ class SetPolicy(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True
             undo="It can be set again as it was. What expires meanwhile cannot be had back.",
         )
 
-    def happened(self, step: str, facts: Facts) -> bool:
+    def probe(self, step: str, facts: Facts) -> bool:
         dataset = facts.dataset(self.dataset)
         if dataset is None:
             return False
@@ -82,5 +82,5 @@ class SetPolicy(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True
             return dataset.policy_source not in snapshot_policy.OWN
         return dataset.policy_source == "local" and snapshot_policy.parse(dataset.policy) == self.policy
 
-    def way_on(self, step: str, facts: Facts) -> str:
+    def recovery_hint(self, step: str, facts: Facts) -> str:
         return "The policy is as it was. Set it again."

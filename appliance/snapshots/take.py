@@ -20,12 +20,12 @@ from appliance.zfs import libzfs, list_snapshots
 STOPPED = "The pool {} has stopped. Bring its disks back first."
 
 
-class AboutSnapshots(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SnapshotsOperation(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What every operation about snapshots shares: the agent reads the snapshots of the datasets that it is about."""
 
-    def read_more(self, facts: Facts) -> Facts:
+    def load_extra_facts(self, facts: Facts) -> Facts:
         there = {dataset.name for dataset in facts.datasets}
-        found = list_snapshots.read(name for name in self.about_snapshots() if name in there)
+        found = list_snapshots.read(name for name in self.snapshot_datasets() if name in there)
         return replace(facts, snapshots=tuple(found))
 
     def stopped(self, facts: Facts) -> Iterator[Reason]:
@@ -38,7 +38,7 @@ class AboutSnapshots(Operation, frozen=True, kw_only=True, forbid_unknown_fields
             yield Reason(STOPPED.format(name))
 
 
-class TakeSnapshot(AboutSnapshots, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="take-snapshot"):
+class TakeSnapshot(SnapshotsOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="take-snapshot"):
     """Keep a dataset as it is now; with ``below``, the whole tree at the same moment."""
 
     needs_proof = never
@@ -62,7 +62,7 @@ class TakeSnapshot(AboutSnapshots, frozen=True, kw_only=True, forbid_unknown_fie
     def subject(self) -> str:
         return self.dataset
 
-    def about_snapshots(self) -> tuple[str, ...]:
+    def snapshot_datasets(self) -> tuple[str, ...]:
         return (self.dataset,)
 
     def members(self, facts: Facts) -> list[Dataset]:
@@ -105,10 +105,10 @@ class TakeSnapshot(AboutSnapshots, frozen=True, kw_only=True, forbid_unknown_fie
             undo="It can be destroyed again.",
         )
 
-    def happened(self, step: str, facts: Facts) -> bool:
+    def probe(self, step: str, facts: Facts) -> bool:
         return any(one.short == self.name for one in facts.snapshots_of(self.dataset))
 
-    def way_on(self, step: str, facts: Facts) -> str:
+    def recovery_hint(self, step: str, facts: Facts) -> str:
         return "There is no such snapshot. Take it again; if the pool is full, destroy old snapshots first."
 
 
@@ -138,7 +138,9 @@ class Target(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             raise names.refuse("That is not what a policy makes.", "grains")
 
 
-class RunPolicies(AboutSnapshots, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="run-snapshot-policies"):
+class RunSnapshotPolicies(
+    SnapshotsOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="run-snapshot-policies"
+):
     """Take what the policies of one pool want now, in one transaction. ``run`` is set on each, to know them by."""
 
     needs_proof = never
@@ -164,10 +166,10 @@ class RunPolicies(AboutSnapshots, frozen=True, kw_only=True, forbid_unknown_fiel
     def subject(self) -> str:
         return self.pool
 
-    def about_snapshots(self) -> tuple[str, ...]:
+    def snapshot_datasets(self) -> tuple[str, ...]:
         return ()
 
-    def read_more(self, facts: Facts) -> Facts:
+    def load_extra_facts(self, facts: Facts) -> Facts:
         # Only the probe asks for them, and a run over hundreds of datasets is not to list them all before.
         return facts
 
@@ -205,12 +207,12 @@ class RunPolicies(AboutSnapshots, frozen=True, kw_only=True, forbid_unknown_fiel
             identity={"operation": msgspec.to_builtins(self)},
         )
 
-    def happened(self, step: str, facts: Facts) -> bool:
+    def probe(self, step: str, facts: Facts) -> bool:
         # One transaction: all of a run are there, or none; those refused one by one were told.
         first = self.wanted(facts)
         return any(one.run == self.run for one in list_snapshots.read([one.dataset for one in first]))
 
-    def way_on(self, step: str, facts: Facts) -> str:
+    def recovery_hint(self, step: str, facts: Facts) -> str:
         return "None was taken. The next run follows within minutes."
 
     @classmethod

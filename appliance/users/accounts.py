@@ -115,15 +115,15 @@ class CreateAccount(PeopleOperation, frozen=True, kw_only=True, forbid_unknown_f
             return
         raise names.refuse(f"The system itself uses the name {self.name}. Choose another.", "name")
 
-    def happened(self, step: str, facts: Facts) -> bool:
+    def probe(self, step: str, facts: Facts) -> bool:
         account = facts.account(self.name)
         if account is None or step == "user":
             return account is not None
         if step == "password":
             return accounts.known_to_samba(self.name) and accounts.has_password(self.name)
-        return home_folders.happened(self.home, account, step, facts)
+        return home_folders.probe(self.home, account, step, facts)
 
-    def way_on(self, step: str, facts: Facts) -> str:
+    def recovery_hint(self, step: str, facts: Facts) -> str:
         if not facts.account(self.name):
             return f"There is no account {self.name} yet. Create it again."
         if step in {"user", "password"}:
@@ -156,11 +156,11 @@ class SetPassword(PeopleOperation, frozen=True, kw_only=True, forbid_unknown_fie
             {"operation": msgspec.to_builtins(self), "uid": number(facts, self.name)},
         )
 
-    def happened(self, step: str, facts: Facts) -> bool:
+    def probe(self, step: str, facts: Facts) -> bool:
         # Whether a password was set cannot be seen from outside: say so rather than guess.
         return False
 
-    def way_on(self, step: str, facts: Facts) -> str:
+    def recovery_hint(self, step: str, facts: Facts) -> str:
         return "Whether the new password was taken is not certain. Set it again."
 
 
@@ -188,12 +188,12 @@ class RenameAccount(PeopleOperation, frozen=True, kw_only=True, forbid_unknown_f
             {"operation": msgspec.to_builtins(self), "comment": text},
         )
 
-    def happened(self, step: str, facts: Facts) -> bool:
+    def probe(self, step: str, facts: Facts) -> bool:
         account = facts.account(self.name)
         return account is not None and account.display == self.display
 
 
-class SwitchAccount(PeopleOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="enable-account"):
+class EnableAccount(PeopleOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="enable-account"):
     """Disable an account, or enable it again. Its files, groups and password stay."""
 
     needs_proof = never
@@ -221,12 +221,12 @@ class SwitchAccount(PeopleOperation, frozen=True, kw_only=True, forbid_unknown_f
             undo=f"{'Disable' if self.enabled else 'Enable'} it again at any time.",
         )
 
-    def happened(self, step: str, facts: Facts) -> bool:
+    def probe(self, step: str, facts: Facts) -> bool:
         account = facts.account(self.name)
         noted = account is not None and account.disabled is not self.enabled
         return noted and accounts.has_password(self.name) is self.enabled
 
-    def way_on(self, step: str, facts: Facts) -> str:
+    def recovery_hint(self, step: str, facts: Facts) -> str:
         return f"{self.name} may still be half open. {'Enable' if self.enabled else 'Disable'} it again."
 
 

@@ -103,10 +103,10 @@ class CreateGroup(WithMembers, frozen=True, kw_only=True, forbid_unknown_fields=
             return
         raise names.refuse(f"The system itself uses the name {self.name}. Choose another.", "name")
 
-    def happened(self, step: str, facts: Facts) -> bool:
+    def probe(self, step: str, facts: Facts) -> bool:
         return facts.group(self.name) is not None if step == "group" else self.has_members(facts)
 
-    def way_on(self, step: str, facts: Facts) -> str:
+    def recovery_hint(self, step: str, facts: Facts) -> str:
         if facts.group(self.name):
             return f"The group {self.name} is there without its members. Choose them on its page."
         return f"There is no group {self.name} yet. Create it again."
@@ -132,7 +132,7 @@ class SetMembers(WithMembers, frozen=True, kw_only=True, forbid_unknown_fields=T
             {"operation": msgspec.to_builtins(self)},
         )
 
-    def happened(self, step: str, facts: Facts) -> bool:
+    def probe(self, step: str, facts: Facts) -> bool:
         return self.has_members(facts)
 
 
@@ -176,7 +176,7 @@ class RemoveGroup(GroupOperation, frozen=True, kw_only=True, forbid_unknown_fiel
                 groups = {name: has for name, has in said.groups.items() if name != self.name}
                 permissions.note_anew(dataset, msgspec.structs.replace(said, groups=groups).signed(facts), work)
 
-    def happened(self, step: str, facts: Facts) -> bool:
+    def probe(self, step: str, facts: Facts) -> bool:
         return facts.group(self.name) is None
 
 

@@ -45,7 +45,7 @@ def steps(home: str, name: str) -> tuple[Step, ...]:
     return permissions.private_steps(f"{home}/{name}", name)
 
 
-def happened(home: str, account: Account, step: str, facts: Facts) -> bool:
+def probe(home: str, account: Account, step: str, facts: Facts) -> bool:
     dataset = facts.dataset(f"{home}/{account.name}")
     if dataset is None or step == "home":
         return dataset is not None and dataset.mounted

@@ -141,14 +141,14 @@ class RemoveAccount(PeopleOperation, frozen=True, kw_only=True, forbid_unknown_f
                 people = dict(self.inherited(said, facts).people)
             permissions.note_anew(dataset, msgspec.structs.replace(said, people=people).signed(facts), work)
 
-    def happened(self, step: str, facts: Facts) -> bool:
+    def probe(self, step: str, facts: Facts) -> bool:
         gone = facts.account(self.name) is None
         if step in {"user", "close", "sessions", "forget", "unlist", "files"}:
             # The account goes last: without it, everything before has been done.
             return gone
         return gone and not accounts.known_to_samba(self.name)
 
-    def way_on(self, step: str, facts: Facts) -> str:
+    def recovery_hint(self, step: str, facts: Facts) -> str:
         if facts.account(self.name):
             return f"{self.name} is closed but still there. Remove it again; what is done already is not done twice."
         return f"{self.name} is gone."

@@ -19,7 +19,7 @@ import libzfs_core as bare
 from appliance.facts.box import Facts, Pool
 from appliance.operation import Operation, checked_plan
 from appliance.snapshots.destroy import DestroySnapshots
-from appliance.snapshots.take import RunPolicies
+from appliance.snapshots.take import RunSnapshotPolicies
 from appliance.zfs import libzfs, list_snapshots, status
 
 FILE = "/var/tmp/larder-bench.img"
@@ -99,7 +99,9 @@ def policies() -> None:
     calls = Counted(bare, "lzc_snapshot")
 
     def ours(at: int) -> float:
-        return took(acts(RunPolicies.of("bench", str(uuid.uuid4()), f"2026.01.01-00.00.{at:02d}", targets), known))
+        return took(
+            acts(RunSnapshotPolicies.of("bench", str(uuid.uuid4()), f"2026.01.01-00.00.{at:02d}", targets), known)
+        )
 
     def theirs(at: int) -> float:
         return took(lambda: calls.real([f"{name}@bare{at}".encode() for name in FOLDERS]))
@@ -183,7 +185,7 @@ def destroying() -> None:
         assert len(chosen.snapshots) == len(names)
         known = facts()
         begun = time.perf_counter()
-        act = acts(chosen, chosen.read_more(known))
+        act = acts(chosen, chosen.load_extra_facts(known))
         seconds = took(act)
         whole.append(time.perf_counter() - begun)
         assert not list(list_snapshots.read(MANY))

@@ -7,14 +7,14 @@ from appliance.facts.box import Pool
 from appliance.facts.sharing import Share
 from appliance.operation import checked_plan
 from appliance.shares import approved, publish
-from appliance.shares.approve import AcceptShares, offered
+from appliance.shares.approve import ApproveShares, offered
 from appliance.shares.settings import ShareSetting, Smb
 from appliance.zfs import status
 from tests.unit.made import ANNA, box, dataset, shared
 from tests.unit.test_pools import Working
 
 POOL = Pool("tank", 7, "ONLINE")
-ACCEPT = AcceptShares(pool="tank", guid=7)
+ACCEPT = ApproveShares(pool="tank", guid=7)
 THREE = tuple(shared(f"tank/{name}", share_source="received") for name in ("films", "music", "photos"))
 
 
@@ -96,6 +96,6 @@ def test_where_serving_fails_nothing_stays_agreed_to(published, monkeypatch):
 
 
 def test_another_pool_of_that_name_is_not_meant():
-    assert [reason.text for reason in AcceptShares(pool="tank", guid=8).check(facts())] == [
+    assert [reason.text for reason in ApproveShares(pool="tank", guid=8).check(facts())] == [
         "The pool tank is no longer here."
     ]

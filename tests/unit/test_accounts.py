@@ -21,7 +21,7 @@ from appliance.shares import approved, connections, disconnect, publish
 from appliance.shares.connections import Connection
 from appliance.system import accounts
 from appliance.users import drop_from_shares
-from appliance.users.accounts import CreateAccount, RenameAccount, SetPassword, SwitchAccount
+from appliance.users.accounts import CreateAccount, EnableAccount, RenameAccount, SetPassword
 from appliance.users.groups import CreateGroup, RemoveGroup, SetMembers
 from appliance.users.remove import RemoveAccount
 from tests.unit.made import ANNA, box, dataset, shared
@@ -131,7 +131,7 @@ def test_it_sets_a_password_only_for_an_enabled_account_of_larders():
 
 def test_disabling_closes_both_then_notes_it_then_disconnects(commands, users):
     commands.answers["pdbedit"] = KNOWN
-    run(SwitchAccount(name="anna", enabled=False), box(accounts=(ANNA,)))
+    run(EnableAccount(name="anna", enabled=False), box(accounts=(ANNA,)))
     changing = [argv for argv in commands.ran if argv[0] not in {"pdbedit"}]
     assert changing[:2] == [
         ["smbpasswd", "-d", "anna"],
@@ -142,38 +142,38 @@ def test_disabling_closes_both_then_notes_it_then_disconnects(commands, users):
 
 def test_enabling_keeps_the_display_name(commands, users):
     commands.answers["pdbedit"] = KNOWN
-    run(SwitchAccount(name="ben", enabled=True), box(accounts=(BEN,)))
+    run(EnableAccount(name="ben", enabled=True), box(accounts=(BEN,)))
     assert commands.ran[-1] == ["usermod", "--unlock", "--comment", "Ben", "--", "ben"]
 
 
 def test_a_switch_has_happened_only_when_the_system_says_so(commands):
-    off = SwitchAccount(name="ben", enabled=False)
+    off = EnableAccount(name="ben", enabled=False)
     commands.answers["passwd"] = "ben L 2026-11-21 0 99999 7 -1\n"
-    assert off.happened("system", box(accounts=(BEN,)))
+    assert off.probe("system", box(accounts=(BEN,)))
     commands.answers["passwd"] = "ben P 2026-11-21 0 99999 7 -1\n"
-    assert not off.happened("system", box(accounts=(BEN,)))
-    assert not off.happened("system", box(accounts=(replace(BEN, disabled=False),)))
+    assert not off.probe("system", box(accounts=(BEN,)))
+    assert not off.probe("system", box(accounts=(replace(BEN, disabled=False),)))
 
 
 def test_probes_tell_the_user_from_its_password(commands):
     commands.answers |= {"pdbedit": "anna:1001:Larder\nbertalot:1002:\n", "passwd": "berta P 2026-11-21 0 99999 7 -1\n"}
     facts = box(accounts=(ANNA, Account("berta", 1002)))
-    assert [NEW.happened(step, box()) for step in ("user", "password")] == [False, False]
-    assert [NEW.happened(step, facts) for step in ("user", "password")] == [True, False]
+    assert [NEW.probe(step, box()) for step in ("user", "password")] == [False, False]
+    assert [NEW.probe(step, facts) for step in ("user", "password")] == [True, False]
     commands.answers["pdbedit"] += "berta:1002:Larder\n"
-    assert NEW.happened("password", facts)
+    assert NEW.probe("password", facts)
     commands.answers["passwd"] = "berta L 2026-11-21 0 99999 7 -1\n"
-    assert not NEW.happened("password", facts)
+    assert not NEW.probe("password", facts)
 
 
 def test_whether_a_new_password_was_taken_is_never_claimed(commands):
-    assert not SetPassword(name="anna").happened("password", box(accounts=(ANNA,)))
-    assert "Set it again" in SetPassword(name="anna").way_on("password", box(accounts=(ANNA,)))
+    assert not SetPassword(name="anna").probe("password", box(accounts=(ANNA,)))
+    assert "Set it again" in SetPassword(name="anna").recovery_hint("password", box(accounts=(ANNA,)))
 
 
 def test_the_way_on_says_whether_the_account_is_there():
-    assert "no account" in NEW.way_on("user", box())
-    assert "no password" in NEW.way_on("password", box(accounts=(Account("berta", 1002),)))
+    assert "no account" in NEW.recovery_hint("user", box())
+    assert "no password" in NEW.recovery_hint("password", box(accounts=(Account("berta", 1002),)))
 
 
 def test_a_home_is_a_folder_that_only_its_owner_may_enter():
@@ -184,10 +184,10 @@ def test_a_home_is_a_folder_that_only_its_owner_may_enter():
     whole = replace(
         said, access=noted(Said(guid=said.guid, people={"berta": "change"}, done=True).signed(box(accounts=(account,))))
     )
-    assert not home.happened("home", box(datasets=(dataset("tank"),), accounts=(account,)))
-    assert home.happened("home", box(datasets=(said,), accounts=(account,)))
-    assert not home.happened("private", box(datasets=(said,), accounts=(account,)))
-    assert home.happened("private", box(datasets=(whole,), accounts=(account,)))
+    assert not home.probe("home", box(datasets=(dataset("tank"),), accounts=(account,)))
+    assert home.probe("home", box(datasets=(said,), accounts=(account,)))
+    assert not home.probe("private", box(datasets=(said,), accounts=(account,)))
+    assert home.probe("private", box(datasets=(whole,), accounts=(account,)))
 
 
 @pytest.mark.parametrize(
@@ -329,7 +329,7 @@ def test_an_account_removed_behind_its_back_is_said_to_be_gone():
     for operation in (
         SetPassword(name="anna"),
         RenameAccount(name="anna"),
-        SwitchAccount(name="anna", enabled=True),
+        EnableAccount(name="anna", enabled=True),
         RemoveAccount(name="anna"),
     ):
         with pytest.raises(Refused, match="There is no account anna"):

@@ -13,12 +13,12 @@ from appliance.facts.box import Facts
 from appliance.operation import checked_plan
 from appliance.shares import discovery, publish
 from appliance.shares.publish import SERVING
-from appliance.shares.troubleshoot.fixes import LetIn, ServeAgain
+from appliance.shares.troubleshoot.fixes import OpenTopFolder, RepublishShare
 from tests.unit.made import box, dataset
 from tests.unit.test_pools import Working
 
 SHARE = {"share": json.dumps({"nfs": {"hosts": ["10.0.0.0/8"]}}), "share_source": "local"}
-SERVE = ServeAgain(dataset="tank/photos", protocol="nfs")
+SERVE = RepublishShare(dataset="tank/photos", protocol="nfs")
 
 
 def facts(**changes: Any) -> Facts:
@@ -82,7 +82,7 @@ def test_what_is_announced_is_what_was_agreed_to(monkeypatch):
 
 
 def test_people_are_let_into_the_top_of_a_folder_and_through_those_above():
-    plan = checked_plan(LetIn(dataset="tank/photos"), facts())
+    plan = checked_plan(OpenTopFolder(dataset="tank/photos"), facts())
     assert [step.shown for step in plan.steps] == [
         "chmod o+x -- /tank", "chgrp larder-people -- /tank/photos", "chmod g+rwxs -- /tank/photos",
     ]  # fmt: skip
@@ -91,7 +91,7 @@ def test_people_are_let_into_the_top_of_a_folder_and_through_those_above():
 @pytest.mark.parametrize("changes", [{"mounted": False}, {"readonly": True}, {"mountpoint": "/etc"}])
 def test_nobody_is_let_in_where_that_cannot_be(changes):
     with pytest.raises(Refused):
-        checked_plan(LetIn(dataset="tank/photos"), facts(**changes))
+        checked_plan(OpenTopFolder(dataset="tank/photos"), facts(**changes))
 
 
 @pytest.mark.parametrize("name", ["-rf", "a\nb", "../x", ""])

@@ -96,10 +96,10 @@ def test_only_the_very_bookmark_is_destroyed(monkeypatch):
 def test_the_agent_reads_them_itself_and_plans_the_same(zfs):
     zfs.append(MARK)
     operation = DestroyBookmark(**THIS)
-    read = operation.read_more(facts(snap(1)))
+    read = operation.load_extra_facts(facts(snap(1)))
     assert checked_plan(operation, read).digest() == checked_plan(operation, with_marks(MARK)).digest()
-    assert not operation.happened("bookmark", read)
-    assert operation.happened("bookmark", with_marks())
+    assert not operation.probe("bookmark", read)
+    assert operation.probe("bookmark", with_marks())
     assert decode_operation(as_json(operation)) == operation
 
 
@@ -108,9 +108,9 @@ def test_one_is_made_unless_its_name_is_taken(zfs):
     checked_plan(made, with_marks())
     with pytest.raises(Refused, match="has a bookmark mark already"):
         checked_plan(made, with_marks(MARK))
-    assert not made.happened("bookmark", with_marks())
+    assert not made.probe("bookmark", with_marks())
     zfs.append(MARK)
-    assert made.happened("bookmark", with_marks())
+    assert made.probe("bookmark", with_marks())
 
 
 @pytest.mark.parametrize(

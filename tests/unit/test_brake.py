@@ -15,7 +15,7 @@ from appliance.errors import Refused
 from appliance.facts.box import Facts
 from appliance.operation import Operation, Plan, always, as_json, kind_of
 from appliance.pools.create import CreatePool
-from appliance.shares.approve import AcceptShares
+from appliance.shares.approve import ApproveShares
 from appliance.shares.set_share import SetShare
 from appliance.system import paths
 from tests.unit import test_execution
@@ -309,4 +309,4 @@ def test_an_export_whose_root_is_root_here_needs_a_proof(root, needed):
     off = SetShare(dataset="tank/photos", protocol="nfs")
     assert not off.needs_proof(facts, plan)
     brought = box(datasets=(dataset(share=json.dumps({"nfs": part}), share_source="local"),))
-    assert AcceptShares(pool="tank", guid=1).needs_proof(brought, plan) is needed
+    assert ApproveShares(pool="tank", guid=1).needs_proof(brought, plan) is needed

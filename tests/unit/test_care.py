@@ -119,16 +119,16 @@ def test_going_on_with_a_paused_check_is_another_plan_than_beginning_one():
 # --- what settles an interrupted job --------------------------------------------------------------------------
 def test_a_scrub_that_runs_or_has_run_since_was_begun():
     before = StartScrub.of(pool(FINISHED))
-    assert not before.happened("start", facts(FINISHED))
-    assert before.happened("start", facts(work(hours=1)))
-    assert before.happened("start", facts(replace(FINISHED, started=T.replace(hour=1))))
-    assert not StartScrub.of(pool()).happened("start", facts())
+    assert not before.probe("start", facts(FINISHED))
+    assert before.probe("start", facts(work(hours=1)))
+    assert before.probe("start", facts(replace(FINISHED, started=T.replace(hour=1))))
+    assert not StartScrub.of(pool()).probe("start", facts())
 
 
 def test_a_paused_scrub_that_is_still_paused_did_not_go_on():
     paused = work(state="paused")
-    assert not StartScrub.of(pool(paused)).happened("start", facts(paused))
-    assert StartScrub.of(pool(paused)).happened("start", facts(work()))
+    assert not StartScrub.of(pool(paused)).probe("start", facts(paused))
+    assert StartScrub.of(pool(paused)).probe("start", facts(work()))
 
 
 @pytest.mark.parametrize(
@@ -136,28 +136,28 @@ def test_a_paused_scrub_that_is_still_paused_did_not_go_on():
     [(PAUSE, "running", False), (PAUSE, "paused", True), (STOP, "paused", False), (STOP, "running", False), (STOP, "stopped", True)],
 )  # fmt: skip
 def test_pausing_and_stopping_are_told_by_the_state(operation, state, happened):
-    assert operation.happened("", facts(work(state=state))) is happened
+    assert operation.probe("", facts(work(state=state))) is happened
 
 
 def test_a_trim_that_ended_since_was_begun():
     ended = LongWork("trim", "finished", None, T, 10, 10)
-    assert not StartTrim.of(pool(ended)).happened("start", facts(ended))
-    assert StartTrim.of(pool(ended)).happened("start", facts(replace(ended, ended=T.replace(hour=2))))
-    assert StartTrim.of(pool()).happened("start", facts(work("trim")))
-    assert STOP_TRIM.happened("stop", facts(ended))
-    assert not STOP_TRIM.happened("stop", facts(work("trim")))
+    assert not StartTrim.of(pool(ended)).probe("start", facts(ended))
+    assert StartTrim.of(pool(ended)).probe("start", facts(replace(ended, ended=T.replace(hour=2))))
+    assert StartTrim.of(pool()).probe("start", facts(work("trim")))
+    assert STOP_TRIM.probe("stop", facts(ended))
+    assert not STOP_TRIM.probe("stop", facts(work("trim")))
 
 
 def test_a_setting_is_told_by_its_value():
-    assert not ON.happened("set", facts())
-    assert ON.happened("set", facts(autotrim="on"))
-    assert not ON.happened("set", box())
+    assert not ON.probe("set", facts())
+    assert ON.probe("set", facts(autotrim="on"))
+    assert not ON.probe("set", box())
 
 
 @pytest.mark.parametrize("operation", EVERY, ids=lambda one: type(one).__name__)
 @pytest.mark.parametrize("now", [box(), facts(), facts(work())])
 def test_after_an_interruption_there_is_a_way_on(operation, now):
-    assert operation.way_on(checked_names(operation), now).endswith((".", "like."))
+    assert operation.recovery_hint(checked_names(operation), now).endswith((".", "like."))
 
 
 def checked_names(operation: Operation) -> str:

@@ -119,7 +119,7 @@ def test_ending_waits_until_the_client_is_gone(monkeypatch, commands):
     monkeypatch.setattr(connections, "read", lambda _protocols: left.pop(0) if len(left) > 1 else left[0])
     assert run(END).notes == ["It is disconnected"]
     assert ["smbcontrol", "2003", "shutdown"] in commands.ran
-    assert END.happened("end", Facts())
+    assert END.probe("end", Facts())
 
 
 def test_a_number_that_is_somebody_elses_now_is_left_alone(monkeypatch, commands):
@@ -133,7 +133,7 @@ def test_one_that_does_not_end_is_told(monkeypatch, commands):
     monkeypatch.setattr(disconnect, "SECONDS_TO_END", 0)
     with pytest.raises(Failed, match="does not end"):
         run(END)
-    assert not END.happened("end", Facts())
+    assert not END.probe("end", Facts())
 
 
 def test_a_client_of_nfs_is_expired_by_the_kernel(monkeypatch, nfs_client):

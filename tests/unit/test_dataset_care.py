@@ -13,7 +13,7 @@ from appliance.datasets import properties
 from appliance.datasets.destroy import DestroyDataset
 from appliance.datasets.properties import InheritDatasetProperty, SetDatasetProperty
 from appliance.datasets.rename_mount import MountDataset, PromoteDataset, RenameDataset, UnmountDataset
-from appliance.datasets.user_quotas import SetSpaceQuota
+from appliance.datasets.user_quotas import SetUserQuota
 from appliance.datasets.volumes import CreateVolume, GrowVolume
 from appliance.errors import Failed, Refused
 from appliance.facts.box import Facts
@@ -50,7 +50,7 @@ def run(operation: Operation, found: Facts) -> None:
 EVERY = [
     of(SetDatasetProperty, name="atime", value="on"), of(InheritDatasetProperty, name="atime"), of(PromoteDataset),
     of(RenameDataset, parent="tank", name="pictures"), of(MountDataset), of(UnmountDataset), of(DestroyDataset),
-    of(SetSpaceQuota, of="user", who="anna", size=1), of(GrowVolume, size=2**30),
+    of(SetUserQuota, of="user", who="anna", size=1), of(GrowVolume, size=2**30),
 ]  # fmt: skip
 
 
@@ -103,8 +103,8 @@ def test_only_a_value_of_its_own_is_given_up_for_the_one_above(commands):
     assert commands.ran == [["zfs", "inherit", "--", "atime", "tank/photos"]]
     assert "as in tank" in operation.plan(facts(above, own)).summary
     assert "no value of its own" in said(operation, facts())
-    assert operation.happened("inherit", facts())
-    assert not operation.happened("inherit", facts(above, own))
+    assert operation.probe("inherit", facts())
+    assert not operation.probe("inherit", facts(above, own))
     with pytest.raises(Refused):
         of(InheritDatasetProperty, name="quota")
 
@@ -122,16 +122,16 @@ def test_the_recorded_use_of_space_is_read():
 @pytest.mark.parametrize("who", ["", "-x", "a@b", "a=b", "Anna", "a\n", "a b", "9" * 11])
 def test_a_limit_is_for_an_account_a_group_or_a_number(who):
     with pytest.raises(Refused):
-        of(SetSpaceQuota, of="user", who=who, size=1)
+        of(SetUserQuota, of="user", who=who, size=1)
 
 
 def test_a_limit_is_probed_by_what_zfs_says_of_it(commands):
-    operation = of(SetSpaceQuota, of="user", who="anna", size=5)
+    operation = of(SetUserQuota, of="user", who="anna", size=5)
     run(operation, facts())
     assert commands.ran == [["zfs", "set", "--", "userquota@anna=5", "tank/photos"]]
-    assert not operation.happened("set", facts())
+    assert not operation.probe("set", facts())
     detail = DatasetDetail("tank/photos", GUID, uses=(SpaceUse("user", "anna", 1, 5),))
-    assert operation.happened("set", facts(dataset_details=(detail,)))
+    assert operation.probe("set", facts(dataset_details=(detail,)))
 
 
 # --- names and places -----------------------------------------------------------------------------------------------
@@ -146,8 +146,8 @@ def test_a_rename_takes_along_what_is_below(commands, mounts):
     operation = of(RenameDataset, parent="tank", name="pictures")
     run(operation, facts())
     assert commands.ran == RENAMED
-    assert operation.happened("rename", facts(TANK, replace(PHOTOS, name="tank/pictures")))
-    assert not operation.happened("rename", facts())
+    assert operation.probe("rename", facts(TANK, replace(PHOTOS, name="tank/pictures")))
+    assert not operation.probe("rename", facts())
 
 
 def test_a_renamed_folder_is_done_only_when_it_is_served_from_its_new_place(monkeypatch):
@@ -158,9 +158,9 @@ def test_a_renamed_folder_is_done_only_when_it_is_served_from_its_new_place(monk
     before, after = (
         facts(TANK, moved, shares=(Share("smb", "photos", place),)) for place in ("/tank/photos", "/tank/pictures")
     )
-    assert operation.happened("rename", before)
-    assert not operation.happened("serve", before)
-    assert operation.happened("serve", after)
+    assert operation.probe("rename", before)
+    assert not operation.probe("serve", before)
+    assert operation.probe("serve", after)
 
 
 def test_whoever_has_a_share_open_is_disconnected_before_a_rename_and_served_after(commands, mounts, monkeypatch):

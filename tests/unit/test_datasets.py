@@ -115,10 +115,10 @@ def test_each_probe_looks_at_its_own_step(tmp_path, monkeypatch):
     facts = box(datasets=(TANK, dataset("tank/photos", mountpoint=str(place))))
 
     def happened() -> list[bool]:
-        return [create().happened(step, facts) for step in ("create", "group", "mode")]
+        return [create().probe(step, facts) for step in ("create", "group", "mode")]
 
-    assert create().happened("mount", facts)
-    assert not create().happened("mount", box(datasets=(TANK, dataset("tank/photos", mounted=False))))
+    assert create().probe("mount", facts)
+    assert not create().probe("mount", box(datasets=(TANK, dataset("tank/photos", mounted=False))))
 
     monkeypatch.setattr("grp.getgrnam", lambda _name: SimpleNamespace(gr_gid=mine + 1))
     assert happened() == [True, False, False]
@@ -129,17 +129,17 @@ def test_each_probe_looks_at_its_own_step(tmp_path, monkeypatch):
 
 
 def test_no_probe_sees_a_folder_that_is_not_there():
-    assert not any(create().happened(step, box(datasets=(TANK,))) for step in ("create", "group", "mode"))
+    assert not any(create().probe(step, box(datasets=(TANK,))) for step in ("create", "group", "mode"))
 
 
 def test_a_folder_that_is_not_mounted_is_not_taken_for_finished(tmp_path):
     facts = box(datasets=(TANK, dataset("tank/photos", mountpoint=str(tmp_path / "nowhere"))))
-    assert [create().happened(step, facts) for step in ("create", "group", "mode")] == [True, False, False]
+    assert [create().probe(step, facts) for step in ("create", "group", "mode")] == [True, False, False]
 
 
 def test_the_way_on_says_whether_the_folder_is_there():
-    assert "is not there" in create().way_on("create", box(datasets=(TANK,)))
-    assert "is there" in create().way_on("mode", box(datasets=(TANK, dataset("tank/photos"))))
+    assert "is not there" in create().recovery_hint("create", box(datasets=(TANK,)))
+    assert "is there" in create().recovery_hint("mode", box(datasets=(TANK, dataset("tank/photos"))))
 
 
 def secret_box(key: str = "unavailable", **changes: Any) -> Any:
@@ -187,14 +187,14 @@ def test_it_refuses_to_unlock_what_is_not_locked_or_has_no_passphrase_of_its_own
 
 
 def test_its_probes_tell_the_key_from_the_mounts():
-    assert [UNLOCK.happened(step, secret_box()) for step in ("key", "mount")] == [False, False]
-    assert [UNLOCK.happened(step, secret_box("available")) for step in ("key", "mount")] == [True, False]
-    assert [UNLOCK.happened(step, secret_box("available", mounted=True)) for step in ("key", "mount")] == [True, True]
+    assert [UNLOCK.probe(step, secret_box()) for step in ("key", "mount")] == [False, False]
+    assert [UNLOCK.probe(step, secret_box("available")) for step in ("key", "mount")] == [True, False]
+    assert [UNLOCK.probe(step, secret_box("available", mounted=True)) for step in ("key", "mount")] == [True, True]
 
 
 def test_the_way_on_says_whether_it_is_still_locked():
-    assert "still locked" in UNLOCK.way_on("key", secret_box())
-    assert "key is loaded" in UNLOCK.way_on("mount", secret_box("available"))
+    assert "still locked" in UNLOCK.recovery_hint("key", secret_box())
+    assert "key is loaded" in UNLOCK.recovery_hint("mount", secret_box("available"))
 
 
 KEY = "0123456789abcdef" * 4
@@ -215,7 +215,7 @@ def test_a_passphrase_is_no_key(commands):
     with pytest.raises(Refused):
         checked_plan(UNLOCK, secret_box(key_format="hex")).steps[0].act(Working())
     assert commands.ran == []
-    assert "Check the key file" in UNLOCK.way_on("key", secret_box(key_format="hex"))
+    assert "Check the key file" in UNLOCK.recovery_hint("key", secret_box(key_format="hex"))
 
 
 def test_unlocking_by_passphrase_asks_for_no_file():

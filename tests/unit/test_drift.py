@@ -190,7 +190,7 @@ def run(operation: Operation) -> Working:
     work = Working()
     for step in checked_plan(operation, detect.facts_now()).steps:
         step.act(work)
-        assert operation.happened(step.name, detect.facts_now()), step.name
+        assert operation.probe(step.name, detect.facts_now()), step.name
     return work
 
 
@@ -284,7 +284,7 @@ def test_an_edit_that_was_changed_again_is_not_the_one_that_was_decided_about(ow
     with pytest.raises(Refused, match="changed again since you looked"):
         steps[step].act(Working())
     assert path.read_bytes() == before
-    assert not operation.happened("write" if kind == "overwrite" else "adopt", detect.facts_now())
+    assert not operation.probe("write" if kind == "overwrite" else "adopt", detect.facts_now())
 
 
 @pytest.mark.parametrize("kind", ["adopt", "overwrite"])

@@ -181,11 +181,11 @@ def test_a_busy_pool_is_explained_by_who_uses_it(monkeypatch, tmp_path):
 
 def test_an_export_that_was_cut_off_tells_what_is_so():
     operation = of(ExportPool)
-    assert operation.happened("export", box())
-    assert not operation.happened("export", facts())
-    assert operation.happened("shares", facts(shares=()))
-    assert operation.way_on("export", box()) == "tank is exported."
-    assert "Its shares are off" in operation.way_on("export", facts(shares=()))
+    assert operation.probe("export", box())
+    assert not operation.probe("export", facts())
+    assert operation.probe("shares", facts(shares=()))
+    assert operation.recovery_hint("export", box()) == "tank is exported."
+    assert "Its shares are off" in operation.recovery_hint("export", facts(shares=()))
 
 
 # --- destroy --------------------------------------------------------------------------------------------------
@@ -292,13 +292,13 @@ def test_another_checkpoint_is_another_plan():
 def test_interrupted_between_letting_go_and_bringing_in_it_goes_on_from_there(monkeypatch):
     away = box(importable=(found(guid=TANK.guid, name="tank"),))
     assert names(of(RewindCheckpoint), away) == ["rewind", "mount", "serve"]
-    assert "keeps its checkpoint" in of(RewindCheckpoint).way_on("rewind", away)
+    assert "keeps its checkpoint" in of(RewindCheckpoint).recovery_hint("rewind", away)
     assert "Bring it in first" in reasons(
         of(RewindCheckpoint), box(importable=(found(guid=TANK.guid, name="tank", other_host=True),))
     )
     monkeypatch.setattr(discover, "look", lambda _guid: (found(),))
-    assert of(RewindCheckpoint).read_more(box()).importable
-    assert of(RewindCheckpoint).read_more(facts()).importable == ()
+    assert of(RewindCheckpoint).load_extra_facts(box()).importable
+    assert of(RewindCheckpoint).load_extra_facts(facts()).importable == ()
 
 
 def test_after_going_back_folders_are_mounted_where_they_were_and_nowhere_else(commands, mounts, monkeypatch):

@@ -53,10 +53,10 @@ class Errand(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
         steps = tuple(Step(name, f"Do {name}", name, act) for name, act in ACTS.items())
         return Plan("An errand.", steps, {"disks": [disk.identity for disk in facts.disks]})
 
-    def happened(self, step: str, facts: Facts) -> bool:
+    def probe(self, step: str, facts: Facts) -> bool:
         return step in HAPPENED
 
-    def way_on(self, step: str, facts: Facts) -> str:
+    def recovery_hint(self, step: str, facts: Facts) -> str:
         return f"Begin again at {step}."
 
 

@@ -7,14 +7,14 @@ import pytest
 from appliance.layout.geometry import usable_bytes
 from appliance.operation import checked_plan
 from appliance.pools.vdevs.aux_vdevs import AddCache, AddLog, AddSpare, RemoveVdev
-from appliance.pools.vdevs.expand import AddGroup, ExpandRaidz, GrowGroup, yields
+from appliance.pools.vdevs.expand import AddVdev, AutoexpandVdev, ExpandRaidz, yields
 from tests.unit import shapes
 from tests.unit.made import disk, path_of
 from tests.unit.test_replace import reasons
 
 
-def add(layout: str, *numbers: int, **changes) -> AddGroup:
-    return AddGroup(**{"pool": "tank", "layout": layout, "disks": tuple(map(path_of, numbers)), **changes})
+def add(layout: str, *numbers: int, **changes) -> AddVdev:
+    return AddVdev(**{"pool": "tank", "layout": layout, "disks": tuple(map(path_of, numbers)), **changes})
 
 
 def shown(operation, facts) -> str:
@@ -75,10 +75,10 @@ def test_an_expansion_needs_every_disk_and_peace():
 def test_larger_disks_are_used_whole_by_their_paths():
     larger = tuple(shapes.leaf(number, size=3 * 10**12) for number in (1, 2))
     facts = shapes.facts(shapes.pool(shapes.group("mirror-0", *larger)))
-    grow = GrowGroup(pool="tank", vdev=50)
+    grow = AutoexpandVdev(pool="tank", vdev=50)
     assert shown(grow, facts) == f"zpool online -e -- tank {path_of(1)} {path_of(2)}"
-    assert not grow.happened("grow", facts)
-    assert grow.happened("grow", shapes.facts(shapes.mirror()))
+    assert not grow.probe("grow", facts)
+    assert grow.probe("grow", shapes.facts(shapes.mirror()))
     assert "nothing to gain" in reasons(grow, shapes.facts(shapes.mirror()))
     told = shapes.facts(shapes.pool(shapes.group("mirror-0", shapes.leaf(1), shapes.leaf(2), expandable=10**12)))
     assert "about 931 GiB more" in checked_plan(grow, told).summary
@@ -87,7 +87,7 @@ def test_larger_disks_are_used_whole_by_their_paths():
 def test_growing_needs_every_disk_of_the_group():
     larger = (shapes.leaf(1, size=3 * 10**12), shapes.leaf(2, "OFFLINE", size=3 * 10**12))
     facts = shapes.facts(shapes.pool(shapes.group("mirror-0", *larger)))
-    assert "has to work for this" in reasons(GrowGroup(pool="tank", vdev=50), facts)
+    assert "has to work for this" in reasons(AutoexpandVdev(pool="tank", vdev=50), facts)
 
 
 # --- spare, log, cache, removal ---------------------------------------------------------------------------------
@@ -138,7 +138,7 @@ def test_a_group_stays_where_the_others_have_no_room_beside_the_reserve_of_zfs(u
 
 def test_a_group_that_is_being_emptied_has_happened():
     remove = RemoveVdev(pool="tank", vdev=50)
-    assert not remove.happened("remove", shapes.facts(shapes.mirror()))
+    assert not remove.probe("remove", shapes.facts(shapes.mirror()))
     emptying = shapes.pool(shapes.group("mirror-0", shapes.leaf(1), shapes.leaf(2), removing=True))
-    assert remove.happened("remove", shapes.facts(emptying))
-    assert RemoveVdev(pool="tank", vdev=77).happened("remove", shapes.facts(shapes.mirror()))
+    assert remove.probe("remove", shapes.facts(emptying))
+    assert RemoveVdev(pool="tank", vdev=77).probe("remove", shapes.facts(shapes.mirror()))

@@ -205,7 +205,7 @@ def test_a_destroyed_pool_is_brought_back_only_as_such():
 
 def test_the_agent_looks_for_itself(monkeypatch):
     monkeypatch.setattr(discover, "look", lambda _guid: (found(),))
-    assert bring_in().read_more(box()).importable == (found(),)
+    assert bring_in().load_extra_facts(box()).importable == (found(),)
 
 
 def test_a_refusal_of_zfs_because_of_another_system_is_said_as_what_it_means(monkeypatch):
@@ -255,19 +255,19 @@ def test_the_probes_tell_how_far_it_came(commands, monkeypatch):
     known = box(pools=(here,))
     monkeypatch.setattr(mount, "carried", lambda _pool: (carried("attic"), carried("attic/x", mountpoint="/etc")))
     operation = bring_in()
-    assert not operation.happened("import", box())
-    assert operation.happened("import", known)
-    assert not operation.happened("tame", known)
-    assert not operation.happened("mount", known)
+    assert not operation.probe("import", box())
+    assert operation.probe("import", known)
+    assert not operation.probe("tame", known)
+    assert not operation.probe("mount", known)
     commands.answers["zpool"] = "none\n"
-    assert not operation.happened("keep", known)
+    assert not operation.probe("keep", known)
     commands.answers["zpool"] = "-\n"
-    assert operation.happened("keep", known)
+    assert operation.probe("keep", known)
     monkeypatch.setattr(mount, "carried", lambda _pool: (carried("attic", mounted="yes"), carried("attic/x", mountpoint="/etc", canmount="noauto")))  # fmt: skip
-    assert operation.happened("tame", known)
-    assert operation.happened("mount", known)
-    assert "Export it, then bring it in again" in operation.way_on("tame", known)
-    assert "not in use" in operation.way_on("import", box())
+    assert operation.probe("tame", known)
+    assert operation.probe("mount", known)
+    assert "Export it, then bring it in again" in operation.recovery_hint("tame", known)
+    assert "not in use" in operation.recovery_hint("import", box())
 
 
 def test_the_plan_is_json_that_the_agent_takes():

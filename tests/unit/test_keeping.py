@@ -70,8 +70,8 @@ def test_renaming_and_cloning_refuse_what_is_there_already():
     assert checked_plan(clone, facts(ONE)).steps[0].shown.endswith("-- tank/photos@s1 tank/then")
     with pytest.raises(Refused, match="already a folder"):
         checked_plan(CloneSnapshot(**THIS, name="Photos"), facts(ONE))
-    assert clone.happened("clone", replace(facts(), datasets=(dataset("tank/then", origin=ONE.name),)))
-    assert not clone.happened("clone", replace(facts(), datasets=(dataset("tank/then"),)))
+    assert clone.probe("clone", replace(facts(), datasets=(dataset("tank/then", origin=ONE.name),)))
+    assert not clone.probe("clone", replace(facts(), datasets=(dataset("tank/then"),)))
 
 
 def test_a_clone_below_a_shared_folder_is_not_shared_by_it():

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from appliance.datasets.encryption import key_store
-from appliance.datasets.encryption.keys import ChangeKey, ForgetKey, KeepKey, LockDataset
+from appliance.datasets.encryption.keys import ChangeKey, DeleteStoredKey, LockDataset, StoreKey
 from appliance.errors import Failed
 from appliance.facts.datasets import Property
 from appliance.operation import Operation, checked_plan
@@ -55,8 +55,8 @@ def marked() -> dict[str, Property]:
 def test_locking_unmounts_from_the_top_and_unloads(commands):
     run(of(LockDataset), facts())
     assert commands.ran == [["zfs", "unmount", "--", "tank/vault"], ["zfs", "unload-key", "--", "tank/vault"]]
-    assert of(LockDataset).happened("unload", facts(key_status="unavailable"))
-    assert not of(LockDataset).happened("unload", facts())
+    assert of(LockDataset).probe("unload", facts(key_status="unavailable"))
+    assert not of(LockDataset).probe("unload", facts())
     assert "locked already" in " ".join(one.text for one in of(LockDataset).check(facts(key_status="unavailable")))
 
 
@@ -70,17 +70,17 @@ def test_a_new_key_goes_by_standard_input(commands, to, kind):
         ["zfs", "change-key", "-o", f"keyformat={kind}", "-o", "keylocation=prompt", "--", "tank/vault"]
     ]
     assert commands.given == [f"{secret}\n"]
-    assert not of(ChangeKey, to=to).happened("change", facts())
+    assert not of(ChangeKey, to=to).probe("change", facts())
 
 
 def test_a_key_is_tried_before_it_is_kept_and_only_root_can_read_it(commands):
-    run(of(KeepKey), facts())
+    run(of(StoreKey), facts())
     path = key_store.path_of(vault().guid)
     assert path.read_text() == CANARY
     assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o077) == (0o600, 0)
     assert commands.ran[0] == ["zfs", "load-key", "-n", "-L", "prompt", "--", "tank/vault"]
     assert CANARY not in repr(commands.ran)
-    assert of(KeepKey).happened("mark", facts(properties=marked()))
+    assert of(StoreKey).probe("mark", facts(properties=marked()))
 
 
 def test_a_key_that_does_not_open_it_is_not_kept(commands):
@@ -91,7 +91,7 @@ def test_a_key_that_does_not_open_it_is_not_kept(commands):
 
     commands.on_run = wrong
     with pytest.raises(Failed, match="nothing was kept"):
-        run(of(KeepKey), facts())
+        run(of(StoreKey), facts())
     assert not key_store.kept(vault().guid)
 
 
@@ -104,10 +104,10 @@ def test_a_changed_key_is_no_longer_kept(commands):
 
 def test_forgetting_removes_file_and_mark(commands):
     key_store.keep(vault().guid, "words of old")
-    run(of(ForgetKey), facts(properties=marked()))
+    run(of(DeleteStoredKey), facts(properties=marked()))
     assert not key_store.kept(vault().guid)
-    assert of(ForgetKey).happened("forget", facts())
-    assert "does not keep" in " ".join(one.text for one in of(ForgetKey).check(facts()))
+    assert of(DeleteStoredKey).probe("forget", facts())
+    assert "does not keep" in " ".join(one.text for one in of(DeleteStoredKey).check(facts()))
 
 
 def test_the_mark_of_another_box_is_not_ours(folders):

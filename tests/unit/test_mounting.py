@@ -18,7 +18,7 @@ from appliance.facts.datasets import Dataset, Snapshot
 from appliance.files import safe_walk
 from appliance.operation import checked_plan
 from appliance.shares import publish
-from appliance.shares.troubleshoot.fixes import ServeAgain
+from appliance.shares.troubleshoot.fixes import RepublishShare
 from appliance.snapshots.hold_clone import CloneSnapshot
 from appliance.system import paths
 from appliance.users.accounts import CreateAccount
@@ -369,7 +369,7 @@ SNAPSHOT = Snapshot("tank/backup/x@s", 7, 1, dataset().created)
             (ELSEWHERE, dataset()),
         ),
         (MountDataset(dataset="tank/backup", guid=ELSEWHERE.guid), (ELSEWHERE,)),
-        (ServeAgain(dataset="tank/backup", protocol="nfs"), (replace(ELSEWHERE, **SHARED),)),
+        (RepublishShare(dataset="tank/backup", protocol="nfs"), (replace(ELSEWHERE, **SHARED),)),
         (CreateAccount(name="anna", home="tank/backup"), (ELSEWHERE,)),
     ],
     ids=lambda one: type(one).__name__ if not isinstance(one, tuple) else "",
@@ -392,7 +392,7 @@ def test_unlock_leaves_out_what_wants_to_be_outside_and_says_so(mounts, monkeypa
         assert [argv for argv in mounts.ran if argv[0] == "mount"] == [["mount", "tank/vault"]]
         assert any("tank/vault/laptop wants to be at /etc" in note for note in work.notes)
     done = box_of(replace(VAULT, key_status="available", mounted=True), replace(OUTSIDE, key_status="available"))
-    assert UnlockDataset(dataset="tank/vault").happened("mount", done)
+    assert UnlockDataset(dataset="tank/vault").probe("mount", done)
 
 
 def test_unlock_mounts_what_it_can_where_one_folder_is_blocked(mounts, monkeypatch):

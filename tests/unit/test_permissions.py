@@ -284,11 +284,11 @@ def test_a_snapshot_is_taken_first_where_that_was_asked_for(commands, monkeypatc
     assert taken == [([f"tank/photos@{name}"], {"larder:note": "before setting who may use it"})]
     assert commands.ran == []
     assert "rights that they had" in plan.undo
-    assert not wanted.happened("before", BOX)
+    assert not wanted.probe("before", BOX)
     there = Snapshot(f"tank/photos@{name}", 5, 5, datetime(2026, 11, 21, tzinfo=UTC))
-    assert wanted.happened("before", replace(BOX, snapshots=(there,)))
-    assert "Nothing was changed" in wanted.way_on("before", BOX)
-    assert (wanted.about_snapshots(), asked().about_snapshots()) == (("tank/photos",), ())
+    assert wanted.probe("before", replace(BOX, snapshots=(there,)))
+    assert "Nothing was changed" in wanted.recovery_hint("before", BOX)
+    assert (wanted.snapshot_datasets(), asked().snapshot_datasets()) == (("tank/photos",), ())
     for other in ("x", "larder-daily-2026.11.21-12.00.00", f"{name}\n"):
         with pytest.raises(Refused):
             asked(before=other)
@@ -432,8 +432,8 @@ def test_only_the_note_at_the_end_tells_that_it_was_carried_through():
     def after(done: bool):
         said = replace(PHOTOS, access=noted(asked().said(PHOTOS.guid, done=done).signed(BOX)), access_source="local")
         facts = replace(BOX, datasets=(said,))
-        return [asked().happened(step, facts) for step in ("kind", "begun", "apply", "done")]
+        return [asked().probe(step, facts) for step in ("kind", "begun", "apply", "done")]
 
     assert after(False) == [True, True, False, False]
     assert after(True) == [True] * 4
-    assert not asked().happened("begun", BOX)
+    assert not asked().probe("begun", BOX)

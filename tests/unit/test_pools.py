@@ -273,35 +273,35 @@ def test_probes_see_nothing_before_and_everything_after():
     operation = create()
     before, after = holding(), box(*(disk(number, uses=(BUSY,)) for number in range(1, 5)), pools=(made(operation),))
     for step in ("erase", "create", "verify"):
-        assert operation.happened(step, before) is False
-        assert operation.happened(step, after) is True
+        assert operation.probe(step, before) is False
+        assert operation.probe(step, after) is True
 
 
 def test_probes_see_disks_erased_and_no_pool_yet():
-    assert [create().happened(step, box()) for step in ("erase", "create", "verify")] == [True, False, False]
+    assert [create().probe(step, box()) for step in ("erase", "create", "verify")] == [True, False, False]
 
 
 def test_a_pool_of_that_name_on_other_disks_is_not_taken_for_it():
     facts = box(pools=(made(create(1, 2, 3, 5)),))
-    assert not create().happened("create", facts)
-    assert "is not there" in create().way_on("create", facts)
+    assert not create().probe("create", facts)
+    assert "is not there" in create().recovery_hint("create", facts)
 
 
 def test_a_pool_that_is_there_and_not_well_is_not_verified():
     facts = box(pools=(made(create(), "DEGRADED"),))
-    assert create().happened("create", facts)
-    assert not create().happened("verify", facts)
-    assert "degraded" in create().way_on("verify", facts)
+    assert create().probe("create", facts)
+    assert not create().probe("verify", facts)
+    assert "degraded" in create().recovery_hint("verify", facts)
 
 
 def test_the_way_on_names_the_disk_that_does_not_answer():
-    assert "WD-WCAZA0000004 does not answer" in create().way_on("create", box(disk(1), disk(2), disk(3)))
+    assert "WD-WCAZA0000004 does not answer" in create().recovery_hint("create", box(disk(1), disk(2), disk(3)))
 
 
 def test_the_way_on_knows_traces_of_a_pool_half_made():
     trace = Use("exported", "holds the pool tank", "77", "tank")
     facts = box(disk(1, uses=(trace,)), disk(2), disk(3), disk(4))
-    assert "traces" in create().way_on("create", facts)
+    assert "traces" in create().recovery_hint("create", facts)
     assert reasons(create(), facts) == ""
 
 
@@ -312,7 +312,7 @@ def test_every_situation_has_another_way_on():
         box(disk(1, uses=(BUSY,)), *(disk(n) for n in (2, 3, 4))),
         box(),
     ]
-    said = sorted(create().way_on("create", found) for found in facts)
+    said = sorted(create().recovery_hint("create", found) for found in facts)
     assert all(one != other for one, other in pairwise(said))
 
 
@@ -505,18 +505,18 @@ def test_probes_see_each_of_the_two_pools():
     operation = cut_up()
     first, second = both(operation)
     steps = ("partition", "create", "create-rest", "verify")
-    assert [operation.happened(step, box(*UNEQUAL)) for step in steps] == [False, False, False, False]
-    assert [operation.happened(step, box(*UNEQUAL, pools=(first,))) for step in steps] == [True, True, False, False]
-    assert [operation.happened(step, box(*UNEQUAL, pools=(first, second))) for step in steps] == [True] * 4
-    assert "spill is not there" in operation.way_on("create-rest", box(*UNEQUAL, pools=(first,)))
+    assert [operation.probe(step, box(*UNEQUAL)) for step in steps] == [False, False, False, False]
+    assert [operation.probe(step, box(*UNEQUAL, pools=(first,))) for step in steps] == [True, True, False, False]
+    assert [operation.probe(step, box(*UNEQUAL, pools=(first, second))) for step in steps] == [True] * 4
+    assert "spill is not there" in operation.recovery_hint("create-rest", box(*UNEQUAL, pools=(first,)))
 
 
 def test_probes_see_disks_that_are_partitioned_and_hold_no_pool_yet(monkeypatch):
     monkeypatch.setattr("appliance.pools.create.there", lambda _cut: True)
     table = Use("old", "has a partition table (gpt)")
     facts = box(*(replace(one, uses=(table,)) for one in UNEQUAL))
-    assert [cut_up().happened(step, facts) for step in ("erase", "partition", "create")] == [True, True, False]
-    assert "partitioned" in cut_up().way_on("create", facts)
+    assert [cut_up().probe(step, facts) for step in ("erase", "partition", "create")] == [True, True, False]
+    assert "partitioned" in cut_up().recovery_hint("create", facts)
     assert reasons(cut_up(), facts) == ""
 
 

@@ -17,13 +17,13 @@ from appliance.operation import checked_plan
 from appliance.shares import approved, publish, smb, smb_security
 from appliance.shares.drift import parse
 from appliance.shares.owned_file import OwnedFile
-from appliance.shares.set_smb_security import SetSmbPolicy
+from appliance.shares.set_smb_security import SetSmbSecurity
 from appliance.shares.settings import Smb
 from appliance.zfs import status
 from tests.unit.made import ANNA, box, dataset, shared
 from tests.unit.test_pools import Working
 
-STRICT = SetSmbPolicy(signing="required", encryption="required")
+STRICT = SetSmbSecurity(signing="required", encryption="required")
 
 
 def test_the_usual_choice_adds_nothing_to_sambas_settings():
@@ -51,7 +51,7 @@ def test_encryption_for_everybody_and_guests_do_not_go_together():
     (reason,) = STRICT.check(box(datasets=(guests,)))
     assert reason.field == "encryption"
     assert "tank/drop" in reason.text
-    assert not list(SetSmbPolicy(signing="required", encryption="desired").check(box(datasets=(guests,))))
+    assert not list(SetSmbSecurity(signing="required", encryption="desired").check(box(datasets=(guests,))))
     facts = box(smb_policy=STRICT.policy)
     (reason,) = smb.SERVING.against(dataset(), Smb(name="drop", guest="read"), facts)
     assert reason.field == "guest"
@@ -59,7 +59,7 @@ def test_encryption_for_everybody_and_guests_do_not_go_together():
 
 def test_old_computers_are_warned_of():
     assert "Windows 7" in checked_plan(STRICT, box()).warnings[0]
-    assert not checked_plan(SetSmbPolicy(signing="asked", encryption="asked"), box()).warnings
+    assert not checked_plan(SetSmbSecurity(signing="asked", encryption="asked"), box()).warnings
 
 
 @pytest.mark.parametrize("text", ['{"kind":"set-smb-security","signing":"off","encryption":"asked"}', '{"kind":"set-smb-security","signing":"asked"}', '{"kind":"set-smb-security","signing":"asked","encryption":"required\\nguest ok = yes"}'])  # fmt: skip
@@ -84,7 +84,7 @@ def samba(tmp_path, monkeypatch, commands):
     return config
 
 
-def run(operation: SetSmbPolicy) -> None:
+def run(operation: SetSmbSecurity) -> None:
     for step in checked_plan(operation, Facts()).steps:
         step.act(Working())
 
@@ -92,9 +92,9 @@ def run(operation: SetSmbPolicy) -> None:
 def test_a_choice_is_kept_taken_up_and_seen(samba):
     approved.say(shared().guid, share=True)
     publish.publish(publish.agreed_facts(), ["smb"])
-    assert not STRICT.happened("protect", Facts())
+    assert not STRICT.probe("protect", Facts())
     run(STRICT)
-    assert STRICT.happened("protect", Facts())
+    assert STRICT.probe("protect", Facts())
     assert "server signing = mandatory" in samba.read_text()
     assert smb_security.read() == SmbPolicy("required", "required")
     assert stat.S_IMODE(os.stat(smb_security.FILE).st_mode) == 0o644  # noqa: PTH116
@@ -103,7 +103,7 @@ def test_a_choice_is_kept_taken_up_and_seen(samba):
 def test_before_the_first_share_the_choice_waits_for_it(samba):
     run(STRICT)
     assert not samba.exists()
-    assert STRICT.happened("protect", Facts())
+    assert STRICT.probe("protect", Facts())
     approved.say(shared().guid, share=True)
     publish.publish(publish.agreed_facts(), ["smb"])
     assert "server smb encrypt = required" in samba.read_text()
@@ -160,7 +160,7 @@ def test_a_choice_cut_between_its_two_files_shows_what_samba_serves(samba, monke
     assert "server signing = mandatory" in samba.read_text()
     assert smb_security.read() == SmbPolicy()
     assert publish.smb_policy() == STRICT.policy
-    assert STRICT.happened("protect", Facts())
+    assert STRICT.probe("protect", Facts())
 
 
 def test_a_choice_kept_by_an_older_version_and_never_served_is_not_shown(samba):
@@ -169,7 +169,7 @@ def test_a_choice_kept_by_an_older_version_and_never_served_is_not_shown(samba):
     publish.publish(publish.agreed_facts(), ["smb"])
     smb_security.keep(STRICT.policy)
     assert publish.smb_policy() == SmbPolicy()
-    assert not STRICT.happened("protect", Facts())
+    assert not STRICT.probe("protect", Facts())
     publish.publish(publish.agreed_facts(), ["smb"])
     assert smb_security.read() == SmbPolicy()
     assert "mandatory" not in samba.read_text()

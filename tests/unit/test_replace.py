@@ -95,11 +95,11 @@ def test_a_pool_that_has_stopped_takes_no_change():
 
 def test_the_probe_sees_the_new_disk_and_settles_the_erasing_too():
     before, after = shapes.facts(shapes.raidz2()), shapes.facts(shapes.replacing())
-    assert [swap().happened(step, before) for step in ("erase", "replace", "verify")] == [True, False, False]
-    assert [swap().happened(step, after) for step in ("erase", "replace", "verify")] == [True, True, True]
-    assert "part of tank now" in swap().way_on("verify", after)
-    assert "does not answer" in swap().way_on("replace", shapes.facts(shapes.raidz2(), 5))
-    assert "has not changed" in swap().way_on("replace", before)
+    assert [swap().probe(step, before) for step in ("erase", "replace", "verify")] == [True, False, False]
+    assert [swap().probe(step, after) for step in ("erase", "replace", "verify")] == [True, True, True]
+    assert "part of tank now" in swap().recovery_hint("verify", after)
+    assert "does not answer" in swap().recovery_hint("replace", shapes.facts(shapes.raidz2(), 5))
+    assert "has not changed" in swap().recovery_hint("replace", before)
 
 
 def test_verifying_fails_where_the_disk_did_not_get_in(monkeypatch):
@@ -208,8 +208,8 @@ def test_a_spare_that_went_back_meanwhile_is_not_taken_out_again():
 
 
 def test_the_probe_of_taking_out():
-    assert not take_out(105).happened("detach", shapes.facts(shapes.spared("ONLINE")))
+    assert not take_out(105).probe("detach", shapes.facts(shapes.spared("ONLINE")))
     waiting = shapes.pool(shapes.group("mirror-0", shapes.leaf(1), shapes.leaf(2)), shapes.leaf(5, "AVAIL", role="spare"))  # fmt: skip
-    assert take_out(105).happened("detach", shapes.facts(waiting))
-    assert take_out(103).happened("detach", shapes.facts(shapes.mirror()))
-    assert "still part" in take_out(102).way_on("detach", shapes.facts(shapes.mirror()))
+    assert take_out(105).probe("detach", shapes.facts(waiting))
+    assert take_out(103).probe("detach", shapes.facts(shapes.mirror()))
+    assert "still part" in take_out(102).recovery_hint("detach", shapes.facts(shapes.mirror()))

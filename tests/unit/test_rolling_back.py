@@ -180,11 +180,11 @@ def test_rollback_without_the_room_that_zfs_wants_is_refused():
 def test_it_has_happened_when_nothing_newer_and_nothing_written_is_there(monkeypatch):
     monkeypatch.setattr(dataset_teardown, "all_served", lambda _facts, _datasets: True)
     found = shared(1)
-    assert roll().happened("rollback", found)
+    assert roll().probe("rollback", found)
     written = replace(found, datasets=tuple(replace(one, written=5) for one in found.datasets))
-    assert not roll().happened("rollback", written)
-    assert not roll().happened("rollback", shared(1, 2))
-    assert "as they were before" in roll().way_on("rollback", shared(1, 2))
+    assert not roll().probe("rollback", written)
+    assert not roll().probe("rollback", shared(1, 2))
+    assert "as they were before" in roll().recovery_hint("rollback", shared(1, 2))
 
 
 def test_a_bookmark_is_made_of_the_very_snapshot(monkeypatch):

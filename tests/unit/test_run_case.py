@@ -14,11 +14,11 @@ from appliance.agent.registry import decode_operation
 from appliance.benchmarks import claims, environment, scratch
 from appliance.benchmarks.case import Case
 from appliance.benchmarks.claims import Claim
-from appliance.benchmarks.cleanup import ClearUp
+from appliance.benchmarks.cleanup import CleanUpBenchmark
 from appliance.benchmarks.prefill import Laid
 from appliance.benchmarks.progress import telling
 from appliance.benchmarks.results import RESULT, Run
-from appliance.benchmarks.run_case import RunCase
+from appliance.benchmarks.run_case import RunBenchmarkCase
 from appliance.benchmarks.runner import Measuring
 from appliance.disks import clear_labels, inventory, udev
 from appliance.errors import Cancelled, Failed, Refused
@@ -40,12 +40,12 @@ NAMELESS = Use("exported", "holds the pool without a name, which is not in use h
 TABLE = Use("old", "has a partition table (gpt)")
 
 
-def operation(**changes: Any) -> RunCase:
+def operation(**changes: Any) -> RunBenchmarkCase:
     made = {"where": "scratch", "workload": "seq-write", "disks": tuple(map(path_of, (1, 2, 3))), "layout": "raidz1"}
-    return RunCase(token=TOKEN, case=msgspec.convert({**made, **changes}, Case))
+    return RunBenchmarkCase(token=TOKEN, case=msgspec.convert({**made, **changes}, Case))
 
 
-def reasons(found: RunCase, facts: Facts) -> str:
+def reasons(found: RunBenchmarkCase, facts: Facts) -> str:
     return " ".join(reason.text for reason in found.check(facts))
 
 
@@ -86,7 +86,7 @@ def test_a_disk_that_left_and_a_pool_too_small_are_said():
     assert "too small" in reasons(operation(ashift=9), box(*(disk(at, logical_sector=4096) for at in range(1, 4))))
 
 
-def in_pool(**changes: Any) -> RunCase:
+def in_pool(**changes: Any) -> RunBenchmarkCase:
     return operation(where="dataset", disks=(), layout="stripe", pool="tank", guid=7, **changes)
 
 
@@ -411,16 +411,16 @@ def test_a_note_that_was_damaged_is_no_reason_to_erase(commands, folders, quiet)
 
 
 def test_clearing_up_is_settled_by_what_is_there(folders):
-    clear = ClearUp(token=TOKEN)
-    assert clear.happened("clear", box())
-    assert not clear.happened("clear", box(disk(1, uses=(TRACES,))))
-    assert not clear.happened("clear", Facts((scratch_pool(),)))
+    clear = CleanUpBenchmark(token=TOKEN)
+    assert clear.probe("clear", box())
+    assert not clear.probe("clear", box(disk(1, uses=(TRACES,))))
+    assert not clear.probe("clear", Facts((scratch_pool(),)))
     claimed(pool="tank")
-    assert not clear.happened("clear", box())
+    assert not clear.probe("clear", box())
 
 
 def test_an_interrupted_case_never_counts_as_measured():
-    assert not any(operation().happened(step.name, box()) for step in checked_plan(operation(), box()).steps)
+    assert not any(operation().probe(step.name, box()) for step in checked_plan(operation(), box()).steps)
 
 
 # --- stopping -------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from appliance.benchmarks.matrix import Sweep, axes_of
 from appliance.benchmarks.parse_results import Figures
 from appliance.benchmarks.prefill import Laid
 from appliance.benchmarks.results import Measured, Run, blocks
-from appliance.benchmarks.run_case import RunCase
+from appliance.benchmarks.run_case import RunBenchmarkCase
 from appliance.benchmarks.runner import Measuring
 from appliance.benchmarks.validity import Circumstances
 from appliance.errors import Cancelled, Failed, Refused
@@ -35,7 +35,7 @@ PHOTOS = dataset("tank/photos")
 DD = "{size} bytes (1 MB, 1 MiB) copied, 0.5 s, 1 MB/s\n"
 
 
-def sampled(**changes: Any) -> RunCase:
+def sampled(**changes: Any) -> RunBenchmarkCase:
     made = {"workload": "seq-read", "sample": PHOTOS.name, "sample_guid": PHOTOS.guid, "size": 40 * MIB}
     return operation(**{**made, **changes})
 

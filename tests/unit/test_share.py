@@ -86,8 +86,8 @@ def test_the_setting_it_keeps_is_one_that_it_reads_back():
     setting = setting_of(kept)
     assert setting is not None
     assert setting.smb == on().smb
-    assert on().happened("property", box(datasets=(kept,)))
-    assert not OFF.happened("property", box(datasets=(kept,)))
+    assert on().probe("property", box(datasets=(kept,)))
+    assert not OFF.probe("property", box(datasets=(kept,)))
 
 
 def test_switching_one_protocol_leaves_what_the_others_say():
@@ -135,7 +135,7 @@ def test_switching_on_writes_a_checked_file_and_sees_the_share_listed(samba, com
     assert work.notes == ["SMB serves tank/photos"]
     assert commands.tools.index("testparm") < commands.tools.index("smbcontrol") < commands.tools.index("smbclient")
     facts = box(datasets=(dataset(share=on().setting(None).text(), share_source="local"),))
-    assert all(on().happened(step, facts) for step in ("property", "serve"))
+    assert all(on().probe(step, facts) for step in ("property", "serve"))
 
 
 def test_switching_off_throws_out_who_still_has_it_open(samba, commands):
@@ -179,8 +179,8 @@ def test_its_probe_sees_a_hand_edit(samba):
     run(on())
     facts = box(datasets=(dataset(share=on().setting(None).text(), share_source="local"),))
     samba.write_text(samba.read_text() + "   guest ok = yes\n")
-    assert on().happened("property", facts)
-    assert not on().happened("serve", facts)
+    assert on().probe("property", facts)
+    assert not on().probe("serve", facts)
 
 
 def test_it_locks_the_pool_and_all_shares():

@@ -18,8 +18,8 @@ from appliance.operation import checked_plan
 from appliance.snapshots import names as snapshot_names
 from appliance.snapshots.destroy import DestroySnapshots, PruneSnapshots
 from appliance.snapshots.policy import Policy
-from appliance.snapshots.set_policy import SetPolicy
-from appliance.snapshots.take import RunPolicies, TakeSnapshot
+from appliance.snapshots.set_policy import SetSnapshotPolicy
+from appliance.snapshots.take import RunSnapshotPolicies, TakeSnapshot
 from appliance.zfs import libzfs, list_snapshots
 from tests.unit.made import JOB, dataset, recorded_text
 from tests.unit.test_pools import Working
@@ -138,7 +138,7 @@ def test_a_tree_is_taken_at_one_moment(library):
     plan.steps[0].act(Working())
     assert library.there == {b"tank/photos@before", b"tank/photos/old@before"}
     assert library.calls == [2]
-    assert TakeSnapshot(dataset="tank/photos", name="s1").happened("take", facts(snap(1)))
+    assert TakeSnapshot(dataset="tank/photos", name="s1").probe("take", facts(snap(1)))
     with pytest.raises(Refused, match="already"):
         checked_plan(TakeSnapshot(dataset="tank/photos", name="s1"), facts(snap(1)))
 
@@ -175,8 +175,8 @@ def test_destroying_names_what_stays_and_why(library):
     plan = checked_plan(chosen, replace(facts(*found), spans=spans))
     plan.steps[0].act(work)
     assert any("at least 1.95 KiB" in note for note in work.notes)
-    assert chosen.happened("destroy", facts(*found[1:3]))
-    assert not chosen.happened("destroy", facts(*found))
+    assert chosen.probe("destroy", facts(*found[1:3]))
+    assert not chosen.probe("destroy", facts(*found))
 
 
 def test_destroying_many_wants_the_folder_s_name_typed():
@@ -248,17 +248,17 @@ def test_a_policy_that_keeps_less_needs_a_proof():
     here = with_policy(policy=more)
     busy = replace(here, datasets=tuple(replace(one, snapshots_changed=5) for one in here.datasets))
     for policy, needed in ((less, True), (more, False), (Policy(hourly=48, daily=14), False), (None, False)):
-        wanted = SetPolicy(dataset="tank/photos", policy=policy)
+        wanted = SetSnapshotPolicy(dataset="tank/photos", policy=policy)
         assert wanted.needs_proof(busy, wanted.plan(busy)) is needed
         assert not wanted.needs_proof(here, wanted.plan(here))  # nothing has been taken of it yet
-    first = SetPolicy(dataset="tank/photos", policy=less)
+    first = SetSnapshotPolicy(dataset="tank/photos", policy=less)
     bare = replace(facts(), datasets=(dataset("tank/photos", snapshots_changed=5),))
     assert first.needs_proof(bare, first.plan(bare))
 
 
 def test_a_run_takes_what_is_still_the_same_dataset(library):
     photos = dataset("tank/photos")
-    run = RunPolicies.of(
+    run = RunSnapshotPolicies.of(
         "tank",
         JOB,
         "2026.11.21-12.00.00",
@@ -272,22 +272,23 @@ def test_a_run_takes_what_is_still_the_same_dataset(library):
     plan.steps[0].act(Working())
     assert library.there == {b"tank/photos@larder-daily-2026.11.21-12.00.00"}
     with pytest.raises(Refused):
-        RunPolicies.of("tank", JOB, "2026.11.21-12.00.00", [("pond/photos", 1, ("hourly",))])
+        RunSnapshotPolicies.of("tank", JOB, "2026.11.21-12.00.00", [("pond/photos", 1, ("hourly",))])
     with pytest.raises(Refused):
-        RunPolicies.of("tank", JOB, "now", [("tank/photos", 1, ("hourly",))])
+        RunSnapshotPolicies.of("tank", JOB, "now", [("tank/photos", 1, ("hourly",))])
 
 
 def test_a_policy_is_a_property_of_its_dataset():
-    wanted = SetPolicy(dataset="tank/photos", policy=Policy(hourly=24))
+    wanted = SetSnapshotPolicy(dataset="tank/photos", policy=Policy(hourly=24))
     plan = checked_plan(wanted, facts())
     assert plan.steps[0].shown.startswith('zfs set \'larder:policy={"frequent":0,"hourly":24,')
     here = replace(facts(), datasets=(dataset("tank/photos", policy=wanted.text, policy_source="local"),))
-    assert wanted.happened("set", here)
-    assert not wanted.happened("set", facts())
+    assert wanted.probe("set", here)
+    assert not wanted.probe("set", facts())
     with pytest.raises(Refused, match="no policy of its own"):
-        checked_plan(SetPolicy(dataset="tank/photos"), facts())
+        checked_plan(SetSnapshotPolicy(dataset="tank/photos"), facts())
     assert (
-        checked_plan(SetPolicy(dataset="tank/photos"), here).steps[0].shown == "zfs inherit larder:policy tank/photos"
+        checked_plan(SetSnapshotPolicy(dataset="tank/photos"), here).steps[0].shown
+        == "zfs inherit larder:policy tank/photos"
     )
 
 

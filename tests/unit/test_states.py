@@ -69,8 +69,8 @@ def test_a_disk_comes_online_by_the_path_that_it_has():
     facts = shapes.facts(shapes.raidz2("OFFLINE", "ONLINE", "ONLINE", "ONLINE"))
     plan = checked_plan(on(), facts)
     assert plan.steps[0].shown == f"zpool online -- tank {path_of(1)}"
-    assert not on().happened("online", facts)
-    assert on().happened("online", shapes.facts(shapes.raidz2()))
+    assert not on().probe("online", facts)
+    assert on().probe("online", shapes.facts(shapes.raidz2()))
 
 
 def test_a_disk_that_is_not_in_the_box_does_not_come_online():
@@ -110,9 +110,9 @@ def test_a_stopped_pool_starts_again_once_enough_disks_are_back():
     back = shapes.facts(stopped, 1)
     plan = checked_plan(clear(), back)
     assert "starts again" in plan.summary
-    assert not clear().happened("clear", back)
-    assert clear().happened("clear", shapes.facts(shapes.raidz2()))
-    assert "Check that every disk" in clear().way_on("clear", back)
+    assert not clear().probe("clear", back)
+    assert clear().probe("clear", shapes.facts(shapes.raidz2()))
+    assert "Check that every disk" in clear().recovery_hint("clear", back)
 
 
 def test_what_a_stopped_pool_advises_is_to_bring_disks_back_and_not_to_switch_off():
@@ -223,6 +223,6 @@ def test_growing_that_stands_still_with_all_disks_back_is_let_go_on():
     plan = checked_plan(clear(), back)
     assert plan.steps[0].shown == "zpool clear -- tank"
     assert "goes on growing" in plan.summary
-    assert not clear().happened("clear", back)
+    assert not clear().probe("clear", back)
     away = shapes.facts(replace(shapes.raidz2("ONLINE", "REMOVED", "ONLINE", "ONLINE"), work=stands))
     assert "nothing to clear" in reasons(clear(), away)

@@ -19,7 +19,7 @@ from appliance.facts.datasets import DatasetDetail, Snapshot
 from appliance.pools.export_destroy import DestroyPool
 from appliance.shares.set_share import SetShare
 from appliance.shares.settings import Nfs
-from appliance.shares.troubleshoot.fixes import LetIn
+from appliance.shares.troubleshoot.fixes import OpenTopFolder
 from appliance.snapshots.browse import listing
 from appliance.snapshots.browse.restore import RestoreFromSnapshot
 from appliance.snapshots.hold_clone import CloneSnapshot
@@ -59,7 +59,7 @@ def of(one: Any) -> dict[str, Any]:
     return {
         "share": SetShare(dataset=one.name, protocol="nfs", nfs=Nfs(hosts=("192.168.1.0/24",), root=True)),
         "access": SetAccess(dataset=one.name),
-        "let in": LetIn(dataset=one.name),
+        "let in": OpenTopFolder(dataset=one.name),
         "restore": RestoreFromSnapshot(**snapshot, path="a"),
         "roll back": RollBack(**snapshot, way_back=False),
         "clone": CloneSnapshot(**snapshot, name="copy"),

@@ -12,7 +12,7 @@ import pytest
 
 from appliance.agent.registry import decode_operation
 from appliance.disks import erase as disk_erase
-from appliance.disks.erase import Target, WipeDisk
+from appliance.disks.erase import EraseDisk, Target
 from appliance.errors import Bug, Cancelled, Failed, Refused
 from appliance.facts.box import Pool, Scan, Use, Vdev
 from appliance.layout.geometry import MIB
@@ -23,11 +23,11 @@ from tests.unit.test_pools import Working
 EXPORTED = Use("exported", "holds the pool old, which is not in use here", "42", "old")
 
 
-def erase(how: str = "quick", number: int = 1) -> WipeDisk:
-    return WipeDisk(disk=path_of(number), how=how)  # type: ignore[arg-type]
+def erase(how: str = "quick", number: int = 1) -> EraseDisk:
+    return EraseDisk(disk=path_of(number), how=how)  # type: ignore[arg-type]
 
 
-def reasons(operation: WipeDisk, facts) -> str:
+def reasons(operation: EraseDisk, facts) -> str:
     return " ".join(reason.text for reason in operation.check(facts))
 
 
@@ -93,7 +93,7 @@ def test_a_disk_that_is_gone_is_said():
 @pytest.mark.parametrize("path", ["/dev/sda", "/etc/passwd", "/dev/disk/by-id/../sda", "", "/dev/disk/by-id/a\nb"])
 def test_only_a_stable_path_is_taken(path):
     with pytest.raises(Refused):
-        WipeDisk(disk=path)
+        EraseDisk(disk=path)
 
 
 def test_how_is_one_of_two():
@@ -323,9 +323,9 @@ def test_nvme_tells_its_media_errors_and_the_recorded_drive_its_attributes():
 
 # --- after an interruption ------------------------------------------------------------------------------------
 def test_an_interrupted_wipe_is_never_called_done():
-    assert not erase("full").happened("zero", box(disk(1)))
-    assert erase().happened("ends", box(disk(1)))
-    assert not erase().happened("ends", box(disk(1, uses=(OLD,))))
-    assert not erase().happened("ends", box(disk(1, uses=(BUSY,))))
-    assert "plan it again to erase it from the beginning" in erase("full").way_on("zero", box(disk(1)))
-    assert "does not answer any more" in erase("full").way_on("zero", box(disk(2)))
+    assert not erase("full").probe("zero", box(disk(1)))
+    assert erase().probe("ends", box(disk(1)))
+    assert not erase().probe("ends", box(disk(1, uses=(OLD,))))
+    assert not erase().probe("ends", box(disk(1, uses=(BUSY,))))
+    assert "plan it again to erase it from the beginning" in erase("full").recovery_hint("zero", box(disk(1)))
+    assert "does not answer any more" in erase("full").recovery_hint("zero", box(disk(2)))

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from appliance import agent_client
 from appliance.agent import execution
-from appliance.disks.erase import WipeDisk
+from appliance.disks.erase import EraseDisk
 from appliance.errors import Failed, Reason, Refused
 from appliance.operation import as_json
 from appliance.system import paths
@@ -279,7 +279,7 @@ def test_what_was_just_sent_is_not_sent_again_until_it_must_be_lost(monkeypatch,
 
 def test_work_of_many_hours_leaves_room_for_what_somebody_waits_for(monkeypatch, agent):
     monkeypatch.setattr(run_job, "_long", threading.BoundedSemaphore(1))
-    wipe = as_json(WipeDisk(disk=disk().path, how="full"))
+    wipe = as_json(EraseDisk(disk=disk().path, how="full"))
     going, waiting, short = rows.job(operation=wipe), rows.job(operation=wipe), rows.job()
 
     def others_try() -> None:

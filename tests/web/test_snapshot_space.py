@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from appliance.formatting import size_text
 from appliance.snapshots.policy import Policy
-from appliance.snapshots.set_policy import SetPolicy
+from appliance.snapshots.set_policy import SetSnapshotPolicy
 from tests.web import rows
 from tests.web.test_queries import queries
 from tests.web.test_snapshots import fill, settled, snap
@@ -21,8 +21,8 @@ from web.snapshots.models import MadeSnapshot
 from web.snapshots.policy_ledger import Cost
 from workers import collect_snapshots
 
-RULE = SetPolicy(dataset="x", policy=Policy(hourly=2)).text
-ALONE = SetPolicy(dataset="x", policy=Policy(daily=3, below=False)).text
+RULE = SetSnapshotPolicy(dataset="x", policy=Policy(hourly=2)).text
+ALONE = SetSnapshotPolicy(dataset="x", policy=Policy(daily=3, below=False)).text
 
 
 def made(key: str, *ages: int) -> list[SnapshotRow]:

@@ -16,7 +16,7 @@ from appliance.errors import Failed
 from appliance.facts.datasets import Bookmark, Dataset, Snapshot
 from appliance.snapshots import names
 from appliance.snapshots.policy import Policy
-from appliance.snapshots.set_policy import SetPolicy
+from appliance.snapshots.set_policy import SetSnapshotPolicy
 from tests.web import rows
 from tests.web.reading import Page
 from tests.web.test_queries import queries
@@ -28,7 +28,7 @@ from web.snapshots.models import ClockRow, MadeSnapshot, PolicyRun
 from workers import collect_snapshots, overdue, snapshot_policies
 
 MADE = datetime(2026, 11, 1, tzinfo=UTC)
-TEXT = SetPolicy(dataset="x", policy=Policy(hourly=2)).text
+TEXT = SetSnapshotPolicy(dataset="x", policy=Policy(hourly=2)).text
 
 
 def snap(dataset: str, number: int, **changes: Any) -> Snapshot:
@@ -341,7 +341,7 @@ def test_what_a_policy_will_keep_is_drawn_for_any_day(web, calm, zfs):
 
 
 def test_following_the_folder_above_shows_what_that_destroys_before(web, calm, zfs, agent):
-    one = SetPolicy(dataset="x", policy=Policy(hourly=1)).text
+    one = SetSnapshotPolicy(dataset="x", policy=Policy(hourly=1)).text
     above = settled("tank/a", policy=one, policy_source="local")
     own = settled("tank/a/b", policy=TEXT, policy_source="local")
     below = settled("tank/a/b/c", policy=TEXT, policy_source="inherited", policy_from="tank/a/b")
@@ -397,7 +397,7 @@ def test_only_what_a_run_of_this_box_made_is_recorded_and_pruned(calm, zfs):
     assert [one[0] for one in json.loads(job.operation)["snapshots"]] == [one.name for one in mine[:2]]
 
 
-SKIPPING = SetPolicy(dataset="x", policy=Policy(hourly=2, daily=2, skip_unchanged=True)).text
+SKIPPING = SetSnapshotPolicy(dataset="x", policy=Policy(hourly=2, daily=2, skip_unchanged=True)).text
 
 
 def test_unchanged_folder_has_its_latest_snapshot_serve_for_the_grains_that_are_due(calm, zfs):

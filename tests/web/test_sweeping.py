@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 import pytest
 from django.utils import timezone
 
-from appliance.benchmarks.cleanup import ClearUp
+from appliance.benchmarks.cleanup import CleanUpBenchmark
 from appliance.facts.box import LongWork, Use
 from tests.unit import shapes
 from tests.unit.made import disk, path_of
@@ -300,7 +300,7 @@ def test_what_a_disk_brings_back_after_the_end_is_cleared_away_once(calm, monkey
     traces = Use("exported", "holds the pool larder-sweep-0123456789ab", "42", "larder-sweep-0123456789ab")
     rows.empty_box(3, disk(4, uses=(traces,)))
     # That the case itself was cleared up after, when the disk went away, is no reason to wait.
-    confirm.start(ClearUp(token="0123456789ab"), user="admin")
+    confirm.start(CleanUpBenchmark(token="0123456789ab"), user="admin")
     benchmarks.tidy()
     benchmarks.tidy()
     assert kinds() == ["clean-up-benchmark", "clean-up-benchmark"]

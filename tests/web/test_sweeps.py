@@ -12,10 +12,10 @@ import pytest
 from django.db import connections
 from django.test.utils import CaptureQueriesContext
 
-from appliance.benchmarks.cleanup import ClearUp
+from appliance.benchmarks.cleanup import CleanUpBenchmark
 from appliance.benchmarks.environment import Moved
 from appliance.benchmarks.presets import PRESETS
-from appliance.benchmarks.run_case import RunCase
+from appliance.benchmarks.run_case import RunBenchmarkCase
 from appliance.errors import Failed
 from appliance.facts.box import Use
 from appliance.layout.geometry import GIB, MIB
@@ -506,8 +506,8 @@ def test_a_meter_reads_bytes_a_second_and_forgets_what_is_long_past(monkeypatch)
 
 
 def test_only_a_case_on_disks_has_a_meter(empty):
-    assert io_rate.of(RunCase(token="0" * 12, case=next(sweeping.spec().cases()))) is not None
-    assert io_rate.of(ClearUp(token="0" * 12)) is None
+    assert io_rate.of(RunBenchmarkCase(token="0" * 12, case=next(sweeping.spec().cases()))) is not None
+    assert io_rate.of(CleanUpBenchmark(token="0" * 12)) is None
 
 
 def test_the_same_sweep_made_again_is_a_line_for_each_case(web, empty):

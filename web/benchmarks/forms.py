@@ -12,7 +12,7 @@ from appliance.benchmarks import checks
 from appliance.benchmarks.case import LEAST_LIMITED, NETWORK, ON_VOLUMES, PER_DISK, WAYS
 from appliance.benchmarks.matrix import Sweep
 from appliance.benchmarks.presets import Preset, smallest
-from appliance.benchmarks.run_case import RunCase
+from appliance.benchmarks.run_case import RunBenchmarkCase
 from appliance.benchmarks.workloads import KINDS
 from appliance.errors import Reason, Refused
 from appliance.facts.box import Facts
@@ -290,4 +290,4 @@ def may_be_read(dataset: Dataset) -> bool:
 
 def speaks_against(sweep: Sweep, facts: Facts) -> list[Reason]:
     """Everything that speaks against any of its cases, as the agent will see it."""
-    return [reason for case in sweep.cases() for reason in RunCase(token=NO_TOKEN, case=case).check(facts)]
+    return [reason for case in sweep.cases() for reason in RunBenchmarkCase(token=NO_TOKEN, case=case).check(facts)]

@@ -19,7 +19,7 @@ from appliance import names
 from appliance.benchmarks import estimate
 from appliance.benchmarks.matrix import Sweep, axes_of
 from appliance.benchmarks.presets import BY_NAME, PRESETS, smallest
-from appliance.benchmarks.run_case import RunCase
+from appliance.benchmarks.run_case import RunBenchmarkCase
 from appliance.benchmarks.workloads import KINDS
 from appliance.disks.erase import typed_for
 from appliance.errors import LarderError, Reason, Refused
@@ -127,7 +127,7 @@ def review(
     """What will be measured, how long it takes, and what it is done with."""
     cases = list(sweep.cases())
     columns = axes_of(cases)
-    first: Plan = checked_plan(RunCase(token=NO_TOKEN, case=cases[0]), facts)
+    first: Plan = checked_plan(RunBenchmarkCase(token=NO_TOKEN, case=cases[0]), facts)
     context = {
         "sweep": sweep,
         "spec": msgspec.json.encode(sweep).decode(),

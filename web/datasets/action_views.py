@@ -12,7 +12,7 @@ from django.views.decorators.http import require_GET, require_http_methods
 
 from appliance.datasets.destroy import DestroyDataset
 from appliance.datasets.rename_mount import MountDataset, PromoteDataset, RenameDataset, UnmountDataset
-from appliance.datasets.user_quotas import SetSpaceQuota
+from appliance.datasets.user_quotas import SetUserQuota
 from appliance.errors import Refused
 from appliance.facts.datasets import Dataset
 from appliance.operation import Operation
@@ -115,9 +115,7 @@ def people(request: HttpRequest, key: str) -> HttpResponse:
     )
     if request.method == "POST" and form.is_valid():
         try:
-            return actions.begin(
-                request, SetSpaceQuota(dataset=row.name, guid=row.fact.guid, **form.cleaned_data), back
-            )
+            return actions.begin(request, SetUserQuota(dataset=row.name, guid=row.fact.guid, **form.cleaned_data), back)
         except Refused as refusal:
             add_reasons(form, refusal)
     if form.is_bound:

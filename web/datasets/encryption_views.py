@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET
 
 from appliance.datasets.encryption import key_store
-from appliance.datasets.encryption.keys import ChangeKey, ForgetKey, KeepKey, LockDataset
+from appliance.datasets.encryption.keys import ChangeKey, DeleteStoredKey, LockDataset, StoreKey
 from appliance.datasets.encryption.unlock import UnlockAll
 from appliance.errors import Refused
 from appliance.facts.datasets import Dataset
@@ -23,8 +23,8 @@ ACTS: dict[str, Callable[[str, int], Operation]] = {
     "lock": lambda dataset, guid: LockDataset(dataset=dataset, guid=guid),
     "passphrase": lambda dataset, guid: ChangeKey(dataset=dataset, guid=guid, to="passphrase"),
     "file": lambda dataset, guid: ChangeKey(dataset=dataset, guid=guid, to="key file"),
-    "keep": lambda dataset, guid: KeepKey(dataset=dataset, guid=guid),
-    "forget": lambda dataset, guid: ForgetKey(dataset=dataset, guid=guid),
+    "keep": lambda dataset, guid: StoreKey(dataset=dataset, guid=guid),
+    "forget": lambda dataset, guid: DeleteStoredKey(dataset=dataset, guid=guid),
 }
 
 

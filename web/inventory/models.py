@@ -129,7 +129,7 @@ class SessionRow(Row):
     kind = sharing.Session
 
 
-class OfDataset(models.Model):
+class DatasetRelated(models.Model):
     """A moment of a dataset that has a name and a guid; ``mark`` stands between the dataset's name and its own."""
 
     mark: ClassVar[str]
@@ -151,7 +151,7 @@ class OfDataset(models.Model):
         return f"{self.dataset}{self.mark}{self.short}"
 
 
-class SnapshotRow(OfDataset):
+class SnapshotRow(DatasetRelated):
     """A snapshot. Not a ``Row``: there are a hundred thousand of them, so each column stands once and pages read an index.
 
     A snapshot keeps its guid when it is sent, so two datasets may have the same one.
@@ -196,7 +196,7 @@ class SnapshotRow(OfDataset):
         )
 
 
-class BookmarkRow(OfDataset):
+class BookmarkRow(DatasetRelated):
     """A bookmark. ``guid`` is that of its snapshot: there may be several of one."""
 
     mark = "#"

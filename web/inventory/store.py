@@ -166,7 +166,7 @@ def facts_for(operation: Operation) -> Facts:
     Of disks that are to be taken and look empty the agent tells what they hold, as it will look again before it begins.
     """
     found = read_disks(facts(), operation.disks_taken())
-    datasets = operation.about_snapshots()
+    datasets = operation.snapshot_datasets()
     if not datasets:
         return found
     rows = SnapshotRow.objects.filter(dataset__in=datasets).order_by("dataset", "txg")

@@ -7,19 +7,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from appliance.benchmarks.cleanup import ClearUp
-from appliance.benchmarks.run_case import RunCase
+from appliance.benchmarks.cleanup import CleanUpBenchmark
+from appliance.benchmarks.run_case import RunBenchmarkCase
 from appliance.datasets.create import CreateDataset
 from appliance.datasets.destroy import DestroyDataset
-from appliance.datasets.encryption.keys import ChangeKey, ForgetKey, KeepKey, LockDataset
+from appliance.datasets.encryption.keys import ChangeKey, DeleteStoredKey, LockDataset, StoreKey
 from appliance.datasets.encryption.unlock import UnlockAll, UnlockDataset
 from appliance.datasets.permissions import SetAccess
 from appliance.datasets.properties import InheritDatasetProperty, SetDatasetProperty
 from appliance.datasets.rename_mount import MountDataset, PromoteDataset, RenameDataset, UnmountDataset
 from appliance.datasets.rollback import RollBack
-from appliance.datasets.user_quotas import SetSpaceQuota
+from appliance.datasets.user_quotas import SetUserQuota
 from appliance.datasets.volumes import CreateVolume, GrowVolume
-from appliance.disks.erase import WipeDisk
+from appliance.disks.erase import EraseDisk
 from appliance.disks.selftest import StartSelfTest
 from appliance.operation import Operation, Plan, kind_of
 from appliance.pools.checkpoint import DiscardCheckpoint, RewindCheckpoint, TakeCheckpoint
@@ -31,22 +31,22 @@ from appliance.pools.scrub import PauseScrub, StartScrub, StopScrub
 from appliance.pools.trim import StartTrim, StopTrim
 from appliance.pools.upgrade import UpgradePool
 from appliance.pools.vdevs.aux_vdevs import AddCache, AddLog, AddSpare, RemoveVdev
-from appliance.pools.vdevs.expand import AddGroup, ExpandRaidz, GrowGroup
+from appliance.pools.vdevs.expand import AddVdev, AutoexpandVdev, ExpandRaidz
 from appliance.pools.vdevs.online_offline import ClearErrors, OfflineDisk, OnlineDisk
 from appliance.pools.vdevs.replace import AttachDisk, DetachDisk, ReplaceDisk
-from appliance.shares.approve import AcceptShares
+from appliance.shares.approve import ApproveShares
 from appliance.shares.drift.resolve import AdoptDrift, OverwriteDrift
 from appliance.shares.end_connection import EndConnection
 from appliance.shares.set_share import SetShare
-from appliance.shares.set_smb_security import SetSmbPolicy
-from appliance.shares.troubleshoot.fixes import LetIn, ServeAgain
+from appliance.shares.set_smb_security import SetSmbSecurity
+from appliance.shares.troubleshoot.fixes import OpenTopFolder, RepublishShare
 from appliance.snapshots.bookmarks import BookmarkSnapshot, DestroyBookmark
 from appliance.snapshots.browse.restore import RestoreFromSnapshot
 from appliance.snapshots.destroy import DestroySnapshots, PruneSnapshots
 from appliance.snapshots.hold_clone import CloneSnapshot, HoldSnapshot, ReleaseSnapshot, RenameSnapshot
-from appliance.snapshots.set_policy import SetPolicy
-from appliance.snapshots.take import RunPolicies, TakeSnapshot
-from appliance.users.accounts import CreateAccount, RenameAccount, SetPassword, SwitchAccount
+from appliance.snapshots.set_policy import SetSnapshotPolicy
+from appliance.snapshots.take import RunSnapshotPolicies, TakeSnapshot
+from appliance.users.accounts import CreateAccount, EnableAccount, RenameAccount, SetPassword
 from appliance.users.groups import CreateGroup, RemoveGroup, SetMembers
 from appliance.users.remove import RemoveAccount
 
@@ -129,9 +129,9 @@ UI: dict[type[Operation], OperationUi] = {
     StopScrub: POOLS,
     StartTrim: POOLS,
     StopTrim: POOLS,
-    AddGroup: POOLS,
+    AddVdev: POOLS,
     ExpandRaidz: POOLS,
-    GrowGroup: POOLS,
+    AutoexpandVdev: POOLS,
     AddSpare: POOLS,
     AddLog: POOLS,
     AddCache: POOLS,
@@ -142,7 +142,7 @@ UI: dict[type[Operation], OperationUi] = {
     ClearErrors: POOLS,
     ReplaceDisk: REPLACEMENT,
     OfflineDisk: REPLACEMENT,
-    WipeDisk: DISKS,
+    EraseDisk: DISKS,
     StartSelfTest: DISKS,
     CreateDataset: NEW_KEY,
     DestroyDataset: FOLDERS,
@@ -152,7 +152,7 @@ UI: dict[type[Operation], OperationUi] = {
     UnmountDataset: FOLDERS,
     SetDatasetProperty: FOLDERS,
     InheritDatasetProperty: FOLDERS,
-    SetSpaceQuota: FOLDERS,
+    SetUserQuota: FOLDERS,
     SetAccess: FOLDERS,
     CreateVolume: VOLUMES,
     GrowVolume: VOLUMES,
@@ -164,17 +164,17 @@ UI: dict[type[Operation], OperationUi] = {
     UnlockAll: replace(FOLDERS, secret=Secret("Passphrase", "It is tried on each of them.", twice=False)),
     LockDataset: FOLDERS,
     ChangeKey: NEW_KEY,
-    KeepKey: replace(
+    StoreKey: replace(
         FOLDERS,
         secret=Secret("Passphrase", "The one that opens it now. It is tried before it is kept.", twice=False),
         key_file=Secret("Key file", "The one that opens it now. It is tried before it is kept.", twice=False),
     ),
-    ForgetKey: FOLDERS,
+    DeleteStoredKey: FOLDERS,
     TakeSnapshot: SNAPSHOTS,
-    RunPolicies: SNAPSHOTS,
+    RunSnapshotPolicies: SNAPSHOTS,
     DestroySnapshots: SNAPSHOTS,
     PruneSnapshots: SNAPSHOTS,
-    SetPolicy: SNAPSHOTS,
+    SetSnapshotPolicy: SNAPSHOTS,
     HoldSnapshot: SNAPSHOTS,
     ReleaseSnapshot: SNAPSHOTS,
     RenameSnapshot: SNAPSHOTS,
@@ -184,13 +184,13 @@ UI: dict[type[Operation], OperationUi] = {
     RollBack: SNAPSHOTS,
     RestoreFromSnapshot: SNAPSHOTS,
     SetShare: FOLDERS,
-    AcceptShares: FOLDERS,
-    ServeAgain: FOLDERS,
-    LetIn: FOLDERS,
+    ApproveShares: FOLDERS,
+    RepublishShare: FOLDERS,
+    OpenTopFolder: FOLDERS,
     AdoptDrift: DRIFT,
     OverwriteDrift: DRIFT,
     EndConnection: OperationUi("connected", "See who is connected"),
-    SetSmbPolicy: OperationUi("protection", "See how SMB is protected"),
+    SetSmbSecurity: OperationUi("protection", "See how SMB is protected"),
     CreateAccount: replace(
         USERS,
         secret=Secret(
@@ -202,13 +202,13 @@ UI: dict[type[Operation], OperationUi] = {
     ),
     SetPassword: replace(USERS, secret=Secret("New password", "At least 8 characters.", twice=True, password=True)),
     RenameAccount: USERS,
-    SwitchAccount: USERS,
+    EnableAccount: USERS,
     RemoveAccount: USERS,
     CreateGroup: USERS,
     SetMembers: USERS,
     RemoveGroup: USERS,
-    RunCase: BENCHMARKS,
-    ClearUp: BENCHMARKS,
+    RunBenchmarkCase: BENCHMARKS,
+    CleanUpBenchmark: BENCHMARKS,
 }
 BY_KIND = {kind_of(operation): ui for operation, ui in UI.items()}
 

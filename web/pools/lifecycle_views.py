@@ -14,7 +14,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET, require_POST
 
 from appliance import names
-from appliance.disks.erase import WipeDisk
+from appliance.disks.erase import EraseDisk
 from appliance.errors import Reason, Refused
 from appliance.facts.box import Pool, PoolDetail
 from appliance.facts.datasets import Dataset
@@ -24,7 +24,7 @@ from appliance.pools.checkpoint import DiscardCheckpoint, RewindCheckpoint, Take
 from appliance.pools.export_destroy import DestroyPool, ExportPool
 from appliance.pools.import_pool import FORCE_MEANS, SEARCH_MEANS, ImportPool
 from appliance.pools.upgrade import UpgradePool
-from appliance.shares.approve import AcceptShares
+from appliance.shares.approve import ApproveShares
 from appliance.shares.settings import ShareSetting, setting_of
 from web import live
 from web.inventory import present, store
@@ -42,7 +42,7 @@ ACTS: dict[str, Callable[[str, int], Operation]] = {
     "discard": lambda pool, guid: DiscardCheckpoint(pool=pool, guid=guid),
     "rewind": lambda pool, guid: RewindCheckpoint(pool=pool, guid=guid),
     "upgrade": lambda pool, guid: UpgradePool(pool=pool, guid=guid),
-    "accept": lambda pool, guid: AcceptShares(pool=pool, guid=guid),
+    "accept": lambda pool, guid: ApproveShares(pool=pool, guid=guid),
 }
 
 
@@ -318,7 +318,7 @@ def wipe(request: HttpRequest, key: str) -> HttpResponse:
         raise Http404
     back = reverse("disk", args=[key])
     try:
-        operation = WipeDisk(disk=bay.disk.path, how="full" if request.GET.get("how") == "full" else "quick")
+        operation = EraseDisk(disk=bay.disk.path, how="full" if request.GET.get("how") == "full" else "quick")
     except Refused as refusal:
         return refused(request, refusal.reasons, back)
     return reviewed(request, operation, back)

@@ -17,7 +17,7 @@ from appliance.operation import Operation
 from appliance.pools.create import LAYOUT_NAMES
 from appliance.pools.vdevs import online_offline
 from appliance.pools.vdevs.aux_vdevs import AddCache, AddLog, AddSpare, RemoveVdev
-from appliance.pools.vdevs.expand import AddGroup, ExpandRaidz, GrowGroup, data_groups, layout_of, yields
+from appliance.pools.vdevs.expand import AddVdev, AutoexpandVdev, ExpandRaidz, data_groups, layout_of, yields
 from appliance.pools.vdevs.replace import AttachDisk, DetachDisk
 from appliance.zfs import vdev_tree
 from web.inventory import present, store
@@ -28,7 +28,7 @@ ACTS: dict[str, Callable[[str, int], Operation]] = {
     "online": lambda pool, vdev: online_offline.OnlineDisk(pool=pool, vdev=vdev),
     "detach": lambda pool, vdev: DetachDisk(pool=pool, vdev=vdev),
     "remove": lambda pool, vdev: RemoveVdev(pool=pool, vdev=vdev),
-    "grow": lambda pool, vdev: GrowGroup(pool=pool, vdev=vdev),
+    "grow": lambda pool, vdev: AutoexpandVdev(pool=pool, vdev=vdev),
     "clear": lambda pool, vdev: online_offline.ClearErrors(pool=pool, vdev=vdev),
 }
 
@@ -86,7 +86,7 @@ KINDS = {
     "group": Kind(
         "Add a group of disks",
         "A second group beside the first adds its space at once. A pool is as safe as its weakest group: losing one group loses the pool.",
-        lambda pool, _vdev, disks, request: AddGroup(
+        lambda pool, _vdev, disks, request: AddVdev(
             pool=pool,
             layout=chosen_layout(request),  # type: ignore[arg-type]  # narrowed by LAYOUT_NAMES
             disks=disks,

@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET
 
 from appliance.errors import Refused
-from appliance.shares.set_smb_security import SetSmbPolicy
+from appliance.shares.set_smb_security import SetSmbSecurity
 from web.datasets.views import add_reasons
 from web.inventory import store
 from web.jobs import confirm
@@ -47,7 +47,7 @@ def protection(request: HttpRequest) -> HttpResponse:
     form = ProtectionForm(request.GET if request.GET else None, initial=initial)
     if form.is_bound and form.is_valid():
         try:
-            return confirm.review(request, SetSmbPolicy(**form.cleaned_data), back=reverse("protection"))
+            return confirm.review(request, SetSmbSecurity(**form.cleaned_data), back=reverse("protection"))
         except Refused as refusal:
             add_reasons(form, refusal)
     return render(request, "shares/smb_security.html", {"form": form}, status=400 if form.is_bound else 200)

@@ -20,7 +20,7 @@ from appliance.operation import Operation
 from appliance.shares import addresses
 from appliance.shares.settings import SPOKEN, Protocol, setting_of
 from appliance.shares.troubleshoot import diagnose
-from appliance.shares.troubleshoot.fixes import LetIn, ServeAgain
+from appliance.shares.troubleshoot.fixes import OpenTopFolder, RepublishShare
 from appliance.system.accounts import people_number
 from web import live
 from web.inventory.models import AccountRow, DatasetRow, SeenRow, Source
@@ -138,9 +138,9 @@ def look(request: HttpRequest, key: str, protocol: str) -> HttpResponse:
 def mending(dataset: Dataset, protocol: Protocol, way: str) -> Operation:
     """The operation behind a button. Raises Http404."""
     if way == "serve":
-        return ServeAgain(dataset=dataset.name, protocol=protocol)
+        return RepublishShare(dataset=dataset.name, protocol=protocol)
     if way == "let-in":
-        return LetIn(dataset=dataset.name)
+        return OpenTopFolder(dataset=dataset.name)
     raise Http404
 
 

@@ -64,7 +64,7 @@ def held_in(pool: str) -> int:
 
 
 @dataclass(frozen=True)
-class OfPool:
+class PoolSpace:
     """Bytes that the snapshots of a pool hold, of all that is in use in it."""
 
     name: str
@@ -72,13 +72,13 @@ class OfPool:
     used: int
 
 
-def pools() -> Iterator[OfPool]:
+def pools() -> Iterator[PoolSpace]:
     """The pools whose snapshots hold anything, by name. Two queries."""
     held: dict[str, int] = defaultdict(int)
     for dataset, size in SnapshotReading.objects.filter(used__gt=0).values_list("dataset", "used"):
         held[dataset.split("/", 1)[0]] += size
     for row in DatasetRow.objects.filter(name__in=sorted(held)).order_by("name"):
-        yield OfPool(row.name, held[row.name], row.fact.used)
+        yield PoolSpace(row.name, held[row.name], row.fact.used)
 
 
 def pairs_of(every: Sequence[SnapshotRow], wanted: Collection[str]) -> list[Pair]:

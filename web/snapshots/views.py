@@ -20,7 +20,7 @@ from appliance.snapshots import policy as snapshot_policy
 from appliance.snapshots.bookmarks import DestroyBookmark
 from appliance.snapshots.destroy import MOST, DestroySnapshots
 from appliance.snapshots.policy import USUAL, Policy
-from appliance.snapshots.set_policy import SetPolicy
+from appliance.snapshots.set_policy import SetSnapshotPolicy
 from appliance.snapshots.take import TakeSnapshot
 from web import live
 from web.datasets.views import add_reasons
@@ -184,7 +184,7 @@ def policy(request: HttpRequest, key: str) -> HttpResponse:
         wanted = form.policy
         # Numbers changed after they were looked at are shown first.
         if "set" in request.POST and request.POST.get("shown") == wanted.sentence_in_full:
-            return begun(request, SetPolicy(dataset=dataset.name, policy=wanted), key)
+            return begun(request, SetSnapshotPolicy(dataset=dataset.name, policy=wanted), key)
         context |= {"wanted": wanted, **shown(dataset, wanted), **will_be(wanted, form.cleaned_data["day"])}
     return render(request, "snapshots/policy.html", context, status=400 if form.is_bound and form.errors else 200)
 
@@ -198,7 +198,7 @@ def follow(request: HttpRequest, key: str) -> HttpResponse:
     wanted = snapshot_policy.above(parent)
     told = wanted.sentence_in_full if wanted else ""
     if request.method == "POST" and request.POST.get("shown") == told:
-        return begun(request, SetPolicy(dataset=dataset.name), key)
+        return begun(request, SetSnapshotPolicy(dataset=dataset.name), key)
     context = {"dataset": dataset, "key": key, "parent": parent, "wanted": wanted, "told": told}
     return render(request, "snapshots/follow.html", {**context, **shown(dataset, wanted)})
 

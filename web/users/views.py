@@ -15,7 +15,7 @@ from appliance.facts.sharing import Account
 from appliance.files.posix_acl import MAY
 from appliance.operation import Operation
 from appliance.snapshots import names
-from appliance.users.accounts import CreateAccount, RenameAccount, SetPassword, SwitchAccount
+from appliance.users.accounts import CreateAccount, EnableAccount, RenameAccount, SetPassword
 from appliance.users.remove import RemoveAccount
 from web import live
 from web.datasets.views import add_reasons, filesystems
@@ -130,7 +130,7 @@ def rename(request: HttpRequest, name: str) -> HttpResponse:
 def switch(request: HttpRequest, name: str) -> HttpResponse:
     """Disable an account, or enable it; the form says which, so that sending it twice does it once."""
     row = get_object_or_404(AccountRow, name=name)
-    operation = SwitchAccount(name=row.name, enabled=request.POST.get("to") == "on")
+    operation = EnableAccount(name=row.name, enabled=request.POST.get("to") == "on")
     return started(request, operation, reverse("person", args=[name]))
 
 

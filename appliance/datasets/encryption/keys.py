@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 from appliance import command
-from appliance.datasets.base import OfDataset
+from appliance.datasets.base import DatasetOperation
 from appliance.datasets.encryption import key_store
 from appliance.datasets.encryption.unlock import KEY_FILES, as_given, key_step
 from appliance.errors import Failed, Reason
@@ -20,7 +20,7 @@ FORMATS = {"passphrase": "passphrase", "key file": "hex"}
 KEPT_MEANS = "This box then unlocks it by itself after each start. Whoever carries off the whole box has the key and the files; disks alone, without this box's system disk, stay closed."
 
 
-class LockDataset(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="lock-dataset"):
+class LockDataset(DatasetOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="lock-dataset"):
     """Unmount what a key opens and unload the key."""
 
     needs_proof = never
@@ -89,13 +89,13 @@ class LockDataset(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             facts=dataset_teardown.told(facts, shares),
         )  # fmt: skip
 
-    def happened(self, step: str, facts: Facts) -> bool:
+    def probe(self, step: str, facts: Facts) -> bool:
         dataset = self.there(facts)
         if dataset is None or dataset.locked:
             return dataset is not None
         return step in {"close", "unmount"} and not self.mounted(facts)
 
-    def way_on(self, step: str, facts: Facts) -> str:
+    def recovery_hint(self, step: str, facts: Facts) -> str:
         dataset = self.there(facts)
         if dataset and dataset.locked:
             return f"{self.dataset} is locked."
@@ -106,7 +106,7 @@ class LockDataset(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return f"Its folders are unmounted, but the key is still loaded. Something uses a volume of it. Stop that, then lock {self.dataset} again."
 
 
-class OfKey(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class EncryptionRootOperation(DatasetOperation, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Base of what is done with the key of an encryption root that is open."""
 
     def check(self, facts: Facts) -> Iterator[Reason]:
@@ -120,7 +120,7 @@ class OfKey(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=True):
             yield Reason(f"{self.dataset} is locked. Unlock it first.")
 
 
-class ChangeKey(OfKey, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="change-key"):
+class ChangeKey(EncryptionRootOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="change-key"):
     """Another passphrase or key file for an encryption root; a dataset below one becomes a root of its own."""
 
     needs_proof = always
@@ -151,11 +151,11 @@ class ChangeKey(OfKey, frozen=True, kw_only=True, forbid_unknown_fields=True, ta
             key_file=self.to == "key file",
         )  # fmt: skip
 
-    def happened(self, step: str, facts: Facts) -> bool:
+    def probe(self, step: str, facts: Facts) -> bool:
         # One key in place of another cannot be told from outside, so that is never claimed.
         return step == "forget" and not key_store.kept(self.guid)
 
-    def way_on(self, step: str, facts: Facts) -> str:
+    def recovery_hint(self, step: str, facts: Facts) -> str:
         return "Either the old or the new key opens it. It stays open until the box is switched off: change the key once more, so that you know which."
 
 
@@ -181,7 +181,7 @@ def forget_step(dataset: str, guid: int) -> Step:
     )
 
 
-class KeepKey(OfKey, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="store-key"):
+class StoreKey(EncryptionRootOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="store-key"):
     """Keep the key on this box, so that it unlocks by itself after a start. The key is tried first."""
 
     needs_proof = never
@@ -225,19 +225,19 @@ class KeepKey(OfKey, frozen=True, kw_only=True, forbid_unknown_fields=True, tag=
             key_file=kind in KEY_FILES,
         )  # fmt: skip
 
-    def happened(self, step: str, facts: Facts) -> bool:
+    def probe(self, step: str, facts: Facts) -> bool:
         dataset = self.there(facts)
         if dataset is None or not key_store.kept(self.guid):
             return False
         return step == "keep" or key_store.marked(dataset)
 
-    def way_on(self, step: str, facts: Facts) -> str:
+    def recovery_hint(self, step: str, facts: Facts) -> str:
         if key_store.kept(self.guid):
             return "The key is on this box, and the folder may not say so. Keep it again, or remove it."
         return "The key is not on this box. Keep it again if you like."
 
 
-class ForgetKey(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="delete-key"):
+class DeleteStoredKey(DatasetOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="delete-key"):
     """Remove the key from this box: from then on somebody has to unlock after each start."""
 
     needs_proof = always
@@ -263,9 +263,9 @@ class ForgetKey(OfDataset, frozen=True, kw_only=True, forbid_unknown_fields=True
             undo="It can be kept again by whoever has it.",
         )
 
-    def happened(self, step: str, facts: Facts) -> bool:
+    def probe(self, step: str, facts: Facts) -> bool:
         dataset = self.there(facts)
         return not key_store.kept(self.guid) and (dataset is None or not key_store.marked(dataset))
 
-    def way_on(self, step: str, facts: Facts) -> str:
+    def recovery_hint(self, step: str, facts: Facts) -> str:
         return f"The key is {'still' if key_store.kept(self.guid) else 'no longer'} on this box. Remove it again until nothing is said of it."

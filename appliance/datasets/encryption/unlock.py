@@ -142,13 +142,13 @@ class UnlockDataset(Operation, frozen=True, kw_only=True, forbid_unknown_fields=
             key_file=kind in KEY_FILES,
         )
 
-    def happened(self, step: str, facts: Facts) -> bool:
+    def probe(self, step: str, facts: Facts) -> bool:
         dataset = facts.dataset(self.dataset)
         if dataset is None or dataset.locked:
             return False
         return step == "key" or all(member.mounted for member in members(facts, self.dataset))
 
-    def way_on(self, step: str, facts: Facts) -> str:
+    def recovery_hint(self, step: str, facts: Facts) -> str:
         dataset = facts.dataset(self.dataset)
         if dataset and dataset.locked:
             what = "key file" if dataset.key_format in KEY_FILES else "passphrase"
@@ -236,10 +236,10 @@ class UnlockAll(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True
         argv = ["zfs", "load-key", "-L", "prompt", "--", one.name]
         return command.run(argv, timeout=300, given=f"{passphrase}\n", accept=range(256)).status == 0 or open_kept(one)
 
-    def happened(self, step: str, facts: Facts) -> bool:
+    def probe(self, step: str, facts: Facts) -> bool:
         return not self.locked(facts)
 
-    def way_on(self, step: str, facts: Facts) -> str:
+    def recovery_hint(self, step: str, facts: Facts) -> str:
         locked = [one.name for one in self.locked(facts)]
         return f"Still locked: {', '.join(locked)}. Unlock these one by one." if locked else "Everything is unlocked."
 

@@ -11,12 +11,12 @@ from appliance.layout.aux_devices import LOG_EVER_USED, cache_told, log_told
 from appliance.layout.geometry import slop
 from appliance.operation import Plan, command_step, if_lost, never
 from appliance.pools.vdevs import aux_rules, retry
-from appliance.pools.vdevs.base import PoolChange, VdevChange, ashift_option, coarse, sector_warning
+from appliance.pools.vdevs.base import VdevChange, VdevOperation, ashift_option, coarse, sector_warning
 from appliance.pools.vdevs.expand import data_groups, usual_ashift
 from appliance.zfs import vdev_tree
 
 
-class ExtraDisks(PoolChange, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ExtraDisks(VdevOperation, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Base of the three: disks that go in beside the data and can be taken out again at any time."""
 
     disks: tuple[str, ...]
@@ -196,11 +196,11 @@ class RemoveVdev(VdevChange, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             undo="The disks can be added again afterwards.",
         )
 
-    def happened(self, step: str, facts: Facts) -> bool:
+    def probe(self, step: str, facts: Facts) -> bool:
         place = self.place(facts)
         return facts.pool(self.pool) is not None and (place is None or place.vdev.removing)
 
-    def way_on(self, step: str, facts: Facts) -> str:
-        if self.happened(step, facts):
+    def recovery_hint(self, step: str, facts: Facts) -> str:
+        if self.probe(step, facts):
             return "It is being emptied, or gone already. Look at the pool's page."
         return f"It is still part of {self.pool}. Look at the pool's page, then start again."

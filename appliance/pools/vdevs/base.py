@@ -18,7 +18,7 @@ from appliance.zfs.vdev_tree import Place
 LARGEST_GUID = 2**64
 
 
-class PoolChange(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class VdevOperation(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A change of one pool. Subclasses name new disks by their by-id paths, and say what speaks against them."""
 
     pool: str
@@ -145,12 +145,12 @@ class PoolChange(Operation, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         pool = facts.pool(self.pool)
         return bool(self.new_disks) and all(vdev_tree.find_disk(pool, path) is not None for path in self.new_disks)
 
-    def happened(self, step: str, facts: Facts) -> bool:
+    def probe(self, step: str, facts: Facts) -> bool:
         if step == "erase":
             return self.taken(facts) or all(disk.free for disk in self.chosen(facts))
         return self.taken(facts)
 
-    def way_on(self, step: str, facts: Facts) -> str:
+    def recovery_hint(self, step: str, facts: Facts) -> str:
         if self.taken(facts):
             return f"The disk is part of {self.pool} now. Look at the pool's page."
         gone = [path.rsplit("/", 1)[-1] for path in self.new_disks if facts.disk(path) is None]
@@ -159,7 +159,7 @@ class PoolChange(Operation, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         return f"{self.pool} has not changed. Look at its page, then start again."
 
 
-class VdevChange(PoolChange, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class VdevChange(VdevOperation, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A change of one part of a pool, which is named by its guid: its disk may be long gone."""
 
     vdev: int

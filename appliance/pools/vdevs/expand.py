@@ -13,7 +13,7 @@ from appliance.operation import Plan, command_step, if_lost, never
 from appliance.pools.create import LAYOUT_NAMES, MOST_DISKS, survival
 from appliance.pools.vdevs import retry
 from appliance.pools.vdevs.aux_rules import FUZZ
-from appliance.pools.vdevs.base import PoolChange, VdevChange, ashift_option, coarse, sector_warning
+from appliance.pools.vdevs.base import VdevChange, VdevOperation, ashift_option, coarse, sector_warning
 from appliance.zfs import vdev_tree
 from appliance.zfs.vdev_tree import Place
 
@@ -41,7 +41,7 @@ def width(group: Vdev) -> int:
     return len(group.children) or 1
 
 
-class AddGroup(PoolChange, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="add-vdev"):
+class AddVdev(VdevOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="add-vdev"):
     """Another group of disks (vdev) for data. It cannot be taken out again where the pool has a raidz.
 
     ``less_protection`` says that the person has been told, and agrees, that the pool will survive fewer failures.
@@ -203,7 +203,7 @@ def yields(group: Vdev) -> tuple[int, int, int]:
     )
 
 
-class GrowGroup(VdevChange, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="autoexpand-vdev"):
+class AutoexpandVdev(VdevChange, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="autoexpand-vdev"):
     """Let a group use all of its disks after each of them has been replaced by a larger one."""
 
     needs_proof = never
@@ -239,11 +239,11 @@ class GrowGroup(VdevChange, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             undo="It cannot be undone.",
         )
 
-    def happened(self, step: str, facts: Facts) -> bool:
+    def probe(self, step: str, facts: Facts) -> bool:
         place = self.place(facts)
         return place is not None and not gain(place.vdev)
 
-    def way_on(self, step: str, facts: Facts) -> str:
+    def recovery_hint(self, step: str, facts: Facts) -> str:
         return f"{self.pool} is as safe as before. Look at its page, and start again if the space has not grown."
 
 

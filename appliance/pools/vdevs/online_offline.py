@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from appliance.errors import Failed, Reason
 from appliance.facts.box import Facts, Pool, Vdev
 from appliance.operation import Plan, Step, Work, command_step, never
-from appliance.pools.vdevs.base import PoolChange, VdevChange, gone_part, read_back
+from appliance.pools.vdevs.base import VdevChange, VdevOperation, gone_part, read_back
 from appliance.zfs import vdev_tree
 from appliance.zfs.vdev_tree import Place
 
@@ -56,11 +56,11 @@ class OfflineDisk(VdevChange, frozen=True, kw_only=True, forbid_unknown_fields=T
             undo="It can be brought online again at any time; only what changed meanwhile is copied.",
         )
 
-    def happened(self, step: str, facts: Facts) -> bool:
+    def probe(self, step: str, facts: Facts) -> bool:
         place = self.place(facts)
         return place is not None and place.vdev.state == "OFFLINE"
 
-    def way_on(self, step: str, facts: Facts) -> str:
+    def recovery_hint(self, step: str, facts: Facts) -> str:
         place = self.place(facts)
         if place is not None and place.vdev.state in AWAY:
             return "ZFS does not use the disk any more. It can be pulled out."
@@ -138,12 +138,12 @@ class OnlineDisk(VdevChange, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             )
         work.note(f"{place.vdev.name} is {place.vdev.state.lower()}")
 
-    def happened(self, step: str, facts: Facts) -> bool:
+    def probe(self, step: str, facts: Facts) -> bool:
         place = self.place(facts)
         return place is not None and place.vdev.state in WORKING
 
-    def way_on(self, step: str, facts: Facts) -> str:
-        if self.happened(step, facts):
+    def recovery_hint(self, step: str, facts: Facts) -> str:
+        if self.probe(step, facts):
             return "ZFS uses the disk again."
         return "If the disk was wiped, or another one is in its bay, it cannot come back: replace it. Otherwise look at its cable and start again."  # fmt: skip
 
@@ -164,7 +164,7 @@ def growing_waits(pool: Pool) -> bool:
     return stands and there and not pool.rebuilding
 
 
-class ClearErrors(PoolChange, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="clear-errors"):
+class ClearErrors(VdevOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="clear-errors"):
     """Set error counts to nothing, and let ZFS try again a disk, or a whole pool, that it had given up. ``vdev`` 0: all."""
 
     needs_proof = never
@@ -238,11 +238,11 @@ class ClearErrors(PoolChange, frozen=True, kw_only=True, forbid_unknown_fields=T
         if pool and pool.errors:
             yield f"{pool.errors} damaged places in files stay damaged. Clearing the counts mends nothing; restore those files from a snapshot or another copy."
 
-    def happened(self, step: str, facts: Facts) -> bool:
+    def probe(self, step: str, facts: Facts) -> bool:
         pool = facts.pool(self.pool)
         return pool is not None and not self.called_for(pool)
 
-    def way_on(self, step: str, facts: Facts) -> str:
+    def recovery_hint(self, step: str, facts: Facts) -> str:
         pool = facts.pool(self.pool)
         if pool and pool.state == "SUSPENDED":
             return f"{self.pool} still stands. Check that every disk is in its bay, with power and cable, and try again; if it does not come back, restart the box."

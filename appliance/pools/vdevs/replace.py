@@ -206,12 +206,12 @@ class DetachDisk(VdevChange, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             if left == 1:
                 yield "One copy is left then: a failed disk loses everything in this pool."
 
-    def happened(self, step: str, facts: Facts) -> bool:
+    def probe(self, step: str, facts: Facts) -> bool:
         pool = facts.pool(self.pool)
         place = vdev_tree.find(pool, self.vdev)
         return pool is not None and (place is None or (place.role == "spare" and place.vdev.state == "AVAIL"))
 
-    def way_on(self, step: str, facts: Facts) -> str:
-        if self.happened(step, facts):
+    def recovery_hint(self, step: str, facts: Facts) -> str:
+        if self.probe(step, facts):
             return f"The disk is out of {self.pool}."
         return f"The disk is still part of {self.pool}. Look at the pool's page, then start again."

@@ -79,7 +79,7 @@ class Decision(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True)
         if self.owned.fingerprint() != self.seen:
             raise Refused(CHANGED_SINCE)
 
-    def way_on(self, step: str, facts: Facts) -> str:
+    def recovery_hint(self, step: str, facts: Facts) -> str:
         return "The page of what was changed by hand shows the file as it is now. Decide again there."
 
 
@@ -131,7 +131,7 @@ class OverwriteDrift(Decision, frozen=True, kw_only=True, forbid_unknown_fields=
         else:
             self.owned.write(body, over=self.seen)
 
-    def happened(self, step: str, facts: Facts) -> bool:
+    def probe(self, step: str, facts: Facts) -> bool:
         if step == "keep":
             return self.kept()
         return self.kept() and self.owned.fingerprint() != self.seen and not self.owned.drifted()
@@ -229,7 +229,7 @@ class AdoptDrift(Decision, frozen=True, kw_only=True, forbid_unknown_fields=True
         for one in self.changes:
             work.note(f"{one.title}: done")
 
-    def happened(self, step: str, facts: Facts) -> bool:
+    def probe(self, step: str, facts: Facts) -> bool:
         if step == "keep":
             return self.kept()
         for one in self.changes:

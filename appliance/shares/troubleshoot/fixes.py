@@ -18,7 +18,7 @@ from appliance.system.accounts import PEOPLE
 from appliance.zfs import mount, mountpoints
 
 
-class ServeAgain(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="republish-share"):
+class RepublishShare(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="republish-share"):
     """Mount a shared folder where it is not, write its daemon's file again, start the daemon and announce it."""
 
     needs_proof = never
@@ -87,7 +87,7 @@ class ServeAgain(Operation, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     def announce(self, work: Work) -> None:
         discovery.announce(publish.agreed_facts().datasets)
 
-    def happened(self, step: str, facts: Facts) -> bool:
+    def probe(self, step: str, facts: Facts) -> bool:
         dataset = facts.dataset(self.dataset)
         if dataset is None or not dataset.mounted:
             return False
@@ -99,11 +99,11 @@ class ServeAgain(Operation, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         one = publish.SERVING[self.protocol]
         return not one.owned.drifted() and dataset.mountpoint in {place for _name, place in one.served()}
 
-    def way_on(self, step: str, facts: Facts) -> str:
+    def recovery_hint(self, step: str, facts: Facts) -> str:
         return "Ask again why it cannot be seen: the page says what is still in the way."
 
 
-class LetIn(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="open-top-folder"):
+class OpenTopFolder(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="open-top-folder"):
     """Give the people of this box the top of a folder, as it is when Larder makes one. What is inside stays as it is."""
 
     needs_proof = never
@@ -169,7 +169,7 @@ class LetIn(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True, ta
             {"operation": msgspec.to_builtins(self), "dataset": dataset.guid if dataset else 0},
         )
 
-    def happened(self, step: str, facts: Facts) -> bool:
+    def probe(self, step: str, facts: Facts) -> bool:
         dataset = facts.dataset(self.dataset)
         if dataset is None or not dataset.mounted:
             return False
@@ -178,5 +178,5 @@ class LetIn(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True, ta
         place = Path(dataset.mountpoint)
         return place.group() == PEOPLE if step == "group" else place.stat().st_mode & 0o2070 == 0o2070
 
-    def way_on(self, step: str, facts: Facts) -> str:
+    def recovery_hint(self, step: str, facts: Facts) -> str:
         return "Let people in once more: doing it twice does no harm."

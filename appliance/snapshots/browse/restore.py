@@ -19,7 +19,7 @@ from appliance.facts.datasets import Snapshot
 from appliance.operation import Plan, Step, Work, never
 from appliance.snapshots.browse import listing, private_mount
 from appliance.snapshots.browse.copy_tree import Copying, attributes
-from appliance.snapshots.hold_clone import OneSnapshot
+from appliance.snapshots.hold_clone import SnapshotOperation
 from appliance.zfs import system_datasets
 
 LONGEST_NAME = 255  # bytes
@@ -27,7 +27,7 @@ MOST_TRIES = 50
 
 
 class RestoreFromSnapshot(
-    OneSnapshot, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="restore-from-snapshot"
+    SnapshotOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="restore-from-snapshot"
 ):
     """Copy a file or folder out of a snapshot into the folder of now. Nothing that is there is erased.
 
@@ -162,7 +162,7 @@ class RestoreFromSnapshot(
         os.fsync(into)
         return name
 
-    def happened(self, step: str, facts: Facts) -> bool:
+    def probe(self, step: str, facts: Facts) -> bool:
         """Whether it is there as it was then: the copy gets its name last, complete."""
         dataset = listing.dataset_now(self.dataset)
         own, moment = self.parts[-1], self.moment(facts)
@@ -182,7 +182,7 @@ class RestoreFromSnapshot(
             stat.S_ISDIR(one.st_mode) or one.st_size == other.st_size
         )  # fmt: skip
 
-    def way_on(self, step: str, facts: Facts) -> str:
+    def recovery_hint(self, step: str, facts: Facts) -> str:
         return f"Nothing that was there is lost. Restore it again; a part that was left ({self.temporary.decode()}) is then removed."
 
 

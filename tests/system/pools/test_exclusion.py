@@ -23,7 +23,7 @@ from appliance.disks import probe
 from appliance.agent.read_facts import read_facts
 asked, job, read = json.loads(sys.argv[1]), sys.argv[2], sys.argv[3] == "read"
 made = operations.decode_operation(json.dumps(asked))
-facts = made.read_more(read_facts())
+facts = made.load_extra_facts(read_facts())
 if read:
     import msgspec
     from appliance.facts.box import Use

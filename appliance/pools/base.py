@@ -1,0 +1,48 @@
+"""The base of what is done to a whole pool, by its GUID."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from appliance import names
+from appliance.errors import Reason
+from appliance.facts.box import Facts, Pool
+from appliance.operation import Operation
+from appliance.pools.import_pool import pool_guid
+
+
+class PoolOperation(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Base of what is done to a whole pool that is in use here: named for people, told apart by its guid."""
+
+    pool: str
+    guid: int
+
+    def __post_init__(self) -> None:
+        names.existing_pool(self.pool)
+        pool_guid(self.guid)
+
+    @property
+    def subject(self) -> str:
+        return self.pool
+
+    def locks(self) -> tuple[str, ...]:
+        return (self.pool, str(self.guid))
+
+    def there(self, facts: Facts) -> Pool | None:
+        """The very pool that was meant."""
+        pool = facts.pool_of(self.guid)
+        return pool if pool and pool.name == self.pool else None
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        pool = self.there(facts)
+        if pool is None:
+            yield Reason(f"The pool {self.pool} is not in use here any more.")
+        elif pool.state == "SUSPENDED":
+            yield Reason(
+                f"{self.pool} has stopped because its disks do not answer. Bring them back first, then restart the box."
+            )
+
+    def identity(self) -> dict[str, object]:
+        return {"operation": msgspec.to_builtins(self)}
