@@ -16,7 +16,7 @@ SECONDS_TO_CONNECT = 10
 SECONDS_OF_SILENCE = 6 * 3600
 
 
-def ask(request: dict[str, Any], *, silence: float = SECONDS_OF_SILENCE) -> Iterator[dict[str, Any]]:
+def stream(request: dict[str, Any], *, silence: float = SECONDS_OF_SILENCE) -> Iterator[dict[str, Any]]:
     """Send a request and yield the replies. Raises Failed where the agent is out of reach, Refused where it refuses."""
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(SECONDS_TO_CONNECT)
@@ -25,9 +25,9 @@ def ask(request: dict[str, Any], *, silence: float = SECONDS_OF_SILENCE) -> Iter
             connection.sendall(json.dumps(request).encode() + b"\n")
             connection.settimeout(silence)
             for line in connection.makefile("rb"):
-                yield told(json.loads(line))
+                yield raise_for_refusal(json.loads(line))
         except (OSError, ValueError) as error:
-            raise Failed("Larder's agent does not answer", why(error)) from error
+            raise Failed("Larder's agent does not answer", describe_connection_error(error)) from error
 
 
 def open_file(request: dict[str, Any], *, silence: float = 60) -> tuple[dict[str, Any], int]:
@@ -46,18 +46,18 @@ def open_file(request: dict[str, Any], *, silence: float = 60) -> tuple[dict[str
                 if not part:
                     break
                 received += part
-            reply = told(json.loads(received))
+            reply = raise_for_refusal(json.loads(received))
             if len(handles) != 1:
                 raise Failed("Larder's agent sent no file")
             return reply["facts"], handles.pop()
         except (OSError, ValueError) as error:
-            raise Failed("Larder's agent does not answer", why(error)) from error
+            raise Failed("Larder's agent does not answer", describe_connection_error(error)) from error
         finally:
             for handle in handles:
                 os.close(handle)
 
 
-def why(error: OSError | ValueError) -> str:
+def describe_connection_error(error: OSError | ValueError) -> str:
     """Why the agent did not answer, in words: these end up on a page."""
     match error:
         case FileNotFoundError() | ConnectionRefusedError():
@@ -72,7 +72,7 @@ def why(error: OSError | ValueError) -> str:
             return "it broke off in the middle of its answer"
 
 
-def told(reply: dict[str, Any]) -> dict[str, Any]:
+def raise_for_refusal(reply: dict[str, Any]) -> dict[str, Any]:
     """A reply that is neither a refusal nor a failure. Raises Refused, Failed."""
     if "refused" in reply:
         raise Refused(*(Reason(reason["text"], reason["field"]) for reason in reply["refused"]))
@@ -81,10 +81,10 @@ def told(reply: dict[str, Any]) -> dict[str, Any]:
     return reply
 
 
-def last(request: dict[str, Any], *, silence: float = 120) -> dict[str, Any]:
+def request(request: dict[str, Any], *, silence: float = 120) -> dict[str, Any]:
     """The last reply to a request. Raises as ``ask``; Failed where there was none."""
     reply: dict[str, Any] = {}
-    for message in ask(request, silence=silence):
+    for message in stream(request, silence=silence):
         reply = message
     if not reply:
         raise Failed("Larder's agent ended without an answer")

@@ -23,10 +23,10 @@ def tag(request: HttpRequest, sources: list[Source], trouble: str) -> str:
 
 def respond(request: HttpRequest, template: str, build: Callable[[], dict[str, Any]]) -> HttpResponse:
     """Render ``template``, or its part ``live`` where ``?part=live`` asks for it. Looking asks for fresh facts."""
-    queue.look()
+    queue.request_refresh()
     if request.GET.get("part") != "live":
         return render(request, template, build())
-    now = service_status.of(request)
+    now = service_status.service_status(request)
     current = tag(request, now.sources, str([trouble.key for trouble in now.troubles]))
     # nginx weakens the tag of what it compresses, and the browser sends it back like that.
     if current in [given.removeprefix("W/") for given in parse_etags(request.headers.get("If-None-Match", ""))]:

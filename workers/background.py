@@ -62,7 +62,7 @@ def wait_for(work: Callable[[], object], seconds: float) -> bool:
         try:
             work()
         except Exception as problem:
-            guard.tell("work after a job", problem)
+            guard.log_failure("work after a job", problem)
         finally:
             connections.close_all()
 

@@ -46,12 +46,12 @@ def after(job_id: str) -> None:
     """A job has ended: where it was a case's, go on at once. What goes wrong here is not that job's fault."""
     try:
         if CaseRow.objects.filter(job=job_id).exists():
-            look()
+            advance_benchmarks()
     except Exception:
         log.exception("the sweep of job %s could not go on", job_id)
 
 
-def look() -> None:
+def advance_benchmarks() -> None:
     """Do the next thing for every sweep; a call while another is at it is let go, the next tick comes soon."""
     if not _looking.acquire(blocking=False):
         return
@@ -91,7 +91,7 @@ def tidy() -> None:
         )
         if case is not None and not lately.exists():
             try:
-                confirm.start(clearing(case), user=BY)
+                confirm.start_without_review(clearing(case), user=BY)
             except Refused as refusal:
                 log.warning("what is left of %s could not be cleared away: %s", name, refusal)
 
@@ -105,7 +105,7 @@ def advance(row: SweepRow) -> None:
         return
     row.refresh_from_db(fields=["state"])
     if row.state == State.QUEUED:
-        begin(row)
+        begin_sweep(row)
     elif row.state == State.CANCELLING:
         end(row, State.CANCELLED)
     elif row.state == State.PAUSING:
@@ -114,7 +114,7 @@ def advance(row: SweepRow) -> None:
         following(row)
 
 
-def begin(row: SweepRow) -> None:
+def begin_sweep(row: SweepRow) -> None:
     """Its turn, unless another that is under way, or paused with something left, has one of its disks."""
     others = SweepRow.objects.filter(state__in=(*SweepRow.ACTIVE, State.PAUSED)).exclude(pk=row.pk)
     if any(row.takes() & taken_by(other) for other in others):
@@ -192,7 +192,7 @@ def settled(row: SweepRow, case: CaseRow) -> bool:
     if case.state == Its.CLEARING:
         return cleared(row, case, job)
     if job.state == Job.State.DONE:
-        keep(row, case, job)
+        store_results(row, case, job)
         return True
     tried = case.attempts + (job.state != Job.State.CANCELLED)  # what a person stopped is no failure
     CaseRow.objects.filter(pk=case.pk).update(
@@ -208,7 +208,7 @@ def clearing(case: CaseRow) -> CleanUpBenchmark:
 
 def stop(job: Job) -> None:
     try:
-        confirm.stop(job)
+        confirm.request_stop(job)
     except LarderError as error:
         log.warning("job %s could not be asked to stop: %s", job.pk, error)
 
@@ -233,7 +233,7 @@ def cleared(row: SweepRow, case: CaseRow, job: Job) -> bool:
     return True
 
 
-def keep(row: SweepRow, case: CaseRow, job: Job) -> None:
+def store_results(row: SweepRow, case: CaseRow, job: Job) -> None:
     """Store what the runs gave, once; where there is nothing to be understood, the case has failed."""
     runs = []
     for note in map(str, job.log):

@@ -12,7 +12,7 @@ from web.snapshots.models import ClockRow
 SAVED_EVERY = 600.0  # seconds of running that a power cut may cost
 
 
-def look(now: datetime) -> Clock:
+def judge_clock(now: datetime) -> Clock:
     """Judge the clock, and note it where it was judged otherwise than before, or some minutes ago."""
     row = ClockRow.objects.first()
     newest = None

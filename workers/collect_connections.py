@@ -14,18 +14,18 @@ from workers.collectors import source
 from workers.throttle import Turns
 
 
-def read() -> bool:
-    answer = agent_client.last({"verb": "read-connections"}, silence=120).get("facts", [])
+def collect_connections() -> bool:
+    answer = agent_client.request({"verb": "read-connections"}, silence=120).get("facts", [])
     # The first look is news also where nobody is: a page that says "looking" has to hear that this is over.
     first = not Source.objects.filter(name=SOURCE, checked__isnull=False).exists()
     return store.replace(ConnectionRow, msgspec.convert(answer, list[Connection]), lambda one: one.key) or first
 
 
-def look() -> None:
-    source(SOURCE, read)
+def request_connections() -> None:
+    source(SOURCE, collect_connections)
 
 
-reading = Turns(look)
+reading = Turns(request_connections)
 
 
 @app.task(name="workers.read_connections")

@@ -17,7 +17,7 @@ SOURCE = "by-hand"  # says which file was changed, for every page
 _asked = [float("-inf")]
 
 
-def keep() -> bool:
+def store_drift() -> bool:
     """Keep what is on the disk in rows; whether they changed. Raises LarderError where the agent cannot tell."""
     found = detect.on_disk()
     edited = {key: one for key, one in found.items() if one.seen}
@@ -27,7 +27,7 @@ def keep() -> bool:
     same = all(key in known and one.seen in {known[key].seen, detect.UNREADABLE} for key, one in edited.items())
     told = {key: known[key] for key in edited if key in known}
     if edited and (not same or time.monotonic() - _asked[0] > SECONDS_BETWEEN):
-        answer = agent_client.last({"verb": "read-edits"}, silence=120).get("facts", [])
+        answer = agent_client.request({"verb": "read-edits"}, silence=120).get("facts", [])
         told = {one.key: one for one in msgspec.convert(answer, list[detect.Edit])}
         _asked[0] = time.monotonic()
     # One that was just undone by hand is in neither answer.

@@ -21,7 +21,7 @@ def read_history(pool_key: str) -> None:
         return
 
     def read() -> bool:
-        answer = agent_client.last({"verb": "read-history", "pool": row.name}, silence=180)
+        answer = agent_client.request({"verb": "read-history", "pool": row.name}, silence=180)
         found = list(history.entries((answer.get("facts") or {}).get("lines") or ()))
         known = list(HistoryLine.objects.filter(pool_key=pool_key).order_by("number").values_list("at", "kind", "text"))
         if known == [(entry.at, entry.kind, entry.text) for entry in found]:

@@ -27,7 +27,7 @@ def search() -> None:
     """Have the agent search all disks; it opens each of them, so it is never done by the clock."""
 
     def read() -> bool:
-        answer = agent_client.last({"verb": "look-for-pools"}, silence=900).get("facts", [])
+        answer = agent_client.request({"verb": "look-for-pools"}, silence=900).get("facts", [])
         store.replace(ImportableRow, msgspec.convert(answer, list[Importable]), lambda pool: str(pool.guid))
         return True  # also where it found the same: a page that says "looking" has to hear that this is over
 
@@ -50,11 +50,11 @@ def read_details() -> None:
 
     def found() -> bool:
         pools = [row.fact for row in PoolRow.objects.all()]
-        kept: list[PoolDetail] = [details.read(pool) for pool in pools if pool.state != "SUSPENDED"]
+        kept: list[PoolDetail] = [details.read_details(pool) for pool in pools if pool.state != "SUSPENDED"]
         return store.replace(DetailRow, kept, lambda detail: str(detail.guid))
 
     def sessions() -> bool:
-        answer = agent_client.last({"verb": "read-sessions"}, silence=120).get("facts", [])
+        answer = agent_client.request({"verb": "read-sessions"}, silence=120).get("facts", [])
         return store.replace(SessionRow, msgspec.convert(answer, list[Session]), session_key)
 
     source("details", found)

@@ -96,11 +96,11 @@ def read_group(datasets: Sequence[Dataset], stamps: dict[str, str], doubted: Seq
     """
     began = timezone.now()
     rows = {dataset.name: Rows(dataset) for dataset in datasets}
-    for name, found in groupby(list_snapshots.read(list(rows)), lambda snapshot: snapshot.dataset):
+    for name, found in groupby(list_snapshots.list_snapshots(list(rows)), lambda snapshot: snapshot.dataset):
         while (of := rows.get(name)) and (some := list(islice(found, CHUNK))):
             of.write([one for one in some if not list_snapshots.passing(one)])
     marks: dict[str, list[Bookmark]] = {dataset.name: [] for dataset in doubted}
-    for mark in bookmarks.read(list(marks)):
+    for mark in bookmarks.read_bookmarks(list(marks)):
         marks[mark.dataset].append(mark)
     changed = False
     for dataset in datasets:
@@ -165,7 +165,7 @@ class Rows:
             last = some[-1][0]
             gone = [one for one in some if not holds(there, int(one[1]))]
             SnapshotRow.objects.filter(pk__in=[pk for pk, _guid, _run in gone]).delete()
-            policy_ledger.forget(self.key, [guid for _pk, guid, run in gone if run])
+            policy_ledger.forget_gone(self.key, [guid for _pk, guid, run in gone if run])
             self.changed = self.changed or bool(gone)
 
 

@@ -135,7 +135,7 @@ def read_all() -> None:
         found[:] = [row.fact for row in PoolRow.objects.all()]
 
     def pool_properties() -> bool:
-        now = properties.read() if status.loaded() else ()
+        now = properties.read_properties() if status.loaded() else ()
         return store.replace(PropertiesRow, now, lambda pool: str(pool.guid))
 
     def datasets() -> bool:
@@ -152,18 +152,18 @@ def read_all() -> None:
     if source("datasets", datasets):
         source("snapshots", lambda: collect_snapshots.follow(known))
     if pools_known:
-        source("disks", lambda: store.replace(DiskRow, disk_inventory.read(found), disk_key))
+        source("disks", lambda: store.replace(DiskRow, disk_inventory.read_disks(found), disk_key))
     source("bays", lambda: ports.remember(row.fact for row in DiskRow.objects.all()))
     source("services", lambda: store.replace(ServiceRow, services(), lambda service: service.unit))
     source("shares", lambda: store.replace(ShareRow, publish.configured(), lambda share: share.key))
-    source("accounts", lambda: store.replace(AccountRow, accounts.read(), lambda account: account.name))
+    source("accounts", lambda: store.replace(AccountRow, accounts.read_accounts(), lambda account: account.name))
     source("groups", lambda: store.replace(GroupRow, accounts.read_groups(), lambda group: group.name))
-    source("edits", collect_drift.keep)
+    source("edits", collect_drift.store_drift)
     source("smb-policy", lambda: store.replace(PolicyRow, [publish.smb_policy()], lambda _policy: "smb"))
     source("addresses", addresses)
     if fresh:
         # Last: an agent that is slow to name damaged files keeps no facts waiting.
-        source("reports", lambda: work_reports.keep(found))
+        source("reports", lambda: work_reports.store_reports(found))
     judge()
 
 
@@ -171,7 +171,7 @@ def judge() -> None:
     """Ask the alert rules. While they are being asked, nobody else has to."""
     if _judging.acquire(blocking=False):
         try:
-            source("alerts", evaluate_alerts.look)
+            source("alerts", evaluate_alerts.evaluate_alerts)
         finally:
             _judging.release()
 
@@ -225,7 +225,7 @@ _warmth = threading.Lock()
 @app.task(name="workers.sleep")
 def sleep() -> None:
     """Somebody has said when a disk is to sleep: tell it now."""
-    source("sleep", standby.tell)
+    source("sleep", standby.set_timers)
 
 
 @app.task(name="workers.temperatures")
@@ -248,20 +248,22 @@ def ask_disks() -> None:
         able = [row for row in DiskRow.objects.all() if row.fact.path and row.fact.bus != "virtio"]
         rows = {row.fact.path: row for row in standby.to_ask(able)}
         answers = (
-            agent_client.last({"verb": "read-smart", "disks": list(rows)}, silence=180).get("facts", {}) if rows else {}
+            agent_client.request({"verb": "read-smart", "disks": list(rows)}, silence=180).get("facts", {})
+            if rows
+            else {}
         )
         return guard.each(
             [path for path in answers if path in rows],
-            lambda path: smart_history.note({rows[path]: smart.read(answers[path])}),
+            lambda path: smart_history.note({rows[path]: smart.read_smart(answers[path])}),
             lambda path: rows[path].key,
         )
 
     source("temperatures", read)
     guard.guarded("disk-alerts", move_alerts)
-    source("sleep", standby.tell)
+    source("sleep", standby.set_timers)
     source("latency", latencies)
     # Counters in memory: no disk wakes, and shares in per cent seldom change.
-    source("caching", lambda: store.replace(CachingRow, [kstat.read()], lambda found: found.key))
+    source("caching", lambda: store.replace(CachingRow, [kstat.read_kstat()], lambda found: found.key))
 
 
 def move_alerts() -> None:
@@ -272,7 +274,7 @@ def move_alerts() -> None:
 
 def latencies() -> bool:
     """How long each disk took for a request since the last look. Counters in memory: no disk wakes."""
-    now = latency.read()
+    now = latency.read_counters()
     took = latency.between(_counters, now)
     _counters.clear()
     _counters.update(now)

@@ -36,8 +36,8 @@ def faults() -> Iterator[Fault]:
     """One for each database that cannot be used."""
     for alias, name in NAMES.items():
         if why := trouble(alias):
-            yield of(name, why)
+            yield database_health(name, why)
 
 
-def of(name: str, why: str) -> Fault:
+def database_health(name: str, why: str) -> Fault:
     return Fault("records.failing", name, f"Larder cannot use its database of {name}.", f"SQLite says: {why}")

@@ -196,7 +196,7 @@ def server(mail: MailSettings) -> Iterator[smtplib.SMTP]:
         if mail.user:
             if mail.security == "none":
                 raise NotSent("A password is not sent over an unencrypted connection. Choose TLS or STARTTLS.")
-            smtp.login(mail.user, smtp_password.read())
+            smtp.login(mail.user, smtp_password.read_password())
         yield smtp
         with suppress(OSError, smtplib.SMTPException):  # it has taken the mail: that it hangs up undoes nothing
             smtp.quit()

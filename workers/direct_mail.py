@@ -28,16 +28,16 @@ def settings_now() -> MailSettings | None:
     try:
         remember_settings()
     except Exception as problem:
-        guard.tell("reading the mail settings", problem)
+        guard.log_failure("reading the mail settings", problem)
     return _settings[0] if _settings else None
 
 
-def tell(faults: Iterable[Fault]) -> None:
+def mail_critical_faults(faults: Iterable[Fault]) -> None:
     """Send what is critical and nobody has heard of yet, without waiting for the mail server."""
     severities = grades()
     new = [one for one in faults if severities.get(one.kind) == "critical" and one.key not in _told and not heard(one)]
     if new:
-        background.start("run-straight-mail", lambda: send(new))
+        background.start("run-straight-mail", lambda: send_mails(new))
 
 
 def grades() -> dict[str, str]:
@@ -60,7 +60,7 @@ def heard(fault: Fault) -> bool:
         return False
 
 
-def send(faults: list[Fault]) -> None:
+def send_mails(faults: list[Fault]) -> None:
     """One mail for each. One that does not go out is tried at the next look."""
     mail_settings = settings_now()
     if mail_settings is None or not mail_settings.host or not (to := mail_settings.recipients("critical")):

@@ -47,7 +47,7 @@ ENDED = ("export-pool", "destroy-pool")
 UP_SINCE = time.monotonic()
 
 
-def look(now: datetime | None = None) -> bool:
+def evaluate_alerts(now: datetime | None = None) -> bool:
     """Alerts as of now; whether any changed. Raises Failed, after all others were judged, where some could not be."""
     now = now or timezone.now()
     parts = guard.Parts()
@@ -75,7 +75,9 @@ def look(now: datetime | None = None) -> bool:
         parts.errors.append(f"Not written: {problem}.")
         changed = problem.changed
     except Exception as problem:
-        direct_mail.tell([*faults, *([] if unusable else [database_health.of("settings", str(problem))])])
+        direct_mail.mail_critical_faults(
+            [*faults, *([] if unusable else [database_health.database_health("settings", str(problem))])]
+        )
         raise
     if changed:
         parts.get("pages", lambda: store.touch("alerts"))
@@ -103,11 +105,11 @@ def patient(found: list[Fault], known: frozenset[tuple[str, str]]) -> list[Fault
     """Without what may pass by itself (a service that restarts) as long as it has not lasted for its kind's ``wait``.
     Since when a fault is there outlives a restart of the worker."""
     now = time.monotonic()
-    before = pending_faults.kept("faults")
+    before = pending_faults.read_pending("faults")
     since = {
         pending_faults.key(*fault.key): min(before.get(pending_faults.key(*fault.key), now), now) for fault in found
     }
-    pending_faults.keep("faults", since)
+    pending_faults.store_pending("faults", since)
     return [
         fault for fault in found if fault.key in known or now - since[pending_faults.key(*fault.key)] >= fault.of.wait
     ]
@@ -115,7 +117,7 @@ def patient(found: list[Fault], known: frozenset[tuple[str, str]]) -> list[Fault
 
 def waiting() -> Iterator[tuple[delayed_jobs.Waiting, str]]:
     """The jobs that the agent has wait, each with the page on which it can be cancelled."""
-    for one in delayed_jobs.told():
+    for one in delayed_jobs.waiting_jobs():
         yield one, f"/jobs/{one.job}/" if Job.objects.filter(pk=one.job).exists() else "/jobs/"
 
 
@@ -133,13 +135,13 @@ def gather(now: datetime, sources: dict[str, Source], parts: guard.Parts | None 
         pools=facts.pools,
         disks=disks_seen(facts.pools, box.bays if box else (), now, parts),
         services=parts.get("services", lambda: tuple(row.fact for row in ServiceRow.objects.all())) or (),
-        spaces=parts.get("space", lambda: tuple(pool_usage.of(facts.pools, now))) or (),
+        spaces=parts.get("space", lambda: tuple(pool_usage.usage_of_pools(facts.pools, now))) or (),
         checked=tuple(checked(sources)),
         failing=tuple(failing(sources)),
-        system=parts.get("system disk", system_disk.read) or (),
+        system=parts.get("system disk", system_disk.read_filesystems) or (),
         restarted=restarted(),
         overdue=(
-            *(parts.get("overdue work", lambda: tuple(overdue.of(facts, now))) or ()),
+            *(parts.get("overdue work", lambda: tuple(overdue.overdue_faults(facts, now))) or ()),
             *(parts.get("upkeep", lambda: tuple(self_faults.faults(now))) or ()),
         ),
         unhooked=parts.get("hooks", lambda: tuple(unhooked())) or (),

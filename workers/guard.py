@@ -39,12 +39,12 @@ def guarded(name: str, work: Callable[[], object]) -> bool:
         work()
     except Exception as problem:
         error = words_of(problem)
-        tell(name, problem)
+        log_failure(name, problem)
     note(name, error)
     return not error
 
 
-def tell(name: str, problem: Exception) -> None:
+def log_failure(name: str, problem: Exception) -> None:
     """Log a failure, with its trace where it is a fault of Larder's own. The same again, every few seconds, is one line."""
     said = f"{type(problem).__name__}: {problem}"
     if _logged.get(name) != said:
@@ -82,7 +82,7 @@ class Parts:
         try:
             return work()
         except Exception as problem:
-            tell(name, problem)
+            log_failure(name, problem)
             self.errors.append(f"{name}: {words_of(problem)}")
             return None
 
@@ -96,7 +96,7 @@ def each(items: Iterable[Item], work: Callable[[Item], object], label: Callable[
             changed = bool(work(item)) or changed
         except Exception as problem:
             called = label(item)
-            tell(called, problem)
+            log_failure(called, problem)
             errors.append(f"{called}: {words_of(problem)}")
     if errors:
         raise PartlyFailed(errors, changed=changed)

@@ -29,7 +29,7 @@ KEPT_ANYWAY = 200  # of either, however old they look: the clock may be years ah
 looks = Every(SECONDS_BETWEEN_LOOKS, after=SECONDS_TO_SETTLE)
 
 
-def look() -> None:
+def run_housekeeping() -> None:
     """Each stage under its own guard: a failure is noted and becomes an alert."""
     now = timezone.now()
     for name, stage in STAGES.items():

@@ -35,7 +35,7 @@ class Meter:
         return list(self.found)
 
 
-def of(operation: object) -> Meter | None:
+def meter_of(operation: object) -> Meter | None:
     """The meter of a case on disks; None for every other job."""
     if not isinstance(operation, RunBenchmarkCase) or operation.case.where == "network":
         return None

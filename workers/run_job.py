@@ -172,7 +172,7 @@ def listen(job_id: str, request: dict[str, Any]) -> dict[str, Any]:
     found = metered(request)
     with ExitStack() as seat:
         blocked = False
-        for message in agent_client.ask(request):
+        for message in agent_client.stream(request):
             waits = str(message.get("phrase", "")).startswith(WAITS_FOR_A_LOCK)
             if "percent" in message:
                 record(job_id, message, found)
@@ -195,7 +195,7 @@ def record(job_id: str, message: dict[str, Any], found: io_rate.Meter | None) ->
 
 def metered(request: dict[str, Any]) -> io_rate.Meter | None:
     """What reads the disks' speed while a case is measured; None for every other job, and for one that is only followed."""
-    return io_rate.of(decode_operation(json.dumps(request["operation"]))) if "operation" in request else None
+    return io_rate.meter_of(decode_operation(json.dumps(request["operation"]))) if "operation" in request else None
 
 
 def finish(job_id: str, outcome: dict[str, Any]) -> None:
@@ -227,7 +227,7 @@ def finish(job_id: str, outcome: dict[str, Any]) -> None:
 def to_start() -> list[str]:
     """Jobs that have waited for their start, and those of which the agent tells no longer: cancelled, or the box was off."""
     rows = dict(Job.objects.filter(state=Job.State.WAITING).values_list("pk", "starts"))
-    told = {one.job for one in delayed_jobs.told()} if rows else set()
+    told = {one.job for one in delayed_jobs.waiting_jobs()} if rows else set()
     now = timezone.now()
     return [str(pk) for pk, starts in rows.items() if str(pk) not in told or not starts or starts <= now]
 

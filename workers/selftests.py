@@ -38,7 +38,7 @@ class Known:
     care: DiskCare
 
 
-def look(now: datetime | None = None) -> list[Job]:
+def begin_due_selftests(now: datetime | None = None) -> list[Job]:
     """Begin what is due; the jobs that were made. Nothing while the pools cannot be read or a test is being begun. A job
     that hangs on one disk holds up only that disk and those that would be tested in its stead."""
     now = now or timezone.now()
@@ -60,7 +60,7 @@ def look(now: datetime | None = None) -> list[Job]:
         one.care.save()
         try:
             begun.append(
-                confirm.start(
+                confirm.start_without_review(
                     StartSelfTest(disk=one.row.fact.path, test=kind, wake=not one.row.fact.rotational), user=BY
                 )
             )

@@ -43,7 +43,7 @@ MOST_DOUBLED = 5  # more than five hours
 looks = Every(SECONDS_BETWEEN_LOOKS)
 
 
-def look() -> list[Job]:
+def run_due_policies() -> list[Job]:
     """Begin what is due now, at most one job a pool; the jobs that were begun."""
     if not store.is_read("snapshots"):
         return []
@@ -55,7 +55,7 @@ def look() -> list[Job]:
     busy = set(mine.filter(state__in=Job.OPEN).values_list("subject", flat=True))
     failed = resting(mine, now)
     stopped = store.stopped_pools()
-    shift = clock.look(now).shift
+    shift = clock.judge_clock(now).shift
     begun = []
     for pool, datasets in wanted.items():
         if pool in busy or pool in stopped:
@@ -94,7 +94,7 @@ def with_policies() -> dict[str, list[tuple[Dataset, Policy]]]:
     """The datasets for which a policy is in force, by their pool."""
     found: dict[str, list[tuple[Dataset, Policy]]] = defaultdict(list)
     for row in DatasetRow.objects.filter(facts__contains='"policy":"{'):
-        if policy := snapshot_policy.of(row.fact):
+        if policy := snapshot_policy.policy_of(row.fact):
             found[row.pool].append((row.fact, policy))
     return found
 
@@ -125,7 +125,7 @@ def take(
     try:
         operation = RunSnapshotPolicies.of(pool, str(run.pk), text, targets)
         run.save(force_insert=True)
-        return confirm.start(operation, user=BY)
+        return confirm.start_without_review(operation, user=BY)
     except Refused as refusal:
         run.delete()
         log.warning("the policies of %s could not run: %s", pool, refusal)
@@ -196,7 +196,7 @@ def prune(datasets: list[tuple[Dataset, Policy]]) -> Job | None:
         operation = PruneSnapshots.of((row.name, int(row.guid)) for row in rows)
         if not operation.there(store.facts_for(operation)):
             return None  # the agent would see none of them as expired yet: it is asked once it does
-        return confirm.start(operation, user=BY)
+        return confirm.start_without_review(operation, user=BY)
     except Refused as refusal:
         log.warning("what is no longer kept could not be destroyed: %s", refusal)
         return None

@@ -13,7 +13,7 @@ from web.inventory.models import DiskRow
 _asked: dict[str, tuple[float, int]] = {}  # by kernel name: when a disk was last asked, and its requests until then
 
 
-def tell() -> bool:
+def set_timers() -> bool:
     """Tell the disks whose timer may not stand at what was wanted; whether any was told. A sleeping one waits."""
     wanted = {care.disk: care for care in DiskCare.objects.exclude(sleep=None)}
     if not wanted:
@@ -27,7 +27,7 @@ def tell() -> bool:
     if not due:
         return False
     disks = {path: care.sleep for path, (care, _now) in due.items()}
-    answers = agent_client.last({"verb": "let-sleep", "disks": disks}, silence=180).get("facts", {})
+    answers = agent_client.request({"verb": "let-sleep", "disks": disks}, silence=180).get("facts", {})
     for path, (care, now) in due.items():
         answer = str(answers.get(path, ""))
         if answer and answer != standby.ASLEEP:
@@ -39,7 +39,7 @@ def tell() -> bool:
 def to_ask(rows: Iterable[DiskRow]) -> list[DiskRow]:
     """The disks that may be asked how they are without keeping one awake that is about to fall asleep."""
     minutes = dict(DiskCare.objects.exclude(sleep=None).values_list("disk", "sleep"))
-    counters, now, found = latency.read(), time.monotonic(), []
+    counters, now, found = latency.read_counters(), time.monotonic(), []
     for row in rows:
         name = row.fact.name
         requests = counters[name].requests if name in counters else 0

@@ -75,22 +75,22 @@ def ask_for_mail() -> None:
 
 def begin_scrubs() -> None:
     if maintenance.looks.due():
-        maintenance.look()
+        maintenance.begin_due_maintenance()
 
 
 def begin_self_tests() -> None:
     if selftests.looks.due():
-        selftests.look()
+        selftests.begin_due_selftests()
 
 
 def follow_policies() -> None:
     if snapshot_policies.looks.due():
-        snapshot_policies.look()
+        snapshot_policies.run_due_policies()
 
 
 def ask_for_housekeeping() -> None:
     if housekeeping.looks.due():
-        background.start("run-housekeeping", housekeeping.look)
+        background.start("run-housekeeping", housekeeping.run_housekeeping)
 
 
 # What others depend on comes first: a box that begins nothing has to be able to say so.
@@ -101,7 +101,7 @@ STAGES = (
     Stage("tick-alerts", ask_for_alerts),
     Stage("tick-mail", ask_for_mail),
     Stage("tick-jobs", lambda: send_waiting()),
-    Stage("tick-sweeps", lambda: benchmarks.look()),
+    Stage("tick-sweeps", lambda: benchmarks.advance_benchmarks()),
     Stage("tick-scrubs", begin_scrubs),
     Stage("tick-self-tests", begin_self_tests),
     Stage("tick-policies", follow_policies),

@@ -71,7 +71,7 @@ def write(path: Path, content: object) -> None:
         log.warning("%s could not be written: %s", path.name, problem)
 
 
-def read(path: Path) -> dict[str, object]:
+def read_note(path: Path) -> dict[str, object]:
     try:
         found = json.loads(path.read_text())
     except (OSError, ValueError):
@@ -102,7 +102,7 @@ def finished() -> None:
 
 def look_back() -> Restart | None:
     """At the start: whether the last worker hung; then it is noted."""
-    found = read(at_work())
+    found = read_note(at_work())
     at_work().unlink(missing_ok=True)
     since = found.get("since")
     # One that was killed for another reason is followed by the next within seconds.
@@ -116,7 +116,7 @@ def look_back() -> Restart | None:
 
 
 def last_restart() -> Restart | None:
-    found = read(restarts())
+    found = read_note(restarts())
     try:
         return Restart(datetime.fromisoformat(str(found["at"])), str(found["stage"]), int(str(found["count"])))
     except (KeyError, ValueError):

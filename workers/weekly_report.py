@@ -47,7 +47,9 @@ def some(lines: list[str]) -> str:
 
 def pools(now: datetime) -> list[str]:
     found = [card.pool for card in present.box().cards]
-    filled = {one.guid: f", {one.percent} % full. {one.forecast}".rstrip() for one in pool_usage.of(found, now)}
+    filled = {
+        one.guid: f", {one.percent} % full. {one.forecast}".rstrip() for one in pool_usage.usage_of_pools(found, now)
+    }
     states = {"ONLINE": "works"}
     return [f"{plain(pool.name)}: {states.get(pool.state, 'needs you')}{filled.get(pool.guid, '')}" for pool in found]
 

@@ -19,7 +19,7 @@ SECONDS_BETWEEN_TRIES = 60.0
 _tried: dict[str, float] = {}
 
 
-def keep(pools: Iterable[Pool]) -> bool:
+def store_reports(pools: Iterable[Pool]) -> bool:
     """Write what is missing; whether anything was. Raises Failed where the agent cannot name the damaged files."""
     lasting = [pool for pool in pools if not claims.is_scratch(pool.name)]
     ended = [(activities.report_key(pool, work), pool, work) for pool in lasting for work in pool.work if not work.under_way]  # fmt: skip
@@ -56,7 +56,7 @@ def write(key: str, pool: Pool, work: LongWork, row: Activity | None) -> bool:
         if time.monotonic() - _tried.get(key, -SECONDS_BETWEEN_TRIES) < SECONDS_BETWEEN_TRIES:
             return False
         _tried[key] = time.monotonic()
-        found = agent_client.last({"verb": "read-damage", "pool": pool.name}, silence=90).get("facts") or {}
+        found = agent_client.request({"verb": "read-damage", "pool": pool.name}, silence=90).get("facts") or {}
         files, damaged = tuple(str(name) for name in found.get("files") or ()), amount(found.get("count"))
     began = row.started if row else None
     wear = activities.wear_of(pool) if scan else ()

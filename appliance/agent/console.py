@@ -17,7 +17,7 @@ def run(words: list[str]) -> str:
     """Do what the words say; what is to be told. Raises LarderError, ValueError for words that mean nothing."""
     match words:
         case []:
-            lines = [f"{one.at}  {delayed_jobs.plain(one.title)}  {one.job}\n" for one in delayed_jobs.read()]
+            lines = [f"{one.at}  {delayed_jobs.plain(one.title)}  {one.job}\n" for one in delayed_jobs.read_waiting()]
             return "".join(lines) or "No job is waiting.\n"
         case ["cancel", *jobs]:
             lines = [
@@ -26,7 +26,7 @@ def run(words: list[str]) -> str:
             ]
             return "".join(lines) or "No job is waiting.\n"
         case ["forget-password"]:
-            proof.forget()
+            proof.remove_hash()
             return "Forgotten. Sign out of Larder and in again: that password is then the one.\n"
     raise ValueError(USAGE)
 

@@ -56,7 +56,7 @@ def clock() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
-def folder() -> Path:
+def jobs_folder() -> Path:
     return paths.AGENT_STATE / "waiting"
 
 
@@ -69,9 +69,9 @@ def hold(record: Journal, operation: Operation, digest: str) -> None:
     """Have the job of that journal wait from now on, and tell of it."""
     until = datetime.now(UTC) + timedelta(minutes=MINUTES)
     record.write("waiting", until=until.isoformat(timespec="seconds"), digest=digest, boot=boot(), since=clock())
-    folder().mkdir(parents=True, exist_ok=True, mode=0o700)
+    jobs_folder().mkdir(parents=True, exist_ok=True, mode=0o700)
     said = {"title": operation.title, "subject": operation.subject, "until": until.isoformat(timespec="seconds")}
-    atomic_file.write(folder() / record.job, json.dumps(said).encode())
+    atomic_file.write(jobs_folder() / record.job, json.dumps(said).encode())
     announce(new=operation.title)
 
 
@@ -80,13 +80,13 @@ def take_up(job: str, operation: Operation, digest: str) -> Journal | None:
 
     A wait that a restart of the box has interrupted begins anew.
     """
-    known = journal.read(job)
+    known = journal.read_journal(job)
     if known is None or not known.waiting or not means(known, operation, digest):
         return None
     record = journal.take(job)
     if record is None:
         return None
-    known = journal.read(job)
+    known = journal.read_journal(job)
     if known is None or not known.waiting:
         record.close()
         return None
@@ -107,10 +107,10 @@ def means(known: Record, operation: Operation, digest: str) -> bool:
 
 def cancel(job: str) -> bool:
     """End a job that waits; False where it does not, or no longer."""
-    while (known := journal.read(job)) and known.waiting:
+    while (known := journal.read_journal(job)) and known.waiting:
         # Whoever asks again and again whether it may start holds the journal for a moment each time.
         with journal.taken_over(job) as record:
-            known = journal.read(job) if record else None
+            known = journal.read_journal(job) if record else None
             if record and known and known.waiting:
                 record.write("ended", state="cancelled", text=CANCELLED)
                 break
@@ -124,15 +124,15 @@ def cancel(job: str) -> bool:
 
 def drop(job: str) -> None:
     """Tell no longer of a job that does not wait any more."""
-    (folder() / job_id(job)).unlink(missing_ok=True)
+    (jobs_folder() / job_id(job)).unlink(missing_ok=True)
     announce()
 
 
-def read() -> list[Waiting]:
+def read_waiting() -> list[Waiting]:
     """What waits, the next first; for root."""
     found = []
-    for path in sorted(folder().glob("*")) if folder().is_dir() else ():
-        known = journal.read(path.name) if not path.name.startswith(".") else None
+    for path in sorted(jobs_folder().glob("*")) if jobs_folder().is_dir() else ():
+        known = journal.read_journal(path.name) if not path.name.startswith(".") else None
         if known is None or not known.waiting:
             path.unlink(missing_ok=True)
             continue
@@ -144,7 +144,7 @@ def waiting(job: str, said: dict[str, str]) -> Waiting:
     return Waiting(job, said["title"], said["subject"], datetime.fromisoformat(said["until"]))
 
 
-def told() -> tuple[Waiting, ...]:
+def waiting_jobs() -> tuple[Waiting, ...]:
     """What waits, as the agent told it last; for web and worker. Raises Failed where that cannot be read."""
     try:
         return tuple(waiting(one["job"], one) for one in json.loads(told_file().read_text()))
@@ -157,7 +157,7 @@ def told() -> tuple[Waiting, ...]:
 def announce(*, new: str = "") -> None:
     """Have pages, mail and the console tell what waits now. What cannot be told in one place is told in the others."""
     with locks.held([str(told_file())], lambda _name: None):
-        found = read()
+        found = read_waiting()
         rows = [
             {"job": one.job, "title": one.title, "subject": one.subject, "until": one.until.isoformat()}
             for one in found
@@ -193,7 +193,7 @@ def plain(text: str) -> str:
 
 
 def job_ids(words: list[str]) -> list[str]:
-    return [job_id(word) for word in words] or [one.job for one in read()]
+    return [job_id(word) for word in words] or [one.job for one in read_waiting()]
 
 
 def is_root() -> bool:

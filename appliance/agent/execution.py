@@ -132,7 +132,7 @@ def execute(job: str, operation: Operation, digest: str, read_facts: Callable[[]
         def look() -> Facts:
             work.progress(0, "Looking at the system")
             facts = operation.load_extra_facts(read_facts())
-            return probe.with_uses(facts, probe.look(facts, operation.disks_taken()))
+            return probe.with_uses(facts, probe.probe_disks(facts, operation.disks_taken()))
 
         with locked(operation, look, waiting) as facts:
             plan = checked_plan(operation, facts)
@@ -176,7 +176,7 @@ def execute(job: str, operation: Operation, digest: str, read_facts: Callable[[]
     finally:
         record.close()
         journal.prune()
-    send({"outcome": outcome(journal.read(job))})
+    send({"outcome": outcome(journal.read_journal(job))})
 
 
 @contextmanager
@@ -223,7 +223,7 @@ def follow(job: str, read_facts: Callable[[], Facts], send: Send) -> None:
             last = now
             send(json.loads(now))
         time.sleep(SECONDS_BETWEEN_LOOKS)
-    send({"outcome": outcome(journal.read(job))})
+    send({"outcome": outcome(journal.read_journal(job))})
 
 
 def settle(job: str, read_facts: Callable[[], Facts]) -> bool:
@@ -233,13 +233,13 @@ def settle(job: str, read_facts: Callable[[], Facts]) -> bool:
     """
     from appliance.agent.registry import decode_operation
 
-    known = journal.read(job)
+    known = journal.read_journal(job)
     if known is None or known.ended or known.waiting:
         return True
     with journal.taken_over(job) as record:
         if record is None:
             return False
-        known = journal.read(job)
+        known = journal.read_journal(job)
         if known is None or known.ended or known.waiting:
             return True
         work = Running(record, lambda _message: None)
@@ -287,7 +287,7 @@ def ask_to_stop(job: str) -> bool:
     """Ask a job under way to stop before its next step; one that waits ends. False where none of that id runs."""
     if delayed_jobs.cancel(job):
         return True
-    if journal.read(job) is None or not journal.alive(job):
+    if journal.read_journal(job) is None or not journal.alive(job):
         return False
     (paths.JOBS / f"{job}.stop").touch(mode=0o600)
     return True

@@ -102,7 +102,7 @@ def lines(job: str) -> Iterator[dict[str, Any]]:
             yield entry
 
 
-def read(job: str) -> Record | None:
+def read_journal(job: str) -> Record | None:
     """What is known of a job; None where its journal does not exist. Raises Refused for an id that is none."""
     if not file_of(job).exists():
         return None
@@ -163,7 +163,7 @@ def prune() -> None:
     known = sorted(((at, path) for path in paths.JOURNALS.glob("*.jsonl") if (at := modified(path))), reverse=True)
     for _at, path in known[KEPT:]:
         try:
-            found = read(path.stem)
+            found = read_journal(path.stem)
         except (OSError, Refused):
             continue
         if found and found.ended:

@@ -43,7 +43,7 @@ def is_set() -> bool:
     return hash_file().exists()
 
 
-def keep(password: str, old: str = "") -> None:
+def store_hash(password: str, old: str = "") -> None:
     """Keep the hash of a password: the first one as it comes, another only with the old one. Raises Refused."""
     if not 1 <= len(password.encode()) <= LONGEST:
         raise Refused(Reason("Choose a password.", "password"))
@@ -70,7 +70,7 @@ def mark() -> None:
         pass
 
 
-def forget() -> None:
+def remove_hash() -> None:
     """Remove the hash, so that the next sign-in sets it. For root alone, at the console."""
     for path in (hash_file(), tries_file(), marker()):
         path.unlink(missing_ok=True)

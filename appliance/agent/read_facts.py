@@ -17,7 +17,7 @@ from appliance.zfs import status
 def pool_properties() -> tuple[PoolProperties, ...]:
     """What is set on the pools; nothing where that cannot be read, which must not keep other changes from being made."""
     try:
-        return properties.read()
+        return properties.read_properties()
     except Failed:
         return ()
 
@@ -26,8 +26,8 @@ def read_facts() -> Facts:
     """Everything, now. Raises Failed where a tool does not answer; a missing ZFS module is a fact, not an error."""
     if not status.loaded():
         return Facts(
-            disks=inventory.read(()),
-            accounts=accounts.read(),
+            disks=inventory.read_disks(()),
+            accounts=accounts.read_accounts(),
             groups=accounts.read_groups(),
             zfs="missing",
             shares=publish.configured(),
@@ -37,8 +37,8 @@ def read_facts() -> Facts:
     return Facts(
         pools,
         datasets(pools),
-        inventory.read(pools),
-        accounts.read(),
+        inventory.read_disks(pools),
+        accounts.read_accounts(),
         groups=accounts.read_groups(),
         shares=publish.configured(),
         smb_policy=publish.smb_policy(),

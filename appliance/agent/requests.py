@@ -309,7 +309,7 @@ def smart_of(path: str) -> object:
     """
     gently = ["-n", "standby"] if standby.turns(path) else []
     try:
-        return smart.parsed(query.ask(path, ["smartctl", "--json", *gently, "-a", path], timeout=30).stdout)
+        return smart.parsed(query.query_disk(path, ["smartctl", "--json", *gently, "-a", path], timeout=30).stdout)
     except query.Silent as problem:
         return smart.unanswered(explain(problem))
     except Failed:
@@ -335,7 +335,7 @@ def answer(
             case Run(job, digest, operation):
                 execution.execute(job, operation, digest, facts, send)
             case Follow(job):
-                if journal.read(job) is None:
+                if journal.read_journal(job) is None:
                     send({"outcome": execution.outcome(None)})
                 else:
                     execution.follow(job, facts, send)
@@ -346,7 +346,7 @@ def answer(
                     proof.grant(job, operation, digest, password)
                 send({"facts": {"known": proof.is_set()}})
             case KeepPassword(password, old):
-                proof.keep(password, old)
+                proof.store_hash(password, old)
                 send({"facts": {"kept": True}})
             case Locate(disk):
                 with locate.lit(disk) as way:
@@ -358,24 +358,24 @@ def answer(
             case ReadSmart(disks):
                 send({"facts": one_by_one(disks, smart_of, send)})
             case ReadContent(disks):
-                send({"facts": msgspec.to_builtins(probe.look(facts(), disks))})
+                send({"facts": msgspec.to_builtins(probe.probe_disks(facts(), disks))})
             case LetSleep(disks):
-                send({"facts": one_by_one(disks, lambda path: standby.tell(path, disks[path]), send)})
+                send({"facts": one_by_one(disks, lambda path: standby.set_timer(path, disks[path]), send)})
             case LookForPools():
-                send({"facts": msgspec.to_builtins(discover.look())})
+                send({"facts": msgspec.to_builtins(discover.discover_pools())})
             case LookAtShare(dataset, protocol, person):
-                send({"facts": msgspec.to_builtins(diagnose.look(dataset, protocol, person))})
+                send({"facts": msgspec.to_builtins(diagnose.diagnose_share(dataset, protocol, person))})
             case ReadSessions():
                 send({"facts": msgspec.to_builtins(connections.sessions())})
             case ReadConnections():
-                send({"facts": msgspec.to_builtins(connections.read())})
+                send({"facts": msgspec.to_builtins(connections.read_connections())})
             case ReadEdits():
-                send({"facts": msgspec.to_builtins(detect.read(detect.facts_now()))})
+                send({"facts": msgspec.to_builtins(detect.detect_drift(detect.facts_now()))})
             case ReadDamage(pool):
-                send({"facts": damaged_files.read(pool)})
+                send({"facts": damaged_files.read_damaged_files(pool)})
             case ReadDataset(dataset):
                 found = next((one for one in status.read_datasets() if one.name == dataset), None)
-                send({"facts": msgspec.to_builtins(details.read(found)) if found else None})
+                send({"facts": msgspec.to_builtins(details.read_details(found)) if found else None})
             case ListFolder(snapshot, path, after):
                 send({"facts": msgspec.to_builtins(requests.folder(snapshot, path, after))})
             case OpenFile(snapshot, path):
@@ -384,11 +384,11 @@ def answer(
             case ReadVersions(dataset, path):
                 send({"facts": msgspec.to_builtins(requests.versions_of(dataset, path))})
             case ReadDifference(snapshot, until, seconds):
-                send({"facts": msgspec.to_builtins(diff.read(snapshot, until, seconds))})
+                send({"facts": msgspec.to_builtins(diff.read_diff(snapshot, until, seconds))})
             case ReadSpace(ranges, held):
                 send({"facts": msgspec.to_builtins(space.measure(ranges, held))})
             case ReadHistory(pool):
-                send({"facts": {"lines": history.read(pool)}})
+                send({"facts": {"lines": history.read_history(pool)}})
     except Refused as refusal:
         send({"refused": [{"text": reason.text, "field": reason.field} for reason in refusal.reasons]})
     except Exception as error:

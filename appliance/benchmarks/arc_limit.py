@@ -33,7 +33,7 @@ class Held(msgspec.Struct, kw_only=True):
     wanted: dict[str, int] = {}
 
 
-def kept() -> Path:
+def kept_limit() -> Path:
     return paths.RUN / "sweeps" / "memory"
 
 
@@ -44,11 +44,11 @@ def alone() -> AbstractContextManager[None]:
 
 def limit(token: str, size: int) -> int:
     """Hold memory to what suits so much data until ``release``; the bytes. Raises Failed where ZFS does not take it."""
-    kept().parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    kept_limit().parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with alone():
-        held = read() or now()
+        held = read_limit() or now()
         held.wanted[token] = memory_for(size)
-        atomic_file.write(kept(), msgspec.json.encode(held))
+        atomic_file.write(kept_limit(), msgspec.json.encode(held))
         hold(held)
         if in_force()[0] > memory_for(size):
             raise Failed(
@@ -59,28 +59,28 @@ def limit(token: str, size: int) -> int:
 
 def release(token: str) -> None:
     """Let it be as it was, unless another case wants it small. Harmless to repeat. Raises Failed."""
-    if not kept().exists():
+    if not kept_limit().exists():
         return
     with alone():
-        held = read()
+        held = read_limit()
         if held is None:
             return
         held.wanted.pop(token, None)
         if held.wanted:
-            atomic_file.write(kept(), msgspec.json.encode(held))
+            atomic_file.write(kept_limit(), msgspec.json.encode(held))
             hold(held)
             return
         put("zfs_arc_max", str(held.most))
         put("zfs_arc_min", str(held.least))
         for name, text in held.texts.items():
             put(name, text)
-        kept().unlink()
+        kept_limit().unlink()
 
 
-def read() -> Held | None:
+def read_limit() -> Held | None:
     """None where nobody holds it. Raises Failed."""
     try:
-        return msgspec.json.decode(kept().read_bytes(), type=Held)
+        return msgspec.json.decode(kept_limit().read_bytes(), type=Held)
     except FileNotFoundError:
         return None
     except msgspec.MsgspecError as error:

@@ -59,7 +59,7 @@ def write(claim: Claim) -> None:
     atomic_file.write(folder / claim.token, msgspec.json.encode(claim))
 
 
-def read(of: str) -> Claim | None:
+def read_claim(of: str) -> Claim | None:
     """None where nothing is claimed under that token. Raises Failed where the file is not what was written."""
     try:
         return msgspec.json.decode((paths.AGENT_STATE / "sweeps" / token(of)).read_bytes(), type=Claim)
@@ -69,5 +69,5 @@ def read(of: str) -> Claim | None:
         raise Failed("The note of what was made for measuring cannot be read", str(error)) from error
 
 
-def forget(of: str) -> None:
+def forget_claim(of: str) -> None:
     (paths.AGENT_STATE / "sweeps" / token(of)).unlink(missing_ok=True)

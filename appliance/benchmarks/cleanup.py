@@ -49,7 +49,7 @@ class CleanUpBenchmark(Operation, frozen=True, kw_only=True, forbid_unknown_fiel
     def probe(self, step: str, facts: Facts) -> bool:
         traces = any(use.pool == self.subject for disk in facts.disks for use in disk.uses)
         # A folder in a pool that is in use is no fact by itself; its note goes when it has gone.
-        return facts.pool(self.subject) is None and not traces and claims.read(self.token) is None
+        return facts.pool(self.subject) is None and not traces and claims.read_claim(self.token) is None
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         return "Something of it may still be there. Larder tries again."

@@ -68,7 +68,7 @@ def hottest(paths: Iterable[str]) -> int:
     found = [0]
     for path in paths:
         try:
-            result = query.ask(path, ["smartctl", "--json", "-n", "standby", "-A", path], timeout=30)
+            result = query.query_disk(path, ["smartctl", "--json", "-n", "standby", "-A", path], timeout=30)
             found.append(temperature(json.loads(result.stdout)) or 0)
         except (Failed, ValueError):
             continue
@@ -83,7 +83,7 @@ def testing(paths: Iterable[str]) -> tuple[str, ...]:
     found = []
     for path in dict.fromkeys(re.sub(r"-part[0-9]+$", "", path) for path in paths):
         try:
-            answer = selftest.read(path, "-n", "standby")
+            answer = selftest.read_selftests(path, "-n", "standby")
         except Failed:
             continue
         if smart.test_left(answer) is not None:
@@ -150,7 +150,7 @@ def stopped(pool: str) -> bool:
 
 def memory() -> int:
     """Bytes that ZFS's memory may grow to."""
-    return kstat.read().memory
+    return kstat.read_kstat().memory
 
 
 def between(before: Mapping[str, Moved], after: Mapping[str, Moved]) -> Circumstances:

@@ -26,7 +26,7 @@ def rebuilt(ground: Ground, work: Work, doing: str) -> Figures:
     scratch.empty(f"{ground.case.disks[-1]}-part1")
     began, device = time.monotonic(), ground.case.disks[-1:]
     then = environment.moved(device)
-    retry.run(replace, timeout=scratch.LONG)
+    retry.run_with_udev_retry(replace, timeout=scratch.LONG)
     # ``replace`` as well: the place of the old device goes a moment after the last block is written.
     wait = ["zpool", "wait", "-t", "resilver,replace", "--", ground.name]
     command.run(wait, timeout=HOURS, meanwhile=telling(ground, work, doing, 60))

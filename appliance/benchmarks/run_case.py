@@ -143,7 +143,7 @@ class RunBenchmarkCase(Operation, frozen=True, kw_only=True, forbid_unknown_fiel
 
     def command(self, name: str, title: str, argv: Sequence[str]) -> Step:
         def act(_work: Work) -> None:
-            retry.run(argv, timeout=scratch.LONG)
+            retry.run_with_udev_retry(argv, timeout=scratch.LONG)
 
         return Step(name, title, shlex.join(argv), act, self.case.every, "It is cleared away at the end")
 

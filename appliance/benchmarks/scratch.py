@@ -198,7 +198,7 @@ def clear(token: str, work: Work) -> None:
     # What of somebody's files is in memory goes first, whatever becomes of the rest.
     part_of(token).unlink(missing_ok=True)
     arc_limit.release(token)
-    claim = claims.read(token)
+    claim = claims.read_claim(token)
     if claim is None:
         work.note("There is nothing to clear away")
         return
@@ -208,14 +208,14 @@ def clear(token: str, work: Work) -> None:
         loopback_mount.stop_nfs(claim.units)
     if claim.dataset:
         clear_dataset(claim, work)
-        claims.forget(token)
+        claims.forget_claim(token)
         return
     clear_pool(claim, work)
     if away := clear_disks(claim, work):
         # What is away cannot be cleared; the note stays, so that it is when the disk is back.
         claims.write(Claim(token=token, disks=tuple(away)))
     else:
-        claims.forget(token)
+        claims.forget_claim(token)
     remove_folder(token)
 
 
@@ -269,7 +269,7 @@ def clear_pool(claim: Claim, work: Work) -> None:
 def clear_disks(claim: Claim, work: Work) -> list[str]:
     """Take the scratch pool's traces from its disks; those that are not there."""
     udev.settle()
-    there = {disk.path: disk for disk in inventory.read(status.read_pools())}
+    there = {disk.path: disk for disk in inventory.read_disks(status.read_pools())}
     for path in claim.disks:
         disk = there.get(path)
         if disk is None or disk.free:

@@ -62,7 +62,7 @@ def snapshots_from(lines: Iterable[bytes]) -> Listed:
     return found
 
 
-def read(dataset: Dataset) -> DatasetDetail:
+def read_details(dataset: Dataset) -> DatasetDetail:
     """The details of one dataset, now; only root may ask who takes up space. Raises Failed."""
     listing = ["zfs", "list", "-H", "-t", "snapshot", "-r", "-o", "name,userrefs,guid,larder:run", "-s", "creation", "--", dataset.name]  # fmt: skip
     found = snapshots_from(command.lines(listing, silence=300))
@@ -89,4 +89,4 @@ def read(dataset: Dataset) -> DatasetDetail:
 
 def with_details(facts: Facts, dataset: Dataset | None) -> Facts:
     """The facts with what is true now of this one dataset."""
-    return replace(facts, dataset_details=(read(dataset),)) if dataset else facts
+    return replace(facts, dataset_details=(read_details(dataset),)) if dataset else facts

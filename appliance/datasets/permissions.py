@@ -378,7 +378,7 @@ def private_steps(dataset: str, name: str) -> tuple[Step, Step]:
 
     def make(work: Work) -> None:
         above, _slash, last = dataset.rpartition("/")
-        (parent,) = mount.read(["-t", "filesystem", above], ("mountpoint",))
+        (parent,) = mount.read_mountpoints(["-t", "filesystem", above], ("mountpoint",))
         mountpoints.refuse_taken(f"{parent.values['mountpoint'].rstrip('/')}/{last}")
         command.run(create, timeout=300)
         mount.mount_new(dataset, work)

@@ -105,7 +105,7 @@ class RenameDataset(DatasetOperation, frozen=True, kw_only=True, forbid_unknown_
         if dataset is None or dataset.policy_source in policy.OWN:
             return dataset is None
         then = policy.above(facts.dataset(self.parent))
-        return expiry.loses(facts.below(self.dataset), policy.of(dataset), then)
+        return expiry.loses(facts.below(self.dataset), policy.policy_of(dataset), then)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -243,7 +243,7 @@ class PromoteDataset(DatasetOperation, frozen=True, kw_only=True, forbid_unknown
         origin = facts.dataset(dataset.origin.partition("@")[0]) if dataset else None
         if dataset is None or origin is None:
             return True
-        return expiry.keeps_less(policy.of(origin), policy.of(dataset))
+        return expiry.keeps_less(policy.policy_of(origin), policy.policy_of(dataset))
 
     @property
     def title(self) -> str:
@@ -316,7 +316,7 @@ class MountDataset(DatasetOperation, frozen=True, kw_only=True, forbid_unknown_f
             zfs_mount.mount(self.dataset, work)
             if later:
                 command.run(later, timeout=60)
-            publish.again(work)
+            publish.republish_quietly(work)
 
         step = zfs_mount.mount_step(self.dataset, place)
         step = replace(step, act=act, shown="\n".join([step.shown, *([shlex.join(later)] if later else [])]))

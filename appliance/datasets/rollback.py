@@ -194,7 +194,7 @@ class RollBack(SnapshotOperation, frozen=True, kw_only=True, forbid_unknown_fiel
     def in_the_way(self, newer: list[Snapshot]) -> list[str]:
         """The newer bookmarks. Raises Failed where the snapshot has gone, or a newer one came or can no longer go."""
         nothing = "Nothing was destroyed, and the files are as they were"
-        every = list(list_snapshots.read([self.dataset]))
+        every = list(list_snapshots.list_snapshots([self.dataset]))
         found = next((one for one in every if one.guid == self.guid), None)
         if found is None:
             raise Failed(f"The snapshot {self.snapshot} is no longer there. {nothing}")

@@ -330,7 +330,7 @@ def device_size(handle: int) -> int:
 def counts_said(path: str) -> str:
     """The drive's counts of troubled sectors in words."""
     try:
-        result = query.ask(path, ["smartctl", "--json", "-A", path], timeout=60)
+        result = query.query_disk(path, ["smartctl", "--json", "-A", path], timeout=60)
         answer = json.loads(result.stdout)
     except (Failed, ValueError):
         return "the drive tells no counts"

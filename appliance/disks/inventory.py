@@ -152,7 +152,7 @@ def disks_from(
         )
 
 
-def read(pools: Iterable[Pool]) -> tuple[Disk, ...]:
+def read_disks(pools: Iterable[Pool]) -> tuple[Disk, ...]:
     """The disks that are there now. Raises Failed."""
     result = command.run(["lsblk", "-J", "-b", "-o", COLUMNS], timeout=20)
     try:

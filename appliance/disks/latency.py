@@ -23,7 +23,7 @@ class Counters:
     milliseconds: int
 
 
-def read(text: str | None = None) -> dict[str, Counters]:
+def read_counters(text: str | None = None) -> dict[str, Counters]:
     """Counters by kernel name. Lines of another shape are left out."""
     found = {}
     for line in (DISKSTATS.read_text() if text is None else text).splitlines():

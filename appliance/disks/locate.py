@@ -54,7 +54,7 @@ def lit(path: str) -> Iterator[str]:
             turn(path, switch, "0")
         return
     try:
-        if query.ask(path, ["ledctl", f"locate=/dev/{name}"], timeout=SECONDS_TO_SWITCH, part=LAMP).status:
+        if query.query_disk(path, ["ledctl", f"locate=/dev/{name}"], timeout=SECONDS_TO_SWITCH, part=LAMP).status:
             raise Failed("ledctl cannot switch that lamp")
     except Failed:
         # Neither installed nor able to: the disk's own light has to do.
@@ -63,19 +63,19 @@ def lit(path: str) -> Iterator[str]:
     try:
         yield "perhaps"
     finally:
-        query.ask(path, ["ledctl", f"locate_off=/dev/{name}"], timeout=SECONDS_TO_SWITCH, part=LAMP)
+        query.query_disk(path, ["ledctl", f"locate_off=/dev/{name}"], timeout=SECONDS_TO_SWITCH, part=LAMP)
 
 
 def turn(path: str, switch: Path, to: str) -> None:
     """Write to a lamp's switch, by a command: an enclosure that does not answer holds whoever writes in the kernel."""
-    if query.ask(path, ["tee", str(switch)], timeout=SECONDS_TO_SWITCH, given=to, part=LAMP).status:
+    if query.query_disk(path, ["tee", str(switch)], timeout=SECONDS_TO_SWITCH, given=to, part=LAMP).status:
         raise Failed("The lamp of the bay cannot be switched")
 
 
 def blink_by_command(path: str) -> None:
     """Have a process of its own blink with the disk, so that one that hangs there holds up nobody. Raises Failed."""
     argv = [sys.executable, "-I", "-m", "appliance.disks.locate", path]
-    if query.ask(path, argv, timeout=SECONDS + SECONDS_TO_SWITCH).status:
+    if query.query_disk(path, argv, timeout=SECONDS + SECONDS_TO_SWITCH).status:
         raise Failed("The disk cannot be read, so its light shows nothing")
 
 

@@ -24,7 +24,7 @@ UNREADABLE = Use("unreadable", "cannot be read, so that nobody can tell what it 
 def use_of(disk: Disk) -> Use | None:
     """What a disk holds that looks empty in the inventory; None where it is empty."""
     try:
-        found = query.ask(disk.path, ["blkid", "--probe", "--output", "export", disk.path], timeout=SECONDS)
+        found = query.query_disk(disk.path, ["blkid", "--probe", "--output", "export", disk.path], timeout=SECONDS)
         if found.status not in {0, NOTHING, AMBIVALENT}:
             return UNREADABLE
         words = dict(line.split("=", 1) for line in found.stdout.splitlines() if "=" in line)
@@ -36,7 +36,7 @@ def use_of(disk: Disk) -> Use | None:
             return UNKNOWN
         for start in (0, max(disk.size - MIB, 0)):
             argv = ["cmp", "--quiet", f"--bytes={MIB}", f"--ignore-initial={start}:0", disk.path, "/dev/zero"]
-            status = query.ask(disk.path, argv, timeout=SECONDS).status
+            status = query.query_disk(disk.path, argv, timeout=SECONDS).status
             if status:
                 return UNKNOWN if status == 1 else UNREADABLE
     except Failed:
@@ -44,7 +44,7 @@ def use_of(disk: Disk) -> Use | None:
     return None
 
 
-def look(facts: Facts, paths: Iterable[str]) -> dict[str, Use]:
+def probe_disks(facts: Facts, paths: Iterable[str]) -> dict[str, Use]:
     """What is found on those of the disks that the facts call free."""
     chosen = [disk for path in dict.fromkeys(paths) if (disk := facts.disk(path)) and disk.free]
     return {disk.path: use for disk in chosen if (use := use_of(disk))}

@@ -43,7 +43,9 @@ class Silent(Failed):
         super().__init__(f"{UNANSWERED} {since.astimezone(box_zone()):%d %B %Y at %H:%M}.")
 
 
-def ask(path: str, argv: Sequence[str], *, timeout: float, given: str | None = None, part: str = "") -> command.Result:
+def query_disk(
+    path: str, argv: Sequence[str], *, timeout: float, given: str | None = None, part: str = ""
+) -> command.Result:
     """Ask the disk at a by-id path something by a command, after those who ask it at this moment.
 
     ``part``: of what belongs to the disk and answers by itself, such as the lamp of its bay, which has turns of its own.

@@ -63,13 +63,13 @@ class StartSelfTest(Operation, frozen=True, kw_only=True, forbid_unknown_fields=
 
     def act(self, work: Work) -> None:
         """smartctl's exit status is a bit mask: 1 to 4 say that the disk did not take it (smartctl(8)). A running test stays."""
-        answer = read(self.disk, *self.gently)
+        answer = read_selftests(self.disk, *self.gently)
         if smart.asleep(answer):
             work.note("The disk sleeps and is not woken for this. It is tested another night.")
             return
         if answer is not None and smart.test_left(answer) is not None:
             raise Failed("A self-test of this disk is under way already")
-        result = query.ask(self.disk, self.argv, timeout=60)
+        result = query.query_disk(self.disk, self.argv, timeout=60)
         if result.status & 7:
             raise Failed(
                 "The disk did not take the self-test", result.stderr or "its case or controller may not pass it on"
@@ -77,14 +77,14 @@ class StartSelfTest(Operation, frozen=True, kw_only=True, forbid_unknown_fields=
         work.note("The disk tests itself now. Its page shows how far it is.")
 
     def probe(self, step: str, facts: Facts) -> bool:
-        answer = read(self.disk, *self.gently)
+        answer = read_selftests(self.disk, *self.gently)
         return answer is not None and smart.test_left(answer) is not None
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         return "Look at the disk's health page: it says whether a test runs, and how the last one ended."
 
 
-def read(path: str, *more: str) -> object:
+def read_selftests(path: str, *more: str) -> object:
     """The disk's answer about its tests; None where it gives none."""
     argv = ["smartctl", "--json", *more, "-c", "-l", "selftest", "--", path]
-    return smart.parsed(query.ask(path, argv, timeout=60).stdout)
+    return smart.parsed(query.query_disk(path, argv, timeout=60).stdout)

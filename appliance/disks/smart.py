@@ -146,7 +146,7 @@ def asleep(answer: object) -> bool:
     )
 
 
-def read(answer: object) -> Reading:
+def read_smart(answer: object) -> Reading:
     """A drive's answer, of whatever shape. Nothing is raised: one odd disk must not leave the others unjudged."""
     try:
         return interpret(answer)

@@ -25,7 +25,7 @@ def timer(minutes: int) -> int:
     return minutes * 60 // 5 if minutes <= 20 else 240 + minutes // 30
 
 
-def tell(path: str, minutes: int) -> str:
+def set_timer(path: str, minutes: int) -> str:
     """Set a disk's timer: ``told``, ``asleep`` where it sleeps and was left alone, else why it did not take it.
 
     The command wakes a sleeping disk, so one is not sent to it. smartctl's exit status is a bit mask; 1 to 4 say that
@@ -33,7 +33,7 @@ def tell(path: str, minutes: int) -> str:
     """
     argv = ["smartctl", "--json", "-n", "standby", "-s", f"standby,{timer(minutes) or 'off'}", "--", path]
     try:
-        result = query.ask(path, argv, timeout=30)
+        result = query.query_disk(path, argv, timeout=30)
     except Failed as problem:
         return explain(problem)
     answer = smart.parsed(result.stdout)

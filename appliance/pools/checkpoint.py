@@ -140,7 +140,7 @@ class RewindCheckpoint(PoolOperation, frozen=True, kw_only=True, forbid_unknown_
 
     def load_extra_facts(self, facts: Facts) -> Facts:
         # Interrupted between letting go and bringing in, it goes on from there.
-        return facts if facts.pool_of(self.guid) else replace(facts, importable=discover.look(self.guid))
+        return facts if facts.pool_of(self.guid) else replace(facts, importable=discover.discover_pools(self.guid))
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         pool = self.there(facts)
@@ -198,10 +198,10 @@ class RewindCheckpoint(PoolOperation, frozen=True, kw_only=True, forbid_unknown_
             ) from failed
 
     def mount(self, work: Work, also: frozenset[str]) -> None:
-        for argv in zfs_mount.tamed(zfs_mount.carried(self.pool), self.pool, also):
+        for argv in zfs_mount.neutralise_properties(zfs_mount.foreign_properties(self.pool), self.pool, also):
             command.run(argv, timeout=120)
             work.note(" ".join(argv))
-        found = zfs_mount.carried(self.pool)
+        found = zfs_mount.foreign_properties(self.pool)
         zfs_mount.mount_all(found, self.pool, read_only=False, work=work, also=also)
         command.run(["zpool", "set", f"cachefile={CACHE}", self.pool], timeout=120)
 

@@ -270,7 +270,7 @@ class CreatePool(Operation, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             for group in self.groups
             for word in [*([] if self.layout == "stripe" else [self.layout]), *(f"{path}{part}" for path in group)]
         ]
-        vdevs += aux_rules.words_of(self.logs, self.cache, self.spares)
+        vdevs += aux_rules.aux_vdev_args(self.logs, self.cache, self.spares)
         yield self.create_step("create", self.name, vdevs, secret, ["-f"] if force else [])
         if self.rest:
             yield self.rest_step(cuts, secret)
@@ -311,7 +311,7 @@ class CreatePool(Operation, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             given = f"{secret(work)}\n" if self.encrypted else None
             if self.key_file and given:
                 names.key_digits(given.removesuffix("\n"))
-            result = retry.run(argv, timeout=600, given=given)
+            result = retry.run_with_udev_retry(argv, timeout=600, given=given)
             for line in (result.stdout + result.stderr).splitlines():
                 work.note(line)
 

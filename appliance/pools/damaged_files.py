@@ -23,7 +23,7 @@ def from_json(found: Mapping[str, Any], pool: str) -> dict[str, object]:
     return {"count": len(files), "files": files[:MOST_NAMED]}
 
 
-def read(pool: str) -> dict[str, object]:
+def read_damaged_files(pool: str) -> dict[str, object]:
     """Now. Raises Failed."""
     argv = ["zpool", "status", "-j", "--json-int", "-v", "--", names.existing_pool(pool)]
     return from_json(parse(command.run(argv, timeout=60).stdout, "zpool status"), pool)

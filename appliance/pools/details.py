@@ -50,7 +50,7 @@ def detail_from(guid: int, listing: object, snapshots: int) -> PoolDetail:
     return PoolDetail(guid, snapshots, compatibility, allowed(compatibility, off))
 
 
-def read(pool: Pool) -> PoolDetail:
+def read_details(pool: Pool) -> PoolDetail:
     """The details of one pool, now. Raises Failed."""
     properties = status.parse(command.run(["zpool", "get", "-j", "all", pool.name], timeout=60).stdout, "zpool get")
     own = ((properties.get("pools") or {}).get(pool.name) or {}).get("properties")

@@ -125,7 +125,7 @@ class DestroyPool(PoolOperation, frozen=True, kw_only=True, forbid_unknown_field
 
     def load_extra_facts(self, facts: Facts) -> Facts:
         pool = self.there(facts)
-        return replace(facts, details=(details.read(pool),)) if pool else facts
+        return replace(facts, details=(details.read_details(pool),)) if pool else facts
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from super().check(facts)

@@ -95,7 +95,7 @@ def being_replaced(pool: Pool) -> set[int]:
     }
 
 
-def left_behind(pool: Pool) -> bool:
+def stale_degraded_after_removal(pool: Pool) -> bool:
     """Whether ZFS calls the pool weakened only for a disk of a group that was emptied while that disk was away.
 
     Seen with 2.3.9: the group that has left keeps its last state until the pool's devices are opened again, as a scrub
@@ -117,7 +117,7 @@ def of_pool(
         return Verdict("failed", f"{pool.name} has stopped.", f"Too many of its disks do not answer, so ZFS holds every read and write. {said}.".strip(), "Bring the disks back (cables, power), then start the pool again below. Do not pull more disks, and do not switch the box off: what was being written waits in its memory.")  # fmt: skip
     if pool.state in {"FAULTED", "UNAVAIL"}:
         return Verdict("failed", f"{pool.name} cannot be used.", f"Too few of its disks answer. {said}.", "Put missing disks back. Nothing is erased as long as you do not make a new pool on them.")  # fmt: skip
-    if left_behind(pool):
+    if stale_degraded_after_removal(pool):
         return Verdict("attention", f"{pool.name} works, and nothing is missing.", "A disk that was away has left the pool for good, and ZFS still counts it.", "Check the pool once: ZFS then looks at all its disks again.", "to be checked")  # fmt: skip
     if pool.state == "DEGRADED" or broken:
         if pool.rebuilding and pool.scan:

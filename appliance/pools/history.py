@@ -125,7 +125,7 @@ def kept_lines(lines: Iterable[str]) -> list[str]:
     return found[-KEPT:]
 
 
-def read(pool: str) -> list[str]:
+def read_history(pool: str) -> list[str]:
     """The lines of a pool's history, oldest first. Only root may read it. Raises Failed."""
     result = command.run(["zpool", "history", "-i", "-l", "--", names.existing_pool(pool)], timeout=120)
     return kept_lines(result.stdout.splitlines())

@@ -75,7 +75,7 @@ class ImportPool(Operation, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     def load_extra_facts(self, facts: Facts) -> Facts:
         if facts.zfs == "missing" or facts.pool_of(self.guid):
             return facts
-        return replace(facts, importable=discover.look(self.guid))
+        return replace(facts, importable=discover.discover_pools(self.guid))
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         if facts.zfs == "missing":
@@ -262,26 +262,26 @@ class ImportPool(Operation, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         for line in (result.stdout + result.stderr).splitlines():
             work.note(line)
         # It may carry the guid of a folder that was agreed to here: the agreement was not about this disk.
-        known = approved.read()
+        known = approved.read_approved()
         for dataset in status.read_datasets():
             if dataset.pool == self.name and dataset.guid in known:
-                approved.say(dataset.guid, share=False)
+                approved.set_approved(dataset.guid, share=False)
 
     def tame(self, work: Work, former: str) -> None:
         # First what would share itself: ZFS mounts such a folder as soon as its place is changed (libzfs_changelist.c).
-        for argv in zfs_mount.quieted(zfs_mount.carried(self.name), self.name):
+        for argv in zfs_mount.quieted(zfs_mount.foreign_properties(self.name), self.name):
             command.run(argv, timeout=120)
             work.note(" ".join(argv))
-        found = zfs_mount.carried(self.name)
+        found = zfs_mount.foreign_properties(self.name)
         for argv in zfs_mount.moved(found, self.name, former=former, everything=self.move_folders):
             command.run(argv, timeout=120)
             work.note(" ".join(argv))
-        for argv in zfs_mount.tamed(zfs_mount.carried(self.name), self.name):
+        for argv in zfs_mount.neutralise_properties(zfs_mount.foreign_properties(self.name), self.name):
             command.run(argv, timeout=120)
             work.note(" ".join(argv))
 
     def mount(self, work: Work) -> None:
-        zfs_mount.mount_all(zfs_mount.carried(self.name), self.name, read_only=self.read_only, work=work)
+        zfs_mount.mount_all(zfs_mount.foreign_properties(self.name), self.name, read_only=self.read_only, work=work)
 
     def keep(self, work: Work) -> None:
         command.run(["zpool", "set", f"cachefile={CACHE}", self.name], timeout=120)
@@ -295,11 +295,11 @@ class ImportPool(Operation, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         if step == "keep":
             return cachefile(pool) != "none"
         try:
-            found = zfs_mount.carried(pool.name)
+            found = zfs_mount.foreign_properties(pool.name)
         except Failed:
             return False
         if step == "tame":
-            return not list(zfs_mount.tamed(found, pool.name))
+            return not list(zfs_mount.neutralise_properties(found, pool.name))
         return all(
             one.values["mounted"] == "yes" or one.locked
             for one in found

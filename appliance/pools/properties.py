@@ -82,7 +82,7 @@ def from_json(found: Mapping[str, Any]) -> Iterator[PoolProperties]:
         )
 
 
-def read() -> tuple[PoolProperties, ...]:
+def read_properties() -> tuple[PoolProperties, ...]:
     """What is set on every imported pool, now. Raises Failed."""
     result = command.run(["zpool", "get", "-j", "--json-int", ",".join(ASKED)], timeout=20)
     return tuple(from_json(parse(result.stdout, "zpool get"))) if result.stdout.strip() else ()

@@ -24,7 +24,7 @@ class UpgradePool(PoolOperation, frozen=True, kw_only=True, forbid_unknown_field
 
     def load_extra_facts(self, facts: Facts) -> Facts:
         pool = self.there(facts)
-        return replace(facts, details=(details.read(pool),)) if pool else facts
+        return replace(facts, details=(details.read_details(pool),)) if pool else facts
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from super().check(facts)
@@ -46,7 +46,7 @@ class UpgradePool(PoolOperation, frozen=True, kw_only=True, forbid_unknown_field
             for line in command.run(argv, timeout=300).stdout.splitlines():
                 work.note(line)
             pool = facts.pool_of(self.guid)
-            left = details.read(pool).features_off if pool else ()
+            left = details.read_details(pool).features_off if pool else ()
             if left:
                 raise Failed(f"{self.pool} still lacks {', '.join(left)}")
 

@@ -145,14 +145,14 @@ class ApproveShares(Operation, frozen=True, kw_only=True, forbid_unknown_fields=
                 yield f"{SPOKEN[protocol]}{named}{' for ' if let_in else ''}{let_in}"
 
     def serve(self, work: Work, offers: list[Offer], protocols: list[Protocol]) -> None:
-        before, now = approved.read(), {one.guid: one for one in status.read_datasets()}
+        before, now = approved.read_approved(), {one.guid: one for one in status.read_datasets()}
         for dataset, setting in offers:
             # What was read and agreed to is what is served: a setting that changed meanwhile is another.
             if dataset.guid not in now or setting_of(now[dataset.guid]) != setting:
                 raise Failed(f"{dataset.name} has changed meanwhile. Look at its share again")
         try:
             for dataset, _setting in offers:
-                approved.say(dataset.guid, share=True)
+                approved.set_approved(dataset.guid, share=True)
             publish.publish(
                 publish.agreed_facts(),
                 protocols,
@@ -161,7 +161,7 @@ class ApproveShares(Operation, frozen=True, kw_only=True, forbid_unknown_fields=
             )
         except LarderError:
             for dataset, _setting in offers:
-                approved.say(dataset.guid, share=dataset.guid in before)
+                approved.set_approved(dataset.guid, share=dataset.guid in before)
             raise
         for dataset, _setting in offers:
             work.note(f"{dataset.name} is served")

@@ -10,7 +10,7 @@ from appliance.system import atomic_file, locks, paths
 FILE = paths.AGENT_STATE / "agreed-shares"
 
 
-def read() -> frozenset[int]:
+def read_approved() -> frozenset[int]:
     """The guids agreed to."""
     try:
         return frozenset(int(line) for line in FILE.read_text().split() if line.isdigit())
@@ -18,10 +18,10 @@ def read() -> frozenset[int]:
         return frozenset()
 
 
-def say(guid: int, *, share: bool) -> None:
+def set_approved(guid: int, *, share: bool) -> None:
     """Remember or forget the agreement for one dataset, durably."""
     FILE.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     # Held for a moment only, and nothing else is waited for meanwhile, so whoever holds a pool may take it.
     with locks.held([str(FILE)], lambda _name: None):
-        now = read() | {guid} if share else read() - {guid}
+        now = read_approved() | {guid} if share else read_approved() - {guid}
         atomic_file.write(FILE, "".join(f"{known}\n" for known in sorted(now)).encode())

@@ -174,10 +174,10 @@ def of_afp() -> Iterator[Connection]:
         said = command.run(["ss", "-Htnp", "state", "established", f"( sport = :{afp.PORT} )"], timeout=30).stdout
     except Failed:
         said = ""
-    yield from afp_connections(said, {account.uid: account.name for account in accounts.read()})
+    yield from afp_connections(said, {account.uid: account.name for account in accounts.read_accounts()})
 
 
-def read(protocols: Iterable[Protocol] = PROTOCOLS) -> tuple[Connection, ...]:
+def read_connections(protocols: Iterable[Protocol] = PROTOCOLS) -> tuple[Connection, ...]:
     """Everybody, now. Only root may ask. A server that does not run has nobody."""
     ways = {"smb": of_smb, "nfs": lambda: nfs_connections(), "afp": of_afp}
     return tuple(one for protocol in protocols for one in ways[protocol]())[:MOST]
@@ -186,6 +186,8 @@ def read(protocols: Iterable[Protocol] = PROTOCOLS) -> tuple[Connection, ...]:
 def sessions() -> tuple[Session, ...]:
     """Who has which share open, once each. Clients of NFS are not told by share."""
     found = {
-        Session(one.user or "somebody", one.machine, share) for one in read(("smb", "afp")) for share in one.shares
+        Session(one.user or "somebody", one.machine, share)
+        for one in read_connections(("smb", "afp"))
+        for share in one.shares
     }
     return tuple(sorted(found, key=lambda one: (one.share, one.user, one.machine)))

@@ -62,8 +62,8 @@ def stop_step(shares: Collection[Share], guids: frozenset[int]) -> list[Step]:
     def act(work: Work) -> None:
         pool_teardown.serve((one for one in status.read_datasets() if one.guid not in guids), work.note)
         close(shares)
-        for guid in guids & approved.read():
-            approved.say(guid, share=False)
+        for guid in guids & approved.read_approved():
+            approved.set_approved(guid, share=False)
 
     return [Step("shares", f"Stop the shares {', '.join(names)}", shown(shares), act, tuple(names))] if names else []
 
@@ -81,7 +81,7 @@ def serve_step(shares: Collection[Share]) -> list[Step]:
 def all_served(facts: Facts, datasets: Iterable[Dataset]) -> bool:
     """Whether each of these datasets that somebody agreed to share has its shares at its place."""
     here = {(share.protocol, share.path) for share in facts.shares}
-    wanted = publish.only_agreed(replace(facts, datasets=tuple(datasets)), approved.read())
+    wanted = publish.only_agreed(replace(facts, datasets=tuple(datasets)), approved.read_approved())
     return all(
         (protocol, share.path) in here for protocol, one in publish.SERVING.items() for share in one.shares(wanted)
     )

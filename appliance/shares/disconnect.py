@@ -22,7 +22,7 @@ def end(found: Collection[Connection]) -> None:
         ask(one)
     ended, protocols = {one.identity for one in found}, {one.protocol for one in found}
     until = time.monotonic() + SECONDS_TO_END
-    while left := sorted({one.name for one in connections.read(protocols) if one.identity in ended}):
+    while left := sorted({one.name for one in connections.read_connections(protocols) if one.identity in ended}):
         if time.monotonic() > until:
             raise Failed(f"The connection of {' and of '.join(left)} does not end")
         time.sleep(0.2)
@@ -45,6 +45,6 @@ def ask(one: Connection) -> None:
 
 def person(name: str, work: Work) -> None:
     """Disconnect an account everywhere; nothing to do where nobody is connected. NFS knows no accounts. Raises Failed."""
-    found = [one for one in connections.read(("smb", "afp")) if one.user.lower() == name]
+    found = [one for one in connections.read_connections(("smb", "afp")) if one.user.lower() == name]
     end(found)
     work.note(f"{len(found)} connections were ended" if found else f"{name} was not connected")

@@ -60,7 +60,7 @@ class EndConnection(Operation, frozen=True, kw_only=True, forbid_unknown_fields=
     def found(self) -> Connection | None:
         """The very connection that was looked at; None where it has ended, or its number is another's now."""
         meant = Connection(self.protocol, self.id, self.who, self.machine).identity
-        return next((one for one in connections.read([self.protocol]) if one.identity == meant), None)
+        return next((one for one in connections.read_connections([self.protocol]) if one.identity == meant), None)
 
     def end(self, work: Work) -> None:
         one = self.found()

@@ -52,10 +52,10 @@ def stop_step(pool: str, shares: Iterable[Share], *, forget: bool) -> Step:
                 work.note(f"{session.user} at {session.machine} had {session.share} open and was disconnected")
         serve((one for one in every if one.pool != pool), work.note)
         if forget:
-            known = approved.read()
+            known = approved.read_approved()
             for one in every:
                 if one.pool == pool and one.guid in known:
-                    approved.say(one.guid, share=False)
+                    approved.set_approved(one.guid, share=False)
 
     shown = "\n".join(
         [f"write {one.owned.path}, reload {' '.join(one.units)}" for one in publish.SERVING.values()]

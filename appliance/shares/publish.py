@@ -83,11 +83,11 @@ def agreed_facts(datasets: Iterable[Dataset] | None = None) -> Facts:
     return only_agreed(
         Facts(
             datasets=status.read_datasets() if datasets is None else tuple(datasets),
-            accounts=accounts.read(),
+            accounts=accounts.read_accounts(),
             groups=accounts.read_groups(),
             smb_policy=smb_policy(),
         ),
-        approved.read(),
+        approved.read_approved(),
     )
 
 
@@ -99,10 +99,10 @@ def smb_policy() -> SmbPolicy:
     one = SERVING["smb"]
     if one.configured() and not one.owned.drifted() and (found := smb.policy_in(one.owned.path)):
         return found
-    return smb_security.read()
+    return smb_security.read_security()
 
 
-def of(key: str) -> Serving | None:
+def protocol_named(key: str) -> Serving | None:
     """The protocol of that name; None where there is none."""
     return next((one for one in SERVING.values() if one.name == key), None)
 
@@ -149,8 +149,8 @@ def publish(
             one.take_up(one.configured())
             raise
         one.close(share for share in before if share not in wanted)
-        if protocol == "smb" and smb_security.read() != facts.smb_policy:
-            smb_security.keep(facts.smb_policy)
+        if protocol == "smb" and smb_security.read_security() != facts.smb_policy:
+            smb_security.store_security(facts.smb_policy)
     tell_network(note, facts)
 
 
@@ -186,7 +186,7 @@ def tell_network(note: Callable[[str], None], facts: Facts | None = None) -> Non
         note(f"The network was not told: {explain(error)}")
 
 
-def again(work: Work) -> None:
+def republish_quietly(work: Work) -> None:
     """Have served what can be served now, after folders were opened or mounted. They are open whatever becomes of their
     shares, so trouble is only noted."""
     try:

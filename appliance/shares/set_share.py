@@ -178,7 +178,7 @@ class SetShare(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True,
 
     def agreed_setting(self, dataset: Dataset) -> ShareSetting:
         """What the dataset will ask for; what came with the disks and nobody here agreed to does not come on along."""
-        if dataset.share_source == "received" and dataset.guid not in approved.read():
+        if dataset.share_source == "received" and dataset.guid not in approved.read_approved():
             return ShareSetting().with_part(self.protocol, self.part)
         return self.setting(dataset)
 
@@ -191,13 +191,13 @@ class SetShare(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True,
         return ["refquota=none"] if now and now.limit and before and before.share_source != "inherited" else []
 
     def serve(self, work: Work, before: Dataset | None) -> None:
-        dataset, was_agreed = self.now(), approved.read()
-        approved.say(dataset.guid, share=bool((found := setting_of(dataset)) and found.anything))
+        dataset, was_agreed = self.now(), approved.read_approved()
+        approved.set_approved(dataset.guid, share=bool((found := setting_of(dataset)) and found.anything))
         try:
             facts = publish.agreed_facts()
             publish.publish(facts, self.served_with(dataset), changed=self.places(facts), note=work.note)
         except LarderError:
-            approved.say(dataset.guid, share=dataset.guid in was_agreed)
+            approved.set_approved(dataset.guid, share=dataset.guid in was_agreed)
             self.put_back(before)
             raise
         work.note(f"{self.spoken} {'serves' if self.part else 'no longer serves'} {self.dataset}")

@@ -83,7 +83,7 @@ class SetSmbSecurity(Operation, frozen=True, kw_only=True, forbid_unknown_fields
         publish.SERVING["smb"].owned.refuse_drift()
         # Samba's file first: what it says is the truth, whenever the power goes.
         publish.publish(replace(publish.agreed_facts(), smb_policy=self.policy), ["smb"], note=work.note)
-        smb_security.keep(self.policy)
+        smb_security.store_security(self.policy)
         work.note("Samba has taken it up")
 
     def probe(self, step: str, facts: Facts) -> bool:

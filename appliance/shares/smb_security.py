@@ -14,7 +14,7 @@ from appliance.system import atomic_file
 FILE = Path("/etc/samba/larder-policy.json")
 
 
-def read() -> SmbPolicy:
+def read_security() -> SmbPolicy:
     """The choice; the usual one where nobody has chosen, or the file holds none."""
     try:
         return msgspec.json.decode(FILE.read_bytes(), type=SmbPolicy)
@@ -22,6 +22,6 @@ def read() -> SmbPolicy:
         return SmbPolicy()
 
 
-def keep(policy: SmbPolicy) -> None:
+def store_security(policy: SmbPolicy) -> None:
     """Write the choice, durably."""
     atomic_file.write(FILE, msgspec.json.encode(policy) + b"\n", mode=0o644)

@@ -36,7 +36,7 @@ def bookmarks_from(listing: Mapping[str, Any]) -> Iterator[Bookmark]:
         )
 
 
-def read(datasets: Iterable[str]) -> Iterator[Bookmark]:
+def read_bookmarks(datasets: Iterable[str]) -> Iterator[Bookmark]:
     """The bookmarks of these datasets, without those below; a dataset that has gone is passed over. Raises Failed."""
     for listing in list_snapshots.listings(datasets, "bookmark", COLUMNS):
         yield from bookmarks_from(listing)
@@ -83,7 +83,7 @@ class BookmarkSnapshot(
         )
 
     def probe(self, step: str, facts: Facts) -> bool:
-        return any(one.name == self.target for one in read([self.dataset]))
+        return any(one.name == self.target for one in read_bookmarks([self.dataset]))
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         return "It was not made. Make it again."
@@ -118,7 +118,7 @@ class DestroyBookmark(
         return (self.dataset,)
 
     def load_extra_facts(self, facts: Facts) -> Facts:
-        return replace(facts, bookmarks=tuple(read([self.dataset])))
+        return replace(facts, bookmarks=tuple(read_bookmarks([self.dataset])))
 
     def there(self, facts: Facts) -> Bookmark | None:
         return next((one for one in facts.bookmarks if (one.name, one.guid) == (self.bookmark, self.guid)), None)

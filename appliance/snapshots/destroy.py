@@ -194,7 +194,7 @@ class PruneSnapshots(DestroySnapshots, frozen=True, kw_only=True, forbid_unknown
     def there(self, facts: Facts) -> list[Snapshot]:
         """Those that the folder's policy, as the agent sees it, no longer keeps; of a dataset that would be left with none,
         the newest stays. So no proof is asked for, and no more goes without one."""
-        rules = {one.name: policy.of(one) for one in facts.datasets}
+        rules = {one.name: policy.policy_of(one) for one in facts.datasets}
         now, zone = datetime.now(UTC), schedule.box_zone()
         found = [
             one

@@ -116,7 +116,7 @@ def parse(text: str) -> Policy | None:
         return None
 
 
-def of(dataset: Dataset) -> Policy | None:
+def policy_of(dataset: Dataset) -> Policy | None:
     """The policy that is in force for a dataset. One that was received with the data waits until somebody sets it here."""
     found = parse(dataset.policy) if dataset.policy_source in {"local", "inherited"} else None
     if found and dataset.policy_source == "inherited" and not found.below:
@@ -138,13 +138,13 @@ def followers(dataset: Dataset, datasets: Iterable[Dataset]) -> list[Dataset]:
 
 def above(parent: Dataset | None) -> Policy | None:
     """What a folder follows that lies in this one and has no policy of its own."""
-    found = of(parent) if parent else None
+    found = policy_of(parent) if parent else None
     return found if found and found.below else None
 
 
 def on_moving(dataset: Dataset, parent: Dataset | None) -> Iterator[str]:
     """What moving a dataset into another folder changes about its snapshots, in words; nothing where nothing does."""
-    now, then = of(dataset), above(parent)
+    now, then = policy_of(dataset), above(parent)
     if dataset.policy_source in OWN or now == then:
         return
     if then is None:

@@ -30,7 +30,7 @@ class SetSnapshotPolicy(Operation, frozen=True, kw_only=True, forbid_unknown_fie
             return True
         then = self.policy or snapshot_policy.above(facts.dataset(self.dataset.rpartition("/")[0]))
         return expiry.loses(
-            [dataset, *snapshot_policy.followers(dataset, facts.datasets)], snapshot_policy.of(dataset), then
+            [dataset, *snapshot_policy.followers(dataset, facts.datasets)], snapshot_policy.policy_of(dataset), then
         )
 
     def __post_init__(self) -> None:

@@ -25,7 +25,7 @@ class SnapshotsOperation(Operation, frozen=True, kw_only=True, forbid_unknown_fi
 
     def load_extra_facts(self, facts: Facts) -> Facts:
         there = {dataset.name for dataset in facts.datasets}
-        found = list_snapshots.read(name for name in self.snapshot_datasets() if name in there)
+        found = list_snapshots.list_snapshots(name for name in self.snapshot_datasets() if name in there)
         return replace(facts, snapshots=tuple(found))
 
     def stopped(self, facts: Facts) -> Iterator[Reason]:
@@ -210,7 +210,7 @@ class RunSnapshotPolicies(
     def probe(self, step: str, facts: Facts) -> bool:
         # One transaction: all of a run are there, or none; those refused one by one were told.
         first = self.wanted(facts)
-        return any(one.run == self.run for one in list_snapshots.read([one.dataset for one in first]))
+        return any(one.run == self.run for one in list_snapshots.list_snapshots([one.dataset for one in first]))
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         return "None was taken. The next run follows within minutes."

@@ -25,7 +25,7 @@ UIDS, GIDS = range(10000, 20000), range(20000, 30000)
 GIVEN = "given-number-{}"
 
 
-def read() -> tuple[Account, ...]:
+def read_accounts() -> tuple[Account, ...]:
     """Everybody who has an account, by name."""
     try:
         first = group_number()

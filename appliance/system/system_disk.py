@@ -29,7 +29,7 @@ def places_to_watch() -> tuple[Path, ...]:
     return (paths.STATE, Path("/"), Path("/boot"), Path("/var/log"))
 
 
-def read() -> tuple[SystemDisk, ...]:
+def read_filesystems() -> tuple[SystemDisk, ...]:
     """Each file system once, by the first of the places on it. Raises OSError where Larder's own cannot be asked."""
     found: dict[int, SystemDisk] = {}
     states = options()

@@ -16,7 +16,7 @@ def forget(who: str, heir: str, facts: Facts, work: Work) -> None:
     Shares that nobody here agreed to are left as they came. What cannot be written is told in a note: whoever goes is
     gone all the same.
     """
-    wanted, changed = approved.read(), False
+    wanted, changed = approved.read_approved(), False
     for dataset in facts.datasets:
         setting = setting_of(dataset)
         if (
@@ -33,7 +33,7 @@ def forget(who: str, heir: str, facts: Facts, work: Work) -> None:
         except LarderError as error:
             work.note(f"{dataset.name} could not be changed and still names {who}: {explain(error)}")
     if changed:
-        publish.again(work)
+        publish.republish_quietly(work)
 
 
 def forget_step(who: str, heir: str, facts: Facts) -> Step:

@@ -22,12 +22,12 @@ def with_ashift(pool: Pool) -> Iterator[Vdev]:
     if pool.state in {"ONLINE", "DEGRADED"} and any(
         vdev.guid not in _known for vdev in pool.vdevs if vdev.role not in {"spare", "cache"}
     ):
-        _known.update(read(pool.name))
+        _known.update(read_ashift(pool.name))
     for vdev in pool.vdevs:
         yield replace(vdev, ashift=_known.get(vdev.guid, 0))
 
 
-def read(name: str) -> dict[int, int]:
+def read_ashift(name: str) -> dict[int, int]:
     """Guid and ashift of every vdev of a pool (vdevprops(7)); empty where ZFS does not answer."""
     argv = ["zpool", "get", "-H", "-p", "-o", "name,property,value", "guid,ashift", name, "all-vdevs"]
     try:

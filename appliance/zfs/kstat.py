@@ -51,7 +51,7 @@ def texts(paths: Iterable[Path]) -> Iterable[str]:
             continue
 
 
-def read() -> Caching:
+def read_kstat() -> Caching:
     """Now; all unknown where the module is not loaded."""
     arc, zil = ("".join(texts([KSTAT / name])) for name in ("arcstats", "zil"))
     written = sum(counters(text).get("nwritten", 0) for text in texts(KSTAT.glob("*/objset-*")))

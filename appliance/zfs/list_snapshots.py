@@ -64,7 +64,7 @@ def passing(snapshot: Snapshot) -> bool:
     return snapshot.holds > 0 and PASSING.fullmatch(snapshot.short) is not None
 
 
-def read(datasets: Iterable[str]) -> Iterator[Snapshot]:
+def list_snapshots(datasets: Iterable[str]) -> Iterator[Snapshot]:
     """The snapshots of these datasets, without those below, each dataset's in the order of transaction groups.
 
     One after the other, as they are printed: there may be hundreds of thousands. A dataset that has gone is passed over.

@@ -106,15 +106,15 @@ def speaks_against(name: str, place: str, datasets: Iterable[Dataset]) -> str:
     return f"{name} wants to be at {place}, outside the folder of its pool. Larder mounts nothing there."
 
 
-def carried(pool: str) -> tuple[Carried, ...]:
+def foreign_properties(pool: str) -> tuple[Carried, ...]:
     """The datasets of an imported pool as they are, parents before children. Raises Failed.
 
     A dataset whose very name no command should see is left out; nothing is done with it, and nothing mounts it here.
     """
-    return read(["-r", "-t", "filesystem,volume", pool], COLUMNS)
+    return read_mountpoints(["-r", "-t", "filesystem,volume", pool], COLUMNS)
 
 
-def read(words: Sequence[str], columns: Sequence[str]) -> tuple[Carried, ...]:
+def read_mountpoints(words: Sequence[str], columns: Sequence[str]) -> tuple[Carried, ...]:
     """What ``zfs list`` says of these datasets. Raises Failed."""
     argv = ["zfs", "list", "-j", "-p", "-o", f"name,{','.join(columns)}", *words]
     listing = status.parse(command.run(argv, timeout=SECONDS).stdout, "zfs list")
@@ -174,7 +174,9 @@ def quieted(found: Sequence[Carried], pool: str) -> Iterator[list[str]]:
             yield ["zfs", "set", "-u", *(f"{key}={value}" for key, value in wanted.items()), dataset.name]
 
 
-def tamed(found: Sequence[Carried], pool: str, also: frozenset[str] = frozenset()) -> Iterator[list[str]]:
+def neutralise_properties(
+    found: Sequence[Carried], pool: str, also: frozenset[str] = frozenset()
+) -> Iterator[list[str]]:
     """Commands after which nothing of the pool mounts itself elsewhere, exports itself or lends root's rights."""
     home = home_of(pool)
     for dataset in found:
@@ -225,7 +227,9 @@ def mount(
     pool = name.split("/", 1)[0]
     found = {
         one.name: one
-        for one in read(["-t", "filesystem", *dict.fromkeys((name, pool))], tuple(dict.fromkeys((*COLUMNS, *OPTIONS))))
+        for one in read_mountpoints(
+            ["-t", "filesystem", *dict.fromkeys((name, pool))], tuple(dict.fromkeys((*COLUMNS, *OPTIONS)))
+        )
     }
     one = found.get(name)
     if one is None:

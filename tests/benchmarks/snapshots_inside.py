@@ -158,7 +158,7 @@ def refresh() -> None:
     out["refresh of one"], out["listing of all"] = best(one, every)
     out["folders read"] = len(read) / TIMES
     out["listing of one"] = min(took(lambda: list(calls.real(FOLDERS[7:8]))) for _ in range(TIMES))
-    list_snapshots.read = calls.real
+    list_snapshots.list_snapshots = calls.real
 
 
 def fill(prefix: str) -> list[str]:
@@ -181,14 +181,14 @@ def destroying() -> None:
 
     def ours(at: int) -> float:
         names = fill(f"o{at}")
-        chosen = DestroySnapshots.of((one.name, one.guid) for one in list_snapshots.read(MANY))
+        chosen = DestroySnapshots.of((one.name, one.guid) for one in list_snapshots.list_snapshots(MANY))
         assert len(chosen.snapshots) == len(names)
         known = facts()
         begun = time.perf_counter()
         act = acts(chosen, chosen.load_extra_facts(known))
         seconds = took(act)
         whole.append(time.perf_counter() - begun)
-        assert not list(list_snapshots.read(MANY))
+        assert not list(list_snapshots.list_snapshots(MANY))
         return seconds
 
     def theirs(at: int) -> float:

@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from appliance.alerts import rules
 from appliance.alerts.rules import Seen
-from appliance.disks.smart import read as read_smart
+from appliance.disks.smart import read_smart as read_smart
 from appliance.facts.box import Caching, PoolDetail, PoolProperties, Service
 from appliance.facts.datasets import Dataset, DatasetDetail
 from appliance.facts.sharing import SmbPolicy
@@ -223,7 +223,7 @@ def put_pools(box: Box, now: datetime) -> None:
         left = 5 * 3600 + 20 * 60
         row.left, row.rate, row.phrase = left, (row.total - row.done) / left, time_left(left)
         row.save()
-    work_reports.keep(box.pools)
+    work_reports.store_reports(box.pools)
     roots = store.roots(pool.name for pool in box.pools)
     store.replace(DetailRow, [PoolDetail(pool.guid, snapshots=SnapshotRow.objects.filter(dataset__startswith=pool.name).count()) for pool in box.pools], lambda found: str(found.guid))  # fmt: skip
     lines = list(history.entries(history.kept_lines(recorded_text("zpool-history-2.3.9.txt").splitlines())))
@@ -261,7 +261,7 @@ def put_alerts(now: datetime) -> None:
         pools=pools,
         disks=disks_seen(pools, box.bays, now, guard.Parts()),
         services=tuple(row.fact for row in ServiceRow.objects.all()),
-        spaces=tuple(pool_usage.of(pools, now)),
+        spaces=tuple(pool_usage.usage_of_pools(pools, now)),
         names=lambda one: present.device_label(one, known, homes),
     )
     found, _complete = rules.faults(seen)

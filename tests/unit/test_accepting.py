@@ -28,7 +28,7 @@ def published(monkeypatch, folders):
     seen: list[list[str]] = []
     monkeypatch.setattr(approved, "FILE", folders / "agreed")
     monkeypatch.setattr(status, "read_datasets", lambda: THREE)
-    monkeypatch.setattr("appliance.system.accounts.read", lambda: (ANNA,))
+    monkeypatch.setattr("appliance.system.accounts.read_accounts", lambda: (ANNA,))
     monkeypatch.setattr(
         publish, "publish", lambda found, _protocols, **_more: seen.append([one.name for one in found.datasets])
     )
@@ -40,7 +40,7 @@ def test_three_shares_are_agreed_to_at_once(published):
     assert plan.facts["tank/films"] == "SMB as films for anna"
     plan.steps[0].act(Working())
     assert published == [[one.name for one in THREE]]
-    assert approved.read() == {one.guid for one in THREE}
+    assert approved.read_approved() == {one.guid for one in THREE}
 
 
 def test_what_is_served_not_there_or_no_setting_is_not_offered():
@@ -82,7 +82,7 @@ def test_a_setting_that_changed_after_it_was_shown_is_another_plan_and_not_serve
     with pytest.raises(Failed, match="changed meanwhile"):
         plan.steps[0].act(Working())
     assert published == []
-    assert approved.read() == frozenset()
+    assert approved.read_approved() == frozenset()
 
 
 def test_where_serving_fails_nothing_stays_agreed_to(published, monkeypatch):
@@ -92,7 +92,7 @@ def test_where_serving_fails_nothing_stays_agreed_to(published, monkeypatch):
     monkeypatch.setattr(publish, "publish", fail)
     with pytest.raises(Failed):
         checked_plan(ACCEPT, facts()).steps[0].act(Working())
-    assert approved.read() == frozenset()
+    assert approved.read_approved() == frozenset()
 
 
 def test_another_pool_of_that_name_is_not_meant():

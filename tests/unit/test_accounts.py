@@ -217,9 +217,9 @@ def test_removing_closes_first_and_the_account_goes_last(commands, users):
 def test_who_is_removed_is_named_by_no_share_that_is_served_here(commands, users, monkeypatch, heir, left):
     setting = {"smb": {"name": "photos", "write": ["anna"], "read": ["ben"]}}
     mine, foreign = (dataset(name, share=json.dumps(setting), share_source="local") for name in ("tank/a", "tank/b"))
-    monkeypatch.setattr(approved, "read", lambda: frozenset({mine.guid}))
+    monkeypatch.setattr(approved, "read_approved", lambda: frozenset({mine.guid}))
     again: list[object] = []
-    monkeypatch.setattr(publish, "again", again.append)
+    monkeypatch.setattr(publish, "republish_quietly", again.append)
     work = Working()
     drop_from_shares.forget("anna", heir, box(datasets=(mine, foreign)), work)
     assert [argv for argv in commands.ran if argv[0] == "zfs"] == [["zfs", "set", f"larder:share={left}", "tank/a"]]
@@ -349,7 +349,9 @@ def test_another_account_of_the_same_name_is_not_the_one_that_was_shown():
 def test_only_connections_of_that_person_are_ended(commands, monkeypatch):
     mine, another = Connection("smb", "4000001", "Anna", "10.0.0.7"), Connection("smb", "4000002", "ben", "10.0.0.8")
     left = [mine, another, Connection("afp", "4000003", "anna", "")]
-    monkeypatch.setattr(connections, "read", lambda protocols: tuple(one for one in left if one.protocol in protocols))
+    monkeypatch.setattr(
+        connections, "read_connections", lambda protocols: tuple(one for one in left if one.protocol in protocols)
+    )
     commands.on_run = lambda _argv: left.remove(mine)
     killed: list[tuple[int, int]] = []
 
@@ -416,7 +418,7 @@ def test_it_lists_whoever_has_the_group_of_people_first(monkeypatch):
     ]
     rows = [pwd.struct_passwd((name, "x", uid, gid, gecos, "/", "/")) for name, uid, gid, gecos in people]
     monkeypatch.setattr("pwd.getpwall", lambda: rows)
-    assert accounts.read() == (Account("anna", 1001, "Anna"), Account("zoe", 1002, "Zoë", disabled=True))
+    assert accounts.read_accounts() == (Account("anna", 1001, "Anna"), Account("zoe", 1002, "Zoë", disabled=True))
 
 
 def test_groups_of_the_system_are_none_of_larders(monkeypatch):
@@ -430,4 +432,4 @@ def test_without_the_group_there_are_no_accounts(monkeypatch):
         raise KeyError
 
     monkeypatch.setattr("grp.getgrnam", missing)
-    assert accounts.read() == ()
+    assert accounts.read_accounts() == ()

@@ -374,7 +374,7 @@ def test_a_refused_job_is_told_again_and_not_tried_again(commands):
         == final(REQUESTS[0])["outcome"]
         == final({"verb": "follow", "job": JOB})["outcome"]
     )
-    assert (found := journal.read(JOB)) is not None and found.state == "refused"
+    assert (found := journal.read_journal(JOB)) is not None and found.state == "refused"
 
 
 def test_smart_is_read_without_waking_a_sleeping_disk(commands):
@@ -473,28 +473,28 @@ def short(monkeypatch):
 
 def test_the_client_yields_replies_as_they_come(short):
     with Listening(b'{"percent": 5}\n{"outcome": {"state": "done"}}\n'):
-        assert list(agent_client.ask({"verb": "follow"})) == [{"percent": 5}, {"outcome": {"state": "done"}}]
+        assert list(agent_client.stream({"verb": "follow"})) == [{"percent": 5}, {"outcome": {"state": "done"}}]
     system_paths.AGENT_SOCKET.unlink()
     with Listening(b'{"percent": 5}\n{"outcome": {"state": "done"}}\n'):
-        assert agent_client.last({"verb": "follow"}) == {"outcome": {"state": "done"}}
+        assert agent_client.request({"verb": "follow"}) == {"outcome": {"state": "done"}}
 
 
 def test_the_client_raises_a_refusal_with_its_fields(short):
     with Listening(b'{"refused": [{"text": "Choose another.", "field": "name"}]}\n'), pytest.raises(Refused) as caught:
-        agent_client.last({"verb": "run"})
+        agent_client.request({"verb": "run"})
     assert [(reason.text, reason.field) for reason in caught.value.reasons] == [("Choose another.", "name")]
 
 
 @pytest.mark.parametrize("replies", [b"", b"not json\n"])
 def test_an_agent_that_dies_without_an_answer_is_a_failure_with_words(short, replies):
     with Listening(replies), pytest.raises(Failed):
-        agent_client.last({"verb": "run"})
+        agent_client.request({"verb": "run"})
 
 
 def test_an_agent_out_of_reach_is_a_failure_with_words(short):
     with pytest.raises(Failed, match="does not answer: it is not running"):
-        agent_client.last({"verb": "run"})
+        agent_client.request({"verb": "run"})
     with socket.socket(socket.AF_UNIX) as left:  # what is left of one that was killed
         left.bind(str(system_paths.AGENT_SOCKET))
         with pytest.raises(Failed, match="does not answer: it is not running"):
-            agent_client.last({"verb": "run"})
+            agent_client.request({"verb": "run"})

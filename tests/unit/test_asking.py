@@ -73,14 +73,14 @@ def powerless(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever time is asked for, it is over soon for what hangs."""
-    own = query.ask
+    own = query.query_disk
     monkeypatch.setattr(
-        query, "ask", lambda path, argv, timeout: own(path, argv, timeout=0.3 if "hangs" in path else LONG)
+        query, "query_disk", lambda path, argv, timeout: own(path, argv, timeout=0.3 if "hangs" in path else LONG)
     )
 
 
 def ask(path: str, timeout: float = LONG) -> str:
-    return query.ask(path, ["smartctl", path], timeout=timeout).stdout.strip()
+    return query.query_disk(path, ["smartctl", path], timeout=timeout).stdout.strip()
 
 
 HANG = "exec sleep 1000"
@@ -132,11 +132,11 @@ def test_one_that_hangs_keeps_no_other_from_being_asked(box, powerless, impatien
     hung, well = box.disk("hangs", HANG), box.disk("works")
     for _ in range(3):
         found = requests.one_by_one([hung, well], requests.smart_of, lambda _word: None)
-        reading = smart.read(found[hung])
+        reading = smart.read_smart(found[hung])
         assert not reading.answered
         assert not reading.asleep
         assert reading.message.startswith("It has not answered since ")
-        assert smart.read(found[well]).answered
+        assert smart.read_smart(found[well]).answered
     assert [process.args[-1] for process in box.started] == [hung, well, well, well]
     verdict = health.judge(reading, {})
     assert (verdict.state, verdict.text) == ("unknown", reading.message)
@@ -145,9 +145,9 @@ def test_one_that_hangs_keeps_no_other_from_being_asked(box, powerless, impatien
 def test_nothing_else_is_begun_at_a_disk_that_hangs(box, powerless, impatient):
     disk = box.disk("hangs", HANG)
     requests.smart_of(disk)
-    assert "has not answered since" in standby.tell(disk, 20)
+    assert "has not answered since" in standby.set_timer(disk, 20)
     with pytest.raises(Failed, match="has not answered since"):
-        selftest.read(disk)
+        selftest.read_selftests(disk)
     assert len(box.started) == 1
 
 
@@ -200,5 +200,5 @@ def test_a_note_that_is_none_keeps_no_disk_from_being_asked(box, text):
 
 
 def test_a_disk_that_is_not_there_leaves_nothing_behind(box):
-    query.ask(str(box.folder / "gone"), ["true"], timeout=LONG)
+    query.query_disk(str(box.folder / "gone"), ["true"], timeout=LONG)
     assert not paths.ASKED.exists()

@@ -74,7 +74,7 @@ def with_marks(*found: Bookmark) -> Facts:
 
 def test_they_are_read_with_guids_larger_than_a_signed_number(zfs):
     zfs.append(MARK)
-    assert list(bookmarks.read(["tank/photos"])) == [MARK]
+    assert list(bookmarks.read_bookmarks(["tank/photos"])) == [MARK]
     assert (MARK.dataset, MARK.short) == ("tank/photos", "mark")
 
 

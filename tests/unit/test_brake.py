@@ -66,7 +66,7 @@ def run(job: str = JOB, facts: Facts | None = None, operation: Operation = GRAVE
 
 def prove(job: str = JOB) -> None:
     if not proof.is_set():
-        proof.keep(PASSWORD)
+        proof.store_hash(PASSWORD)
     proof.grant(job, GRAVE, GRAVE.plan(box()).digest(), PASSWORD)
 
 
@@ -108,7 +108,7 @@ def test_after_its_time_it_runs_when_it_is_asked_for_again(clock):
     pass_by(clock, delayed_jobs.MINUTES + 0.1)
     assert run()["state"] == "done"
     assert done == ["one"]
-    assert delayed_jobs.read() == []
+    assert delayed_jobs.read_waiting() == []
 
 
 @pytest.mark.parametrize("times", [1, 3])
@@ -160,7 +160,7 @@ def test_a_restart_of_the_box_begins_the_wait_anew(clock):
     clock.update(boot="two", clock=5000.0)
     paths.RUN.joinpath("waiting.json").unlink()
     assert run()["state"] == "waiting"
-    assert [one.job for one in delayed_jobs.told()] == [JOB]  # and it is told again
+    assert [one.job for one in delayed_jobs.waiting_jobs()] == [JOB]  # and it is told again
     pass_by(clock, delayed_jobs.MINUTES + 1)
     assert run()["state"] == "done"
     assert done == ["one"]
@@ -215,7 +215,7 @@ def test_the_secret_of_a_job_outlives_its_wait():
 
 def test_it_is_told_to_pages_and_worker_to_the_console_and_to_terminals(commands):
     run()
-    told = delayed_jobs.told()
+    told = delayed_jobs.waiting_jobs()
     assert [(one.job, one.title, one.subject) for one in told] == [(JOB, "Run an errand", "tank")]
     assert stat.S_IMODE(delayed_jobs.told_file().stat().st_mode) == 0o644
     assert "Run an errand" in delayed_jobs.ISSUE.read_text()
@@ -223,13 +223,13 @@ def test_it_is_told_to_pages_and_worker_to_the_console_and_to_terminals(commands
     assert [argv[0] for argv in commands.ran] == ["wall", "agetty"]
     assert "Run an errand" in commands.ran[0][1]
     delayed_jobs.cancel(JOB)
-    assert (delayed_jobs.told(), delayed_jobs.ISSUE.read_text()) == ((), "")
+    assert (delayed_jobs.waiting_jobs(), delayed_jobs.ISSUE.read_text()) == ((), "")
 
 
 def test_a_console_that_cannot_be_written_stops_no_wait(monkeypatch, tmp_path):
     monkeypatch.setattr(delayed_jobs, "ISSUE", tmp_path / "missing" / "folder" / "issue")
     assert run()["state"] == "waiting"
-    assert len(delayed_jobs.told()) == 1
+    assert len(delayed_jobs.waiting_jobs()) == 1
 
 
 def test_what_a_terminal_takes_for_a_command_is_not_sent_to_it():
@@ -251,7 +251,7 @@ def test_root_lists_and_cancels_at_the_console(clock):
 
 
 def test_root_can_have_the_password_forgotten_and_nobody_else_through_the_agent():
-    proof.keep(PASSWORD)
+    proof.store_hash(PASSWORD)
     console.run(["forget-password"])
     assert not proof.is_set()
     assert not any("forget" in str(verb) for verb in typing.get_args(requests.Request))

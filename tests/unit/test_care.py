@@ -188,7 +188,7 @@ def test_a_note_may_be_any_plain_text(value):
 def test_settings_are_read_and_a_dash_is_nothing(commands):
     commands.answers["zpool"] = recorded_text("zpool-get-2.3.9.json")
     values = {"autotrim": "off", "autoexpand": "off", "autoreplace": "off", "failmode": "wait", "comment": ""}
-    assert properties.read() == (PoolProperties("full", 5121254786772367006, values),)
+    assert properties.read_properties() == (PoolProperties("full", 5121254786772367006, values),)
     assert commands.ran == [["zpool", "get", "-j", "--json-int", ",".join(properties.ASKED)]]
     assert set(properties.ASKED) == set(KNOWN)
 
@@ -197,19 +197,19 @@ def test_settings_that_are_odd_or_were_not_asked_for_are_passed_over(commands):
     """Derived from the shape of the recorded settings."""
     values = {"autotrim": {"value": "off"}, "health": {"value": "ONLINE"}, "failmode": None}
     commands.answers["zpool"] = json.dumps({"pools": {"tank": {"pool_guid": 5, "properties": values}}})
-    assert properties.read() == (PoolProperties("tank", 5, {"autotrim": "off", "failmode": ""}),)
+    assert properties.read_properties() == (PoolProperties("tank", 5, {"autotrim": "off", "failmode": ""}),)
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"pools": null}', '{"pools": {"tank": {}}}'])
 def test_no_settings_are_no_error(commands, text):
     commands.answers["zpool"] = text
-    assert all(found.values == {} for found in properties.read())
+    assert all(found.values == {} for found in properties.read_properties())
 
 
 # --- damaged files --------------------------------------------------------------------------------------------
 def test_recorded_damage_names_the_file_and_the_pools_own_records(commands):
     commands.answers["zpool"] = recorded_text("zpool-status-errlist-2.3.9.json")
-    assert damaged_files.read("dam") == {
+    assert damaged_files.read_damaged_files("dam") == {
         "count": 3,
         "files": ["<metadata>:<0x47>", "<metadata>:<0x4c>", "/dam/photo.raw"],
     }
@@ -218,7 +218,7 @@ def test_recorded_damage_names_the_file_and_the_pools_own_records(commands):
 def test_damaged_files_are_named_once_and_counted(commands):
     listed = ["/tank/a.jpg", "tank/photos@old:/b.jpg", "/tank/a.jpg", "<metadata>:<0x0>"]
     commands.answers["zpool"] = json.dumps({"pools": {"tank": {"errlist": listed}}})
-    assert damaged_files.read("tank") == {
+    assert damaged_files.read_damaged_files("tank") == {
         "count": 3,
         "files": ["/tank/a.jpg", "tank/photos@old:/b.jpg", "<metadata>:<0x0>"],
     }
@@ -227,7 +227,7 @@ def test_damaged_files_are_named_once_and_counted(commands):
 
 def test_thousands_of_damaged_files_are_counted_and_the_first_named(commands):
     commands.answers["zpool"] = json.dumps({"pools": {"tank": {"errlist": [f"/tank/{at}" for at in range(5000)]}}})
-    found = damaged_files.read("tank")
+    found = damaged_files.read_damaged_files("tank")
     assert found["count"] == 5000
     assert len(found["files"]) == damaged_files.MOST_NAMED  # type: ignore[arg-type]
 
@@ -235,10 +235,10 @@ def test_thousands_of_damaged_files_are_counted_and_the_first_named(commands):
 @pytest.mark.parametrize("found", [{}, {"pools": {"tank": {}}}, {"pools": {"tank": {"errlist": "x"}}}, {"pools": {"other": {"errlist": ["x"]}}}])  # fmt: skip
 def test_no_damage_is_none(commands, found):
     commands.answers["zpool"] = json.dumps(found)
-    assert damaged_files.read("tank") == {"count": 0, "files": []}
+    assert damaged_files.read_damaged_files("tank") == {"count": 0, "files": []}
 
 
 def test_output_that_is_not_json_is_said_so(commands):
     commands.answers["zpool"] = "cannot open"
     with pytest.raises(Failed):
-        damaged_files.read("tank")
+        damaged_files.read_damaged_files("tank")

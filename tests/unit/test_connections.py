@@ -116,20 +116,22 @@ def run(operation: EndConnection) -> Working:
 
 def test_ending_waits_until_the_client_is_gone(monkeypatch, commands):
     left = [(ANNA,), (ANNA,), ()]
-    monkeypatch.setattr(connections, "read", lambda _protocols: left.pop(0) if len(left) > 1 else left[0])
+    monkeypatch.setattr(connections, "read_connections", lambda _protocols: left.pop(0) if len(left) > 1 else left[0])
     assert run(END).notes == ["It is disconnected"]
     assert ["smbcontrol", "2003", "shutdown"] in commands.ran
     assert END.probe("end", Facts())
 
 
 def test_a_number_that_is_somebody_elses_now_is_left_alone(monkeypatch, commands):
-    monkeypatch.setattr(connections, "read", lambda _protocols: (Connection("smb", "2003", "ben", "192.168.1.21"),))
+    monkeypatch.setattr(
+        connections, "read_connections", lambda _protocols: (Connection("smb", "2003", "ben", "192.168.1.21"),)
+    )
     assert run(END).notes == ["It had ended already"]
     assert commands.ran == []
 
 
 def test_one_that_does_not_end_is_told(monkeypatch, commands):
-    monkeypatch.setattr(connections, "read", lambda _protocols: (ANNA,))
+    monkeypatch.setattr(connections, "read_connections", lambda _protocols: (ANNA,))
     monkeypatch.setattr(disconnect, "SECONDS_TO_END", 0)
     with pytest.raises(Failed, match="does not end"):
         run(END)
@@ -139,7 +141,9 @@ def test_one_that_does_not_end_is_told(monkeypatch, commands):
 def test_a_client_of_nfs_is_expired_by_the_kernel(monkeypatch, nfs_client):
     monkeypatch.setattr(connections, "NFS_CLIENTS", nfs_client.parent)
     (one,) = connections.nfs_connections(nfs_client.parent)
-    monkeypatch.setattr(connections, "read", lambda _protocols: () if (nfs_client / "ctl").read_text() else (one,))
+    monkeypatch.setattr(
+        connections, "read_connections", lambda _protocols: () if (nfs_client / "ctl").read_text() else (one,)
+    )
     run(EndConnection(protocol="nfs", id="7", who="", machine=one.machine))
     assert (nfs_client / "ctl").read_text() == "expire\n"
 
@@ -148,7 +152,7 @@ def test_one_of_afp_is_ended_by_its_process(monkeypatch):
     ended: list[tuple[int, int]] = []
     one = Connection("afp", "811", "anna", "")
     monkeypatch.setattr("os.kill", lambda *given: ended.append(given))
-    monkeypatch.setattr(connections, "read", lambda _protocols: () if ended else (one,))
+    monkeypatch.setattr(connections, "read_connections", lambda _protocols: () if ended else (one,))
     run(EndConnection(protocol="afp", id="811", who="anna", machine=""))
     assert [pid for pid, _signal in ended] == [811]
 
@@ -161,9 +165,9 @@ def test_only_a_number_names_a_connection(text):
 
 def test_everything_is_read_where_no_daemon_runs(monkeypatch, commands):
     commands.answers.update({"smbstatus": "not json", "ss": ""})
-    monkeypatch.setattr("appliance.system.accounts.read", lambda: ())
+    monkeypatch.setattr("appliance.system.accounts.read_accounts", lambda: ())
     monkeypatch.setattr(connections, "nfs_connections", lambda: iter(()))
     monkeypatch.setattr(afp, "sessions", lambda *_proc: iter(()))
-    assert connections.read() == ()
+    assert connections.read_connections() == ()
     commands.answers["smbstatus"] = json.dumps(recorded(OPEN))
-    assert [one.user for one in connections.read()] == ["nobody"]
+    assert [one.user for one in connections.read_connections()] == ["nobody"]

@@ -154,7 +154,7 @@ def test_a_renamed_folder_is_done_only_when_it_is_served_from_its_new_place(monk
     operation = of(RenameDataset, parent="tank", name="pictures")
     setting = '{"smb":{"name":"photos","write":["anna"]}}'
     moved = replace(PHOTOS, name="tank/pictures", mountpoint="/tank/pictures", share=setting, share_source="local")
-    monkeypatch.setattr(approved, "read", lambda: frozenset({moved.guid}))
+    monkeypatch.setattr(approved, "read_approved", lambda: frozenset({moved.guid}))
     before, after = (
         facts(TANK, moved, shares=(Share("smb", "photos", place),)) for place in ("/tank/photos", "/tank/pictures")
     )
@@ -283,7 +283,7 @@ def test_nothing_is_mounted_outside_the_pools_own_folder_or_through_a_link(comma
 
 
 def test_mounting_what_no_start_would_mount_switches_that_on(commands, mounts, monkeypatch):
-    monkeypatch.setattr(publish, "again", lambda _work: None)
+    monkeypatch.setattr(publish, "republish_quietly", lambda _work: None)
     run(of(MountDataset), facts(TANK, replace(PHOTOS, mounted=False, canmount="noauto")))
     assert commands.ran == [["mount", "tank/photos"], ["zfs", "set", "-u", "canmount=on", "tank/photos"]]
 

@@ -165,7 +165,7 @@ UNLOCK = UnlockDataset(dataset="tank/vault")
 
 def test_it_loads_the_key_from_standard_input_and_mounts_and_serves_what_it_unlocks(commands, mounts, monkeypatch):
     again: list[object] = []
-    monkeypatch.setattr(publish, "again", again.append)
+    monkeypatch.setattr(publish, "republish_quietly", again.append)
     work = Working()
     for step in checked_plan(UNLOCK, secret_box()).steps:
         step.act(work)
@@ -279,7 +279,7 @@ def test_one_passphrase_is_tried_on_all_that_is_locked_and_what_stays_locked_is_
     commands, mounts, monkeypatch, folders
 ):
     monkeypatch.setattr(key_store, "FOLDER", folders / "keys")
-    monkeypatch.setattr(publish, "again", lambda _work: None)
+    monkeypatch.setattr(publish, "republish_quietly", lambda _work: None)
     common = {"encryption": "aes-256-gcm", "key_status": "unavailable", "key_format": "passphrase", "mounted": False}
     one = dataset("tank/one", encryption_root="tank/one", **common)
     two = dataset("tank/two", encryption_root="tank/two", **common | {"key_format": "hex"})
@@ -288,7 +288,7 @@ def test_one_passphrase_is_tried_on_all_that_is_locked_and_what_stays_locked_is_
     with pytest.raises(Failed, match="tank/two"):
         plan.steps[0].act(Working())
     assert [argv[-1] for argv in commands.ran] == ["tank/one", "tank/one"]
-    key_store.keep(two.guid, KEY)
+    key_store.store_key(two.guid, KEY)
     plan.steps[0].act(Working())
     assert f"{KEY}\n" in commands.given
     assert operation.locks() == ("tank", "shares")

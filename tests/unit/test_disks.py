@@ -196,4 +196,4 @@ def test_what_is_on_a_disk_decides_its_identity_and_what_changes_daily_does_not(
 def test_lsblk_that_prints_no_json_is_a_failure_with_words(commands):
     commands.answers["lsblk"] = "lsblk: failed"
     with pytest.raises(Failed, match="not JSON"):
-        inventory.read(())
+        inventory.read_disks(())

@@ -156,9 +156,9 @@ def own_files(tmp_path, monkeypatch, commands):
     avahi.mkdir()
     monkeypatch.setattr(discovery, "FOLDER", avahi)
     monkeypatch.setattr(approved, "FILE", tmp_path / "agreed")
-    approved.say(BOX.datasets[0].guid, share=True)
+    approved.set_approved(BOX.datasets[0].guid, share=True)
     monkeypatch.setattr(status, "read_datasets", lambda: tuple(box.values()))
-    monkeypatch.setattr("appliance.system.accounts.read", lambda: PEOPLE)
+    monkeypatch.setattr("appliance.system.accounts.read_accounts", lambda: PEOPLE)
     monkeypatch.setattr("appliance.system.accounts.read_groups", lambda: BOX.groups)
     commands.answers["systemctl"] = "active\n"
 
@@ -180,7 +180,7 @@ def edited(key: str, old: str, new: str) -> detect.Edit:
     text = path.read_text()
     assert old in text
     path.write_text(text.replace(old, new))
-    (found,) = detect.read(detect.facts_now())
+    (found,) = detect.detect_drift(detect.facts_now())
     assert found.key == key
     return found
 
@@ -196,7 +196,7 @@ def run(operation: Operation) -> Working:
 
 def test_files_as_larder_wrote_them_are_no_drift(own_files):
     assert detect.on_disk() == {}
-    assert detect.read(detect.facts_now()) == []
+    assert detect.detect_drift(detect.facts_now()) == []
 
 
 def test_an_edit_is_shown_line_by_line_without_the_line_that_always_differs(own_files):
@@ -211,7 +211,7 @@ def test_an_edit_is_shown_line_by_line_without_the_line_that_always_differs(own_
 def test_a_hostile_file_makes_a_diff_of_bounded_size(own_files):
     path = detect.owned_of("nfs").path  # type: ignore[union-attr]
     path.write_bytes(b"\xff\x00" * 3000 + b"\n" + b"x\n" * 5000)
-    (found,) = detect.read(detect.facts_now())
+    (found,) = detect.detect_drift(detect.facts_now())
     assert len(found.diff) == detect.MOST_LINES
     assert max(map(len, found.diff)) <= detect.LONGEST_LINE
     assert found.left_out > 4000
@@ -255,7 +255,7 @@ def test_an_adopted_share_of_a_folder_that_was_not_shared_is_agreed_to(own_files
     line = '"/tank/films" 192.168.1.9(rw,sync,root_squash,no_subtree_check,insecure,mountpoint)\n"/tank/photos"'
     found = edited("nfs", '"/tank/photos"', line)
     run(AdoptDrift(file="nfs", seen=found.seen, changes=found.changes))
-    assert own_files["tank/films"].guid in approved.read()
+    assert own_files["tank/films"].guid in approved.read_approved()
     setting = setting_of(own_files["tank/films"])
     assert setting
     assert setting.nfs == Nfs(hosts=("192.168.1.9",))
@@ -317,12 +317,12 @@ def test_an_edited_announcement_is_written_over_or_taken_away(own_files):
     for key in (discovery.BOX, name):
         path = discovery.FOLDER / key
         path.write_text(path.read_text().replace("<port>", "<!-- mine --><port>"))
-    found = {one.key: one for one in detect.read(detect.facts_now())}
+    found = {one.key: one for one in detect.detect_drift(detect.facts_now())}
     assert set(found) == {discovery.BOX, name}
     assert not found[name].adoptable
     run(OverwriteDrift(file=discovery.BOX, seen=found[discovery.BOX].seen))
     assert "mine" not in (discovery.FOLDER / discovery.BOX).read_text()
-    approved.say(BOX.datasets[0].guid, share=False)
+    approved.set_approved(BOX.datasets[0].guid, share=False)
     run(OverwriteDrift(file=name, seen=found[name].seen))
     assert not (discovery.FOLDER / name).exists()
     assert all(not one.seen and one.copies for one in detect.on_disk().values())

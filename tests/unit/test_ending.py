@@ -103,11 +103,11 @@ def samba(folders, commands, monkeypatch):
     config = folders / "larder.conf"
     monkeypatch.setitem(SERVING, "smb", replace(smb.SERVING, owned=OwnedFile(config, lambda _path: None)))
     monkeypatch.setattr(approved, "FILE", folders / "agreed")
-    monkeypatch.setattr(accounts, "read", lambda: (ANNA,))
+    monkeypatch.setattr(accounts, "read_accounts", lambda: (ANNA,))
     here = (shared(guid=7), shared("other/films", guid=8))
     monkeypatch.setattr(status, "read_datasets", lambda: here)
     for one in here:
-        approved.say(one.guid, share=True)
+        approved.set_approved(one.guid, share=True)
     commands.answers["systemctl"] = "active\n"
 
     def on_run(_argv: list[str]) -> None:
@@ -136,7 +136,7 @@ def test_stopping_takes_only_this_pools_shares_out_and_disconnects(samba, comman
     text = samba.read_text()
     assert "[films]" in text
     assert "[photos]" not in text
-    assert approved.read() == left
+    assert approved.read_approved() == left
     assert ["smbcontrol", "smbd", "close-share", "photos"] in commands.ran
     assert work.notes == ["anna at mac had photos open and was disconnected"]
 
@@ -296,7 +296,7 @@ def test_interrupted_between_letting_go_and_bringing_in_it_goes_on_from_there(mo
     assert "Bring it in first" in reasons(
         of(RewindCheckpoint), box(importable=(found(guid=TANK.guid, name="tank", other_host=True),))
     )
-    monkeypatch.setattr(discover, "look", lambda _guid: (found(),))
+    monkeypatch.setattr(discover, "discover_pools", lambda _guid: (found(),))
     assert of(RewindCheckpoint).load_extra_facts(box()).importable
     assert of(RewindCheckpoint).load_extra_facts(facts()).importable == ()
 
@@ -308,7 +308,7 @@ def test_after_going_back_folders_are_mounted_where_they_were_and_nowhere_else(c
         carried("tank/films", mountpoint="/films"),
         carried("tank/x", mountpoint="/etc", sharenfs="on"),
     )
-    monkeypatch.setattr(mount, "carried", lambda _pool: then)
+    monkeypatch.setattr(mount, "foreign_properties", lambda _pool: then)
     known = kept(datasets=(dataset("tank"), dataset("tank/films", mountpoint="/films")))
     step = next(step for step in checked_plan(of(RewindCheckpoint), known).steps if step.name == "mount")
     step.act(Working())
@@ -343,14 +343,14 @@ def test_the_details_of_a_pool_are_read_from_its_properties(commands):
     full, listing = recorded_pool("zpool-status-full-2.3.9.json"), recorded("zpool-get-all-2.3.9.json")
     commands.answers["zpool"] = json.dumps(listing)
     commands.answers["zfs"] = "full@a\nfull@b\n"
-    assert details.read(full) == PoolDetail(full.guid, 2, "off", ())
+    assert details.read_details(full) == PoolDetail(full.guid, 2, "off", ())
     own = listing["pools"]["full"]["properties"]
     own["feature@draid"]["value"] = "disabled"
     own["odd"] = None
     commands.answers["zpool"] = json.dumps(listing)
-    assert details.read(full).features_off == ("draid",)
+    assert details.read_details(full).features_off == ("draid",)
     commands.answers["zpool"] = "{}"
-    assert details.read(full).features_off == ()
+    assert details.read_details(full).features_off == ()
 
 
 def test_a_compatibility_setting_limits_what_an_upgrade_switches_on(tmp_path):

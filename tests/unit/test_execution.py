@@ -245,7 +245,7 @@ def test_a_command_that_cannot_be_ended_fails_its_job_and_is_left_behind(monkeyp
     outcome = sent[-1]["outcome"]
     assert outcome["state"] == "failed"
     assert "could not be ended: it waits in the kernel" in outcome["text"]
-    assert (found := journal.read(JOB)) is not None and found.ended
+    assert (found := journal.read_journal(JOB)) is not None and found.ended
     assert len(asked) == 1  # nothing more is asked of what hangs
     # What was left behind holds the job's lock until it ends.
     assert locks.taken(locks.path_of("tank"))
@@ -446,7 +446,7 @@ def killed(folders):
     try:
         assert child.stdout.readline() == "zpool\n"
         assert journal.alive(JOB)
-        assert (found := journal.read(JOB)) is not None and found.state == "running"
+        assert (found := journal.read_journal(JOB)) is not None and found.state == "running"
     finally:
         child.kill()
         assert child.wait() == -signal.SIGKILL

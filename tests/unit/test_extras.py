@@ -44,7 +44,7 @@ def test_recorded_counters_of_a_box_that_has_done_little(tmp_path, monkeypatch):
     for name, place in (("arcstats", "arcstats"), ("zil", "zil"), ("objset", "hexed/objset-0x36")):
         (tmp_path / place).write_text(recorded_text(f"kstat-{name}-2.3.9.txt"))
     # 44787 of 44978 reads that somebody waited for were answered by memory.
-    assert kstat.read() == Caching(hit_percent=99, sync_percent=None, memory=3036520448 // MIB * MIB)
+    assert kstat.read_kstat() == Caching(hit_percent=99, sync_percent=None, memory=3036520448 // MIB * MIB)
     assert kstat.counters(recorded_text("kstat-zil-2.3.9.txt"))["zil_commit_count"] == 24
     assert kstat.counters(recorded_text("kstat-objset-2.3.9.txt"))["nwritten"] == 0
 
@@ -62,24 +62,24 @@ def counted(tmp_path, monkeypatch):
 
 
 def test_it_reads_how_often_memory_answered_and_how_much_was_waited_for(counted):
-    assert kstat.read() == Caching(hit_percent=85, sync_percent=25, memory=2**31)
+    assert kstat.read_kstat() == Caching(hit_percent=85, sync_percent=25, memory=2**31)
 
 
 def test_too_little_is_told_as_unknown(counted):
     (counted / "arcstats").write_text(ARC.replace("80000", "80").replace("15000", "15"))
     for name in ("objset-0x36", "objset-0x81"):
         (counted / "tank" / name).write_text(objset(1000))
-    assert kstat.read() == Caching(None, None, 2**31)
+    assert kstat.read_kstat() == Caching(None, None, 2**31)
 
 
 def test_without_the_module_nothing_is_known(tmp_path, monkeypatch):
     monkeypatch.setattr(kstat, "KSTAT", tmp_path / "away")
-    assert kstat.read() == Caching()
+    assert kstat.read_kstat() == Caching()
 
 
 def test_a_dataset_that_is_gone_meanwhile_is_passed_over(counted):
     (counted / "tank" / "objset-0x99").symlink_to(counted / "nowhere")
-    assert kstat.read().sync_percent == 25
+    assert kstat.read_kstat().sync_percent == 25
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", "name type data\n", "hits 4\n", "hits 4 x\n", "hits 4 -1\n", "a b c d\n"])
@@ -117,9 +117,9 @@ def test_an_index_that_would_crowd_out_the_cache_is_known():
 
 def test_zpool_gets_a_word_for_each_kind_and_several_logs_are_a_mirror():
     one, two, three, four = map(path_of, (1, 2, 3, 4))
-    assert devices.words_of([one], [two], [three]) == ["log", one, "cache", two, "spare", three]
-    assert devices.words_of([one, two], [], [three, four]) == ["log", "mirror", one, two, "spare", three, four]
-    assert devices.words_of([], [], []) == []
+    assert devices.aux_vdev_args([one], [two], [three]) == ["log", one, "cache", two, "spare", three]
+    assert devices.aux_vdev_args([one, two], [], [three, four]) == ["log", "mirror", one, two, "spare", three, four]
+    assert devices.aux_vdev_args([], [], []) == []
 
 
 def test_a_spare_too_small_is_refused_by_how_much_and_one_of_nearly_the_size_is_not():

@@ -39,7 +39,7 @@ def zpool(monkeypatch):
 @pytest.mark.parametrize("away", [0, 1, 2])
 def test_a_disk_that_is_away_for_a_moment_is_waited_for(zpool, away):
     found = zpool(away)
-    retry.run(["zpool", "create", "tank"], timeout=60)
+    retry.run_with_udev_retry(["zpool", "create", "tank"], timeout=60)
     assert found.times() == away + 1
     assert found.ran.count(["udevadm", "settle", "--timeout=20"]) == away
 
@@ -47,12 +47,12 @@ def test_a_disk_that_is_away_for_a_moment_is_waited_for(zpool, away):
 def test_a_disk_that_stays_away_fails_as_zpool_said(zpool):
     found = zpool(9)
     with pytest.raises(command.CommandFailed, match="currently unavailable"):
-        retry.run(["zpool", "create", "tank"], timeout=60)
+        retry.run_with_udev_retry(["zpool", "create", "tank"], timeout=60)
     assert found.times() == retry.TIMES
 
 
 def test_any_other_failure_is_not_tried_again(zpool):
     found = zpool(1, said="cannot create 'tank': pool already exists\n")
     with pytest.raises(command.CommandFailed, match="already exists"):
-        retry.run(["zpool", "create", "tank"], timeout=60)
+        retry.run_with_udev_retry(["zpool", "create", "tank"], timeout=60)
     assert found.times() == 1

@@ -112,7 +112,7 @@ def test_any_text_is_shown_as_text_and_breaks_nothing(text):
 
 def test_it_reads_the_long_form_of_one_pool(commands):
     commands.answers["zpool"] = TEXT
-    assert len(history.read("tank")) == 7
+    assert len(history.read_history("tank")) == 7
     assert commands.ran == [["zpool", "history", "-i", "-l", "--", "tank"]]
 
 

@@ -140,7 +140,7 @@ def test_where_a_dry_run_promises_nothing_the_bounds_of_a_search_are_told(monkey
     guid = str(pool.guid)
     listing = LSBLK.replace("7180307423654184295", guid)
     System(monkeypatch, {"import -d": (0, CORRUPT, ""), "import -D": (1, "", NO_POOLS), " -F ": (1, "", ""), "lsblk": (0, listing, ""), "hostid": (0, "00c9f8f9\n", ""), "zdb": (0, UBERBLOCKS, "")})  # fmt: skip
-    (seen,) = discover.look()
+    (seen,) = discover.discover_pools()
     moments = discover.moments_from(UBERBLOCKS)
     assert seen.rewind
     assert seen.rewind.last_resort
@@ -192,7 +192,7 @@ LSBLK = json.dumps({"blockdevices": [{"name": "sdb", "path": "/dev/sdb", "fstype
 
 def test_looking_searches_by_id_paths_only_and_changes_nothing(monkeypatch):
     system = System(monkeypatch, {"import -d": (0, texts.ALL, ""), "import -D": (0, texts.DESTROYED, ""), "lsblk": (0, LSBLK, ""), "hostid": (0, "00c9f8f9\n", "")})  # fmt: skip
-    names = [pool.name for pool in discover.look()]
+    names = [pool.name for pool in discover.discover_pools()]
     assert names == ["attic", "old", "broken", "half", "nolog", "newer", "shared", "gone"]
     imports = [argv for argv in system.ran if argv[:2] == ["zpool", "import"]]
     assert all(argv[argv.index("-d") + 1] == "/dev/disk/by-id" for argv in imports)
@@ -212,11 +212,11 @@ def test_a_job_tries_only_its_own_pools_recovery_and_a_look_leaves_a_busy_one_al
     def tried() -> list[str]:
         return [argv[-2] for argv in system.ran if "-F" in argv]
 
-    discover.look(99)
+    discover.discover_pools(99)
     assert tried() == ["99"]
     system.ran.clear()
     with locks.held(["43"], lambda _name: None):
-        discover.look()
+        discover.discover_pools()
     assert tried() == ["99"]
 
 
@@ -236,11 +236,11 @@ def test_a_pool_that_another_system_held_is_told_by_its_label(monkeypatch):
     }
     System(monkeypatch, answers)
     monkeypatch.setattr(discover, "SPL_HOSTID", RECORDED / "none")
-    (pool,) = discover.look()
+    (pool,) = discover.discover_pools()
     assert (pool.other_host, pool.host) == (True, "dlpx")
     answers["hostid"] = (0, "00ca08b9\n", "")
     assert int("00ca08b9", 16) == 13240505
-    (pool,) = discover.look()
+    (pool,) = discover.discover_pools()
     assert (pool.other_host, pool.host) == (False, "dlpx")
 
 
@@ -250,17 +250,17 @@ def test_a_reader_of_labels_that_crashes_hides_no_pool(monkeypatch):
         monkeypatch,
         {"import -d": (0, listing, ""), "lsblk": (0, LSBLK, ""), "hostid": (0, "1\n", ""), "zdb": (-6, "", "ASSERT")},
     )
-    (pool,) = discover.look()
+    (pool,) = discover.discover_pools()
     assert pool.guid == 7180307423654184295
 
 
 @pytest.mark.parametrize("status", [0, 1])
 def test_no_pool_is_no_failure(monkeypatch, status):
     System(monkeypatch, {"zpool": (status, "", "no pools available to import\n")})
-    assert discover.look() == ()
+    assert discover.discover_pools() == ()
 
 
 def test_that_the_disks_cannot_be_searched_is_said(monkeypatch):
     System(monkeypatch, {"zpool": (1, "", "cannot discover pools: permission denied\n")})
     with pytest.raises(Failed, match="permission denied"):
-        discover.look()
+        discover.discover_pools()

@@ -204,7 +204,7 @@ def test_a_destroyed_pool_is_brought_back_only_as_such():
 
 
 def test_the_agent_looks_for_itself(monkeypatch):
-    monkeypatch.setattr(discover, "look", lambda _guid: (found(),))
+    monkeypatch.setattr(discover, "discover_pools", lambda _guid: (found(),))
     assert bring_in().load_extra_facts(box()).importable == (found(),)
 
 
@@ -237,14 +237,14 @@ def test_an_agreement_to_share_that_was_about_another_disk_is_forgotten(read_onl
         status, "read_datasets", lambda: (dataset("attic/photos", guid=7), dataset("tank/photos", guid=8))
     )
     for guid in (7, 8):
-        approved.say(guid, share=True)
+        approved.set_approved(guid, share=True)
     bring_in(read_only=read_only).bring_in(Working())
-    assert approved.read() == {8}
+    assert approved.read_approved() == {8}
 
 
 def test_a_new_name_moves_its_own_folder_and_what_belongs_elsewhere_stays_unmounted(commands, monkeypatch):
     found = (carried("attic", mountpoint="/old"), carried("attic/x", mountpoint="/etc"))
-    monkeypatch.setattr(mount, "carried", lambda _pool: found)
+    monkeypatch.setattr(mount, "foreign_properties", lambda _pool: found)
     bring_in().tame(Working(), "old")
     assert ["zfs", "set", "-u", "mountpoint=/attic", "attic"] in commands.ran
     assert ["zfs", "set", "-u", "canmount=noauto", "attic/x"] in commands.ran
@@ -253,7 +253,9 @@ def test_a_new_name_moves_its_own_folder_and_what_belongs_elsewhere_stays_unmoun
 def test_the_probes_tell_how_far_it_came(commands, monkeypatch):
     here = replace(recorded_pool(), guid=GUID, name="attic")
     known = box(pools=(here,))
-    monkeypatch.setattr(mount, "carried", lambda _pool: (carried("attic"), carried("attic/x", mountpoint="/etc")))
+    monkeypatch.setattr(
+        mount, "foreign_properties", lambda _pool: (carried("attic"), carried("attic/x", mountpoint="/etc"))
+    )
     operation = bring_in()
     assert not operation.probe("import", box())
     assert operation.probe("import", known)
@@ -263,7 +265,7 @@ def test_the_probes_tell_how_far_it_came(commands, monkeypatch):
     assert not operation.probe("keep", known)
     commands.answers["zpool"] = "-\n"
     assert operation.probe("keep", known)
-    monkeypatch.setattr(mount, "carried", lambda _pool: (carried("attic", mounted="yes"), carried("attic/x", mountpoint="/etc", canmount="noauto")))  # fmt: skip
+    monkeypatch.setattr(mount, "foreign_properties", lambda _pool: (carried("attic", mounted="yes"), carried("attic/x", mountpoint="/etc", canmount="noauto")))  # fmt: skip
     assert operation.probe("tame", known)
     assert operation.probe("mount", known)
     assert "Export it, then bring it in again" in operation.recovery_hint("tame", known)
@@ -278,7 +280,7 @@ def test_the_plan_is_json_that_the_agent_takes():
 def test_import_switches_off_sharing_before_any_place_is_changed(commands, monkeypatch):
     """ZFS mounts a folder that shares itself as soon as its place is changed, wherever a link there leads."""
     found = (carried("attic", sharenfs="on"), carried("attic/x", mountpoint="/etc"))
-    monkeypatch.setattr(mount, "carried", lambda _pool: found)
+    monkeypatch.setattr(mount, "foreign_properties", lambda _pool: found)
     bring_in(move_folders=True).tame(Working(), "attic")
     assert commands.ran[0] == ["zfs", "set", "-u", "sharenfs=off", "attic"]
     assert ["zfs", "inherit", "mountpoint", "attic/x"] in commands.ran[1:]
@@ -286,7 +288,7 @@ def test_import_switches_off_sharing_before_any_place_is_changed(commands, monke
 
 def test_import_keeps_its_folders_from_being_mounted_over_files():
     found = (carried("attic", overlay="on"), carried("attic/x"))
-    assert list(mount.tamed(found, "attic")) == [["zfs", "set", "-u", "overlay=off", "attic"]]
+    assert list(mount.neutralise_properties(found, "attic")) == [["zfs", "set", "-u", "overlay=off", "attic"]]
 
 
 def test_the_agent_may_run_longer_than_the_longest_search():

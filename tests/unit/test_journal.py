@@ -30,7 +30,7 @@ def written(*, close: bool = True) -> Journal:
 
 
 def test_nothing_is_known_of_a_job_never_begun():
-    assert journal.read(JOB) is None
+    assert journal.read_journal(JOB) is None
 
 
 def test_a_job_begins_once():
@@ -48,7 +48,7 @@ def test_a_job_that_runs_cannot_begin_again():
 
 def test_it_tells_how_far_a_job_came():
     written()
-    known = journal.read(JOB)
+    known = journal.read_journal(JOB)
     assert known is not None
     assert (known.steps, known.begun, known.done) == (("erase", "create"), ("erase", "create"), ("erase",))
     assert (known.unfinished, known.notes, known.ended) == ("create", ("half way",), False)
@@ -57,16 +57,16 @@ def test_it_tells_how_far_a_job_came():
 def test_a_job_whose_process_lives_is_running_and_one_whose_process_died_is_interrupted():
     record = written(close=False)
     assert journal.alive(JOB)
-    assert (found := journal.read(JOB)) is not None and found.state == "running"
+    assert (found := journal.read_journal(JOB)) is not None and found.state == "running"
     record.close()
     assert not journal.alive(JOB)
-    assert (found := journal.read(JOB)) is not None and found.state == "interrupted"
+    assert (found := journal.read_journal(JOB)) is not None and found.state == "interrupted"
 
 
 def test_the_end_stands_above_everything():
     record = written(close=False)
     record.write("ended", state="done", text="")
-    assert (found := journal.read(JOB)) is not None and (found.state, found.ended) == ("done", True)
+    assert (found := journal.read_journal(JOB)) is not None and (found.state, found.ended) == ("done", True)
     record.close()
 
 
@@ -77,7 +77,7 @@ def test_a_journal_cut_anywhere_by_a_power_cut_can_still_be_read(cut):
     written()
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) - cut])
-    known = journal.read(JOB)
+    known = journal.read_journal(JOB)
     assert known is not None
     assert known.state == "interrupted"
     assert set(known.done) <= set(known.begun) <= {"erase", "create"}
@@ -90,7 +90,7 @@ def test_what_follows_half_a_line_begins_on_a_line_of_its_own():
     with journal.taken_over(JOB) as record:
         assert record is not None
         record.write("ended", state="interrupted", text="so far")
-    known = journal.read(JOB)
+    known = journal.read_journal(JOB)
     assert known is not None
     assert (known.state, known.text) == ("interrupted", "so far")
 
@@ -100,7 +100,7 @@ def test_a_line_that_it_does_not_know_is_passed_over(line):
     written()
     path = journal.file_of(JOB)
     path.write_bytes(line + b"\n" + path.read_bytes())
-    known = journal.read(JOB)
+    known = journal.read_journal(JOB)
     assert known is not None
     assert known.done == ("erase",)
 
@@ -134,12 +134,12 @@ def test_a_job_settled_between_making_and_locking_its_journal_does_not_run(monke
     monkeypatch.setattr(fcntl, "flock", late)
     with pytest.raises(AlreadyKnown):
         Journal.begin(JOB)
-    assert (found := journal.read(JOB)) is not None and found.state == "interrupted"
+    assert (found := journal.read_journal(JOB)) is not None and found.state == "interrupted"
 
 
 @pytest.mark.parametrize("job", ["", "..", "../../etc/passwd", "a/b", JOB + "\n", JOB.upper(), JOB + ".jsonl", "-rf"])
 def test_an_id_that_is_none_names_no_file(job):
-    for ask in (journal.file_of, journal.read, Journal.begin):
+    for ask in (journal.file_of, journal.read_journal, Journal.begin):
         with pytest.raises(Refused):
             ask(job)
 
@@ -187,8 +187,8 @@ def test_prune_keeps_the_journal_of_a_running_job(monkeypatch):
     record.write("began", operation={}, steps=["zero"])
     ended(OTHER_JOB, 200)
     journal.prune()
-    assert (found := journal.read(JOB)) is not None and found.state == "running"
-    assert journal.read(OTHER_JOB) is None
+    assert (found := journal.read_journal(JOB)) is not None and found.state == "running"
+    assert journal.read_journal(OTHER_JOB) is None
     record.close()
 
 
@@ -198,4 +198,4 @@ def test_prune_keeps_the_journal_of_an_interrupted_job_until_it_is_settled(monke
     record.write("step begun", step="zero")
     record.close()
     journal.prune()
-    assert (found := journal.read(JOB)) is not None and found.begun == ("zero",)
+    assert (found := journal.read_journal(JOB)) is not None and found.begun == ("zero",)

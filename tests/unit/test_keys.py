@@ -92,20 +92,20 @@ def test_a_key_that_does_not_open_it_is_not_kept(commands):
     commands.on_run = wrong
     with pytest.raises(Failed, match="nothing was kept"):
         run(of(StoreKey), facts())
-    assert not key_store.kept(vault().guid)
+    assert not key_store.has_key(vault().guid)
 
 
 def test_a_changed_key_is_no_longer_kept(commands):
-    key_store.keep(vault().guid, "old words")
+    key_store.store_key(vault().guid, "old words")
     run(of(ChangeKey, to="passphrase"), facts(properties=marked()))
-    assert not key_store.kept(vault().guid)
+    assert not key_store.has_key(vault().guid)
     assert commands.ran[1] == ["zfs", "inherit", "--", "larder:unlock", "tank/vault"]
 
 
 def test_forgetting_removes_file_and_mark(commands):
-    key_store.keep(vault().guid, "words of old")
+    key_store.store_key(vault().guid, "words of old")
     run(of(DeleteStoredKey), facts(properties=marked()))
-    assert not key_store.kept(vault().guid)
+    assert not key_store.has_key(vault().guid)
     assert of(DeleteStoredKey).probe("forget", facts())
     assert "does not keep" in " ".join(one.text for one in of(DeleteStoredKey).check(facts()))
 

@@ -13,7 +13,7 @@ TEXT = """   8       0 sda 1200 30 96000 2400 800 10 64000 3600 0 5000 6000 0 0 
 
 
 def test_reads_and_writes_are_counted_together():
-    assert latency.read(TEXT) == {"sda": Counters(2000, 6000), "sda1": Counters(10, 5)}
+    assert latency.read_counters(TEXT) == {"sda": Counters(2000, 6000), "sda1": Counters(10, 5)}
 
 
 def test_only_what_happened_since_counts_and_only_where_it_is_enough():

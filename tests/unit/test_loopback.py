@@ -114,7 +114,7 @@ def test_a_server_that_was_started_for_it_stops_unless_somebody_shares_something
     monkeypatch.setattr("appliance.zfs.status.read_pools", lambda: (shapes.single(),))
     scratch.clear(TOKEN, Working())
     assert (["systemctl", "stop", *loopback_mount.UNITS] in commands.ran) is stopped
-    assert claims.read(TOKEN) is None
+    assert claims.read_claim(TOKEN) is None
 
 
 def test_a_run_has_server_and_client_made_anew_around_the_leaving_of_the_folder(commands, folder, monkeypatch):
@@ -125,7 +125,7 @@ def test_a_run_has_server_and_client_made_anew_around_the_leaving_of_the_folder(
     commands.on_run = lambda argv: done.append(" ".join(argv[:2]))
     Measuring(in_pool(protocol="nfs").ground, (), Laid()).prepare(Working())
     assert done == ["end", "udevadm settle", "zfs unmount", "zfs mount", "systemctl start", "begin nfs"]
-    kept = claims.read(TOKEN)
+    kept = claims.read_claim(TOKEN)
     assert kept is not None
     assert (kept.protocol, kept.units) == ("nfs", (nfs.UNIT, "rpc-statd.service", "rpcbind.service"))
 

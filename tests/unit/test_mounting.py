@@ -54,11 +54,11 @@ def test_anywhere_else_it_may_not(place):
 
 
 def test_a_plain_pool_needs_nothing():
-    assert list(mount.tamed([carried(), carried("tank/photos")], "tank")) == []
+    assert list(mount.neutralise_properties([carried(), carried("tank/photos")], "tank")) == []
 
 
 def test_a_folder_that_wants_to_be_etc_is_no_longer_mounted_by_itself():
-    commands = list(mount.tamed([carried(), carried("tank/x", mountpoint="/etc")], "tank"))
+    commands = list(mount.neutralise_properties([carried(), carried("tank/x", mountpoint="/etc")], "tank"))
     assert commands == [["zfs", "set", "-u", "canmount=noauto", "tank/x"]]
 
 
@@ -72,20 +72,27 @@ def test_what_lends_rights_or_shares_itself_is_switched_off_at_the_top_and_where
         carried("tank/own", key, **{key: value}),
         carried("tank/heir", "x", **{key: value}),
     ]
-    assert list(mount.tamed(found, "tank")) == [
+    assert list(mount.neutralise_properties(found, "tank")) == [
         ["zfs", "set", "-u", f"{key}=off", "tank"],
         ["zfs", "set", "-u", f"{key}=off", "tank/own"],
     ]
 
 
 def test_a_volume_is_left_as_it_is():
-    assert list(mount.tamed([carried("tank/v", type="volume", mountpoint="-", sharenfs="-", setuid="-")], "tank")) == []
+    assert (
+        list(
+            mount.neutralise_properties(
+                [carried("tank/v", type="volume", mountpoint="-", sharenfs="-", setuid="-")], "tank"
+            )
+        )
+        == []
+    )
 
 
 @pytest.mark.parametrize("name", ["tank/-x\n", "tank/a;b", "tank/\u202e", "tank/../x"])
 def test_a_dataset_whose_name_no_command_should_see_is_left_out(name):
     hostile = carried(name, mountpoint="/etc", sharenfs="on")
-    assert list(mount.tamed([hostile], "tank")) == []
+    assert list(mount.neutralise_properties([hostile], "tank")) == []
     assert list(mount.moved([hostile], "tank", former="tank", everything=True)) == []
 
 
@@ -381,7 +388,7 @@ def test_operation_that_would_mount_outside_the_pools_folder_is_refused(operatio
 
 
 def test_unlock_leaves_out_what_wants_to_be_outside_and_says_so(mounts, monkeypatch):
-    monkeypatch.setattr(publish, "again", lambda _work: None)
+    monkeypatch.setattr(publish, "republish_quietly", lambda _work: None)
     facts = box_of(VAULT, OUTSIDE)
     for operation in (UnlockDataset(dataset="tank/vault"), UnlockAll(datasets=("tank/vault",))):
         mounts.ran.clear()
@@ -400,7 +407,7 @@ def test_unlock_mounts_what_it_can_where_one_folder_is_blocked(mounts, monkeypat
         if argv == ["mount", "tank/vault/a"]:
             raise mountpoints.Blocked("A symbolic link is there")
 
-    monkeypatch.setattr(publish, "again", lambda _work: None)
+    monkeypatch.setattr(publish, "republish_quietly", lambda _work: None)
     mounts.on_run = blocked
     facts = box_of(VAULT, *(dataset(f"tank/vault/{name}", **LOCKED) for name in ("a", "a/deep", "b")))
     plan = checked_plan(UnlockDataset(dataset="tank/vault"), facts)
@@ -426,7 +433,7 @@ def test_what_it_carries_is_read_with_what_is_its_own(commands):
         }
     }
     commands.answers["zfs"] = json.dumps(listing)
-    (found,) = mount.carried("tank")
+    (found,) = mount.foreign_properties("tank")
     assert found.mounts_itself
     assert found.own == {"mountpoint"}
     assert mount.elsewhere([found], "tank") == [found]

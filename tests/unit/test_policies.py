@@ -191,12 +191,12 @@ def test_a_dataset_is_never_left_with_none():
 
 def test_a_policy_from_elsewhere_waits_and_a_broken_one_is_none():
     text = '{"daily":3}'
-    assert snapshot_policy.of(dataset(policy=text, policy_source="local")) == Policy(daily=3)
-    assert snapshot_policy.of(dataset(policy=text, policy_source="inherited")) == Policy(daily=3)
-    assert snapshot_policy.of(dataset(policy=text, policy_source="received")) is None
-    assert snapshot_policy.of(dataset(policy='{"daily":3,"below":false}', policy_source="inherited")) is None
+    assert snapshot_policy.policy_of(dataset(policy=text, policy_source="local")) == Policy(daily=3)
+    assert snapshot_policy.policy_of(dataset(policy=text, policy_source="inherited")) == Policy(daily=3)
+    assert snapshot_policy.policy_of(dataset(policy=text, policy_source="received")) is None
+    assert snapshot_policy.policy_of(dataset(policy='{"daily":3,"below":false}', policy_source="inherited")) is None
     for broken in ("", "{", '{"daily":-1}', '{"daily":501}', '{"x":1}', '{"first":24}', "[" * 5000):
-        assert snapshot_policy.of(dataset(policy=broken, policy_source="local")) is None
+        assert snapshot_policy.policy_of(dataset(policy=broken, policy_source="local")) is None
     with pytest.raises(Refused):
         Policy(hourly=-1)
 
@@ -225,7 +225,7 @@ def test_what_lies_below_a_policy_from_elsewhere_waits_too():
         "tank/own/below": listed("tank/own/below", "INHERITED", "tank/own"),
     }
     found = {one.name: one for one in status.datasets_from({"datasets": there})}
-    assert [name for name, one in found.items() if snapshot_policy.of(one)] == ["tank/own", "tank/own/below"]
+    assert [name for name, one in found.items() if snapshot_policy.policy_of(one)] == ["tank/own", "tank/own/below"]
     assert snapshot_policy.offered(found["tank/got/below"]) == Policy(daily=3)
     assert found["tank/own/below"].policy_from == "tank/own"
 

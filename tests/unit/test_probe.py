@@ -75,13 +75,13 @@ def test_disk_that_hangs_is_unreadable(image, monkeypatch):
     def silent(*_args: Any, **_more: Any) -> None:
         raise Failed("the disk did not answer")
 
-    monkeypatch.setattr(query, "ask", silent)
+    monkeypatch.setattr(query, "query_disk", silent)
     assert probe.use_of(of(image)) == probe.UNREADABLE
 
 
 def test_disks_that_hold_something_already_are_not_read_again(monkeypatch):
     monkeypatch.setattr(probe, "use_of", lambda _disk: pytest.fail("it was read"))
-    assert probe.look(box(disk(1, uses=(OLD,))), [path_of(1), path_of(9)]) == {}
+    assert probe.probe_disks(box(disk(1, uses=(OLD,))), [path_of(1), path_of(9)]) == {}
 
 
 def test_erased_disk_is_free_again(image, monkeypatch):

@@ -31,28 +31,28 @@ def refused(call, *words) -> str:
 
 
 def test_only_a_salted_hash_is_kept_and_only_root_reads_it():
-    proof.keep(PASSWORD)
+    proof.store_hash(PASSWORD)
     text = proof.hash_file().read_text()
     assert PASSWORD not in text
     assert stat.S_IMODE(proof.hash_file().stat().st_mode) == 0o600
-    proof.forget()
-    proof.keep(PASSWORD)
+    proof.remove_hash()
+    proof.store_hash(PASSWORD)
     assert proof.hash_file().read_text() != text  # another salt
 
 
 def test_the_first_password_is_kept_and_a_second_only_with_the_old_one():
-    proof.keep(PASSWORD)
-    assert "already" in refused(proof.keep, OTHER)
-    assert "not the administrator's" in refused(proof.keep, OTHER, OTHER)
+    proof.store_hash(PASSWORD)
+    assert "already" in refused(proof.store_hash, OTHER)
+    assert "not the administrator's" in refused(proof.store_hash, OTHER, OTHER)
     proof.check(PASSWORD)
-    proof.keep(OTHER, PASSWORD)
+    proof.store_hash(OTHER, PASSWORD)
     proof.check(OTHER)
     refused(proof.check, PASSWORD)
 
 
 @pytest.mark.parametrize("password", ["", "x" * 5000])
 def test_what_is_no_password_is_not_kept(password):
-    refused(proof.keep, password)
+    refused(proof.store_hash, password)
     assert not proof.is_set()
 
 
@@ -65,7 +65,7 @@ def test_without_a_password_nothing_is_proved():
 def test_wrong_passwords_are_throttled_for_longer_each_time_and_even_the_right_one_waits(monkeypatch):
     clock = [1000.0]
     monkeypatch.setattr(time, "time", lambda: clock[0])
-    proof.keep(PASSWORD)
+    proof.store_hash(PASSWORD)
     for _try in range(proof.FREE_TRIES):
         assert "not the administrator's" in refused(proof.check, OTHER)
     assert "too often" in refused(proof.check, PASSWORD)
@@ -83,14 +83,14 @@ def test_wrong_passwords_are_throttled_for_longer_each_time_and_even_the_right_o
 def test_a_clock_that_is_put_back_keeps_nobody_out_for_longer(monkeypatch):
     clock = [10**9]
     monkeypatch.setattr(time, "time", lambda: clock[0])
-    proof.keep(PASSWORD)
+    proof.store_hash(PASSWORD)
     proof.count(50)
     clock[0] -= 10**8
     assert "5 minutes" in refused(proof.check, PASSWORD) or "6 minutes" in refused(proof.check, PASSWORD)
 
 
 def test_a_try_that_is_broken_off_counts(monkeypatch):
-    proof.keep(PASSWORD)
+    proof.store_hash(PASSWORD)
     monkeypatch.setattr(proof, "hashed", lambda *_words, **_more: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         proof.check(PASSWORD)
@@ -99,7 +99,7 @@ def test_a_try_that_is_broken_off_counts(monkeypatch):
 
 def test_passwords_are_compared_in_constant_time(monkeypatch):
     compared = []
-    proof.keep(PASSWORD)
+    proof.store_hash(PASSWORD)
     monkeypatch.setattr("hmac.compare_digest", lambda one, other: compared.append((one, other)) or one == other)
     proof.check(PASSWORD)
     assert len(compared) == 1
@@ -109,13 +109,13 @@ def test_passwords_are_compared_in_constant_time(monkeypatch):
     ("job", "operation", "digest"), [(OTHER_JOB, TANK, "d"), (JOB, POND, "d"), (JOB, TANK, "e"), (JOB, TANK, "")]
 )
 def test_a_proof_is_for_one_job_one_operation_and_one_plan(job, operation, digest):
-    proof.keep(PASSWORD)
+    proof.store_hash(PASSWORD)
     proof.grant(JOB, TANK, "d", PASSWORD)
     assert not proof.redeem(job, operation, digest)
 
 
 def test_a_proof_is_used_once_and_not_after_its_time(monkeypatch):
-    proof.keep(PASSWORD)
+    proof.store_hash(PASSWORD)
     proof.grant(JOB, TANK, "d", PASSWORD)
     assert proof.redeem(JOB, TANK, "d")
     assert not proof.redeem(JOB, TANK, "d")
@@ -126,7 +126,7 @@ def test_a_proof_is_used_once_and_not_after_its_time(monkeypatch):
 
 
 def test_a_wrong_password_grants_nothing():
-    proof.keep(PASSWORD)
+    proof.store_hash(PASSWORD)
     assert "not the administrator's" in refused(proof.grant, JOB, TANK, "d", OTHER)
     assert not proof.redeem(JOB, TANK, "d")
 
@@ -164,7 +164,7 @@ def test_the_agent_refuses_a_wrong_password_and_another_without_the_old_one(caps
 
 
 def test_no_password_stands_in_any_file_of_the_agent():
-    proof.keep(PASSWORD)
+    proof.store_hash(PASSWORD)
     proof.grant(JOB, TANK, "d", PASSWORD)
     files = [path for root in (paths.RUN, paths.AGENT_STATE) for path in root.rglob("*") if path.is_file()]
     assert proof.proof_file(JOB) in files

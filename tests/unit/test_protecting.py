@@ -79,7 +79,7 @@ def samba(tmp_path, monkeypatch, commands):
     monkeypatch.setattr(smb.SmbServing, "served", lambda self: frozenset((s.name, s.path) for s in self.configured()))
     monkeypatch.setattr("appliance.shares.discovery.announce", lambda _datasets: None)
     monkeypatch.setattr(status, "read_datasets", lambda: (shared(),))
-    monkeypatch.setattr("appliance.system.accounts.read", lambda: (ANNA,))
+    monkeypatch.setattr("appliance.system.accounts.read_accounts", lambda: (ANNA,))
     monkeypatch.setattr("appliance.system.accounts.read_groups", lambda: ())
     return config
 
@@ -90,13 +90,13 @@ def run(operation: SetSmbSecurity) -> None:
 
 
 def test_a_choice_is_kept_taken_up_and_seen(samba):
-    approved.say(shared().guid, share=True)
+    approved.set_approved(shared().guid, share=True)
     publish.publish(publish.agreed_facts(), ["smb"])
     assert not STRICT.probe("protect", Facts())
     run(STRICT)
     assert STRICT.probe("protect", Facts())
     assert "server signing = mandatory" in samba.read_text()
-    assert smb_security.read() == SmbPolicy("required", "required")
+    assert smb_security.read_security() == SmbPolicy("required", "required")
     assert stat.S_IMODE(os.stat(smb_security.FILE).st_mode) == 0o644  # noqa: PTH116
 
 
@@ -104,13 +104,13 @@ def test_before_the_first_share_the_choice_waits_for_it(samba):
     run(STRICT)
     assert not samba.exists()
     assert STRICT.probe("protect", Facts())
-    approved.say(shared().guid, share=True)
+    approved.set_approved(shared().guid, share=True)
     publish.publish(publish.agreed_facts(), ["smb"])
     assert "server smb encrypt = required" in samba.read_text()
 
 
 def test_where_samba_does_not_take_it_the_choice_is_as_before(samba, monkeypatch):
-    approved.say(shared().guid, share=True)
+    approved.set_approved(shared().guid, share=True)
     publish.publish(publish.agreed_facts(), ["smb"])
 
     def fail(*_given: object) -> None:
@@ -120,23 +120,23 @@ def test_where_samba_does_not_take_it_the_choice_is_as_before(samba, monkeypatch
     monkeypatch.setattr(smb.SmbServing, "take_up", fail)
     with pytest.raises(Failed):
         run(STRICT)
-    assert smb_security.read() == SmbPolicy()
+    assert smb_security.read_security() == SmbPolicy()
     assert "mandatory" not in samba.read_text()
 
 
 def test_a_hand_edit_stops_it_before_anything_is_kept(samba):
-    approved.say(shared().guid, share=True)
+    approved.set_approved(shared().guid, share=True)
     publish.publish(publish.agreed_facts(), ["smb"])
     samba.write_text(samba.read_text() + "# mine\n")
     with pytest.raises(Refused, match="changed by hand"):
         run(STRICT)
-    assert smb_security.read() == SmbPolicy()
+    assert smb_security.read_security() == SmbPolicy()
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"signing":"off"}', "[" * 100000, "\xff"])
 def test_a_file_that_says_nothing_sensible_is_the_usual_choice(samba, text):
     smb_security.FILE.write_text(text)
-    assert smb_security.read() == SmbPolicy()
+    assert smb_security.read_security() == SmbPolicy()
 
 
 # A power cut between the two files
@@ -152,26 +152,26 @@ def cut_after_sambas_file(monkeypatch):
 
 
 def test_a_choice_cut_between_its_two_files_shows_what_samba_serves(samba, monkeypatch):
-    approved.say(shared().guid, share=True)
+    approved.set_approved(shared().guid, share=True)
     publish.publish(publish.agreed_facts(), ["smb"])
     cut_after_sambas_file(monkeypatch)
     with pytest.raises(KeyboardInterrupt):
         run(STRICT)
     assert "server signing = mandatory" in samba.read_text()
-    assert smb_security.read() == SmbPolicy()
+    assert smb_security.read_security() == SmbPolicy()
     assert publish.smb_policy() == STRICT.policy
     assert STRICT.probe("protect", Facts())
 
 
 def test_a_choice_kept_by_an_older_version_and_never_served_is_not_shown(samba):
     """0.1.0 wrote the choice first: cut there, the page showed it and Samba served what was before."""
-    approved.say(shared().guid, share=True)
+    approved.set_approved(shared().guid, share=True)
     publish.publish(publish.agreed_facts(), ["smb"])
-    smb_security.keep(STRICT.policy)
+    smb_security.store_security(STRICT.policy)
     assert publish.smb_policy() == SmbPolicy()
     assert not STRICT.probe("protect", Facts())
     publish.publish(publish.agreed_facts(), ["smb"])
-    assert smb_security.read() == SmbPolicy()
+    assert smb_security.read_security() == SmbPolicy()
     assert "mandatory" not in samba.read_text()
 
 
@@ -182,7 +182,7 @@ def test_every_choice_is_read_back_from_sambas_file(samba, choice):
 
 
 def test_a_hand_edit_of_sambas_file_is_not_taken_for_a_choice(samba):
-    approved.say(shared().guid, share=True)
+    approved.set_approved(shared().guid, share=True)
     publish.publish(publish.agreed_facts(), ["smb"])
     samba.write_text(samba.read_text().replace("[global]", "[global]\n   server signing = mandatory"))
     assert publish.smb_policy() == SmbPolicy()

@@ -73,7 +73,7 @@ def done(monkeypatch):
     order: list[str] = []
     found = shared(1, 2)
     monkeypatch.setattr(status, "read_datasets", lambda: found.datasets)
-    monkeypatch.setattr(list_snapshots, "read", lambda _names: iter([snap(1)]))
+    monkeypatch.setattr(list_snapshots, "list_snapshots", lambda _names: iter([snap(1)]))
     monkeypatch.setattr(
         pool_teardown, "serve", lambda some, _note: order.append(f"serve {' '.join(one.name for one in some)}")
     )
@@ -145,7 +145,7 @@ def test_whatever_fails_the_shares_are_on_again(done, monkeypatch, breaks):
     ],
 )
 def test_rollback_that_cannot_succeed_destroys_nothing(done, monkeypatch, now, said):
-    monkeypatch.setattr(list_snapshots, "read", lambda _names: iter(now))
+    monkeypatch.setattr(list_snapshots, "list_snapshots", lambda _names: iter(now))
     with pytest.raises(Failed, match=said) as failed:
         checked_plan(roll(), shared(1, 2)).steps[0].act(Working())
     assert "Nothing was destroyed" in str(failed.value)

@@ -166,7 +166,7 @@ def quiet(monkeypatch: pytest.MonkeyPatch) -> dict[str, list]:
     world: dict[str, list] = {"pools": [], "disks": []}
     monkeypatch.setattr(status, "read_pools", lambda: tuple(world["pools"]))
     monkeypatch.setattr(status, "loaded", lambda: True)
-    monkeypatch.setattr(inventory, "read", lambda _pools: tuple(world["disks"]))
+    monkeypatch.setattr(inventory, "read_disks", lambda _pools: tuple(world["disks"]))
     monkeypatch.setattr(udev, "settle", lambda: None)
     monkeypatch.setattr(udev, "look_anew", lambda _disks: None)
     monkeypatch.setattr(scratch, "size_of", lambda _path: GIB)
@@ -216,7 +216,7 @@ def test_a_scratch_folder_is_neither_shared_nor_kept_in_snapshots_as_what_is_abo
     assert {"larder:share=none", "larder:policy=none"} <= set(argv)
     scratched = dataset("tank/x", share="none", share_source="local", policy="none", policy_source="local")
     assert setting_of(scratched) is None
-    assert policy.of(scratched) is None
+    assert policy.policy_of(scratched) is None
 
 
 def test_a_pool_that_stops_ends_the_run_at_once(folders, quiet, monkeypatch, tmp_path):
@@ -293,7 +293,7 @@ def test_clearing_removes_the_pool_its_traces_and_the_note(commands, folders, qu
     scratch.clear(TOKEN, Working())
     assert ["zpool", "destroy", "-f", "--", NAME] in commands.ran
     assert [argv[-1] for argv in commands.ran if argv[0] == "wipefs"] == [f"{path_of(1)}-part1", path_of(1)]
-    assert claims.read(TOKEN) is None
+    assert claims.read_claim(TOKEN) is None
 
 
 def test_clearing_twice_or_what_never_was_does_nothing(commands, folders, quiet):
@@ -308,7 +308,7 @@ def test_a_pool_of_that_name_without_the_sign_is_left_alone(commands, folders, q
     with pytest.raises(Failed, match="left alone"):
         scratch.clear(TOKEN, Working())
     assert not any("destroy" in argv for argv in commands.ran)
-    assert claims.read(TOKEN) is not None
+    assert claims.read_claim(TOKEN) is not None
 
 
 def test_a_pool_that_has_stopped_is_said_and_kept_in_mind(commands, folders, quiet, monkeypatch):
@@ -317,7 +317,7 @@ def test_a_pool_that_has_stopped_is_said_and_kept_in_mind(commands, folders, qui
     quiet["pools"] = [scratch_pool("SUSPENDED")]
     with pytest.raises(Failed, match="Put the disk back"):
         scratch.clear(TOKEN, Working())
-    assert claims.read(TOKEN) is not None
+    assert claims.read_claim(TOKEN) is not None
     assert commands.ran == []  # with its disk away it could wait for ever
 
 
@@ -333,7 +333,7 @@ def test_a_pool_that_has_stopped_goes_on_when_its_disks_are_back_and_is_cleared_
     commands.on_run = told
     scratch.clear(TOKEN, Working())
     assert ["zpool", "destroy", "-f", "--", NAME] in commands.ran
-    assert claims.read(TOKEN) is None
+    assert claims.read_claim(TOKEN) is None
 
 
 @pytest.mark.parametrize(
@@ -372,14 +372,14 @@ def test_a_disk_that_is_away_stays_noted_until_it_is_back(commands, folders, qui
     claimed(1, 2)
     quiet["disks"] = [disk(1)]
     scratch.clear(TOKEN, Working())
-    left = claims.read(TOKEN)
+    left = claims.read_claim(TOKEN)
     assert left is not None
     assert left.disks == (path_of(2),)
     quiet["disks"] = [disk(1), disk(2, uses=(TRACES,), content=("sdb1", "sdb"))]
     commands.answers["lsblk"] = '{"blockdevices": []}'
     scratch.clear(TOKEN, Working())
     assert {argv[-1] for argv in commands.ran if argv[0] == "wipefs"} == {f"{path_of(2)}-part1", path_of(2)}
-    assert claims.read(TOKEN) is None
+    assert claims.read_claim(TOKEN) is None
 
 
 @pytest.mark.parametrize(("sign", "gone"), [(TOKEN, True), ("", False), ("ba9876543210", False)])
@@ -398,7 +398,7 @@ def test_a_scratch_folder_of_a_pool_that_is_away_is_kept_in_mind(commands, folde
     quiet["pools"] = pools
     with pytest.raises(Failed, match="Bring the pool back"):
         scratch.clear(TOKEN, Working())
-    assert claims.read(TOKEN) is not None
+    assert claims.read_claim(TOKEN) is not None
     assert commands.ran == []
 
 
@@ -481,7 +481,7 @@ def test_a_pool_or_folder_that_is_still_open_is_cleared_away_a_moment_later(comm
     commands.on_run = refuse
     scratch.clear(TOKEN, Working())
     assert [argv[:2] for argv in commands.ran].count(["zfs", "destroy"]) == 2
-    assert claims.read(TOKEN) is None
+    assert claims.read_claim(TOKEN) is None
 
 
 # --- volumes --------------------------------------------------------------------------------------------------

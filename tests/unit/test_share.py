@@ -105,7 +105,7 @@ def samba(tmp_path, monkeypatch, commands):
     monkeypatch.setattr(approved, "FILE", tmp_path / "agreed")
     monkeypatch.setitem(SERVING, "smb", replace(smb.SERVING, owned=OwnedFile(config, smb.check_with_samba)))
     monkeypatch.setattr(status, "read_datasets", lambda: (dataset(share=found["share"], share_source=found["source"]),))
-    monkeypatch.setattr("appliance.system.accounts.read", lambda: (Account("anna", 1001),))
+    monkeypatch.setattr("appliance.system.accounts.read_accounts", lambda: (Account("anna", 1001),))
     commands.found = found
     commands.answers["systemctl"] = "active\n"
 
@@ -160,7 +160,7 @@ def test_a_share_that_samba_does_not_serve_is_taken_back(samba, commands, monkey
     with pytest.raises(Failed, match="is not served"):
         run(on(name="other"))
     assert samba.read_text() == before
-    assert approved.read() == {dataset().guid}
+    assert approved.read_approved() == {dataset().guid}
 
 
 @pytest.mark.parametrize("said", ['Unknown parameter encountered: "rot"', "Ignoring badly formed line"])

@@ -37,26 +37,26 @@ def test_other_times_are_refused(minutes):
 
 def test_a_disk_is_told_by_one_command_that_wakes_none(monkeypatch):
     asked = answering(monkeypatch, 0)
-    assert standby.tell(path_of(1), 20) == standby.TOLD
-    assert standby.tell(path_of(1), 0) == standby.TOLD
+    assert standby.set_timer(path_of(1), 20) == standby.TOLD
+    assert standby.set_timer(path_of(1), 0) == standby.TOLD
     assert asked[0] == ["smartctl", "--json", "-n", "standby", "-s", "standby,240", "--", path_of(1)]
     assert asked[1][5] == "standby,off"
 
 
 def test_a_sleeping_disk_is_left_alone(monkeypatch):
     answering(monkeypatch, 2, ASLEEP)
-    assert standby.tell(path_of(1), 20) == standby.ASLEEP
+    assert standby.set_timer(path_of(1), 20) == standby.ASLEEP
 
 
 @pytest.mark.parametrize("status", [1, 2, 4])
 def test_a_disk_that_does_not_take_it_is_told_of(monkeypatch, status):
     answering(monkeypatch, status, "half {")
-    assert "did not take" in standby.tell(path_of(1), 20)
+    assert "did not take" in standby.set_timer(path_of(1), 20)
 
 
 def test_an_old_error_in_the_disks_log_is_no_refusal(monkeypatch):
     answering(monkeypatch, 64)
-    assert standby.tell(path_of(1), 20) == standby.TOLD
+    assert standby.set_timer(path_of(1), 20) == standby.TOLD
 
 
 def test_a_disk_that_hangs_is_told_of_and_does_not_hide_the_others(monkeypatch):

@@ -43,7 +43,7 @@ def log_of(*results: tuple[int, int, bool | None]) -> dict[str, Any]:
 
 
 def verdict(answer: object, accepted: dict[str, int] | None = None, **more: Any) -> health.Verdict:
-    return health.judge(smart.read(answer), accepted or {}, **more)
+    return health.judge(smart.read_smart(answer), accepted or {}, **more)
 
 
 def test_the_appliances_own_disk_is_healthy():
@@ -204,7 +204,7 @@ def test_answers_that_owners_of_other_drives_published(name, state, count):
 
 
 def figures(answer: object) -> dict[str, tuple[int, str]]:
-    return {figure.name: (figure.number, figure.text) for figure in smart.read(answer).figures}
+    return {figure.name: (figure.number, figure.text) for figure in smart.read_smart(answer).figures}
 
 
 def test_every_other_figure_is_kept_as_smartctl_words_it():
@@ -220,7 +220,7 @@ def test_every_other_figure_is_kept_as_smartctl_words_it():
 
 def test_figures_of_a_disk_that_talks_nonsense_are_few_and_plain():
     table = [{"id": at, "name": f"a\n<b>{at}", "raw": {"value": 3, "string": "\x1b[31m"}} for at in range(200, 400)]
-    found = smart.read(ata(ata_smart_attributes={"table": table})).figures
+    found = smart.read_smart(ata(ata_smart_attributes={"table": table})).figures
     assert len(found) == smart.MOST_FIGURES
     assert all(figure.name.isprintable() and figure.text.isprintable() for figure in found)
 
@@ -272,7 +272,7 @@ def test_recordings_of_real_drives(name, state):
     ],
 )
 def test_only_a_disk_that_says_so_can_test_itself(answer, able):
-    assert smart.read(answer).able is able
+    assert smart.read_smart(answer).able is able
 
 
 # --- what is not told any more ------------------------------------------------------------------------------
@@ -303,9 +303,9 @@ def without(answer: dict[str, Any], names: tuple[str, ...] = TABLES, status: int
 def after(answer: object, *later: object, accepted: dict[str, int] | None = None) -> health.Verdict:
     """The verdict after several answers, each judged with what was known before it."""
     found = verdict(answer)
-    known, counted = found.state in {"healthy", "watch", "failing"}, bool(smart.read(answer).counts)
+    known, counted = found.state in {"healthy", "watch", "failing"}, bool(smart.read_smart(answer).counts)
     for at, one in enumerate(later):
-        reading = smart.read(one)
+        reading = smart.read_smart(one)
         before = health.Before(found.reasons, known, counted, now=f"day {at}")
         found, counted = health.judge(reading, accepted or {}, before=before), counted or bool(reading.counts)
     return found
@@ -499,7 +499,9 @@ def test_each_place_of_every_recorded_answer_bears_an_odd_value(value):
     ],
 )  # fmt: skip
 def test_a_count_that_cannot_be_one_is_none(answer):
-    assert not any(smart.read(answer).counts.get(name) for name in ("media_errors", "grown_defects", "uncorrected"))
+    assert not any(
+        smart.read_smart(answer).counts.get(name) for name in ("media_errors", "grown_defects", "uncorrected")
+    )
     assert verdict(answer).state == "healthy"
 
 
@@ -508,5 +510,5 @@ def test_a_fault_of_the_reader_itself_leaves_a_reading(monkeypatch):
         raise KeyError("x")
 
     monkeypatch.setattr(smart, "self_tests", fail)
-    assert smart.read(ata()) == smart.Reading(message=smart.NOT_UNDERSTOOD)
+    assert smart.read_smart(ata()) == smart.Reading(message=smart.NOT_UNDERSTOOD)
     assert verdict(ata()).text == smart.NOT_UNDERSTOOD

@@ -323,7 +323,7 @@ def test_snapshots_are_read_line_by_line():
 def test_snapshots_are_read_as_zfs_prints_them(commands):
     """Recorded: a name with a space, a guid above 2^63, and a note that stands on the folder and is no word of its snapshots."""
     commands.answers["zfs"] = recorded_text("zfs-get-snapshots-2.3.9.txt")
-    one, two = list_snapshots.read(["zz/a b"])
+    one, two = list_snapshots.list_snapshots(["zz/a b"])
     assert (one.name, one.guid, one.holds, one.clones) == ("zz/a b@one", 18027312830689965278, 1, ("zz/copy",))
     assert (one.run, one.note) == ("", "")
     assert (two.run, two.note, two.clones) == ("3f1a", "tidy up", ())
@@ -371,7 +371,7 @@ def test_half_a_million_snapshots_of_one_folder_are_read_in_64_mib(tmp_path):
 def test_listing_that_fails_after_some_lines_is_an_error(tmp_path, monkeypatch):
     fake_zfs(tmp_path, 10, status=1)
     monkeypatch.setitem(command.ENVIRONMENT, "PATH", f"{tmp_path}:/usr/bin:/bin")
-    found = list_snapshots.read(["tank/photos"])
+    found = list_snapshots.list_snapshots(["tank/photos"])
     with pytest.raises(command.CommandFailed):
         list(found)
 

@@ -54,7 +54,7 @@ def test_it_is_held_at_half_the_data_and_is_as_it_was_afterwards(module):
     assert module()["c_max"] == str(128 * MIB)
     arc_limit.release(TOKEN)
     assert module() == before
-    assert not arc_limit.kept().exists()
+    assert not arc_limit.kept_limit().exists()
     arc_limit.release(TOKEN)
     assert module() == before
 
@@ -82,7 +82,7 @@ def test_where_the_module_does_not_take_it_that_is_said_and_undone_by_clearing_u
     with pytest.raises(Failed, match="did not take the limit"):
         arc_limit.limit(TOKEN, GIB)
     arc_limit.release(TOKEN)
-    assert not arc_limit.kept().exists()
+    assert not arc_limit.kept_limit().exists()
 
 
 def test_where_it_cannot_be_changed_that_is_said(module, monkeypatch, tmp_path):

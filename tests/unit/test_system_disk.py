@@ -36,7 +36,7 @@ def line(folder: Path, options: str, mount: str = "rw") -> str:
 )
 def test_file_system_that_takes_no_writes_is_seen(mounts, tmp_path, mount, options, stopped):
     mounts.write_text(f"\n36\n{line(tmp_path, options, mount)}")
-    own = system_disk.read()[0]
+    own = system_disk.read_filesystems()[0]
     assert (own.place, own.read_only) == (str(tmp_path), stopped)
 
 
@@ -45,7 +45,7 @@ def test_each_file_system_is_named_once_and_percentages_are_those_of_df(mounts, 
     size = os.statvfs_result((4096, 4096, 1000, 250, 200, 0, 0, 0, 0, 255))
     monkeypatch.setattr(os, "statvfs", lambda _place: size)
     monkeypatch.setattr(system_disk, "places_to_watch", lambda: (tmp_path, tmp_path, tmp_path / "gone"))
-    (own,) = system_disk.read()
+    (own,) = system_disk.read_filesystems()
     assert (own.percent, own.free) == (79, 200 * 4096)  # 750 of 950, rounded up
 
 
@@ -53,4 +53,4 @@ def test_larders_own_folder_that_cannot_be_asked_is_an_error(mounts, monkeypatch
     mounts.write_text("")
     monkeypatch.setattr(paths, "STATE", tmp_path / "gone")
     with pytest.raises(OSError, match="gone"):
-        system_disk.read()
+        system_disk.read_filesystems()

@@ -24,7 +24,7 @@ def box(folders, monkeypatch):
 
 
 def test_only_what_the_box_keeps_a_key_of_is_opened_and_mounted(commands, mounts):
-    key_store.keep(TWO.guid, "four words for two")
+    key_store.store_key(TWO.guid, "four words for two")
     with pytest.raises(SystemExit) as ended:
         unlock_at_boot.main()
     assert ended.value.code == 0
@@ -38,8 +38,8 @@ def test_one_that_cannot_be_mounted_keeps_no_other_closed(commands, mounts):
             raise command.CommandFailed(command.Result(tuple(argv), 1, "", "directory is not empty", 0))
 
     commands.on_run = fail
-    key_store.keep(ONE.guid, "four words for one")
-    key_store.keep(TWO.guid, "four words for two")
+    key_store.store_key(ONE.guid, "four words for one")
+    key_store.store_key(TWO.guid, "four words for two")
     with pytest.raises(SystemExit) as ended:
         unlock_at_boot.main()
     assert ended.value.code == 1
@@ -50,7 +50,7 @@ def test_unlock_at_start_mounts_nothing_outside_the_folder_of_its_pool(commands,
     """A backup of another computer, received raw, brings its own mountpoints."""
     outside = replace(TWO, mountpoint="/etc")
     monkeypatch.setattr(status, "read_datasets", lambda: (outside,))
-    key_store.keep(TWO.guid, "four words for two")
+    key_store.store_key(TWO.guid, "four words for two")
     caplog.set_level("INFO")
     with pytest.raises(SystemExit):
         unlock_at_boot.main()

@@ -202,7 +202,7 @@ def replacement(key: str = "ata-WDC_WD20EARS-00MVWB0_WD-WCAZA0000001") -> Replac
     box = present.box()
     pool = next(card.pool for card in box.cards)
     place = next(place for place in vdev_tree.places(pool) if place.leaf and vdev_tree.link_of(place.vdev) == key)
-    return pool_replacement.begin(pool, place, box, "admin")
+    return pool_replacement.open_replacement(pool, place, box, "admin")
 
 
 def alert() -> Alert:
@@ -217,7 +217,7 @@ def planned(operation: Operation, **changes: Any) -> Job:
     """The job of an operation, planned from the inventory."""
     plan = checked_plan(operation, store.facts())
     made = {"kind": kind_of(operation), "title": operation.title, "subject": operation.subject}
-    return job(operation=as_json(operation), digest=plan.digest(), plan=confirm.shown(plan), **made, **changes)
+    return job(operation=as_json(operation), digest=plan.digest(), plan=confirm.plan_as_stored(plan), **made, **changes)
 
 
 LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)

@@ -132,12 +132,12 @@ def test_the_unit_waits_for_the_word_and_for_as_long_as_the_worker_believes():
 def test_a_worker_that_was_restarted_because_it_hung_says_so_once(db):
     watchdog.write(watchdog.at_work(), {"stage": "tick-policies", "since": time.monotonic() - watchdog.USUAL_SECONDS})
     assert watchdog.look_back()
-    evaluate_alerts.look()
+    evaluate_alerts.evaluate_alerts()
     row = Alert.objects.get(kind="worker.restarted")
     assert row.summary == "Larder's background worker hung and was restarted."
     assert "automatic snapshots" in row.detail
     assert watchdog.look_back() is None
-    evaluate_alerts.look()
+    evaluate_alerts.evaluate_alerts()
     assert Alert.objects.filter(kind="worker.restarted").count() == 1
 
 

@@ -71,8 +71,8 @@ def zfs(monkeypatch):
     stand_in = Zfs()
     monkeypatch.setitem(sys.modules, "libzfs_core", stand_in)
     monkeypatch.setattr(status, "read_datasets", stand_in.datasets)
-    monkeypatch.setattr(list_snapshots, "read", stand_in.read)
-    monkeypatch.setattr("appliance.snapshots.bookmarks.read", lambda names: [])
+    monkeypatch.setattr(list_snapshots, "list_snapshots", stand_in.read)
+    monkeypatch.setattr("appliance.snapshots.bookmarks.read_bookmarks", lambda names: [])
     monkeypatch.setattr("time.sleep", lambda seconds: None)
     return stand_in
 
@@ -92,5 +92,5 @@ def test_the_bench_of_snapshots_reads_one_folder_takes_one_transaction_and_leave
     assert bounds == {1, 2, 0.05, 1.15, None}
     assert zfs.by_command.count("zfs destroy") == inside.SAMPLE
     assert zfs.by_command[-2:] == ["zpool destroy", "rm /var/tmp/larder-bench.img"]
-    assert list_snapshots.read == zfs.read
+    assert list_snapshots.list_snapshots == zfs.read
     assert not zfs.read(inside.MANY)

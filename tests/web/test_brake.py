@@ -66,7 +66,7 @@ def confirm(web, page: Page, **answers: str):
 
 
 def known(password: str = PASSWORD) -> None:
-    proof.keep(password)
+    proof.store_hash(password)
 
 
 def test_the_review_of_what_destroys_asks_for_the_password_and_others_do_not(web, full):
@@ -122,7 +122,7 @@ def test_an_agent_out_of_reach_is_said_and_nothing_is_started(web, full, monkeyp
     def silent(*_words, **_more):
         raise Failed("Larder's agent does not answer", "it is not running")
 
-    monkeypatch.setattr(agent_client, "ask", silent)
+    monkeypatch.setattr(agent_client, "stream", silent)
     response = confirm(web, review(web, full), password=PASSWORD)
     assert "could not be checked" in text_of(response)
     assert not Job.objects.exists()
@@ -245,15 +245,15 @@ def test_what_nobody_asked_for_on_the_pages_is_shown_there_and_can_be_cancelled(
     assert next(iter(evaluate_alerts.waiting()))[1] == "/jobs/"
     assert anonymous.post(f"/jobs/{pk}/stop/")["Location"].startswith("/login/")
     assert web.get(f"/jobs/{pk}/stop/").status_code == 405
-    assert delayed_jobs.told()
+    assert delayed_jobs.waiting_jobs()
     assert web.post(f"/jobs/{pk}/stop/")["Location"] == "/jobs/"
-    assert delayed_jobs.told() == ()
+    assert delayed_jobs.waiting_jobs() == ()
     assert web.post(f"/jobs/{pk}/stop/").status_code == 404
 
 
 def test_cancelling_needs_the_token_of_the_form(strict, waiting):
     assert strict.post(f"/jobs/{waiting.pk}/stop/", **ADDRESS).status_code == 403
-    assert delayed_jobs.told()
+    assert delayed_jobs.waiting_jobs()
 
 
 # --- acts without a review page of their own ------------------------------------------------------------------------

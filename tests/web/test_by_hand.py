@@ -149,16 +149,16 @@ def samba(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
     def last(request: dict[str, object], **_more: object) -> dict[str, object]:
         asked.append(request)
-        return {"facts": msgspec.to_builtins(detect.read(facts))}
+        return {"facts": msgspec.to_builtins(detect.detect_drift(facts))}
 
-    monkeypatch.setattr(agent_client, "last", last)
+    monkeypatch.setattr(agent_client, "request", last)
     monkeypatch.setattr(collect_drift, "asked_in_test", asked, raising=False)
     publish.SERVING["smb"].owned.write(smb.render(facts))
     return path
 
 
 def read() -> list[detect.Edit]:
-    collectors.source("edits", collect_drift.keep)
+    collectors.source("edits", collect_drift.store_drift)
     return [row.fact for row in EditRow.objects.all()]
 
 
@@ -203,7 +203,7 @@ def test_an_agent_that_does_not_answer_is_a_fault_that_is_told(calm, samba, monk
         raise Failed("Larder's agent does not answer")
 
     samba.write_text(samba.read_text() + "# mine\n")
-    monkeypatch.setattr(agent_client, "last", fail)
+    monkeypatch.setattr(agent_client, "request", fail)
     read()
     assert "does not answer" in Source.objects.get(name="edits").error
     assert "was changed by hand" in Source.objects.get(name="by-hand").error

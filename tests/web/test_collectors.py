@@ -46,13 +46,13 @@ def system(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     monkeypatch.setattr(status, "loaded", lambda: True)
     monkeypatch.setattr(status, "read_pools", lambda: (recorded_pool(),))
     monkeypatch.setattr(
-        properties, "read", lambda: (PoolProperties("tank", recorded_pool().guid, {"autotrim": "off"}),)
+        properties, "read_properties", lambda: (PoolProperties("tank", recorded_pool().guid, {"autotrim": "off"}),)
     )
     monkeypatch.setattr(status, "read_datasets", lambda: tuple(status.datasets_from(recorded("zfs-list-2.3.9.json"))))
     for listing in (list_snapshots, bookmarks):
         monkeypatch.setattr(listing, "read", lambda _datasets: iter(()))
-    monkeypatch.setattr(disk_inventory, "read", rows.recorded_disks)
-    monkeypatch.setattr(accounts, "read", lambda: (Account("anna", 1001),))
+    monkeypatch.setattr(disk_inventory, "read_disks", rows.recorded_disks)
+    monkeypatch.setattr(accounts, "read_accounts", lambda: (Account("anna", 1001),))
     monkeypatch.setattr(publish, "configured", lambda: ())
     monkeypatch.setattr(collectors, "_stuck", {})
     return answers
@@ -122,7 +122,7 @@ def test_odd_output_of_a_tool_is_no_fault_of_another(system, tool, output):
 
 def test_an_error_goes_when_the_source_can_be_read_again(system, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(disk_inventory, "read", failing(Failed("lsblk said no")))
+        patch.setattr(disk_inventory, "read_disks", failing(Failed("lsblk said no")))
         collectors.collect_now()
         assert errors() == {"disks": "lsblk said no"}
     collectors.collect_now()
@@ -130,7 +130,7 @@ def test_an_error_goes_when_the_source_can_be_read_again(system, monkeypatch):
 
 
 def test_a_new_error_moves_the_version_and_the_same_error_does_not(system, monkeypatch):
-    monkeypatch.setattr(disk_inventory, "read", failing(Failed("lsblk said no")))
+    monkeypatch.setattr(disk_inventory, "read_disks", failing(Failed("lsblk said no")))
     collectors.collect_now()
     first = Source.objects.get(name="disks").version
     collectors.collect_now()
@@ -189,7 +189,7 @@ def one_disk() -> str:
 def answer(path: str, found: Any, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     asked: list[dict[str, Any]] = []
     monkeypatch.setattr(
-        agent_client, "last", lambda request, **_more: asked.append(request) or {"facts": {path: found}}
+        agent_client, "request", lambda request, **_more: asked.append(request) or {"facts": {path: found}}
     )
     return asked
 
@@ -209,7 +209,7 @@ def test_disks_are_not_asked_again_while_they_are_still_being_asked(one_disk, mo
         collectors.temperatures()  # the clock's next beat comes before the answer
         return {"facts": {}}
 
-    monkeypatch.setattr(agent_client, "last", slow)
+    monkeypatch.setattr(agent_client, "request", slow)
     collectors.temperatures()
     assert len(asked) == 1
     collectors.temperatures()
@@ -255,7 +255,7 @@ def test_an_answer_about_a_disk_that_was_not_asked_for_is_passed_over(one_disk, 
 
 
 def test_an_agent_that_does_not_answer_is_an_error_of_this_source_alone(one_disk, monkeypatch):
-    monkeypatch.setattr(agent_client, "last", failing(Failed("Larder's agent does not answer")))
+    monkeypatch.setattr(agent_client, "request", failing(Failed("Larder's agent does not answer")))
     collectors.temperatures()
     assert errors() == {"temperatures": "Larder's agent does not answer"}
 
@@ -270,7 +270,7 @@ def test_a_temperature_stays_when_the_facts_of_the_disk_are_read_again(one_disk,
 # --- what ZFS counts ------------------------------------------------------------------------------------------
 def test_what_zfs_counts_becomes_one_row_that_changes_only_with_its_percentages(one_disk, monkeypatch):
     now = Caching(hit_percent=91, sync_percent=None, memory=2**31)
-    monkeypatch.setattr(kstat, "read", lambda: now)
+    monkeypatch.setattr(kstat, "read_kstat", lambda: now)
     answer(one_disk, None, monkeypatch)
     collectors.temperatures()
     assert CachingRow.objects.get().fact == now
@@ -280,7 +280,7 @@ def test_what_zfs_counts_becomes_one_row_that_changes_only_with_its_percentages(
 
 
 def test_counters_that_cannot_be_read_silence_nothing_else(one_disk, monkeypatch):
-    monkeypatch.setattr(kstat, "read", failing(Failed("no counters")))
+    monkeypatch.setattr(kstat, "read_kstat", failing(Failed("no counters")))
     answer(one_disk, {"temperature": {"current": 31}}, monkeypatch)
     collectors.temperatures()
     assert DiskRow.objects.get(name="sda").temperature == 31

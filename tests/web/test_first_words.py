@@ -156,7 +156,7 @@ def test_event_of_a_clock_that_was_years_ahead_disturbs_nothing(at, web):
 def test_alert_of_a_pool_says_what_its_page_says(at, web):
     at(300)
     read(PULLED)
-    evaluate_alerts.look()
+    evaluate_alerts.evaluate_alerts()
     headline = Alert.objects.get(kind__in=("pool.weakened", "pool.bare")).summary
     assert web.get("/").content.decode().count(headline) >= 1
     assert headline in web.get(f"/pools/{KEY}/").content.decode()
@@ -165,7 +165,7 @@ def test_alert_of_a_pool_says_what_its_page_says(at, web):
 def test_banner_does_not_outlast_what_the_card_says(at, web):
     at(300)
     read(PULLED)
-    evaluate_alerts.look()
+    evaluate_alerts.evaluate_alerts()
     at(400)
     read(POOL)
     at(470)
@@ -201,10 +201,10 @@ def test_repair_is_told_by_an_alert_only_once_the_pool_was_well_for_a_while(at):
     scan = replace(POOL.scan, kind="resilver", state="finished", ended=ended, errors=0, repaired=2**30)  # type: ignore[type-var]
     read(replace(POOL, scan=scan))
     at(310)
-    evaluate_alerts.look()
+    evaluate_alerts.evaluate_alerts()
     assert not Alert.objects.filter(kind="pool.rebuilt").exists()
     at(361)
-    evaluate_alerts.look()
+    evaluate_alerts.evaluate_alerts()
     assert Alert.objects.filter(kind="pool.rebuilt").exists()
 
 

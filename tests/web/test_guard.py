@@ -63,13 +63,13 @@ def failing(error: Exception) -> Callable[..., Any]:
 
 def long_enough() -> None:
     """Whatever waits to become an alert has waited for long."""
-    pending_faults.keep("faults", dict.fromkeys(pending_faults.kept("faults"), -100_000.0))
+    pending_faults.store_pending("faults", dict.fromkeys(pending_faults.read_pending("faults"), -100_000.0))
 
 
 def told(kind: str = "source.stopped") -> dict[str, str]:
     """Subject and summary of the open alerts of a kind, once all waits are over."""
     for _look in range(3):
-        guard.guarded("alerts", evaluate_alerts.look)
+        guard.guarded("alerts", evaluate_alerts.evaluate_alerts)
         long_enough()
     rows_of = Alert.objects.filter(kind=kind).exclude(state="cleared")
     return {row.subject: row.summary for row in rows_of}
@@ -138,7 +138,7 @@ def due(monkeypatch) -> list[str]:
     monkeypatch.setattr(deliver, "has_waiting", lambda _now: True)
     monkeypatch.setattr(spool, "ingest", note("tick-events", 0))
     monkeypatch.setattr(tick, "send_waiting", note("tick-jobs"))
-    monkeypatch.setattr(benchmarks, "look", note("tick-sweeps"))
+    monkeypatch.setattr(benchmarks, "advance_benchmarks", note("tick-sweeps"))
     for name, part in {
         "tick-scrubs": maintenance,
         "tick-self-tests": selftests,
@@ -203,7 +203,7 @@ def test_a_stage_that_fails_stops_no_other_and_is_told_by_name(due, monkeypatch,
 
 def test_a_stage_that_works_again_is_over(due, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(benchmarks, "look", failing(RuntimeError("no")))
+        patch.setattr(benchmarks, "advance_benchmarks", failing(RuntimeError("no")))
         tick.tick()
         assert set(told()) == {"tick-sweeps"}
     tick.tick()
@@ -248,7 +248,7 @@ def test_a_table_that_cannot_be_written_ends_no_reading(monkeypatch):
     read: list[str] = []
     monkeypatch.setattr(store, "replace", failing(OperationalError("database or disk is full")))
     monkeypatch.setattr(store, "checked", failing(OperationalError("database or disk is full")))
-    monkeypatch.setattr(evaluate_alerts, "look", lambda: read.append("alerts") or False)
+    monkeypatch.setattr(evaluate_alerts, "evaluate_alerts", lambda: read.append("alerts") or False)
     collectors.read_all()
     assert read == ["alerts"]
     assert "accounts" in guard.failing
@@ -268,15 +268,15 @@ def test_a_process_that_belongs_to_somebody_else_by_now_is_not_waited_for(monkey
 def test_a_disk_with_an_odd_answer_leaves_the_others_judged(monkeypatch):
     rows.put(disks=[disk(1), disk(2), disk(3)])
     answers = {disk(number).path: {"smart_status": {"passed": False}} for number in (1, 2, 3)}
-    monkeypatch.setattr(agent_client, "last", lambda *_args, **_more: {"facts": answers})
-    read = smart.read
+    monkeypatch.setattr(agent_client, "request", lambda *_args, **_more: {"facts": answers})
+    read = smart.read_smart
 
     def odd(raw: Any) -> smart.Reading:
         if raw is answers[disk(2).path]:
             raise TypeError("unhashable type: 'list'")
         return read(raw)
 
-    monkeypatch.setattr(smart, "read", odd)
+    monkeypatch.setattr(smart, "read_smart", odd)
     collectors.temperatures()
     verdicts = {row.fact.path: row.verdict for row in DiskRow.objects.all()}
     assert verdicts == {disk(1).path: "failing", disk(2).path: "", disk(3).path: "failing"}
@@ -294,7 +294,7 @@ def test_a_count_beyond_all_bounds_is_told_and_hides_no_other_disk(count):
         {first: smart.Reading(answered=True, passed=True, counts={"media_errors": count, "grown": count})}
     )
     smart_history.note({second: smart.Reading(answered=True, passed=False)})
-    evaluate_alerts.look()
+    evaluate_alerts.evaluate_alerts()
     failed = Alert.objects.filter(kind__in=["disk.failing", "disk.watch"])
     assert second.key in {row.subject for row in failed}
 
@@ -317,14 +317,14 @@ def test_what_is_accepted_of_a_disk_fits_its_column():
 
 # --- alerts ---------------------------------------------------------------------------------------------------------
 def test_an_alert_that_cannot_be_written_stops_no_other(monkeypatch):
-    begin = reconcile.begin
+    begin = reconcile.raise_alert
 
     def odd(fault: rules.Fault, *more: Any) -> bool:
         if fault.subject == "odd":
             raise OverflowError("Python int too large to convert to SQLite INTEGER")
         return begin(fault, *more)
 
-    monkeypatch.setattr(reconcile, "begin", odd)
+    monkeypatch.setattr(reconcile, "raise_alert", odd)
     found = [rules.Fault("disk.failing", name, name) for name in ("a", "odd", "b")]
     with pytest.raises(reconcile.PartlyWritten, match="odd"):
         reconcile.reconcile(found, timezone.now())
@@ -369,19 +369,19 @@ def test_a_rule_that_breaks_for_one_pool_still_tells_of_the_others():
 
 def test_a_wait_goes_on_over_a_restart_of_the_worker(monkeypatch):
     collectors.went("shares", error="It is odd.")
-    evaluate_alerts.look()
+    evaluate_alerts.evaluate_alerts()
     pending_faults._kept.clear()  # another process
-    begun = pending_faults.kept("faults")
+    begun = pending_faults.read_pending("faults")
     assert len(begun) == 1
     monkeypatch.setattr(time, "monotonic", lambda: min(begun.values()) + 301)
-    evaluate_alerts.look()
+    evaluate_alerts.evaluate_alerts()
     assert Alert.objects.filter(kind="source.stopped").count() == 1
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1]", '{"x": "y"}', "\x00"])
 def test_a_file_of_waits_that_cannot_be_read_begins_anew(text):
     pending_faults.file("faults").write_text(text)
-    assert pending_faults.kept("faults") == {}
+    assert pending_faults.read_pending("faults") == {}
 
 
 # --- benchmarks -----------------------------------------------------------------------------------------------------
@@ -393,7 +393,7 @@ def test_a_benchmark_that_cannot_be_understood_is_held_and_others_go_on(calm, st
     SweepRow.objects.filter(pk=first.pk).update(id="11111111-1111-4111-8111-111111111111")
     CaseRow.objects.filter(sweep=first).update(sweep="11111111-1111-4111-8111-111111111111")
     second = sweeping.made(sweeping.spec(disks=["/dev/disk/by-id/another"], layouts=["stripe"]))
-    benchmarks.look()
+    benchmarks.advance_benchmarks()
     held = SweepRow.objects.exclude(pk=second.pk).get()
     assert held.state == "paused"
     assert held.text.startswith("Larder cannot go on with this benchmark: ")
@@ -407,7 +407,7 @@ def test_a_paused_benchmark_that_cannot_be_understood_holds_up_no_other(calm):
     SweepRow.objects.filter(pk=first.pk).update(id="11111111-1111-4111-8111-111111111111", spec='{"where":"tape"}')
     CaseRow.objects.update(sweep="11111111-1111-4111-8111-111111111111")
     second = sweeping.made()
-    benchmarks.look()
+    benchmarks.advance_benchmarks()
     second.refresh_from_db()
     assert second.state == "running"
 
@@ -416,14 +416,14 @@ def test_a_paused_benchmark_that_cannot_be_understood_holds_up_no_other(calm):
 def test_versions_that_cannot_be_read_cost_no_result(calm, note):
     rows.empty_box(4)
     row = sweeping.made()
-    benchmarks.look()
+    benchmarks.advance_benchmarks()
     case = row.cases.get(state="running")
     sweeping.ended(case)
     case.refresh_from_db()
     job = Job.objects.get(pk=str(case.job))
     job.log = [sweeping.VERSIONS + note, *job.log[1:]]
     job.save()
-    benchmarks.look()
+    benchmarks.advance_benchmarks()
     case.refresh_from_db()
     assert case.state == "done"
     assert case.results.count() == 2
@@ -480,7 +480,7 @@ def test_a_message_that_cannot_be_written_is_tried_later_and_stops_none_behind_i
 @pytest.fixture
 def unwritable(monkeypatch) -> None:
     """As on a system disk that takes no writes: what is stored can be read."""
-    monkeypatch.setattr(reconcile, "begin", failing(OperationalError("attempt to write a readonly database")))
+    monkeypatch.setattr(reconcile, "raise_alert", failing(OperationalError("attempt to write a readonly database")))
     monkeypatch.setattr(evaluate_alerts, "remember", failing(OperationalError("attempt to write a readonly database")))
 
 
@@ -493,18 +493,18 @@ def stopped_pool() -> None:
 def test_critical_faults_are_sent_once_although_no_alert_can_be_stored(sent, unwritable):
     stopped_pool()
     for _look in range(3):
-        guard.guarded("alerts", evaluate_alerts.look)
+        guard.guarded("alerts", evaluate_alerts.evaluate_alerts)
     assert Alert.objects.count() == 0
     assert sorted(sent) == ["[larder] Larder cannot use its database of settings", "[larder] tank has stopped"]
 
 
 def test_what_was_sent_before_is_not_sent_again_when_nothing_can_be_stored(sent, monkeypatch):
     stopped_pool()
-    evaluate_alerts.look()
+    evaluate_alerts.evaluate_alerts()
     deliver.send_due(timezone.now())
     assert sent == ["[larder] tank has stopped"]
     monkeypatch.setattr(reconcile, "follow", failing(OperationalError("attempt to write a readonly database")))
-    guard.guarded("alerts", evaluate_alerts.look)
+    guard.guarded("alerts", evaluate_alerts.evaluate_alerts)
     assert sent == ["[larder] tank has stopped", "[larder] Larder cannot use its database of settings"]
 
 
@@ -512,7 +512,7 @@ def test_mail_settings_that_were_read_before_serve_when_they_cannot_be_read(sent
     stopped_pool()
     direct_mail.remember_settings()
     monkeypatch.setattr(MailSettings, "now", failing(DatabaseError("database disk image is malformed")))
-    guard.guarded("alerts", evaluate_alerts.look)
+    guard.guarded("alerts", evaluate_alerts.evaluate_alerts)
     assert "[larder] tank has stopped" in sent
 
 
@@ -529,7 +529,7 @@ def test_a_database_that_cannot_be_used_is_one_alert_whatever_else_fails_for_it(
 
 def test_the_system_disk_is_told_when_it_is_nearly_full_or_takes_no_writes(monkeypatch):
     found = [SystemDisk("/var/lib/larder", 90, 10**9)]
-    monkeypatch.setattr(system_disk, "read", lambda: tuple(found))
+    monkeypatch.setattr(system_disk, "read_filesystems", lambda: tuple(found))
     assert told("system.full") == {"/var/lib/larder": "The system disk is 90 % full (/var/lib/larder)."}
     found[:] = [SystemDisk("/var/lib/larder", 88, 10**9)]
     assert told("system.full")  # so that it does not flap

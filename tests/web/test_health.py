@@ -34,7 +34,7 @@ PENDING = Reading(answered=True, passed=True, temperature=31, counts={"pending":
 def failing(calm) -> Alert:
     rows.recorded_box()
     smart_history.note({DiskRow.objects.get(key=DISK): PENDING})
-    evaluate_alerts.look()
+    evaluate_alerts.evaluate_alerts()
     return Alert.objects.get(kind="disk.failing")
 
 
@@ -70,7 +70,7 @@ def test_acknowledging_twice_is_acknowledging_once(web, failing):
 def test_a_long_time_line_shows_the_newest_and_keeps_the_rest_at_hand(web, failing):
     now = timezone.now()
     for minutes in range(30):
-        reconcile.tell(failing, f"It got worse, {minutes}.", now - timedelta(hours=1) + timedelta(minutes=minutes))
+        reconcile.add_note(failing, f"It got worse, {minutes}.", now - timedelta(hours=1) + timedelta(minutes=minutes))
     Message.objects.create(
         key="m", alert=failing, event="cleared", way="mail", state="sent", made=now + timedelta(hours=1), next_try=now
     )
@@ -181,7 +181,7 @@ def test_the_report_for_the_warranty_is_plain_text(web, failing):
 
 
 def test_a_day_is_one_row_with_its_least_most_and_last(failing):
-    smart_history.keep(DISK, Reading(answered=True, temperature=40, counts={"pending": 10}))
+    smart_history.store_answer(DISK, Reading(answered=True, temperature=40, counts={"pending": 10}))
     values = DiskDay.objects.get(disk=DISK).values
     assert values["pending"] == [10, 312, 10]
     assert values["temperature"] == [31, 40, 40]
@@ -190,24 +190,24 @@ def test_a_day_is_one_row_with_its_least_most_and_last(failing):
 def test_a_clock_that_is_years_ahead_takes_no_history_away_and_many_days_are_not_kept_for_ever(failing, monkeypatch):
     reading, now = Reading(answered=True, temperature=40), timezone.now()
     for days in (-1, 0, 5 * 365, 1):
-        smart_history.keep(DISK, reading, now + timedelta(days=days))
+        smart_history.store_answer(DISK, reading, now + timedelta(days=days))
     assert DiskDay.objects.filter(disk=DISK).count() == 4
     monkeypatch.setattr(smart_history, "KEPT", 2)
-    smart_history.keep(DISK, reading, now + timedelta(days=2))
+    smart_history.store_answer(DISK, reading, now + timedelta(days=2))
     assert DiskDay.objects.filter(disk=DISK).count() == 3
 
 
 def test_a_temperature_that_wanders_costs_no_writing(failing):
     for degrees in (30, 31, 30, 31):
-        smart_history.keep(DISK, Reading(answered=True, temperature=degrees, counts=PENDING.counts))
+        smart_history.store_answer(DISK, Reading(answered=True, temperature=degrees, counts=PENDING.counts))
     before = DiskDay.objects.get(disk=DISK).written
-    smart_history.keep(DISK, Reading(answered=True, temperature=30, counts=PENDING.counts))
+    smart_history.store_answer(DISK, Reading(answered=True, temperature=30, counts=PENDING.counts))
     assert DiskDay.objects.get(disk=DISK).written == before
 
 
 def test_a_sleeping_disk_keeps_its_verdict_and_its_alert(failing):
     smart_history.note({DiskRow.objects.get(key=DISK): Reading(asleep=True)})
-    evaluate_alerts.look(timezone.now() + timedelta(hours=3))
+    evaluate_alerts.evaluate_alerts(timezone.now() + timedelta(hours=3))
     row = DiskRow.objects.get(key=DISK)
     assert (row.asleep, row.verdict) == (True, "failing")
     assert Alert.objects.get(kind="disk.failing").state == "open"
@@ -219,7 +219,7 @@ def test_a_disk_that_recovers_clears_its_alert(failing):
     Source.objects.update_or_create(name="temperatures", defaults={"checked": timezone.now(), "error": ""})
     now = timezone.now()
     for minutes in (1, 12):
-        evaluate_alerts.look(now + timedelta(minutes=minutes))
+        evaluate_alerts.evaluate_alerts(now + timedelta(minutes=minutes))
     assert Alert.objects.get(kind="disk.failing").state == "cleared"
 
 
@@ -248,10 +248,10 @@ def test_a_slow_disk_among_quick_ones_is_told_once_it_has_lasted(calm, monkeypat
     assert len(members) == 4
     for row in DiskRow.objects.all():
         smart_history.note_latency(row, {name: 26.0 if names[DISK] == name else 1.2 for name in members})
-    evaluate_alerts.look()
+    evaluate_alerts.evaluate_alerts()
     assert not Alert.objects.filter(kind="disk.slow").exists()
-    pending_faults.keep("faults", dict.fromkeys(pending_faults.kept("faults"), -10_000.0))
-    evaluate_alerts.look()
+    pending_faults.store_pending("faults", dict.fromkeys(pending_faults.read_pending("faults"), -10_000.0))
+    evaluate_alerts.evaluate_alerts()
     slow = Alert.objects.get(kind="disk.slow")
     assert slow.detail.startswith(
         "It takes 26 ms for a request where the disks beside it take 1.2 ms. Its serial number is "
@@ -281,13 +281,13 @@ def test_mail_settings_are_kept_and_the_password_is_shown_nowhere(web, calm):
 def test_stored_mail_password_can_be_removed(web, calm):
     assert "Remove the stored password" not in web.get("/alerts/mail/").content.decode()
     web.post("/alerts/mail/", FORM)
-    assert smtp_password.known()
+    assert smtp_password.has_password()
     assert "Remove the stored password" in web.get("/alerts/mail/").content.decode()
     response = web.post("/alerts/mail/", {**FORM, "forget": "on"})
     assert response.status_code == 400
-    assert smtp_password.known()
+    assert smtp_password.has_password()
     assert web.post("/alerts/mail/", {**FORM, "password": "", "forget": "on"}).status_code == 302
-    assert not smtp_password.known()
+    assert not smtp_password.has_password()
 
 
 def test_mail_password_can_be_removed_together_with_its_server(web, calm):
@@ -295,7 +295,7 @@ def test_mail_password_can_be_removed_together_with_its_server(web, calm):
     assert (
         web.post("/alerts/mail/", {**FORM, "host": "", "user": "", "password": "", "forget": "on"}).status_code == 302
     )
-    assert not smtp_password.known()
+    assert not smtp_password.has_password()
 
 
 def test_a_provider_fills_in_its_server(web, calm):
@@ -345,8 +345,8 @@ def test_a_test_is_sent_by_the_worker(web, calm):
 
 def test_the_recorded_disk_is_healthy_and_no_alert(calm):
     rows.recorded_box()
-    smart_history.note({DiskRow.objects.get(key=DISK): smart.read(recorded("smartctl-qemu-ata-7.4.json"))})
-    evaluate_alerts.look()
+    smart_history.note({DiskRow.objects.get(key=DISK): smart.read_smart(recorded("smartctl-qemu-ata-7.4.json"))})
+    evaluate_alerts.evaluate_alerts()
     assert not Alert.objects.filter(kind__startswith="disk.").exists()
 
 
@@ -379,7 +379,7 @@ def wiped() -> Job:
 def way(failing: Alert) -> list[tuple[str, list[str]]]:
     """State and buttons of each step."""
     failing.refresh_from_db()
-    found = failing_disk_guide.of(failing)
+    found = failing_disk_guide.guide_for(failing)
     assert found
     return [(step.state, [text for text, _href in step.links]) for step in found.steps]
 
@@ -397,8 +397,8 @@ def test_the_way_goes_on_with_what_is_so_and_ends_with_the_disk_in_its_pool(web,
     page = web.get(f"/alerts/{failing.pk}/").content.decode()
     assert "Sectors that cannot be read (197): 312 at most, 0 now" in page
     assert way(failing)[3] == ("working", ["Put it back into the pool", "Replace it with another", "A report for the warranty"])  # fmt: skip
-    evaluate_alerts.look()
-    evaluate_alerts.look(timezone.now() + timedelta(minutes=11))
+    evaluate_alerts.evaluate_alerts()
+    evaluate_alerts.evaluate_alerts(timezone.now() + timedelta(minutes=11))
     failing.refresh_from_db()
     assert failing.state == "cleared"
     assert way(failing)[3][0] == "working"  # the alert is over, the pool still misses the disk
@@ -432,7 +432,7 @@ def test_a_failing_disk_that_stops_answering_does_not_become_well(web, failing):
     smart_history.note(
         {DiskRow.objects.get(key=DISK): Reading(message="Read Device Identity failed: Input/output error")}
     )
-    evaluate_alerts.look(timezone.now() + timedelta(minutes=30))
+    evaluate_alerts.evaluate_alerts(timezone.now() + timedelta(minutes=30))
     failing.refresh_from_db()
     assert failing.state == "open"
     page = web.get(f"/disks/{DISK}/health/").content.decode()
@@ -481,7 +481,7 @@ def failing_drive() -> dict[str, Any]:
 
 
 def tell(answer: object, key: str = DISK) -> DiskRow:
-    smart_history.note({DiskRow.objects.get(key=key): smart.read(answer)})
+    smart_history.note({DiskRow.objects.get(key=key): smart.read_smart(answer)})
     Source.objects.update_or_create(name="temperatures", defaults={"checked": timezone.now(), "error": ""})
     return DiskRow.objects.get(key=key)
 
@@ -489,12 +489,12 @@ def tell(answer: object, key: str = DISK) -> DiskRow:
 def test_an_alert_stays_open_while_the_figures_behind_it_are_not_told(web, calm):
     rows.recorded_box()
     tell(failing_drive())
-    evaluate_alerts.look()
+    evaluate_alerts.evaluate_alerts()
     alert = Alert.objects.get(kind="disk.failing")
     now, mark = timezone.now(), alert.mark
     for hours in range(1, 5):
         row = tell(tables_gone(failing_drive()))
-        evaluate_alerts.look(now + timedelta(hours=hours))
+        evaluate_alerts.evaluate_alerts(now + timedelta(hours=hours))
     alert.refresh_from_db()
     assert (alert.state, alert.mark, row.verdict) == ("open", mark, "failing")
     assert "not told this again since" in alert.detail
@@ -507,9 +507,9 @@ def test_an_alert_stays_open_while_the_figures_behind_it_are_not_told(web, calm)
 
 def look_later(monkeypatch: pytest.MonkeyPatch) -> None:
     """Alerts as they are once what is wrong has lasted for its kind's wait."""
-    evaluate_alerts.look()
-    pending_faults.keep("faults", dict.fromkeys(pending_faults.kept("faults"), -10_000.0))
-    evaluate_alerts.look()
+    evaluate_alerts.evaluate_alerts()
+    pending_faults.store_pending("faults", dict.fromkeys(pending_faults.read_pending("faults"), -10_000.0))
+    evaluate_alerts.evaluate_alerts()
 
 
 def test_a_healthy_disk_that_stops_telling_its_figures_is_unknown_and_an_alert(web, calm, monkeypatch):
@@ -566,9 +566,9 @@ def test_one_odd_answer_leaves_no_other_disk_unjudged(calm, odd):
     keys = list(DiskRow.objects.values_list("key", flat=True))
     others = [key for key in keys if key != DISK]
     answers: dict[str, object] = {key: failing_drive() for key in others} | {DISK: odd}
-    smart_history.note({DiskRow.objects.get(key=key): smart.read(answers[key]) for key in (DISK, *others)})
+    smart_history.note({DiskRow.objects.get(key=key): smart.read_smart(answers[key]) for key in (DISK, *others)})
     assert set(DiskRow.objects.filter(key__in=others).values_list("verdict", flat=True)) == {"failing"}
-    evaluate_alerts.look()
+    evaluate_alerts.evaluate_alerts()
     assert set(others) - {DISK} >= set(Alert.objects.filter(kind="disk.failing").exclude(subject=DISK).values_list("subject", flat=True))  # fmt: skip
     assert Alert.objects.filter(kind="disk.failing").count() >= len(others)
 

@@ -58,14 +58,14 @@ def test_ended_jobs_of_schedules_are_removed_after_two_weeks(few, by):
     job(by, 15 * DAY)
     job(by, 15 * DAY, Job.State.FAILED)
     newer = job(by, 13 * DAY)
-    housekeeping.look()
+    housekeeping.run_housekeeping()
     assert left() == {newer.pk}
 
 
 def test_ended_jobs_of_people_are_removed_after_a_year(few):
     job("admin", 367 * DAY)
     newer = job("admin", 360 * DAY)
-    housekeeping.look()
+    housekeeping.run_housekeeping()
     assert left() == {newer.pk}
 
 
@@ -73,14 +73,14 @@ def test_open_jobs_are_never_removed(few):
     old = {job("admin", 4000 * DAY, state).pk for state in Job.OPEN} | {
         job(snapshot_policies.BY, 4000 * DAY, Job.State.RUNNING).pk
     }
-    housekeeping.look()
+    housekeeping.run_housekeeping()
     assert left() == old
 
 
 def test_the_newest_jobs_stay_when_the_clock_is_years_ahead(monkeypatch):
     monkeypatch.setattr(housekeeping, "KEPT_ANYWAY", 3)
     jobs = [job(maintenance.BY, number * DAY + 4000 * DAY) for number in range(6)]
-    housekeeping.look()
+    housekeeping.run_housekeeping()
     assert left() == {one.pk for one in jobs[:3]}
 
 
@@ -98,7 +98,7 @@ def test_ended_sessions_are_removed_and_open_ones_stay(web, admin):
     Session.objects.create(session_key="ended", session_data="", expire_date=timezone.now() - DAY)
     for session in ("ended", key):
         UserSession.objects.create(user=admin, session_key=session, ip="192.168.1.2", user_agent="Firefox")
-    housekeeping.look()
+    housekeeping.run_housekeeping()
     assert set(Session.objects.values_list("pk", flat=True)) == {key}
     assert set(UserSession.objects.values_list("session_key", flat=True)) == {key}
 
@@ -120,7 +120,7 @@ def test_old_alerts_are_removed_also_where_many_newer_ones_ended(monkeypatch):
     old = [Alert.objects.create(kind="disk.warm", subject=str(number), severity="warning", summary="", first_seen=now - 500 * DAY, state="cleared", cleared=now - 400 * DAY) for number in range(3)]  # fmt: skip
     Alert.objects.bulk_create(Alert(kind="disk.warm", subject=f"new {number}", severity="warning", summary="", first_seen=now - DAY, state="cleared", cleared=now - DAY) for number in range(300))  # fmt: skip
     row = Alert.objects.create(kind="disk.warm", subject="x", severity="warning", summary="", first_seen=now)
-    reconcile.end(row, now, "It is over.")
+    reconcile.clear_alert(row, now, "It is over.")
     assert not Alert.objects.filter(pk__in=[one.pk for one in old]).exists()
     assert Alert.objects.count() == 301
 
@@ -129,8 +129,8 @@ def test_old_alerts_are_removed_also_where_many_newer_ones_ended(monkeypatch):
 @pytest.fixture
 def two_pools(monkeypatch):
     """tank/photos and backup/photos, each with a snapshot that a schedule made; nothing is asked of ZFS."""
-    monkeypatch.setattr("appliance.zfs.list_snapshots.read", lambda _names: ())
-    monkeypatch.setattr("appliance.snapshots.bookmarks.read", lambda _names: ())
+    monkeypatch.setattr("appliance.zfs.list_snapshots.list_snapshots", lambda _names: ())
+    monkeypatch.setattr("appliance.snapshots.bookmarks.read_bookmarks", lambda _names: ())
     every = [
         dataset(name, guid=number) for number, name in enumerate(("tank", "tank/photos", "backup", "backup/photos"), 1)
     ]
@@ -163,13 +163,13 @@ def test_records_stay_when_another_pool_of_that_name_comes(two_pools):
 
 # --- copies -----------------------------------------------------------------------------------------------------
 def test_settings_are_copied_once_a_day(file, admin):
-    housekeeping.look()
-    housekeeping.look()
+    housekeeping.run_housekeeping()
+    housekeeping.run_housekeeping()
     assert len(database.copies(file)) == 1
 
 
 def test_settings_are_not_copied_before_there_is_an_administrator(file):
-    housekeeping.look()
+    housekeeping.run_housekeeping()
     assert database.copies(file) == []
 
 
@@ -177,10 +177,10 @@ def test_failing_stage_becomes_an_alert_and_stops_no_other(file, admin, few, box
     job("admin", 400 * DAY)
     before = left()
     file.write_bytes(b"no database" * 5000)
-    housekeeping.look()
+    housekeeping.run_housekeeping()
     assert left() < before
     assert "not a database" in Source.objects.get(name="upkeep-copy").error
-    evaluate_alerts.look()
+    evaluate_alerts.evaluate_alerts()
     assert Alert.objects.get(kind="upkeep.failed").summary == "The copy of the settings failed."
 
 
@@ -193,8 +193,8 @@ def test_restored_settings_are_told_on_the_overview_and_by_mail(file, web, box, 
     file.write_bytes(b"")
     found = database.ensure_sound(file, timezone.now())
     assert found is not None
-    evaluate_alerts.look()
-    evaluate_alerts.look()
+    evaluate_alerts.evaluate_alerts()
+    evaluate_alerts.evaluate_alerts()
     row = Alert.objects.get(kind="settings.restored" if copied else "settings.lost")
     assert Message.objects.filter(alert=row, event="raised", way="mail").count() == 1
     page = web.get("/").content.decode()

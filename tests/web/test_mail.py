@@ -66,7 +66,7 @@ def somebody_is_told() -> None:
         pk=1, host="mail.example", user="box@example.org", critical="anna@example.org", warning="anna@example.org",
         notice="anna@example.org", address="https://larder.local",
     )  # fmt: skip
-    smtp_password.keep("a secret of its own")
+    smtp_password.store_password("a secret of its own")
 
 
 def body(message: EmailMessage, kind: str) -> str:

@@ -38,7 +38,7 @@ def certificate(tmp_path_factory) -> Path:
 def secured(request, certificate) -> Iterator[Mailbox]:
     with mailbox(certificate, tls=request.param == "tls") as box:
         MailSettings.objects.create(pk=1, host="localhost", port=box.port, security=request.param, user="box@example.org", critical="anna@example.org")  # fmt: skip
-        smtp_password.keep("a secret of its own")
+        smtp_password.store_password("a secret of its own")
         yield box
 
 
@@ -154,7 +154,7 @@ def test_a_certificate_for_another_name_gets_no_password_either(secured, trusted
 
 def test_a_server_that_offers_no_encryption_gets_no_password(post):
     MailSettings.objects.update(security="starttls", user="box@example.org")
-    smtp_password.keep("a secret of its own")
+    smtp_password.store_password("a secret of its own")
     outbox.test("mail", NOW)
     deliver.send_due(NOW)
     assert "STARTTLS" in Message.objects.get().answer

@@ -39,7 +39,7 @@ def told(ended: datetime | None, *, state: str = "finished", every: str = "") ->
     rows.put(pools=[replace(pool, scan=Scan("scrub", "finished", begun, done, 1, 1, 1, 0), work=(work,))])
     if every:
         CareSchedule.objects.create(pool_key=str(pool.guid), kind="scrub", every=every, first=1, last=6)
-    return [fault.summary for fault in overdue.of(store.facts(), NOW)]
+    return [fault.summary for fault in overdue.overdue_faults(store.facts(), NOW)]
 
 
 def test_a_pool_that_was_checked_as_its_schedule_wants_is_no_alert():

@@ -75,7 +75,7 @@ def test_many_reports_have_pages(web, box):
 def lines(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What the agent reads."""
     found = list(LINES)
-    monkeypatch.setattr(agent_client, "last", lambda request, **_more: {"facts": {"lines": list(found)}} if request == {"verb": "read-history", "pool": "tank"} else {})  # fmt: skip
+    monkeypatch.setattr(agent_client, "request", lambda request, **_more: {"facts": {"lines": list(found)}} if request == {"verb": "read-history", "pool": "tank"} else {})  # fmt: skip
     return found
 
 
@@ -120,7 +120,7 @@ def test_a_history_that_cannot_be_read_is_said_and_hides_nothing(web, box, lines
     def fail(*_args: Any, **_more: Any) -> None:
         raise Failed("Larder's agent does not answer")
 
-    monkeypatch.setattr(agent_client, "last", fail)
+    monkeypatch.setattr(agent_client, "request", fail)
     collect_history.read_history(TANK)
     said = text_of(web.get(HISTORY))
     assert "Larder's agent does not answer" in said
@@ -131,7 +131,7 @@ def test_a_history_that_cannot_be_read_is_said_and_hides_nothing(web, box, lines
     "answer", [{}, {"facts": None}, {"facts": {"lines": None}}, {"facts": {"lines": [None, 7, {}]}}]
 )
 def test_an_odd_answer_is_no_history(web, box, monkeypatch, answer):
-    monkeypatch.setattr(agent_client, "last", lambda *_args, **_more: answer)
+    monkeypatch.setattr(agent_client, "request", lambda *_args, **_more: answer)
     collect_history.read_history(TANK)
     assert "ZFS keeps no command for this pool." in text_of(web.get(HISTORY))
 

@@ -135,7 +135,7 @@ def test_the_worker_asks_the_agent_and_keeps_what_it_found(shared, monkeypatch):
         found = diagnose.Seen(dataset="tank/photos", protocol="nfs", unit="active", port=True, mounted=True)
         return {"facts": msgspec.to_builtins(found)}
 
-    monkeypatch.setattr(agent_client, "last", last)
+    monkeypatch.setattr(agent_client, "request", last)
     reaching.look_at_share(str(PHOTOS.guid), "nfs", "")
     assert asked == [{"verb": "look-at-share", "dataset": "tank/photos", "protocol": "nfs", "person": ""}]
     assert SeenRow.objects.get().fact.unit == "active"
@@ -145,7 +145,7 @@ def test_an_agent_out_of_reach_is_told_on_the_page(web, shared, monkeypatch):
     def last(_request: dict[str, Any], **_more: Any) -> dict[str, Any]:
         raise Failed("Larder's agent does not answer")
 
-    monkeypatch.setattr(agent_client, "last", last)
+    monkeypatch.setattr(agent_client, "request", last)
     web.post(f"{HERE}/look/", {"person": ""})
     reaching.look_at_share(str(PHOTOS.guid), "nfs", "")
     assert "The last look went wrong" in text_of(web.get(f"{HERE}/why/"))

@@ -243,7 +243,7 @@ def test_a_disk_long_gone_is_replaced_from_the_bay_where_it_was(web, calm):
     web.post(WHICH, {"vdev": "102"})
     found = Replacement.objects.get()
     assert (found.bay, found.serial, found.model) == ("bay 2", "WD-WCAZA0000002", "WDC WD20EARS-00MVWB0")
-    now = replacement.look(found, present.box())
+    now = replacement.replacement_state(found, present.box())
     assert (now.step, [one.bay.number for one in now.candidates]) == ("accept", [5])
 
 
@@ -251,6 +251,6 @@ def test_a_disk_that_larder_knows_by_another_name_is_not_called_out(web, calm):
     odd = shapes.leaf(2, "OFFLINE", path="/dev/disk/by-id/wwn-0x5-part1", name="wwn-0x5")
     put(shapes.pool(shapes.group("mirror-0", shapes.leaf(1), odd)))
     web.post(WHICH, {"vdev": "102"})
-    now = replacement.look(Replacement.objects.get(), present.box())
+    now = replacement.replacement_state(Replacement.objects.get(), present.box())
     assert now.step == "pull"
     assert "cannot see whether it is the right one" in now.text

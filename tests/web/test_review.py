@@ -362,5 +362,5 @@ def test_making_a_job_raises_what_the_operation_refuses(web, disks):
     from web.jobs import confirm as confirming
 
     with pytest.raises(Refused):
-        confirming.start(CreateDataset(parent="nowhere", name="x"), user="admin")
+        confirming.start_without_review(CreateDataset(parent="nowhere", name="x"), user="admin")
     assert not Job.objects.exists()

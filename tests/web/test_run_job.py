@@ -67,7 +67,7 @@ class Agent:
 @pytest.fixture
 def agent(monkeypatch: pytest.MonkeyPatch) -> Agent:
     stand_in = Agent()
-    monkeypatch.setattr(agent_client, "ask", stand_in.ask)
+    monkeypatch.setattr(agent_client, "stream", stand_in.ask)
     monkeypatch.setattr(run_job, "_mine", set())
     monkeypatch.setattr(run_job, "_sent", {})
     monkeypatch.setattr(run_job, "queue_answers", lambda: None)
@@ -387,7 +387,7 @@ def test_a_tick_takes_in_sends_and_reads_only_what_is_due(monkeypatch):
     monkeypatch.setattr(tick, "send_waiting", lambda: done.append("jobs"))
     monkeypatch.setattr(background, "start", lambda name, _work: done.append(name.removeprefix("run-")) or True)
     monkeypatch.setattr(maintenance.looks, "due", lambda: not done.count("schedules") and len(done) > 3)
-    monkeypatch.setattr(maintenance, "look", lambda: done.append("schedules"))
+    monkeypatch.setattr(maintenance, "begin_due_maintenance", lambda: done.append("schedules"))
     monkeypatch.setattr(selftests.looks, "due", lambda: False)
     monkeypatch.setattr(housekeeping.looks, "due", lambda: done[-1] == "schedules")
     tick.tick()

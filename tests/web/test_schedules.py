@@ -43,7 +43,7 @@ def look(*pools: Pool, at: datetime = NIGHT) -> list[str]:
     with time_machine.travel(at, tick=False):
         made = [dataset(pool.name, created=rows.LONG_AGO) for pool in pools]
         rows.put(pools=pools, datasets=made, disks=[disk(1)], accounts=[], shares=[])
-        begun = maintenance.look()
+        begun = maintenance.begin_due_maintenance()
     return [f"{job.kind} {job.subject}" for job in begun]
 
 
@@ -131,7 +131,7 @@ def test_solid_state_disks_are_trimmed_by_the_schedule():
     with time_machine.travel(NIGHT, tick=False):
         solid = [disk(path=device.path.rsplit("-part", 1)[0], rotational=False) for device in one.devices()]
         rows.put(pools=[one], datasets=[dataset("tank")], disks=solid)
-        assert [job.kind for job in maintenance.look()] == ["start-trim"]
+        assert [job.kind for job in maintenance.begin_due_maintenance()] == ["start-trim"]
 
 
 def test_what_ends_outside_its_hours_is_paused_and_goes_on_in_the_next_night():
@@ -148,7 +148,7 @@ def test_what_ends_outside_its_hours_is_paused_and_goes_on_in_the_next_night():
 
 
 def test_before_the_pools_were_read_nothing_is_begun():
-    assert maintenance.look() == []
+    assert maintenance.begin_due_maintenance() == []
 
 
 def test_the_clock_is_given_time_to_be_set_after_a_start_and_looks_are_a_minute_apart(monkeypatch):

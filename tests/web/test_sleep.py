@@ -30,7 +30,7 @@ def told(calm, monkeypatch) -> list[dict[str, int]]:
         asked.append(request["disks"])
         return {"facts": dict.fromkeys(request["disks"], standby.TOLD)}
 
-    monkeypatch.setattr(agent_client, "last", last)
+    monkeypatch.setattr(agent_client, "request", last)
     monkeypatch.setattr(standby, "attached", lambda name: f"boot {name}")
     rows.recorded_box()
     smart_history.note(dict.fromkeys(DiskRow.objects.all(), WELL))
@@ -44,18 +44,18 @@ def keep(web, value: str, **more: str):
 def test_a_disk_is_told_once_and_again_after_it_was_plugged_in(web, told, monkeypatch):
     assert keep(web, "20").status_code == 302
     assert "or when it wakes" in web.get(PAGE).content.decode()
-    assert worker_standby.tell()
-    assert not worker_standby.tell()
+    assert worker_standby.set_timers()
+    assert not worker_standby.set_timers()
     assert told == [{f"/dev/disk/by-id/{DISK}": 20}]
     assert "or when it wakes" not in web.get(PAGE).content.decode()
     monkeypatch.setattr(standby, "attached", lambda name: f"boot {name} again")
-    assert worker_standby.tell()
+    assert worker_standby.set_timers()
     assert len(told) == 2
 
 
 def test_its_pool_is_told_with_it(web, told):
     keep(web, "60", all="yes")
-    worker_standby.tell()
+    worker_standby.set_timers()
     assert len(told[0]) == 4
     assert set(told[0].values()) == {60}
 
@@ -63,17 +63,17 @@ def test_its_pool_is_told_with_it(web, told):
 def test_a_sleeping_disk_waits_until_it_is_awake(web, told):
     DiskRow.objects.filter(key=DISK).update(asleep=True)
     keep(web, "10")
-    assert not worker_standby.tell()
+    assert not worker_standby.set_timers()
     DiskRow.objects.filter(key=DISK).update(asleep=False)
-    assert worker_standby.tell()
+    assert worker_standby.set_timers()
 
 
 def test_one_that_fell_asleep_meanwhile_is_asked_again(web, told, monkeypatch):
     keep(web, "10")
     monkeypatch.setattr(
-        agent_client, "last", lambda request, **_more: {"facts": dict.fromkeys(request["disks"], standby.ASLEEP)}
+        agent_client, "request", lambda request, **_more: {"facts": dict.fromkeys(request["disks"], standby.ASLEEP)}
     )
-    worker_standby.tell()
+    worker_standby.set_timers()
     assert DiskCare.objects.get(disk=DISK).told == ""
 
 
@@ -81,18 +81,18 @@ def test_a_disk_that_does_not_take_it_says_so_and_is_not_asked_again_and_again(w
     keep(web, "10")
     monkeypatch.setattr(
         agent_client,
-        "last",
+        "request",
         lambda request, **_more: {"facts": dict.fromkeys(request["disks"], "<b>ATA IDLE</b> failed")},
     )
-    worker_standby.tell()
+    worker_standby.set_timers()
     assert "&lt;b&gt;ATA IDLE&lt;/b&gt; failed" in web.get(PAGE).content.decode()
-    assert not worker_standby.tell()
+    assert not worker_standby.set_timers()
 
 
 def test_left_as_it_is_it_is_not_told_anything(web, told):
     keep(web, "20")
     keep(web, "")
-    assert not worker_standby.tell()
+    assert not worker_standby.set_timers()
     assert DiskCare.objects.get(disk=DISK).sleep is None
 
 
@@ -112,7 +112,7 @@ def test_a_disk_without_work_is_left_in_peace_until_it_should_sleep(web, told, m
     requests, clock = [100], [1000.0]
     monkeypatch.setattr(worker_standby, "_asked", {})
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
-    monkeypatch.setattr(latency, "read", lambda: {row.fact.name: Counters(requests[0], 0)})
+    monkeypatch.setattr(latency, "read_counters", lambda: {row.fact.name: Counters(requests[0], 0)})
     keep(web, "10")
     assert worker_standby.to_ask([row]) == [row]
     clock[0] += 300

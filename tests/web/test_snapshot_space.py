@@ -76,7 +76,7 @@ def test_the_page_names_who_holds_what_and_what_may_be_forgotten(web, calm, monk
         holds = {"tank/d0@s0001": {"larder:anna:for <the> tax office": old, "zrepl": new}}
         return {"facts": {"ranges": [2**20 for _pair in request["ranges"]], "holds": holds}}
 
-    monkeypatch.setattr("appliance.agent_client.last", last)
+    monkeypatch.setattr("appliance.agent_client.request", last)
     text = web.get(f"/snapshots/of/{dataset.guid}/space/").content.decode()
     assert asked[0]["held"] == ["tank/d0@s0001"]
     assert "for &lt;the&gt; tax office (anna)" in text
@@ -168,7 +168,7 @@ def test_all_holds_are_found_the_oldest_first_and_a_pool_that_has_stopped_is_not
             "facts": {"ranges": [], "holds": {"tank/d0@s0000": {"larder:anna:for <the> tax office": 1_600_000_000}}}
         }
 
-    monkeypatch.setattr("appliance.agent_client.last", last)
+    monkeypatch.setattr("appliance.agent_client.request", last)
     page = web.get("/snapshots/holds/")
     words = plain(page)
     assert "120 snapshots cannot be destroyed" in words

@@ -63,8 +63,8 @@ class Zfs:
 @pytest.fixture
 def zfs(monkeypatch):
     stand_in = Zfs()
-    monkeypatch.setattr("appliance.zfs.list_snapshots.read", stand_in.read)
-    monkeypatch.setattr("appliance.snapshots.bookmarks.read", stand_in.read_bookmarks)
+    monkeypatch.setattr("appliance.zfs.list_snapshots.list_snapshots", stand_in.read)
+    monkeypatch.setattr("appliance.snapshots.bookmarks.read_bookmarks", stand_in.read_bookmarks)
     return stand_in
 
 
@@ -230,7 +230,7 @@ class Agent:
 @pytest.fixture
 def agent(monkeypatch):
     stand_in = Agent()
-    monkeypatch.setattr("appliance.agent_client.last", stand_in.last)
+    monkeypatch.setattr("appliance.agent_client.request", stand_in.last)
     return stand_in
 
 
@@ -374,11 +374,11 @@ def ready(*datasets: Dataset) -> None:
 def test_what_is_due_is_asked_for_once_and_written_down_before(calm, zfs):
     a, b = settled("tank/a", policy=TEXT, policy_source="local"), settled("tank/b")
     ready(a, b)
-    (job,) = snapshot_policies.look()
+    (job,) = snapshot_policies.run_due_policies()
     operation = json.loads(job.operation)
     assert [target["dataset"] for target in operation["targets"]] == ["tank/a"]
     assert PolicyRun.objects.get().targets[str(a.guid)]["grains"] == ["hourly"]
-    assert snapshot_policies.look() == []
+    assert snapshot_policies.run_due_policies() == []
 
 
 def test_only_what_a_run_of_this_box_made_is_recorded_and_pruned(calm, zfs):
@@ -392,7 +392,7 @@ def test_only_what_a_run_of_this_box_made_is_recorded_and_pruned(calm, zfs):
     zfs.there["tank/a"] = [*mine, stranger, renamed, by_hand]
     collect_snapshots.follow([a])
     assert {one.guid for one in MadeSnapshot.objects.all()} == {str(one.guid) for one in mine}
-    (job,) = snapshot_policies.look()
+    (job,) = snapshot_policies.run_due_policies()
     assert job.kind == "prune-snapshots"
     assert [one[0] for one in json.loads(job.operation)["snapshots"]] == [one.name for one in mine[:2]]
 
@@ -407,7 +407,7 @@ def test_unchanged_folder_has_its_latest_snapshot_serve_for_the_grains_that_are_
     old = snap("tank/a", 1, created=timezone.now() - timedelta(days=3))
     zfs.there["tank/a"] = run_for(a, old)
     collect_snapshots.follow([a])
-    assert snapshot_policies.look() == []
+    assert snapshot_policies.run_due_policies() == []
     made = MadeSnapshot.objects.get()
     assert made.grains == "hourly,daily"
     assert made.until
@@ -425,7 +425,7 @@ def test_unchanged_folder_whose_latest_snapshot_is_a_persons_gets_one_of_the_pol
     ready(a)
     zfs.there["tank/a"] = [*run_for(a, snap("tank/a", 1)), snap("tank/a", 2)]
     collect_snapshots.follow([a])
-    (job,) = snapshot_policies.look()
+    (job,) = snapshot_policies.run_due_policies()
     assert job.kind == "run-snapshot-policies"
     assert MadeSnapshot.objects.get().grains == "hourly"
 
@@ -437,7 +437,7 @@ def test_start_with_an_earlier_date_goes_on_from_where_time_was(calm, zfs, monke
     ready(a)
     real = timezone.now() + timedelta(days=400)
     ClockRow.objects.create(boot="before", running=5000.0, wall=real)
-    (job,) = snapshot_policies.look()
+    (job,) = snapshot_policies.run_due_policies()
     assert f"{real:%Y.%m.%d}" in json.loads(job.operation)["moment"]
     run = PolicyRun.objects.get()
     assert abs(datetime.fromisoformat(run.targets[str(a.guid)]["at"]) - real) < timedelta(minutes=1)
@@ -445,11 +445,11 @@ def test_start_with_an_earlier_date_goes_on_from_where_time_was(calm, zfs, monke
     zfs.there["tank/a"] = [snap("tank/a", 1, name=f"tank/a@{run.targets[str(a.guid)]['short']}", run=str(run.pk), created=timezone.now())]  # fmt: skip
     collect_snapshots.doubt(["tank/a"])
     collect_snapshots.follow([a])
-    assert snapshot_policies.look() == []  # it counts for the hour that is believed
-    assert "clock.doubted" in {fault.kind for fault in overdue.of(store.facts(), timezone.now())}
+    assert snapshot_policies.run_due_policies() == []  # it counts for the hour that is believed
+    assert "clock.doubted" in {fault.kind for fault in overdue.overdue_faults(store.facts(), timezone.now())}
     monkeypatch.setattr("appliance.system.clock.is_synced", lambda: True)
-    snapshot_policies.look()
-    assert "clock.doubted" not in {fault.kind for fault in overdue.of(store.facts(), timezone.now())}
+    snapshot_policies.run_due_policies()
+    assert "clock.doubted" not in {fault.kind for fault in overdue.overdue_faults(store.facts(), timezone.now())}
 
 
 def test_another_snapshot_of_the_same_name_is_not_the_recorded_one(calm, zfs):
@@ -467,36 +467,36 @@ def test_another_snapshot_of_the_same_name_is_not_the_recorded_one(calm, zfs):
 
 def test_a_run_that_failed_rests_before_it_is_tried_again(calm, zfs):
     ready(settled("tank/a", policy=TEXT, policy_source="local"))
-    (job,) = snapshot_policies.look()
+    (job,) = snapshot_policies.run_due_policies()
     Job.objects.filter(pk=job.pk).update(state=Job.State.FAILED)
-    assert snapshot_policies.look() == []
+    assert snapshot_policies.run_due_policies() == []
     # A moment of a clock that was a year ahead is none.
     for created in (timezone.now() - timedelta(hours=1), timezone.now() + timedelta(days=365)):
         Job.objects.update(created=created)
-        (job,) = snapshot_policies.look()
-        assert snapshot_policies.look() == []
+        (job,) = snapshot_policies.run_due_policies()
+        assert snapshot_policies.run_due_policies() == []
         Job.objects.update(state=Job.State.FAILED)
-        assert snapshot_policies.look() == []
+        assert snapshot_policies.run_due_policies() == []
 
 
 def test_what_fails_again_and_again_is_tried_ever_less_often(calm, zfs):
     ready(settled("tank/a", policy=TEXT, policy_source="local"))
     now = timezone.now()
     for minutes in (200, 150, 100):
-        (job,) = snapshot_policies.look()
+        (job,) = snapshot_policies.run_due_policies()
         Job.objects.filter(pk=job.pk).update(state=Job.State.FAILED, created=now - timedelta(minutes=minutes))
     mine = Job.objects.all()
     assert snapshot_policies.resting(mine, now - timedelta(minutes=61)) == {("run-snapshot-policies", "tank")}
     assert snapshot_policies.resting(mine, now - timedelta(minutes=59)) == set()
     # One that went well begins the count anew.
-    (job,) = snapshot_policies.look()
+    (job,) = snapshot_policies.run_due_policies()
     Job.objects.filter(pk=job.pk).update(state=Job.State.DONE, created=now - timedelta(minutes=95))
     assert snapshot_policies.resting(mine, now - timedelta(minutes=90)) == set()
 
 
 def test_before_the_snapshots_were_read_nothing_is_taken(calm, zfs):
     rows.put(pools=[rows.pool_of("tank", 1000)], datasets=[settled("tank/a", policy=TEXT, policy_source="local")])
-    assert snapshot_policies.look() == []
+    assert snapshot_policies.run_due_policies() == []
 
 
 def test_one_snapshot_is_held_with_a_reason(web, calm):

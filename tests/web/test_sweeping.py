@@ -58,18 +58,18 @@ def kinds() -> list[str]:
 
 def test_a_sweep_is_measured_a_case_at_a_time_to_its_end(calm):
     row = sweeping.made()
-    benchmarks.look()
+    benchmarks.advance_benchmarks()
     assert states(row) == ["running", "waiting"]
     job = Job.objects.get()
     assert lasts(str(job.pk))
     assert ("workers.run_job", str(job.pk)) in calm
-    benchmarks.look()
+    benchmarks.advance_benchmarks()
     assert Job.objects.count() == 1
     sweeping.ended(current())
     benchmarks.after(str(job.pk))
     assert states(row) == ["done", "running"]
     sweeping.ended(current())
-    benchmarks.look()
+    benchmarks.advance_benchmarks()
     assert state(row) == ("done", "")
     assert kinds() == ["run-benchmark-case", "run-benchmark-case"]
     assert ResultRow.objects.count() == 4
@@ -79,36 +79,36 @@ def test_a_sweep_is_measured_a_case_at_a_time_to_its_end(calm):
 
 def test_an_update_in_the_middle_of_a_sweep_is_kept_with_the_case():
     row = sweeping.made()
-    benchmarks.look()
+    benchmarks.advance_benchmarks()
     sweeping.ended(current())
-    benchmarks.look()
+    benchmarks.advance_benchmarks()
     sweeping.ended(current(), zfs="2.4.0")
-    benchmarks.look()
+    benchmarks.advance_benchmarks()
     row.refresh_from_db()
     assert json.loads(row.versions) == {"ZFS": "2.3.9", "ZFS since case 2": "2.4.0"}
 
 
 def test_each_case_is_made_for_a_name_of_its_own():
     sweeping.made()
-    benchmarks.look()
+    benchmarks.advance_benchmarks()
     first = current().token
     sweeping.ended(current())
-    benchmarks.look()
+    benchmarks.advance_benchmarks()
     assert current().token != first
     assert json.loads(Job.objects.latest("created").operation)["token"] == current().token
 
 
 def test_an_interrupted_case_is_cleared_up_after_and_measured_anew():
     row = sweeping.made()
-    benchmarks.look()
+    benchmarks.advance_benchmarks()
     token = current().token
     sweeping.ended(current(), "interrupted", text="It was interrupted after 3 of 6 steps.")
-    benchmarks.look()
+    benchmarks.advance_benchmarks()
     assert kinds() == ["run-benchmark-case", "clean-up-benchmark"]
     assert json.loads(Job.objects.latest("created").operation)["token"] == token
     assert not Job.objects.get(kind="run-benchmark-case").needs_attention
     sweeping.ended(current())
-    benchmarks.look()
+    benchmarks.advance_benchmarks()
     assert kinds() == ["run-benchmark-case", "clean-up-benchmark", "run-benchmark-case"]
     assert states(row) == ["running", "waiting"]
     assert ResultRow.objects.count() == 0
@@ -116,12 +116,12 @@ def test_an_interrupted_case_is_cleared_up_after_and_measured_anew():
 
 def test_a_case_that_fails_again_and_again_is_given_up_and_the_next_is_measured():
     row = sweeping.made()
-    benchmarks.look()
+    benchmarks.advance_benchmarks()
     for _ in range(benchmarks.MOST_ATTEMPTS):
         sweeping.ended(current(), "failed", text="fio ended with status 1")
-        benchmarks.look()
+        benchmarks.advance_benchmarks()
         sweeping.ended(current())
-        benchmarks.look()
+        benchmarks.advance_benchmarks()
     assert states(row) == ["failed", "running"]
     assert row.cases.get(number=0).text == "fio ended with status 1"
     assert row.cases.get(number=0).measured.reasons == ("fio ended with status 1",)
@@ -131,7 +131,7 @@ def test_a_disk_that_holds_something_meanwhile_stops_the_sweep_with_the_reason_a
     row = sweeping.made()
     taken = disk(1, uses=(Use("old", "holds ext4 data called photos", "1"),))
     rows.put(disks=[taken, disk(2)])
-    benchmarks.look()
+    benchmarks.advance_benchmarks()
     assert Job.objects.count() == 0
     found, text = state(row)
     assert found == "paused"
@@ -139,104 +139,104 @@ def test_a_disk_that_holds_something_meanwhile_stops_the_sweep_with_the_reason_a
     assert states(row) == ["waiting", "waiting"]
     rows.put(disks=[disk(1), disk(2)])
     SweepRow.objects.update(state=State.RUNNING)
-    benchmarks.look()
+    benchmarks.advance_benchmarks()
     assert states(row) == ["running", "waiting"]
 
 
 def test_a_disk_that_comes_back_with_its_part_of_the_scratch_pool_is_cleared_first():
     row = sweeping.made()
-    benchmarks.look()
+    benchmarks.advance_benchmarks()
     name = f"larder-sweep-{current().token}"
     rows.put(disks=[disk(1)])
     sweeping.ended(current(), "failed", text="a disk left")
-    benchmarks.look()
+    benchmarks.advance_benchmarks()
     sweeping.ended(current())
-    benchmarks.look()
+    benchmarks.advance_benchmarks()
     assert "no longer there" in state(row)[1]
     back = disk(2, uses=(Use("exported", f"holds the pool {name}, which is not in use here", "42", name),))
     rows.put(disks=[disk(1), back])
     SweepRow.objects.update(state=State.RUNNING)
-    benchmarks.look()
-    benchmarks.look()
+    benchmarks.advance_benchmarks()
+    benchmarks.advance_benchmarks()
     assert kinds() == ["run-benchmark-case", "clean-up-benchmark", "clean-up-benchmark"]
     assert name.endswith(json.loads(Job.objects.latest("created").operation)["token"])
     rows.put(disks=[disk(1), disk(2)])
     sweeping.ended(current())
-    benchmarks.look()
+    benchmarks.advance_benchmarks()
     assert kinds()[-1] == "run-benchmark-case"
 
 
 def test_what_the_agent_refuses_stops_the_sweep_too():
     row = sweeping.made()
-    benchmarks.look()
+    benchmarks.advance_benchmarks()
     sweeping.ended(current(), "refused", text="Something changed since you looked at the plan.")
-    benchmarks.look()
+    benchmarks.advance_benchmarks()
     sweeping.ended(current())
-    benchmarks.look()
+    benchmarks.advance_benchmarks()
     assert state(row) == ("paused", "Something changed since you looked at the plan.")
     assert states(row) == ["waiting", "waiting"]
 
 
 def test_what_cannot_be_cleared_away_is_said_and_tried_again_when_the_person_goes_on():
     row = sweeping.made()
-    benchmarks.look()
+    benchmarks.advance_benchmarks()
     sweeping.ended(current(), "failed", text="a disk left")
-    benchmarks.look()
+    benchmarks.advance_benchmarks()
     sweeping.ended(current(), "failed", text="Put the disk back, or restart the box.")
-    benchmarks.look()
+    benchmarks.advance_benchmarks()
     assert state(row) == ("paused", "Put the disk back, or restart the box.")
-    benchmarks.look()
+    benchmarks.advance_benchmarks()
     assert kinds() == ["run-benchmark-case", "clean-up-benchmark"]
     SweepRow.objects.update(state=State.RUNNING)
-    benchmarks.look()
+    benchmarks.advance_benchmarks()
     assert kinds() == ["run-benchmark-case", "clean-up-benchmark", "clean-up-benchmark"]
 
 
 def test_pausing_lets_the_case_end():
     row = sweeping.made()
-    benchmarks.look()
+    benchmarks.advance_benchmarks()
     SweepRow.objects.update(state=State.PAUSING)
-    benchmarks.look()
+    benchmarks.advance_benchmarks()
     assert state(row)[0] == "pausing"
     sweeping.ended(current())
-    benchmarks.look()
+    benchmarks.advance_benchmarks()
     assert state(row) == ("paused", "")
     assert states(row) == ["done", "waiting"]
 
 
 def test_a_case_that_is_stopped_to_pause_at_once_is_measured_anew_and_is_no_failure():
     row = sweeping.made()
-    benchmarks.look()
+    benchmarks.advance_benchmarks()
     for _ in range(4):
         SweepRow.objects.update(state=State.PAUSING)
         sweeping.ended(current(), "cancelled", text="Stopped because you asked for it.")
-        benchmarks.look()
+        benchmarks.advance_benchmarks()
         sweeping.ended(current())
-        benchmarks.look()
+        benchmarks.advance_benchmarks()
         assert state(row) == ("paused", "")
         assert states(row) == ["waiting", "waiting"]
         assert row.cases.filter(attempts=0).count() == 2
         SweepRow.objects.update(state=State.RUNNING)
-        benchmarks.look()
+        benchmarks.advance_benchmarks()
     assert states(row) == ["running", "waiting"]
 
 
 def test_cancelling_stops_the_case_clears_up_and_keeps_what_was_measured(monkeypatch):
     asked = []
-    monkeypatch.setattr("web.jobs.confirm.stop", lambda job: asked.append(job.pk))
+    monkeypatch.setattr("web.jobs.confirm.request_stop", lambda job: asked.append(job.pk))
     row = sweeping.made()
-    benchmarks.look()
+    benchmarks.advance_benchmarks()
     sweeping.ended(current())
-    benchmarks.look()
+    benchmarks.advance_benchmarks()
     Job.objects.filter(pk=job_now()).update(state=Job.State.RUNNING)
     SweepRow.objects.update(state=State.CANCELLING)
-    benchmarks.look()
+    benchmarks.advance_benchmarks()
     assert asked == [job_now()]
     sweeping.ended(current(), "cancelled", text="Stopped because you asked for it.")
-    benchmarks.look()
+    benchmarks.advance_benchmarks()
     assert kinds()[-1] == "clean-up-benchmark"
     sweeping.ended(current())
-    benchmarks.look()
+    benchmarks.advance_benchmarks()
     assert state(row)[0] == "cancelled"
     assert states(row) == ["done", "waiting"]
     assert ResultRow.objects.count() == 2
@@ -244,26 +244,26 @@ def test_cancelling_stops_the_case_clears_up_and_keeps_what_was_measured(monkeyp
 
 def test_a_worker_that_dies_between_noting_a_job_and_making_it_makes_that_very_one():
     sweeping.made()
-    benchmarks.look()
+    benchmarks.advance_benchmarks()
     Job.objects.all().delete()
-    benchmarks.look()
+    benchmarks.advance_benchmarks()
     assert Job.objects.count() == 1
     assert Job.objects.get().pk == current().job
 
 
 def test_one_sweep_at_a_time_for_a_set_of_disks_and_others_beside_it():
     first = sweeping.made()
-    benchmarks.look()
+    benchmarks.advance_benchmarks()
     same = sweeping.create.store_sweep(sweeping.spec(disks=[path_of(2), path_of(3)]), title="x", preset="", pk=str(uuid.uuid4()), user="admin")  # fmt: skip
     other = sweeping.create.store_sweep(sweeping.spec(disks=[path_of(3), path_of(4)]), title="y", preset="", pk=str(uuid.uuid4()), user="admin")  # fmt: skip
-    benchmarks.look()
+    benchmarks.advance_benchmarks()
     assert [state(row)[0] for row in (first, same, other)] == ["running", "queued", "running"]
 
 
 def test_right_after_a_start_nothing_is_begun_before_the_box_is_known():
     row = sweeping.made()
     Source.objects.all().delete()
-    benchmarks.look()
+    benchmarks.advance_benchmarks()
     assert Job.objects.count() == 0
     assert states(row) == ["waiting", "waiting"]
 
@@ -271,9 +271,9 @@ def test_right_after_a_start_nothing_is_begun_before_the_box_is_known():
 @pytest.mark.parametrize("note", ["Result: {", "Result: 5", 'Result: {"number": "x"}', "nothing"])
 def test_a_job_that_told_no_figure_is_no_result(note):
     row = sweeping.made()
-    benchmarks.look()
+    benchmarks.advance_benchmarks()
     Job.objects.filter(pk=job_now()).update(state="done", log=[note])
-    benchmarks.look()
+    benchmarks.advance_benchmarks()
     assert states(row) == ["failed", "running"]
 
 
@@ -286,7 +286,7 @@ def test_a_pool_that_is_only_there_to_be_measured_raises_no_alert_and_keeps_no_r
     weak = replace(shapes.mirror("ONLINE", "OFFLINE"), name="larder-sweep-0123456789ab", work=(BEEN_REBUILT,))
     store.replace(PoolRow, [weak], lambda pool: str(pool.guid))
     assert evaluate_alerts.gather(timezone.now(), {}).pools == ()
-    assert not work_reports.keep([weak])
+    assert not work_reports.store_reports([weak])
     assert not WorkReport.objects.exists()
     assert evaluate_alerts.gather(timezone.now(), {}).pools == ()
     store.replace(PoolRow, [replace(weak, name="larder-sweep-mine")], lambda pool: str(pool.guid))
@@ -300,7 +300,7 @@ def test_what_a_disk_brings_back_after_the_end_is_cleared_away_once(calm, monkey
     traces = Use("exported", "holds the pool larder-sweep-0123456789ab", "42", "larder-sweep-0123456789ab")
     rows.empty_box(3, disk(4, uses=(traces,)))
     # That the case itself was cleared up after, when the disk went away, is no reason to wait.
-    confirm.start(CleanUpBenchmark(token="0123456789ab"), user="admin")
+    confirm.start_without_review(CleanUpBenchmark(token="0123456789ab"), user="admin")
     benchmarks.tidy()
     benchmarks.tidy()
     assert kinds() == ["clean-up-benchmark", "clean-up-benchmark"]

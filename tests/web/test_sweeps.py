@@ -226,7 +226,7 @@ def test_how_many_of_the_disks_is_a_setting_too(web, empty):
 # --- a sweep under way ----------------------------------------------------------------------------------------
 def test_the_page_tells_how_far_it_is_and_what_it_does(web, empty):
     row = sweeping.made()
-    worker.look()
+    worker.advance_benchmarks()
     said = text_of(web.get(f"/sweeps/{row.pk}/"))
     assert "0 of 2 cases" in said
     assert "left" in said
@@ -252,9 +252,9 @@ def test_what_can_be_asked_of_a_sweep(web, empty, what, before, now):
 
 def test_pausing_at_once_stops_the_case_and_pausing_otherwise_does_not(web, empty, monkeypatch):
     asked = []
-    monkeypatch.setattr("web.jobs.confirm.stop", lambda job: asked.append(job.pk))
+    monkeypatch.setattr("web.jobs.confirm.request_stop", lambda job: asked.append(job.pk))
     row = sweeping.made()
-    worker.look()
+    worker.advance_benchmarks()
     assert "Pause now" in text_of(web.get(f"/sweeps/{row.pk}/"))
     web.post(f"/sweeps/{row.pk}/act/pause/")
     assert asked == []
@@ -266,9 +266,9 @@ def test_where_the_agent_cannot_be_asked_it_pauses_after_the_case(web, empty, mo
     def unreachable(_job: Job) -> None:
         raise Failed("The agent does not answer")
 
-    monkeypatch.setattr("web.jobs.confirm.stop", unreachable)
+    monkeypatch.setattr("web.jobs.confirm.request_stop", unreachable)
     row = sweeping.made()
-    worker.look()
+    worker.advance_benchmarks()
     assert web.post(f"/sweeps/{row.pk}/act/pause-now/").status_code == 302
     row.refresh_from_db()
     assert row.state == State.PAUSING
@@ -476,7 +476,7 @@ def test_one_that_has_ended_can_be_removed_and_one_under_way_cannot(web, empty):
 
 def test_jobs_of_a_sweep_lead_to_the_measurements(web, empty):
     sweeping.made()
-    worker.look()
+    worker.advance_benchmarks()
     job = Job.objects.get()
     Job.objects.filter(pk=job.pk).update(state="done")
     assert b'href="/sweeps/"' in web.get(f"/jobs/{job.pk}/").content
@@ -486,7 +486,7 @@ def test_jobs_of_a_sweep_lead_to_the_measurements(web, empty):
 # --- pictures that move -----------------------------------------------------------------------------------------
 def test_the_page_draws_what_the_disks_of_the_running_case_move(web, empty):
     row = sweeping.made()
-    worker.look()
+    worker.advance_benchmarks()
     Progress.objects.create(job=Job.objects.get().pk, speeds=[[0, 10 * MIB], [5 * MIB, 20 * MIB]])
     page = web.get(f"/sweeps/{row.pk}/")
     assert b'class="line-2" points="0.0,40.0 600.0,1.0"' in page.content
@@ -506,8 +506,8 @@ def test_a_meter_reads_bytes_a_second_and_forgets_what_is_long_past(monkeypatch)
 
 
 def test_only_a_case_on_disks_has_a_meter(empty):
-    assert io_rate.of(RunBenchmarkCase(token="0" * 12, case=next(sweeping.spec().cases()))) is not None
-    assert io_rate.of(CleanUpBenchmark(token="0" * 12)) is None
+    assert io_rate.meter_of(RunBenchmarkCase(token="0" * 12, case=next(sweeping.spec().cases()))) is not None
+    assert io_rate.meter_of(CleanUpBenchmark(token="0" * 12)) is None
 
 
 def test_the_same_sweep_made_again_is_a_line_for_each_case(web, empty):

@@ -39,7 +39,11 @@ def test_the_disks_of_a_pool_have_their_long_tests_on_nights_of_their_own(box):
     pool = {present.link_of(device) for device in recorded_pool().devices()}
     tested = []
     for night in range(4):
-        begun = [job for job in selftests.look(NIGHT + timedelta(days=night)) if job.subject.rsplit("/", 1)[-1] in pool]
+        begun = [
+            job
+            for job in selftests.begin_due_selftests(NIGHT + timedelta(days=night))
+            if job.subject.rsplit("/", 1)[-1] in pool
+        ]
         assert len(begun) == 1
         assert '"wake":false' in begun[0].operation.replace(" ", "")
         tested.append(begun[0].subject)
@@ -48,16 +52,16 @@ def test_the_disks_of_a_pool_have_their_long_tests_on_nights_of_their_own(box):
 
 
 def test_nothing_begins_while_one_is_being_begun_or_pools_cannot_be_read(box):
-    assert selftests.look(NIGHT)
-    assert selftests.look(NIGHT + timedelta(hours=1)) == []
-    assert selftests.look(NIGHT.replace(hour=12)) == []
+    assert selftests.begin_due_selftests(NIGHT)
+    assert selftests.begin_due_selftests(NIGHT + timedelta(hours=1)) == []
+    assert selftests.begin_due_selftests(NIGHT.replace(hour=12)) == []
 
 
 def test_a_job_that_hangs_on_one_disk_leaves_the_others_their_tests(box):
-    begun = selftests.look(NIGHT)
+    begun = selftests.begin_due_selftests(NIGHT)
     Job.objects.exclude(pk=begun[0].pk).update(state="done")
     Job.objects.update(created=NIGHT - timedelta(hours=1))
-    later = selftests.look(NIGHT + timedelta(days=2))
+    later = selftests.begin_due_selftests(NIGHT + timedelta(days=2))
     assert later
     assert begun[0].subject not in {job.subject for job in later}
 
@@ -65,28 +69,28 @@ def test_a_job_that_hangs_on_one_disk_leaves_the_others_their_tests(box):
 def test_a_disk_that_is_left_out_is_not_tested_and_can_come_back(web, box):
     for row in DiskRow.objects.all():
         assert web.post(f"/disks/{row.key}/health/tests/", {"tested": "no"}).status_code == 302
-    assert selftests.look(NIGHT) == []
+    assert selftests.begin_due_selftests(NIGHT) == []
     assert "leaves it out" in web.get(f"/disks/{DISK}/health/").content.decode()
     web.post(f"/disks/{DISK}/health/tests/", {"tested": "yes"})
-    assert [job.subject.rsplit("/", 1)[-1] for job in selftests.look(NIGHT)] == [DISK]
+    assert [job.subject.rsplit("/", 1)[-1] for job in selftests.begin_due_selftests(NIGHT)] == [DISK]
 
 
 def test_the_schedule_can_be_set(web, box):
     values = {"short": "never", "long": "never", "first": 2, "last": 5}
     assert web.post("/alerts/tests/", values).status_code == 302
     assert SelfTestPlan.now().long == "never"
-    assert selftests.look(NIGHT) == []
+    assert selftests.begin_due_selftests(NIGHT) == []
     assert web.post("/alerts/tests/", {**values, "first": 24}).status_code == 400
     assert web.post("/alerts/tests/", {**values, "long": "hourly"}).status_code == 400
 
 
 def test_a_disk_that_has_not_tested_itself_for_long_is_told_until_it_has(box):
-    evaluate_alerts.look()
+    evaluate_alerts.evaluate_alerts()
     DiskCare.objects.update(since=timezone.now() - timedelta(days=100))
-    evaluate_alerts.look()
+    evaluate_alerts.evaluate_alerts()
     assert Alert.objects.get(kind="test.overdue", subject=DISK).state == "open"
     tested = replace(WELL, tests=(SelfTest("long", True, "Completed", 39990),))
     smart_history.note(dict.fromkeys(DiskRow.objects.all(), tested))
     store.checked("temperatures", changed=True)
-    evaluate_alerts.look()
+    evaluate_alerts.evaluate_alerts()
     assert Alert.objects.get(kind="test.overdue", subject=DISK).state == "cleared"

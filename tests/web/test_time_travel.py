@@ -46,7 +46,7 @@ class Agent:
 @pytest.fixture
 def agent(tmp_path, monkeypatch):
     stand_in = Agent(tmp_path)
-    monkeypatch.setattr("appliance.agent_client.last", stand_in.last)
+    monkeypatch.setattr("appliance.agent_client.request", stand_in.last)
     monkeypatch.setattr("appliance.agent_client.open_file", stand_in.open_file)
     return stand_in
 
@@ -300,6 +300,6 @@ def test_a_folder_of_many_names_costs_no_more_queries(web, agent, url):
 def test_a_look_trusts_no_name(content, kind, tmp_path):
     (tmp_path / "x").write_bytes(content)
     with (tmp_path / "x").open("rb") as stream:
-        found = file_preview.of(stream, len(content))
+        found = file_preview.preview_of(stream, len(content))
     assert found.kind == kind
     assert found.whole == (len(content) <= file_preview.MOST_TEXT)

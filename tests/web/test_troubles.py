@@ -206,7 +206,7 @@ def test_a_fault_that_reaches_the_page_about_it_still_gives_a_sentence(broken, m
     def fail(*_args: object) -> None:
         raise KeyError("canary")
 
-    monkeypatch.setattr("web.system.service_status.of", fail)
+    monkeypatch.setattr("web.system.service_status.service_status", fail)
     response = broken.get("/disks/")
     assert (response.status_code, response["Content-Type"]) == (500, "text/plain")
     assert b"Larder has a fault of its own" in response.content

@@ -25,16 +25,16 @@ def keep_first(password: str) -> None:
     if proof.marker().exists():
         return
     try:
-        keep(password)
+        store_password(password)
     except Refused:
         pass  # it knows one, of this or another time
     except LarderError as error:
         log.warning("the agent could not be told the password, so acts that destroy will wait: %s", explain(error))
 
 
-def keep(password: str, old: str = "") -> None:
+def store_password(password: str, old: str = "") -> None:
     """Raises Refused where the old one is wrong, Failed where the agent does not answer."""
-    agent_client.last({"verb": "keep-password", "password": password, "old": old}, silence=SECONDS)
+    agent_client.request({"verb": "keep-password", "password": password, "old": old}, silence=SECONDS)
 
 
 def prove(operation: Operation, *, digest: str, job: str, password: str, user: AbstractBaseUser | AnonymousUser) -> str:
@@ -42,12 +42,12 @@ def prove(operation: Operation, *, digest: str, job: str, password: str, user: A
     asked = {"job": job, "digest": digest, "operation": json.loads(as_json(operation))}
     line = {"verb": "prove", **asked, "password": password}
     try:
-        if agent_client.last(line, silence=SECONDS)["facts"]["known"]:
+        if agent_client.request(line, silence=SECONDS)["facts"]["known"]:
             return ""
         if not user.check_password(password):
             return "That is not your password. Nothing was started."
-        keep(password)
-        agent_client.last(line, silence=SECONDS)
+        store_password(password)
+        agent_client.request(line, silence=SECONDS)
     except Refused as refusal:
         return " ".join(reason.text for reason in refusal.reasons)
     except Failed as failure:

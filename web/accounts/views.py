@@ -66,7 +66,7 @@ def end_session(request: HttpRequest, pk: int) -> HttpResponse:
 def changed_at_agent(form: PasswordChangeForm) -> bool:
     """Whether the agent took the new password; why not stands in the form. Before ours: both have to be the same."""
     try:
-        proof.keep(form.cleaned_data["new_password1"], form.cleaned_data["old_password"])
+        proof.store_password(form.cleaned_data["new_password1"], form.cleaned_data["old_password"])
     except LarderError as error:
         form.add_error(None, f"The password stays as it was. {explain(error)}")
         return False

@@ -75,7 +75,7 @@ class Standing:
         return f"{reverse('replace_disk', args=[self.member[0].guid])}?vdev={self.member[1].guid}"
 
 
-def of(alert: Alert) -> Path | None:
+def guide_for(alert: Alert) -> Path | None:
     """The way for the disk of this alert; None where the disk is not in the box any more."""
     box = present.box()
     bay = present.names_of(box.bays).get(alert.subject)

@@ -74,7 +74,7 @@ class MailForm(SettingsForm):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        if not smtp_password.known():
+        if not smtp_password.has_password():
             del self.fields["forget"]
 
     def clean(self) -> dict[str, Any]:
@@ -100,7 +100,7 @@ class MailForm(SettingsForm):
             if data.get(name):
                 self.check_link(name, str(data[name]))
         # As loaded from the row: the form's own changes are not in the instance before it is valid.
-        if data.get("user") and not data.get("password") and not data.get("forget") and smtp_password.known() and data.get("host") != self.initial.get("host"):  # fmt: skip
+        if data.get("user") and not data.get("password") and not data.get("forget") and smtp_password.has_password() and data.get("host") != self.initial.get("host"):  # fmt: skip
             self.add_error("password", "Type it again: the one that is kept belongs to another server.")
         return data
 
@@ -132,15 +132,15 @@ def settings(request: HttpRequest) -> HttpResponse:
         row.pk = 1
         row.save()
         if form.cleaned_data["password"]:
-            smtp_password.keep(form.cleaned_data["password"])
+            smtp_password.store_password(form.cleaned_data["password"])
         elif form.cleaned_data.get("forget"):
-            smtp_password.keep("")
+            smtp_password.store_password("")
         messages.success(request, "Kept. Send a test to see that it works.")
         return redirect("mail_settings")
     tests = {row.way: row for row in Message.objects.filter(event="test")}
     context = {
         "form": form,
-        "password_known": smtp_password.known(),
+        "password_known": smtp_password.has_password(),
         "tests": tests.values(),
         "mail": MailSettings.now(),
     }

@@ -13,7 +13,7 @@ from web.inventory import store
 WEEKS = timedelta(days=42)
 
 
-def of(pools: Iterable[Pool], now: datetime) -> Iterator[Space]:
+def usage_of_pools(pools: Iterable[Pool], now: datetime) -> Iterator[Space]:
     """One for each pool whose size is known. Two queries."""
     pools = list(pools)
     roots = store.roots(pool.name for pool in pools)

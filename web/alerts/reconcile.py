@@ -60,7 +60,7 @@ def reconcile(
         mail = MailSettings.now()
         for key, fault in wanted.items():
             row = known.get(key)
-            changed = alone(fault.subject, partial(follow, row, fault, now, mail) if row else partial(begin, fault, now, grave, mail)) or changed  # fmt: skip
+            changed = alone(fault.subject, partial(follow, row, fault, now, mail) if row else partial(raise_alert, fault, now, grave, mail)) or changed  # fmt: skip
         for key, row in known.items():
             if key in wanted:
                 continue
@@ -69,7 +69,7 @@ def reconcile(
                 fault.of.group == kind.group and fault.subject == row.subject for fault in wanted.values() if kind.group
             )
             if replaced:
-                end(row, now, "Another alert about the same took its place.")
+                clear_alert(row, now, "Another alert about the same took its place.")
                 changed = True
             elif (
                 complete
@@ -110,10 +110,10 @@ def grade(kind: str, severity: str, now: datetime, by: str) -> None:
     for row in Alert.objects.exclude(state=Alert.State.CLEARED).filter(kind=kind):
         row.severity = severity
         row.save(update_fields=["severity"])
-        tell(row, f"Alerts of this kind are of severity “{severity}” now.", now, by)
+        add_note(row, f"Alerts of this kind are of severity “{severity}” now.", now, by)
 
 
-def begin(fault: Fault, now: datetime, grave: dict[str, str], mail: MailSettings) -> bool:
+def raise_alert(fault: Fault, now: datetime, grave: dict[str, str], mail: MailSettings) -> bool:
     """A new alert. What was silenced and comes again within that time stays silent."""
     last = Alert.objects.filter(kind=fault.kind, subject=fault.subject[:300]).first()
     silent = last is not None and last.silent(now)
@@ -129,9 +129,9 @@ def begin(fault: Fault, now: datetime, grave: dict[str, str], mail: MailSettings
         quiet_until=last.quiet_until if last and silent else None,
         quiet_reason=last.quiet_reason if last and silent else "",
     )
-    tell(row, fault.summary, now)
+    add_note(row, fault.summary, now)
     if silent:
-        tell(row, f"Still silenced: {row.quiet_reason}", now)
+        add_note(row, f"Still silenced: {row.quiet_reason}", now)
     outbox.put(row, "raised", now, mail)
     return True
 
@@ -149,14 +149,14 @@ def follow(row: Alert, fault: Fault, now: datetime, mail: MailSettings) -> bool:
     mark = mark_of(fault)
     worse = row.state == Alert.State.ACKNOWLEDGED and mark > row.mark_seen
     if fault.summary[:400] != row.summary:
-        tell(row, fault.summary, now)
+        add_note(row, fault.summary, now)
     row.summary, row.detail, row.gone, row.mark = fault.summary[:400], fault.detail, None, mark
     if worse:
         row.state = Alert.State.OPEN
-        tell(row, "It became worse, so it is open again.", now)
+        add_note(row, "It became worse, so it is open again.", now)
         outbox.put(row, "raised", now, mail, again=str(mark))
     elif over and row.state == Alert.State.OPEN:
-        tell(row, "The silence is over.", now)
+        add_note(row, "The silence is over.", now)
         outbox.put(row, "raised", now, mail, again=f"{row.quiet_until:%Y%m%d%H%M%S}")
     if over:
         row.quiet_until = None
@@ -173,19 +173,19 @@ def fade(row: Alert, now: datetime, settle: int, mail: MailSettings) -> bool:
         row.save(update_fields=["gone"])
     if (now - row.gone).total_seconds() < settle:
         return False
-    end(row, now, "It is over.")
+    clear_alert(row, now, "It is over.")
     outbox.put(row, "cleared", now, mail)
     return True
 
 
-def end(row: Alert, now: datetime, why: str) -> None:
+def clear_alert(row: Alert, now: datetime, why: str) -> None:
     row.state, row.cleared = Alert.State.CLEARED, now
     row.save()
-    tell(row, why, now)
+    add_note(row, why, now)
     older(Alert.objects.filter(state=Alert.State.CLEARED), "cleared", than=now - KEPT, kept=KEPT_ANYWAY).delete()
 
 
-def tell(row: Alert, text: str, now: datetime, by: str = "") -> None:
+def add_note(row: Alert, text: str, now: datetime, by: str = "") -> None:
     """A line of its time line. Of a long one the first stays and the latest."""
     AlertNote.objects.create(alert=row, at=now, text=text[:500], by=by)
     notes = AlertNote.objects.filter(alert=row)

@@ -11,7 +11,7 @@ def file() -> Path:
     return paths.STATE / "mail-password"
 
 
-def keep(password: str) -> None:
+def store_password(password: str) -> None:
     """Write it whole or not at all; empty forgets it."""
     if password:
         atomic_file.write(file(), password.encode())
@@ -19,12 +19,12 @@ def keep(password: str) -> None:
         file().unlink(missing_ok=True)
 
 
-def read() -> str:
+def read_password() -> str:
     try:
         return file().read_text()
     except OSError:
         return ""
 
 
-def known() -> bool:
+def has_password() -> bool:
     return file().exists()

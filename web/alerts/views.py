@@ -46,7 +46,7 @@ def alerts(request: HttpRequest) -> HttpResponse:
             "page": pages["page"],
             "others": {name: others(pages, name) for name in pages},
             "told": bool((mail.host and mail.recipients("critical")) or mail.webhook),
-            "spaces": list(pool_usage.of([row.fact for row in PoolRow.objects.all()], timezone.now())),
+            "spaces": list(pool_usage.usage_of_pools([row.fact for row in PoolRow.objects.all()], timezone.now())),
             "undelivered": Message.objects.filter(state="given-up").exclude(event="test").count(),
         }
 
@@ -70,7 +70,7 @@ def alert(request: HttpRequest, pk: int) -> HttpResponse:
             "happened": (happened := told(row))[:AT_ONCE],
             "earlier": happened[AT_ONCE:],
             "severities": SEVERITIES,
-            "path": failing_disk_guide.of(row) if row.kind == "disk.failing" else None,
+            "path": failing_disk_guide.guide_for(row) if row.kind == "disk.failing" else None,
         }
 
     return live.respond(request, "alerts/alert.html", build)
@@ -103,18 +103,18 @@ def change(request: HttpRequest, row: Alert, what: str, by: str, now: datetime) 
     if what == "acknowledge":
         if row.state == Alert.State.OPEN:
             row.state, row.mark_seen = Alert.State.ACKNOWLEDGED, row.mark
-            reconcile.tell(row, "Acknowledged. It stays quiet until it gets worse.", now, by)
+            reconcile.add_note(row, "Acknowledged. It stays quiet until it gets worse.", now, by)
     elif what == "open":
         if row.state == Alert.State.ACKNOWLEDGED:
             row.state = Alert.State.OPEN
-            reconcile.tell(row, "Opened again.", now, by)
+            reconcile.add_note(row, "Opened again.", now, by)
     elif what == "silence" and request.POST.get("for") in SILENCES:
         reason = " ".join(request.POST.get("reason", "").split())[:200] or "no reason given"
         row.quiet_until, row.quiet_reason = now + SILENCES[request.POST["for"]], reason
-        reconcile.tell(row, f"Silenced for a {request.POST['for']}: {reason}", now, by)
+        reconcile.add_note(row, f"Silenced for a {request.POST['for']}: {reason}", now, by)
     elif what == "unsilence":
         row.quiet_until = None
-        reconcile.tell(row, "Not silenced any more.", now, by)
+        reconcile.add_note(row, "Not silenced any more.", now, by)
     elif what == "severity" and request.POST.get("severity") in SEVERITIES:
         reconcile.grade(row.kind, request.POST["severity"], now, by)
         row.refresh_from_db()

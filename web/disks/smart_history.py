@@ -57,7 +57,7 @@ def judged(row: DiskRow, reading: Reading, accepted: Mapping[str, int]) -> dict[
     """The columns that say how a disk is that is not asleep."""
     before = before_of(row)
     verdict = judge(reading, first_look(row.key, reading, accepted), rotational=row.fact.rotational, before=before)
-    keep(row.key, reading)
+    store_answer(row.key, reading)
     missed = before.missed(reading)
     if missed and (before.known or reading.message == NOT_UNDERSTOOD):
         return silent(row, reading, verdict)
@@ -112,7 +112,7 @@ def note_latency(row: DiskRow, took: Mapping[str, float]) -> bool:
     """Keep how long a disk's requests took, by kernel name; one that had too few keeps nothing, for its last figure is old."""
     own = took.get(row.fact.name)
     if own is not None:
-        keep(row.key, Reading(counts={"latency": round(own)}))
+        store_answer(row.key, Reading(counts={"latency": round(own)}))
     return row.latency != own and bool(DiskRow.objects.filter(pk=row.pk).update(latency=own))
 
 
@@ -170,7 +170,7 @@ def accept(row: DiskRow, by: str) -> int:
     return len(found)
 
 
-def keep(key: str, reading: Reading, now: datetime | None = None) -> None:
+def store_answer(key: str, reading: Reading, now: datetime | None = None) -> None:
     """Add an answer to the day's row. Written where a count moved or the day's range grew, else once an hour; what is kept
     for its graph alone waits for that."""
     now = now or timezone.now()

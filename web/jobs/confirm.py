@@ -21,7 +21,7 @@ from web.jobs import operation_ui, queue
 from web.jobs.models import Job
 
 
-def shown(plan: Plan) -> dict[str, Any]:
+def plan_as_stored(plan: Plan) -> dict[str, Any]:
     """The plan as a job keeps it: what the person agreed to, without anything that could run."""
     return {
         "summary": plan.summary,
@@ -86,7 +86,7 @@ def row_of(operation: Operation, plan: Plan, job: uuid.UUID, user: str) -> Job:
         subject=operation.subject,
         operation=as_json(operation),
         digest=plan.digest(),
-        plan=shown(plan),
+        plan=plan_as_stored(plan),
         created_by=user,
     )
 
@@ -103,7 +103,7 @@ def keep_secret(job: str, secret: str) -> None:
         ) from error
 
 
-def tell(row: Job) -> Job:
+def enqueue(row: Job) -> Job:
     """Let pages and workers know of a job that is stored."""
     store.touch("jobs")
     queue.send("workers.run_job", str(row.pk))
@@ -120,10 +120,10 @@ def make_job(operation: Operation, plan: Plan, *, job: str, secret: str, user: s
                 keep_secret(job, secret)
     except IntegrityError:
         return Job.objects.get(pk=job)
-    return tell(row)
+    return enqueue(row)
 
 
-def start(operation: Operation, *, user: str) -> Job:
+def start_without_review(operation: Operation, *, user: str) -> Job:
     """A small act that needs no review page: check it, and make its job. Raises Refused.
 
     Its form carries no job's id, so the same act sent twice is known by a job of the same operation that is still open.
@@ -135,7 +135,7 @@ def start(operation: Operation, *, user: str) -> Job:
         if same:
             return same
         row.save(force_insert=True)
-    return tell(row)
+    return enqueue(row)
 
 
 def needs_proof(operation: Operation) -> bool:
@@ -144,14 +144,14 @@ def needs_proof(operation: Operation) -> bool:
     return operation.needs_proof(facts, checked_plan(operation, facts))
 
 
-def begin(request: HttpRequest, operation: Operation, *, back: str) -> HttpResponse:
+def start_or_review(request: HttpRequest, operation: Operation, *, back: str) -> HttpResponse:
     """A small act: its job at once, or first its review page where it needs the password. Raises Refused."""
     if needs_proof(operation):
         return review(request, operation, back=back)
-    return redirect("job", pk=start(operation, user=request.user.get_username()).pk)
+    return redirect("job", pk=start_without_review(operation, user=request.user.get_username()).pk)
 
 
-def stop(row: Job) -> None:
+def request_stop(row: Job) -> None:
     """Ask a job to stop before its next step; one that has not begun ends at once. Raises LarderError."""
     waiting = Job.objects.filter(pk=row.pk, state=Job.State.QUEUED)
     if waiting.update(
@@ -159,7 +159,7 @@ def stop(row: Job) -> None:
     ):
         agent_client.forget_secret(str(row.pk))
     elif row.open:
-        agent_client.last({"verb": "stop", "job": str(row.pk)}, silence=30)
+        agent_client.request({"verb": "stop", "job": str(row.pk)}, silence=30)
         if row.state == Job.State.WAITING:
             queue.send("workers.run_job", str(row.pk))  # which asks the agent, and hears that it is over
     store.touch("jobs")

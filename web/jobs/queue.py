@@ -102,7 +102,7 @@ def send(task: str, *args: str) -> bool:
     return True
 
 
-def look() -> None:
+def request_refresh() -> None:
     """Somebody looks at a page: have the facts read again unless they are fresh."""
     if store.claim_refresh("looking", not_since=timezone.now() - FRESH):
         send("workers.collect")

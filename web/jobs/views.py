@@ -96,7 +96,7 @@ def confirmed(request: HttpRequest) -> HttpResponse:
 
 def strange() -> list[delayed_jobs.Waiting]:
     """What waits at the agent and was not asked for on these pages."""
-    told = delayed_jobs.told()
+    told = delayed_jobs.waiting_jobs()
     known = set(map(str, Job.objects.filter(pk__in=[one.job for one in told]).values_list("pk", flat=True)))
     return [one for one in told if one.job not in known]
 
@@ -138,9 +138,9 @@ def stop(request: HttpRequest, pk: str) -> HttpResponse:
     back = reverse("job", args=[pk]) if row else reverse("jobs")
     try:
         if row:
-            confirm.stop(row)
+            confirm.request_stop(row)
         else:
-            agent_client.last({"verb": "stop", "job": str(pk)}, silence=30)
+            agent_client.request({"verb": "stop", "job": str(pk)}, silence=30)
     except LarderError as error:
         return render(request, "jobs/refused.html", {"reasons": [{"text": str(error)}], "back": back}, status=503)
     return redirect(back)

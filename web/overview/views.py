@@ -108,7 +108,7 @@ def overview(request: HttpRequest) -> HttpResponse:
     """Is my data safe, is anything happening, what should I do."""
 
     def build() -> dict[str, object]:
-        now = service_status.of(request)
+        now = service_status.service_status(request)
         box = present.box()
         unseen = list(
             Job.objects.filter(

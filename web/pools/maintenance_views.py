@@ -42,7 +42,7 @@ def pool_of(key: str) -> Pool:
 def begin(request: HttpRequest, operation: Callable[[], Operation], back: str) -> HttpResponse:
     """Make the job of a small act and go back; a refusal, also by its grammar, is said on a page of its own."""
     try:
-        confirm.start(operation(), user=request.user.get_username())
+        confirm.start_without_review(operation(), user=request.user.get_username())
     except Refused as refusal:
         return render(request, "jobs/refused.html", {"reasons": refusal.reasons, "back": back}, status=409)
     return redirect(back)

@@ -38,7 +38,7 @@ def which(request: HttpRequest, key: str) -> HttpResponse:
         place = next((place for place in choices if place.vdev.guid == guid), None)
         if place is None:
             return refused(request, Refused(Reason(f"That disk is no longer part of {pool.name}.")), reverse("pool", args=[key]))  # fmt: skip
-        case = pool_replacement.begin(pool, place, box, request.user.get_username())
+        case = pool_replacement.open_replacement(pool, place, box, request.user.get_username())
         store.touch("replacements")
         return redirect("replacement", pk=case.pk)
     rows = [(place.vdev, row) for place, row in zip(choices, named(pool, box, choices), strict=True)]
@@ -83,7 +83,7 @@ def replacement(request: HttpRequest, pk: int) -> HttpResponse:
 
     def build() -> dict[str, object]:
         case = get_object_or_404(Replacement, pk=pk)
-        now = pool_replacement.look(case, present.box())
+        now = pool_replacement.replacement_state(case, present.box())
         return {
             "case": case,
             "now": now,
@@ -115,7 +115,7 @@ def offline(request: HttpRequest, pk: int) -> HttpResponse:
     back = reverse("replacement", args=[pk])
     pool = pool_of(store.facts(), case.pool_guid)
     try:
-        confirm.start(
+        confirm.start_without_review(
             online_offline.OfflineDisk(pool=pool.name, vdev=int(case.vdev_guid)), user=request.user.get_username()
         )
     except Refused as refusal:
@@ -130,7 +130,7 @@ def accept(request: HttpRequest, pk: int) -> HttpResponse:
     back = reverse("replacement", args=[pk])
     pool = pool_of(store.facts(), case.pool_guid)
     try:
-        if wrong := pool_replacement.look(case, present.box()).wrong:
+        if wrong := pool_replacement.replacement_state(case, present.box()).wrong:
             raise Refused(f"Put {wrong[0]} back first: {pool.name} still needs it.")
         return confirm.review(
             request, pool_replacement.operation(case, pool.name, request.GET.get("disk", "")), back=back
@@ -143,7 +143,7 @@ def accept(request: HttpRequest, pk: int) -> HttpResponse:
 def close(request: HttpRequest, pk: int) -> HttpResponse:
     """End the guidance and keep its report. The pool is not touched."""
     case = open_case(pk)
-    now = pool_replacement.look(case, present.box())
+    now = pool_replacement.replacement_state(case, present.box())
     report = now.report or f"Closed before its end. {now.headline}"
     Replacement.objects.filter(pk=pk, closed=None).update(closed=timezone.now(), report=report)
     store.touch("replacements")

@@ -60,7 +60,7 @@ class Situation:
         return next((number for number, (step, _title) in enumerate(STEPS) if step == self.step), 0)
 
 
-def begin(pool: Pool, place: Place, box: Box, user: str) -> Replacement:
+def open_replacement(pool: Pool, place: Place, box: Box, user: str) -> Replacement:
     """The row of a replacement that begins now, or the one that is open for this disk already."""
     bays = {bay.key: bay for bay in box.bays}
     link = vdev_tree.link_of(place.vdev)
@@ -89,7 +89,7 @@ def describe(bay: Bay) -> str:
     return f"{bay.label} ({bay.disk.model}, serial {bay.disk.serial})"
 
 
-def look(case: Replacement, box: Box) -> Situation:
+def replacement_state(case: Replacement, box: Box) -> Situation:
     """Where the replacement stands."""
     facts = facts_of(box)
     pool = next((pool for pool in facts.pools if str(pool.guid) == case.pool_guid), None)

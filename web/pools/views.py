@@ -51,7 +51,7 @@ def pool(request: HttpRequest, key: str) -> HttpResponse:
             "folders": folders,
             "locked": [dataset for dataset in folders if dataset.locked and dataset.encryption_root == dataset.name],
             "moving": lifecycle_views.section(card.pool),
-            "space": next(pool_usage.of([card.pool], timezone.now()), None),
+            "space": next(pool_usage.usage_of_pools([card.pool], timezone.now()), None),
             **maintenance_views.context(card.pool),
             "rows": topology.rows(card.pool, box),
             "pool_actions": list(topology.pool_actions(card.pool)),

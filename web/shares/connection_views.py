@@ -47,7 +47,7 @@ def end(request: HttpRequest, key: str) -> HttpResponse:
     one: Connection = get_object_or_404(ConnectionRow, key=key).fact
     try:
         operation = EndConnection(protocol=one.protocol, id=one.id, who=one.user, machine=one.machine)
-        return redirect("job", pk=confirm.start(operation, user=request.user.get_username()).pk)
+        return redirect("job", pk=confirm.start_without_review(operation, user=request.user.get_username()).pk)
     except Refused as refusal:
         context = {"reasons": refusal.reasons, "back": reverse("connected")}
         return render(request, "jobs/refused.html", context, status=409)

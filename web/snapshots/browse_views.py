@@ -17,7 +17,7 @@ from appliance.snapshots.browse.restore import RestoreFromSnapshot
 from web import agent
 from web.inventory.models import SnapshotRow
 from web.snapshots import diff, file_preview
-from web.snapshots.agent_queries import SECONDS, told
+from web.snapshots.agent_queries import SECONDS, ask_agent
 from web.snapshots.browse_path import Way, moment, readable, way_of
 from web.snapshots.detail_views import begun, row_of
 from web.snapshots.views import dataset_of
@@ -43,7 +43,7 @@ def files(request: HttpRequest, key: str, guid: str) -> HttpResponse:
     """A folder of a snapshot, a page of it."""
     row, way, after = row_of(key, guid), way_of(request), request.GET.get("after", "")[:1000]
     asked = {"verb": "list-folder", "snapshot": row.name, "path": way.path, "after": after}
-    found, trouble = told(row.dataset, lambda: agent.last(asked, silence=SECONDS)["facts"])
+    found, trouble = ask_agent(row.dataset, lambda: agent.last(asked, silence=SECONDS)["facts"])
     entries = [
         {**entry, "words": readable(entry["name"]), "path": way.to(entry["name"]), "at": moment(entry["mtime"])}
         for entry in (found or {}).get("entries", ())
@@ -56,13 +56,13 @@ def files(request: HttpRequest, key: str, guid: str) -> HttpResponse:
 def file(request: HttpRequest, key: str, guid: str) -> HttpResponse:
     """One file of a snapshot: what it is, a look at it, and what can be done with it."""
     row, way = row_of(key, guid), way_of(request)
-    found, trouble = told(row.dataset, lambda: opened(row, way))
+    found, trouble = ask_agent(row.dataset, lambda: opened(row, way))
     look = None
     if found:
         facts, stream = found
         with stream:
             try:
-                look = file_preview.of(stream, int(facts["size"]))
+                look = file_preview.preview_of(stream, int(facts["size"]))
             except OSError as error:
                 trouble = f"It could not be read: {error.strerror}."
     context = {"row": row, "key": key, "way": way, "look": look, "trouble": trouble}
@@ -86,7 +86,7 @@ def content(request: HttpRequest, key: str, guid: str) -> HttpResponseBase:
         return trouble_page(request, row, way, "Two files are being fetched already. Wait until one of them has ended.")
     with ExitStack() as held:
         held.callback(DOWNLOADS.release)
-        found, trouble = told(row.dataset, lambda: opened(row, way))
+        found, trouble = ask_agent(row.dataset, lambda: opened(row, way))
         if found is None:
             return trouble_page(request, row, way, trouble)
         facts, stream = found
@@ -130,7 +130,7 @@ def versions(request: HttpRequest, key: str) -> HttpResponse:
     """The time line of one file or folder: only the versions that differ."""
     dataset, way = dataset_of(key), way_of(request)
     asked = {"verb": "read-versions", "dataset": dataset.name, "path": way.path}
-    found, trouble = told(dataset.name, lambda: agent.last(asked, silence=SECONDS)["facts"])
+    found, trouble = ask_agent(dataset.name, lambda: agent.last(asked, silence=SECONDS)["facts"])
     listed = (found or {}).get("versions", ())
     created = dict(
         SnapshotRow.objects.filter(dataset_key=key, guid__in=[one["guid"] for one in listed[:500]]).values_list("guid", "created")

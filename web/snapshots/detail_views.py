@@ -140,7 +140,7 @@ def roll_back(request: HttpRequest, key: str, guid: str) -> HttpResponse:
 def begun(form: forms.Form, made: Callable[[], Operation], request: HttpRequest) -> Job | None:
     """The job, or its refusal at the fields."""
     try:
-        return confirm.start(made(), user=request.user.get_username())
+        return confirm.start_without_review(made(), user=request.user.get_username())
     except Refused as refusal:
         add_reasons(form, refusal)
         return None
@@ -149,7 +149,7 @@ def begun(form: forms.Form, made: Callable[[], Operation], request: HttpRequest)
 def begin(form: forms.Form, made: Callable[[], Operation], request: HttpRequest, *, back: str) -> HttpResponse | None:
     """Where the job goes on, or its refusal at the fields."""
     try:
-        return confirm.begin(request, made(), back=back)
+        return confirm.start_or_review(request, made(), back=back)
     except Refused as refusal:
         add_reasons(form, refusal)
         return None

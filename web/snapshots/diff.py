@@ -7,7 +7,7 @@ from typing import Any
 
 from web import agent
 from web.inventory.models import SnapshotRow
-from web.snapshots.agent_queries import SECONDS, told
+from web.snapshots.agent_queries import SECONDS, ask_agent
 from web.snapshots.browse_path import readable
 
 WORDS = ("new", "changed", "moved", "gone")
@@ -29,7 +29,7 @@ class Changes:
 def between(row: SnapshotRow, until: SnapshotRow | None = None, *, seconds: int = SECONDS) -> Changes:
     """From a snapshot to a later one, or until now; what could be told in so many seconds."""
     asked = {"verb": "read-difference", "snapshot": row.name, "until": until.name if until else "", "seconds": seconds}
-    found, trouble = told(row.dataset, lambda: agent.last(asked, silence=seconds + SECONDS)["facts"])
+    found, trouble = ask_agent(row.dataset, lambda: agent.last(asked, silence=seconds + SECONDS)["facts"])
     if not found:
         return Changes(trouble=trouble, complete=not trouble)
     changes = [

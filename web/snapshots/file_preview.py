@@ -39,7 +39,7 @@ def picture_of(stream: IO[bytes]) -> str:
     return kind_of(begins)
 
 
-def of(stream: IO[bytes], size: int) -> Preview:
+def preview_of(stream: IO[bytes], size: int) -> Preview:
     """What can be shown of a file of ``size`` bytes. Raises OSError."""
     begins = stream.read(MOST_TEXT)
     if kind_of(begins):

@@ -39,7 +39,7 @@ def is_id(text: str) -> bool:
         return False
 
 
-def forget(dataset_key: str, guids: list[str]) -> None:
+def forget_gone(dataset_key: str, guids: list[str]) -> None:
     """Those that are gone."""
     for start in range(0, len(guids), 500):
         MadeSnapshot.objects.filter(dataset_key=dataset_key, guid__in=guids[start : start + 500]).delete()

@@ -16,7 +16,7 @@ from web import agent
 from web.inventory import store
 from web.inventory.models import DatasetRow, SnapshotReading, SnapshotRow
 from web.snapshots import paging, policy_ledger, space
-from web.snapshots.agent_queries import SECONDS, answered, told
+from web.snapshots.agent_queries import SECONDS, answered, ask_agent
 from web.snapshots.views import dataset_of
 
 PAGE = 100
@@ -32,7 +32,7 @@ def of_dataset(request: HttpRequest, key: str) -> HttpResponse:
     asked, held = space.question(every, key, now)
     ranges = [pair for _words, _count, pairs in asked for pair in pairs]
     request_ = {"verb": "read-space", "held": held, "ranges": ranges}
-    found, trouble = told(dataset.name, partial(ask, request_)) if every else (None, "")
+    found, trouble = ask_agent(dataset.name, partial(ask, request_)) if every else (None, "")
     alone = sum(row.used for row in every)
     context = {
         "dataset": dataset,
@@ -113,7 +113,7 @@ def by_themselves(request: HttpRequest) -> HttpResponse:
         {
             "key": key,
             "dataset": dataset,
-            "policy": policy.of(dataset),
+            "policy": policy.policy_of(dataset),
             "above": dataset.policy_from,
             "offered": policy.offered(dataset),
             "count": counts.get(key, 0),

@@ -70,7 +70,7 @@ def of_dataset(request: HttpRequest, key: str) -> HttpResponse:
     def build() -> dict[str, object]:
         dataset = dataset_of(key)
         reading = SnapshotReading.objects.filter(dataset_key=key).first()
-        policy = snapshot_policy.of(dataset)
+        policy = snapshot_policy.policy_of(dataset)
         bookmarks = list(bookmarks_of(key)[: BOOKMARKS + 1])
         return {
             "found": paging.page(asked),
@@ -112,7 +112,7 @@ def take(request: HttpRequest, key: str) -> HttpResponse:
             operation = TakeSnapshot(
                 dataset=dataset.name, name=name, below=form.cleaned_data["below"], note=form.cleaned_data["note"]
             )
-            job = confirm.start(operation, user=request.user.get_username())
+            job = confirm.start_without_review(operation, user=request.user.get_username())
             return redirect("job", pk=job.pk)
         except Refused as refusal:
             add_reasons(form, refusal)
@@ -169,7 +169,7 @@ def destroy_bookmark(request: HttpRequest, key: str, short: str) -> HttpResponse
 def policy(request: HttpRequest, key: str) -> HttpResponse:
     """The policy of a folder: first the numbers, then what they will destroy, then the change."""
     dataset = dataset_of(key)
-    now = snapshot_policy.of(dataset) or snapshot_policy.offered(dataset) or USUAL
+    now = snapshot_policy.policy_of(dataset) or snapshot_policy.offered(dataset) or USUAL
     form = PolicyForm(request.POST or None, initial=now)
     context: dict[str, object] = {
         "form": form,
@@ -177,7 +177,7 @@ def policy(request: HttpRequest, key: str) -> HttpResponse:
         "key": key,
         "own": dataset.policy_source in snapshot_policy.OWN,
         **cost_of(dataset),
-        "from_above": dataset.policy_source == "inherited" and snapshot_policy.of(dataset),
+        "from_above": dataset.policy_source == "inherited" and snapshot_policy.policy_of(dataset),
         "hours": f"{timezone.now().astimezone(schedule.box_zone()):%H:%M (%Z)}",
     }
     if request.method == "POST" and form.is_valid():
@@ -206,7 +206,7 @@ def follow(request: HttpRequest, key: str) -> HttpResponse:
 def begun(request: HttpRequest, operation: Operation, key: str) -> HttpResponse:
     back = reverse("snapshots_of", args=[key])
     try:
-        return confirm.begin(request, operation, back=back)
+        return confirm.start_or_review(request, operation, back=back)
     except Refused as refusal:
         return refused(request, refusal, back)
 

@@ -108,7 +108,7 @@ def troubles_of(sources: list[Source], checked: datetime | None) -> list[Trouble
     return found
 
 
-def of(request: HttpRequest) -> State:
+def service_status(request: HttpRequest) -> State:
     """The state, read once per request: one query."""
     known: State | None = getattr(request, "larder_state", None)
     if known is None:

@@ -29,7 +29,7 @@ def create(request: HttpRequest) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         try:
             operation = CreateGroup(name=form.cleaned_data["name"], members=tuple(form.cleaned_data["members"]))
-            return redirect("job", pk=confirm.start(operation, user=request.user.get_username()).pk)
+            return redirect("job", pk=confirm.start_without_review(operation, user=request.user.get_username()).pk)
         except Refused as refusal:
             add_reasons(form, refusal)
     return render(request, "users/group.html", {"form": form, "people": people}, status=400 if form.is_bound else 200)
@@ -46,7 +46,7 @@ def group(request: HttpRequest, name: str) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         try:
             operation = SetMembers(name=fact.name, members=tuple(form.cleaned_data["members"]))
-            return redirect("job", pk=confirm.start(operation, user=request.user.get_username()).pk)
+            return redirect("job", pk=confirm.start_without_review(operation, user=request.user.get_username()).pk)
         except Refused as refusal:
             add_reasons(form, refusal)
     context = {"form": form, "group": fact, "people": people}

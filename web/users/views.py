@@ -52,7 +52,7 @@ def reviewed(request: HttpRequest, operation: Operation, back: str) -> HttpRespo
 def started(request: HttpRequest, operation: Operation, back: str) -> HttpResponse:
     """A small act that can be taken back: its job, without a review page."""
     try:
-        job = confirm.start(operation, user=request.user.get_username())
+        job = confirm.start_without_review(operation, user=request.user.get_username())
     except Refused as refusal:
         return refused(request, refusal, back)
     return redirect("job", pk=job.pk)

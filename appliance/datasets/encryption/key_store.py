@@ -36,22 +36,22 @@ def path_of(guid: int) -> Path:
     return FOLDER / str(guid)
 
 
-def kept(guid: int) -> bool:
+def has_key(guid: int) -> bool:
     return path_of(guid).is_file()
 
 
-def read(guid: int) -> str:
+def read_key(guid: int) -> str:
     """The passphrase, or the key's digits. Raises OSError where there is none."""
     return path_of(guid).read_text()
 
 
-def keep(guid: int, secret: str) -> None:
+def store_key(guid: int, secret: str) -> None:
     """Write it durably; only root can read it."""
     FOLDER.mkdir(parents=True, exist_ok=True, mode=0o700)
     atomic_file.write(path_of(guid), secret.encode())
 
 
-def forget(guid: int) -> None:
+def delete_key(guid: int) -> None:
     path_of(guid).unlink(missing_ok=True)
     if FOLDER.is_dir():
         atomic_file.sync_folder(FOLDER)

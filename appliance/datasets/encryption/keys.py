@@ -153,7 +153,7 @@ class ChangeKey(EncryptionRootOperation, frozen=True, kw_only=True, forbid_unkno
 
     def probe(self, step: str, facts: Facts) -> bool:
         # One key in place of another cannot be told from outside, so that is never claimed.
-        return step == "forget" and not key_store.kept(self.guid)
+        return step == "forget" and not key_store.has_key(self.guid)
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         return "Either the old or the new key opens it. It stays open until the box is switched off: change the key once more, so that you know which."
@@ -172,7 +172,7 @@ def forget_step(dataset: str, guid: int) -> Step:
     argv = ["zfs", "inherit", "--", key_store.PROPERTY, dataset]
 
     def act(work: Work) -> None:
-        key_store.forget(guid)
+        key_store.delete_key(guid)
         command.run(argv, timeout=60)
         work.note("This box keeps the key no longer")
 
@@ -210,7 +210,7 @@ class StoreKey(EncryptionRootOperation, frozen=True, kw_only=True, forbid_unknow
                 command.run(trial, timeout=300, given=as_given(secret, kind))
             except command.CommandFailed as failed:
                 raise Failed("That does not open it, so nothing was kept", failed.said) from failed
-            key_store.keep(self.guid, secret)
+            key_store.store_key(self.guid, secret)
             work.note("The key opens it and is kept")
 
         return Plan(
@@ -227,12 +227,12 @@ class StoreKey(EncryptionRootOperation, frozen=True, kw_only=True, forbid_unknow
 
     def probe(self, step: str, facts: Facts) -> bool:
         dataset = self.there(facts)
-        if dataset is None or not key_store.kept(self.guid):
+        if dataset is None or not key_store.has_key(self.guid):
             return False
         return step == "keep" or key_store.marked(dataset)
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        if key_store.kept(self.guid):
+        if key_store.has_key(self.guid):
             return "The key is on this box, and the folder may not say so. Keep it again, or remove it."
         return "The key is not on this box. Keep it again if you like."
 
@@ -265,7 +265,7 @@ class DeleteStoredKey(DatasetOperation, frozen=True, kw_only=True, forbid_unknow
 
     def probe(self, step: str, facts: Facts) -> bool:
         dataset = self.there(facts)
-        return not key_store.kept(self.guid) and (dataset is None or not key_store.marked(dataset))
+        return not key_store.has_key(self.guid) and (dataset is None or not key_store.marked(dataset))
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return f"The key is {'still' if key_store.kept(self.guid) else 'no longer'} on this box. Remove it again until nothing is said of it."
+        return f"The key is {'still' if key_store.has_key(self.guid) else 'no longer'} on this box. Remove it again until nothing is said of it."

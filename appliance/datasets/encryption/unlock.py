@@ -123,7 +123,7 @@ class UnlockDataset(Operation, frozen=True, kw_only=True, forbid_unknown_fields=
             try:
                 mount(waiting, work)
             finally:
-                publish.again(work)
+                publish.republish_quietly(work)
 
         return Plan(
             summary=f"{self.dataset} and {max(len(waiting) - 1, 0)} folders below it become usable until the box is switched off.",
@@ -213,7 +213,7 @@ class UnlockAll(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True
                     mount(waiting[one.name], work)
                 except Failed as failed:
                     unmounted.append(str(failed))
-            publish.again(work)
+            publish.republish_quietly(work)
             if still:
                 unmounted.insert(
                     0,
@@ -246,10 +246,10 @@ class UnlockAll(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 def open_kept(one: Dataset) -> bool:
     """Whether the key that the box keeps opened it."""
-    if not key_store.kept(one.guid):
+    if not key_store.has_key(one.guid):
         return False
     try:
-        given = as_given(key_store.read(one.guid), one.key_format)
+        given = as_given(key_store.read_key(one.guid), one.key_format)
     except (OSError, LarderError):
         return False
     argv = ["zfs", "load-key", "-L", "prompt", "--", one.name]

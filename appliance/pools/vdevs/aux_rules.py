@@ -14,7 +14,7 @@ MOST_LOGS = 3
 FUZZ = 16 * 2**20
 
 
-def words_of(logs: Sequence[str], cache: Sequence[str], spares: Sequence[str]) -> list[str]:
+def aux_vdev_args(logs: Sequence[str], cache: Sequence[str], spares: Sequence[str]) -> list[str]:
     """What follows the data disks on zpool's command line; several logs are one mirror (zpoolconcepts(7))."""
     argv: list[str] = []
     if logs:

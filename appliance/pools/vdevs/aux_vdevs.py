@@ -43,7 +43,7 @@ class AddSpare(ExtraDisks, frozen=True, kw_only=True, forbid_unknown_fields=True
         names = ", ".join(disk_label(disk) for disk in self.chosen(facts))
         return self.with_disks(
             facts,
-            command_step("add", f"Let {names} wait as a spare", ["zpool", "add", *ashift_option(usual_ashift(facts.pool(self.pool))), "--", self.pool, *aux_rules.words_of((), (), self.disks)], touches=self.disks, run=retry.run),
+            command_step("add", f"Let {names} wait as a spare", ["zpool", "add", *ashift_option(usual_ashift(facts.pool(self.pool))), "--", self.pool, *aux_rules.aux_vdev_args((), (), self.disks)], touches=self.disks, run=retry.run_with_udev_retry),
             summary=f"{names} waits, switched on but unused, and stands in by itself when a disk of {self.pool} fails. It adds no space.",
             warnings=self.warnings(facts),
             undo="A spare that waits can be taken out at any time.",
@@ -86,7 +86,7 @@ class AddLog(ExtraDisks, frozen=True, kw_only=True, forbid_unknown_fields=True, 
         told = log_told(Caching())
         return self.with_disks(
             facts,
-            command_step("add", f"Add the log{', mirrored' if len(self.disks) > 1 else ''}", ["zpool", "add", *ashift_option(ashift), "--", self.pool, *aux_rules.words_of(self.disks, (), ())], touches=self.disks, run=retry.run),
+            command_step("add", f"Add the log{', mirrored' if len(self.disks) > 1 else ''}", ["zpool", "add", *ashift_option(ashift), "--", self.pool, *aux_rules.aux_vdev_args(self.disks, (), ())], touches=self.disks, run=retry.run_with_udev_retry),
             summary=f"{self.pool} first writes to the log what a client wants to be safe at once (NFS, databases, virtual machines). Windows and Mac shares and plain copying hardly use it.",
             warnings=self.warnings(facts, ashift),
             undo="The log can be taken out at any time; nothing is lost by it.",
@@ -116,7 +116,7 @@ class AddCache(ExtraDisks, frozen=True, kw_only=True, forbid_unknown_fields=True
         names = ", ".join(disk_label(disk) for disk in disks)
         return self.with_disks(
             facts,
-            command_step("add", f"Add {names} as a cache", ["zpool", "add", "--", self.pool, *aux_rules.words_of((), self.disks, ())], touches=self.disks, run=retry.run),
+            command_step("add", f"Add {names} as a cache", ["zpool", "add", "--", self.pool, *aux_rules.aux_vdev_args((), self.disks, ())], touches=self.disks, run=retry.run_with_udev_retry),
             summary=f"{self.pool} keeps on {names} what falls out of memory, to read it from there the next time. Nothing of it is needed: the cache can fail or be taken out at any time.",
             warnings=self.warnings(facts),
             undo="The cache can be taken out at any time; nothing is lost by it.",

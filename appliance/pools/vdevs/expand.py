@@ -105,7 +105,7 @@ class AddVdev(VdevOperation, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         )
         return self.with_disks(
             facts,
-            command_step("add", f"Add {named}", argv, touches=self.disks, run=retry.run, timeout=600),
+            command_step("add", f"Add {named}", argv, touches=self.disks, run=retry.run_with_udev_retry, timeout=600),
             summary=f"{self.pool} gets {named}, about {size_text(usable_bytes(self.layout, [sizes], ashift))} more for files.",
             warnings=self.warnings(facts, pool, ashift),
             undo=self.way_back(pool),
@@ -172,7 +172,7 @@ class ExpandRaidz(VdevChange, frozen=True, kw_only=True, forbid_unknown_fields=T
                 f"Add {into} to the {name}",
                 ["zpool", "attach", *ashift_option(group.ashift), "--", self.pool, group.name, self.disk],
                 touches=[self.disk],
-                run=retry.run,
+                run=retry.run_with_udev_retry,
                 timeout=600,
             ),
             summary=f"The {name} of {width(group)} disks becomes one of {width(group) + 1}. It survives as many failed disks as before, and files stay available.",

@@ -53,7 +53,7 @@ class ReplaceDisk(VdevChange, frozen=True, kw_only=True, forbid_unknown_fields=T
             f"Put {into} in the place of {old}",
             ["zpool", "replace", *ashift_option(place.group.ashift), "--", self.pool, str(self.vdev), self.disk],
             touches=[self.disk],
-            run=retry.run,
+            run=retry.run_with_udev_retry,
             undo="Take the new disk out again while it is being rebuilt; the old one stays.",
         )
         return self.with_disks(
@@ -130,7 +130,7 @@ class AttachDisk(VdevChange, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             f"Make {into} a copy of {vdev_tree.label(place.vdev, facts)}",
             ["zpool", "attach", *ashift_option(place.group.ashift), "--", self.pool, str(place.vdev.guid), self.disk],
             touches=[self.disk],
-            run=retry.run,
+            run=retry.run_with_udev_retry,
             undo="Take the copy out again.",
         )
         return self.with_disks(

@@ -18,7 +18,7 @@ GONE = "no such pool or dataset"  # ENOENT, as zpool words it: of a pool that is
 TIMES = 3
 
 
-def run(argv: Sequence[str], *, timeout: float, given: str | bytes | None = None) -> command.Result:
+def run_with_udev_retry(argv: Sequence[str], *, timeout: float, given: str | bytes | None = None) -> command.Result:
     """Run it, and again where a disk was away for a moment. Raises what ``command.run`` raises."""
     for _again in range(TIMES - 1):
         try:

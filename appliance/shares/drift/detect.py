@@ -60,7 +60,7 @@ class Edit:
 
 def owned_of(key: str) -> OwnedFile | None:
     """The file of that key; None where it is no file of Larder's."""
-    if one := publish.of(key):
+    if one := publish.protocol_named(key):
         return one.owned
     return discovery.owned(key) if ANNOUNCEMENT.fullmatch(key) else None
 
@@ -97,7 +97,7 @@ def on_disk() -> dict[str, OnDisk]:
 
 def wanted(key: str, facts: Facts) -> str | None:
     """What Larder would write into that file; None where it would have no such file."""
-    if one := publish.of(key):
+    if one := publish.protocol_named(key):
         return one.render(facts)
     return discovery.files(facts.datasets).get(key)
 
@@ -113,7 +113,7 @@ def facts_now() -> Facts:
     return replace(found, datasets=tuple(every))
 
 
-def read(facts: Facts) -> list[Edit]:
+def detect_drift(facts: Facts) -> list[Edit]:
     """Every hand edit, against what Larder would write from these facts (``facts_now``)."""
     return [edit_of(found, facts) for found in on_disk().values() if found.seen]
 

@@ -255,5 +255,5 @@ def nfs_part(_path: str, values: Mapping[str, str], before: Part | None) -> Nfs:
 def squashed_to(options: set[str], before: Part | None) -> str:
     """The account as which everybody counts; what is none of this box stays as it was, and rendering finds it."""
     uid = next((one.partition("=")[2] for one in options if one.startswith("anonuid=")), "")
-    found = next((one.name for one in accounts.read() if str(one.uid) == uid), "")
+    found = next((one.name for one in accounts.read_accounts() if str(one.uid) == uid), "")
     return found or (before.everybody_as if isinstance(before, Nfs) else "") or NOBODY

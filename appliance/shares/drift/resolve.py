@@ -121,7 +121,7 @@ class OverwriteDrift(Decision, frozen=True, kw_only=True, forbid_unknown_fields=
     def write(self, work: Work) -> None:
         self.refuse_another()
         facts = publish.agreed_facts()
-        if one := publish.of(self.file):
+        if one := publish.protocol_named(self.file):
             publish.publish(facts, [one.name], over=self.seen, note=work.note)
             return
         body = discovery.files(facts.datasets).get(self.file)
@@ -206,7 +206,7 @@ class AdoptDrift(Decision, frozen=True, kw_only=True, forbid_unknown_fields=True
             raise Refused(*against)
         if {one.dataset: one for one in found} != {one.dataset: one for one in self.changes}:
             raise Refused("The folders' settings have changed since you looked. Look at the difference as it is now.")
-        was_agreed, now = approved.read(), {one.name: one for one in status.read_datasets()}
+        was_agreed, now = approved.read_approved(), {one.name: one for one in status.read_datasets()}
         done: list[SetShare] = []
         try:
             for one in self.changes:
@@ -217,14 +217,14 @@ class AdoptDrift(Decision, frozen=True, kw_only=True, forbid_unknown_fields=True
                 done.append(one)
                 argv = ["zfs", "set", *one.set_too(dataset), f"{PROPERTY}={setting.text()}", one.dataset]
                 command.run(argv, timeout=60)
-                approved.say(dataset.guid, share=setting.anything)
+                approved.set_approved(dataset.guid, share=setting.anything)
             served = [one for one in PROTOCOLS if one == self.file or (self.file == "afp" and one == "smb")]
             publish.publish(publish.agreed_facts(), served, over=self.seen, note=work.note)
         except LarderError:
             for one in done:
                 one.put_back(before.get(one.dataset))
                 if dataset := now.get(one.dataset):
-                    approved.say(dataset.guid, share=dataset.guid in was_agreed)
+                    approved.set_approved(dataset.guid, share=dataset.guid in was_agreed)
             raise
         for one in self.changes:
             work.note(f"{one.title}: done")

@@ -61,7 +61,7 @@ class Check:
     mend: str = ""
 
 
-def look(name: str, protocol: Protocol, person: str) -> Seen:
+def diagnose_share(name: str, protocol: Protocol, person: str) -> Seen:
     """Look at one share of the dataset for one person. Root only; raises Refused where the dataset is not there."""
     dataset = next((one for one in status.read_datasets() if one.name == name), None)
     if dataset is None:
@@ -73,7 +73,7 @@ def look(name: str, protocol: Protocol, person: str) -> Seen:
     if protocol != "nfs":
         stopped_at, may_write = way_of(person, dataset.mountpoint) if person and mounted else ("", False)
     elif mounted and setting and setting.nfs:
-        asked = nfs_access.numbers(setting.nfs, person, accounts.read(), accounts.people_number())
+        asked = nfs_access.numbers(setting.nfs, person, accounts.read_accounts(), accounts.people_number())
         client = nfs_access.tried(asked, dataset.mountpoint)
     served: bool | None = None
     try:

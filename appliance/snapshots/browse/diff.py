@@ -56,7 +56,7 @@ def changes_from(lines: Iterable[bytes], top: str) -> Iterator[Change]:
         yield Change(said, KINDS.get(kind.decode(errors="replace"), "other"), way, below(unescaped(to), start))
 
 
-def read(snapshot: str, until: str = "", seconds: int = SECONDS) -> Difference:
+def read_diff(snapshot: str, until: str = "", seconds: int = SECONDS) -> Difference:
     """What changed from a snapshot to a later one of the same dataset, or until now; not complete where the time was too
     short. Raises Refused, Failed."""
     name = snapshot.partition("@")[0]

@@ -115,7 +115,7 @@ def stretches(
     return found, complete
 
 
-def read(snapshots: Sequence[Snapshot], parts: tuple[bytes, ...], now: int | None) -> Versions:
+def read_versions(snapshots: Sequence[Snapshot], parts: tuple[bytes, ...], now: int | None) -> Versions:
     """The versions of a file in these snapshots of one dataset, oldest first. ``now``: its top folder as it is now."""
     until = time.monotonic() + SECONDS_AT_MOST
 

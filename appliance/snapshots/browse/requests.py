@@ -39,6 +39,6 @@ def versions_of(dataset: str, path: str) -> Versions:
     if not path:
         raise Refused("Choose a file or folder.")
     found = listing.dataset_now(dataset)
-    every = sorted(list_snapshots.read([dataset]), key=lambda one: one.txg)
+    every = sorted(list_snapshots.list_snapshots([dataset]), key=lambda one: one.txg)
     with listing.live(found) as now:
-        return file_versions.read(every, names.inside(path), now)
+        return file_versions.read_versions(every, names.inside(path), now)
