@@ -60,7 +60,7 @@ class Care:
 
 
 @dataclass(frozen=True)
-class Act:
+class DueAct:
     key: str
     what: Literal["start", "pause", "resume"]
 
@@ -111,23 +111,23 @@ def is_due(care: Care, now: datetime, zone: tzinfo) -> bool:
     return day <= now.astimezone(zone).date() and (tried is None or now - tried >= BETWEEN_TRIES)
 
 
-def decide(cares: Iterable[Care], now: datetime, zone: tzinfo, *, busy: bool) -> list[Act]:
+def decide(cares: Iterable[Care], now: datetime, zone: tzinfo, *, busy: bool) -> list[DueAct]:
     """What to do now. Two pools are never at it at once by this: ``busy`` says that some pool is already.
 
     Who has waited longest begins. What a person paused stays paused.
     """
-    acts: list[Act] = []
+    acts: list[DueAct] = []
     waiting = []
     for care in cares:
         opened = is_open(care.schedule, now, zone)
         if care.state == "running":
             busy = True
             if care.schedule.inside and not opened and care.schedule.every != "never":
-                acts.append(Act(care.key, "pause"))
+                acts.append(DueAct(care.key, "pause"))
         elif care.state == "paused" and care.held and care.usable and (opened or not care.schedule.inside):
-            waiting.append((date.min, care.key, Act(care.key, "resume")))
+            waiting.append((date.min, care.key, DueAct(care.key, "resume")))
         elif is_due(care, now, zone):
-            waiting.append((due_on(care, now, zone) or date.min, care.key, Act(care.key, "start")))
+            waiting.append((due_on(care, now, zone) or date.min, care.key, DueAct(care.key, "start")))
     if waiting and not busy:
         acts.append(min(waiting)[2])
     return acts

@@ -33,7 +33,7 @@ UNSENT_BYTES = 2**19
 Application = Callable[[dict[str, Any], Any], Iterable[bytes]]
 
 
-class Activity:
+class LastRequest:
     """The application, with the moment of its last request."""
 
     def __init__(self, application: Application, clock: Callable[[], float] = time.monotonic) -> None:
@@ -54,7 +54,7 @@ def serve(application: Application, listening: socket.socket, *, idle_seconds: f
     Connections are taken in this thread alone, so none is lost between the last look and the end: those that come later
     wait in the socket, which systemd keeps, for the next process.
     """
-    activity = Activity(application)
+    activity = LastRequest(application)
     channels: dict[int, Any] = {}
     server = create_server(
         activity,

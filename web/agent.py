@@ -18,7 +18,7 @@ SECONDS_TO_RETRY = 10
 TURNS = threading.BoundedSemaphore(AT_ONCE)
 
 
-class Busy(Exception):
+class AgentBusy(Exception):
     """Too many pages wait for the agent already."""
 
 
@@ -26,7 +26,7 @@ class Busy(Exception):
 def turn() -> Iterator[None]:
     """One of the few that may wait for the agent. Raises Busy."""
     if not TURNS.acquire(timeout=SECONDS_FOR_A_TURN):
-        raise Busy
+        raise AgentBusy
     try:
         yield
     finally:
@@ -55,7 +55,7 @@ class BusyPage:
         return self.get_response(request)
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
-        if not isinstance(exception, Busy):
+        if not isinstance(exception, AgentBusy):
             return None
         again = SECONDS_TO_RETRY if request.method == "GET" else 0
         response = render(request, "system/busy.html", {"again": again}, status=503)

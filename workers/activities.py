@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from appliance.facts.box import LongWork, Pool
 from appliance.pools import activities
-from appliance.pools.eta import Pace, Sample
+from appliance.pools.eta import RateSample, WorkRate
 from web.inventory.models import Activity
 
 
@@ -31,7 +31,7 @@ def follow(pools: Iterable[Pool]) -> bool:
 
 def record(key: str, pool: Pool, work: LongWork, before: Activity | None) -> bool:
     """Write one row; whether a person would see a difference."""
-    pace = pace_of(before).seen(Sample(time.monotonic(), work.done, work.looked), running=work.state == "running")
+    pace = pace_of(before).seen(RateSample(time.monotonic(), work.done, work.looked), running=work.state == "running")
     left = pace.left(work.done, work.total)
     now = {
         "pool": pool.name,
@@ -63,5 +63,5 @@ def began(work: LongWork, before: Activity | None) -> object:
     return work.started or (before.started if before and before.ended == work.ended else None)
 
 
-def pace_of(before: Activity | None) -> Pace:
-    return Pace(tuple(Sample(*found) for found in json.loads(before.samples))) if before else Pace()
+def pace_of(before: Activity | None) -> WorkRate:
+    return WorkRate(tuple(RateSample(*found) for found in json.loads(before.samples))) if before else WorkRate()

@@ -20,7 +20,7 @@ from django.utils import timezone
 from appliance.benchmarks.claims import PREFIX, is_scratch, name_of
 from appliance.benchmarks.cleanup import CleanUpBenchmark
 from appliance.benchmarks.conditions import versions_since
-from appliance.benchmarks.results import RESULT, VERSIONS, Run
+from appliance.benchmarks.results import RESULT, VERSIONS, BenchmarkRun
 from appliance.benchmarks.run_case import RunBenchmarkCase
 from appliance.errors import LarderError, Refused, explain
 from appliance.facts.box import Facts
@@ -240,7 +240,7 @@ def store_results(row: SweepRow, case: CaseRow, job: Job) -> None:
         if note.startswith(RESULT):
             told = note.removeprefix(RESULT)
             try:
-                runs.append(ResultRow(case=case, number=msgspec.json.decode(told, type=Run).number, told=told))
+                runs.append(ResultRow(case=case, number=msgspec.json.decode(told, type=BenchmarkRun).number, told=told))
             except msgspec.MsgspecError:
                 log.warning("job %s told a result that is none", job.pk)
     versions = next((note.removeprefix(VERSIONS) for note in map(str, job.log) if note.startswith(VERSIONS)), "")

@@ -14,11 +14,11 @@ from django.utils import timezone
 
 from appliance.agent import delayed_jobs
 from appliance.alerts import rules
-from appliance.alerts.rules import DiskSeen, Fault, Restarted, Seen
+from appliance.alerts.rules import AlertInput, DiskStatus, Fault, Restarted
 from appliance.alerts.sources import SOURCES
 from appliance.benchmarks import claims
 from appliance.disks import latency
-from appliance.disks.health import WORST_FIRST, Reason, State
+from appliance.disks.health import WORST_FIRST, HealthReason, State
 from appliance.facts.box import Facts, Pool
 from appliance.pools.health import BROKEN
 from appliance.system import system_disk
@@ -121,7 +121,7 @@ def waiting() -> Iterator[tuple[delayed_jobs.Waiting, str]]:
         yield one, f"/jobs/{one.job}/" if Job.objects.filter(pk=one.job).exists() else "/jobs/"
 
 
-def gather(now: datetime, sources: dict[str, Source], parts: guard.Parts | None = None) -> Seen:
+def gather(now: datetime, sources: dict[str, Source], parts: guard.Parts | None = None) -> AlertInput:
     """Everything the rules look at. What cannot be looked up is left out and named in ``parts``, so that nothing clears."""
     parts = guard.Parts() if parts is None else parts
     facts = parts.get("pools", store.facts_of_pools) or Facts()
@@ -130,7 +130,7 @@ def gather(now: datetime, sources: dict[str, Source], parts: guard.Parts | None 
     box = parts.get("bays", present.box)
     known = parts.get("names", lambda: present.names_of(box.bays) if box else {}) or {}
     homes = parts.get("homes", present.homes) or {}
-    return Seen(
+    return AlertInput(
         now=now,
         pools=facts.pools,
         disks=disks_seen(facts.pools, box.bays if box else (), now, parts),
@@ -153,7 +153,7 @@ def gather(now: datetime, sources: dict[str, Source], parts: guard.Parts | None 
     )
 
 
-def disks_seen(pools: tuple[Pool, ...], bays: Iterable[present.Bay], now: datetime, parts: guard.Parts) -> tuple[DiskSeen, ...]:  # fmt: skip
+def disks_seen(pools: tuple[Pool, ...], bays: Iterable[present.Bay], now: datetime, parts: guard.Parts) -> tuple[DiskStatus, ...]:  # fmt: skip
     """The disks, each by itself: one whose row is odd hides no other."""
     rows = {row.key: row for row in parts.get("disks", lambda: list(DiskRow.objects.all())) or []}
     broken = {present.link_of(one) for pool in pools for one in pool.devices() if one.state in BROKEN}
@@ -217,11 +217,11 @@ def slow_ones(pools: Iterable[Pool], rows: dict[str, DiskRow]) -> dict[str, str]
     return found
 
 
-def disk_seen(bay: present.Bay, row: DiskRow, slow: str, away: bool, untested: str) -> DiskSeen:
+def disk_seen(bay: present.Bay, row: DiskRow, slow: str, away: bool, untested: str) -> DiskStatus:
     model = bay.disk.model or bay.disk.name
     label = f"{bay.label} ({model}{f' …{bay.disk.serial[-4:]}' if bay.disk.serial else ''})"
-    reasons = tuple(Reason(*found) for found in row.reasons)
-    return DiskSeen(
+    reasons = tuple(HealthReason(*found) for found in row.reasons)
+    return DiskStatus(
         row.key,
         label,
         state_of(row),

@@ -61,7 +61,7 @@ def rebuilding(facts: Facts) -> bool:
     return any(work.kind == "resilver" and work.state == "running" for pool in facts.pools for work in pool.work)
 
 
-def do(act: schedule.Act, kind: str, pool: Pool, facts: Facts) -> Job | None:
+def do(act: schedule.DueAct, kind: str, pool: Pool, facts: Facts) -> Job | None:
     """Make the job of one act, and remember in the schedule's row that it was the schedule."""
     operation: Operation
     work = work_of(pool, kind)

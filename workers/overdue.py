@@ -42,7 +42,7 @@ def scrubs(facts: Facts, now: datetime) -> Iterator[Fault]:
             yield Fault("scrub.overdue", str(pool.guid), f"{pool.name} was not checked in time.", last, f"/pools/{pool.guid}/")  # fmt: skip
 
 
-class Snapshots:
+class OverdueSnapshots:
     """Folders whose policy took nothing when it should have, told once for each pool.
 
     What was taken is read anew every few minutes, as that is many rows. Since when a folder waits is kept beside the rows
@@ -87,4 +87,4 @@ class Snapshots:
         pending_faults.store_pending("snapshots", {key: begun.timestamp() for key, begun in since.items()})
 
 
-snapshots = Snapshots()
+snapshots = OverdueSnapshots()

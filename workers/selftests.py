@@ -30,10 +30,10 @@ looks = Every(60.0, after=300.0)  # as scrubs and trims
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownDisk:
     """A disk with its row and what its owner wants of it."""
 
-    disk: selftest_schedule.Disk
+    disk: selftest_schedule.TestCandidate
     row: DiskRow
     care: DiskCare
 
@@ -72,12 +72,12 @@ def begin_due_selftests(now: datetime | None = None) -> list[Job]:
     return begun
 
 
-def plan() -> selftest_schedule.Plan:
+def plan() -> selftest_schedule.SelfTestSchedule:
     row = SelfTestPlan.now()
-    return selftest_schedule.Plan(row.short, row.long, row.first, row.last)
+    return selftest_schedule.SelfTestSchedule(row.short, row.long, row.first, row.last)
 
 
-def known(pools: Iterable[Pool], now: datetime) -> list[Known]:
+def known(pools: Iterable[Pool], now: datetime) -> list[KnownDisk]:
     """Every disk that the schedule may test; one seen for the first time gets its row."""
     groups = {present.link_of(device): f"{pool.guid}/{group.guid}" for pool in pools for group in pool.vdevs for device in group.devices()}  # fmt: skip
     cares = {care.disk: care for care in DiskCare.objects.all()}
@@ -88,7 +88,7 @@ def known(pools: Iterable[Pool], now: datetime) -> list[Known]:
             care.since = now
             care.save(update_fields=["since"])
         tests = [SelfTest(**test) for test in row.reading.get("tests", ())]
-        disk = selftest_schedule.Disk(
+        disk = selftest_schedule.TestCandidate(
             key=row.key,
             group=groups.get(row.key, row.key),
             able=bool(row.reading.get("able")) and care.tested and bool(row.fact.path),
@@ -98,7 +98,7 @@ def known(pools: Iterable[Pool], now: datetime) -> list[Known]:
             long=care.long,
             ended=selftest_schedule.hours_since(tests, row.reading.get("hours")),
         )
-        found.append(Known(disk, row, care))
+        found.append(KnownDisk(disk, row, care))
     return found
 
 

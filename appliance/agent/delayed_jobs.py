@@ -30,7 +30,7 @@ ISSUE = Path("/run/issue.d/larder-waiting.issue")
 CANCELLED = "Cancelled while it waited. Nothing was changed."
 
 
-class Held(Exception):
+class JobDelayed(Exception):
     """The job needs a proof and has none: it is to wait."""
 
 

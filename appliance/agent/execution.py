@@ -143,7 +143,7 @@ def execute(job: str, operation: Operation, digest: str, read_facts: Callable[[]
                     )
                 )
             if not waited and operation.needs_proof(facts, plan) and not proof.redeem(job, operation, digest):
-                raise delayed_jobs.Held
+                raise delayed_jobs.JobDelayed
             record.write(
                 "began", operation=json.loads(msgspec.json.encode(operation)), steps=[item.name for item in plan.steps]
             )
@@ -157,7 +157,7 @@ def execute(job: str, operation: Operation, digest: str, read_facts: Callable[[]
                 record.write("step done", step=item.name)
                 step = ""
         finish(record, work, "done", "")
-    except delayed_jobs.Held:
+    except delayed_jobs.JobDelayed:
         work.file.unlink(missing_ok=True)
         delayed_jobs.hold(record, operation, digest)
     except Refused as refusal:

@@ -9,9 +9,9 @@ from datetime import datetime, timedelta
 from typing import TypeVar
 
 from appliance.agent.delayed_jobs import Waiting
-from appliance.alerts.kinds import KINDS, Kind
+from appliance.alerts.kinds import KINDS, AlertKind
 from appliance.alerts.sources import text_of
-from appliance.disks.health import Reason, State
+from appliance.disks.health import HealthReason, State
 from appliance.facts.box import Pool, Service, Vdev
 from appliance.formatting import size_text
 from appliance.pools import health
@@ -33,13 +33,13 @@ HYSTERESIS = 2  # per cent that a pool has to empty below the mark before its al
 
 
 @dataclass(frozen=True)
-class DiskSeen:
+class DiskStatus:
     """A disk as the rules see it. ``label`` is ``bay 3 (WD20EARS …1234)``; the whole ``serial`` is what its sticker says."""
 
     key: str
     label: str
     state: State
-    reasons: tuple[Reason, ...] = ()
+    reasons: tuple[HealthReason, ...] = ()
     pool: str = ""
     slow: str = ""  # how slow, in words, where it is the outlier among its siblings
     silent: str = ""  # why it does not answer, where it did before
@@ -74,12 +74,12 @@ class Space:
 
 
 @dataclass(frozen=True)
-class Seen:
+class AlertInput:
     """Everything the rules look at; ``open`` are open alerts."""
 
     now: datetime
     pools: tuple[Pool, ...] = ()
-    disks: tuple[DiskSeen, ...] = ()
+    disks: tuple[DiskStatus, ...] = ()
     services: tuple[Service, ...] = ()
     spaces: tuple[Space, ...] = ()
     checked: tuple[tuple[str, datetime, str], ...] = ()  # what is read regularly: source, last reading, its error
@@ -117,7 +117,7 @@ class Fault:
     mark: int = 0
 
     @property
-    def of(self) -> Kind:
+    def of(self) -> AlertKind:
         return KINDS[self.kind]
 
     @property
@@ -142,8 +142,8 @@ def each(items: Iterable[Item], faults_of: Callable[[Item], Iterable[Fault]]) ->
         raise Incomplete(f"{broken} could not be judged")
 
 
-def of_disks(seen: Seen) -> Iterator[Fault]:
-    def of_disk(disk: DiskSeen) -> Iterator[Fault]:
+def of_disks(seen: AlertInput) -> Iterator[Fault]:
+    def of_disk(disk: DiskStatus) -> Iterator[Fault]:
         warm = [reason for reason in disk.reasons if reason.count == "temperature"]
         others = [reason for reason in disk.reasons if reason.count != "temperature"]
         grave = [reason for reason in others if reason.state == "failing"]
@@ -172,7 +172,7 @@ def of_disks(seen: Seen) -> Iterator[Fault]:
     yield from each(seen.disks, of_disk)
 
 
-def of_pools(seen: Seen) -> Iterator[Fault]:
+def of_pools(seen: AlertInput) -> Iterator[Fault]:
     def of_pool(pool: Pool) -> Iterator[Fault]:
         guid, link = str(pool.guid), f"/pools/{pool.guid}/"
         broken = [one for one in pool.devices() if one.state in BROKEN and one.role not in {"spare", "cache"}]
@@ -206,7 +206,7 @@ AWAY = {
 }
 
 
-def of_errors(seen: Seen) -> Iterator[Fault]:
+def of_errors(seen: AlertInput) -> Iterator[Fault]:
     """One alert for each device that counts errors. One that ZFS has given up for them is told as the pool's loss alone."""
 
     def of_pool(pool: Pool) -> Iterator[Fault]:
@@ -225,7 +225,7 @@ def of_errors(seen: Seen) -> Iterator[Fault]:
     yield from each(seen.pools, of_pool)
 
 
-def of_scrubs(seen: Seen) -> Iterator[Fault]:
+def of_scrubs(seen: AlertInput) -> Iterator[Fault]:
     """What the last check or rebuilding came to, as long as ZFS tells of it. Errors stay until one ends without any: that
     they are old does not mend them. What went well is told for a while."""
 
@@ -251,7 +251,7 @@ def of_scrubs(seen: Seen) -> Iterator[Fault]:
     yield from each(seen.pools, of_pool)
 
 
-def of_space(seen: Seen) -> Iterator[Fault]:
+def of_space(seen: AlertInput) -> Iterator[Fault]:
     def of_one(space: Space) -> Iterator[Fault]:
         subject = str(space.guid)
         for mark, kind in FULL:
@@ -265,7 +265,7 @@ def of_space(seen: Seen) -> Iterator[Fault]:
     yield from each(seen.spaces, of_one)
 
 
-def of_silence(seen: Seen) -> Iterator[Fault]:
+def of_silence(seen: AlertInput) -> Iterator[Fault]:
     """What does not run, or has not been heard of for too long."""
     units = {"smartmontools.service": "service.smartd", "zfs-zed.service": "service.zed"}
     for service in seen.services:
@@ -286,12 +286,12 @@ def of_silence(seen: Seen) -> Iterator[Fault]:
         yield Fault("mail.failing", "mail", "Mail does not go out.", seen.mail_fails, "/alerts/mail/")
 
 
-def of_missing(seen: Seen) -> Iterator[Fault]:
+def of_missing(seen: AlertInput) -> Iterator[Fault]:
     for guid, name in seen.missing:
         yield Fault("pool.missing", guid, f"{name} is not there.", "", "/pools/bring-in/")
 
 
-def of_the_box(seen: Seen) -> Iterator[Fault]:
+def of_the_box(seen: AlertInput) -> Iterator[Fault]:
     """The system disk, and the worker itself."""
     for disk in seen.system:
         if disk.read_only:
@@ -304,15 +304,17 @@ def of_the_box(seen: Seen) -> Iterator[Fault]:
         yield Fault("worker.restarted", "worker", "Larder's background worker hung and was restarted.", f"{f'It hung in: {text_of(last.stage).name}. ' if last.stage else ''}Restarts since the box started: {last.count}.", mark=last.count)  # fmt: skip
 
 
-def of_waiting(seen: Seen) -> Iterator[Fault]:
+def of_waiting(seen: AlertInput) -> Iterator[Fault]:
     for one, page in seen.waiting:
         yield Fault("job.waiting", one.job, f"{one.title}: starts at {one.at}.", f"It was asked for without your password. The job's number is {one.job}.", page)  # fmt: skip
 
 
-RULES: tuple[Callable[[Seen], Iterator[Fault]], ...] = (of_disks, of_pools, of_errors, of_scrubs, of_space, of_silence, of_the_box, of_missing, of_waiting)  # fmt: skip
+RULES: tuple[Callable[[AlertInput], Iterator[Fault]], ...] = (of_disks, of_pools, of_errors, of_scrubs, of_space, of_silence, of_the_box, of_missing, of_waiting)  # fmt: skip
 
 
-def faults(seen: Seen, rules: Iterable[Callable[[Seen], Iterable[Fault]]] = RULES) -> tuple[list[Fault], bool]:
+def faults(
+    seen: AlertInput, rules: Iterable[Callable[[AlertInput], Iterable[Fault]]] = RULES
+) -> tuple[list[Fault], bool]:
     """Everything wrong, each once and of a group only the worst; and whether every rule could be asked."""
     found: dict[tuple[str, str], Fault] = {}
     complete = True

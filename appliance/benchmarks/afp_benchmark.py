@@ -32,7 +32,7 @@ import msgspec
 
 from appliance import command
 from appliance.benchmarks import afp_client
-from appliance.benchmarks.afp_client import READING, WRITING, Session
+from appliance.benchmarks.afp_client import READING, WRITING, AfpSession
 from appliance.benchmarks.case import OVER_AFP
 from appliance.benchmarks.parse_results import Figures
 from appliance.benchmarks.workloads import DATA, FILE_SIZE, FILES
@@ -151,7 +151,7 @@ def strokes(size: int, request: int) -> Iterator[tuple[int, int]]:
         yield at, min(request, size - at)
 
 
-def write_large(line: Session, size: int, pool: memoryview) -> Tally:
+def write_large(line: AfpSession, size: int, pool: memoryview) -> Tally:
     tally = Tally()
     line.create(DATA)
     fork = line.open(DATA, WRITING)
@@ -164,7 +164,7 @@ def write_large(line: Session, size: int, pool: memoryview) -> Tally:
     return tally
 
 
-def read_large(line: Session, size: int) -> Tally:
+def read_large(line: AfpSession, size: int) -> Tally:
     tally = Tally()
     fork = line.open(DATA, READING)
     for at, length in strokes(size, line.most):
@@ -177,7 +177,7 @@ def read_large(line: Session, size: int) -> Tally:
     return tally
 
 
-def write_small(line: Session, names: Sequence[str], pool: memoryview) -> Tally:
+def write_small(line: AfpSession, names: Sequence[str], pool: memoryview) -> Tally:
     """Many files, each on disk before the next."""
     tally = Tally()
     for number, name in enumerate(names):

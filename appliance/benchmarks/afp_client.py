@@ -50,7 +50,7 @@ def short(text: str) -> bytes:
     return bytes((len(text),)) + text.encode("ascii")
 
 
-class Session:
+class AfpSession:
     """A guest's session on a connection, with one volume open. ``most`` is what one request may write or read, in bytes."""
 
     def __init__(self, line: socket.socket) -> None:
@@ -163,7 +163,7 @@ def quantum_in(told: bytes) -> int:
 
 
 @contextlib.contextmanager
-def session(host: str, port: int, volume: str) -> Iterator[Session]:
+def session(host: str, port: int, volume: str) -> Iterator[AfpSession]:
     """A guest's session with that volume open. Raises Failed."""
     try:
         line = socket.create_connection((host, port), SECONDS)
@@ -171,7 +171,7 @@ def session(host: str, port: int, volume: str) -> Iterator[Session]:
         raise Failed("The AFP server does not answer", str(error)) from error
     with line:
         line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        found = Session(line)
+        found = AfpSession(line)
         found.begin(volume)
         yield found
         found.end()

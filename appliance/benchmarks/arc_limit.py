@@ -24,7 +24,7 @@ PARAMETERS = Path("/sys/module/zfs/parameters")
 FLOOR = 32 * MIB  # the least that zfs_arc_min is taken at
 
 
-class Held(msgspec.Struct, kw_only=True):
+class ArcLimit(msgspec.Struct, kw_only=True):
     """What was in force before, in bytes; what stood in the parameters; and by token what each case wants."""
 
     most: int
@@ -77,10 +77,10 @@ def release(token: str) -> None:
         kept_limit().unlink()
 
 
-def read_limit() -> Held | None:
+def read_limit() -> ArcLimit | None:
     """None where nobody holds it. Raises Failed."""
     try:
-        return msgspec.json.decode(kept_limit().read_bytes(), type=Held)
+        return msgspec.json.decode(kept_limit().read_bytes(), type=ArcLimit)
     except FileNotFoundError:
         return None
     except msgspec.MsgspecError as error:
@@ -95,16 +95,16 @@ def in_force() -> tuple[int, int]:
     return found["c_max"], found.get("c_min", 0)
 
 
-def now() -> Held:
+def now() -> ArcLimit:
     most, least = in_force()
     try:
         texts = {name: (PARAMETERS / name).read_text().strip() for name in ("zfs_arc_max", "zfs_arc_min")}
     except OSError as error:
         raise Failed("How much memory ZFS takes cannot be looked at here", str(error)) from error
-    return Held(most=most, least=least, texts=texts)
+    return ArcLimit(most=most, least=least, texts=texts)
 
 
-def hold(held: Held) -> None:
+def hold(held: ArcLimit) -> None:
     """What suits the case with the least data; the least of memory goes down before the most."""
     put("zfs_arc_min", str(FLOOR))
     put("zfs_arc_max", str(min(held.wanted.values())))

@@ -9,7 +9,7 @@ import msgspec
 
 from appliance.benchmarks.afp_client import REQUEST
 from appliance.benchmarks.case import NETWORK, WAYS, memory_for
-from appliance.benchmarks.results import Block, Row, value_text
+from appliance.benchmarks.results import Block, ResultRow, value_text
 from appliance.benchmarks.statistics import Difference, change, change_text, difference, outlier
 from appliance.formatting import link_label, size_text
 
@@ -37,11 +37,11 @@ def sentences(blocks: Sequence[Block]) -> list[str]:
     return found
 
 
-def valid(block: Block) -> list[Row]:
+def valid(block: Block) -> list[ResultRow]:
     return [row for row in block.rows if row.summary]
 
 
-def between(one: Row, other: Row) -> Difference:
+def between(one: ResultRow, other: ResultRow) -> Difference:
     """How two rows with runs that count differ."""
     return difference(one.summary, other.summary) if one.summary and other.summary else "single"
 
@@ -79,7 +79,7 @@ def of_block(block: Block) -> Iterator[str]:
         yield f"{block.kind.title}: no clear difference between {base.name} and {listed(alike)}."
 
 
-def of_alike(block: Block, by_value: Sequence[Row], base: Row) -> str:
+def of_alike(block: Block, by_value: Sequence[ResultRow], base: ResultRow) -> str:
     """Where nothing is better or worse than the baseline; two others can differ all the same."""
     best, worst, what = by_value[0], by_value[-1], block.kind.title
     if between(best, worst) == "clear":
@@ -88,7 +88,7 @@ def of_alike(block: Block, by_value: Sequence[Row], base: Row) -> str:
     return f"{what}: no clear difference. All lie between {span(worst, best, block)}, {unclear(reasons)}."
 
 
-def of_better(block: Block, by_value: Sequence[Row], first: Row, base: Row) -> str:
+def of_better(block: Block, by_value: Sequence[ResultRow], first: ResultRow, base: ResultRow) -> str:
     """The best, or what is better than the baseline where that is not the best for certain."""
     alike = [row for row in by_value if row is not first and between(first, row) != "clear"]
     told = f"with {first.value}: {first.change_text} against"
@@ -97,25 +97,25 @@ def of_better(block: Block, by_value: Sequence[Row], first: Row, base: Row) -> s
     return f"{block.kind.title}: {first.name} is better than {base.name}, {told} {base.value}. No clear difference between it and {listed(alike)}."
 
 
-def cost(block: Block, row: Row, base: Row) -> str:
+def cost(block: Block, row: ResultRow, base: ResultRow) -> str:
     return f"{block.kind.title}: {row.name} costs, with {row.value}: {row.change_text} against {base.name}."
 
 
-def listed(rows: Sequence[Row]) -> str:
+def listed(rows: Sequence[ResultRow]) -> str:
     """``ashift 9``, ``ashift 9 and ashift 12``, ``ashift 9 and 2 others``."""
     names = [row.name for row in rows]
     return f"{names[0]} and {len(names) - 1} others" if len(names) > 2 else " and ".join(names)
 
 
-def median(row: Row) -> float:
+def median(row: ResultRow) -> float:
     return row.summary.median if row.summary else 0.0
 
 
-def opening_of(row: Row) -> str:
+def opening_of(row: ResultRow) -> str:
     return row.name[:1].upper() + row.name[1:]
 
 
-def span(one: Row, other: Row, block: Block) -> str:
+def span(one: ResultRow, other: ResultRow, block: Block) -> str:
     low, high = sorted((median(one), median(other)))
     return f"{value_text(low, block.kind.unit)} and {value_text(high, block.kind.unit)}"
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from appliance.benchmarks.case import Case
-from appliance.benchmarks.results import Measured, value_text
+from appliance.benchmarks.results import MeasuredCase, value_text
 from appliance.benchmarks.workloads import KINDS
 from appliance.layout.geometry import KIB
 
@@ -14,7 +14,7 @@ WORTH = {"seq-write": "writes large files with", "seq-read": "reads them with", 
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownResult:
     """One figure in words: ``writes large files with 132 MiB/s``."""
 
     workload: str
@@ -32,9 +32,11 @@ def usual(case: Case) -> bool:
     return same and plain and not case.gentle and not slowed
 
 
-def of_layout(measured: Iterable[Measured], layout: str, groups: int, disks: frozenset[str]) -> tuple[Known, ...]:
+def of_layout(
+    measured: Iterable[MeasuredCase], layout: str, groups: int, disks: frozenset[str]
+) -> tuple[KnownResult, ...]:
     """What is known of that layout on exactly these disks (by-id paths), the newest first in ``measured``."""
-    found: dict[str, Known] = {}
+    found: dict[str, KnownResult] = {}
     for one in measured:
         case, summary = one.case, one.summary
         if summary is None or case.workload not in WORTH or not usual(case):
@@ -46,11 +48,11 @@ def of_layout(measured: Iterable[Measured], layout: str, groups: int, disks: fro
         words = f"{WORTH[case.workload]} {value}"
         if case.fill:
             words += f" when {case.fill} % full"
-        found.setdefault(f"{case.workload}-{case.fill}", Known(case.workload, words))
+        found.setdefault(f"{case.workload}-{case.fill}", KnownResult(case.workload, words))
     order = list(WORTH)
     return tuple(sorted(found.values(), key=lambda known: order.index(known.workload)))
 
 
-def sentence(known: tuple[Known, ...]) -> str:
+def sentence(known: tuple[KnownResult, ...]) -> str:
     """``Measured with these disks: it writes large files with 132 MiB/s, rebuilt a disk in 40 min.`` Empty where nothing is."""
     return f"Measured with these disks: it {', '.join(one.text for one in known)}." if known else ""

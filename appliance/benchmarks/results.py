@@ -12,7 +12,7 @@ from appliance.benchmarks.matrix import axes_of
 from appliance.benchmarks.parse_results import Figures
 from appliance.benchmarks.statistics import Difference, Summary, change, change_text, difference, summary
 from appliance.benchmarks.validity import Circumstances
-from appliance.benchmarks.workloads import KINDS, Kind, Unit
+from appliance.benchmarks.workloads import KINDS, Unit, WorkloadKind
 from appliance.formatting import duration, size_text
 
 # Beginnings of the notes of a job's log in which a run's result travels, and what it depends on.
@@ -20,7 +20,7 @@ RESULT, VERSIONS = "Result: ", "Versions and settings: "
 SPEAKING = {"Layout", "Sectors", "Uses", "Disk", "Pool", "Way in", "Data"}  # settings whose value alone says what it is
 
 
-class Run(msgspec.Struct, frozen=True, kw_only=True):
+class BenchmarkRun(msgspec.Struct, frozen=True, kw_only=True):
     """One measured run, as it is kept. ``invalid``: why it does not count. ``disturbed``: why it was worth repeating."""
 
     number: int
@@ -34,7 +34,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
 LONGEST = 1900  # characters of a note in a job's log, with something to spare (``execution.py`` cuts there)
 
 
-def told(run: Run) -> str:
+def told(run: BenchmarkRun) -> str:
     """A run as a note of a job's log. What would not fit is left out, the least telling first: half of it is nothing."""
     around, figures = run.around, run.figures
     less = msgspec.structs.replace(around, per_disk={})
@@ -54,12 +54,12 @@ def told(run: Run) -> str:
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredCase:
     """A case and what became of it; ``failure`` where it could not be measured."""
 
     number: int
     case: Case
-    runs: tuple[Run, ...] = ()
+    runs: tuple[BenchmarkRun, ...] = ()
     state: str = "done"  # waiting, running, done, failed
     failure: str = ""
 
@@ -81,10 +81,10 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Row:
+class ResultRow:
     """One line of the table. ``change`` is in per cent of the baseline's median."""
 
-    measured: Measured
+    measured: MeasuredCase
     columns: tuple[str, ...]
     settings: tuple[str, ...]
     summary: Summary | None
@@ -112,7 +112,7 @@ class Row:
         return change_text(self.change)
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> WorkloadKind:
         return KINDS[self.measured.case.workload]
 
     @property
@@ -130,11 +130,11 @@ class Block:
     """All rows of one workload, which alone can be compared with each other; ``most`` is the end of their scale."""
 
     workload: str
-    rows: tuple[Row, ...]
+    rows: tuple[ResultRow, ...]
     columns: tuple[str, ...]
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> WorkloadKind:
         return KINDS[self.workload]
 
     @property
@@ -167,7 +167,7 @@ def span_text(least: float, most: float, unit: Unit) -> str:
     return f"{number if high.endswith(f' {its}') and high.count(' ') == low.count(' ') else low} to {high}"
 
 
-def blocks(measured: Sequence[Measured], baseline: int = 0) -> tuple[Block, ...]:
+def blocks(measured: Sequence[MeasuredCase], baseline: int = 0) -> tuple[Block, ...]:
     """The table, by workload in the order in which they come. ``baseline`` is the number of the case whose settings every
     other is held against; of disks, every workload's first."""
     columns = axes_of([one.case for one in measured])
@@ -184,11 +184,11 @@ def same(one: Case, other: Case, columns: Iterable[str]) -> bool:
     return all(one.settings.get(name) == other.settings.get(name) for name in columns)
 
 
-def row(one: Measured, base: Measured, columns: Sequence[str]) -> Row:
+def row(one: MeasuredCase, base: MeasuredCase, columns: Sequence[str]) -> ResultRow:
     settings = tuple(one.case.settings.get(name, "") for name in columns)
     now, before = one.summary, base.summary
     if one is base or not now or not before:
-        return Row(one, tuple(columns), settings, now, is_baseline=one is base)
-    return Row(
+        return ResultRow(one, tuple(columns), settings, now, is_baseline=one is base)
+    return ResultRow(
         one, tuple(columns), settings, now, change(now.median, before.median), difference=difference(now, before)
     )

@@ -24,7 +24,7 @@ from appliance.benchmarks.case import FROM_MEMORY
 from appliance.benchmarks.parse_results import Figures, from_afp, from_bonnie, from_dd, from_fio, from_iperf
 from appliance.benchmarks.prefill import Laid
 from appliance.benchmarks.progress import HOURS, telling
-from appliance.benchmarks.results import VERSIONS, Run, told
+from appliance.benchmarks.results import VERSIONS, BenchmarkRun, told
 from appliance.benchmarks.target import Ground
 from appliance.benchmarks.workloads import DATA, KINDS, SYNCED
 from appliance.disks.partitions import size_of
@@ -75,7 +75,7 @@ class Measuring:
             work.note(VERSIONS + json.dumps(environment.versions()))
         work.note(told(run))
 
-    def judged(self, work: Work, number: int) -> Run:
+    def judged(self, work: Work, number: int) -> BenchmarkRun:
         """One run with what is to be said of it."""
         ground, case = self.ground, self.ground.case
         if case.makes and case.workload != "resilver":
@@ -110,7 +110,7 @@ class Measuring:
                 kept=sample_data.kept(ground),
                 deduped=sample_data.times(ground),
             )
-        return Run(
+        return BenchmarkRun(
             number=number,
             figures=figures,
             around=circumstances,

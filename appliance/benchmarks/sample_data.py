@@ -46,7 +46,7 @@ MOST_LINKED = (
 SECONDS_BETWEEN_LOOKS = 1.0
 
 
-class Sample:
+class SampleData:
     """The files below ``root`` as bytes without an end: once through, they begin anew. ``most``: bytes of one turn;
     ``block``: bytes of a record.
 
@@ -163,7 +163,7 @@ def room(token: str, case: Case) -> int:
     return found
 
 
-def keep(token: str, sample: Sample, size: int) -> None:
+def keep(token: str, sample: SampleData, size: int) -> None:
     """Have the next ``size`` bytes of the sample in memory. Raises Failed, Cancelled."""
     flags = os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
@@ -186,7 +186,7 @@ def lay(ground: Ground, work: Work) -> int:
     look = now_and_then(telling(ground, work, "Reading the sample", 2 * estimate.of_run(case)))
     part, reads = room(token, case), KINDS[case.workload].laid
     whole = case.size if reads else part
-    with folder(case) as root, closing(Sample(root, whole, case.recordsize, look)) as sample:
+    with folder(case) as root, closing(SampleData(root, whole, case.recordsize, look)) as sample:
         for at in range(0, whole, part):
             size = min(part, whole - at)
             keep(token, sample, size)

@@ -31,7 +31,7 @@ GENTLY = ("nice", "-n", "19", "ionice", "-c", "3")
 
 
 @dataclass(frozen=True)
-class Kind:
+class WorkloadKind:
     """A workload as people read it. ``main`` is the figure that it is compared by, in ``unit``."""
 
     title: str
@@ -48,24 +48,24 @@ class Kind:
         return self.unit != "seconds"
 
 
-KINDS: dict[str, Kind] = {
-    "seq-write": Kind("Large files, writing", "One large file is written from its beginning to its end.", "B/s", "rate", writes=True),
-    "seq-read": Kind("Large files, reading", "One large file is read from its beginning to its end.", "B/s", "rate", reads=True, laid=True),
-    "dd-write": Kind("dd, writing", "What dd writes, as in the tables that people post.", "B/s", "rate", writes=True),
-    "dd-read": Kind("dd, reading", "What dd reads back.", "B/s", "rate", reads=True, laid=True),
-    "random-read": Kind("Small reads all over", "4 KiB are read here and there, as a database or a virtual machine does.", "per second", "operations", reads=True, timed=True, laid=True),
-    "random-write": Kind("Small writes all over", "4 KiB are written here and there.", "per second", "operations", writes=True, timed=True, laid=True),
-    "mixed": Kind("Small reads and writes", "Seven reads to three writes of 4 KiB.", "per second", "operations", reads=True, writes=True, timed=True, laid=True),
-    "sync-write": Kind("Small writes that are waited for", "4 KiB each, on disk before the next: NFS, databases, virtual machines.", "per second", "operations", writes=True, timed=True),
-    "small-files": Kind("Many small files", "1,000 files of 512 bytes by each writer, each safe on disk before the next.", "per second", "operations", writes=True),
-    "resilver": Kind("Rebuilding a disk", "How long it takes until a replaced disk holds its part again.", "seconds", "seconds", writes=True),
-    "bonnie": Kind("bonnie++", "Large files in blocks, seeks, and 1,024 files without content, for those who compare with old results. What is compared is writing in blocks.", "B/s", "rate", reads=True, writes=True),
-    "net-send": Kind("Sending over the network", "From this box to the other computer, without any disk.", "B/s", "rate", timed=True),
-    "net-receive": Kind("Receiving over the network", "From the other computer to this box, without any disk.", "B/s", "rate", timed=True),
-    "disk-start": Kind("Reading at the start", "The outer tracks, where a disk with platters is fastest.", "B/s", "rate", reads=True),
-    "disk-middle": Kind("Reading in the middle", "Half way through the disk.", "B/s", "rate", reads=True),
-    "disk-end": Kind("Reading at the end", "The inner tracks, where a disk with platters is slowest.", "B/s", "rate", reads=True),
-    "disk-latency": Kind("Finding one place", "4 KiB from here and there, one at a time.", "per second", "operations", reads=True, timed=True),
+KINDS: dict[str, WorkloadKind] = {
+    "seq-write": WorkloadKind("Large files, writing", "One large file is written from its beginning to its end.", "B/s", "rate", writes=True),
+    "seq-read": WorkloadKind("Large files, reading", "One large file is read from its beginning to its end.", "B/s", "rate", reads=True, laid=True),
+    "dd-write": WorkloadKind("dd, writing", "What dd writes, as in the tables that people post.", "B/s", "rate", writes=True),
+    "dd-read": WorkloadKind("dd, reading", "What dd reads back.", "B/s", "rate", reads=True, laid=True),
+    "random-read": WorkloadKind("Small reads all over", "4 KiB are read here and there, as a database or a virtual machine does.", "per second", "operations", reads=True, timed=True, laid=True),
+    "random-write": WorkloadKind("Small writes all over", "4 KiB are written here and there.", "per second", "operations", writes=True, timed=True, laid=True),
+    "mixed": WorkloadKind("Small reads and writes", "Seven reads to three writes of 4 KiB.", "per second", "operations", reads=True, writes=True, timed=True, laid=True),
+    "sync-write": WorkloadKind("Small writes that are waited for", "4 KiB each, on disk before the next: NFS, databases, virtual machines.", "per second", "operations", writes=True, timed=True),
+    "small-files": WorkloadKind("Many small files", "1,000 files of 512 bytes by each writer, each safe on disk before the next.", "per second", "operations", writes=True),
+    "resilver": WorkloadKind("Rebuilding a disk", "How long it takes until a replaced disk holds its part again.", "seconds", "seconds", writes=True),
+    "bonnie": WorkloadKind("bonnie++", "Large files in blocks, seeks, and 1,024 files without content, for those who compare with old results. What is compared is writing in blocks.", "B/s", "rate", reads=True, writes=True),
+    "net-send": WorkloadKind("Sending over the network", "From this box to the other computer, without any disk.", "B/s", "rate", timed=True),
+    "net-receive": WorkloadKind("Receiving over the network", "From the other computer to this box, without any disk.", "B/s", "rate", timed=True),
+    "disk-start": WorkloadKind("Reading at the start", "The outer tracks, where a disk with platters is fastest.", "B/s", "rate", reads=True),
+    "disk-middle": WorkloadKind("Reading in the middle", "Half way through the disk.", "B/s", "rate", reads=True),
+    "disk-end": WorkloadKind("Reading at the end", "The inner tracks, where a disk with platters is slowest.", "B/s", "rate", reads=True),
+    "disk-latency": WorkloadKind("Finding one place", "4 KiB from here and there, one at a time.", "per second", "operations", reads=True, timed=True),
 }  # fmt: skip
 PLACES = {"disk-start": 0.0, "disk-middle": 0.5, "disk-end": 1.0}
 

@@ -325,14 +325,14 @@ def apply(dataset: str, place: str, access: Access, demoted: frozenset[int], wor
     encoded = {enter: access.encoded(enter=enter) for enter in (False, True)}
     with safe_walk.held(place) as root:
         safe_walk.refuse_unless_of(root, dataset)
-        pace = safe_walk.Pace(work, root)
+        pace = safe_walk.WalkProgress(work, root)
         for found in safe_walk.everything(root):
             give(found, people, encoded, demoted)
             pace.step()
     work.note(f"{pace.done} files and folders follow the new rules")
 
 
-def give(found: safe_walk.Found, people: int, encoded: dict[bool, bytes], demoted: frozenset[int]) -> None:
+def give(found: safe_walk.OpenEntry, people: int, encoded: dict[bool, bytes], demoted: frozenset[int]) -> None:
     """One file or folder: its rules, its group, its owner where that may not stay.
 
     The rules come first, so that at no moment more people may do more than before and after. They set the mode as well;

@@ -11,7 +11,7 @@ PROPERTY = "larder:preset"
 
 
 @dataclass(frozen=True)
-class Choice:
+class PresetProperty:
     """One property that a preset sets, with the reason."""
 
     name: str
@@ -22,7 +22,7 @@ class Choice:
 @dataclass(frozen=True)
 class Preset:
     title: str
-    choices: tuple[Choice, ...]
+    choices: tuple[PresetProperty, ...]
     limit: str = ""  # what to think of when a limit is set
 
     @property
@@ -33,12 +33,14 @@ class Preset:
 # recordsize(7 zfsprops): the largest piece of a file. Large pieces suit files that are written once and read whole; small
 # ones suit files that are changed inside. zstd costs more processor than lz4 and earns it where data is compressible and
 # written once; lz4 gives up early on what cannot be compressed. zfsconcepts(7), OpenZFS workload tuning guide.
-LARGE = Choice("recordsize", "1M", "Large pieces: such files are written once and read whole.")
-MEDIUM = Choice("recordsize", "128K", "Medium pieces: good for files of every size.")
-LIGHT = Choice("compression", "lz4", "Light compression: it costs next to nothing where files are compressed already.")
-FIRM = Choice("compression", "zstd", "Stronger compression: text and office files take up about half.")
-QUIET = Choice("atime", "off", "Reading a file writes nothing.")
-ORDINARY = Choice("sync", "standard", "Programs decide what has to be on disk at once.")
+LARGE = PresetProperty("recordsize", "1M", "Large pieces: such files are written once and read whole.")
+MEDIUM = PresetProperty("recordsize", "128K", "Medium pieces: good for files of every size.")
+LIGHT = PresetProperty(
+    "compression", "lz4", "Light compression: it costs next to nothing where files are compressed already."
+)
+FIRM = PresetProperty("compression", "zstd", "Stronger compression: text and office files take up about half.")
+QUIET = PresetProperty("atime", "off", "Reading a file writes nothing.")
+ORDINARY = PresetProperty("sync", "standard", "Programs decide what has to be on disk at once.")
 
 PRESETS: dict[str, Preset] = {
     "general": Preset("A bit of everything", (MEDIUM, LIGHT, QUIET, ORDINARY)),
@@ -49,7 +51,7 @@ PRESETS: dict[str, Preset] = {
         "Backups, Time Machine",
         (
             LARGE,
-            Choice("compression", "zstd", "Stronger compression: a backup is written once and seldom read."),
+            PresetProperty("compression", "zstd", "Stronger compression: a backup is written once and seldom read."),
             QUIET,
             ORDINARY,
         ),
@@ -58,10 +60,10 @@ PRESETS: dict[str, Preset] = {
     "machines": Preset(
         "Virtual machines",
         (
-            Choice("recordsize", "64K", "Small pieces: a machine changes its disk image here and there."),
+            PresetProperty("recordsize", "64K", "Small pieces: a machine changes its disk image here and there."),
             LIGHT,
             QUIET,
-            Choice(
+            PresetProperty(
                 "sync", "standard", "What a machine wants on disk is on disk before it goes on: a power cut harms none."
             ),
         ),

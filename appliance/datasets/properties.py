@@ -20,7 +20,7 @@ BACK = "It can be set back at any time."
 
 
 @dataclass(frozen=True)
-class Words:
+class DatasetPropertyWords:
     """A property as people know it. ``said`` puts each value that may be chosen in words; a size has none."""
 
     title: str
@@ -36,30 +36,30 @@ class Words:
 
 SWITCH = {"on": "on", "off": "off"}
 # zfsprops(7), OpenZFS 2.3.
-KNOWN: dict[str, Words] = {
-    "quota": Words("Limit, with everything below", "This folder, its snapshots and all folders below it never take up more than this.", inherits=False, only="filesystem"),
-    "refquota": Words("Limit for the files", "The files in this folder never take up more. Snapshots and folders below it do not count.", inherits=False, only="filesystem"),
-    "reservation": Words("Kept free, with everything below", "This much of the pool belongs to this folder, its snapshots and all below it, used or not.", inherits=False),
-    "refreservation": Words("Kept free for the files", "This much of the pool belongs to the files here, used or not. A snapshot needs room beside it.", inherits=False),
-    "compression": Words(
+KNOWN: dict[str, DatasetPropertyWords] = {
+    "quota": DatasetPropertyWords("Limit, with everything below", "This folder, its snapshots and all folders below it never take up more than this.", inherits=False, only="filesystem"),
+    "refquota": DatasetPropertyWords("Limit for the files", "The files in this folder never take up more. Snapshots and folders below it do not count.", inherits=False, only="filesystem"),
+    "reservation": DatasetPropertyWords("Kept free, with everything below", "This much of the pool belongs to this folder, its snapshots and all below it, used or not.", inherits=False),
+    "refreservation": DatasetPropertyWords("Kept free for the files", "This much of the pool belongs to the files here, used or not. A snapshot needs room beside it.", inherits=False),
+    "compression": DatasetPropertyWords(
         "Compression", "Files take up less room. It holds for what is written from now on.",
         {"lz4": "light (lz4)", "zstd": "stronger (zstd)", "on": "what ZFS thinks best (now lz4)", "off": "none"},
     ),
-    "recordsize": Words(
+    "recordsize": DatasetPropertyWords(
         "Largest piece of a file", "Large pieces suit films and photos, small ones databases and machines. It holds for files made from now on.",
         {str(size * KIB): f"{size_text(size * KIB)}" for size in (16, 32, 64, 128, 256, 512, 1024)}, only="filesystem",
     ),
-    "atime": Words("Note when a file was read", "Each reading then writes something. Hardly any program needs it.", SWITCH, only="filesystem"),
-    "sync": Words(
+    "atime": DatasetPropertyWords("Note when a file was read", "Each reading then writes something. Hardly any program needs it.", SWITCH, only="filesystem"),
+    "sync": DatasetPropertyWords(
         "What has to be on disk at once", "Programs such as databases ask for it where it matters.",
         {"standard": "what programs ask for", "always": "everything, which is slow", "disabled": "nothing: the last seconds are lost in a power cut"},
     ),
-    "readonly": Words("Only for reading", "Nobody can change anything in it, over no share and not on the box.", SWITCH),
-    "snapdir": Words("Snapshots as a folder", "Whether the folder .zfs, with every snapshot in it, is listed.", {"hidden": "there, but not listed", "visible": "listed"}, only="filesystem"),
-    "copies": Words("Copies of each file", "More copies survive damaged places on one disk, never a failed disk. They take up double or triple room.", {"1": "one", "2": "two", "3": "three"}),
-    "dedup": Words("Keep equal blocks once", "It needs much memory and makes a small box slow. Switching it off holds for what is written from now on.", {"off": "off"}),
-    "logbias": Words("What the log is for", "Whether a log device, where there is one, takes what has to be on disk at once.", {"latency": "answer quickly", "throughput": "leave the log out"}),
-    "primarycache": Words("Kept in memory", "What of it may stay in memory for the next reading.", {"all": "everything", "metadata": "only names and places of files", "none": "nothing: very slow"}),
+    "readonly": DatasetPropertyWords("Only for reading", "Nobody can change anything in it, over no share and not on the box.", SWITCH),
+    "snapdir": DatasetPropertyWords("Snapshots as a folder", "Whether the folder .zfs, with every snapshot in it, is listed.", {"hidden": "there, but not listed", "visible": "listed"}, only="filesystem"),
+    "copies": DatasetPropertyWords("Copies of each file", "More copies survive damaged places on one disk, never a failed disk. They take up double or triple room.", {"1": "one", "2": "two", "3": "three"}),
+    "dedup": DatasetPropertyWords("Keep equal blocks once", "It needs much memory and makes a small box slow. Switching it off holds for what is written from now on.", {"off": "off"}),
+    "logbias": DatasetPropertyWords("What the log is for", "Whether a log device, where there is one, takes what has to be on disk at once.", {"latency": "answer quickly", "throughput": "leave the log out"}),
+    "primarycache": DatasetPropertyWords("Kept in memory", "What of it may stay in memory for the next reading.", {"all": "everything", "metadata": "only names and places of files", "none": "nothing: very slow"}),
 }  # fmt: skip
 Name = Literal[
     "quota", "refquota", "reservation", "refreservation", "compression", "recordsize", "atime", "sync", "readonly",

@@ -52,9 +52,9 @@ def erase_step(disks: Iterable[Disk]) -> Step:
 def zero_ends(path: str) -> None:
     """Write zeros over the first and last MiB of a device that nothing uses; ZFS's labels, which lie at whole multiples of
     their size, are within. Raises Failed."""
-    from appliance.disks.erase import Target  # which begins with the step above
+    from appliance.disks.erase import ExclusiveDisk  # which begins with the step above
 
-    with Target(path) as target:
+    with ExclusiveDisk(path) as target:
         for start, end in ((0, min(MIB, target.size)), (max(target.size // LABEL * LABEL - MIB, 0), target.size)):
             for _done in target.zero(start, end):
                 pass

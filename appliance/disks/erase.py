@@ -151,7 +151,7 @@ class EraseDisk(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True
         )
 
     def clear_ends(self, work: Work) -> None:
-        with Target(self.disk) as target:
+        with ExclusiveDisk(self.disk) as target:
             size = target.size
             for start, end in ((0, min(ENDS, size)), (max(size - ENDS, 0), size)):
                 for _done in target.zero(start, end):
@@ -161,7 +161,7 @@ class EraseDisk(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     def zero(self, work: Work) -> None:
         began, told = time.monotonic(), 0.0
-        with Target(self.disk) as target:
+        with ExclusiveDisk(self.disk) as target:
             for done in target.zero(0, target.size):
                 work.stop_if_asked()
                 now = time.monotonic()
@@ -222,7 +222,7 @@ def said(done: int, size: int, seconds: float) -> str:
     return f"{words}, {time_left(round((size - done) * seconds / done))}"
 
 
-class Target:
+class ExclusiveDisk:
     """A disk opened for this alone: the kernel refuses while anything else has it, and everything else meanwhile.
 
     Zeros go past the page cache where the system lets them (O_DIRECT), so that they push nothing else out of memory.
@@ -234,7 +234,7 @@ class Target:
         self.bad: list[int] = []
         self.zeros = mmap.mmap(-1, BLOCK)  # of whole pages: aligned as O_DIRECT wants it
 
-    def __enter__(self) -> Target:
+    def __enter__(self) -> ExclusiveDisk:
         flags = os.O_WRONLY | os.O_EXCL | os.O_CLOEXEC
         try:
             self.handle = self.opened(flags)

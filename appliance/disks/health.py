@@ -22,7 +22,7 @@ MANY_UNREADABLE = 50  # sectors: a disk that lost so many seldom lasts
 
 
 @dataclass(frozen=True)
-class Reason:
+class HealthReason:
     """One thing behind a verdict. ``count`` names the value it is about. ``since``: from when on the drive has not told it
     any more, as the text says it; empty where it tells it now."""
 
@@ -34,11 +34,11 @@ class Reason:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class DiskHealth:
     """``words`` stand where there are no reasons and the usual words of the state say too much."""
 
     state: State
-    reasons: tuple[Reason, ...] = ()
+    reasons: tuple[HealthReason, ...] = ()
     words: str = ""
 
     @property
@@ -52,7 +52,7 @@ class Before:
     """What was known before an answer. ``known``: whether the drive told how it is; ``counted``: whether it told what it
     counts; ``now``: the time, in words."""
 
-    reasons: tuple[Reason, ...] = ()
+    reasons: tuple[HealthReason, ...] = ()
     known: bool = False
     counted: bool = False
     now: str = ""
@@ -112,10 +112,10 @@ def judge(
     rotational: bool = True,
     warm: bool = False,
     before: Before = NOTHING,
-) -> Verdict:
+) -> DiskHealth:
     """The verdict on a disk. ``accepted``: values that stay quiet until they grow; ``warm``: it was too warm before."""
     if reading.asleep:
-        return Verdict("asleep")
+        return DiskHealth("asleep")
     found = [
         *of_itself(reading),
         *of_tests(reading),
@@ -124,25 +124,25 @@ def judge(
     ]
     found += still_there(reading, before, accepted, {reason.count for reason in found})
     if not found and before.missed(reading):
-        return Verdict("unknown", (unknown(reading, before),))
+        return DiskHealth("unknown", (unknown(reading, before),))
     if not found:
-        return Verdict("healthy", (), "" if reading.counts and reading.passed else UNSAID if reading.counts else UNCOUNTED)  # fmt: skip
+        return DiskHealth("healthy", (), "" if reading.counts and reading.passed else UNSAID if reading.counts else UNCOUNTED)  # fmt: skip
     found.sort(key=lambda reason: WORST_FIRST.index(reason.state))
-    return Verdict(found[0].state, tuple(found))
+    return DiskHealth(found[0].state, tuple(found))
 
 
-def unknown(reading: Reading, before: Before) -> Reason:
+def unknown(reading: Reading, before: Before) -> HealthReason:
     """That nothing is known of it, since when, and why."""
     known = next((reason for reason in before.reasons if reason.count == "silence"), None)
     if known or not before.known:
-        return known or Reason("unknown", no_answer(reading))
+        return known or HealthReason("unknown", no_answer(reading))
     what = "none of the figures by which it is judged" if reading.answered else "nothing of how it is"
-    return Reason("unknown", f"It has told {what} since {before.now}.", "silence", since=before.now)
+    return HealthReason("unknown", f"It has told {what} since {before.now}.", "silence", since=before.now)
 
 
 def still_there(
     reading: Reading, before: Before, accepted: Mapping[str, int], found: Collection[str]
-) -> Iterator[Reason]:
+) -> Iterator[HealthReason]:
     """What was found before and is not told any more: not to hear of it is not its end."""
     for reason in before.reasons:
         quiet = reason.count in ACCEPTABLE and reason.value <= accepted.get(reason.count, 0)
@@ -151,7 +151,7 @@ def still_there(
             yield replace(reason, text=text, since=reason.since or before.now)
 
 
-def tells(reading: Reading, reason: Reason) -> bool:
+def tells(reading: Reading, reason: HealthReason) -> bool:
     """Whether an answer says how it is now with what the reason was about."""
     what, _space, which = reason.count.partition(" ")
     if what == "attribute":
@@ -180,17 +180,17 @@ def no_answer(reading: Reading) -> str:
     return "It does not tell how it is. Disks behind some USB cases and RAID cards do not."
 
 
-def of_itself(reading: Reading) -> Iterator[Reason]:
+def of_itself(reading: Reading) -> Iterator[HealthReason]:
     warning = reading.counts.get("critical_warning", 0)
-    told = [Reason(state, text, f"warning{bit}", bit) for bit, state, text in WARNINGS if warning & bit]
+    told = [HealthReason(state, text, f"warning{bit}", bit) for bit, state, text in WARNINGS if warning & bit]
     yield from told
     if reading.passed is False and not told:
-        yield Reason("failing", "It says itself that it is failing.", "passed")
+        yield HealthReason("failing", "It says itself that it is failing.", "passed")
     for name in reading.failing:
-        yield Reason("failing", f"Its value “{name}” is worse than its maker allows.", f"attribute {name}")
+        yield HealthReason("failing", f"Its value “{name}” is worse than its maker allows.", f"attribute {name}")
 
 
-def of_tests(reading: Reading) -> Iterator[Reason]:
+def of_tests(reading: Reading) -> Iterator[HealthReason]:
     """The newest result counts; a short test that passed does not undo a long one that failed."""
     newest: dict[str, SelfTest] = {}
     for test in reading.tests:
@@ -200,10 +200,10 @@ def of_tests(reading: Reading) -> Iterator[Reason]:
                 break  # it looked at everything, so what is older says nothing any more
     for test in newest.values():
         if test.passed is False:
-            yield Reason("failing", f"Its {test.kind if test.kind != 'other' else 'own'} self-test failed: {test.text.lower() or 'no reason told'}.", f"self_test {test.kind}")  # fmt: skip
+            yield HealthReason("failing", f"Its {test.kind if test.kind != 'other' else 'own'} self-test failed: {test.text.lower() or 'no reason told'}.", f"self_test {test.kind}")  # fmt: skip
 
 
-def of_counts(reading: Reading, accepted: Mapping[str, int]) -> Iterator[Reason]:
+def of_counts(reading: Reading, accepted: Mapping[str, int]) -> Iterator[HealthReason]:
     for name, (one, many, watch, failing) in COUNTS.items():
         value = reading.counts.get(name, 0)
         known = accepted.get(name, 0)
@@ -211,20 +211,20 @@ def of_counts(reading: Reading, accepted: Mapping[str, int]) -> Iterator[Reason]
         if value <= known or new < watch:
             continue
         state: State = "failing" if failing and value >= failing else "watch"
-        yield Reason(state, f"{value} {one if value == 1 else many}.", name, value)
+        yield HealthReason(state, f"{value} {one if value == 1 else many}.", name, value)
     spare, least = reading.counts.get("spare"), reading.counts.get("spare_limit", 0)
     if spare is not None and 0 < least <= 100 and spare < least:
-        yield Reason("failing", f"Only {spare} % of its spare memory are left.", "spare", 100 - min(spare, 100))
+        yield HealthReason("failing", f"Only {spare} % of its spare memory are left.", "spare", 100 - min(spare, 100))
     used = reading.counts.get("used", 0)
     if 100 <= used < MOST_USED and used > accepted.get("used", 0):
-        yield Reason("watch", f"It has been written {used} % as much as its maker promised.", "used", used)
+        yield HealthReason("watch", f"It has been written {used} % as much as its maker promised.", "used", used)
 
 
-def of_heat(reading: Reading, rotational: bool, warm: bool) -> Iterator[Reason]:
+def of_heat(reading: Reading, rotational: bool, warm: bool) -> Iterator[HealthReason]:
     usual = WARM_HARD_DISK if rotational else WARM_SOLID_STATE
     limit = reading.limit or reading.trip or usual
     # The limit for work can be reached; where the drive takes harm or switches itself off, it is too late.
     mark = min(limit, reading.trip - NEAR_TRIP) if reading.trip else limit
     now = reading.temperature
     if now is not None and now >= mark - (COOLED if warm else 0):
-        yield Reason("watch", f"It is {now} °C warm; {limit} °C is its limit.", "temperature")
+        yield HealthReason("watch", f"It is {now} °C warm; {limit} °C is its limit.", "temperature")

@@ -24,7 +24,7 @@ LATE_AFTER = 2.5  # periods without a finished long test
 
 
 @dataclass(frozen=True)
-class Plan:
+class SelfTestSchedule:
     """How often, and between which hours of the day they begin."""
 
     short: str = "week"
@@ -34,7 +34,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Disk:
+class TestCandidate:
     """One disk as the schedule sees it. ``group``: what it shares data with; ``short`` and ``long``: when the schedule
     last began one; ``ended``: the age in hours of use of the last long test that came to its end."""
 
@@ -48,11 +48,11 @@ class Disk:
     ended: int | None = None
 
 
-def decide(disks: Iterable[Disk], plan: Plan, now: datetime, zone: tzinfo, busy: Iterable[str] = ()) -> list[tuple[str, Kind]]:  # fmt: skip
+def decide(disks: Iterable[TestCandidate], plan: SelfTestSchedule, now: datetime, zone: tzinfo, busy: Iterable[str] = ()) -> list[tuple[str, Kind]]:  # fmt: skip
     """Which disks begin which test now, at most one of a group. ``busy``: groups that are rebuilt or checked."""
     if not Schedule("week", plan.first, plan.last).open_at(now.astimezone(zone).hour):
         return []
-    groups: dict[str, list[Disk]] = {}
+    groups: dict[str, list[TestCandidate]] = {}
     for disk in disks:
         groups.setdefault(disk.group, []).append(disk)
     found: list[tuple[str, Kind]] = []
@@ -75,10 +75,10 @@ def recent(at: datetime | None, within: timedelta, now: datetime) -> bool:
     return at is not None and -AHEAD < now - at < within
 
 
-def longest_ago(disks: list[Disk], kind: Kind, now: datetime) -> Disk:
+def longest_ago(disks: list[TestCandidate], kind: Kind, now: datetime) -> TestCandidate:
     """The one whose turn it is; a time far ahead was noted by a wrong clock and counts as none."""
 
-    def last(disk: Disk) -> float:
+    def last(disk: TestCandidate) -> float:
         at = disk.long if kind == "long" else disk.short
         return at.timestamp() if at and at - now < AHEAD else 0.0
 
@@ -116,7 +116,7 @@ def hours_at(logged: int | None, hours: int | None) -> int | None:
     return hours - (hours - logged) % WRAP
 
 
-def overdue(disk: Disk, plan: Plan, since: datetime, now: datetime) -> str:
+def overdue(disk: TestCandidate, plan: SelfTestSchedule, since: datetime, now: datetime) -> str:
     """In words, that no long test has come to its end for too long; empty where that is not so."""
     period = PERIODS.get(plan.long)
     if period is None or not disk.able or disk.running or now - since < LATE_AFTER * period:

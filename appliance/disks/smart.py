@@ -50,7 +50,7 @@ class SelfTest:
 
 
 @dataclass(frozen=True)
-class Figure:
+class SmartFigure:
     """Something that no verdict goes by. ``rating`` and ``limit`` are ATA's normalised value and its threshold."""
 
     name: str
@@ -82,7 +82,7 @@ class Reading:
     test_left: int | None = None  # per cent of a running self-test that are left
     hours: int | None = None
     errors: int | None = None  # entries that the drive's error log has counted
-    figures: tuple[Figure, ...] = ()
+    figures: tuple[SmartFigure, ...] = ()
     message: str = ""  # why it did not answer, in smartctl's words
 
 
@@ -220,7 +220,7 @@ def unpacked(name: str, raw: int, answer: object) -> int | None:
     return raw
 
 
-def ata_figures(answer: object) -> Iterator[Figure]:
+def ata_figures(answer: object) -> Iterator[SmartFigure]:
     """Its other attributes. smartctl's text begins with the number that the raw value holds (``35 (Min/Max 28/39)``)."""
     for row in attributes(answer):
         raw, number = section(row, "raw"), whole(row.get("id"))
@@ -229,7 +229,7 @@ def ata_figures(answer: object) -> Iterator[Figure]:
         value = whole(int(first[0]) if first else raw.get("value"))
         if number is not None and number not in ATA_COUNTS and value is not None:
             name = printable(row.get("name", ""), 40).replace("_", " ")
-            yield Figure(f"{name} ({number})", value, text or str(value), whole(row.get("value")), whole(row.get("thresh")))  # fmt: skip
+            yield SmartFigure(f"{name} ({number})", value, text or str(value), whole(row.get("value")), whole(row.get("thresh")))  # fmt: skip
 
 
 def seagate(answer: object) -> bool:
@@ -307,16 +307,16 @@ def nvme_counts(answer: object) -> dict[str, int]:
     return {name: value for name, value in told.items() if value is not None}
 
 
-def nvme_figures(answer: object) -> Iterator[Figure]:
+def nvme_figures(answer: object) -> Iterator[SmartFigure]:
     """Its other counters, and each of its sensors."""
     for name, value in section(answer, "nvme_smart_health_information_log").items():
         title = printable(name, 40).replace("_", " ").capitalize()
         if name == "temperature_sensors" and isinstance(value, list):
             for at, found in enumerate(value[:8], start=1):
                 if (warmth := degrees(found)) is not None:
-                    yield Figure(f"Sensor {at}, °C", warmth, str(warmth))
+                    yield SmartFigure(f"Sensor {at}, °C", warmth, str(warmth))
         elif name not in NVME_COUNTS and (number := whole(value)) is not None:
-            yield Figure(title, number, str(number))
+            yield SmartFigure(title, number, str(number))
 
 
 def nvme_tests(answer: object) -> tuple[SelfTest, ...]:
@@ -346,12 +346,12 @@ def scsi_counts(answer: object) -> dict[str, int]:
     return found
 
 
-def scsi_figures(answer: object) -> Iterator[Figure]:
+def scsi_figures(answer: object) -> Iterator[SmartFigure]:
     """Errors that were corrected: disks of this kind count many, and none of them is a loss."""
     log = section(answer, "scsi_error_counter_log")
     for part in ("read", "write", "verify"):
         if (number := whole(section(log, part).get("total_errors_corrected"))) is not None:
-            yield Figure(f"Errors corrected ({part})", number, str(number))
+            yield SmartFigure(f"Errors corrected ({part})", number, str(number))
 
 
 SCSI_KINDS = {1: "short", 5: "short", 2: "long", 6: "long"}  # in the background, or with the disk taken up by it

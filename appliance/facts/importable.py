@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Part:
+class ImportablePart:
     """One line of an importable pool's make-up: its name and state as ``zpool import`` says them, not verified."""
 
     name: str
@@ -42,7 +42,7 @@ class Importable:
     status: str = ""
     action: str = ""
     comment: str = ""
-    parts: tuple[Part, ...] = ()
+    parts: tuple[ImportablePart, ...] = ()
     other_host: bool = False  # its labels say that another system was the last to use it, and did not let go of it
     active_elsewhere: bool = False  # another system writes to it at this moment (multihost)
     host: str = ""  # the name that the other system gave itself

@@ -28,7 +28,7 @@ MOUNTS = Path("/proc/self/mountinfo")
 
 
 @dataclass(frozen=True)
-class Found:
+class OpenEntry:
     """A folder or ordinary file, held open; ``link`` is a path that leads to it whatever its name has become."""
 
     handle: int
@@ -70,7 +70,7 @@ def dataset_of(handle: int) -> str:
     return ""
 
 
-def everything(root: int) -> Generator[Found]:
+def everything(root: int) -> Generator[OpenEntry]:
     """The folder ``root`` itself, then every folder and ordinary file below on its file system, folders before contents.
 
     Each is held open until the next is asked for. What vanishes meanwhile is passed over. Raises Failed too deep down.
@@ -78,7 +78,7 @@ def everything(root: int) -> Generator[Found]:
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 3 * DEEPEST) if hard > 0 else 3 * DEEPEST, hard))
     device = os.fstat(root).st_dev
-    yield Found(root, os.fstat(root))
+    yield OpenEntry(root, os.fstat(root))
     stack = [listing(root)]
     try:
         while stack:
@@ -96,7 +96,7 @@ def everything(root: int) -> Generator[Found]:
                 status = os.fstat(handle)
                 if status.st_dev != device or not (stat.S_ISDIR(status.st_mode) or stat.S_ISREG(status.st_mode)):
                     continue
-                yield Found(handle, status)
+                yield OpenEntry(handle, status)
                 if stat.S_ISDIR(status.st_mode):
                     if len(stack) > DEEPEST:
                         raise Failed(f"There are more than {DEEPEST} folders within one another")
@@ -126,7 +126,7 @@ def close(level: Level) -> None:
     os.close(level[0])
 
 
-class Pace:
+class WalkProgress:
     """Tells a job how far a walk is. How many files there are, ZFS knows: it counts the objects of a dataset."""
 
     def __init__(self, work: Work, handle: int) -> None:

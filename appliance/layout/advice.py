@@ -13,7 +13,16 @@ from fractions import Fraction
 
 from appliance.formatting import maker_size, size_text
 from appliance.layout import risk
-from appliance.layout.choices import Choice, deal, recommended, rest_mirrors, rests_of, sensible, slice_of, unequal
+from appliance.layout.choices import (
+    LayoutChoice,
+    deal,
+    recommended,
+    rest_mirrors,
+    rests_of,
+    sensible,
+    slice_of,
+    unequal,
+)
 from appliance.layout.geometry import MIB, PARTITION_MARGIN, expanded_bytes, file_bytes, parity_of, usable_bytes
 
 TB = 10**12
@@ -53,7 +62,7 @@ class Growth:
 class Proposal:
     """One layout of the disks with everything that speaks for and against it. Sizes in bytes, speeds as ratios."""
 
-    choice: Choice
+    choice: LayoutChoice
     title: str
     groups: tuple[tuple[int, ...], ...]  # positions among the candidates
     spares: tuple[int, ...]
@@ -128,7 +137,7 @@ def beside(found: Sequence[Proposal], best: Proposal) -> str:
     return f" Equal partitions would hold {size_text(most.held(best.survives))}, but as two pools to look after."
 
 
-def judge(disks: Sequence[Candidate], choice: Choice, *, ashift: int = 12) -> Proposal:
+def judge(disks: Sequence[Candidate], choice: LayoutChoice, *, ashift: int = 12) -> Proposal:
     """What one layout of these disks gives; the choice has to fit their number."""
     sizes = [disk.size for disk in disks]
     groups, spares = deal(sizes, choice)
@@ -181,7 +190,7 @@ def data_disks(layout: str, disks: int) -> int:
     return disks - parity_of(layout, disks)
 
 
-def title_of(choice: Choice, width: int) -> str:
+def title_of(choice: LayoutChoice, width: int) -> str:
     """``raidz2 of 6``, ``2 × Mirror of 2, 1 spare``, ``One disk alone``."""
     name = {"stripe": "Stripe", "mirror": "Mirror"}.get(choice.layout, choice.layout)
     if choice.layout == "stripe" and width == 1:

@@ -24,7 +24,7 @@ NOTABLY_UNEQUAL = 0.05
 
 
 @dataclass(frozen=True)
-class Choice:
+class LayoutChoice:
     """A layout, in so many equal groups, with so many of the disks as spares, of whole disks or equal partitions.
 
     ``mirrored``: what the equal partitions leave becomes a pool of mirrors; else one that protects nothing.
@@ -44,7 +44,7 @@ class Choice:
         return f"{self.layout}-{self.groups}" + (f"-{self.spares}" if self.spares else "")
 
 
-def parse(text: str) -> Choice | None:
+def parse(text: str) -> LayoutChoice | None:
     """The choice that a ``value`` says; None where it says none."""
     layout, *numbers = text.split("-")
     mirrored = numbers[-2:] == ["equal", "mirror"]
@@ -54,14 +54,14 @@ def parse(text: str) -> Choice | None:
     if layout not in LEAST_DISKS or not 1 <= len(numbers) <= 2 or not all(map(plain_number, numbers)):
         return None
     groups, spares = int(numbers[0]), int(numbers[1]) if len(numbers) > 1 else 0
-    return Choice(layout, groups, spares, equal, mirrored) if groups else None
+    return LayoutChoice(layout, groups, spares, equal, mirrored) if groups else None
 
 
 def plain_number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= 2
 
 
-def deal(sizes: Sequence[int], choice: Choice) -> tuple[tuple[tuple[int, ...], ...], tuple[int, ...]]:
+def deal(sizes: Sequence[int], choice: LayoutChoice) -> tuple[tuple[tuple[int, ...], ...], tuple[int, ...]]:
     """Positions of the disks in each group, and of the spares.
 
     The largest disks are the spares: a spare has to be as large as whatever it stands in for. Several groups are cut
@@ -107,7 +107,7 @@ def rest_mirrors(rests: Sequence[int]) -> list[list[int]]:
     return [*pairs[:-1], [*pairs[-1], by_size[-1]]] if pairs and len(by_size) % 2 else pairs
 
 
-def fits(choice: Choice, disks: int) -> bool:
+def fits(choice: LayoutChoice, disks: int) -> bool:
     """Whether so many disks can be laid out like that at all."""
     members = disks - choice.spares
     return (
@@ -118,24 +118,24 @@ def fits(choice: Choice, disks: int) -> bool:
     )
 
 
-def possible(disks: int) -> Iterator[Choice]:
+def possible(disks: int) -> Iterator[LayoutChoice]:
     """Every layout of whole disks that ZFS makes sense of: what "choose myself" offers."""
     for layout in LEAST_DISKS:
         for spares in range(MOST_SPARES + 1):
             if layout == "stripe" and spares:
                 continue
             for groups in range(1, disks + 1):
-                if fits(choice := Choice(layout, groups, spares), disks):
+                if fits(choice := LayoutChoice(layout, groups, spares), disks):
                     yield choice
 
 
-def sensible(sizes: Sequence[int]) -> list[Choice]:
+def sensible(sizes: Sequence[int]) -> list[LayoutChoice]:
     """The layouts worth comparing for these disks; the recommended one is among them."""
     disks = len(sizes)
     found = [choice for choice in possible(disks) if worth(choice, disks)]
     if disks > 1 and unequal(sizes) and any(rests_of(sizes)):
         found += [
-            Choice(choice.layout, 1, 0, equal=True)
+            LayoutChoice(choice.layout, 1, 0, equal=True)
             for choice in found
             if choice.groups == 1 and not choice.spares and choice.layout in EQUAL
         ]
@@ -145,7 +145,7 @@ def sensible(sizes: Sequence[int]) -> list[Choice]:
     return list(dict.fromkeys(chain(found, [] if best in found else [best])))
 
 
-def worth(choice: Choice, disks: int) -> bool:
+def worth(choice: LayoutChoice, disks: int) -> bool:
     """Whether a possible layout is one to propose."""
     width = (disks - choice.spares) // choice.groups
     if choice.layout == "stripe":
@@ -159,17 +159,17 @@ def worth(choice: Choice, disks: int) -> bool:
     return width <= WIDEST[choice.layout] and (choice.layout != "raidz3" or width >= LEAST_RAIDZ3)
 
 
-def recommended(disks: int) -> Choice:
+def recommended(disks: int) -> LayoutChoice:
     """The layout for a household: survive one failure from two disks on, two from five on (field notes, “Which layout”).
 
     Groups are no wider than ten disks; what does not divide evenly is a spare.
     """
     if disks <= 3:
-        return Choice(("stripe", "mirror", "raidz1")[max(disks, 1) - 1])
+        return LayoutChoice(("stripe", "mirror", "raidz1")[max(disks, 1) - 1])
     if disks == 4:
-        return Choice("mirror", 2)
+        return LayoutChoice("mirror", 2)
     if disks == COMFORTABLE + 1:
-        return Choice("raidz3")
+        return LayoutChoice("raidz3")
     groups = -(-disks // COMFORTABLE) if disks > COMFORTABLE else 1
     groups = min(range(groups, groups + 2), key=lambda count: (disks % count, count)) if groups > 1 else 1
-    return Choice("raidz2", groups, disks % groups)
+    return LayoutChoice("raidz2", groups, disks % groups)

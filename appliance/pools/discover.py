@@ -20,7 +20,7 @@ from appliance.disks import inventory
 from appliance.disks.inventory import nodes
 from appliance.errors import Cancelled, Failed
 from appliance.facts.box import Facts
-from appliance.facts.importable import Importable, Part, Rewind
+from appliance.facts.importable import Importable, ImportablePart, Rewind
 from appliance.system import locks
 from appliance.zfs import vdev_tree
 
@@ -47,18 +47,18 @@ def blocks(text: str) -> Iterator[list[str]]:
         yield lines[start:end]
 
 
-def part_of(line: str, role: str) -> Part | None:
+def part_of(line: str, role: str) -> ImportablePart | None:
     """A line of the make-up: name, state, and what is wrong; None where it is none."""
     found = re.fullmatch(rf"\t( *)(\S(?:.*?\S)?) +({STATES})(?: +(\S.*))?", line.rstrip())
     if not found:
         return None
-    return Part(found[2][:300], found[3], (found[4] or "")[:300], len(found[1]) // 2, role)
+    return ImportablePart(found[2][:300], found[3], (found[4] or "")[:300], len(found[1]) // 2, role)
 
 
 def pool_from(lines: list[str]) -> Importable:
     """One pool from its block."""
     texts: dict[str, str] = {}
-    parts: list[Part] = []
+    parts: list[ImportablePart] = []
     heading, role = "", "normal"
     for line in lines:
         if heading == "config":

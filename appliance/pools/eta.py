@@ -18,7 +18,7 @@ LONGEST_LEFT = 60 * 86400  # what would take longer is not going at all
 
 
 @dataclass(frozen=True)
-class Sample:
+class RateSample:
     """One reading: when, how many bytes were done, and how many a scan had found by then."""
 
     at: float
@@ -27,28 +27,28 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class Pace:
+class WorkRate:
     """The readings of one stretch of uninterrupted work, oldest first."""
 
-    samples: tuple[Sample, ...] = ()
+    samples: tuple[RateSample, ...] = ()
 
-    def seen(self, sample: Sample, *, running: bool) -> Pace:
+    def seen(self, sample: RateSample, *, running: bool) -> WorkRate:
         """With one more reading. A pause, a step back or a long gap begins anew: the old speed is no longer true."""
         if not running:
-            return Pace()
+            return WorkRate()
         if not self.samples:
-            return Pace((sample,))
+            return WorkRate((sample,))
         last = self.samples[-1]
         back = sample.at < last.at or sample.done < last.done or sample.looked < last.looked
         if back or sample.at - last.at > LONGEST_GAP:
-            return Pace((sample,))
+            return WorkRate((sample,))
         kept = self.samples
         if len(kept) > 1 and last.at - kept[-2].at < SPACING:
             kept = kept[:-1]
         inside = [one for one in kept if sample.at - one.at <= WINDOW]
         # One from before the window keeps rare readings (once a minute) from being too few.
         before = kept[: len(kept) - len(inside)][-1:]
-        return Pace((*before, *inside, sample))
+        return WorkRate((*before, *inside, sample))
 
     @property
     def rate(self) -> float:

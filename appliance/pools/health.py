@@ -22,7 +22,7 @@ DEVICE_WORDS = {
 
 
 @dataclass(frozen=True)
-class Verdict:
+class PoolHealth:
     """``state`` chooses icon and colour; the rest is said aloud."""
 
     state: Health
@@ -68,14 +68,14 @@ def error_counts(pool: Pool) -> dict[int, tuple[int, int, int]]:
     return {guid: counts for guid, counts in found.items() if any(counts)}
 
 
-def of_space(name: str, used: int, total: int) -> Verdict | None:
+def of_space(name: str, used: int, total: int) -> PoolHealth | None:
     """What is to be said of the space for files, in bytes; None as long as there is enough of it."""
     percent = used * 100 // total if total else 0
     advice = "Delete what is not needed, also old snapshots that still hold it, or add disks."
     if percent >= FULL:
-        return Verdict("attention", f"{name} is full.", "What is in it is safe, but nothing more can be written.", advice, "full")  # fmt: skip
+        return PoolHealth("attention", f"{name} is full.", "What is in it is safe, but nothing more can be written.", advice, "full")  # fmt: skip
     if percent >= NEARLY_FULL:
-        return Verdict("attention", f"{name} is nearly full.", f"{percent} % of its space is used. Writing becomes slow, and stops when it is full.", advice, "nearly full")  # fmt: skip
+        return PoolHealth("attention", f"{name} is nearly full.", f"{percent} % of its space is used. Writing becomes slow, and stops when it is full.", advice, "nearly full")  # fmt: skip
     return None
 
 
@@ -108,17 +108,17 @@ def stale_degraded_after_removal(pool: Pool) -> bool:
 
 def of_pool(
     pool: Pool, label: Callable[[Vdev], str], *, used: int = 0, total: int = 0, settled: bool = True
-) -> Verdict:
+) -> PoolHealth:
     """The verdict on a pool. ``label`` gives a device's name as people know it; ``used`` and ``total`` are the bytes
     that files take and could take; ``settled`` as ``is_settled`` says."""
     broken = [device for device in pool.devices() if device.state in BROKEN]
     said = opening("; ".join(f"{label(device)} {DEVICE_WORDS[device.state]}" for device in broken[:3]))
     if pool.state == "SUSPENDED":
-        return Verdict("failed", f"{pool.name} has stopped.", f"Too many of its disks do not answer, so ZFS holds every read and write. {said}.".strip(), "Bring the disks back (cables, power), then start the pool again below. Do not pull more disks, and do not switch the box off: what was being written waits in its memory.")  # fmt: skip
+        return PoolHealth("failed", f"{pool.name} has stopped.", f"Too many of its disks do not answer, so ZFS holds every read and write. {said}.".strip(), "Bring the disks back (cables, power), then start the pool again below. Do not pull more disks, and do not switch the box off: what was being written waits in its memory.")  # fmt: skip
     if pool.state in {"FAULTED", "UNAVAIL"}:
-        return Verdict("failed", f"{pool.name} cannot be used.", f"Too few of its disks answer. {said}.", "Put missing disks back. Nothing is erased as long as you do not make a new pool on them.")  # fmt: skip
+        return PoolHealth("failed", f"{pool.name} cannot be used.", f"Too few of its disks answer. {said}.", "Put missing disks back. Nothing is erased as long as you do not make a new pool on them.")  # fmt: skip
     if stale_degraded_after_removal(pool):
-        return Verdict("attention", f"{pool.name} works, and nothing is missing.", "A disk that was away has left the pool for good, and ZFS still counts it.", "Check the pool once: ZFS then looks at all its disks again.", "to be checked")  # fmt: skip
+        return PoolHealth("attention", f"{pool.name} works, and nothing is missing.", "A disk that was away has left the pool for good, and ZFS still counts it.", "Check the pool once: ZFS then looks at all its disks again.", "to be checked")  # fmt: skip
     if pool.state == "DEGRADED" or broken:
         if pool.rebuilding and pool.scan:
             said = ". ".join(
@@ -128,9 +128,9 @@ def of_pool(
         replaced = being_replaced(pool) if pool.rebuilding else set()
         waiting = [device for device in broken if device.guid not in replaced]
         advice = "Put the disk back or replace it soon." if waiting or not broken else ""
-        return Verdict("attention", f"{pool.name} works, but {left}.", f"{said}." if said else pool.status, advice)
+        return PoolHealth("attention", f"{pool.name} works, but {left}.", f"{said}." if said else pool.status, advice)
     if pool.errors:
-        return Verdict("failed", f"{pool.name} has damaged files.", f"{pool.errors} errors could not be repaired.", "Restore the damaged files from a snapshot or another copy.")  # fmt: skip
+        return PoolHealth("failed", f"{pool.name} has damaged files.", f"{pool.errors} errors could not be repaired.", "Restore the damaged files from a snapshot or another copy.")  # fmt: skip
     space = of_space(pool.name, used, total)
     if space and space.word == "full":
         return space
@@ -138,16 +138,16 @@ def of_pool(
     if worn:
         errors = sum(device.read_errors + device.write_errors + device.checksum_errors for device in worn)
         if not settled:
-            return Verdict("attention", f"{pool.name} reported errors.", f"{errors} errors on {', '.join(label(device) for device in worn[:3])}. Larder is checking whether every disk still answers.", "Wait a minute.", "checking")  # fmt: skip
-        return Verdict("attention", f"{pool.name} repaired itself.", f"{errors} errors on {', '.join(label(device) for device in worn[:3])} were put right from the other disks. Nothing was lost.", "If it happens again, that disk is wearing out.")  # fmt: skip
+            return PoolHealth("attention", f"{pool.name} reported errors.", f"{errors} errors on {', '.join(label(device) for device in worn[:3])}. Larder is checking whether every disk still answers.", "Wait a minute.", "checking")  # fmt: skip
+        return PoolHealth("attention", f"{pool.name} repaired itself.", f"{errors} errors on {', '.join(label(device) for device in worn[:3])} were put right from the other disks. Nothing was lost.", "If it happens again, that disk is wearing out.")  # fmt: skip
     if space:
         return space
     if pool.scan and pool.scan.state == "scanning":
         what = "is rebuilding" if pool.scan.kind == "resilver" else "is being checked"
-        return Verdict("working", f"{pool.name} {what}.", "Files stay available.")
+        return PoolHealth("working", f"{pool.name} {what}.", "Files stay available.")
     if not settled:
-        return Verdict("attention", f"{pool.name} reported a problem.", "A disk of it made an error or changed its state a moment ago. Larder is checking whether every disk still answers.", "Wait a minute.", "checking")  # fmt: skip
-    return Verdict("healthy", f"{pool.name} works.", f"{survives_text(pool).capitalize()}." if pool.failures_left else "One failed disk would lose everything in it. Keep a copy elsewhere.")  # fmt: skip
+        return PoolHealth("attention", f"{pool.name} reported a problem.", "A disk of it made an error or changed its state a moment ago. Larder is checking whether every disk still answers.", "Wait a minute.", "checking")  # fmt: skip
+    return PoolHealth("healthy", f"{pool.name} works.", f"{survives_text(pool).capitalize()}." if pool.failures_left else "One failed disk would lose everything in it. Keep a copy elsewhere.")  # fmt: skip
 
 
 def of_device(device: Vdev) -> Health:

@@ -94,7 +94,7 @@ COMMANDS: dict[tuple[str, str], str] = {
 
 
 @dataclass(frozen=True)
-class Entry:
+class HistoryEntry:
     """One line. ``kind`` is ``command`` or ``noted``; ``by`` the account and box it names."""
 
     at: datetime
@@ -131,7 +131,7 @@ def read_history(pool: str) -> list[str]:
     return kept_lines(result.stdout.splitlines())
 
 
-def entries(lines: Iterable[object]) -> Iterator[Entry]:
+def entries(lines: Iterable[object]) -> Iterator[HistoryEntry]:
     """Lines as entries; what is no line of history is passed over."""
     for line in lines:
         parts = LINE.match(line) if isinstance(line, str) else None
@@ -146,7 +146,7 @@ def entries(lines: Iterable[object]) -> Iterator[Entry]:
         if bracket and (who := BY.fullmatch(f"[{tail}")):
             text, by = head, " on ".join(filter(None, [who["user"] or "", (who["host"] or "").partition(":")[0]]))
         noted = INTERNAL.match(text)
-        yield Entry(at, "noted" if noted else "command", (noted[1] if noted else text)[:LONGEST], by[:120])
+        yield HistoryEntry(at, "noted" if noted else "command", (noted[1] if noted else text)[:LONGEST], by[:120])
 
 
 def words(kind: str, text: str) -> str:

@@ -21,7 +21,7 @@ Name = Literal["autotrim", "autoexpand", "autoreplace", "comment"]
 
 
 @dataclass(frozen=True)
-class Words:
+class PoolPropertyWords:
     """A property as people know it. ``said`` puts each value in words; a switch is set with on and off."""
 
     title: str
@@ -30,23 +30,23 @@ class Words:
     switch: bool = True
 
 
-KNOWN: dict[str, Words] = {
-    "autotrim": Words(
+KNOWN: dict[str, PoolPropertyWords] = {
+    "autotrim": PoolPropertyWords(
         "Trim as files are deleted",
         "Solid state disks stay fast when they learn which blocks are free. On cheap ones this costs speed; a trim once a month does nearly as well. Hard disks need neither.",
         {"on": "on", "off": "off"},
     ),
-    "autoexpand": Words(
+    "autoexpand": PoolPropertyWords(
         "Grow when all disks of a group are larger",
         "After the last small disk of a group has been replaced with a larger one, the new space is used at once. It cannot shrink again.",
         {"on": "on", "off": "off"},
     ),
-    "autoreplace": Words(
+    "autoreplace": PoolPropertyWords(
         "Rebuild onto a new disk in the same slot by itself",
         "A new disk in the place of a failed one is erased and used without asking. Leave it off unless nobody ever puts a disk with data into this box.",
         {"on": "on", "off": "off"},
     ),
-    "failmode": Words(
+    "failmode": PoolPropertyWords(
         "When too many disks fail",
         "What ZFS does when the pool cannot work any more.",
         {
@@ -56,7 +56,7 @@ KNOWN: dict[str, Words] = {
         },
         switch=False,
     ),
-    "comment": Words(
+    "comment": PoolPropertyWords(
         "Note", "A few words that travel with the disks: whose they are, what they hold.", {}, switch=False
     ),
 }

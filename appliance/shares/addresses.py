@@ -11,7 +11,7 @@ from appliance.shares.settings import ShareSetting
 
 
 @dataclass(frozen=True)
-class Way:
+class AddressWay:
     """What a person does on one kind of computer: ``address`` is to copy, ``steps`` say where to put it."""
 
     computer: str
@@ -35,9 +35,9 @@ def folder_of(path: str) -> str:
     return f"/mnt/{path.rstrip('/').rsplit('/', 1)[-1]}"
 
 
-def smb(host: str, name: str) -> Iterator[Way]:
+def smb(host: str, name: str) -> Iterator[AddressWay]:
     url = f"smb://{host}/{quote(name)}"
-    yield Way(
+    yield AddressWay(
         "Windows",
         f"\\\\{host}\\{name}",
         (
@@ -46,46 +46,48 @@ def smb(host: str, name: str) -> Iterator[Way]:
             "To give it a letter: right-click “This PC”, “Map network drive”.",
         ),
     )
-    yield Way("Mac", url, ("In the Finder choose Go, “Connect to Server…”, and put the address there.", "Choose “Registered user” and sign in."))  # fmt: skip
-    yield Way(
+    yield AddressWay("Mac", url, ("In the Finder choose Go, “Connect to Server…”, and put the address there.", "Choose “Registered user” and sign in."))  # fmt: skip
+    yield AddressWay(
         "iPhone and iPad", url, ("In Files, on “Browse”, tap the three dots, then “Connect to Server”.", "Put the address there and sign in as registered user.")
     )  # fmt: skip
-    yield Way(
+    yield AddressWay(
         "Android",
         url,
         ("Use a file manager that knows SMB, for example Material Files or CX File Explorer.", f"Add a network place: server {host}, folder {name}."),
     )  # fmt: skip
-    yield Way(
+    yield AddressWay(
         "Linux, on the desktop", url, ("In Files (GNOME) choose “Other Locations”, in Dolphin (KDE) the line at the top.", "Put the address there.")
     )  # fmt: skip
-    yield Way(
+    yield AddressWay(
         "Linux, in a terminal",
         f"sudo mount -t cifs {unix(f'//{host}/{name}')} {unix(f'/mnt/{name}')} -o username=NAME,uid=$(id -u),gid=$(id -g)",
         (f"Make the place once: sudo mkdir -p {unix(f'/mnt/{name}')}. It needs the package cifs-utils.",),
     )
 
 
-def nfs(host: str, path: str) -> Iterator[Way]:
+def nfs(host: str, path: str) -> Iterator[AddressWay]:
     place = folder_of(path)
     source = unix(f"{host}:{path}")
-    yield Way(
+    yield AddressWay(
         "Linux (NFS 4)",
         f"sudo mkdir -p {unix(place)} && sudo mount -t nfs -o vers=4.2 {source} {unix(place)}",
         ("It needs the package nfs-common (Debian, Ubuntu) or nfs-utils (Fedora).", f"At every start: {fstab(host, path)} as a line of /etc/fstab."),
     )  # fmt: skip
-    yield Way(
+    yield AddressWay(
         "Linux (NFS 3)",
         f"sudo mkdir -p {unix(place)} && sudo mount -t nfs -o vers=3 {source} {unix(place)}",
         ("Only for what cannot do NFS 4.",),
     )
     mac = f"/Volumes/{place.removeprefix('/mnt/')}"
-    yield Way(
+    yield AddressWay(
         "Mac, in a terminal",
         f"sudo mkdir -p {unix(mac)} && sudo mount -t nfs -o vers=4,resvport {source} {unix(mac)}",
         ("A Mac with macOS 10.15 or later makes such a place in its own home folder instead.",),
     )
-    yield Way("Mac, in the Finder", f"nfs://{host}{quote(path)}", ("Choose Go, “Connect to Server…”, and put the address there.",))  # fmt: skip
-    yield Way("Media players (Kodi, VLC)", f"nfs://{host}{quote(path)}", ("Add a network place of the kind NFS.",))
+    yield AddressWay("Mac, in the Finder", f"nfs://{host}{quote(path)}", ("Choose Go, “Connect to Server…”, and put the address there.",))  # fmt: skip
+    yield AddressWay(
+        "Media players (Kodi, VLC)", f"nfs://{host}{quote(path)}", ("Add a network place of the kind NFS.",)
+    )
 
 
 def fstab(host: str, path: str) -> str:
@@ -98,8 +100,8 @@ def fstab(host: str, path: str) -> str:
     return f"{host}:{plain(path)} {plain(place)} nfs4 defaults,_netdev,nofail 0 0"
 
 
-def afp(host: str, name: str) -> Iterator[Way]:
-    yield Way(
+def afp(host: str, name: str) -> Iterator[AddressWay]:
+    yield AddressWay(
         "Mac with Mac OS X 10.4 to macOS 15",
         f"afp://{host}/{quote(name)}",
         (
@@ -109,7 +111,7 @@ def afp(host: str, name: str) -> Iterator[Way]:
     )
 
 
-def ways(setting: ShareSetting, protocol: str, *, host: str, path: str) -> tuple[Way, ...]:
+def ways(setting: ShareSetting, protocol: str, *, host: str, path: str) -> tuple[AddressWay, ...]:
     """Every way to a folder over one protocol; ``host`` as the network knows this box, ``path`` where it is mounted."""
     if protocol == "nfs":
         return tuple(nfs(host, path)) if setting.nfs else ()

@@ -38,7 +38,7 @@ KINDS = {"_http._tcp", "_https._tcp", "_smb._tcp", "_afpovertcp._tcp", "_adisk._
 
 
 @dataclass(frozen=True)
-class Service:
+class AvahiService:
     """One thing to announce: its kind, port and text records."""
 
     kind: str
@@ -47,7 +47,7 @@ class Service:
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundService:
     """A service as a browser of the network sees it (``avahi-browse --parsable``)."""
 
     name: str
@@ -79,22 +79,22 @@ def disks(datasets: tuple[Dataset, ...]) -> Iterator[str]:
         yield f"dk{number}=adVN={name},adVF=0x{how:x},adVU={own}"
 
 
-def services(datasets: tuple[Dataset, ...]) -> Iterator[Service]:
+def services(datasets: tuple[Dataset, ...]) -> Iterator[AvahiService]:
     """What the box itself announces."""
-    yield Service("_http._tcp", 80)
-    yield Service("_https._tcp", 443)
+    yield AvahiService("_http._tcp", 80)
+    yield AvahiService("_https._tcp", 443)
     smb, over_afp = asked(datasets, "smb"), asked(datasets, "afp")
     if smb:
-        yield Service("_smb._tcp", 445)
+        yield AvahiService("_smb._tcp", 445)
     if over_afp:
-        yield Service("_afpovertcp._tcp", afp.PORT)
+        yield AvahiService("_afpovertcp._tcp", afp.PORT)
     if records := tuple(disks(datasets)):
-        yield Service("_adisk._tcp", 9, ("sys=waMa=0,adVF=0x100", *records))
+        yield AvahiService("_adisk._tcp", 9, ("sys=waMa=0,adVF=0x100", *records))
     if smb or over_afp:
-        yield Service("_device-info._tcp", 0, (f"model={LOOKS_LIKE}",))
+        yield AvahiService("_device-info._tcp", 0, (f"model={LOOKS_LIKE}",))
 
 
-def group(name: str, announced: Iterable[Service]) -> str:
+def group(name: str, announced: Iterable[AvahiService]) -> str:
     """A file for Avahi; ``%h`` in the name is the box's own."""
     lines = [
         '<!DOCTYPE service-group SYSTEM "avahi-service.dtd">',
@@ -114,7 +114,7 @@ def files(datasets: Iterable[Dataset]) -> dict[str, str]:
     found = {BOX: group("%h", services(known))}
     for dataset, _part in asked(known, "nfs"):
         shown = dataset.name.replace("%", "")[-40:]  # a name may have 63 bytes, with the box's own
-        export = Service("_nfs._tcp", 2049, (f"path={dataset.mountpoint}",))
+        export = AvahiService("_nfs._tcp", 2049, (f"path={dataset.mountpoint}",))
         found[f"{OF_EXPORT}{dataset.guid}.service"] = group(f"%h {shown}", [export])
     return found
 
@@ -187,20 +187,20 @@ def unescaped(text: str) -> str:
     return raw.decode(errors="replace")
 
 
-def browsed(text: str) -> list[Found]:
+def browsed(text: str) -> list[FoundService]:
     """The resolved services in the output of ``avahi-browse --parsable --resolve --no-db-lookup``, each once."""
-    found: dict[Found, None] = {}
+    found: dict[FoundService, None] = {}
     for line in text.splitlines():
         parts = line.split(";")
         if len(parts) < 9 or parts[0] != "=" or not parts[8].isdigit():
             continue
         records = ";".join(parts[9:])
         texts = tuple(unescaped(one) for one in records.removeprefix('"').removesuffix('"').split('" "') if one)
-        found[Found(unescaped(parts[3]), parts[4], parts[6], int(parts[8]), texts)] = None
+        found[FoundService(unescaped(parts[3]), parts[4], parts[6], int(parts[8]), texts)] = None
     return list(found)
 
 
-def announced(kind: str) -> list[Found]:
+def announced(kind: str) -> list[FoundService]:
     """What is announced of that kind in the network, as Avahi itself hears it; only what this box says."""
     if kind not in KINDS:
         raise names.refuse("That is not a kind of service that Larder announces.", "kind")

@@ -19,7 +19,7 @@ Row = TypeVar("Row")
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredSpace:
     """``ranges``: bytes for each that was asked for, None where a snapshot of it has gone. ``holds``: for each snapshot's
     name its tags, hostile text, and when each was set in seconds since 1970."""
 
@@ -41,7 +41,7 @@ class Freed:
         return f"at least {size_text(self.size)}; what several of them share comes on top"
 
 
-def measure(ranges: Iterable[Pair], held: Iterable[str] = ()) -> Measured:
+def measure(ranges: Iterable[Pair], held: Iterable[str] = ()) -> MeasuredSpace:
     """Bytes that come back when all from one snapshot to another go, both included; and the holds. Full names."""
     sizes: list[int | None] = []
     for first, last in ranges:
@@ -55,7 +55,7 @@ def measure(ranges: Iterable[Pair], held: Iterable[str] = ()) -> Measured:
             holds[name] = libzfs.holds(name)
         except Failed:
             continue
-    return Measured(tuple(sizes), holds)
+    return MeasuredSpace(tuple(sizes), holds)
 
 
 def spans(ranges: Sequence[Pair], sizes: Iterable[int | None]) -> tuple[Span, ...]:

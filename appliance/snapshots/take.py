@@ -125,7 +125,7 @@ def before_step(dataset: str, name: str, note: str) -> Step:
     )
 
 
-class Target(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SnapshotTarget(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A dataset whose policy wants a snapshot, known by its guid, and for which grains."""
 
     dataset: str
@@ -148,7 +148,7 @@ class RunSnapshotPolicies(
     pool: str
     run: str
     moment: str  # FORMAT of naming.py
-    targets: tuple[Target, ...]
+    targets: tuple[SnapshotTarget, ...]
 
     def __post_init__(self) -> None:
         names.existing_pool(self.pool)
@@ -173,10 +173,10 @@ class RunSnapshotPolicies(
         # Only the probe asks for them, and a run over hundreds of datasets is not to list them all before.
         return facts
 
-    def name_of(self, target: Target) -> str:
+    def name_of(self, target: SnapshotTarget) -> str:
         return f"{target.dataset}@{snapshot_names.PREFIX}{snapshot_names.coarsest(target.grains)}-{self.moment}"
 
-    def wanted(self, facts: Facts) -> list[Target]:
+    def wanted(self, facts: Facts) -> list[SnapshotTarget]:
         """Those that are still the same dataset: one that was destroyed or renamed meanwhile is not waited for."""
         guids = {dataset.name: dataset.guid for dataset in facts.datasets}
         return [
@@ -217,5 +217,5 @@ class RunSnapshotPolicies(
 
     @classmethod
     def of(cls, pool: str, run: str, moment: str, targets: list[tuple[str, int, tuple[str, ...]]]) -> Self:
-        made: Any = tuple(Target(dataset=name, guid=guid, grains=grains) for name, guid, grains in targets)
+        made: Any = tuple(SnapshotTarget(dataset=name, guid=guid, grains=grains) for name, guid, grains in targets)
         return cls(pool=pool, run=run, moment=moment, targets=made)

@@ -166,7 +166,7 @@ def give_away(
     before the first."""
     with safe_walk.held(dataset.mountpoint) as root:
         safe_walk.refuse_unless_of(root, dataset.name)
-        pace, given = safe_walk.Pace(work, root), 0
+        pace, given = safe_walk.WalkProgress(work, root), 0
         for found in safe_walk.everything(root):
             if found.status.st_uid == uid:
                 if not given:

@@ -9,7 +9,7 @@ from typing import Any
 
 from appliance.facts.box import Pool, Use, Vdev
 from appliance.facts.datasets import Dataset, SpaceUse
-from appliance.facts.importable import Importable, Part
+from appliance.facts.importable import Importable, ImportablePart
 from appliance.facts.sharing import Account, Group
 from appliance.shares.connections import Connection
 from appliance.snapshots.policy import Policy
@@ -149,7 +149,10 @@ def full(now: datetime) -> Box:
 def empty(now: datetime) -> Box:
     """No pool yet, four empty disks, one that holds old data, and a pool that could be imported."""
     old = replace(recorded_disks()[4], uses=(Use("old", "holds ext4 data called photos", "796f9e2a-d931-42ae-a860-4a7cf67bfe06"),))  # fmt: skip
-    parts = (Part("attic", "ONLINE"), Part("ata-WDC_WD30EZRS-11J99B1_WD-WCAWZ0000006", "ONLINE", depth=1))
+    parts = (
+        ImportablePart("attic", "ONLINE"),
+        ImportablePart("ata-WDC_WD30EZRS-11J99B1_WD-WCAWZ0000006", "ONLINE", depth=1),
+    )
     importable = Importable("attic", 42, "ONLINE", parts=parts, other_host=True, host="oldbox")
     return Box(disks=(*recorded_disks()[:4], old, SYSTEM_DISK), importable=(importable,), in_use=False)
 

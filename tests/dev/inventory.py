@@ -15,7 +15,7 @@ from django.db.models import Model
 from django.utils import timezone
 
 from appliance.alerts import rules
-from appliance.alerts.rules import Seen
+from appliance.alerts.rules import AlertInput
 from appliance.disks.smart import read_smart as read_smart
 from appliance.facts.box import Caching, PoolDetail, PoolProperties, Service
 from appliance.facts.datasets import Dataset, DatasetDetail
@@ -256,7 +256,7 @@ def put_alerts(now: datetime) -> None:
     pools = tuple(row.fact for row in PoolRow.objects.all())
     box, homes = present.box(), present.homes()
     known = present.names_of(box.bays)
-    seen = Seen(
+    seen = AlertInput(
         now=now,
         pools=pools,
         disks=disks_seen(pools, box.bays, now, guard.Parts()),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from appliance.facts.importable import Importable, Part, Rewind
+from appliance.facts.importable import Importable, ImportablePart, Rewind
 from tests.unit.made import recorded_text
 
 GUID = 4958685680270539150
@@ -119,7 +119,12 @@ ALL = "\n".join([HEALTHY, FOREIGN_AND_WEAK, DAMAGED, MISSING, NO_LOG, NEWER, IN_
 
 def found(**changes: Any) -> Importable:
     """Made up: a whole pool called attic."""
-    made: dict[str, Any] = {"name": "attic", "guid": GUID, "state": "ONLINE", "parts": (Part("attic", "ONLINE"),)}
+    made: dict[str, Any] = {
+        "name": "attic",
+        "guid": GUID,
+        "state": "ONLINE",
+        "parts": (ImportablePart("attic", "ONLINE"),),
+    }
     return Importable(**{**made, **changes})
 
 

@@ -281,11 +281,11 @@ def test_each_folder_with_files_of_the_one_who_goes_gets_a_snapshot_before_they_
 walk_everything = safe_walk.everything
 
 
-def owned_by(uid: int, found: Iterable[safe_walk.Found], inode: int) -> Iterator[safe_walk.Found]:
+def owned_by(uid: int, found: Iterable[safe_walk.OpenEntry], inode: int) -> Iterator[safe_walk.OpenEntry]:
     """Made up: one file belongs to ``uid``, the rest to nobody we know."""
     for one in found:
         owner = uid if one.status.st_ino == inode else 12345
-        yield safe_walk.Found(one.handle, os.stat_result((*one.status[:4], owner, *one.status[5:])))
+        yield safe_walk.OpenEntry(one.handle, os.stat_result((*one.status[:4], owner, *one.status[5:])))
 
 
 def test_the_snapshot_is_said_in_the_plan_and_only_with_an_heir():

@@ -15,7 +15,7 @@ from appliance.layout import choices
 from appliance.layout.advice import Candidate, Proposal, advise, for_data, judge
 from appliance.layout.choices import (
     SLACK,
-    Choice,
+    LayoutChoice,
     deal,
     fits,
     parse,
@@ -68,7 +68,7 @@ def test_every_proposal_uses_each_disk_once_and_holds_less_than_the_disks(sizes)
         assert proposal.parity_cost >= 0
 
 
-def replace_equal(choice: Choice) -> Choice:
+def replace_equal(choice: LayoutChoice) -> LayoutChoice:
     return replace(choice, equal=False)
 
 
@@ -103,9 +103,9 @@ def test_whatever_can_be_chosen_by_hand_can_be_judged(count):
     "choice",
     [
         *possible(12),
-        Choice("raidz1", 1, 0, equal=True),
-        Choice("mirror", 2, 1, equal=True),
-        Choice("mirror", 1, 0, equal=True, mirrored=True),
+        LayoutChoice("raidz1", 1, 0, equal=True),
+        LayoutChoice("mirror", 2, 1, equal=True),
+        LayoutChoice("mirror", 1, 0, equal=True, mirrored=True),
     ],
 )
 def test_a_choice_comes_back_from_its_address(choice):
@@ -120,16 +120,16 @@ def test_what_is_no_choice_is_none(text):
 # --- which disk where ---------------------------------------------------------------------------------------
 def test_pairs_are_made_of_disks_of_one_size_and_the_largest_is_the_spare():
     sizes = [4 * TB, 2 * TB, 3 * TB, 2 * TB, 3 * TB]
-    assert deal(sizes, Choice("mirror", 2, 1)) == (((1, 3), (2, 4)), (0,))
-    assert judge([Candidate(size) for size in sizes], Choice("mirror", 2, 1)).usable == usable_bytes("mirror", [[2 * TB] * 2, [3 * TB] * 2])  # fmt: skip
+    assert deal(sizes, LayoutChoice("mirror", 2, 1)) == (((1, 3), (2, 4)), (0,))
+    assert judge([Candidate(size) for size in sizes], LayoutChoice("mirror", 2, 1)).usable == usable_bytes("mirror", [[2 * TB] * 2, [3 * TB] * 2])  # fmt: skip
 
 
 def test_a_single_group_keeps_the_order_of_the_bays():
-    assert deal([3 * TB, 2 * TB, 1 * TB], Choice("raidz1")) == (((0, 1, 2),), ())
+    assert deal([3 * TB, 2 * TB, 1 * TB], LayoutChoice("raidz1")) == (((0, 1, 2),), ())
 
 
 def test_what_does_not_divide_stays_in_the_last_group():
-    assert [len(group) for group in deal([TB] * 5, Choice("mirror", 2))[0]] == [2, 3]
+    assert [len(group) for group in deal([TB] * 5, LayoutChoice("mirror", 2))[0]] == [2, 3]
 
 
 # --- figures ------------------------------------------------------------------------------------------------
@@ -286,7 +286,7 @@ def test_one_disk_becomes_a_mirror():
 
 # --- warnings -----------------------------------------------------------------------------------------------
 def warnings(found: list[Candidate], value: str) -> str:
-    return " ".join(judge(found, parse(value) or Choice("stripe")).warnings)
+    return " ".join(judge(found, parse(value) or LayoutChoice("stripe")).warnings)
 
 
 def test_plain_disks_in_a_safe_layout_are_warned_of_nothing():

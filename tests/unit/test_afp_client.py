@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import pytest
 
 from appliance.benchmarks import afp_client
-from appliance.benchmarks.afp_client import READING, WRITING, Session
+from appliance.benchmarks.afp_client import READING, WRITING, AfpSession
 from appliance.errors import Failed
 from appliance.shares import afp
 from tests.unit.made import recorded
@@ -21,7 +21,7 @@ WRITTEN = bytes(range(256)) * 2
 
 
 @contextmanager
-def netatalk(talk: list[tuple[str, bytes]]) -> Iterator[tuple[Session, list[bytes]]]:
+def netatalk(talk: list[tuple[str, bytes]]) -> Iterator[tuple[AfpSession, list[bytes]]]:
     """A session with a server that answers as it did; and what it was asked instead, should that be anything else."""
     ours, theirs = socket.socketpair()
     other: list[bytes] = []
@@ -39,7 +39,7 @@ def netatalk(talk: list[tuple[str, bytes]]) -> Iterator[tuple[Session, list[byte
     serving = threading.Thread(target=answer)
     serving.start()
     with ours:
-        yield Session(ours), other
+        yield AfpSession(ours), other
     serving.join()
 
 
@@ -93,7 +93,7 @@ def test_a_server_that_gives_no_answer_is_not_waited_for_for_ever():
     ours, theirs = socket.socketpair()
     ours.settimeout(0.05)
     with ours, theirs, pytest.raises(Failed, match="gave no answer within"):
-        Session(ours).begin("sweep")
+        AfpSession(ours).begin("sweep")
 
 
 def test_more_than_was_asked_for_is_not_taken():

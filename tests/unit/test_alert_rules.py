@@ -7,8 +7,8 @@ import pytest
 
 from appliance.alerts import rules
 from appliance.alerts.kinds import KINDS, SEVERITIES
-from appliance.alerts.rules import DiskSeen, Fault, Seen, Space
-from appliance.disks.health import Reason
+from appliance.alerts.rules import AlertInput, DiskStatus, Fault, Space
+from appliance.disks.health import HealthReason
 from appliance.facts.box import Pool, Scan, Service, Vdev
 from tests.unit.made import recorded_pool
 
@@ -17,7 +17,7 @@ BAY = "bay 3 (WD20EARS …1234)"
 
 
 def found(**seen: object) -> dict[str, str]:
-    faults, complete = rules.faults(Seen(now=NOW, **seen))  # type: ignore[arg-type]
+    faults, complete = rules.faults(AlertInput(now=NOW, **seen))  # type: ignore[arg-type]
     assert complete
     return {fault.kind: fault.summary for fault in faults}
 
@@ -34,7 +34,7 @@ def with_device(state: str, *more: str, **changes: object) -> Pool:
 
 def test_a_disk_that_dies_in_its_place_is_one_alert_and_not_three():
     pool = with_device("FAULTED", read_errors=12, write_errors=40)
-    silent = DiskSeen("x", BAY, "healthy", pool="tank", silent="It does not answer.", away=True)
+    silent = DiskStatus("x", BAY, "healthy", pool="tank", silent="It does not answer.", away=True)
     assert set(found(pools=(pool,), disks=(silent,))) == {"pool.weakened"}
 
 
@@ -45,38 +45,40 @@ def test_errors_that_were_told_before_the_disk_was_given_up_are_not_called_over(
 
 
 def test_a_healthy_box_has_no_faults():
-    disk = DiskSeen("x", BAY, "healthy")
+    disk = DiskStatus("x", BAY, "healthy")
     running = Service("smartmontools.service", "active", "enabled")
     assert found(pools=(recorded_pool(),), disks=(disk,), services=(running,), checked=(("pools", NOW, ""),)) == {}
 
 
 def test_a_failing_disk_is_named_by_bay_model_and_serial_with_what_is_wrong():
-    disk = DiskSeen("x", BAY, "failing", (Reason("failing", "312 sectors cannot be read.", "pending", 312),), "tank")
+    disk = DiskStatus(
+        "x", BAY, "failing", (HealthReason("failing", "312 sectors cannot be read.", "pending", 312),), "tank"
+    )
     assert found(disks=(disk,)) == {"disk.failing": f"Disk in {BAY} is failing: 312 sectors cannot be read."}
 
 
 def test_where_a_disk_is_named_the_whole_serial_number_on_its_sticker_is_told_too():
-    reason = Reason("failing", "312 sectors cannot be read.", "pending", 312)
+    reason = HealthReason("failing", "312 sectors cannot be read.", "pending", 312)
     for disk in (
-        DiskSeen("x", BAY, "failing", (reason,), "tank", serial="WD-WCAZA1234"),
-        DiskSeen("x", BAY, "healthy", slow="It takes 26 ms for a request.", serial="WD-WCAZA1234"),
-        DiskSeen("x", BAY, "healthy", silent="Device open failed", serial="WD-WCAZA1234"),
+        DiskStatus("x", BAY, "failing", (reason,), "tank", serial="WD-WCAZA1234"),
+        DiskStatus("x", BAY, "healthy", slow="It takes 26 ms for a request.", serial="WD-WCAZA1234"),
+        DiskStatus("x", BAY, "healthy", silent="Device open failed", serial="WD-WCAZA1234"),
     ):
-        ((fault,), _complete) = rules.faults(Seen(now=NOW, disks=(disk,)))
+        ((fault,), _complete) = rules.faults(AlertInput(now=NOW, disks=(disk,)))
         assert fault.detail.endswith(". Its serial number is WD-WCAZA1234."), fault.detail
 
 
 def test_a_warm_disk_and_what_it_counts_are_two_faults():
     reasons = (
-        Reason("watch", "1 sector cannot be read.", "pending", 1),
-        Reason("watch", "It is 61 °C warm.", "temperature"),
+        HealthReason("watch", "1 sector cannot be read.", "pending", 1),
+        HealthReason("watch", "It is 61 °C warm.", "temperature"),
     )
-    assert set(found(disks=(DiskSeen("x", BAY, "watch", reasons),))) == {"disk.watch", "disk.warm"}
+    assert set(found(disks=(DiskStatus("x", BAY, "watch", reasons),))) == {"disk.watch", "disk.warm"}
 
 
 @pytest.mark.parametrize("state", ["unknown", "asleep", "healthy"])
 def test_a_disk_that_tells_nothing_is_no_fault(state):
-    assert found(disks=(DiskSeen("x", BAY, state, (Reason("unknown", "It does not tell."),)),)) == {}
+    assert found(disks=(DiskStatus("x", BAY, state, (HealthReason("unknown", "It does not tell."),)),)) == {}
 
 
 @pytest.mark.parametrize(
@@ -134,7 +136,7 @@ def test_a_check_that_ended_with_errors_is_told_until_another_ends_without():
 
 
 def test_a_disk_that_told_and_does_not_any_more_is_a_fault_of_its_own():
-    told = found(disks=(DiskSeen("x", BAY, "healthy", silent="It does not answer."),))
+    told = found(disks=(DiskStatus("x", BAY, "healthy", silent="It does not answer."),))
     assert told == {"disk.silent": f"Disk in {BAY} does not tell any more how it is."}
 
 
@@ -182,10 +184,10 @@ def test_a_box_without_such_a_service_does_not_miss_it():
 
 
 def test_one_rule_that_breaks_silences_no_other():
-    def broken(_seen: Seen) -> list[rules.Fault]:
+    def broken(_seen: AlertInput) -> list[rules.Fault]:
         raise KeyError("x")
 
-    faults, complete = rules.faults(Seen(now=NOW, unhooked=("smartd",)), [broken, *rules.RULES])
+    faults, complete = rules.faults(AlertInput(now=NOW, unhooked=("smartd",)), [broken, *rules.RULES])
     assert [fault.kind for fault in faults] == ["hook.missing"]
     assert not complete
 

@@ -7,7 +7,7 @@ import pytest
 
 from appliance.benchmarks import environment, estimate, runner, scratch, validity, workloads
 from appliance.benchmarks.prefill import Laid
-from appliance.benchmarks.results import RESULT, Run
+from appliance.benchmarks.results import RESULT, BenchmarkRun
 from appliance.benchmarks.target import Ground
 from appliance.benchmarks.validity import Circumstances
 from appliance.layout.geometry import GIB, MIB
@@ -69,7 +69,7 @@ def test_a_run_beside_a_copy_of_files_is_repeated_and_says_so(commands, folders,
     runner.Measuring(Ground(TOKEN, case), ("fio",), Laid()).measured(work, 1)
     assert commands.tools.count("fio") == 2
     (line,) = [note for note in work.notes if note.startswith(RESULT)]
-    run = msgspec.json.decode(line.removeprefix(RESULT), type=Run)
+    run = msgspec.json.decode(line.removeprefix(RESULT), type=BenchmarkRun)
     assert "tank/my photos was in use" in run.disturbed[0]
 
 

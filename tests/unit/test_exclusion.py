@@ -19,7 +19,7 @@ from appliance.agent.registry import Registered, decode_operation
 from appliance.disks import inventory
 from appliance.errors import Refused
 from appliance.facts.box import Facts, Use
-from appliance.facts.importable import Importable, Part
+from appliance.facts.importable import Importable, ImportablePart
 from appliance.operation import Operation, kind_of
 from appliance.system import locks, paths
 from tests.unit.made import JOB, box, disk, path_of
@@ -129,7 +129,7 @@ SAMPLES: dict[str, tuple[dict[str, Any], set[str]]] = {
 def facts(monkeypatch) -> Facts:
     """The disk carries the label of the pool that is to be brought in."""
     monkeypatch.setattr(inventory, "read_links", lambda: {Path(path_of(1)).name: "sda"})
-    found = Importable("tank", GUID, "ONLINE", parts=(Part(Path(path_of(1)).name, "ONLINE", depth=1),))
+    found = Importable("tank", GUID, "ONLINE", parts=(ImportablePart(Path(path_of(1)).name, "ONLINE", depth=1),))
     return replace(box(), disks=(disk(1),), importable=(found,))
 
 
@@ -210,7 +210,7 @@ def test_folders_beside_each_other_do_not_wait(facts):
 
 
 def test_import_locks_a_disk_by_its_other_name(facts, monkeypatch):
-    named = replace(facts.importable[0], parts=(Part("wwn-0x50014ee2-part1", "ONLINE", depth=1),))
+    named = replace(facts.importable[0], parts=(ImportablePart("wwn-0x50014ee2-part1", "ONLINE", depth=1),))
     monkeypatch.setattr(inventory, "read_links", lambda: {"wwn-0x50014ee2": "sda"})
     assert sample("import-pool").disks_found(replace(facts, importable=(named,))) == (path_of(1),)
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from appliance.pools import events, history
-from appliance.pools.history import Entry, entries, kept_lines, words
+from appliance.pools.history import HistoryEntry, entries, kept_lines, words
 from tests.unit.made import recorded_text
 
 TEXT = """History for 'tank':
@@ -29,7 +29,7 @@ TEXT = """History for 'tank':
 """
 
 
-def read() -> list[Entry]:
+def read() -> list[HistoryEntry]:
     return list(entries(kept_lines(TEXT.splitlines())))
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from appliance import command
 from appliance.errors import Failed
-from appliance.facts.importable import Part
+from appliance.facts.importable import ImportablePart
 from appliance.pools import discover
 from appliance.system import locks
 from tests.unit import importing as texts
@@ -154,7 +154,7 @@ def test_no_search_is_offered_without_its_disks_or_by_the_label_of_another_pool(
     assert discover.last_resort(pool, "/dev/sdb1")
     assert discover.last_resort(pool, "") is None
     assert discover.last_resort(replace(pool, guid=7), "/dev/sdb1") is None
-    gone = replace(pool, parts=(*pool.parts, Part("sdc", "UNAVAIL", depth=1)))
+    gone = replace(pool, parts=(*pool.parts, ImportablePart("sdc", "UNAVAIL", depth=1)))
     assert discover.last_resort(gone, "/dev/sdb1") is None
 
 

@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 from appliance.facts.box import LongWork
 from appliance.formatting import rounded
 from appliance.pools import activities
-from appliance.pools.eta import LONGEST_GAP, STANDING, WINDOW, Pace, Sample
+from appliance.pools.eta import LONGEST_GAP, STANDING, WINDOW, RateSample, WorkRate
 
 MB = 10**6
 TOTAL = 10**12
 
 
-def follow(*readings: tuple[float, int], running: bool = True, pace: Pace | None = None) -> Pace:
-    found = pace or Pace()
+def follow(*readings: tuple[float, int], running: bool = True, pace: WorkRate | None = None) -> WorkRate:
+    found = pace or WorkRate()
     for at, done in readings:
-        found = found.seen(Sample(at, done), running=running)
+        found = found.seen(RateSample(at, done), running=running)
     return found
 
 
@@ -77,7 +77,7 @@ def test_readings_a_second_apart_do_not_pile_up():
 def test_a_pause_begins_anew():
     pace = follow(*steady())
     assert follow((210, 20 * 10**9), running=False, pace=pace).samples == ()
-    assert follow((500, 20 * 10**9), (510, 21 * 10**9), pace=Pace()).left(0, TOTAL) is None
+    assert follow((500, 20 * 10**9), (510, 21 * 10**9), pace=WorkRate()).left(0, TOTAL) is None
 
 
 @pytest.mark.parametrize(
@@ -100,9 +100,9 @@ def test_work_that_stands_still_makes_no_promise_and_says_so():
 
 
 def test_a_scan_that_looks_around_first_does_not_stand_still():
-    pace = Pace()
+    pace = WorkRate()
     for at in range(0, 300, 10):
-        pace = pace.seen(Sample(at, 0, at * MB), running=True)
+        pace = pace.seen(RateSample(at, 0, at * MB), running=True)
     assert pace.standing == 0
     assert pace.left(0, TOTAL) is None
 
@@ -123,9 +123,9 @@ def test_what_would_take_months_is_not_promised():
     st.integers(0, 2**63 - 1),
 )
 def test_no_sequence_of_readings_makes_a_wrong_promise(readings, total):
-    pace = Pace()
+    pace = WorkRate()
     for at, done, running in readings:
-        pace = pace.seen(Sample(at, done), running=running)
+        pace = pace.seen(RateSample(at, done), running=running)
         assert pace.rate >= 0
         left = pace.left(done, total)
         assert left is None or left >= 0

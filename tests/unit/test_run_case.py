@@ -17,7 +17,7 @@ from appliance.benchmarks.claims import Claim
 from appliance.benchmarks.cleanup import CleanUpBenchmark
 from appliance.benchmarks.prefill import Laid
 from appliance.benchmarks.progress import telling
-from appliance.benchmarks.results import RESULT, Run
+from appliance.benchmarks.results import RESULT, BenchmarkRun
 from appliance.benchmarks.run_case import RunBenchmarkCase
 from appliance.benchmarks.runner import Measuring
 from appliance.disks import clear_labels, inventory, udev
@@ -189,7 +189,7 @@ def test_a_run_leaves_its_figures_in_the_log(commands, folders, quiet, monkeypat
     plan = checked_plan(found, box())
     next(step for step in plan.steps if step.name == "run-1").act(work)
     (line,) = [note for note in work.notes if note.startswith(RESULT)]
-    run = msgspec.json.decode(line.removeprefix(RESULT), type=Run)
+    run = msgspec.json.decode(line.removeprefix(RESULT), type=BenchmarkRun)
     assert run.figures.rate == pytest.approx(883011368, rel=0.02)  # and what waiting for the pool took
     assert run.around.written == 200 * MIB
     assert run.invalid == ()
@@ -256,7 +256,7 @@ def test_a_run_beside_a_self_test_of_a_measured_disk_is_repeated_and_says_so(com
     said = "The disk WDC WD20EARS-00MVWB0 (serial WD-WCAZA0000001) was testing itself."
     assert said in " ".join(work.notes)
     (line,) = [note for note in work.notes if note.startswith(RESULT)]
-    assert said in msgspec.json.decode(line.removeprefix(RESULT), type=Run).disturbed
+    assert said in msgspec.json.decode(line.removeprefix(RESULT), type=BenchmarkRun).disturbed
 
 
 def test_a_disk_is_asked_for_its_self_test_once_whatever_of_it_a_pool_has_and_not_woken(commands):

@@ -17,7 +17,7 @@ from appliance.benchmarks import conclusions, environment, prefill, sample_data,
 from appliance.benchmarks.matrix import Sweep, axes_of
 from appliance.benchmarks.parse_results import Figures
 from appliance.benchmarks.prefill import Laid
-from appliance.benchmarks.results import Measured, Run, blocks
+from appliance.benchmarks.results import BenchmarkRun, MeasuredCase, blocks
 from appliance.benchmarks.run_case import RunBenchmarkCase
 from appliance.benchmarks.runner import Measuring
 from appliance.benchmarks.validity import Circumstances
@@ -63,9 +63,9 @@ def tree(folders: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return top
 
 
-def taken(top: Path, most: int, wanted: int) -> tuple[bytes, sample_data.Sample]:
+def taken(top: Path, most: int, wanted: int) -> tuple[bytes, sample_data.SampleData]:
     with safe_walk.held(str(top)) as root:
-        sample = sample_data.Sample(root, most, 128 * KIB, lambda: None)
+        sample = sample_data.SampleData(root, most, 128 * KIB, lambda: None)
         found, left = [], wanted
         while left:
             found.append(sample.read(left))
@@ -162,7 +162,7 @@ def test_files_that_go_away_while_they_are_read_end_it_in_words(tree, commands):
 
 @given(st.integers(1, 40), st.lists(st.integers(1, 3 * MIB), min_size=1, max_size=6))
 def test_whatever_size_is_asked_for_comes_and_never_more(most, wishes):
-    sample = sample_data.Sample(-1, most * MIB, 128 * KIB, lambda: None)
+    sample = sample_data.SampleData(-1, most * MIB, 128 * KIB, lambda: None)
     sample.endless = (b"x" * (at + 1) for at in range(10**9))
     for wanted in wishes:
         assert 0 < len(sample.read(wanted)) <= wanted
@@ -379,9 +379,9 @@ def test_a_run_with_a_sample_carries_what_it_was(tree, commands, monkeypatch):
 
 
 def test_what_compression_and_dedup_make_of_the_files_is_a_sentence():
-    def measured(number: int, around: Circumstances, **changes: Any) -> Measured:
-        run = Run(number=1, figures=Figures(rate=1.0), around=around)
-        return Measured(number, sampled(**changes).case, (run,))
+    def measured(number: int, around: Circumstances, **changes: Any) -> MeasuredCase:
+        run = BenchmarkRun(number=1, figures=Figures(rate=1.0), around=around)
+        return MeasuredCase(number, sampled(**changes).case, (run,))
 
     every = [
         measured(0, Circumstances(sample=GIB)),

@@ -42,12 +42,12 @@ def log_of(*results: tuple[int, int, bool | None]) -> dict[str, Any]:
     return {"standard": {"table": table}}
 
 
-def verdict(answer: object, accepted: dict[str, int] | None = None, **more: Any) -> health.Verdict:
+def verdict(answer: object, accepted: dict[str, int] | None = None, **more: Any) -> health.DiskHealth:
     return health.judge(smart.read_smart(answer), accepted or {}, **more)
 
 
 def test_the_appliances_own_disk_is_healthy():
-    assert verdict(ata()) == health.Verdict("healthy")
+    assert verdict(ata()) == health.DiskHealth("healthy")
 
 
 @pytest.mark.parametrize(
@@ -300,7 +300,7 @@ def without(answer: dict[str, Any], names: tuple[str, ...] = TABLES, status: int
     return left | {"smartctl": {"exit_status": status}, "smart_status": {"passed": True}}
 
 
-def after(answer: object, *later: object, accepted: dict[str, int] | None = None) -> health.Verdict:
+def after(answer: object, *later: object, accepted: dict[str, int] | None = None) -> health.DiskHealth:
     """The verdict after several answers, each judged with what was known before it."""
     found = verdict(answer)
     known, counted = found.state in {"healthy", "watch", "failing"}, bool(smart.read_smart(answer).counts)

@@ -19,7 +19,7 @@ from appliance.benchmarks.case import Case
 from appliance.benchmarks.matrix import MOST_CASES, Sweep, axes_of
 from appliance.benchmarks.parse_results import Figures, from_bonnie, from_dd, from_fio, from_iperf
 from appliance.benchmarks.presets import BY_NAME, PRESETS
-from appliance.benchmarks.results import RESULT, Block, Measured, Run, blocks, told, value_text
+from appliance.benchmarks.results import RESULT, BenchmarkRun, Block, MeasuredCase, blocks, told, value_text
 from appliance.benchmarks.statistics import change, change_text, outlier, summary
 from appliance.benchmarks.validity import Circumstances
 from appliance.benchmarks.workloads import KINDS, SYNCED, commands_for, escaped
@@ -40,12 +40,12 @@ def case(**changes: object) -> Case:
     return msgspec.convert({**made, **changes}, Case)
 
 
-def run(value: float, number: int = 1, **changes: Any) -> Run:
-    return Run(number=number, figures=Figures(rate=value, operations=value), around=Circumstances(), **changes)
+def run(value: float, number: int = 1, **changes: Any) -> BenchmarkRun:
+    return BenchmarkRun(number=number, figures=Figures(rate=value, operations=value), around=Circumstances(), **changes)
 
 
-def measured(number: int, of: Case, *values: float) -> Measured:
-    return Measured(number, of, tuple(run(value, at) for at, value in enumerate(values, 1)))
+def measured(number: int, of: Case, *values: float) -> MeasuredCase:
+    return MeasuredCase(number, of, tuple(run(value, at) for at, value in enumerate(values, 1)))
 
 
 # --- the matrix -----------------------------------------------------------------------------------------------
@@ -342,11 +342,11 @@ def test_where_runs_lie_apart_and_yet_near_to_each_other_no_winner_is_named_and_
 
 
 def test_a_run_that_does_not_count_is_in_no_median():
-    one = Measured(0, case(), (run(100), run(9000, invalid=("Memory did the rest.",))))
+    one = MeasuredCase(0, case(), (run(100), run(9000, invalid=("Memory did the rest.",))))
     assert one.summary is not None
     assert one.summary.median == 100
     assert one.reasons == ("Memory did the rest.",)
-    assert Measured(0, case(), (run(9000, invalid=("x",)),)).summary is None
+    assert MeasuredCase(0, case(), (run(9000, invalid=("x",)),)).summary is None
 
 
 def test_the_slow_disk_is_named():
@@ -364,8 +364,8 @@ def test_the_disk_that_holds_a_pool_up_is_named():
 
     def said(waits: dict[str, float]) -> str:
         around = Circumstances(per_disk=waits)
-        runs = (Run(number=1, figures=Figures(rate=1.0), around=around),)
-        return " ".join(conclusions.sentences(blocks([Measured(0, one, runs)])))
+        runs = (BenchmarkRun(number=1, figures=Figures(rate=1.0), around=around),)
+        return " ".join(conclusions.sentences(blocks([MeasuredCase(0, one, runs)])))
 
     slow = said(dict.fromkeys(links, 0.0007) | {links[2]: 3.5})
     assert "WD-WCAZA0000003) held the others up: a request took it 3500.0 ms, and them 0.7 ms." in slow
@@ -416,12 +416,12 @@ def test_a_run_is_told_whole_however_much_there_is_to_tell(long):
         read=1, per_disk=waits, busy=(f"{'p' * 255} was being checked.",) * (3 if long else 0), lost=("d" * 100,)
     )
     figures = Figures(rate=1e9, told=long, tool="bonnie++ 1.98")
-    run = Run(
+    run = BenchmarkRun(
         number=1, figures=figures, around=around, invalid=("y" * 200, long), disturbed=around.busy, remarks=(long,)
     )
     text = told(run)
     assert len(text) <= 2000
-    kept = msgspec.json.decode(text.removeprefix(RESULT), type=Run)
+    kept = msgspec.json.decode(text.removeprefix(RESULT), type=BenchmarkRun)
     assert (kept.number, kept.figures.rate, bool(kept.invalid), kept.around.read) == (1, 1e9, True, 1)
     assert bool(kept.around.per_disk) is not bool(long)
 
@@ -440,9 +440,11 @@ def test_presets_are_found_by_name():
 
 
 def test_through_each_protocol_it_is_said_what_the_limit_is():
-    def one(number: int, protocol: str, rate: float) -> Measured:
+    def one(number: int, protocol: str, rate: float) -> MeasuredCase:
         found = case(where="dataset", disks=(), layout="stripe", pool="tank", guid=7, protocol=protocol)
-        return Measured(number, found, (Run(number=1, figures=Figures(rate=rate * MIB), around=Circumstances()),))
+        return MeasuredCase(
+            number, found, (BenchmarkRun(number=1, figures=Figures(rate=rate * MIB), around=Circumstances()),)
+        )
 
     said = " ".join(conclusions.ways(blocks([one(0, "", 100), one(1, "smb", 40), one(2, "nfs", 95)])))
     assert "over SMB: the protocol is the limit, with 40 MiB/s where the folder itself gives 100 MiB/s." in said
@@ -493,7 +495,7 @@ def test_the_figures_of_bonnie_are_its_blocks_and_the_rest_in_words():
 )
 def test_what_kind_of_wire_it_is(rate, said):
     found = case(where="network", disks=(), layout="stripe", workload="net-send", peer="imac.local")
-    one = Measured(0, found, (Run(number=1, figures=Figures(rate=rate * MIB), around=Circumstances()),))
+    one = MeasuredCase(0, found, (BenchmarkRun(number=1, figures=Figures(rate=rate * MIB), around=Circumstances()),))
     assert said in " ".join(conclusions.sentences(blocks([one])))
 
 

@@ -8,18 +8,18 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from appliance.disks.selftest_schedule import Disk, Plan, decide, hours_at, hours_since, overdue
+from appliance.disks.selftest_schedule import SelfTestSchedule, TestCandidate, decide, hours_at, hours_since, overdue
 from appliance.disks.smart import SelfTest
 
 NIGHT = datetime(2026, 3, 10, 2, tzinfo=UTC)
-PLAN = Plan()
+PLAN = SelfTestSchedule()
 
 
-def disks(count: int = 4, group: str = "tank/1", **more: object) -> list[Disk]:
-    return [Disk(f"{group}-{at}", group, able=True, **more) for at in range(count)]  # type: ignore[arg-type]
+def disks(count: int = 4, group: str = "tank/1", **more: object) -> list[TestCandidate]:
+    return [TestCandidate(f"{group}-{at}", group, able=True, **more) for at in range(count)]  # type: ignore[arg-type]
 
 
-def begun(found: list[Disk], at: datetime = NIGHT, **more: object) -> Sequence[tuple[str, str]]:
+def begun(found: list[TestCandidate], at: datetime = NIGHT, **more: object) -> Sequence[tuple[str, str]]:
     return decide(found, PLAN, at, UTC, **more)  # type: ignore[arg-type]
 
 
@@ -72,7 +72,7 @@ def test_a_clock_that_was_wrong_stops_no_test_for_years():
 
 
 def test_never_means_never():
-    assert decide(disks(), Plan("never", "never"), NIGHT, UTC) == []
+    assert decide(disks(), SelfTestSchedule("never", "never"), NIGHT, UTC) == []
 
 
 def test_the_age_of_a_test_is_told_in_hours_of_use_also_beyond_16_bits():
@@ -91,7 +91,7 @@ def test_a_disk_that_should_have_tested_itself_is_told_and_a_new_one_is_not():
     for well in (replace(disk, ended=100), replace(disk, running=True), replace(disk, able=False)):
         assert overdue(well, PLAN, long_ago, NIGHT) == ""
     assert overdue(disk, PLAN, NIGHT - timedelta(days=5), NIGHT) == ""
-    assert overdue(disk, Plan(long="never"), long_ago, NIGHT) == ""
+    assert overdue(disk, SelfTestSchedule(long="never"), long_ago, NIGHT) == ""
 
 
 @pytest.mark.parametrize(

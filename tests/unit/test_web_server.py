@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from web.__main__ import Activity, serve
+from web.__main__ import LastRequest, serve
 
 
 def listening(path: Path) -> socket.socket:
@@ -117,7 +117,7 @@ def test_server_keeps_what_nginx_says_of_the_visitor(tmp_path, impatient):
 
 def test_activity_counts_from_the_last_request():
     now = [100.0]
-    seen = Activity(application, clock=lambda: now[0])
+    seen = LastRequest(application, clock=lambda: now[0])
     now[0] = 650
     assert seen.idle_for(550)
     seen({}, lambda *_: None)

@@ -32,7 +32,7 @@ def judged(
     asked_from: str = "192.168.1.5", folder: Dataset | None = None, **changes: Any
 ) -> dict[str, tuple[str, str]]:
     """Name of a check to its state and its mend."""
-    seen = diagnose.Seen(**{**GOOD, **changes})
+    seen = diagnose.Diagnosis(**{**GOOD, **changes})
     return {one.name: (one.state, one.mend) for one in diagnose.judge(folder or photos(), seen, asked_from=asked_from)}
 
 
@@ -151,12 +151,14 @@ def test_over_nfs_it_says_what_the_other_computer_may_do(part, client, found):
 
 
 def test_the_numbers_that_the_other_computer_needs_are_said():
-    seen = diagnose.Seen(**{**GOOD, "protocol": "nfs", "client": nfs_access.Numbers(uid=10000, gid=9999, who="anna")})
+    seen = diagnose.Diagnosis(
+        **{**GOOD, "protocol": "nfs", "client": nfs_access.Numbers(uid=10000, gid=9999, who="anna")}
+    )
     text = " ".join(f"{one.title} {one.meaning}" for one in diagnose.judge(photos(), seen))
     assert "anna has the number 10000 here, with the group 9999" in text
 
 
 def test_a_name_that_is_not_found_is_named():
-    seen = diagnose.Seen(**{**GOOD, "protocol": "nfs", "served": False, "unknown": ("imac.local",)})
+    seen = diagnose.Diagnosis(**{**GOOD, "protocol": "nfs", "served": False, "unknown": ("imac.local",)})
     (served,) = [one for one in diagnose.judge(photos(), seen) if one.name == "served"]
     assert (served.title, served.mend) == ("The name imac.local is not found in the network", "edit")

@@ -12,7 +12,7 @@ import pytest
 
 from appliance.agent.registry import decode_operation
 from appliance.disks import erase as disk_erase
-from appliance.disks.erase import EraseDisk, Target
+from appliance.disks.erase import EraseDisk, ExclusiveDisk
 from appliance.errors import Bug, Cancelled, Failed, Refused
 from appliance.facts.box import Pool, Scan, Use, Vdev
 from appliance.layout.geometry import MIB
@@ -139,7 +139,7 @@ def size_of(handle: int) -> int:
 
 
 def test_every_byte_is_zero_afterwards_and_how_far_it_is_rises_to_the_end(target):
-    with Target(str(target), size_of) as opened:
+    with ExclusiveDisk(str(target), size_of) as opened:
         far = list(opened.zero(0, opened.size))
     assert far == sorted(far)
     assert far[-1] == SIZE
@@ -147,7 +147,7 @@ def test_every_byte_is_zero_afterwards_and_how_far_it_is_rises_to_the_end(target
 
 
 def test_only_the_stretch_that_was_asked_for_is_written(target):
-    with Target(str(target), size_of) as opened:
+    with ExclusiveDisk(str(target), size_of) as opened:
         list(opened.zero(4096, MIB))
     data = target.read_bytes()
     assert data[:4096] == b"\xff" * 4096
@@ -165,7 +165,7 @@ def test_without_direct_writes_it_syncs_and_leaves_no_pages_behind(target, monke
 
     monkeypatch.setattr(os, "open", no_direct)
     monkeypatch.setattr(os, "posix_fadvise", lambda *words: given.append(words[1:]))
-    with Target(str(target), size_of) as opened:
+    with ExclusiveDisk(str(target), size_of) as opened:
         assert not opened.direct
         list(opened.zero(0, opened.size))
     assert given[-1] == (0, SIZE, os.POSIX_FADV_DONTNEED)
@@ -180,13 +180,13 @@ def test_it_is_opened_for_this_alone_and_refused_where_something_has_it(target, 
         raise OSError(errno.EBUSY, "Device or resource busy")
 
     monkeypatch.setattr(os, "open", busy)
-    with pytest.raises(Failed, match="Something has begun to use this disk"), Target(str(target)):
+    with pytest.raises(Failed, match="Something has begun to use this disk"), ExclusiveDisk(str(target)):
         pass
     assert all(flags & os.O_EXCL for flags in asked)
 
 
 def test_a_file_is_no_disk(target):
-    with pytest.raises(Bug), Target(str(target)):
+    with pytest.raises(Bug), ExclusiveDisk(str(target)):
         pass
     assert target.read_bytes() == b"\xff" * SIZE
 
@@ -205,7 +205,7 @@ def failing_at(monkeypatch: pytest.MonkeyPatch, *bad: int, code: int = errno.EIO
 
 def test_a_sector_that_cannot_be_written_is_found_and_the_rest_is_written(target, monkeypatch):
     failing_at(monkeypatch, 5 * MIB + 100)
-    with Target(str(target), size_of) as opened:
+    with ExclusiveDisk(str(target), size_of) as opened:
         list(opened.zero(0, opened.size))
         assert opened.bad == [5 * MIB]
     data = target.read_bytes()
@@ -215,20 +215,20 @@ def test_a_sector_that_cannot_be_written_is_found_and_the_rest_is_written(target
 
 def test_a_disk_with_many_bad_sectors_is_given_up(target, monkeypatch):
     failing_at(monkeypatch, *range(0, MIB, 4096))
-    with pytest.raises(Failed, match="the disk is failing"), Target(str(target), size_of) as opened:
+    with pytest.raises(Failed, match="the disk is failing"), ExclusiveDisk(str(target), size_of) as opened:
         list(opened.zero(0, opened.size))
 
 
 def test_a_disk_that_takes_no_more_ends_it_at_once(target, monkeypatch):
     failing_at(monkeypatch, 0, code=errno.EROFS)
-    with pytest.raises(Failed, match="takes no more writes"), Target(str(target), size_of) as opened:
+    with pytest.raises(Failed, match="takes no more writes"), ExclusiveDisk(str(target), size_of) as opened:
         list(opened.zero(0, opened.size))
 
 
 @pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC, errno.ENODEV])
 def test_a_disk_that_is_taken_out_is_told_as_gone_and_not_as_failing(target, monkeypatch, code):
     failing_at(monkeypatch, 5 * MIB, code=code)
-    with pytest.raises(Failed, match="it was taken out, or its cable"), Target(str(target), size_of) as opened:
+    with pytest.raises(Failed, match="it was taken out, or its cable"), ExclusiveDisk(str(target), size_of) as opened:
         for _far in opened.zero(0, opened.size):
             os.truncate(target, 0)
 
@@ -254,7 +254,7 @@ class Stopping(Working):
 def own_disk(target, monkeypatch):
     """The operation's disk is the file."""
     monkeypatch.setattr(disk_erase, "device_size", size_of)
-    monkeypatch.setattr(disk_erase, "Target", lambda _path: Target(str(target), size_of))
+    monkeypatch.setattr(disk_erase, "ExclusiveDisk", lambda _path: ExclusiveDisk(str(target), size_of))
     return target
 
 

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from appliance.benchmarks.matrix import Sweep
 from appliance.benchmarks.parse_results import Figures
-from appliance.benchmarks.results import RESULT, VERSIONS, Run
+from appliance.benchmarks.results import RESULT, VERSIONS, BenchmarkRun
 from appliance.benchmarks.validity import Circumstances
 from appliance.layout.geometry import MIB
 from tests.unit.made import path_of
@@ -41,15 +41,15 @@ def made(of: Sweep | None = None, **changes: Any) -> SweepRow:
     return row
 
 
-def run(number: int = 1, rate: float = 100.0 * MIB, **changes: Any) -> Run:
-    return Run(number=number, figures=Figures(rate=rate, operations=rate), around=Circumstances(), **changes)
+def run(number: int = 1, rate: float = 100.0 * MIB, **changes: Any) -> BenchmarkRun:
+    return BenchmarkRun(number=number, figures=Figures(rate=rate, operations=rate), around=Circumstances(), **changes)
 
 
-def told(*runs: Run, zfs: str = "2.3.9") -> list[str]:
+def told(*runs: BenchmarkRun, zfs: str = "2.3.9") -> list[str]:
     return [VERSIONS + json.dumps({"ZFS": zfs}), *(RESULT + msgspec.json.encode(one).decode() for one in runs)]
 
 
-def ended(case: CaseRow, state: str = "done", *runs: Run, text: str = "", zfs: str = "2.3.9") -> None:
+def ended(case: CaseRow, state: str = "done", *runs: BenchmarkRun, text: str = "", zfs: str = "2.3.9") -> None:
     """Its job has ended like this."""
     case.refresh_from_db()
     log = told(*(runs or (run(1), run(2))), zfs=zfs) if state == "done" else []

@@ -362,7 +362,7 @@ def test_alerts_are_judged_although_one_part_cannot_be_looked_up(monkeypatch, br
 
 def test_a_rule_that_breaks_for_one_pool_still_tells_of_the_others():
     good, odd = rows.recorded_box(), object()
-    found, complete = rules.faults(rules.Seen(now=timezone.now(), pools=(odd, good), spaces=(odd, rules.Space(1, "tank", 97, 1))))  # type: ignore[arg-type]  # fmt: skip
+    found, complete = rules.faults(rules.AlertInput(now=timezone.now(), pools=(odd, good), spaces=(odd, rules.Space(1, "tank", 97, 1))))  # type: ignore[arg-type]  # fmt: skip
     assert "pool.full96" in {fault.kind for fault in found}
     assert not complete
 

@@ -14,7 +14,7 @@ from django.utils.html import escape
 from appliance.alerts.kinds import KINDS
 from appliance.alerts.rules import Fault
 from appliance.disks import health, smart
-from appliance.disks.smart import Figure, Reading
+from appliance.disks.smart import Reading, SmartFigure
 from appliance.facts.box import Pool, Vdev
 from tests.unit.made import recorded, recorded_pool
 from tests.web import rows
@@ -103,7 +103,7 @@ def test_the_severity_of_a_kind_is_its_owners(web, failing):
 def test_every_figure_has_its_line_and_hostile_ones_stay_text(web, failing):
     row = DiskRow.objects.get(key=DISK)
     DiskDay.objects.all().delete()  # a day's row is written at once when it begins
-    told = (Figure("Power On Hours (9)", 40000, "40000", 45, 0), Figure("<script>x</script>", 1, "<b>1</b>"))
+    told = (SmartFigure("Power On Hours (9)", 40000, "40000", 45, 0), SmartFigure("<script>x</script>", 1, "<b>1</b>"))
     smart_history.note({row: Reading(answered=True, passed=True, temperature=30, figures=told)})
     page = web.get(f"/disks/{DISK}/health/").content.decode()
     assert "Power On Hours (9)" in page
@@ -119,7 +119,10 @@ def test_a_figure_that_always_moves_is_not_written_each_time(web, failing):
         smart_history.note(
             {
                 row: Reading(
-                    answered=True, passed=True, counts={"crc": 0}, figures=(Figure("Blocks (241)", count, str(count)),)
+                    answered=True,
+                    passed=True,
+                    counts={"crc": 0},
+                    figures=(SmartFigure("Blocks (241)", count, str(count)),),
                 )
             }
         )

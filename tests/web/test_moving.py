@@ -177,7 +177,7 @@ def test_a_pool_that_is_not_listed_has_no_page(web, calm):
 
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
 def test_whatever_the_labels_say_is_text(web, calm, text):
-    from appliance.facts.importable import Part, Rewind
+    from appliance.facts.importable import ImportablePart, Rewind
 
     hostile = found(
         name=text,
@@ -188,7 +188,7 @@ def test_whatever_the_labels_say_is_text(web, calm, text):
         other_host=True,
         state="FAULTED",
         rewind=Rewind(text, text),
-        parts=(Part(text, "ONLINE", text),),
+        parts=(ImportablePart(text, "ONLINE", text),),
     )
     listed(hostile, replace(hostile, guid=7, state="ONLINE", rewind=None), replace(hostile, guid=8, destroyed=True))
     urls = [

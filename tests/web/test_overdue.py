@@ -64,12 +64,12 @@ FOLDER = rows.dataset("tank/photos", policy=SetSnapshotPolicy(dataset="tank/phot
 
 
 @pytest.fixture
-def folder() -> overdue.Snapshots:
+def folder() -> overdue.OverdueSnapshots:
     """A folder of which a snapshot is taken each day between two and four."""
     rows.recorded_box()
     store.checked("snapshots", changed=True)
     rows.put(datasets=[rows.dataset("tank"), FOLDER])
-    return overdue.Snapshots(seconds=0)
+    return overdue.OverdueSnapshots(seconds=0)
 
 
 def taken(at: datetime) -> None:
@@ -80,7 +80,7 @@ def taken(at: datetime) -> None:
     MadeSnapshot.objects.create(dataset_key=str(FOLDER.guid), guid=row.guid, grains="daily")
 
 
-def missed(watch: overdue.Snapshots, *, day: int, hour: int) -> list[str]:
+def missed(watch: overdue.OverdueSnapshots, *, day: int, hour: int) -> list[str]:
     return [fault.detail for fault in watch.of(store.facts(), NOW.replace(day=day, hour=hour))]
 
 

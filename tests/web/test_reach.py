@@ -39,7 +39,7 @@ def shared(calm) -> list[tuple[str, ...]]:
 def seen(protocol: Protocol = "nfs", person: str = "", **changes: Any) -> None:
     """Made up: what the agent found at the last look."""
     good = {"unit": "active", "port": True, "served": True, "announced": True, "there": True, "mounted": True}
-    found = diagnose.Seen(dataset=PHOTOS.name, protocol=protocol, person=person, **{**good, **changes})
+    found = diagnose.Diagnosis(dataset=PHOTOS.name, protocol=protocol, person=person, **{**good, **changes})
     SeenRow.objects.create(
         key=troubleshoot_views.seen_key(str(PHOTOS.guid), protocol, person),
         name=PHOTOS.name,
@@ -132,7 +132,7 @@ def test_the_worker_asks_the_agent_and_keeps_what_it_found(shared, monkeypatch):
 
     def last(request: dict[str, Any], **_more: Any) -> dict[str, Any]:
         asked.append(request)
-        found = diagnose.Seen(dataset="tank/photos", protocol="nfs", unit="active", port=True, mounted=True)
+        found = diagnose.Diagnosis(dataset="tank/photos", protocol="nfs", unit="active", port=True, mounted=True)
         return {"facts": msgspec.to_builtins(found)}
 
     monkeypatch.setattr(agent_client, "request", last)

@@ -26,7 +26,7 @@ Links = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
-class Step:
+class GuideStep:
     """``state`` as its mark shows: healthy (done), working (the next), empty (later)."""
 
     title: str
@@ -40,7 +40,7 @@ class Path:
     bay: str
     pool: str
     safe: str
-    steps: tuple[Step, ...]
+    steps: tuple[GuideStep, ...]
 
 
 @dataclass(frozen=True)
@@ -124,11 +124,11 @@ def last_wipe(path: str, since: datetime) -> datetime | None:
     return next((job.finished for job in jobs.only("operation", "finished") if '"full"' in job.operation), None)
 
 
-def steps(here: Standing) -> Iterator[Step]:
+def steps(here: Standing) -> Iterator[GuideStep]:
     found = (evidence(here), taking_out(here), erasing(here), coming_back(here))
     first = next((at for at, (_title, _text, done, _links) in enumerate(found) if not done), len(found))
     for at, (title, text, done, links) in enumerate(found):
-        yield Step(title, text, "healthy" if done else "working" if at == first else "empty", links)
+        yield GuideStep(title, text, "healthy" if done else "working" if at == first else "empty", links)
 
 
 def evidence(here: Standing) -> tuple[str, str, bool, Links]:

@@ -8,7 +8,7 @@ from typing import Any
 from django.db import models
 from django.utils import timezone
 
-from appliance.alerts.kinds import KINDS, Kind
+from appliance.alerts.kinds import KINDS, AlertKind
 
 LONGEST_SILENCE = timedelta(days=31)
 LARGEST = 2**63 - 1  # that a column holds; broken firmware counts up to 2**64 - 1
@@ -53,9 +53,9 @@ class Alert(models.Model):
         return self.summary
 
     @property
-    def of(self) -> Kind:
+    def of(self) -> AlertKind:
         """Its kind; one that this version of Larder does not know says nothing beyond the alert's own words."""
-        return KINDS.get(self.kind) or Kind(self.kind, "warning", "", self.summary, "", "", "See the alert")
+        return KINDS.get(self.kind) or AlertKind(self.kind, "warning", "", self.summary, "", "", "See the alert")
 
     def silent(self, now: datetime) -> bool:
         """Whether nothing is told about it at that time. A silence that ends too far ahead was asked for while the clock

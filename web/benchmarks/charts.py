@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from appliance.benchmarks.conclusions import GIGABIT
-from appliance.benchmarks.results import Block, Row
+from appliance.benchmarks.results import Block, ResultRow
 
 WIDTH, HEIGHT = 200, 16
 SHADES = 5
@@ -23,7 +23,7 @@ class Bar:
     height = HEIGHT
 
 
-def bar(row: Row, block: Block) -> Bar | None:
+def bar(row: ResultRow, block: Block) -> Bar | None:
     """All bars of a block have one scale. None where nothing counts."""
     if not row.summary or not block.most:
         return None
@@ -74,7 +74,7 @@ class Trend:
     style: int
 
 
-def trends(rows: list[list[Row | None]], most: float) -> list[Trend]:
+def trends(rows: list[list[ResultRow | None]], most: float) -> list[Trend]:
     """A line for each list of rows of the same case; where one does not count, the line goes past it."""
     found = []
     for number, one in enumerate(rows):

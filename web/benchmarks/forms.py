@@ -11,7 +11,7 @@ from django.http import QueryDict
 from appliance.benchmarks import checks
 from appliance.benchmarks.case import LEAST_LIMITED, NETWORK, ON_VOLUMES, PER_DISK, WAYS
 from appliance.benchmarks.matrix import Sweep
-from appliance.benchmarks.presets import Preset, smallest
+from appliance.benchmarks.presets import BenchmarkPreset, smallest
 from appliance.benchmarks.run_case import RunBenchmarkCase
 from appliance.benchmarks.workloads import KINDS
 from appliance.errors import Reason, Refused
@@ -118,7 +118,9 @@ class SweepForm(forms.Form):
     aside = forms.BooleanField(label="Keep memory out of reads", required=False, help_text="Leaves the memory of other pools alone. But then nothing is read ahead, so large files read slower than in daily use.")  # fmt: skip
     gentle = forms.BooleanField(label="Let everything else go first", required=False, help_text="For a box that is in use. The figures then depend on what else happens.")  # fmt: skip
 
-    def __init__(self, data: QueryDict | None, *, preset: Preset, bays: list[Bay], facts: Facts, memory: int) -> None:
+    def __init__(
+        self, data: QueryDict | None, *, preset: BenchmarkPreset, bays: list[Bay], facts: Facts, memory: int
+    ) -> None:
         self.preset, self.bays, self.facts, self.memory = preset, bays, facts, memory
         self.where = WHERE[preset.needs]
         super().__init__(data, initial=self.proposed())

@@ -9,7 +9,7 @@ from django.db import models
 
 from appliance.benchmarks.case import Case
 from appliance.benchmarks.matrix import Sweep
-from appliance.benchmarks.results import Measured, Run
+from appliance.benchmarks.results import BenchmarkRun, MeasuredCase
 
 
 class SweepRow(models.Model):
@@ -106,11 +106,11 @@ class CaseRow(models.Model):
         return (self.finished - self.started).total_seconds() if self.started and self.finished else 0.0
 
     @property
-    def measured(self) -> Measured:
+    def measured(self) -> MeasuredCase:
         """The case with its runs, for tables. Reads ``results``: have them fetched before."""
         runs = tuple(result.run for result in self.results.all())
         state = "running" if self.state == self.State.CLEARING else str(self.state)
-        return Measured(self.number, self.case, runs, state, self.text if self.state == self.State.FAILED else "")
+        return MeasuredCase(self.number, self.case, runs, state, self.text if self.state == self.State.FAILED else "")
 
 
 class ResultRow(models.Model):
@@ -128,5 +128,5 @@ class ResultRow(models.Model):
         return f"run {self.number} of {self.case_id}"
 
     @property
-    def run(self) -> Run:
-        return msgspec.json.decode(self.told, type=Run)
+    def run(self) -> BenchmarkRun:
+        return msgspec.json.decode(self.told, type=BenchmarkRun)

@@ -15,7 +15,7 @@ from appliance.benchmarks import conclusions, conditions, estimate, results
 from appliance.benchmarks import export as exporting
 from appliance.benchmarks.matrix import axes_of
 from appliance.benchmarks.presets import BY_NAME, PRESETS, smallest
-from appliance.benchmarks.results import Block, Measured, Row, value_text
+from appliance.benchmarks.results import Block, MeasuredCase, ResultRow, value_text
 from appliance.benchmarks.statistics import change_text
 from appliance.benchmarks.workloads import KINDS
 from appliance.formatting import link_label
@@ -33,10 +33,10 @@ EXPORTS = (("md", "Markdown, for a forum"), ("csv", "CSV, for a spreadsheet"), (
 
 
 @dataclass(frozen=True)
-class Line:
+class ResultLine:
     """A row of the table as the page shows it."""
 
-    row: Row
+    row: ResultRow
     bar: charts.Bar | None
     job: str = ""
 
@@ -50,16 +50,16 @@ def rows_of(row: SweepRow) -> list[CaseRow]:
     return list(row.cases.prefetch_related("results"))
 
 
-def measured(cases: list[CaseRow]) -> list[Measured]:
+def measured(cases: list[CaseRow]) -> list[MeasuredCase]:
     return [case.measured for case in cases]
 
 
-def shown(blocks: tuple[Block, ...], cases: list[CaseRow]) -> list[tuple[Block, list[Line], charts.Heat | None]]:
+def shown(blocks: tuple[Block, ...], cases: list[CaseRow]) -> list[tuple[Block, list[ResultLine], charts.Heat | None]]:
     jobs = {case.number: str(case.job or "") for case in cases}
     return [
         (
             block,
-            [Line(row, charts.bar(row, block), jobs[row.measured.number]) for row in block.rows],
+            [ResultLine(row, charts.bar(row, block), jobs[row.measured.number]) for row in block.rows],
             charts.heat(block),
         )
         for block in blocks
@@ -164,8 +164,8 @@ class Pair:
 
     name: str
     workload: str
-    before: Row
-    now: Row
+    before: ResultRow
+    now: ResultRow
     change: str
     unclear: str  # why it is not called a change; empty where it is one
 
@@ -184,7 +184,7 @@ def pairs(before: SweepRow, now: SweepRow) -> list[Pair]:
     return found
 
 
-def key(one: Measured) -> tuple[object, ...]:
+def key(one: MeasuredCase) -> tuple[object, ...]:
     """What makes two cases of different sweeps the same; which disks they had is not part of it, but for single ones."""
     return (one.case.workload, *one.case.settings.items())
 
@@ -206,7 +206,7 @@ def over_time(request: HttpRequest, pk: str) -> HttpResponse:
     return render(request, "benchmarks/over_time.html", context)
 
 
-def row_of(block: Block | None, number: int) -> Row | None:
+def row_of(block: Block | None, number: int) -> ResultRow | None:
     return next((row for row in block.rows if row.measured.number == number), None) if block else None
 
 
@@ -228,7 +228,7 @@ def compare(request: HttpRequest, pk: str, other: str) -> HttpResponse:
 
 
 @dataclass(frozen=True)
-class Difference:
+class SettingDifference:
     """Something that was not the same both times, apart from the settings."""
 
     name: str
@@ -236,11 +236,11 @@ class Difference:
     now: str
 
 
-def differences(before: SweepRow, now: SweepRow) -> list[Difference]:
+def differences(before: SweepRow, now: SweepRow) -> list[SettingDifference]:
     """What may be the reason where figures differ: how it was measured, on which disks, with which versions."""
     then, since = ({**conditions.conditions(list(row.sweep.cases())), "Disks": ", ".join(disks_of(row)), **versions_of(row)} for row in (before, now))  # fmt: skip
     return [
-        Difference(name, then.get(name, ""), since.get(name, ""))
+        SettingDifference(name, then.get(name, ""), since.get(name, ""))
         for name in dict.fromkeys((*then, *since))
         if then.get(name, "") != since.get(name, "")
     ]

@@ -13,9 +13,9 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from appliance.datasets.properties import (
     KNOWN,
+    DatasetPropertyWords,
     InheritDatasetProperty,
     SetDatasetProperty,
-    Words,
     names_for,
     said,
     source_words,
@@ -30,11 +30,11 @@ from web.jobs import confirm
 
 
 @dataclass(frozen=True)
-class Setting:
+class SettingLine:
     """One property as the page shows it."""
 
     name: str
-    words: Words
+    words: DatasetPropertyWords
     said: str
     value: str
     source: str
@@ -45,13 +45,13 @@ class Setting:
         return int(self.value) if self.words.is_size and self.value.isdigit() else 0
 
 
-def settings_of(dataset: Dataset) -> list[Setting]:
+def settings_of(dataset: Dataset) -> list[SettingLine]:
     found = []
     for name in names_for(dataset.kind):
         value, words = value_of(dataset, name), KNOWN[name]
         own = words.inherits and value.source in {"local", "received"}
         found.append(
-            Setting(
+            SettingLine(
                 name, words, said(name, value.value), value.value, "" if words.is_size else source_words(value), own
             )
         )

@@ -10,7 +10,7 @@ WIDTH = 300  # in the units of the drawing
 
 
 @dataclass(frozen=True)
-class Part:
+class SpaceBarPart:
     """A piece of the bar: what it is, which colour that has, its bytes, and where it is drawn."""
 
     name: str
@@ -21,14 +21,14 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Picture:
-    parts: tuple[Part, ...]
+class SpaceBar:
+    parts: tuple[SpaceBarPart, ...]
     words: str
 
     width = WIDTH
 
 
-def draw(dataset: Dataset) -> Picture:
+def draw(dataset: Dataset) -> SpaceBar:
     """Of what is used and what is left of a limit or of the pool. A piece too thin to be seen is drawn one unit wide."""
     sizes = (
         ("Files", "data", dataset.used_by_data),
@@ -43,7 +43,7 @@ def draw(dataset: Dataset) -> Picture:
         if size <= 0:
             continue
         width = max(size * WIDTH / whole, 1.0)
-        parts.append(Part(name, use, size, round(x, 1), round(min(width, WIDTH - x), 1)))
+        parts.append(SpaceBarPart(name, use, size, round(x, 1), round(min(width, WIDTH - x), 1)))
         x = min(x + width, WIDTH - 1.0)
     told = ", ".join(f"{part.name} {round(part.size * 100 / whole)} %" for part in parts)
-    return Picture(tuple(parts), told)
+    return SpaceBar(tuple(parts), told)

@@ -23,7 +23,7 @@ from web.datasets.forms import FolderForm
 from web.inventory.models import AccountRow, DatasetRow, GroupRow
 from web.jobs import confirm
 from web.jobs.models import Job
-from web.shares.switches import State, Switch
+from web.shares.switches import Switch, SwitchesState
 
 PAGE = 40  # a page of the list stays under 60 kB
 
@@ -52,7 +52,7 @@ class Folder:
 
 def folders_of(rows: list[DatasetRow]) -> list[Folder]:
     """Rows with their switches; two queries for all."""
-    state = State.read()
+    state = SwitchesState.read()
     return [Folder(row.key, row.fact, state.switches(row.key, row.fact)) for row in rows]
 
 

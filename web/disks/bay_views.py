@@ -26,7 +26,7 @@ SAID = {"light": LIGHT, "perhaps": PERHAPS}
 
 
 @dataclass(frozen=True)
-class Line:
+class BayLine:
     """A bay on the page where it is labelled."""
 
     pk: int
@@ -40,9 +40,9 @@ class Line:
         return self.label or str(self.position)
 
 
-def lines() -> list[Line]:
+def lines() -> list[BayLine]:
     found = {bay.number: bay for bay in present.box().bays if bay.in_front}
-    return [Line(row.pk, row.position, row.label, row.port, found.get(row.position)) for row in BayRow.objects.all()]
+    return [BayLine(row.pk, row.position, row.label, row.port, found.get(row.position)) for row in BayRow.objects.all()]
 
 
 @require_http_methods(["GET", "POST"])

@@ -11,7 +11,7 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
-from appliance.disks.health import SINCE_FIRST_SEEN, Before, Reason, Verdict, judge
+from appliance.disks.health import SINCE_FIRST_SEEN, Before, DiskHealth, HealthReason, judge
 from appliance.disks.smart import NOT_UNDERSTOOD, Reading
 from appliance.schedule import box_zone
 from web.alerts.models import LARGEST, Accepted, DiskDay
@@ -69,14 +69,14 @@ def judged(row: DiskRow, reading: Reading, accepted: Mapping[str, int]) -> dict[
 
 def before_of(row: DiskRow) -> Before:
     return Before(
-        reasons=tuple(Reason(*found) for found in row.reasons),
+        reasons=tuple(HealthReason(*found) for found in row.reasons),
         known=row.verdict in KNOWN or "silent" in row.reading,
         counted=bool(row.reading.get("counts")),
         now=f"{timezone.now().astimezone(box_zone()):%d %B %Y at %H:%M}",
     )
 
 
-def silent(row: DiskRow, reading: Reading, verdict: Verdict) -> dict[str, object]:
+def silent(row: DiskRow, reading: Reading, verdict: DiskHealth) -> dict[str, object]:
     """Of a disk that does not tell any more how it is: its last figures stay, and that nothing is known of it now."""
     told = columns(reading, verdict)["reading"]
     fresh = {name: told[name] for name in ("hours", "errors", "figures") if told[name]}
@@ -100,7 +100,7 @@ def untold(before: Mapping[str, Any], reading: Reading) -> dict[str, object]:
 def not_understood(row: DiskRow) -> dict[str, object]:
     """Of a disk whose answer nothing can be made of: what it said last stays, however that looks."""
     known: dict[str, object] = {"reading": {**row.reading, "silent": NOT_UNDERSTOOD}, "asleep": False}
-    return known if row.verdict in {"failing", "watch"} else {**known, **judgement(Verdict("unknown", (Reason("unknown", NOT_UNDERSTOOD),)))}  # fmt: skip
+    return known if row.verdict in {"failing", "watch"} else {**known, **judgement(DiskHealth("unknown", (HealthReason("unknown", NOT_UNDERSTOOD),)))}  # fmt: skip
 
 
 def bounded(reading: Reading) -> Reading:
@@ -116,12 +116,12 @@ def note_latency(row: DiskRow, took: Mapping[str, float]) -> bool:
     return row.latency != own and bool(DiskRow.objects.filter(pk=row.pk).update(latency=own))
 
 
-def judgement(verdict: Verdict) -> dict[str, object]:
+def judgement(verdict: DiskHealth) -> dict[str, object]:
     reasons = [[one.state, one.text, one.count, one.value, one.since] for one in verdict.reasons]
     return {"smart_text": verdict.text[:500], "verdict": verdict.state, "reasons": reasons}
 
 
-def columns(reading: Reading, verdict: Verdict) -> dict[str, Any]:
+def columns(reading: Reading, verdict: DiskHealth) -> dict[str, Any]:
     return {
         "asleep": False,
         "temperature": reading.temperature,

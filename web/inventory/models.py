@@ -227,7 +227,7 @@ class SnapshotReading(models.Model):
 class SeenRow(Row):
     """What was found of a share when somebody asked why it cannot be seen. ``key``: dataset's guid, protocol, person."""
 
-    kind = diagnose.Seen
+    kind = diagnose.Diagnosis
 
 
 class PolicyRow(Row):

@@ -10,7 +10,7 @@ from appliance.facts.box import Disk, Pool, Vdev
 from appliance.facts.datasets import Dataset
 from appliance.formatting import model_and_serial, size_text
 from appliance.pools import health
-from appliance.pools.health import DEVICE_STATE_WORDS, Verdict
+from appliance.pools.health import DEVICE_STATE_WORDS, PoolHealth
 from appliance.zfs import vdev_tree
 from web.disks import ports
 from web.disks.models import BayRow
@@ -104,7 +104,7 @@ class PoolCard:
 
     key: str
     pool: Pool
-    verdict: Verdict
+    verdict: PoolHealth
     layout: str
     used: int
     total: int
@@ -329,7 +329,7 @@ SCAN_WORDS = {"scrub": "being checked", "resilver": "rebuilding"}
 FAILED_WORDS = {"SUSPENDED": "stopped", "FAULTED": "cannot be used", "UNAVAIL": "cannot be used"}
 
 
-def in_a_word(pool: Pool, found: Verdict, *, locked: bool) -> tuple[str, str]:
+def in_a_word(pool: Pool, found: PoolHealth, *, locked: bool) -> tuple[str, str]:
     """State and word of a pool for its card: "repaired itself" is not "weakened", and a locked one is neither."""
     scanning = SCAN_WORDS.get(pool.scan.kind, "") if pool.scan and pool.scan.state == "scanning" else ""
     if found.state == "failed":

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_GET
 
 from appliance import names
 from appliance.benchmarks import known_results
-from appliance.benchmarks.results import Measured
+from appliance.benchmarks.results import MeasuredCase
 from appliance.disks.smr_models import shingled
 from appliance.errors import Reason, Refused
 from appliance.facts.box import Caching
@@ -49,11 +49,11 @@ MOST_LOOKED_AT = 300  # cases; older ones tell of disks as they were
 
 
 @dataclass(frozen=True)
-class Offer:
+class LayoutOffer:
     """A proposal as the page shows it."""
 
     proposal: Proposal
-    picture: layout_diagram.Picture
+    picture: layout_diagram.LayoutDiagram
     survives: str
     second: str
     third: str
@@ -141,13 +141,13 @@ def proposed(bays: list[Bay]) -> list[str]:
 
 
 def offer(
-    proposal: Proposal, disks: list[Candidate], common: list[str], paths: list[str], measured: list[Measured]
-) -> Offer:
+    proposal: Proposal, disks: list[Candidate], common: list[str], paths: list[str], measured: list[MeasuredCase]
+) -> LayoutOffer:
     """A proposal as the page shows it; ``paths`` are the disks in the order of the candidates."""
     own = frozenset(paths[at] for group in proposal.groups for at in group)
     choice = proposal.choice
     told = () if choice.equal else known_results.of_layout(measured, choice.layout, choice.groups, own)
-    return Offer(
+    return LayoutOffer(
         proposal,
         layout_diagram.draw(proposal, disks),
         survival(proposal.survives),
@@ -159,7 +159,7 @@ def offer(
     )
 
 
-def newest_measured() -> list[Measured]:
+def newest_measured() -> list[MeasuredCase]:
     """Cases that were measured on disks, the newest first. Two queries."""
     cases = CaseRow.objects.filter(state=CaseRow.State.DONE).order_by("-finished").prefetch_related("results")
     return [case.measured for case in cases[:MOST_LOOKED_AT]]

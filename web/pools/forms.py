@@ -8,7 +8,7 @@ from django.http import QueryDict
 from appliance import names
 from appliance.errors import Refused
 from appliance.layout import choices
-from appliance.layout.choices import Choice
+from appliance.layout.choices import LayoutChoice
 from appliance.layout.geometry import LEAST_DISKS
 from appliance.pools.create import LAYOUT_NAMES, CreatePool
 from web.inventory.present import Bay
@@ -196,7 +196,7 @@ class OptionsForm(forms.Form):
         help_text="It is made of what the larger disks have left, and one failed disk loses everything in it. Leave this empty to leave that space unused.",
     )
 
-    def __init__(self, data: QueryDict | None, *, choice: Choice | None, name: str) -> None:
+    def __init__(self, data: QueryDict | None, *, choice: LayoutChoice | None, name: str) -> None:
         super().__init__(data, initial={"rest": f"{name[:35]}-rest"})
         if choice is None or not choice.equal:
             del self.fields["rest"]
@@ -220,7 +220,7 @@ class OptionsForm(forms.Form):
 def operation_from(query: QueryDict, bays: list[Bay]) -> CreatePool:
     """The operation that the wizard's answers mean. Raises Refused by the operation's own grammar."""
     name = query.get("name", "")
-    choice = choices.parse(query.get("layout", "")) or Choice("stripe")
+    choice = choices.parse(query.get("layout", "")) or LayoutChoice("stripe")
     options = OptionsForm(query, choice=choice, name=name)
     options.full_clean()
     given = options.cleaned_data

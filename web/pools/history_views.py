@@ -24,7 +24,7 @@ FRESH = timedelta(seconds=30)
 
 
 @dataclass(frozen=True)
-class Line:
+class HistoryRow:
     """A line of history with what it means."""
 
     row: HistoryLine
@@ -69,7 +69,7 @@ def history(request: HttpRequest, key: str) -> HttpResponse:
             "name": row.name,
             "key": key,
             "page": page,
-            "lines": [Line(found, pool_history.words(found.kind, found.text)) for found in page],
+            "lines": [HistoryRow(found, pool_history.words(found.kind, found.text)) for found in page],
             "every": every,
             "read": bool(source and source.checked),
             "error": source.error if source else "",

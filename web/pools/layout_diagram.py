@@ -13,7 +13,7 @@ DISK, GAP, GROUP_GAP, HEIGHT = 14, 3, 9, 44  # in the units of the drawing
 
 
 @dataclass(frozen=True)
-class Part:
+class DiagramPart:
     """A piece of a disk: where it is drawn and what it is for (data, parity, spare, rest, idle)."""
 
     x: int
@@ -23,9 +23,9 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Picture:
+class LayoutDiagram:
     width: int
-    parts: tuple[Part, ...]
+    parts: tuple[DiagramPart, ...]
     words: str
 
     height = HEIGHT
@@ -44,10 +44,10 @@ def shares(proposal: Proposal, disks: list[Candidate], group: tuple[int, ...], a
     yield "idle", size - counted - rest
 
 
-def draw(proposal: Proposal, disks: list[Candidate]) -> Picture:
+def draw(proposal: Proposal, disks: list[Candidate]) -> LayoutDiagram:
     """The disks side by side, groups apart, spares last; a larger disk is drawn taller."""
     scale = HEIGHT / max(disk.size for disk in disks)
-    parts: list[Part] = []
+    parts: list[DiagramPart] = []
     sums = dict.fromkeys(("data", "parity", "rest", "idle", "spare"), 0.0)
     x = 0
     for group in proposal.groups:
@@ -57,16 +57,16 @@ def draw(proposal: Proposal, disks: list[Candidate]) -> Picture:
                 sums[use] += size
                 if (height := size * scale) >= 0.5:
                     y -= height
-                    parts.append(Part(x, round(y, 1), round(height, 1), use))
+                    parts.append(DiagramPart(x, round(y, 1), round(height, 1), use))
             x += DISK + GAP
         x += GROUP_GAP
     for at in proposal.spares:
         height = disks[at].size * scale
         sums["spare"] += disks[at].size
-        parts.append(Part(x, round(HEIGHT - height, 1), round(height, 1), "spare"))
+        parts.append(DiagramPart(x, round(HEIGHT - height, 1), round(height, 1), "spare"))
         x += DISK + GAP
     width = max(part.x for part in parts) + DISK
-    return Picture(width, tuple(parts), words_of(sums, proposal.raw))
+    return LayoutDiagram(width, tuple(parts), words_of(sums, proposal.raw))
 
 
 USES = {

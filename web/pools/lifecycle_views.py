@@ -47,7 +47,7 @@ ACTS: dict[str, Callable[[str, int], Operation]] = {
 
 
 @dataclass(frozen=True)
-class Candidate:
+class ImportCandidate:
     """A pool that could be brought in, with what its state means."""
 
     found: Importable
@@ -61,10 +61,10 @@ class Candidate:
         return str(self.found.guid)
 
 
-def candidate(found: Importable) -> Candidate:
+def candidate(found: Importable) -> ImportCandidate:
     """An importable pool in words."""
     if found.active_elsewhere:
-        return Candidate(
+        return ImportCandidate(
             found,
             "failed",
             "in use elsewhere",
@@ -72,7 +72,7 @@ def candidate(found: Importable) -> Candidate:
             can=False,
         )
     if found.read_only_only:
-        return Candidate(
+        return ImportCandidate(
             found,
             "attention",
             "can only be read",
@@ -93,7 +93,7 @@ def candidate(found: Importable) -> Candidate:
                 f" Another system{f' ({found.host})' if found.host else ''} used it last and did not let go of it."
             )
         word = "destroyed" if found.destroyed else ("weakened" if weak else "ready")
-        return Candidate(
+        return ImportCandidate(
             found,
             "attention" if weak or found.other_host else "empty" if found.destroyed else "healthy",
             word,
@@ -101,7 +101,7 @@ def candidate(found: Importable) -> Candidate:
             can=True,
         )
     if found.log_missing:
-        return Candidate(
+        return ImportCandidate(
             found,
             "attention",
             "log missing",
@@ -109,7 +109,7 @@ def candidate(found: Importable) -> Candidate:
             can=True,
         )
     if found.rewind and found.rewind.last_resort:
-        return Candidate(
+        return ImportCandidate(
             found,
             "attention",
             "damaged",
@@ -119,14 +119,14 @@ def candidate(found: Importable) -> Candidate:
         )
     if found.rewind:
         lost = f" About {found.rewind.lost} of work would be lost." if found.rewind.lost else ""
-        return Candidate(
+        return ImportCandidate(
             found,
             "attention",
             "damaged",
             f"Its latest state is damaged. It can be brought in as it was on {found.rewind.as_of}.{lost}",
             can=True,
         )
-    return Candidate(
+    return ImportCandidate(
         found,
         "failed",
         "cannot be used",
@@ -244,7 +244,7 @@ def import_pool(request: HttpRequest, guid: str) -> HttpResponse:
 
 
 @dataclass(frozen=True)
-class Offer:
+class ShareOffer:
     """A share that a folder brought along and that nobody here has switched on."""
 
     dataset: Dataset
@@ -261,7 +261,7 @@ class Offer:
         return ", ".join((*named.write, *named.read)) if named else ""
 
 
-def offers(pool: Pool) -> list[Offer]:
+def offers(pool: Pool) -> list[ShareOffer]:
     """What the folders of a pool ask to be shared as, and are not; two queries."""
     served = {row.fact.path for row in ShareRow.objects.all()}
     asking = DatasetRow.objects.filter(pool=pool.name, facts__regex='"share_source":"(local|received)"').order_by(
@@ -269,7 +269,7 @@ def offers(pool: Pool) -> list[Offer]:
     )[:50]
     found = [(row.fact, setting_of(row.fact)) for row in asking]
     return [
-        Offer(dataset, setting)
+        ShareOffer(dataset, setting)
         for dataset, setting in found
         if setting and setting.anything and dataset.mounted and dataset.mountpoint not in served
     ]

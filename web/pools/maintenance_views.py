@@ -18,7 +18,7 @@ from appliance import schedule as appliance_schedule
 from appliance.errors import Refused
 from appliance.facts.box import Facts, Pool
 from appliance.operation import Operation
-from appliance.pools.properties import ASKED, KNOWN, LONGEST_COMMENT, SetPoolProperty, Words
+from appliance.pools.properties import ASKED, KNOWN, LONGEST_COMMENT, PoolPropertyWords, SetPoolProperty
 from appliance.pools.scrub import PauseScrub, StartScrub, StopScrub
 from appliance.pools.trim import StartTrim, StopTrim
 from web.forms_common import HOURS
@@ -134,7 +134,7 @@ def schedule(request: HttpRequest, key: str, kind: str) -> HttpResponse:
 
 
 @dataclass(frozen=True)
-class Line:
+class MaintenanceLine:
     """One kind of care on the pool's page."""
 
     kind: str
@@ -151,12 +151,12 @@ class Line:
         return f"{self.next:%d %B, %H:%M}".lstrip("0") if self.next else ""
 
 
-def line_of(found: appliance_schedule.Care, kind: str, now: datetime, jobs: Iterable[Job]) -> Line:
+def line_of(found: appliance_schedule.Care, kind: str, now: datetime, jobs: Iterable[Job]) -> MaintenanceLine:
     zone = appliance_schedule.box_zone()
     plain = found.schedule
     hours = "at any time" if plain.first == plain.last else f"between {plain.first:02d}:00 and {plain.last:02d}:00"
     words = {"never": "", "week": "every week", "month": "every month", "quarter": "every three months"}
-    return Line(
+    return MaintenanceLine(
         kind,
         found.state,
         words[plain.every],
@@ -177,7 +177,7 @@ def context(pool: Pool) -> dict[str, object]:
     }
 
 
-def lines_of(pool: Pool) -> dict[str, Line]:
+def lines_of(pool: Pool) -> dict[str, MaintenanceLine]:
     """How the pool stands with its checks, and with trimming where its disks can do that."""
     facts, now = facts_of(pool), timezone.now()
     kinds = [kind for kind in maintenance.KINDS if kind == "scrub" or pool.can_trim]
@@ -194,9 +194,9 @@ def facts_of(pool: Pool) -> Facts:
 
 # --- what is set on the pool ----------------------------------------------------------------------------------
 @dataclass(frozen=True)
-class Setting:
+class PoolSetting:
     name: str
-    words: Words
+    words: PoolPropertyWords
     value: str
 
     @property
@@ -240,7 +240,7 @@ def settings(request: HttpRequest, key: str) -> HttpResponse:
             form.add_error("comment", confirm.refusal_text(refusal))
         else:
             return begin(request, lambda: operation, back)
-    found = [Setting(name, KNOWN[name], values[name]) for name in ASKED if name in values]
+    found = [PoolSetting(name, KNOWN[name], values[name]) for name in ASKED if name in values]
     context = {
         "pool": pool,
         "key": key,

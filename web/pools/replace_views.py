@@ -51,11 +51,11 @@ def stands_in(place: vdev_tree.Place) -> bool:
     return parent is not None and parent.kind in {"spare", "replacing"} and parent.children[0].guid != place.vdev.guid
 
 
-def named(pool: Pool, box: present.Box, places: list[vdev_tree.Place]) -> list[topology.Row]:
+def named(pool: Pool, box: present.Box, places: list[vdev_tree.Place]) -> list[topology.TopologyRow]:
     """The rows of the tree for these places, in their order."""
-    found: dict[str, topology.Row] = {}
+    found: dict[str, topology.TopologyRow] = {}
 
-    def walk(rows: tuple[topology.Row, ...]) -> None:
+    def walk(rows: tuple[topology.TopologyRow, ...]) -> None:
         for row in rows:
             found.setdefault(row.id, row)
             walk(row.children)

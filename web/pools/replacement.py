@@ -26,7 +26,7 @@ STEPS = (
 
 
 @dataclass(frozen=True)
-class Candidate:
+class ReplacementCandidate:
     """A disk that could take the place, with everything that speaks for and against it."""
 
     bay: Bay
@@ -48,7 +48,7 @@ class Situation:
     headline: str
     text: str = ""
     old_here: Bay | None = None
-    candidates: tuple[Candidate, ...] = ()
+    candidates: tuple[ReplacementCandidate, ...] = ()
     wrong: tuple[str, ...] = ()
     new: Vdev | None = None
     new_label: str = ""
@@ -172,7 +172,7 @@ def rebuilding(case: Replacement, pool: Pool, new: Vdev, box: Box, facts: Facts,
     return Situation("follow", "working", f"{label} is being rebuilt.", text, new=new, new_label=label, wrong=wrong)
 
 
-def swapping(case: Replacement, pool: Pool, place: Place, here: Bay | None, found: tuple[Candidate, ...], wrong: tuple[str, ...], *, gone: bool) -> Situation:  # fmt: skip
+def swapping(case: Replacement, pool: Pool, place: Place, here: Bay | None, found: tuple[ReplacementCandidate, ...], wrong: tuple[str, ...], *, gone: bool) -> Situation:  # fmt: skip
     """Before the replacement has begun: the old disk is in use, out of use, or out of the box."""
     device, bay = place.vdev, case.bay or "the bay"
     if wrong:
@@ -200,13 +200,13 @@ def swapping(case: Replacement, pool: Pool, place: Place, here: Bay | None, foun
     )
 
 
-def candidates(case: Replacement, pool: Pool, box: Box, facts: Facts) -> tuple[Candidate, ...]:
+def candidates(case: Replacement, pool: Pool, box: Box, facts: Facts) -> tuple[ReplacementCandidate, ...]:
     """The disks that nothing uses, those that are new since the beginning first."""
     found = []
     for bay in box.bays:
         if bay.disk.path and not bay.disk.blocked and bay.key != case.disk:
             reasons = [*against(case, pool, bay.disk, facts), *(["It says itself that it is failing. Take another one."] if bay.smart_passed is False else [])]  # fmt: skip
-            found.append(Candidate(bay, bay.key not in case.known, tuple(reasons), tuple(cautions(bay))))
+            found.append(ReplacementCandidate(bay, bay.key not in case.known, tuple(reasons), tuple(cautions(bay))))
     return tuple(sorted(found, key=lambda one: (not one.good, one.bay.number)))
 
 

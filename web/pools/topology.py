@@ -36,7 +36,7 @@ class Action:
 
 
 @dataclass(frozen=True)
-class Row:
+class TopologyRow:
     """A line of the tree."""
 
     name: str
@@ -48,7 +48,7 @@ class Row:
     checksums: int
     key: str
     actions: tuple[Action, ...]
-    children: tuple[Row, ...]
+    children: tuple[TopologyRow, ...]
     id: str = ""
 
 
@@ -81,14 +81,14 @@ def facts_of(box: Box) -> Facts:
     return Facts(tuple(card.pool for card in box.cards), disks=tuple(bay.disk for bay in box.bays))
 
 
-def rows(pool: Pool, box: Box) -> tuple[Row, ...]:
+def rows(pool: Pool, box: Box) -> tuple[TopologyRow, ...]:
     """The pool's groups with all below them."""
     facts = facts_of(box)
     found = {bay.key: bay for bay in box.bays}
     lost = {one.guid: one for one in box.gone}
     filled = vdev_tree.filling(pool)
 
-    def row(place: Place) -> Row:
+    def row(place: Place) -> TopologyRow:
         vdev = place.vdev
         bay = found.get(vdev_tree.link_of(vdev)) if place.leaf else None
         if vdev.children:
@@ -106,7 +106,7 @@ def rows(pool: Pool, box: Box) -> tuple[Row, ...]:
             state, word = "working", "being rebuilt"
         if vdev.removing:
             state, word = "working", "being emptied"
-        return Row(
+        return TopologyRow(
             name,
             role + detail,
             state,

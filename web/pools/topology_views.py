@@ -59,7 +59,7 @@ def act(request: HttpRequest, key: str, guid: int, what: str) -> HttpResponse:
 
 
 @dataclass(frozen=True)
-class Kind:
+class AddDisksKind:
     """One way to add disks: how its page asks, and the operation that its answers mean."""
 
     heading: str
@@ -71,19 +71,19 @@ class Kind:
 
 
 KINDS = {
-    "copy": Kind(
+    "copy": AddDisksKind(
         "Add a copy",
         "The new disk holds the same as the others of its group. The pool survives one failed disk more; the space stays as it is.",
         lambda pool, vdev, disks, _request: AttachDisk(pool=pool, vdev=vdev, disk=disks[0]),
         several=False,
     ),
-    "expand": Kind(
+    "expand": AddDisksKind(
         "Expand the raidz by a disk",
         "The new disk joins the raidz and adds space. What is there is spread over all disks, which takes as long as reading it all; files stay available.",
         lambda pool, vdev, disks, _request: ExpandRaidz(pool=pool, vdev=vdev, disk=disks[0]),
         several=False,
     ),
-    "group": Kind(
+    "group": AddDisksKind(
         "Add a group of disks",
         "A second group beside the first adds its space at once. A pool is as safe as its weakest group: losing one group loses the pool.",
         lambda pool, _vdev, disks, request: AddVdev(
@@ -94,18 +94,18 @@ KINDS = {
         ),
         layouts=True,
     ),
-    "spare": Kind(
+    "spare": AddDisksKind(
         "Add a spare",
         "A spare waits, switched on but unused, and stands in by itself when a disk of this pool fails.",
         lambda pool, _vdev, disks, _request: AddSpare(pool=pool, disks=disks),
     ),
-    "log": Kind(
+    "log": AddDisksKind(
         "Add a log",
         "A log makes writes faster that must be safe before they are answered: NFS, databases, virtual machines. Choose two disks, which are mirrored. Windows and Mac shares hardly gain from it.",
         lambda pool, _vdev, disks, _request: AddLog(pool=pool, disks=disks),
         solid_state=True,
     ),
-    "cache": Kind(
+    "cache": AddDisksKind(
         "Add a cache",
         "A cache keeps what is read again and again and does not fit into memory. It costs memory for its index, and brings nothing for files that are read once.",
         lambda pool, _vdev, disks, _request: AddCache(pool=pool, disks=disks),

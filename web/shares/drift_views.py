@@ -22,7 +22,7 @@ KINDS = {"+": "added", "-": "removed", "@": "place"}
 
 
 @dataclass(frozen=True)
-class Line:
+class DiffLine:
     """A line of a difference: added, removed, place or plain, with a sign that does not depend on colour."""
 
     kind: str
@@ -34,16 +34,16 @@ class Shown:
     """A hand edit with its difference as lines."""
 
     edit: Edit
-    lines: tuple[Line, ...]
+    lines: tuple[DiffLine, ...]
 
     @property
     def about(self) -> str:
         return f"the shares over {SPOKEN[self.edit.key]}" if self.edit.key in SPOKEN else "what the network is told"
 
 
-def lines_of(edit: Edit) -> tuple[Line, ...]:
+def lines_of(edit: Edit) -> tuple[DiffLine, ...]:
     """The difference without its two lines of file names."""
-    return tuple(Line(KINDS.get(line[:1], "plain"), line) for line in edit.diff[2:])
+    return tuple(DiffLine(KINDS.get(line[:1], "plain"), line) for line in edit.diff[2:])
 
 
 @require_GET

@@ -60,14 +60,14 @@ class Switch:
 
 
 @dataclass(frozen=True)
-class State:
+class SwitchesState:
     """What all switches of a page are drawn from; two queries, however many folders."""
 
     jobs: dict[tuple[str, str], Job]
     served: frozenset[tuple[str, str, str]]
 
     @classmethod
-    def read(cls) -> State:
+    def read(cls) -> SwitchesState:
         found = Job.objects.filter(state__in=Job.OPEN, kind="set-share").defer("plan", "log")
         jobs: dict[tuple[str, str], Job] = {
             (job.subject, protocol): job for job in found for protocol in SERVING if says(job, protocol)

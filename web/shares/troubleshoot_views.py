@@ -65,7 +65,7 @@ def ways(request: HttpRequest, key: str, protocol: str) -> HttpResponse:
     return render(request, "shares/addresses.html", context)
 
 
-def mend_of(check: diagnose.Check, key: str, seen: diagnose.Seen) -> Mend | None:
+def mend_of(check: diagnose.Check, key: str, seen: diagnose.Diagnosis) -> Mend | None:
     """The button beside a check."""
     edit = reverse(switches.DETAILS[seen.protocol], args=[key])
     match check.mend:
@@ -94,7 +94,7 @@ def ask(request: HttpRequest, key: str, protocol: str) -> HttpResponse:
         source = Source.objects.filter(name=SOURCE).first()
         asked, checked = (source.requested, source.checked) if source else (None, None)
         looking = bool(asked and (not checked or checked < asked) and timezone.now() - asked < LONGEST_LOOK)
-        seen: diagnose.Seen | None = row.fact if row else None
+        seen: diagnose.Diagnosis | None = row.fact if row else None
         checks = diagnose.judge(dataset, seen, asked_from=request.META.get("HTTP_X_REAL_IP", "")) if seen else ()
         return {
             "dataset": dataset,

@@ -18,7 +18,7 @@ def readable(encoded: str) -> str:
 
 
 @dataclass(frozen=True)
-class Way:
+class BrowsePath:
     """``path`` is percent-encoded, empty for the top folder."""
 
     path: str
@@ -45,14 +45,14 @@ class Way:
         return f"{self.path}/{name}" if self.path else name
 
 
-def way_of(request: HttpRequest) -> Way:
+def way_of(request: HttpRequest) -> BrowsePath:
     """The way in an address. Raises Http404 for nonsense."""
     path = request.GET.get("path", "")
     try:
         names.inside(path)
     except (Refused, UnicodeEncodeError) as error:
         raise Http404 from error
-    return Way(path)
+    return BrowsePath(path)
 
 
 def moment(seconds: float) -> datetime:

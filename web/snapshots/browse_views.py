@@ -18,7 +18,7 @@ from web import agent
 from web.inventory.models import SnapshotRow
 from web.snapshots import diff, file_preview
 from web.snapshots.agent_queries import SECONDS, ask_agent
-from web.snapshots.browse_path import Way, moment, readable, way_of
+from web.snapshots.browse_path import BrowsePath, moment, readable, way_of
 from web.snapshots.detail_views import begun, row_of
 from web.snapshots.views import dataset_of
 
@@ -71,7 +71,7 @@ def file(request: HttpRequest, key: str, guid: str) -> HttpResponse:
     return render(request, "snapshots/file.html", {**context, **neighbours(row)})
 
 
-def opened(row: SnapshotRow, way: Way) -> tuple[dict[str, Any], IO[bytes]]:
+def opened(row: SnapshotRow, way: BrowsePath) -> tuple[dict[str, Any], IO[bytes]]:
     """A file of a snapshot, from the agent, which opened it. Raises Refused, Failed."""
     asked = {"verb": "open-file", "snapshot": row.name, "path": way.path}
     facts, handle = agent.open_file(asked, silence=SECONDS)
@@ -120,7 +120,7 @@ class Fetched:
         self.held.close()
 
 
-def trouble_page(request: HttpRequest, row: SnapshotRow, way: Way, trouble: str) -> HttpResponse:
+def trouble_page(request: HttpRequest, row: SnapshotRow, way: BrowsePath, trouble: str) -> HttpResponse:
     context = {"row": row, "key": row.dataset_key, "way": way, "trouble": trouble, **neighbours(row)}
     return render(request, "snapshots/file.html", context, status=409)
 
@@ -140,7 +140,7 @@ def versions(request: HttpRequest, key: str) -> HttpResponse:
     return render(request, "snapshots/versions.html", context)
 
 
-class PlaceForm(forms.Form):
+class RestorePlaceForm(forms.Form):
     place = forms.ChoiceField(
         label="Where",
         choices=[
@@ -156,7 +156,7 @@ class PlaceForm(forms.Form):
 def restore(request: HttpRequest, key: str, guid: str) -> HttpResponse:
     """Have a file or folder back. Nothing is erased by it, so it begins without a review."""
     row, way = row_of(key, guid), way_of(request)
-    form = PlaceForm(request.POST or None)
+    form = RestorePlaceForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
 
         def made() -> RestoreFromSnapshot:

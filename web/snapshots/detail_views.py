@@ -41,7 +41,7 @@ class ToForm(forms.Form):
     to = forms.CharField(label="New name", max_length=60, strip=False, widget=forms.TextInput(attrs=PLAIN))
 
 
-class NameForm(forms.Form):
+class SnapshotNameForm(forms.Form):
     name = forms.CharField(
         label="Name of the new folder", max_length=60, strip=False, widget=forms.TextInput(attrs=PLAIN)
     )
@@ -69,7 +69,7 @@ ACTS: dict[str, tuple[type[forms.Form], type[Operation], str, str]] = {
     "hold": (WhyForm, HoldSnapshot, "Hold", "It cannot be destroyed until it is released."),
     "release": (NothingForm, ReleaseSnapshot, "Release", "Every hold of it is let go; the job names each, with who set it and why."),
     "rename": (ToForm, RenameSnapshot, "Rename", "Windows shows only those among the previous versions whose name is a moment."),
-    "clone": (NameForm, CloneSnapshot, "Make a folder from it", "A folder that begins as it was then, and can be written to."),
+    "clone": (SnapshotNameForm, CloneSnapshot, "Make a folder from it", "A folder that begins as it was then, and can be written to."),
     "bookmark": (BookmarkForm, BookmarkSnapshot, "Bookmark", "It remembers the moment without the files, so that a backup can go on from it when the snapshot has gone."),
 }  # fmt: skip
 

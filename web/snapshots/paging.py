@@ -56,7 +56,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Found:
+class SnapshotPage:
     rows: list[SnapshotRow]
     next: str  # where the next page begins; empty on the last
 
@@ -77,14 +77,14 @@ def rows_for(asked: Asked) -> QuerySet[SnapshotRow]:
     return rows
 
 
-def page(asked: Asked) -> Found:
+def page(asked: Asked) -> SnapshotPage:
     """One query, whatever the place in the list."""
     column, down = {"": ("created", True), "size": ("used", True), "name": ("short", False)}[asked.order]
     rows = beyond(rows_for(asked), asked.after, column, down=down)
     sign = "-" if down else ""
     found = list(rows.order_by(f"{sign}{column}", f"{sign}id")[: PAGE + 1])
     last = found[PAGE - 1] if len(found) > PAGE else None
-    return Found(found[:PAGE], token(last, column) if last else "")
+    return SnapshotPage(found[:PAGE], token(last, column) if last else "")
 
 
 def beyond(rows: QuerySet[SnapshotRow], after: str, column: str, *, down: bool) -> QuerySet[SnapshotRow]:

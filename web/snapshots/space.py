@@ -23,7 +23,7 @@ STALE = timedelta(days=60)
 
 
 @dataclass(frozen=True)
-class Line:
+class SpaceLine:
     """What destroying some snapshots frees. Where not all stand in a row, what two groups share comes on top: ``least``."""
 
     words: str
@@ -99,14 +99,14 @@ def question(
     return found, [row.name for row in every if row.holds][: space.MOST_HELD]
 
 
-def lines(asked: Iterable[tuple[str, int, list[Pair]]], sizes: Iterable[int | None]) -> Iterator[Line]:
+def lines(asked: Iterable[tuple[str, int, list[Pair]]], sizes: Iterable[int | None]) -> Iterator[SpaceLine]:
     """The answers, in the order of the questions; a group of which a snapshot has gone meanwhile is left out."""
     rest = iter(sizes)
     for words, count, pairs in asked:
         mine = [next(rest, None) for _pair in pairs]
         known = [size for size in mine if size is not None]
         if len(known) == len(mine):
-            yield Line(words, count, sum(known), least=len(mine) > 1)
+            yield SpaceLine(words, count, sum(known), least=len(mine) > 1)
 
 
 def holds(every: Iterable[SnapshotRow], found: dict[str, dict[str, Any]], now: datetime) -> Iterator[Hold]:

@@ -29,7 +29,7 @@ class Trouble:
 
 
 @dataclass
-class State:
+class ServiceStatus:
     sources: list[Source] = field(default_factory=list)
     troubles: list[Trouble] = field(default_factory=list)
     checked: datetime | None = None
@@ -108,13 +108,13 @@ def troubles_of(sources: list[Source], checked: datetime | None) -> list[Trouble
     return found
 
 
-def service_status(request: HttpRequest) -> State:
+def service_status(request: HttpRequest) -> ServiceStatus:
     """The state, read once per request: one query."""
-    known: State | None = getattr(request, "larder_state", None)
+    known: ServiceStatus | None = getattr(request, "larder_state", None)
     if known is None:
         sources = list(Source.objects.all())
         ages = [source.checked for source in sources if source.name in READ and source.checked]
-        known = State(sources, checked=min(ages) if ages else None)
+        known = ServiceStatus(sources, checked=min(ages) if ages else None)
         known.troubles = troubles_of(sources, known.checked)
         request.larder_state = known  # type: ignore[attr-defined]
     return known

@@ -26,7 +26,7 @@ AS_MADE = Said(guid=0, everybody="change")  # folders made in Larder begin like 
 
 
 @dataclass(frozen=True)
-class Line:
+class AccessLine:
     """One row of the table: ``field`` is the name in the form, ``value`` what is chosen (empty: as the others say)."""
 
     field: str
@@ -36,16 +36,16 @@ class Line:
     note: str = ""
 
 
-def lines(said: Said, facts: Facts) -> list[Line]:
+def lines(said: Said, facts: Facts) -> list[AccessLine]:
     """Everybody, then groups, then people."""
     return [
-        Line("everybody", "Everybody with an account", "users", said.everybody),
+        AccessLine("everybody", "Everybody with an account", "users", said.everybody),
         *(
-            Line(f"group-{one.name}", one.name, "users", said.groups.get(one.name, "none"), ", ".join(one.members) or "nobody in it yet")
+            AccessLine(f"group-{one.name}", one.name, "users", said.groups.get(one.name, "none"), ", ".join(one.members) or "nobody in it yet")
             for one in facts.groups
         ),
         *(
-            Line(f"person-{one.name}", one.called, "user", said.people.get(one.name, ""), one.name if one.display else "")
+            AccessLine(f"person-{one.name}", one.called, "user", said.people.get(one.name, ""), one.name if one.display else "")
             for one in facts.accounts
         ),
     ]  # fmt: skip

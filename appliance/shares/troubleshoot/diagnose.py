@@ -29,7 +29,7 @@ PORTS = {"smb": 445, "nfs": 2049, "afp": 548}
 KINDS = {"smb": "_smb._tcp", "nfs": "_nfs._tcp", "afp": "_afpovertcp._tcp"}
 
 
-class Seen(msgspec.Struct, frozen=True, kw_only=True):
+class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     """What was found of one share for one person; ``person`` is empty where nobody was named."""
 
     dataset: str
@@ -61,7 +61,7 @@ class Check:
     mend: str = ""
 
 
-def diagnose_share(name: str, protocol: Protocol, person: str) -> Seen:
+def diagnose_share(name: str, protocol: Protocol, person: str) -> Diagnosis:
     """Look at one share of the dataset for one person. Root only; raises Refused where the dataset is not there."""
     dataset = next((one for one in status.read_datasets() if one.name == name), None)
     if dataset is None:
@@ -80,7 +80,7 @@ def diagnose_share(name: str, protocol: Protocol, person: str) -> Seen:
         served = dataset.mountpoint in {path for _name, path in serving.served()}
     except Failed:
         served = None
-    return Seen(
+    return Diagnosis(
         dataset=name,
         protocol=protocol,
         person=person,
@@ -152,7 +152,7 @@ def account_of(person: str, protocol: Protocol) -> str:
     return "ready" if protocol == "nfs" or accounts.has_password(person) else "strange"
 
 
-def judge(dataset: Dataset, seen: Seen, *, asked_from: str = "") -> tuple[Check, ...]:
+def judge(dataset: Dataset, seen: Diagnosis, *, asked_from: str = "") -> tuple[Check, ...]:
     """What was seen in words, in the order in which a connection meets it. ``asked_from`` is the address of the browser:
     mostly the very computer that cannot see the share."""
     setting = setting_of(dataset)
@@ -168,7 +168,7 @@ def judge(dataset: Dataset, seen: Seen, *, asked_from: str = "") -> tuple[Check,
     )
 
 
-def folder_checks(seen: Seen) -> Iterator[Check]:
+def folder_checks(seen: Diagnosis) -> Iterator[Check]:
     if seen.locked:
         text = "It is encrypted and its key has not been given since the box started."
         yield Check("folder", "failed", "The folder is locked", text, "unlock")
@@ -179,7 +179,7 @@ def folder_checks(seen: Seen) -> Iterator[Check]:
         yield Check("folder", "healthy", "The folder is open and in its place")
 
 
-def service_checks(seen: Seen) -> Iterator[Check]:
+def service_checks(seen: Diagnosis) -> Iterator[Check]:
     title = TITLES[seen.protocol]
     if seen.drifted:
         text = "Larder does not write over it, so changes made here do not reach it. Look at the difference and decide."
@@ -207,7 +207,7 @@ def service_checks(seen: Seen) -> Iterator[Check]:
         yield Check("served", "healthy", f"{title} serves the folder")
 
 
-def announced_check(seen: Seen) -> Check:
+def announced_check(seen: Diagnosis) -> Check:
     if seen.announced is None:
         return Check(
             "announced", "empty", "Whether it is announced could not be asked", "Avahi does not answer on this box."
@@ -218,7 +218,7 @@ def announced_check(seen: Seen) -> Check:
     return Check("announced", "attention", "It is not announced", text, "serve")
 
 
-def address_checks(setting: ShareSetting, seen: Seen, asked_from: str) -> Iterator[Check]:
+def address_checks(setting: ShareSetting, seen: Diagnosis, asked_from: str) -> Iterator[Check]:
     """Whether the computer before which the person sits is one of those that are let in."""
     try:
         address = ipaddress.ip_address(asked_from.removeprefix("::ffff:"))
@@ -254,7 +254,7 @@ def all_networks(hosts: tuple[str, ...]) -> bool:
     return len(list(networks(hosts))) == len(hosts)
 
 
-def person_checks(setting: ShareSetting, seen: Seen) -> Iterator[Check]:
+def person_checks(setting: ShareSetting, seen: Diagnosis) -> Iterator[Check]:
     if not seen.person:
         text = "Choose who cannot see it, and their account and the folder's permissions are looked at too."
         yield Check("person", "empty", "For nobody in particular", text)
@@ -284,7 +284,7 @@ def person_checks(setting: ShareSetting, seen: Seen) -> Iterator[Check]:
         yield Check("permissions", "healthy", f"{who} may read and change the folder")
 
 
-def client_checks(part: Nfs, seen: Seen) -> Iterator[Check]:
+def client_checks(part: Nfs, seen: Diagnosis) -> Iterator[Check]:
     """What the other computer's user may do, as whom the server acts for them."""
     client = seen.client
     if seen.account == "missing" and not part.everybody_as:
@@ -322,7 +322,7 @@ def client_check(part: Nfs, client: nfs_access.Numbers, who: str) -> Check:
     return Check("permissions", "healthy", f"{who} can read {'and change ' if part.write else ''}the folder")
 
 
-def listed_checks(setting: ShareSetting, seen: Seen) -> Iterator[Check]:
+def listed_checks(setting: ShareSetting, seen: Diagnosis) -> Iterator[Check]:
     shared = setting.smb if seen.protocol == "smb" else setting.afp
     if shared is None:
         return

@@ -19,7 +19,7 @@ AT_ONCE = 200  # entries a page
 
 
 @dataclass(frozen=True)
-class Entry:
+class FolderEntry:
     """One name in a folder. ``name`` is percent-encoded; ``mtime`` in seconds since 1970; ``now``: same, changed, gone, or
     empty where nothing can be compared."""
 
@@ -34,7 +34,7 @@ class Entry:
 class Listing:
     """A page of a folder's entries, folders first. ``next`` is where the following page begins, empty on the last."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[FolderEntry, ...]
     total: int
     next: str = ""
 
@@ -113,9 +113,9 @@ def beside_now(root: int | None, parts: tuple[bytes, ...]) -> Iterator[int | Non
         yield handle
 
 
-def entry_of(folder: int, name: bytes, beside: int | None) -> Entry:
+def entry_of(folder: int, name: bytes, beside: int | None) -> FolderEntry:
     then = os.stat(name, dir_fd=folder, follow_symlinks=False)
-    return Entry(
+    return FolderEntry(
         names.encoded([name]), kind_of(then.st_mode), then.st_size, then.st_mtime, compared(then, name, beside)
     )
 

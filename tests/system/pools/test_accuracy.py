@@ -49,7 +49,7 @@ print(json.dumps(found))
 """
 
 
-def random_sets() -> list[tuple[list[int], choices.Choice, int]]:
+def random_sets() -> list[tuple[list[int], choices.LayoutChoice, int]]:
     """Sizes, a layout that fits so many disks, and a sector size; the same ones every time. Every layout comes up."""
     dice = random.Random(SEED)
     layouts, found = list(LEAST_DISKS), []
@@ -62,7 +62,7 @@ def random_sets() -> list[tuple[list[int], choices.Choice, int]]:
     return found
 
 
-def proposal_of(sizes: list[int], choice: choices.Choice, ashift: int) -> Proposal:
+def proposal_of(sizes: list[int], choice: choices.LayoutChoice, ashift: int) -> Proposal:
     return judge([Candidate(size) for size in sizes], choice, ashift=ashift)
 
 
