@@ -14,8 +14,8 @@ from appliance.facts.box import Checkpoint, PoolDetail, Use
 from appliance.facts.importable import Importable
 from appliance.facts.sharing import Share
 from appliance.pools import details
-from tests.unit.importing import GUID, REWIND, SEARCH, found
 from tests.unit.made import dataset, disk, recorded_pool, shared
+from tests.unit.pools.import_samples import GUID, REWIND, SEARCH, found
 from tests.web import rows
 from tests.web.reading import Page, assert_nothing_inline, text_of
 from tests.web.test_hostile import HOSTILE

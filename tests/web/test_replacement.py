@@ -9,8 +9,8 @@ import pytest
 from django.utils import timezone
 
 from appliance.facts.box import Scan
-from tests.unit import shapes
 from tests.unit.made import disk, path_of
+from tests.unit.pools import shapes
 from tests.web.reading import Page, text_of
 from tests.web.test_topology import put, seen
 from web.disks.models import Replacement

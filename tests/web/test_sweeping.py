@@ -12,8 +12,8 @@ from django.utils import timezone
 
 from appliance.benchmarks.cleanup import CleanUpBenchmark
 from appliance.facts.box import LongWork, Use
-from tests.unit import shapes
 from tests.unit.made import disk, path_of
+from tests.unit.pools import shapes
 from tests.web import rows, sweeping
 from web.benchmarks.models import CaseRow, ResultRow, SweepRow
 from web.inventory import store

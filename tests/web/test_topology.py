@@ -12,8 +12,8 @@ import pytest
 from appliance import agent_client
 from appliance.errors import Failed
 from appliance.facts.box import Disk, LongWork, Pool
-from tests.unit import shapes
 from tests.unit.made import OLD, disk, path_of
+from tests.unit.pools import shapes
 from tests.web import rows
 from tests.web.reading import Page, text_of
 from web.disks import ports

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from appliance.facts.box import Facts
 from appliance.shares import nfs, smb
 from appliance.shares.drift import parse
-from tests.unit.test_fuzz import BOXES
+from tests.unit.shares.test_hostile_names import BOXES
 
 HOW_MANY = 60
 FOLDER = "/tmp/fuzz"

@@ -17,7 +17,7 @@ import pytest
 from appliance.snapshots.policy import Policy
 from deploy.image.machine import Machine, wait_for
 from tests.system.policy import made, set_policy, there
-from tests.unit.test_policies import BERLIN, Expected
+from tests.unit.snapshots.test_policy import BERLIN, Expected
 from tests.visitor import Visitor, create_pool, disk_paths
 
 pytestmark = pytest.mark.soak  # twenty minutes

@@ -1,0 +1,108 @@
+"""ZFS's memory is held small while something is measured, and is as it was afterwards, whatever ends first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from appliance.benchmarks import arc_limit, scratch
+from appliance.errors import Failed, Refused
+from appliance.layout.geometry import GIB, MIB
+from appliance.operation import checked_plan
+from appliance.zfs import kstat
+from tests.unit.benchmarks.test_run_case import TOKEN, operation
+from tests.unit.made import box
+from tests.unit.pools.test_create import Working
+
+OTHER = "ba9876543210"
+BEFORE = {"c_max": 3 * GIB, "c_min": 128 * MIB}
+
+
+@pytest.fixture
+def module(folders: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], dict[str, str]]:
+    """A ZFS module that takes its parameters as arc_tuning_update() of OpenZFS 2.3 does; what it says now."""
+    arc, place = dict(BEFORE), folders / "parameters"
+    place.mkdir()
+    texts = {"zfs_arc_max": "0", "zfs_arc_min": "0"}
+
+    def write() -> None:
+        for name, text in texts.items():
+            (place / name).write_text(f"{text}\n")
+        (folders / "arcstats").write_text("".join(f"{name} 4 {value}\n" for name, value in arc.items()))
+
+    def put(name: str, text: str) -> None:
+        texts[name] = text
+        value = int(text)
+        if name == "zfs_arc_min" and 32 * MIB <= value <= arc["c_max"]:
+            arc["c_min"] = value
+        if name == "zfs_arc_max" and value >= 64 * MIB and value > arc["c_min"]:
+            arc["c_max"] = value
+        write()
+
+    write()
+    monkeypatch.setattr(arc_limit, "PARAMETERS", place)
+    monkeypatch.setattr(arc_limit, "put", put)
+    monkeypatch.setattr(kstat, "KSTAT", folders)
+    return lambda: {**texts, **{name: str(value) for name, value in arc.items()}}
+
+
+def test_it_is_held_at_half_the_data_and_is_as_it_was_afterwards(module):
+    before = module()
+    assert arc_limit.limit(TOKEN, 256 * MIB) == 128 * MIB
+    assert module()["c_max"] == str(128 * MIB)
+    arc_limit.release(TOKEN)
+    assert module() == before
+    assert not arc_limit.kept_limit().exists()
+    arc_limit.release(TOKEN)
+    assert module() == before
+
+
+def test_with_two_cases_it_is_as_it_was_when_the_last_one_ends(module):
+    before = module()
+    arc_limit.limit(TOKEN, GIB)
+    arc_limit.limit(OTHER, 256 * MIB)
+    assert module()["c_max"] == str(128 * MIB)
+    arc_limit.release(OTHER)
+    assert module()["c_max"] == str(512 * MIB)
+    arc_limit.release(TOKEN)
+    assert module() == before
+
+
+def test_clearing_up_after_a_killed_case_lets_it_go_also_where_nothing_else_is_left(module, commands):
+    before = module()
+    arc_limit.limit(TOKEN, GIB)
+    scratch.clear(TOKEN, Working())
+    assert module() == before
+
+
+def test_where_the_module_does_not_take_it_that_is_said_and_undone_by_clearing_up(module, monkeypatch):
+    monkeypatch.setattr(arc_limit, "put", lambda _name, _text: None)
+    with pytest.raises(Failed, match="did not take the limit"):
+        arc_limit.limit(TOKEN, GIB)
+    arc_limit.release(TOKEN)
+    assert not arc_limit.kept_limit().exists()
+
+
+def test_where_it_cannot_be_changed_that_is_said(module, monkeypatch, tmp_path):
+    monkeypatch.undo()
+    monkeypatch.setattr(arc_limit, "PARAMETERS", tmp_path / "nothing")
+    with pytest.raises(Failed, match="cannot be changed"):
+        arc_limit.put("zfs_arc_max", "1")
+
+
+def test_the_plan_says_that_the_whole_box_has_less(module):
+    plan = checked_plan(operation(workload="seq-read", size=GIB, limited=True), box())
+    (step,) = [step for step in plan.steps if step.name == "memory"]
+    assert plan.steps.index(step) == 1  # after the note of what is taken
+    assert "whole box" in step.title
+    assert str(512 * MIB) in step.shown
+    step.act(Working())
+    assert module()["c_max"] == str(512 * MIB)
+
+
+@pytest.mark.parametrize("changes", [{"size": 64 * MIB}, {"aside": True}])
+def test_it_is_refused_where_it_would_be_of_no_use(changes):
+    with pytest.raises(Refused, match="Memory is limited"):
+        operation(**{"limited": True, "size": GIB, **changes})

@@ -1,0 +1,96 @@
+"""What stands with a table so that it tells anybody something: what all of its cases have in common."""
+
+from __future__ import annotations
+
+import pytest
+
+from appliance.benchmarks import environment, validity
+from appliance.benchmarks.conditions import conditions, shared, versions_since
+from appliance.benchmarks.matrix import Sweep
+from appliance.benchmarks.results import span_text
+from appliance.benchmarks.validity import Circumstances
+from appliance.layout.geometry import GIB, MIB
+from tests.unit.benchmarks.test_benchmarks import case, sweep
+
+
+def of(found: Sweep) -> dict[str, str]:
+    return shared(list(found.cases()))
+
+
+def test_what_all_cases_have_in_common_is_told_and_what_differs_is_not():
+    found = of(sweep(ashifts=[9, 12], compressible=33, compressions=["lz4"], size=2 * GIB))
+    assert found["Layout"] == "raidz1 of 5 disks"
+    assert found["Compression"] == "lz4"
+    assert found["Data of one run"] == "2 GiB"
+    assert found["What is written"] == "made up, 33 % smaller once compressed"
+    assert found["Runs"] == "3 of each case"
+    assert not {"Sectors", "Log device", "A timed run lasts", "At the same time", "Priority"} & found.keys()
+
+
+@pytest.mark.parametrize(
+    ("changes", "name", "said"),
+    [
+        ({"limited": True}, "Memory", "held at 512 MiB"), ({"aside": True}, "Memory", "kept out of reads"), ({}, "Memory", "as in daily use"),
+        ({"gentle": True}, "Priority", "everything else went first"), ({"writers": 4}, "At the same time", "4 writers"),
+        ({"workloads": ["dd-write"], "zeros": True}, "What is written", "zeros by dd, which tell nothing of data that holds something"),
+        ({"workloads": ["sync-write"], "seconds": 90}, "A timed run lasts", "2 min"),
+        ({"warmups": 2}, "Runs", "3 of each case, after 2 that do not count"),
+    ],
+)  # fmt: skip
+def test_how_it_was_measured_is_told(changes, name, said):
+    assert of(sweep(**changes))[name] == said
+
+
+def test_nothing_is_told_that_does_not_belong_to_what_was_measured():
+    assert shared([]) == {}
+    network = Sweep(where="network", workloads=("net-send",), peer="10.0.0.2", seconds=10)
+    assert of(network) == {
+        "Other computer": "10.0.0.2",
+        "Runs": "3 of each case",
+        "A timed run lasts": "10 s",
+    }
+    single = conditions(list(sweep(where="disk", workloads=["disk-start"], size=256 * MIB).cases()))
+    assert single == {"Runs": "3 of each case", "Data of one run": "256 MiB"}
+
+
+def test_zeros_are_labelled_with_each_figure_that_they_gave():
+    zeros = case(workload="dd-write", zeros=True)
+    assert "dd wrote zeros." in list(validity.remarks(zeros, Circumstances()))
+    assert list(validity.remarks(case(workload="dd-write"), Circumstances())) == []
+
+
+def test_the_box_itself_is_told_with_the_versions(monkeypatch, tmp_path):
+    (tmp_path / "cpuinfo").write_text(
+        "processor\t: 0\nmodel name\t: AMD Athlon(tm) II Neo N36L  Dual-Core\nflags\t: fpu\n"
+    )
+    (tmp_path / "meminfo").write_text("MemTotal:        4046848 kB\nMemFree: 1 kB\n")
+    monkeypatch.setattr(environment, "PROCESSOR", tmp_path / "cpuinfo")
+    monkeypatch.setattr(environment, "MEMORY", tmp_path / "meminfo")
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    found = environment.versions()
+    assert found["Processor"] == "AMD Athlon(tm) II Neo N36L Dual-Core, 2 cores"
+    assert found["Memory of the box"].startswith("3.86 GiB")
+    (tmp_path / "meminfo").write_text("")
+    assert "Memory of the box" not in environment.versions()
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "unit", "said"),
+    [
+        (81 * MIB, 84.9 * MIB, "B/s", "81 to 84.9 MiB/s"), (900 * MIB, 2 * GIB, "B/s", "900 MiB/s to 2 GiB/s"),
+        (147, 152, "per second", "147 to 152 a second"), (147, 147, "per second", "147 a second"), (7, 8.5, "seconds", "7.0 to 8.5 s"),
+        (3600 * 2, 3600 * 3 + 600, "seconds", "2 h to 3 h 10 min"),
+    ],
+)  # fmt: skip
+def test_where_runs_lie_is_said_with_the_unit_once(least, most, unit, said):
+    assert span_text(least, most, unit) == said
+
+
+def test_what_an_update_changes_in_the_middle_of_a_sweep_is_told_with_the_case():
+    first = {"Linux": "6.12", "ZFS": "2.3.9"}
+    assert versions_since({}, first, 1) == first
+    assert versions_since(first, first, 2) == first
+    second = versions_since(first, {"Linux": "6.12", "ZFS": "2.4.0"}, 5)
+    assert second == {**first, "ZFS since case 5": "2.4.0"}
+    assert versions_since(second, {"Linux": "6.12", "ZFS": "2.4.0"}, 6) == second
+    assert versions_since(second, first, 7) == {**second, "ZFS since case 7": "2.3.9"}

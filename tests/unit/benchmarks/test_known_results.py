@@ -1,0 +1,49 @@
+"""What was measured of these very disks tells of a layout; anything measured otherwise does not."""
+
+from __future__ import annotations
+
+import pytest
+
+from appliance.benchmarks import known_results
+from tests.unit.benchmarks.test_benchmarks import case, measured
+from tests.unit.made import path_of
+
+THREE = tuple(map(path_of, (1, 2, 3)))
+MIB = 2**20
+
+
+def of(*found, layout: str = "raidz1", groups: int = 1, disks: tuple[str, ...] = THREE) -> str:
+    return known_results.sentence(known_results.of_layout(found, layout, groups, frozenset(disks)))
+
+
+def test_the_newest_figure_of_each_kind_is_told_in_the_order_of_what_matters():
+    rebuilt = case(disks=THREE, workload="resilver", fill=25)
+    found = [
+        measured(1, rebuilt, 2400.0),
+        measured(2, case(disks=THREE), 132.0 * MIB),
+        measured(3, case(disks=THREE), 99.0 * MIB),
+    ]
+    assert "writes large files with 132 MiB/s" in of(*found)
+    assert "99" not in of(*found)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"ashift": 9}, {"sync": "always"}, {"partition": 2**30}, {"log": path_of(6)}, {"recordsize": 4096}, {"volblocksize": 8192}, {"gentle": True}, {"sample": "tank/photos"}, {"layout": "mirror"}, {"disks": (*THREE, path_of(4))}],
+    ids=str,
+)  # fmt: skip
+def test_what_was_measured_otherwise_tells_nothing_of_a_new_pool(changes):
+    assert of(measured(1, case(**{"disks": THREE, **changes}), 132.0 * MIB)) == ""
+
+
+def test_large_files_that_were_read_without_reading_ahead_tell_nothing_of_a_new_pool():
+    assert of(measured(1, case(disks=THREE, workload="seq-read", aside=True), 132.0 * MIB)) == ""
+    assert of(measured(1, case(disks=THREE, workload="seq-read", limited=True), 132.0 * MIB))
+    assert of(measured(1, case(disks=THREE, aside=True), 132.0 * MIB))
+
+
+def test_pairs_of_mirrors_are_told_from_one_wide_mirror():
+    four = tuple(map(path_of, (1, 2, 3, 4)))
+    found = measured(1, case(disks=four, layout="mirror"), 132.0 * MIB)
+    assert of(found, layout="mirror", groups=2, disks=four)
+    assert not of(found, layout="mirror", groups=1, disks=four)

@@ -1,0 +1,412 @@
+"""A sample of somebody's own files: what of it is read, where it goes, and what is said of what it cannot tell."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from appliance import command, names
+from appliance.agent.registry import decode_operation
+from appliance.benchmarks import conclusions, environment, prefill, sample_data, scratch, validity
+from appliance.benchmarks.matrix import Sweep, axes_of
+from appliance.benchmarks.parse_results import Figures
+from appliance.benchmarks.prefill import Laid
+from appliance.benchmarks.results import BenchmarkRun, MeasuredCase, blocks
+from appliance.benchmarks.run_case import RunBenchmarkCase
+from appliance.benchmarks.runner import Measuring
+from appliance.benchmarks.validity import Circumstances
+from appliance.errors import Cancelled, Failed, Refused
+from appliance.files import safe_walk
+from appliance.layout.geometry import GIB, KIB, MIB
+from appliance.operation import checked_plan
+from appliance.system import paths
+from appliance.zfs import status
+from tests.unit.benchmarks.test_run_case import TOKEN, operation
+from tests.unit.made import box, dataset, path_of, recorded_text
+from tests.unit.pools.test_create import Working
+
+PHOTOS = dataset("tank/photos")
+DD = "{size} bytes (1 MB, 1 MiB) copied, 0.5 s, 1 MB/s\n"
+
+
+def sampled(**changes: Any) -> RunBenchmarkCase:
+    made = {"workload": "seq-read", "sample": PHOTOS.name, "sample_guid": PHOTOS.guid, "size": 40 * MIB}
+    return operation(**{**made, **changes})
+
+
+@pytest.fixture
+def tree(folders: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of files, one much larger, with ways out of it that must never be taken."""
+    top, outside = folders / "photos", folders / "outside"
+    (top / "may").mkdir(parents=True)
+    outside.mkdir()
+    (outside / "secret").write_bytes(b"S" * MIB)
+    (top / "film.mkv").write_bytes(b"F" * 30 * MIB)
+    (top / "may" / "a").write_bytes(b"A" * MIB)
+    (top / "may" / "b").write_bytes(b"B" * 100)
+    (top / "way-out").symlink_to(outside)
+    (top / "file-out").symlink_to(outside / "secret")
+    os.mkfifo(top / "pipe")
+    found = dataset(PHOTOS.name, mountpoint=str(top))
+    monkeypatch.setattr(status, "read_datasets", lambda: (found,))
+    monkeypatch.setattr(safe_walk, "dataset_of", lambda _handle: PHOTOS.name)
+    monkeypatch.setattr(names, "served_path", lambda path: path)
+    monkeypatch.setattr(paths, "POOLS", folders)
+    monkeypatch.setattr(environment, "moved", lambda _paths: {})
+    scratch.folder_of(TOKEN).mkdir(parents=True)
+    return top
+
+
+def taken(top: Path, most: int, wanted: int) -> tuple[bytes, sample_data.SampleData]:
+    with safe_walk.held(str(top)) as root:
+        sample = sample_data.SampleData(root, most, 128 * KIB, lambda: None)
+        found, left = [], wanted
+        while left:
+            found.append(sample.read(left))
+            left -= len(found[-1])
+        sample.close()
+        return b"".join(found), sample
+
+
+# --- what is read ---------------------------------------------------------------------------------------------
+def test_no_link_pipe_or_name_is_in_a_sample_and_nothing_from_outside(tree):
+    found, sample = taken(tree, 40 * MIB, 31 * MIB + 100)
+    assert {letter: found.count(letter) for letter in (b"F", b"A", b"B", b"S")} == {b"F": 30 * MIB, b"A": MIB, b"B": 100, b"S": 0}  # fmt: skip
+    assert sample.different == 31 * MIB + 100
+
+
+def test_no_more_is_read_in_a_turn_than_was_asked_for_and_one_film_does_not_stand_for_all(tree):
+    found, sample = taken(tree, 16 * MIB, 16 * MIB)
+    assert sample.different == 16 * MIB
+    assert found.count(b"A") == MIB
+
+
+def test_a_sample_that_is_used_up_begins_anew_and_tells_how_much_it_was(tree):
+    found, sample = taken(tree, 100 * MIB, 70 * MIB)
+    assert sample.different == 31 * MIB + 100
+    assert found[: MIB * 8] == found[sample.different :][: MIB * 8]
+
+
+def test_each_large_file_begins_a_record_so_that_dedup_meets_what_it_would_in_the_folder(tree):
+    one = os.urandom(300 * KIB)
+    for name in ("c", "d", "e"):
+        (tree / "may" / name).write_bytes(one)
+        (tree / "may" / f"small-{name}").write_bytes(os.urandom(50 * KIB))
+    found, sample = taken(tree, 40 * MIB, 32 * MIB)
+    records = [found[at : at + 128 * KIB] for at in range(0, sample.different, 128 * KIB)]
+    assert [records.count(one[: 128 * KIB]), records.count(one[128 * KIB : 256 * KIB])] == [3, 3]
+    assert sample.different == 31 * MIB + 3 * 256 * KIB + 3 * 50 * KIB + 100
+
+
+def test_a_file_with_several_names_is_read_once(tree):
+    for number in range(5):
+        os.link(tree / "may" / "a", tree / f"again-{number}")
+    assert taken(tree, 100 * MIB, MIB)[1].most == 100 * MIB
+    found, sample = taken(tree, 100 * MIB, 32 * MIB)
+    assert sample.different == 31 * MIB + 100
+    assert found[: sample.different].count(b"A") == MIB
+
+
+def test_a_folder_with_next_to_nothing_in_it_is_no_sample(tree):
+    (tree / "film.mkv").unlink()
+    with pytest.raises(Failed, match="too little to stand for anything"):
+        taken(tree, 100 * MIB, 2 * MIB)
+
+
+def test_a_file_that_shrinks_or_cannot_be_read_gives_less_and_ends_nothing(tree, monkeypatch):
+    real = os.pread
+
+    def damaged(handle: int, size: int, at: int) -> bytes:
+        if os.fstat(handle).st_size == MIB:
+            raise OSError(5, "Input/output error")
+        return real(handle, size, at)
+
+    monkeypatch.setattr("os.pread", damaged)
+    found, _sample = taken(tree, 40 * MIB, 30 * MIB + 100)
+    assert b"A" not in found
+    assert found.count(b"F") == 30 * MIB
+
+
+def test_reading_leaves_no_trace_on_the_files(tree):
+    os.utime(tree / "film.mkv", ns=(1, 1))
+    taken(tree, 40 * MIB, 31 * MIB)
+    assert (tree / "film.mkv").stat().st_atime_ns == 1
+
+
+def test_a_folder_that_cannot_be_gone_through_is_said_without_a_files_name(tree, commands, monkeypatch):
+    def damaged(_root: int) -> Any:
+        raise OSError(5, "Input/output error", "letter to anna.odt")
+
+    monkeypatch.setattr(safe_walk, "listing", damaged)
+    with pytest.raises(Failed) as failed:
+        sample_data.lay(sampled().ground, Working())
+    assert "anna" not in str(failed.value)
+
+
+def test_files_that_go_away_while_they_are_read_end_it_in_words(tree, commands):
+    def away(_argv: list[str]) -> None:
+        for path in (tree / "film.mkv", tree / "may" / "a", tree / "may" / "b"):
+            path.unlink(missing_ok=True)
+
+    commands.on_run = away
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Failed, match="went away"):
+        patch.setattr(sample_data, "PART", 32 * MIB)
+        sample_data.lay(sampled(size=200 * MIB).ground, Working())
+
+
+@given(st.integers(1, 40), st.lists(st.integers(1, 3 * MIB), min_size=1, max_size=6))
+def test_whatever_size_is_asked_for_comes_and_never_more(most, wishes):
+    sample = sample_data.SampleData(-1, most * MIB, 128 * KIB, lambda: None)
+    sample.endless = (b"x" * (at + 1) for at in range(10**9))
+    for wanted in wishes:
+        assert 0 < len(sample.read(wanted)) <= wanted
+
+
+# --- the folder is looked at anew -----------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"guid": 5}, "no longer there"), ({"kind": "volume"}, "no longer there"), ({"mounted": False}, "not mounted"),
+        ({"encryption": "aes-256-gcm", "key_status": "available"}, "unencrypted"), ({"mountpoint": "/var/lib"}, "system's own"),
+        ({"mountpoint": "/"}, "system's own"), ({"mountpoint": "legacy"}, "system's own"),
+    ],
+)  # fmt: skip
+def test_a_folder_that_is_not_what_was_chosen_or_must_not_be_copied_is_refused(changes, said):
+    facts = box(datasets=(dataset(PHOTOS.name, **changes),))
+    with pytest.raises(Refused, match=said):
+        checked_plan(sampled(), facts)
+    with pytest.raises(Refused, match="no longer there"):
+        checked_plan(sampled(), box())
+
+
+@pytest.mark.parametrize("changed", [{"guid": 5}, {"encryption": "aes-256-gcm"}, {"kind": "volume"}])
+def test_the_agent_looks_again_when_it_reads(tree, monkeypatch, changed):
+    found = dataset(PHOTOS.name, **{"mountpoint": str(tree), **changed})
+    monkeypatch.setattr(status, "read_datasets", lambda: (found,))
+    with pytest.raises(Refused), sample_data.folder(sampled().case):
+        pass
+
+
+def test_something_else_at_its_place_is_not_read(tree, monkeypatch, commands):
+    monkeypatch.setattr(safe_walk, "dataset_of", lambda _handle: "tank")
+    with pytest.raises(Refused, match="not mounted where it should be"):
+        sample_data.lay(sampled().ground, Working())
+    assert commands.ran == []
+
+
+# --- where it goes --------------------------------------------------------------------------------------------
+def test_what_is_read_goes_through_memory_that_only_root_opens_and_only_to_the_scratch_pool(tree, commands, monkeypatch):  # fmt: skip
+    monkeypatch.setattr(sample_data, "PART", 16 * MIB)
+    part, modes, sizes = scratch.part_of(TOKEN), [], []
+
+    def look(_argv: list[str]) -> None:
+        modes.append(part.stat().st_mode & 0o777)
+        sizes.append(part.stat().st_size)
+
+    commands.on_run = look
+    laid, work = Laid(), Working()
+    prefill.sample(sampled().ground, work, laid)
+    assert laid.different == 31 * MIB + 100
+    assert [argv[0] for argv in commands.ran] == ["dd", "dd", "dd"]
+    assert {argv[2] for argv in commands.ran} == {f"of={scratch.folder_of(TOKEN)}/data"}
+    assert [argv[4:6] for argv in commands.ran] == [["count=16", "seek=0"], ["count=16", "seek=16"], ["count=8", "seek=32"]]  # fmt: skip
+    assert (modes, sizes) == ([0o600] * 3, [16 * MIB, 16 * MIB, 8 * MIB])
+    assert not part.exists()
+    assert not any(name in " ".join(work.notes) for name in ("film", "may"))
+
+
+def test_what_is_written_while_it_is_measured_comes_from_memory_again_and_again(tree, commands, monkeypatch):
+    monkeypatch.setattr(sample_data, "PART", 16 * MIB)
+    ground, laid = sampled(workload="seq-write").ground, Laid()
+    prefill.sample(ground, Working(), laid)
+    assert commands.ran == []
+    assert laid.different == 16 * MIB
+    result = Figures(rate=40 * MIB / 1.5, seconds=1.5, written=40 * MIB, tool="dd")
+
+    def run(argv: Any, **more: Any) -> Any:
+        answer = commands.run(argv, **more)
+        return type(answer)(answer.argv, 0, "", DD.format(size=MIB), 0.0)
+
+    monkeypatch.setattr("appliance.command.run", run)
+    assert sample_data.written(ground, Working(), "Run 1 of 3") == result
+    assert [argv[4:6] for argv in commands.ran] == [["count=16", "seek=0"], ["count=16", "seek=16"], ["count=8", "seek=32"]]  # fmt: skip
+    assert scratch.part_of(TOKEN).stat().st_size == 16 * MIB
+
+
+def test_what_is_in_memory_goes_with_clearing_even_without_a_note_of_what_was_made(tree, commands):
+    scratch.part_of(TOKEN).write_bytes(b"photos")
+    scratch.clear(TOKEN, Working())
+    assert not scratch.part_of(TOKEN).exists()
+
+
+def test_a_link_in_the_place_of_the_part_is_not_followed(tree, commands):
+    target = tree / "may" / "a"
+    scratch.part_of(TOKEN).symlink_to(target)
+    with pytest.raises(Failed, match=r"into memory: Too many levels of symbolic links$"):
+        sample_data.lay(sampled().ground, Working())
+    assert target.read_bytes() == b"A" * MIB
+
+
+def test_memory_without_room_is_said(tree, monkeypatch):
+    full = os.statvfs_result((4096, 4096, 100, 10, 10, 0, 0, 0, 0, 255))
+    monkeypatch.setattr("os.statvfs", lambda _path: full)
+    with pytest.raises(Failed, match="no room in memory"):
+        sample_data.room(TOKEN, sampled().case)
+
+
+def test_reading_stops_when_somebody_asks_for_it(tree, commands):
+    class Stopped(Working):
+        def stop_if_asked(self) -> None:
+            raise Cancelled
+
+    with pytest.raises(Cancelled):
+        sample_data.lay(sampled().ground, Stopped())
+    assert commands.ran == []
+
+
+def test_writing_stops_when_somebody_asks_for_it_however_fast_a_part_is_written(tree, commands, monkeypatch):
+    ground = sampled(workload="seq-write").ground
+    scratch.part_of(TOKEN).write_bytes(b"x" * MIB)
+    monkeypatch.setattr(sample_data, "SECONDS_BETWEEN_LOOKS", 0)
+    answer = type(command.run(["true"]))(("dd",), 0, "", DD.format(size=MIB), 0.0)
+
+    class Later(Working):
+        asked = 0
+
+        def stop_if_asked(self) -> None:
+            self.asked += 1
+            if self.asked == 3:
+                raise Cancelled
+
+    ran: list[Any] = []
+    monkeypatch.setattr(command, "run", lambda argv, **_more: (ran.append(argv), answer)[1])
+    with pytest.raises(Cancelled):
+        sample_data.written(ground, Later(), "Run 1 of 3")
+    assert len(ran) == 2
+
+
+# --- the case and the sweep -----------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"workload": "small-files"}, {"workload": "mixed"}, {"compressible": 33}, {"volblocksize": 16384}, {"protocol": "nfs"},
+        {"where": "dataset", "disks": (), "layout": "stripe", "pool": "tank", "guid": 7}, {"workload": "seq-write", "dedup": True},
+        {"sample": "../etc"}, {"sample": "-o"}, {"sample": "tank/photos@monday"}, {"sample_guid": 2**64},
+    ],
+)  # fmt: skip
+def test_what_cannot_be_measured_with_a_sample_is_refused(changes):
+    with pytest.raises(Refused):
+        sampled(**changes)
+
+
+def test_the_steps_say_that_it_is_read_and_survive_being_kept():
+    found = sampled()
+    plan = checked_plan(found, box(datasets=(PHOTOS,)))
+    assert [step.name for step in plan.steps] == ["claim", "create", "lay", "run-1", "run-2", "run-3", "clear"]
+    assert plan.steps[2].title == "Read files of tank/photos as a sample, without their names"
+    assert plan.steps[3].shown.startswith("fio ")
+    written = checked_plan(sampled(workload="seq-write", size=GIB), box(datasets=(PHOTOS,)))
+    assert written.steps[3].shown.splitlines()[0].startswith(f"dd if={scratch.part_of(TOKEN)} ")
+    assert written.steps[3].shown.endswith("zpool sync -- larder-sweep-0123456789ab")
+    assert decode_operation(msgspec.json.encode(found).decode()) == found
+
+
+def test_a_sweep_leaves_out_writing_with_dedup_because_a_sample_repeats_there():
+    common = {"where": "scratch", "disks": (path_of(1),), "workloads": ["seq-write", "seq-read"], "sample": PHOTOS.name, "sample_guid": PHOTOS.guid}  # fmt: skip
+    made = msgspec.convert({**common, "dedups": [False, True]}, Sweep)
+    assert [(one.dedup, one.workload) for one in made.cases()] == [(False, "seq-write"), (False, "seq-read"), (True, "seq-read")]  # fmt: skip
+    assert axes_of(list(made.cases())) == ["Dedup"]
+    with pytest.raises(Refused, match="repeats"):
+        msgspec.convert({**common, "dedups": [True], "workloads": ["seq-write"]}, Sweep)
+
+
+# --- what is said of it ---------------------------------------------------------------------------------------
+def told(around: Circumstances, **changes: Any) -> tuple[str, str]:
+    case = sampled(size=GIB, aside=True, **changes).case
+    figures = Figures(rate=1.0, seconds=1.0, read=GIB)
+    return " ".join(validity.reasons(case, figures, around)), " ".join(validity.remarks(case, around))
+
+
+def test_what_compression_left_is_said_and_expected_of_the_disks():
+    invalid, remarks = told(Circumstances(read=GIB // 4, sample=GIB, kept=0.25), compression="zstd")
+    assert invalid == ""
+    assert remarks == "Compression left 25 % of the sample."
+    invalid, _remarks = told(Circumstances(read=GIB // 10, sample=GIB, kept=0.25), compression="zstd")
+    assert "Memory did the rest" in invalid
+
+
+def test_a_sample_that_repeats_says_so_and_means_nothing_for_dedup():
+    invalid, remarks = told(Circumstances(read=GIB, sample=GIB // 4))
+    assert invalid == ""
+    assert remarks == "256 MiB of the sample were repeated until it was 1 GiB."
+    invalid, remarks = told(Circumstances(read=GIB // 4, sample=GIB // 4, deduped=4.0), dedup=True)
+    assert "dedup finds what is not so in your files" in invalid
+    assert "Dedup met each block 4.00 times." in remarks
+    assert told(Circumstances(read=GIB // 2, sample=GIB, deduped=2.0), dedup=True)[0] == ""
+
+
+def test_what_lies_on_the_disks_is_read_from_the_file_and_from_the_pool(tree, commands):
+    data = scratch.folder_of(TOKEN) / "data"
+    data.touch()
+    assert sample_data.kept(sampled().ground) == 1.0
+    with data.open("r+b") as out:
+        out.truncate(100 * MIB)
+    assert sample_data.kept(sampled().ground) < 0.01
+    assert sample_data.times(sampled().ground) == 1.0
+    commands.answers["zpool"] = "1.43\n"
+    assert sample_data.times(sampled(dedup=True).ground) == 1.43
+    commands.answers["zpool"] = "-\n"
+    with pytest.raises(Failed):
+        sample_data.times(sampled(dedup=True).ground)
+
+
+def test_a_run_with_a_sample_carries_what_it_was(tree, commands, monkeypatch):
+    data = scratch.folder_of(TOKEN) / "data"
+    data.write_bytes(b"x" * 4096)
+    commands.answers |= {"fio": recorded_text("fio-sync-3.39.json"), "zpool": "1.00\n"}
+    monkeypatch.setattr(environment, "pools", lambda: ())
+    monkeypatch.setattr(environment, "memory", lambda: 0)
+    monkeypatch.setattr(Measuring, "prepare", lambda _self, _work: None)
+    run = Measuring(sampled(dedup=True).ground, ("fio",), Laid(10 * MIB)).judged(Working(), 1)
+    assert run.around.sample == 10 * MIB
+    assert "dedup finds what is not so" in " ".join(run.invalid)
+
+
+def test_what_compression_and_dedup_make_of_the_files_is_a_sentence():
+    def measured(number: int, around: Circumstances, **changes: Any) -> MeasuredCase:
+        run = BenchmarkRun(number=1, figures=Figures(rate=1.0), around=around)
+        return MeasuredCase(number, sampled(**changes).case, (run,))
+
+    every = [
+        measured(0, Circumstances(sample=GIB)),
+        measured(1, Circumstances(sample=GIB, kept=0.8), compression="lz4"),
+        measured(2, Circumstances(sample=GIB, kept=0.62), compression="zstd"),
+    ]
+    assert "Your files: lz4 leaves 80 % of them, zstd 62 %." in conclusions.sentences(blocks(every))
+    seldom = measured(3, Circumstances(sample=GIB, deduped=1.02), dedup=True)
+    assert "dedup meets each block 1.02 times, too seldom" in " ".join(conclusions.sentences(blocks([seldom])))
+    often = measured(3, Circumstances(sample=GIB, deduped=3.5), dedup=True)
+    assert "Your files: dedup meets each block 3.50 times." in conclusions.sentences(blocks([often]))
+    assert "Your files" not in " ".join(conclusions.sentences(blocks(every[:1])))
+
+
+def test_what_lies_on_the_pool_in_the_end_is_the_files_and_a_write_of_it_repeats_the_part(tree, monkeypatch):
+    monkeypatch.setattr(sample_data, "PART", 16 * MIB)
+    data, read = scratch.folder_of(TOKEN) / "data", sampled(size=24 * MIB)
+    sample_data.lay(read.ground, Working())
+    found = data.read_bytes()
+    assert len(found) == 24 * MIB
+    assert (found.count(b"F"), found.count(b"A")) == (23 * MIB, MIB)
+    data.unlink()
+    write = sampled(workload="seq-write", size=24 * MIB).ground
+    sample_data.lay(write, Working())
+    figures = sample_data.written(write, Working(), "Run 1 of 3")
+    assert figures.written == data.stat().st_size == 24 * MIB
+    assert figures.rate == pytest.approx(24 * MIB / figures.seconds)
+    assert data.read_bytes()[16 * MIB :] == scratch.part_of(TOKEN).read_bytes()[: 8 * MIB]

@@ -1,0 +1,298 @@
+from __future__ import annotations
+
+import os
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from appliance.datasets import presets
+from appliance.datasets.create import CreateDataset
+from appliance.datasets.encryption import key_store
+from appliance.datasets.encryption.unlock import UnlockAll, UnlockDataset
+from appliance.errors import Failed, Refused
+from appliance.facts.datasets import Property
+from appliance.operation import checked_plan
+from appliance.shares import publish
+from appliance.zfs import status
+from tests.unit.conftest import HANDLE
+from tests.unit.made import box, dataset, recorded
+from tests.unit.pools.test_create import CANARY, Working
+
+TANK = dataset("tank")
+
+
+def create(**changes: Any) -> CreateDataset:
+    return CreateDataset(**{"parent": "tank", "name": "photos", **changes})
+
+
+def reasons(operation, *datasets) -> str:
+    return " ".join(f"[{reason.field}] {reason.text}" for reason in operation.check(box(datasets=datasets)))
+
+
+def test_it_makes_a_folder_for_people_below_its_parent(commands, mounts):
+    plan = checked_plan(create(preset="media"), box(datasets=(TANK,)))
+    for step in plan.steps:
+        step.act(Working())
+    assert commands.ran == [
+        [
+            "zfs",
+            "create",
+            "-o",
+            "canmount=noauto",
+            "-o",
+            "recordsize=1M",
+            "-o",
+            "compression=lz4",
+            "-o",
+            "atime=off",
+            "-o",
+            "sync=standard",
+            "-o",
+            "larder:preset=media",
+            "--",
+            "tank/photos",
+        ],
+        ["mount", "tank/photos", "new"],
+        ["zfs", "set", "-u", "canmount=on", "tank/photos"],
+        ["chgrp", "larder-people", "--", f"/proc/self/fd/{HANDLE}/."],
+        ["chmod", "2770", "--", f"/proc/self/fd/{HANDLE}/."],
+    ]
+
+
+def test_the_folders_place_follows_the_parents():
+    plan = create().plan(box(datasets=(dataset("tank", mountpoint="/srv/My Files/"),)))
+    assert plan.steps[3].shown == "chmod 2770 -- '/srv/My Files/photos'"
+
+
+@pytest.mark.parametrize(
+    ("parents", "said"),
+    [
+        ((), "no longer there"),
+        ((dataset("tank", kind="volume"),), "no longer there"),
+        ((dataset("tank", key_status="unavailable"),), "locked"),
+        ((dataset("tank", readonly=True),), "only be read"),
+        ((dataset("tank", available=2**19),), "tank is full. Delete"),
+        ((dataset("tank", mountpoint="legacy"),), "no place of its own"),
+        ((dataset("tank", mountpoint="none"),), "no place of its own"),
+        ((dataset("tank", mountpoint=""),), "no place of its own"),
+        ((dataset("tank", mountpoint="/"),), "no place of its own"),
+        ((TANK, dataset("tank/photos")), "already a folder tank/photos"),
+        ((TANK, dataset("tank/Photos")), "already a folder tank/Photos"),
+    ],
+)
+def test_it_refuses_a_folder_that_could_not_be_made_there(parents, said):
+    assert said in reasons(create(), *parents)
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "../etc", "-o", "a\n", "a\0", ".hidden", "a@b"])
+def test_it_refuses_a_folder_by_a_name_that_is_none(name):
+    with pytest.raises(Refused):
+        create(name=name)
+
+
+@pytest.mark.parametrize("parent", ["", "-r", "/tank", "tank/../etc", "tank\n", "tank@x"])
+def test_it_refuses_a_parent_that_is_no_dataset(parent):
+    with pytest.raises(Refused):
+        create(parent=parent)
+
+
+def test_it_refuses_a_full_name_too_long_for_its_snapshots():
+    with pytest.raises(Refused, match="too long"):
+        create(parent="tank/" + "x" * 180, name="y" * 30)
+
+
+def test_the_digest_holds_for_the_same_parent_only():
+    plan = create().plan(box(datasets=(TANK,)))
+    assert create().plan(box(datasets=(dataset("tank", used=5),))).digest() == plan.digest()
+    assert create().plan(box(datasets=(dataset("tank", guid=5),))).digest() != plan.digest()
+
+
+def test_each_probe_looks_at_its_own_step(tmp_path, monkeypatch):
+    mine = os.getgid()
+    place = tmp_path / "photos"
+    place.mkdir(mode=0o755)
+    facts = box(datasets=(TANK, dataset("tank/photos", mountpoint=str(place))))
+
+    def happened() -> list[bool]:
+        return [create().probe(step, facts) for step in ("create", "group", "mode")]
+
+    assert create().probe("mount", facts)
+    assert not create().probe("mount", box(datasets=(TANK, dataset("tank/photos", mounted=False))))
+
+    monkeypatch.setattr("grp.getgrnam", lambda _name: SimpleNamespace(gr_gid=mine + 1))
+    assert happened() == [True, False, False]
+    monkeypatch.setattr("grp.getgrnam", lambda _name: SimpleNamespace(gr_gid=mine))
+    assert happened() == [True, True, False]
+    place.chmod(0o2770)
+    assert happened() == [True, True, True]
+
+
+def test_no_probe_sees_a_folder_that_is_not_there():
+    assert not any(create().probe(step, box(datasets=(TANK,))) for step in ("create", "group", "mode"))
+
+
+def test_a_folder_that_is_not_mounted_is_not_taken_for_finished(tmp_path):
+    facts = box(datasets=(TANK, dataset("tank/photos", mountpoint=str(tmp_path / "nowhere"))))
+    assert [create().probe(step, facts) for step in ("create", "group", "mode")] == [True, False, False]
+
+
+def test_the_way_on_says_whether_the_folder_is_there():
+    assert "is not there" in create().recovery_hint("create", box(datasets=(TANK,)))
+    assert "is there" in create().recovery_hint("mode", box(datasets=(TANK, dataset("tank/photos"))))
+
+
+def secret_box(key: str = "unavailable", **changes: Any) -> Any:
+    common = {
+        "encryption": "aes-256-gcm",
+        "key_status": key,
+        "encryption_root": "tank/vault",
+        "mounted": False,
+        **changes,
+    }
+    return box(
+        datasets=(
+            TANK,
+            dataset("tank/vault", **common),
+            dataset("tank/vault/deep", **common),
+            dataset("tank/vault/off", **common | {"canmount": "off"}),
+        )
+    )
+
+
+UNLOCK = UnlockDataset(dataset="tank/vault")
+
+
+def test_it_loads_the_key_from_standard_input_and_mounts_and_serves_what_it_unlocks(commands, mounts, monkeypatch):
+    again: list[object] = []
+    monkeypatch.setattr(publish, "republish_quietly", again.append)
+    work = Working()
+    for step in checked_plan(UNLOCK, secret_box()).steps:
+        step.act(work)
+    assert again == [work]
+    assert "shares" in UNLOCK.locks()
+    assert commands.ran == [
+        ["zfs", "load-key", "-L", "prompt", "--", "tank/vault"],
+        ["mount", "tank/vault"],
+        ["mount", "tank/vault/deep"],
+    ]
+    assert commands.given == [f"{CANARY}\n", None, None]
+
+
+def test_it_refuses_to_unlock_what_is_not_locked_or_has_no_passphrase_of_its_own():
+    assert "unlocked already" in " ".join(reason.text for reason in UNLOCK.check(secret_box("available")))
+    inner = UnlockDataset(dataset="tank/vault/deep")
+    assert "no key of its own" in " ".join(reason.text for reason in inner.check(secret_box()))
+    assert "no longer there" in " ".join(reason.text for reason in UNLOCK.check(box()))
+
+
+def test_its_probes_tell_the_key_from_the_mounts():
+    assert [UNLOCK.probe(step, secret_box()) for step in ("key", "mount")] == [False, False]
+    assert [UNLOCK.probe(step, secret_box("available")) for step in ("key", "mount")] == [True, False]
+    assert [UNLOCK.probe(step, secret_box("available", mounted=True)) for step in ("key", "mount")] == [True, True]
+
+
+def test_the_way_on_says_whether_it_is_still_locked():
+    assert "still locked" in UNLOCK.recovery_hint("key", secret_box())
+    assert "key is loaded" in UNLOCK.recovery_hint("mount", secret_box("available"))
+
+
+KEY = "0123456789abcdef" * 4
+
+
+@pytest.mark.parametrize(("kind", "given"), [("hex", f"{KEY}\n"), ("raw", bytes.fromhex(KEY))])
+def test_a_key_file_is_given_in_the_form_that_the_dataset_wants(commands, kind, given):
+    work = Working()
+    work.secret = lambda: KEY  # type: ignore[method-assign]
+    plan = checked_plan(UNLOCK, secret_box(key_format=kind))
+    assert plan.key_file
+    plan.steps[0].act(work)
+    assert commands.given == [given]
+    assert KEY not in repr(commands.ran)
+
+
+def test_a_passphrase_is_no_key(commands):
+    with pytest.raises(Refused):
+        checked_plan(UNLOCK, secret_box(key_format="hex")).steps[0].act(Working())
+    assert commands.ran == []
+    assert "Check the key file" in UNLOCK.recovery_hint("key", secret_box(key_format="hex"))
+
+
+def test_unlocking_by_passphrase_asks_for_no_file():
+    assert not checked_plan(UNLOCK, secret_box(key_format="passphrase")).key_file
+
+
+# --- presets, limits, a key of its own ------------------------------------------------------------------------
+@pytest.mark.parametrize("preset", presets.PRESETS)
+def test_every_preset_says_why_and_leaves_its_mark(preset):
+    plan = create(preset=preset).plan(box(datasets=(TANK,)))
+    assert f"larder:preset={preset}" in plan.steps[0].shown
+    assert "recordsize=" in plan.steps[0].shown
+    assert plan.facts["Why so"].count(".") >= 4
+
+
+def test_a_limit_is_set_when_the_folder_is_made():
+    plan = create(limit=5 * 2**30).plan(box(datasets=(TANK,)))
+    assert "quota=5368709120" in plan.steps[0].shown
+    assert "5 GiB" in plan.summary
+
+
+@pytest.mark.parametrize("limit", [-1, 1, 2**62])
+def test_a_limit_that_is_none_is_refused(limit):
+    with pytest.raises(Refused):
+        create(limit=limit)
+
+
+@pytest.mark.parametrize(
+    ("key", "secret", "kind"), [("passphrase", CANARY, "passphrase"), ("key file", "ab" * 32, "hex")]
+)
+def test_a_key_of_its_own_goes_by_standard_input(commands, mounts, key, secret, kind):
+    work = Working()
+    work.secret = lambda: secret  # type: ignore[method-assign]
+    operation = create(key=key)
+    assert operation.wants_secret()
+    plan = checked_plan(operation, box(datasets=(TANK,)))
+    plan.steps[0].act(work)
+    assert plan.key_file is (key == "key file")
+    assert f"keyformat={kind}" in commands.ran[0]
+    assert commands.given == [f"{secret}\n"]
+    assert secret not in repr(commands.ran) + repr([step.shown for step in plan.steps])
+
+
+# --- what was read ------------------------------------------------------------------------------------------
+def test_properties_are_read_with_where_they_come_from():
+    found = {one.name: one for one in status.datasets_from(recorded("zfs-list-properties-2.3.9.json"))}
+    films, old, copy = found["datasetsp/films"], found["datasetsp/films/old"], found["datasetsp/copy"]
+    assert films.properties["recordsize"] == Property("1048576", "local")
+    assert old.properties["recordsize"] == Property("1048576", "inherited", "datasetsp/films")
+    assert films.properties["compression"].source == "default"
+    assert films.properties["larder:preset"].value == "media"
+    assert "volblocksize" not in films.properties
+    assert copy.origin == "datasetsp/films/old@monday"
+    assert (found["datasetsp/thick"].volsize, found["datasetsp/thick"].used_by_reservation > 0) == (20 * 2**20, True)
+    assert found["datasetsp/thin"].used_by_reservation == 0
+    assert films.used_by_data > 3 * 2**20
+
+
+# --- everything after a start -------------------------------------------------------------------------------
+def test_one_passphrase_is_tried_on_all_that_is_locked_and_what_stays_locked_is_named(
+    commands, mounts, monkeypatch, folders
+):
+    monkeypatch.setattr(key_store, "FOLDER", folders / "keys")
+    monkeypatch.setattr(publish, "republish_quietly", lambda _work: None)
+    common = {"encryption": "aes-256-gcm", "key_status": "unavailable", "key_format": "passphrase", "mounted": False}
+    one = dataset("tank/one", encryption_root="tank/one", **common)
+    two = dataset("tank/two", encryption_root="tank/two", **common | {"key_format": "hex"})
+    operation = UnlockAll(datasets=("tank/one", "tank/two"))
+    plan = checked_plan(operation, box(datasets=(TANK, one, two)))
+    with pytest.raises(Failed, match="tank/two"):
+        plan.steps[0].act(Working())
+    assert [argv[-1] for argv in commands.ran] == ["tank/one", "tank/one"]
+    key_store.store_key(two.guid, KEY)
+    plan.steps[0].act(Working())
+    assert f"{KEY}\n" in commands.given
+    assert operation.locks() == ("tank", "shares")
+
+
+def test_nothing_locked_is_nothing_to_unlock():
+    assert "Nothing is locked" in " ".join(reason.text for reason in UnlockAll(datasets=()).check(box()))

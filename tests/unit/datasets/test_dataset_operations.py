@@ -1,0 +1,414 @@
+"""Changing a dataset that is there: settings, limits, names, mounts, its end."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, get_args
+
+import pytest
+
+from appliance.command import CommandFailed, Result
+from appliance.datasets import details as datasets_details_module
+from appliance.datasets import properties
+from appliance.datasets.destroy import DestroyDataset
+from appliance.datasets.properties import InheritDatasetProperty, SetDatasetProperty
+from appliance.datasets.rename_mount import MountDataset, PromoteDataset, RenameDataset, UnmountDataset
+from appliance.datasets.user_quotas import SetUserQuota
+from appliance.datasets.volumes import CreateVolume, GrowVolume
+from appliance.errors import Failed, Refused
+from appliance.facts.box import Facts
+from appliance.facts.datasets import DatasetDetail, Property, SpaceUse
+from appliance.facts.sharing import Share
+from appliance.operation import Operation, checked_plan
+from appliance.shares import approved, discovery, pool_teardown, publish
+from appliance.zfs import mountpoints
+from tests.unit.made import box, dataset, recorded_text
+from tests.unit.pools.test_create import Working
+
+TANK, PHOTOS, DEEP = dataset("tank"), dataset("tank/photos", used=5 * 2**20), dataset("tank/photos/deep")
+ALL = (TANK, PHOTOS, DEEP)
+GUID = PHOTOS.guid
+
+
+def of(kind: type, **fields: Any) -> Any:
+    return kind(**{"dataset": "tank/photos", "guid": GUID, **fields})
+
+
+def facts(*datasets: Any, **more: Any) -> Facts:
+    return box(datasets=datasets or ALL, **more)
+
+
+def said(operation: Operation, found: Facts) -> str:
+    return " ".join(f"[{reason.field}] {reason.text}" for reason in operation.check(found))
+
+
+def run(operation: Operation, found: Facts) -> None:
+    for step in checked_plan(operation, found).steps:
+        step.act(Working())
+
+
+EVERY = [
+    of(SetDatasetProperty, name="atime", value="on"), of(InheritDatasetProperty, name="atime"), of(PromoteDataset),
+    of(RenameDataset, parent="tank", name="pictures"), of(MountDataset), of(UnmountDataset), of(DestroyDataset),
+    of(SetUserQuota, of="user", who="anna", size=1), of(GrowVolume, size=2**30),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("operation", EVERY, ids=lambda one: type(one).__name__)
+def test_what_was_renamed_replaced_or_destroyed_behind_its_back_is_never_touched(operation):
+    assert "no longer there" in said(operation, facts(TANK))
+    assert "is called tank/new now" in said(operation, facts(TANK, replace(PHOTOS, name="tank/new")))
+    assert "another folder" in said(operation, facts(TANK, replace(PHOTOS, guid=7)))
+
+
+# --- settings ---------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("name", "value", "shown"),
+    [("compression", "zstd", "compression=zstd"), ("quota", "10485760", "quota=10485760"), ("quota", "0", "quota=none"), ("recordsize", "1048576", "recordsize=1048576")],
+)  # fmt: skip
+def test_a_setting_is_one_command(commands, name, value, shown):
+    run(of(SetDatasetProperty, name=name, value=value), facts())
+    assert commands.ran == [["zfs", "set", "--", shown, "tank/photos"]]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("compression", "zstd\n"), ("compression", ""), ("compression", "gzip-99"), ("quota", "-1"), ("quota", "10G"), ("quota", "9" * 19), ("quota", "²"), ("dedup", "on"), ("mountpoint", "/etc"), ("exec", "on"), ("larder:share", "{}")],
+)  # fmt: skip
+def test_values_and_properties_that_nobody_may_set_are_refused(name, value):
+    from appliance.agent.registry import decode_operation
+
+    text = f'{{"kind":"set-dataset-property","dataset":"tank/photos","guid":{GUID},"name":"{name}","value":{value!r}}}'.replace(
+        "'", '"'
+    )
+    with pytest.raises(Refused):
+        decode_operation(text)
+
+
+def test_a_limit_below_what_it_holds_or_more_kept_free_than_there_is_is_refused():
+    assert "5 MiB already" in said(of(SetDatasetProperty, name="quota", value="1048576"), facts())
+    assert "can be kept free" in said(of(SetDatasetProperty, name="reservation", value=str(2**50)), facts())
+
+
+def test_what_loses_data_in_a_power_cut_is_grave():
+    assert of(SetDatasetProperty, name="sync", value="disabled").grave
+    assert not of(SetDatasetProperty, name="sync", value="standard").grave
+
+
+def test_only_a_value_of_its_own_is_given_up_for_the_one_above(commands):
+    operation = of(InheritDatasetProperty, name="atime")
+    own = replace(PHOTOS, properties={"atime": Property("on", "local")})
+    above = replace(TANK, properties={"atime": Property("off", "local")})
+    run(operation, facts(above, own))
+    assert commands.ran == [["zfs", "inherit", "--", "atime", "tank/photos"]]
+    assert "as in tank" in operation.plan(facts(above, own)).summary
+    assert "no value of its own" in said(operation, facts())
+    assert operation.probe("inherit", facts())
+    assert not operation.probe("inherit", facts(above, own))
+    with pytest.raises(Refused):
+        of(InheritDatasetProperty, name="quota")
+
+
+def test_every_setting_that_can_be_asked_for_has_words():
+    assert set(properties.KNOWN) == set(get_args(properties.Name))
+
+
+# --- who takes up space -------------------------------------------------------------------------------------------
+def test_the_recorded_use_of_space_is_read():
+    uses = list(datasets_details_module.uses_from(recorded_text("zfs-userspace-2.3.9.txt").splitlines(), "user"))
+    assert uses == [SpaceUse("user", "games", 3148288, 50 * 2**20), SpaceUse("user", "root", 1024)]
+
+
+@pytest.mark.parametrize("who", ["", "-x", "a@b", "a=b", "Anna", "a\n", "a b", "9" * 11])
+def test_a_limit_is_for_an_account_a_group_or_a_number(who):
+    with pytest.raises(Refused):
+        of(SetUserQuota, of="user", who=who, size=1)
+
+
+def test_a_limit_is_probed_by_what_zfs_says_of_it(commands):
+    operation = of(SetUserQuota, of="user", who="anna", size=5)
+    run(operation, facts())
+    assert commands.ran == [["zfs", "set", "--", "userquota@anna=5", "tank/photos"]]
+    assert not operation.probe("set", facts())
+    detail = DatasetDetail("tank/photos", GUID, uses=(SpaceUse("user", "anna", 1, 5),))
+    assert operation.probe("set", facts(dataset_details=(detail,)))
+
+
+# --- names and places -----------------------------------------------------------------------------------------------
+RENAMED = [
+    ["zfs", "unmount", "--", "tank/photos/deep"], ["zfs", "unmount", "--", "tank/photos"],
+    ["zfs", "rename", "-u", "--", "tank/photos", "tank/pictures"],
+    ["mount", "tank/pictures", "new"], ["mount", "tank/pictures/deep"],
+]  # fmt: skip
+
+
+def test_a_rename_takes_along_what_is_below(commands, mounts):
+    operation = of(RenameDataset, parent="tank", name="pictures")
+    run(operation, facts())
+    assert commands.ran == RENAMED
+    assert operation.probe("rename", facts(TANK, replace(PHOTOS, name="tank/pictures")))
+    assert not operation.probe("rename", facts())
+
+
+def test_a_renamed_folder_is_done_only_when_it_is_served_from_its_new_place(monkeypatch):
+    operation = of(RenameDataset, parent="tank", name="pictures")
+    setting = '{"smb":{"name":"photos","write":["anna"]}}'
+    moved = replace(PHOTOS, name="tank/pictures", mountpoint="/tank/pictures", share=setting, share_source="local")
+    monkeypatch.setattr(approved, "read_approved", lambda: frozenset({moved.guid}))
+    before, after = (
+        facts(TANK, moved, shares=(Share("smb", "photos", place),)) for place in ("/tank/photos", "/tank/pictures")
+    )
+    assert operation.probe("rename", before)
+    assert not operation.probe("serve", before)
+    assert operation.probe("serve", after)
+
+
+def test_whoever_has_a_share_open_is_disconnected_before_a_rename_and_served_after(commands, mounts, monkeypatch):
+    served: list[object] = []
+    monkeypatch.setattr(pool_teardown, "serve", lambda datasets, _note: served.append(datasets))
+    monkeypatch.setattr("appliance.zfs.status.read_datasets", lambda: ALL)
+    run(of(RenameDataset, parent="tank", name="pictures"), facts(shares=(Share("smb", "photos", "/tank/photos"),)))
+    assert commands.ran[0][0] == "smbcontrol"
+    assert commands.ran[1:] == RENAMED
+    assert served == [ALL]
+
+
+@pytest.mark.parametrize("place", ["tank/pictures", "tank/pictures/deep"])
+def test_rename_that_cannot_be_mounted_there_goes_back_to_its_name(commands, mounts, monkeypatch, place):
+    """Somebody put a link at its new place between the look and the mount."""
+
+    def blocked(argv: list[str]) -> None:
+        if argv[:2] == ["mount", place]:
+            raise mountpoints.Blocked("A symbolic link is there")
+
+    monkeypatch.setattr(pool_teardown, "serve", lambda _datasets, _note: None)
+    monkeypatch.setattr("appliance.zfs.status.read_datasets", lambda: ALL)
+    commands.on_run = blocked
+    with pytest.raises(Failed, match="symbolic link"):
+        run(of(RenameDataset, parent="tank", name="pictures"), facts())
+    assert commands.ran[-3:] == [
+        ["zfs", "rename", "-u", "--", "tank/pictures", "tank/photos"], ["mount", "tank/photos"], ["mount", "tank/photos/deep"],
+    ]  # fmt: skip
+
+
+def test_rename_of_a_busy_folder_leaves_everything_mounted_where_it_was(commands, mounts, monkeypatch):
+    def busy(argv: list[str]) -> None:
+        if argv == ["zfs", "unmount", "--", "tank/photos"]:
+            raise CommandFailed(Result(tuple(argv), 1, "", "cannot unmount: pool or dataset is busy", 0))
+
+    monkeypatch.setattr(pool_teardown, "serve", lambda _datasets, _note: None)
+    monkeypatch.setattr(pool_teardown, "who_uses", lambda _places: ["cp"])
+    monkeypatch.setattr("appliance.zfs.status.read_datasets", lambda: ALL)
+    commands.on_run = busy
+    with pytest.raises(Failed, match="still in use"):
+        run(of(RenameDataset, parent="tank", name="pictures"), facts())
+    assert not any(argv[:2] == ["zfs", "rename"] for argv in commands.ran)
+    assert commands.ran[-2:] == [["mount", "tank/photos"], ["mount", "tank/photos/deep"]]
+
+
+def test_rename_of_a_volume_mounts_nothing(commands, mounts):
+    volume = replace(PHOTOS, kind="volume", mounted=False, mountpoint="")
+    run(of(RenameDataset, parent="tank", name="pictures"), facts(TANK, volume))
+    assert commands.ran == [["zfs", "rename", "--", "tank/photos", "tank/pictures"]]
+
+
+@pytest.mark.parametrize(
+    ("parent", "name", "found", "sentence"),
+    [
+        ("tank", "photos", ALL, "already"),
+        ("tank", "FILMS", (*ALL, dataset("tank/films")), "already a folder tank/films"),
+        ("tank/photos/deep", "x", ALL, "into itself"),
+        ("attic", "x", (*ALL, dataset("attic")), "another pool"),
+        ("tank/gone", "x", ALL, "no longer there"),
+        ("tank/v", "x", (*ALL, dataset("tank/v", key_status="unavailable")), "locked"),
+        ("tank/v", "x", (*ALL, dataset("tank/v", encryption="aes-256-gcm", encryption_root="tank/v")), "is encrypted"),
+    ],
+)
+def test_a_place_that_cannot_be_says_why(parent, name, found, sentence):
+    assert sentence in said(of(RenameDataset, parent=parent, name=name), facts(*found))
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "a\n", "a\0", "..", "-r", "a@b", "рhotos", 'a"b', "a'b"])
+def test_a_new_name_that_is_none_is_refused(name):
+    with pytest.raises(Refused):
+        of(RenameDataset, parent="tank", name=name)
+
+
+def test_encrypted_by_the_key_above_it_has_to_stay_below_that():
+    inside = replace(PHOTOS, encryption="aes-256-gcm", encryption_root="tank")
+    assert "has to stay below" in said(
+        of(RenameDataset, parent="tank/x", name="y"), facts(TANK, inside, dataset("tank/x"))
+    )
+
+
+def test_a_busy_folder_says_by_whom(commands, monkeypatch):
+    from appliance import command
+
+    def busy(argv: list[str]) -> None:
+        raise command.CommandFailed(
+            command.Result(tuple(argv), 1, "", "cannot unmount '/tank/photos': pool or dataset is busy", 0)
+        )
+
+    commands.on_run = busy
+    monkeypatch.setattr(pool_teardown, "who_uses", lambda _folders: ["rsync (process 811): /tank/photos"])
+    with pytest.raises(Failed, match="rsync"):
+        run(of(UnmountDataset), facts())
+
+
+def test_a_shared_folder_that_is_unmounted_is_no_longer_announced(commands, monkeypatch):
+    told: list[object] = []
+    here = facts(TANK, replace(PHOTOS, mounted=False))
+    monkeypatch.setattr(publish, "agreed_facts", lambda: here)
+    monkeypatch.setattr(discovery, "announce", told.append)
+    monkeypatch.setattr("appliance.shares.dataset_teardown.close", lambda _shares: None)
+    run(of(UnmountDataset), facts(shares=(Share("smb", "photos", "/tank/photos"),)))
+    assert told == [here.datasets]
+    assert commands.ran == [["zfs", "unmount", "--", "tank/photos"]]
+
+
+def test_only_what_is_a_clone_can_be_made_independent(commands):
+    assert "depends on no other" in said(of(PromoteDataset), facts())
+    run(of(PromoteDataset), facts(TANK, replace(PHOTOS, origin="tank/old@monday")))
+    assert commands.ran == [["zfs", "promote", "tank/photos"]]
+
+
+def test_nothing_is_mounted_outside_the_pools_own_folder_or_through_a_link(commands, mounts):
+    unmounted = replace(PHOTOS, mounted=False)
+    assert "outside the folder" in said(of(MountDataset), facts(TANK, replace(unmounted, mountpoint="/etc")))
+    assert "locked" in said(of(MountDataset), facts(TANK, replace(unmounted, key_status="unavailable")))
+    commands.on_run = lambda _argv: (_ for _ in ()).throw(mountpoints.Blocked("A symbolic link is there"))
+    with pytest.raises(Failed, match="symbolic link"):
+        run(of(MountDataset), facts(TANK, unmounted))
+    assert commands.ran == [["mount", "tank/photos"]]
+
+
+def test_mounting_what_no_start_would_mount_switches_that_on(commands, mounts, monkeypatch):
+    monkeypatch.setattr(publish, "republish_quietly", lambda _work: None)
+    run(of(MountDataset), facts(TANK, replace(PHOTOS, mounted=False, canmount="noauto")))
+    assert commands.ran == [["mount", "tank/photos"], ["zfs", "set", "-u", "canmount=on", "tank/photos"]]
+
+
+# --- its end --------------------------------------------------------------------------------------------------------
+def detail(**changes: Any) -> tuple[DatasetDetail]:
+    return (
+        DatasetDetail(**{"name": "tank/photos", "guid": GUID, "snapshots": 2, "named": ("tank/photos@a",), **changes}),
+    )
+
+
+def test_the_recorded_dry_run_names_the_clones_outside():
+    lines = recorded_text("zfs-destroy-dry-2.3.9.txt").splitlines()
+    assert datasets_details_module.outside(lines, "datasetsp/films") == ("datasetsp/copy",)
+    text = recorded_text("zfs-snapshot-holds-2.3.9.txt")
+    listed = datasets_details_module.snapshots_from(text.encode().splitlines())
+    every, held = list(listed.newest), listed.held
+    assert (len(every), held) == (2, ["datasetsp/films@monday"])
+
+
+def test_destroying_lists_all_that_goes_and_wants_the_name_typed(commands):
+    found = facts(dataset_details=detail())
+    plan = checked_plan(of(DestroyDataset), found)
+    assert [loss.what for loss in plan.losses] == ["the folder tank/photos", "the folder tank/photos/deep"]
+    assert plan.type_to_confirm == "tank/photos"
+    assert plan.facts["Space that comes back"] == "5 MiB"
+    run(of(DestroyDataset), found)
+    assert commands.ran == [["zfs", "destroy", "-r", "--", "tank/photos"]]
+
+
+@pytest.mark.parametrize(
+    ("details", "sentence"),
+    [((), "not been read yet"), (detail(held=("tank/photos@a",)), "are held"), (detail(clones=("tank/copy",)), "cannot live without")],
+)  # fmt: skip
+def test_it_refuses_what_was_not_looked_at_what_is_held_and_what_others_depend_on(details, sentence):
+    assert sentence in said(of(DestroyDataset), facts(dataset_details=details))
+
+
+def test_clones_go_only_where_agreed_and_are_listed(commands):
+    found = facts(*ALL, dataset("tank/copy", used=2**20), dataset_details=detail(clones=("tank/copy",)))
+    plan = checked_plan(of(DestroyDataset, clones=True), found)
+    assert "the folder tank/copy" in [loss.what for loss in plan.losses]
+    assert plan.facts["Space that comes back"] == "6 MiB"
+    run(of(DestroyDataset, clones=True), found)
+    assert commands.ran == [["zfs", "destroy", "-R", "--", "tank/photos"]]
+
+
+def test_a_folder_that_came_since_the_page_was_looked_at_changes_the_digest():
+    before = of(DestroyDataset).plan(facts(dataset_details=detail())).digest()
+    assert of(DestroyDataset).plan(facts(*ALL, dataset("tank/photos/new"), dataset_details=detail())).digest() != before
+    assert of(DestroyDataset).plan(facts(dataset_details=detail(snapshots=3))).digest() == before
+    # One taken by hand after the review is another matter than one that a policy took.
+    assert of(DestroyDataset).plan(facts(dataset_details=detail(snapshots=3, chosen="1 5f"))).digest() != before
+
+
+def test_snapshots_that_no_policy_made_are_told_from_the_others():
+    def listed(*lines: str) -> datasets_details_module.Listed:
+        return datasets_details_module.snapshots_from(line.encode() for line in lines)
+
+    by_hand, policy = "tank/a@mine\t0\t18446744073709551615\t-", "tank/a@larder-hourly\t0\t5\t3f1a"
+    assert listed(policy).chosen == ""
+    assert listed(by_hand).chosen == listed(policy, by_hand, policy).chosen == "1 ffffffffffffffff"
+    assert listed(by_hand, "tank/a@other\t1\t7\t-").chosen == "2 6"
+    assert listed(by_hand, "tank/a@other\t1\t7\t-").held == ["tank/a@other"]
+
+
+def test_listing_of_very_many_snapshots_keeps_only_the_newest_names():
+    found = datasets_details_module.snapshots_from(
+        f"tank/a@{number}\t1\t{number}\t-".encode() for number in range(100_000)
+    )
+    assert (found.count, len(found.newest), len(found.held)) == (100_000, 40, 40)
+    assert found.newest[-1] == "tank/a@99999"
+
+
+def test_its_shares_stop_first_and_are_told(commands, monkeypatch):
+    left: list[list[str]] = []
+    monkeypatch.setattr(pool_teardown, "serve", lambda datasets, _note: left.append([one.name for one in datasets]))
+    monkeypatch.setattr("appliance.zfs.status.read_datasets", lambda: ALL)
+    found = facts(
+        shares=(Share("smb", "deep", "/tank/photos/deep"), Share("smb", "other", "/tank/photosque")),
+        dataset_details=detail(),
+    )
+    plan = checked_plan(of(DestroyDataset), found)
+    assert plan.facts["Shares"] == "deep"
+    for step in plan.steps:
+        step.act(Working())
+    assert left == [["tank"]]
+    assert [argv[0] for argv in commands.ran] == ["smbcontrol", "zfs"]
+
+
+def test_a_pool_is_not_destroyed_as_a_folder():
+    operation = DestroyDataset(dataset="tank", guid=TANK.guid)
+    assert "the pool itself" in said(operation, facts())
+
+
+# --- volumes --------------------------------------------------------------------------------------------------------
+def volume(**changes: Any) -> CreateVolume:
+    return CreateVolume(**{"parent": "tank", "name": "disk1", "size": 2**30, **changes})
+
+
+@pytest.mark.parametrize(("thin", "more"), [(True, ["-s"]), (False, [])])
+def test_a_volume_is_thin_or_thick(commands, thin, more):
+    run(volume(thin=thin), facts())
+    assert commands.ran == [
+        ["zfs", "create", *more, "-o", "volblocksize=16384", "-V", "1073741824", "--", "tank/disk1"]
+    ]
+
+
+@pytest.mark.parametrize(
+    "changes", [{"size": 5}, {"size": 2**30 + 1}, {"block": 3}, {"name": "a b"}, {"name": "a/b"}, {"size": 2**63 - 1}]
+)
+def test_a_volume_that_cannot_be_is_refused(changes):
+    with pytest.raises(Refused):
+        volume(**changes)
+
+
+def test_a_thick_volume_has_to_fit_and_a_thin_one_warns():
+    small = facts(replace(TANK, available=2**29))
+    assert "free there" in said(volume(thin=False), small)
+    assert "disk fail" in volume().plan(small).warnings[0]
+
+
+def test_a_volume_only_grows(commands):
+    disk = dataset("tank/photos", kind="volume", volsize=2**30, properties={"volblocksize": Property("16384")})
+    assert "only grow" in said(of(GrowVolume, size=2**29), facts(TANK, disk))
+    assert "multiple" in said(of(GrowVolume, size=2**30 + 5), facts(TANK, disk))
+    run(of(GrowVolume, size=2**31), facts(TANK, disk))
+    assert commands.ran == [["zfs", "set", "--", "volsize=2147483648", "tank/photos"]]

@@ -1,0 +1,66 @@
+"""At a start, folders are mounted by Larder before ``zfs mount -a``, which would follow a link."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from appliance.datasets import mount_at_boot
+from appliance.errors import Failed
+from appliance.zfs import mountpoints, status
+from tests.unit.made import dataset
+
+UNITS = Path(__file__).parents[3] / "deploy/systemd"
+TANK = dataset("tank", mounted=False)
+ALL = (
+    TANK, dataset("tank/a/b", mounted=False), dataset("tank/a", mounted=False), dataset("tank/there"),
+    dataset("tank/etc", mounted=False, mountpoint="/etc"), dataset("tank/vault", mounted=False, key_status="unavailable"),
+    dataset("tank/off", mounted=False, canmount="noauto"), dataset("tank/z", mounted=False),
+)  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def box(monkeypatch):
+    monkeypatch.setattr(status, "loaded", lambda: True)
+    monkeypatch.setattr(status, "read_datasets", lambda: ALL)
+
+
+def ended() -> object:
+    with pytest.raises(SystemExit) as found:
+        mount_at_boot.main()
+    return found.value.code
+
+
+def test_boot_mounts_what_belongs_in_the_pools_folder_parents_first(mounts):
+    assert ended() == 0
+    assert mounts.ran == [["mount", "tank"], ["mount", "tank/a"], ["mount", "tank/z"], ["mount", "tank/a/b"]]
+
+
+def test_boot_keeps_what_is_blocked_by_a_link_from_zfs_mount(mounts):
+    def blocked(argv: list[str]) -> None:
+        if argv == ["mount", "tank/a"]:
+            raise mountpoints.Blocked("A symbolic link is there")
+
+    mounts.on_run = blocked
+    assert ended() == 1
+    assert ["zfs", "set", "-u", "canmount=noauto", "tank/a"] in mounts.ran
+    assert ["mount", "tank/z"] in mounts.ran
+
+
+def test_boot_leaves_what_fails_otherwise_to_zfs_mount(mounts):
+    def fail(argv: list[str]) -> None:
+        if argv == ["mount", "tank/a"]:
+            raise Failed("mount did not answer")
+
+    mounts.on_run = fail
+    assert ended() == 1
+    assert not any(argv[:2] == ["zfs", "set"] for argv in mounts.ran)
+    assert ["mount", "tank/z"] in mounts.ran
+
+
+def test_every_unit_that_runs_python_as_root_takes_no_modules_from_its_folder():
+    for unit in UNITS.glob("larder-*.service"):
+        text = unit.read_text()
+        if "User=larder" not in text and "python" in text:
+            assert "python -I " in text, unit.name

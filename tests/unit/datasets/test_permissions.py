@@ -1,0 +1,439 @@
+from __future__ import annotations
+
+import json
+import os
+import struct
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from appliance.agent.registry import decode_operation
+from appliance.datasets import permissions
+from appliance.datasets.encryption import key_store
+from appliance.datasets.permissions import Said, SetAccess, by_number, from_elsewhere, note_of, noted, said_of
+from appliance.errors import Cancelled, Failed, Refused
+from appliance.facts.datasets import Dataset, Snapshot
+from appliance.facts.sharing import Account, Group
+from appliance.files import safe_walk
+from appliance.files.posix_acl import ACCESS, DEFAULT, Access, Level
+from appliance.operation import checked_plan
+from appliance.system import accounts
+from tests.unit.made import box, dataset
+from tests.unit.pools.test_create import Working
+
+ANNA, BEN = Account("anna", 10001, "Anna"), Account("ben", 10002)
+FAMILY = Group("family", 20001, ("anna",))
+PHOTOS = dataset("tank/photos")
+BOX = box(datasets=(dataset("tank"), PHOTOS), accounts=(ANNA, BEN), groups=(FAMILY,))
+OPEN = Access("none", {10001: "change", 10002: "read"}, {20001: "read"})
+
+
+def entries(raw: bytes) -> list[tuple[int, int, int]]:
+    assert struct.unpack_from("<I", raw) == (2,)
+    return list(struct.iter_unpack("<HHI", raw[4:]))
+
+
+def test_an_acl_is_spelled_as_the_kernel_wants_it():
+    nobody = 0xFFFFFFFF
+    assert entries(OPEN.encoded(enter=True)) == [
+        (0x01, 7, nobody), (0x02, 7, 10001), (0x02, 5, 10002), (0x04, 0, nobody), (0x08, 5, 20001), (0x10, 7, nobody), (0x20, 0, nobody),
+    ]  # fmt: skip
+    assert [bits for _tag, bits, _id in entries(OPEN.encoded(enter=False))] == [6, 6, 4, 0, 4, 6, 0]
+
+
+def test_a_person_counts_before_groups_and_of_groups_the_most_generous():
+    rules = Access("read", {1: "none"}, {7: "change", 8: "none"})
+    assert rules.level(1, frozenset({7})) == "none"
+    assert rules.level(2, frozenset({7, 8})) == "change"
+    assert rules.level(2, frozenset({8})) == "read"
+
+
+# The walk, on real files: who owns them needs root, so that alone is only written down.
+
+
+@pytest.fixture
+def tree(tmp_path, monkeypatch):
+    """A folder with files and a link to a neighbour that must never be touched; what was to be given to whom."""
+    top, outside = tmp_path / "photos", tmp_path / "outside"
+    (top / "2026" / "may").mkdir(parents=True)
+    (top / "2026" / "may" / "sea.jpg").write_text("x")
+    (top / "run.sh").write_text("x")
+    (top / "run.sh").chmod(0o700)
+    (top / ".zfs" / "snapshot").mkdir(parents=True)
+    outside.mkdir()
+    (outside / "secret").write_text("x")
+    (top / "way-out").symlink_to(outside)
+    (top / "file-out").symlink_to(outside / "secret")
+    os.mkfifo(top / "pipe")
+    try:
+        os.setxattr(tmp_path, ACCESS, OPEN.encoded(enter=True))
+    except OSError:
+        pytest.skip("these files cannot keep ACLs")
+    os.removexattr(tmp_path, ACCESS)
+    monkeypatch.setattr(safe_walk, "dataset_of", lambda _handle: "tank/photos")
+    monkeypatch.setattr(permissions, "group_number", lambda: 990)
+    given: dict[int, tuple[int, int]] = {}
+    monkeypatch.setattr("os.chown", lambda path, uid, gid: given.__setitem__(Path(path).stat().st_ino, (uid, gid)))
+    return top, outside, given
+
+
+def ruled(path: Path) -> bool:
+    return ACCESS in os.listxattr(path, follow_symlinks=False)
+
+
+def rules_of(path: Path, which: str = ACCESS) -> list[tuple[int, int, int]]:
+    return entries(os.getxattr(path, which))
+
+
+def carry_out(top: Path, work: Working | None = None, demoted: frozenset[int] = frozenset()) -> None:
+    permissions.apply("tank/photos", str(top), OPEN, demoted, work or Working())
+
+
+def test_every_file_and_folder_follows_and_new_ones_will(tree):
+    top, _outside, given = tree
+    carry_out(top)
+    for folder in (top, top / "2026", top / "2026" / "may"):
+        assert rules_of(folder) == rules_of(folder, DEFAULT) == entries(OPEN.encoded(enter=True))
+        assert folder.stat().st_mode & 0o7777 == 0o2770
+    assert rules_of(top / "2026" / "may" / "sea.jpg") == entries(OPEN.encoded(enter=False))
+    assert rules_of(top / "run.sh") == entries(OPEN.encoded(enter=True))
+    assert set(given.values()) == {(-1, 990)}
+    (top / "2026" / "new").write_text("x")
+    assert (0x02, 6, 10001) in [(tag, bits & 6, who) for tag, bits, who in rules_of(top / "2026" / "new")]
+
+
+def test_links_pipes_snapshots_and_what_they_lead_to_are_left_alone(tree):
+    top, outside, given = tree
+    before = outside.stat(), (outside / "secret").stat()
+    carry_out(top)
+    for path in (outside, outside / "secret", top / ".zfs", top / ".zfs" / "snapshot", top / "pipe"):
+        assert not ruled(path), path
+        assert path.stat().st_ino not in given
+    assert (outside.stat(), (outside / "secret").stat()) == before
+
+
+def test_what_belongs_to_somebody_who_may_no_longer_change_goes_to_root(tree):
+    top, _outside, given = tree
+    carry_out(top, demoted=frozenset({os.getuid()}))
+    assert set(given.values()) == {(0, 990)}
+
+
+def test_another_file_system_is_not_entered(tree, monkeypatch):
+    top, _outside, _given = tree
+    real = os.fstat
+    other = (top / "2026").stat().st_ino
+
+    def fstat(handle: int) -> os.stat_result:
+        found = real(handle)
+        if found.st_ino != other:
+            return found
+        return os.stat_result((*found[:2], found.st_dev + 1, *found[3:]))
+
+    monkeypatch.setattr("os.fstat", fstat)
+    carry_out(top)
+    assert ruled(top / "run.sh")
+    assert not ruled(top / "2026")
+    assert not ruled(top / "2026" / "may")
+
+
+@pytest.mark.parametrize("moment", ["before it is opened", "after it was opened", "before it is listed"])
+def test_a_folder_swapped_for_a_link_while_it_is_gone_through_leads_nowhere(tree, monkeypatch, moment):
+    """Somebody who may write puts a link to another place where a folder was, at the worst moments."""
+    top, outside, given = tree
+    (outside / "may").mkdir()
+    (outside / "may" / "deep").write_text("x")
+    swapped: list[str] = []
+    real_open, real_listing = os.open, safe_walk.listing
+    victim = (top / "2026").stat().st_ino
+
+    def swap() -> None:
+        if not swapped:
+            swapped.append(moment)
+            (top / "2026").rename(top.parent / "hidden")
+            (top / "2026").symlink_to(outside)
+
+    def opened(path, flags, *more, **others):
+        if path == "2026" and moment == "before it is opened":
+            swap()
+        handle = real_open(path, flags, *more, **others)
+        if path == "2026" and moment == "after it was opened":
+            swap()
+        return handle
+
+    def listing(handle: int):
+        if os.fstat(handle).st_ino == victim and moment == "before it is listed":
+            swap()
+        return real_listing(handle)
+
+    monkeypatch.setattr("os.open", opened)
+    monkeypatch.setattr(safe_walk, "listing", listing)
+    carry_out(top)
+    assert swapped == [moment]
+    for path in (outside, outside / "secret", outside / "may", outside / "may" / "deep"):
+        assert not ruled(path), path
+        assert path.stat().st_ino not in given
+    # What was held when the name changed is still what was meant; what was a link when it was opened is left alone.
+    assert ruled(top.parent / "hidden" / "may" / "sea.jpg") is (moment != "before it is opened")
+
+
+def test_a_link_on_the_way_to_the_folder_is_refused(tree, tmp_path):
+    top, outside, _given = tree
+    (tmp_path / "around").symlink_to(top.parent)
+    with pytest.raises(Failed, match="could not be gone through"):
+        carry_out(tmp_path / "around" / "photos")
+    with pytest.raises(Failed, match="could not be gone through"):
+        carry_out(top / "way-out")
+    assert not ruled(outside)
+
+
+def test_what_is_mounted_there_has_to_be_the_dataset(tree, monkeypatch):
+    top, _outside, _given = tree
+    monkeypatch.setattr(safe_walk, "dataset_of", lambda _handle: "")
+    with pytest.raises(Refused, match="not mounted where it should be"):
+        carry_out(top)
+    assert not ruled(top)
+
+
+def test_the_kernels_list_of_mounts_says_which_dataset_it_is(tmp_path, monkeypatch):
+    device = tmp_path.stat().st_dev
+    number = f"{os.major(device)}:{os.minor(device)}"
+    mounts = tmp_path / "mountinfo"
+    mounts.write_text(
+        f"30 1 9:9 / / rw - ext4 /dev/vda rw\n31 30 {number} / /tank/my\\040photos rw shared:1 - zfs tank/my\\040photos rw,posixacl\n"
+    )
+    monkeypatch.setattr(safe_walk, "MOUNTS", mounts)
+    with safe_walk.held(str(tmp_path)) as handle:
+        assert safe_walk.dataset_of(handle) == "tank/my photos"
+        mounts.write_text(f"31 30 {number} / / rw - ext4 /dev/vda rw\n")
+        assert safe_walk.dataset_of(handle) == ""
+
+
+def test_it_stops_when_asked_and_closes_what_it_held(tree, monkeypatch):
+    top, _outside, _given = tree
+    monkeypatch.setattr(safe_walk, "SECONDS_BETWEEN_WORDS", 0)
+
+    class Stopped(Working):
+        def stop_if_asked(self) -> None:
+            raise Cancelled
+
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    with pytest.raises(Cancelled):
+        carry_out(top, Stopped())
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    assert not ruled(top / "2026" / "may" / "sea.jpg")
+
+
+def test_it_tells_how_far_it_is(tree, monkeypatch):
+    top, _outside, _given = tree
+    monkeypatch.setattr(safe_walk, "SECONDS_BETWEEN_WORDS", 0)
+    told: list[tuple[int, str]] = []
+
+    class Told(Working):
+        def progress(self, percent: int, phrase: str) -> None:
+            told.append((percent, phrase))
+
+    work = Told()
+    carry_out(top, work)
+    assert [phrase.split()[0] for _percent, phrase in told] == ["1", "2", "3", "4", "5"]
+    assert all(0 <= percent <= 99 for percent, _phrase in told)
+    assert work.notes == ["5 files and folders follow the new rules"]
+
+
+# The operation
+
+
+def asked(**changes) -> SetAccess:
+    return SetAccess(
+        **{"dataset": "tank/photos", "people": {"anna": "change"}, "groups": {"family": "read"}, **changes}
+    )
+
+
+def test_it_notes_what_was_said_before_and_after_the_walk(commands, monkeypatch):
+    walked: list[tuple[object, ...]] = []
+    monkeypatch.setattr(permissions, "apply", lambda *given: walked.append(given[:4]))
+    for step in checked_plan(asked(), BOX).steps:
+        step.act(Working())
+    texts = [argv[2].partition("=") for argv in commands.ran if argv[2].startswith("larder:access=")]
+    assert [json.loads(text)["done"] for _name, _is, text in texts] == [False, True]
+    assert commands.ran[0][2] == "acltype=posix"
+    where, demoted = walked[0][:3], frozenset(walked[0][3])  # type: ignore[call-overload]
+    assert where == ("tank/photos", "/tank/photos", Access("none", {10001: "change"}, {20001: "read"}))
+    assert 10002 in demoted
+    assert 10001 not in demoted
+
+
+def test_files_of_numbers_that_nobody_has_go_to_root_before_somebody_new_gets_the_number(commands, monkeypatch):
+    walked: list[frozenset[int]] = []
+    monkeypatch.setattr(permissions, "apply", lambda *given: walked.append(given[3]))
+    permissions.carry_out(PHOTOS, Said(guid=PHOTOS.guid, everybody="change"), BOX, Working())
+    assert 10003 in walked[0]
+    assert walked[0].isdisjoint({0, 33, 10001, 10002})
+
+
+def test_a_snapshot_is_taken_first_where_that_was_asked_for(commands, monkeypatch):
+    taken: list[tuple[list[str], dict[str, str]]] = []
+    monkeypatch.setattr("appliance.zfs.libzfs.snapshot", lambda names, properties: taken.append((names, properties)))
+    name = "larder-before-2026.11.21-12.00.00"
+    wanted = asked(before=name)
+    plan = checked_plan(wanted, BOX)
+    assert [step.name for step in plan.steps] == ["before", "kind", "begun", "apply", "done"]
+    plan.steps[0].act(Working())
+    assert taken == [([f"tank/photos@{name}"], {"larder:note": "before setting who may use it"})]
+    assert commands.ran == []
+    assert "rights that they had" in plan.undo
+    assert not wanted.probe("before", BOX)
+    there = Snapshot(f"tank/photos@{name}", 5, 5, datetime(2026, 11, 21, tzinfo=UTC))
+    assert wanted.probe("before", replace(BOX, snapshots=(there,)))
+    assert "Nothing was changed" in wanted.recovery_hint("before", BOX)
+    assert (wanted.snapshot_datasets(), asked().snapshot_datasets()) == (("tank/photos",), ())
+    for other in ("x", "larder-daily-2026.11.21-12.00.00", f"{name}\n"):
+        with pytest.raises(Refused):
+            asked(before=other)
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"dataset": "tank/gone"}, "no longer there"),
+        ({"people": {"eve": "read"}}, "There is no account eve"),
+        ({"groups": {"club": "read"}}, "There is no group club"),
+    ],
+)
+def test_it_refuses_what_is_not_there(changes, sentence):
+    with pytest.raises(Refused, match=sentence):
+        checked_plan(asked(**changes), BOX)
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"mounted": False}, "not mounted"),
+        ({"key_status": "unavailable"}, "locked"),
+        ({"readonly": True}, "can only be read"),
+        ({"mountpoint": "/etc"}, "system's own folders"),
+        ({"mountpoint": "legacy"}, "system's own folders"),
+    ],
+)
+def test_it_refuses_a_folder_that_cannot_be_gone_through(changes, sentence):
+    with pytest.raises(Refused, match=sentence):
+        checked_plan(asked(), replace(BOX, datasets=(replace(PHOTOS, **changes),)))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"people": {"-x": "read"}}, {"people": {"a\nb": "read"}}, {"people": {"root": "change"}}, {"groups": {"sudo": "change"}},
+        {"people": {"anna": "own"}}, {"everybody": ""}, {"dataset": "-o"}, {"people": {f"a{at}": "read" for at in range(101)}},
+    ],
+)  # fmt: skip
+def test_the_agent_takes_only_what_fits(fields):
+    text = json.dumps({"kind": "set-access", "dataset": "tank/photos", **fields})
+    with pytest.raises(Refused):
+        decode_operation(text)
+
+
+def test_an_account_that_was_made_anew_meanwhile_is_another_one():
+    again = replace(BOX, accounts=(replace(ANNA, uid=10003), BEN))
+    assert asked().plan(BOX).digest() != asked().plan(again).digest()
+
+
+def test_who_is_let_in_but_kept_out_of_the_folder_around_is_told():
+    around = replace(BOX.datasets[0], access=noted(Said(guid=BOX.datasets[0].guid, people={"anna": "none"}, everybody="read", done=True).signed(BOX)), access_source="local")  # fmt: skip
+    plan = checked_plan(asked(everybody="read"), replace(BOX, datasets=(around, PHOTOS)))
+    assert plan.warnings == ("Anna may not enter tank, which lies around it, and so cannot come in here.",)
+
+
+@pytest.mark.parametrize(
+    ("text", "source"),
+    [
+        ("", "none"), ("{", "local"), ('{"guid": 1}', "local"), ("[" * 5000, "local"), ('{"guid": GUID, "people": {"root": "change"}}', "local"),
+        ('{"guid": GUID, "people": {"a\\nb": "change"}}', "local"), ('{"guid": GUID}', "received"), ('{"guid": GUID}', "inherited"),
+    ],
+)  # fmt: skip
+def test_a_note_from_elsewhere_says_nothing(text, source):
+    came = replace(PHOTOS, access=text.replace("GUID", str(PHOTOS.guid)), access_source=source)
+    assert note_of(came) is said_of(came, BOX) is from_elsewhere(came, BOX) is None
+
+
+# Disks that moved to another box: names are those of that one, and files carry its numbers.
+
+
+def noted_with(said: Said) -> Dataset:
+    return replace(PHOTOS, access=noted(said), access_source="local")
+
+
+HERE = Said(guid=PHOTOS.guid, people={"anna": "change"}, groups={"family": "read"}, done=True)
+
+
+def test_a_note_holds_on_its_own_box():
+    assert said_of(noted_with(HERE.signed(BOX)), BOX) == HERE.signed(BOX)
+    assert from_elsewhere(noted_with(HERE.signed(BOX)), BOX) is None
+
+
+def test_a_note_does_not_hold_where_accounts_were_made_in_the_other_order():
+    """Also where both boxes call themselves the same, as two copies of one system disk do."""
+    there = replace(BOX, accounts=(replace(ANNA, uid=10002), replace(BEN, uid=10001)))
+    moved = noted_with(HERE.signed(BOX))
+    assert said_of(moved, there) is None
+    assert from_elsewhere(moved, there) == HERE.signed(BOX)
+    assert by_number(HERE.signed(BOX), there).people == {"ben": "change"}
+
+
+def test_a_note_does_not_hold_where_somebody_else_has_its_number():
+    there = replace(BOX, accounts=(replace(BEN, uid=10001),))
+    assert said_of(noted_with(HERE.signed(BOX)), there) is None
+
+
+def test_a_note_still_holds_where_an_account_is_gone_and_nobody_has_its_number():
+    assert said_of(noted_with(HERE.signed(BOX)), replace(BOX, accounts=(BEN,))) is not None
+
+
+def test_a_note_does_not_hold_for_an_account_made_anew_under_the_same_name():
+    there = replace(BOX, accounts=(replace(ANNA, uid=10005), BEN))
+    assert said_of(noted_with(HERE.signed(BOX)), there) is None
+
+
+def test_a_note_does_not_hold_where_groups_have_other_numbers(monkeypatch):
+    signed = HERE.signed(BOX)
+    assert said_of(noted_with(signed), replace(BOX, groups=(replace(FAMILY, gid=20005),))) is None
+    monkeypatch.setattr(permissions, "people_number", lambda: 987)
+    assert said_of(noted_with(signed), BOX) is None
+    assert by_number(msgspec.structs.replace(signed, everybody="read"), BOX).everybody == "none"
+
+
+def test_a_note_does_not_hold_on_another_box_even_with_the_same_numbers(monkeypatch):
+    """Other accounts may have the numbers of files' owners there, who can always change them."""
+    signed = HERE.signed(BOX)
+    monkeypatch.setattr(key_store, "mark", lambda: "another")
+    assert said_of(noted_with(signed), BOX) is None
+
+
+def test_a_note_of_before_numbers_were_noted_is_not_vouched_for():
+    assert said_of(noted_with(HERE), BOX) is None
+    assert from_elsewhere(noted_with(HERE), BOX) == HERE
+
+
+def test_the_longest_note_fits_into_a_property():
+    people: dict[str, Level] = {f"a{number:030}": "change" for number in range(permissions.MOST)}
+    facts = box(accounts=tuple(Account(name, 10000 + number) for number, name in enumerate(people)))
+    assert len(noted(Said(guid=2**64 - 1, people=people, done=True).signed(facts))) < 8192
+
+
+def test_the_group_of_everybody_has_the_same_number_on_every_box():
+    lines = Path("deploy/systemd/larder.sysusers").read_text().splitlines()
+    assert f"g {accounts.PEOPLE} {accounts.PEOPLE_GID} - -" in lines
+    assert accounts.PEOPLE_GID not in {*accounts.UIDS, *accounts.GIDS}
+
+
+def test_only_the_note_at_the_end_tells_that_it_was_carried_through():
+    def after(done: bool):
+        said = replace(PHOTOS, access=noted(asked().said(PHOTOS.guid, done=done).signed(BOX)), access_source="local")
+        facts = replace(BOX, datasets=(said,))
+        return [asked().probe(step, facts) for step in ("kind", "begun", "apply", "done")]
+
+    assert after(False) == [True, True, False, False]
+    assert after(True) == [True] * 4
+    assert not asked().probe("begun", BOX)

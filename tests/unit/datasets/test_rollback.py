@@ -1,0 +1,209 @@
+"""Rolling back: what speaks against it, what it says is lost, and in which order things happen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from appliance.datasets.permissions import Said, noted
+from appliance.datasets.rollback import RollBack
+from appliance.errors import Failed, Refused
+from appliance.facts.box import Checkpoint, Facts
+from appliance.facts.datasets import Property
+from appliance.facts.sharing import Share
+from appliance.operation import checked_plan
+from appliance.shares import dataset_teardown, pool_teardown
+from appliance.snapshots.bookmarks import BookmarkSnapshot
+from appliance.snapshots.space import measure
+from appliance.zfs import libzfs, list_snapshots, status
+from tests.unit.pools.test_create import Working
+from tests.unit.zfs.test_list_snapshots import facts, snap
+
+SHARE = Share("smb", "photos", "/tank/photos")
+
+
+def roll(number: int = 1, *, way_back: bool = True) -> RollBack:
+    one = snap(number)
+    return RollBack(snapshot=one.name, guid=one.guid, way_back=way_back)
+
+
+def shared(*numbers: int) -> Facts:
+    found = facts(*(snap(number) for number in numbers))
+    return replace(
+        found, shares=(SHARE,), datasets=tuple(replace(one, mountpoint=f"/{one.name}") for one in found.datasets)
+    )
+
+
+def test_it_names_what_is_lost_and_wants_the_name_typed():
+    plan = checked_plan(roll(), shared(1, 2, 3))
+    assert [loss.what for loss in plan.losses] == [
+        "everything written to tank/photos after 01 November 2026, 01:00 UTC",
+        "tank/photos: s2, s3",
+    ]
+    assert plan.type_to_confirm == "tank/photos"
+    assert any("checkpoint" in text for text in plan.warnings)
+    assert plan.digest() != checked_plan(roll(), shared(1, 2)).digest()
+    assert plan.digest() != checked_plan(roll(way_back=False), shared(1, 2, 3)).digest()
+    assert checked_plan(roll(way_back=False), shared(1)).undo == "It cannot be undone."
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"), [({"holds": 1}, "it is held"), ({"clones": ("tank/copy",)}, "tank/copy is a clone of it")]
+)
+def test_newer_ones_that_cannot_go_are_named_first(changes, said):
+    with pytest.raises(Refused, match=said):
+        checked_plan(roll(), facts(snap(1), snap(2, **changes)))
+    # An older one may be held or cloned.
+    checked_plan(roll(2), facts(snap(1, **changes), snap(2)))
+
+
+def test_without_a_way_back_it_is_refused_unless_that_is_what_was_asked_for():
+    found = shared(1, 2)
+    found = replace(found, pools=(replace(found.pools[0], checkpoint=Checkpoint("exists", None)),))
+    with pytest.raises(Refused, match="There can be no way back"):
+        checked_plan(roll(), found)
+    checked_plan(roll(way_back=False), found)
+
+
+@pytest.fixture
+def done(monkeypatch):
+    """What was done, in order; nothing of it for real."""
+    order: list[str] = []
+    found = shared(1, 2)
+    monkeypatch.setattr(status, "read_datasets", lambda: found.datasets)
+    monkeypatch.setattr(list_snapshots, "list_snapshots", lambda _names: iter([snap(1)]))
+    monkeypatch.setattr(
+        pool_teardown, "serve", lambda some, _note: order.append(f"serve {' '.join(one.name for one in some)}")
+    )
+    monkeypatch.setattr(
+        dataset_teardown, "close", lambda shares: order.append(f"close {' '.join(one.name for one in shares)}")
+    )
+    monkeypatch.setattr(libzfs, "take_checkpoint", lambda pool: order.append(f"checkpoint {pool}"))
+    monkeypatch.setattr(libzfs, "destroy_snapshots", lambda names: order.append(f"destroy {' '.join(names)}") or ())
+    monkeypatch.setattr(libzfs, "newer_bookmarks", lambda _dataset, _txg: ["tank/photos#b"])
+    monkeypatch.setattr(libzfs, "destroy_bookmark", lambda name: order.append(f"destroy {name}"))
+    monkeypatch.setattr(libzfs, "rollback_to", lambda dataset, name: order.append(f"rollback {dataset} {name}"))
+    return order
+
+
+def test_shares_pause_before_the_checkpoint_and_are_on_again_at_the_end(done):
+    checked_plan(roll(), shared(1, 2)).steps[0].act(Working())
+    assert done == [
+        "serve tank tank/photos/old",
+        "close photos",
+        "checkpoint tank",
+        "destroy tank/photos@s2",
+        "destroy tank/photos#b",
+        "rollback tank/photos tank/photos@s1",
+        "serve tank tank/photos tank/photos/old",
+    ]
+
+
+def test_a_share_that_an_interrupted_run_left_paused_is_on_again(done, monkeypatch):
+    monkeypatch.setattr(dataset_teardown, "all_served", lambda _facts, _datasets: False)
+    checked_plan(roll(way_back=False), replace(shared(1, 2), shares=())).steps[0].act(Working())
+    assert [one for one in done if one.startswith(("serve", "close"))] == ["serve tank tank/photos tank/photos/old"]
+
+
+def test_who_may_use_it_is_noted_as_not_carried_through_afterwards(done, monkeypatch):
+    text = noted(Said(guid=5, everybody="read", done=True))
+    found = shared(1, 2)
+    said = tuple(replace(one, guid=5, access=text, access_source="local") if one.name == "tank/photos" else one for one in found.datasets)  # fmt: skip
+    monkeypatch.setattr(status, "read_datasets", lambda: said)
+    ran: list[list[str]] = []
+    monkeypatch.setattr("appliance.command.run", lambda argv, **_options: ran.append(argv))
+    plan = checked_plan(roll(), replace(found, datasets=said))
+    assert any("Who may use its files" in text for text in plan.warnings)
+    assert not any("Who may use" in text for text in checked_plan(roll(), found).warnings)
+    plan.steps[0].act(Working())
+    assert done[-2].startswith("rollback")
+    assert [(argv[:2], '"done":false' in argv[2]) for argv in ran] == [(["zfs", "set"], True)]
+
+
+@pytest.mark.parametrize("breaks", ["take_checkpoint", "rollback_to"])
+def test_whatever_fails_the_shares_are_on_again(done, monkeypatch, breaks):
+    def fail(*_arguments: object) -> None:
+        raise Failed("no")
+
+    monkeypatch.setattr(libzfs, breaks, fail)
+    with pytest.raises(Failed):
+        checked_plan(roll(), shared(1, 2)).steps[0].act(Working())
+    assert done[-1] == "serve tank tank/photos tank/photos/old"
+    if breaks == "take_checkpoint":
+        assert not any(one.startswith(("destroy", "rollback")) for one in done)
+
+
+@pytest.mark.parametrize(
+    ("now", "said"),
+    [
+        ([snap(2)], "is no longer there"),
+        ([snap(1), snap(2), snap(3)], "s3 was taken meanwhile"),
+        ([snap(1), snap(2, holds=1)], "in the way"),
+        ([snap(1), snap(2, clones=("tank/copy",))], "in the way"),
+    ],
+)
+def test_rollback_that_cannot_succeed_destroys_nothing(done, monkeypatch, now, said):
+    monkeypatch.setattr(list_snapshots, "list_snapshots", lambda _names: iter(now))
+    with pytest.raises(Failed, match=said) as failed:
+        checked_plan(roll(), shared(1, 2)).steps[0].act(Working())
+    assert "Nothing was destroyed" in str(failed.value)
+    assert not any(one.startswith(("destroy", "rollback")) for one in done)
+
+
+def test_bookmarks_that_cannot_be_read_stop_rollback_before_anything_is_destroyed(done, monkeypatch):
+    def fail(*_arguments: object) -> None:
+        raise Failed("The bookmarks could not be read")
+
+    monkeypatch.setattr(libzfs, "newer_bookmarks", fail)
+    with pytest.raises(Failed):
+        checked_plan(roll(), shared(1, 2)).steps[0].act(Working())
+    assert not any(one.startswith(("destroy", "rollback")) for one in done)
+
+
+def test_rollback_without_the_room_that_zfs_wants_is_refused():
+    def with_room(**changes: Any) -> Facts:
+        found = facts(snap(1, referenced=500), snap(2))
+        return replace(found, datasets=tuple(replace(one, **changes) for one in found.datasets))
+
+    limit = {"refquota": Property("400", "local")}
+    with pytest.raises(Refused, match="Raise its limit first"):
+        checked_plan(roll(), with_room(properties=limit))
+    reserved = {"refreservation": Property("300", "local")}
+    with pytest.raises(Refused, match="have to be free"):
+        checked_plan(roll(), with_room(properties=reserved, written=200, available=100))
+    checked_plan(roll(), with_room(properties=reserved, written=200, available=200))
+    checked_plan(roll(), with_room(properties={"refquota": Property("500", "local")}))
+
+
+def test_it_has_happened_when_nothing_newer_and_nothing_written_is_there(monkeypatch):
+    monkeypatch.setattr(dataset_teardown, "all_served", lambda _facts, _datasets: True)
+    found = shared(1)
+    assert roll().probe("rollback", found)
+    written = replace(found, datasets=tuple(replace(one, written=5) for one in found.datasets))
+    assert not roll().probe("rollback", written)
+    assert not roll().probe("rollback", shared(1, 2))
+    assert "as they were before" in roll().recovery_hint("rollback", shared(1, 2))
+
+
+def test_a_bookmark_is_made_of_the_very_snapshot(monkeypatch):
+    made: list[tuple[str, str]] = []
+    monkeypatch.setattr(libzfs, "bookmark", lambda name, of: made.append((name, of)))
+    one = snap(1)
+    checked_plan(BookmarkSnapshot(snapshot=one.name, guid=one.guid, name="mark"), facts(one)).steps[0].act(Working())
+    assert made == [("tank/photos#mark", "tank/photos@s1")]
+    with pytest.raises(Refused, match="no longer there"):
+        checked_plan(BookmarkSnapshot(snapshot=one.name, guid=5, name="mark"), facts(one))
+
+
+def test_what_has_gone_meanwhile_is_not_measured(monkeypatch):
+    def size(first: str, _last: str) -> int:
+        if first.endswith("gone"):
+            raise Failed("no")
+        return 7
+
+    monkeypatch.setattr(libzfs, "range_space", size)
+    monkeypatch.setattr(libzfs, "holds", lambda _name: {"tag": 5})
+    found = measure([("tank/a@x", "tank/a@y"), ("tank/a@gone", "tank/a@y")], ["tank/a@x"])
+    assert (found.ranges, found.holds) == ((7, None), {"tank/a@x": {"tag": 5}})

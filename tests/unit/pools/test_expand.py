@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from appliance.layout.geometry import usable_bytes
+from appliance.operation import checked_plan
+from appliance.pools.vdevs.aux_vdevs import AddCache, AddLog, AddSpare, RemoveVdev
+from appliance.pools.vdevs.expand import AddVdev, AutoexpandVdev, ExpandRaidz, yields
+from tests.unit.made import disk, path_of
+from tests.unit.pools import shapes
+from tests.unit.pools.test_replace import reasons
+
+
+def add(layout: str, *numbers: int, **changes) -> AddVdev:
+    return AddVdev(**{"pool": "tank", "layout": layout, "disks": tuple(map(path_of, numbers)), **changes})
+
+
+def shown(operation, facts) -> str:
+    return next(step.shown for step in checked_plan(operation, facts).steps if step.name not in {"erase", "verify"})
+
+
+def test_a_group_like_the_one_that_is_there_is_added_without_force():
+    facts = shapes.facts(shapes.mirror())
+    plan = checked_plan(add("mirror", 5, 6), facts)
+    assert plan.steps[0].shown == f"zpool add -o ashift=12 -- tank mirror {path_of(5)} {path_of(6)}"
+    assert plan.warnings == ()
+    assert "can be taken out again" in plan.undo
+
+
+def test_a_group_that_protects_less_is_refused_until_that_is_agreed():
+    facts = shapes.facts(shapes.raidz2(), count=8)
+    said = reasons(add("mirror", 5, 6), facts)
+    assert said.startswith(
+        "[less_protection] A pool is as safe as its weakest group. tank survives 2 failed disks in each group"
+    )
+    plan = checked_plan(add("mirror", 5, 6, less_protection=True), facts)
+    assert " add -f -o ashift=12 " in plan.steps[0].shown
+    assert "weakest group" in plan.warnings[0]
+    assert any("for good" in warning for warning in plan.warnings)
+    assert reasons(add("raidz3", 5, 6, 7, 8), facts).startswith("[layout]")
+
+
+def test_another_width_is_forced_as_zpool_wants_it_and_a_stripe_is_one_disk():
+    facts = shapes.facts(shapes.raidz2(), count=9)
+    assert " -f " in shown(add("raidz2", 5, 6, 7, 8, 9), facts)
+    assert " -f " not in shown(add("raidz2", 5, 6, 7, 8), facts)
+    assert "one at a time" in reasons(add("stripe", 5, 6, less_protection=True), facts)
+    assert shown(add("stripe", 2), shapes.facts(shapes.single())) == f"zpool add -o ashift=12 -- tank {path_of(2)}"
+
+
+def test_a_raidz_says_before_and_after():
+    facts = shapes.facts(shapes.raidz2())
+    plan = checked_plan(ExpandRaidz(pool="tank", vdev=50, disk=path_of(5)), facts)
+    assert plan.steps[0].shown == f"zpool attach -o ashift=12 -- tank raidz2-0 {path_of(5)}"
+    before, after, afresh = yields(facts.pools[0].vdevs[0])
+    assert abs(before - usable_bytes("raidz2", [[shapes.SIZE] * 4])) < before / 100
+    assert after == pytest.approx(before * 5 / 4, rel=0.005)  # what is held back does not grow beyond 128 GiB
+    assert abs(afresh - usable_bytes("raidz2", [[shapes.SIZE] * 5])) < afresh / 100
+    assert plan.facts["Space for files now"] == "about 3.41 TiB"
+    assert plan.facts["Afterwards"] == "about 4.28 TiB"
+    assert plan.facts["For files written afterwards"].startswith("as if it held 5.2")
+    assert any("cannot be undone" in warning for warning in plan.warnings)
+
+
+def test_an_expansion_needs_every_disk_and_peace():
+    expand = ExpandRaidz(pool="tank", vdev=50, disk=path_of(5))
+    assert "Replace the failed one first" in reasons(expand, shapes.facts(shapes.raidz2("FAULTED", "ONLINE", "ONLINE", "ONLINE")))  # fmt: skip
+    assert "is rebuilding" in reasons(expand, shapes.facts(replace(shapes.raidz2(), scan=shapes.RESILVER)))
+    assert "Only a raidz" in reasons(expand, shapes.facts(shapes.mirror()))
+    assert "too small by" in reasons(expand, shapes.facts(shapes.raidz2(), 5, disks=(disk(5, size=10**12),)))
+
+
+def test_larger_disks_are_used_whole_by_their_paths():
+    larger = tuple(shapes.leaf(number, size=3 * 10**12) for number in (1, 2))
+    facts = shapes.facts(shapes.pool(shapes.group("mirror-0", *larger)))
+    grow = AutoexpandVdev(pool="tank", vdev=50)
+    assert shown(grow, facts) == f"zpool online -e -- tank {path_of(1)} {path_of(2)}"
+    assert not grow.probe("grow", facts)
+    assert grow.probe("grow", shapes.facts(shapes.mirror()))
+    assert "nothing to gain" in reasons(grow, shapes.facts(shapes.mirror()))
+    told = shapes.facts(shapes.pool(shapes.group("mirror-0", shapes.leaf(1), shapes.leaf(2), expandable=10**12)))
+    assert "about 931 GiB more" in checked_plan(grow, told).summary
+
+
+def test_growing_needs_every_disk_of_the_group():
+    larger = (shapes.leaf(1, size=3 * 10**12), shapes.leaf(2, "OFFLINE", size=3 * 10**12))
+    facts = shapes.facts(shapes.pool(shapes.group("mirror-0", *larger)))
+    assert "has to work for this" in reasons(AutoexpandVdev(pool="tank", vdev=50), facts)
+
+
+# --- spare, log, cache, removal ---------------------------------------------------------------------------------
+def test_a_spare_too_small_for_some_is_warned_about():
+    facts = shapes.facts(shapes.raidz2(), 5, disks=(disk(5, size=10**12),))
+    plan = checked_plan(AddSpare(pool="tank", disks=(path_of(5),)), facts)
+    assert plan.steps[0].shown == f"zpool add -o ashift=12 -- tank spare {path_of(5)}"
+    assert "too small to stand in for 4 of the disks" in plan.warnings[0]
+
+
+def test_two_log_disks_are_mirrored_and_one_is_warned_about():
+    facts = shapes.facts(shapes.raidz2())
+    both = AddLog(pool="tank", disks=(path_of(5), path_of(6)))
+    assert shown(both, facts).endswith(f"-- tank log mirror {path_of(5)} {path_of(6)}")
+    plan = checked_plan(AddLog(pool="tank", disks=(path_of(5),)), facts)
+    assert plan.steps[0].shown.endswith(f"-- tank log {path_of(5)}")
+    assert "Two disks as a mirror" in plan.warnings[0]
+    assert any("hard disk as log" in warning for warning in plan.warnings)
+
+
+def test_a_cache_says_what_it_costs_in_memory():
+    plan = checked_plan(AddCache(pool="tank", disks=(path_of(5),)), shapes.facts(shapes.raidz2()))
+    assert plan.steps[0].shown == f"zpool add -- tank cache {path_of(5)}"
+    assert "1.82 TiB of cache take about 1.36 GiB with blocks of 128 KiB" in plan.facts["It costs"]
+
+
+def test_what_can_be_taken_out_and_what_cannot():
+    pair = shapes.group("mirror-1", shapes.leaf(3), shapes.leaf(4), guid=51)
+    log = shapes.leaf(5, role="log", guid=300)
+    facts = shapes.facts(shapes.pool(shapes.group("mirror-0", shapes.leaf(1), shapes.leaf(2)), pair, log))
+    assert shown(RemoveVdev(pool="tank", vdev=300), facts) == "zpool remove -- tank 300"
+    plan = checked_plan(RemoveVdev(pool="tank", vdev=51), facts)
+    assert plan.steps[0].shown == "zpool remove -- tank 51"
+    assert "becomes smaller" in plan.warnings[0]
+    assert "only group" in reasons(RemoveVdev(pool="tank", vdev=50), shapes.facts(shapes.mirror()))
+    assert "has a raidz" in reasons(RemoveVdev(pool="tank", vdev=50), shapes.facts(shapes.raidz2()))
+    assert "taken out as a copy" in reasons(RemoveVdev(pool="tank", vdev=101), shapes.facts(shapes.mirror()))
+    assert "Give it back first" in reasons(RemoveVdev(pool="tank", vdev=105), shapes.facts(shapes.spared()))
+
+
+@pytest.mark.parametrize(("used", "enough"), [(0, True), (5 * 10**9, True), (8 * 10**9, False), (9 * 10**9, False)])
+def test_a_group_stays_where_the_others_have_no_room_beside_the_reserve_of_zfs(used, enough):
+    first = shapes.group("mirror-0", shapes.leaf(1), shapes.leaf(2), space=10**10, used=used)
+    second = shapes.group("mirror-1", shapes.leaf(3), shapes.leaf(4), guid=51, space=10**10, used=10**9)
+    facts = shapes.facts(shapes.pool(first, second))  # of 20 GB, ZFS wants a sixteenth to be free afterwards
+    assert ("no room" not in reasons(RemoveVdev(pool="tank", vdev=51), facts)) is enough
+
+
+def test_a_group_that_is_being_emptied_has_happened():
+    remove = RemoveVdev(pool="tank", vdev=50)
+    assert not remove.probe("remove", shapes.facts(shapes.mirror()))
+    emptying = shapes.pool(shapes.group("mirror-0", shapes.leaf(1), shapes.leaf(2), removing=True))
+    assert remove.probe("remove", shapes.facts(emptying))
+    assert RemoveVdev(pool="tank", vdev=77).probe("remove", shapes.facts(shapes.mirror()))

@@ -1,0 +1,366 @@
+"""Exporting, destroying, checkpoints and upgrades: what is said before, what is done, what is told after."""
+
+from __future__ import annotations
+
+import json
+import sys
+import types
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from appliance import command
+from appliance.errors import Failed
+from appliance.facts.box import Checkpoint, Facts, PoolDetail
+from appliance.facts.sharing import Session, Share
+from appliance.operation import Operation, checked_plan
+from appliance.pools import details, discover
+from appliance.pools.checkpoint import DiscardCheckpoint, RewindCheckpoint, TakeCheckpoint
+from appliance.pools.export_destroy import DestroyPool, ExportPool
+from appliance.pools.upgrade import UpgradePool
+from appliance.shares import approved, connections, pool_teardown, smb
+from appliance.shares.owned_file import OwnedFile
+from appliance.shares.publish import SERVING
+from appliance.system import accounts
+from appliance.zfs import libzfs, mount, status
+from tests.unit.made import ANNA, RECORDED, box, dataset, recorded, recorded_pool, recorded_text, shared
+from tests.unit.pools.import_samples import found
+from tests.unit.pools.test_create import Working
+from tests.unit.zfs.test_mount import carried
+
+TANK = recorded_pool()
+MOMENT = Checkpoint("exists", datetime(2026, 11, 20, 8, 30, tzinfo=UTC), 5 * 2**20)
+DETAIL = PoolDetail(TANK.guid, 214, "off", ("draid", "zstd_compress"))
+EVERY = (ExportPool, DestroyPool, TakeCheckpoint, DiscardCheckpoint, RewindCheckpoint, UpgradePool)
+
+
+def of(kind: type[Any], **changes: Any) -> Any:
+    return kind(**{"pool": "tank", "guid": TANK.guid, **changes})
+
+
+def facts(**changes: Any) -> Facts:
+    made: dict[str, Any] = {
+        "pools": (TANK,),
+        "datasets": (dataset("tank"), shared(), dataset("other/photos")),
+        "shares": (Share("smb", "photos", "/tank/photos"), Share("smb", "elsewhere", "/other/photos")),
+        "details": (DETAIL,),
+        "sessions": (Session("anna", "192.168.1.20", "photos"), Session("berta", "192.168.1.21", "elsewhere")),
+    }
+    return box(**{**made, **changes})
+
+
+def kept(**changes: Any) -> Facts:
+    return facts(pools=(replace(TANK, checkpoint=MOMENT),), **changes)
+
+
+def reasons(operation: Operation, known: Facts) -> str:
+    return " ".join(reason.text for reason in operation.check(known))
+
+
+def names(operation: Operation, known: Facts) -> list[str]:
+    return [step.name for step in checked_plan(operation, known).steps]
+
+
+@pytest.mark.parametrize("kind", EVERY)
+def test_another_pool_of_the_same_name_is_not_the_one_that_was_meant(kind):
+    assert "not in use here any more" in reasons(of(kind, guid=5), kept())
+
+
+@pytest.mark.parametrize("kind", EVERY)
+def test_a_pool_that_has_stopped_is_left_alone(kind):
+    stopped = replace(TANK, state="SUSPENDED", checkpoint=MOMENT)
+    assert "has stopped" in reasons(of(kind), facts(pools=(stopped,)))
+
+
+# --- export ---------------------------------------------------------------------------------------------------
+def test_exporting_stops_the_shares_first_and_says_who_is_connected():
+    plan = checked_plan(of(ExportPool), facts())
+    assert [step.name for step in plan.steps] == ["shares", "export"]
+    assert plan.facts == {"Shares that stop": "photos", "Connected now": "anna from 192.168.1.20 (photos)"}
+    assert "close photos" in plan.steps[0].shown
+    assert "elsewhere" not in plan.steps[0].shown
+    assert plan.type_to_confirm == ""
+
+
+def test_a_pool_without_shares_is_just_exported():
+    assert names(of(ExportPool), facts(datasets=(dataset("tank"),), shares=())) == ["export"]
+
+
+def test_who_comes_and_goes_meanwhile_makes_no_other_plan_and_another_share_does():
+    one, same = checked_plan(of(ExportPool), facts()), checked_plan(of(ExportPool), facts(sessions=()))
+    other = checked_plan(
+        of(ExportPool), facts(shares=(Share("smb", "photos", "/tank/photos"), Share("smb", "b", "/tank")))
+    )
+    assert one.digest() == same.digest() != other.digest()
+
+
+@pytest.fixture
+def samba(folders, commands, monkeypatch):
+    """Samba's file and the agreements in a folder of this test's own."""
+    config = folders / "larder.conf"
+    monkeypatch.setitem(SERVING, "smb", replace(smb.SERVING, owned=OwnedFile(config, lambda _path: None)))
+    monkeypatch.setattr(approved, "FILE", folders / "agreed")
+    monkeypatch.setattr(accounts, "read_accounts", lambda: (ANNA,))
+    here = (shared(guid=7), shared("other/films", guid=8))
+    monkeypatch.setattr(status, "read_datasets", lambda: here)
+    for one in here:
+        approved.set_approved(one.guid, share=True)
+    commands.answers["systemctl"] = "active\n"
+
+    def on_run(_argv: list[str]) -> None:
+        text = config.read_text() if config.exists() else ""
+        commands.answers["testparm"] = text
+        commands.answers["smbclient"] = "".join(f"Disk|{name}|\n" for name in smb.sections(text))
+
+    commands.on_run = on_run
+    pool_teardown.serve(here, lambda text: pytest.fail(text))
+    assert "[photos]" in config.read_text()
+    return config
+
+
+@pytest.mark.parametrize(("forget", "left"), [(True, {8}), (False, {7, 8})])
+def test_stopping_takes_only_this_pools_shares_out_and_disconnects(samba, commands, forget, left):
+    answer = {
+        "sessions": {"1": {"username": "anna", "remote_machine": "mac", "server_id": {"pid": "2003"}}},
+        "tcons": {
+            "9": {"service": "photos", "server_id": {"pid": "2003"}},
+            "10": {"service": "IPC$", "server_id": {"pid": "2003"}},
+        },
+    }
+    commands.answers["smbstatus"] = json.dumps(answer)
+    work = Working()
+    pool_teardown.stop_step("tank", [Share("smb", "photos", "/tank/photos")], forget=forget).act(work)
+    text = samba.read_text()
+    assert "[films]" in text
+    assert "[photos]" not in text
+    assert approved.read_approved() == left
+    assert ["smbcontrol", "smbd", "close-share", "photos"] in commands.ran
+    assert work.notes == ["anna at mac had photos open and was disconnected"]
+
+
+def test_a_recorded_samba_without_visitors_has_nobody(commands):
+    commands.answers["smbstatus"] = recorded_text("smbstatus-4.22.11.json")
+    assert connections.sessions() == ()
+    assert commands.ran == [["smbstatus", "--json"]]
+
+
+@pytest.mark.parametrize(
+    "answer", ["", "[]", "null", '{"tcons": []}', '{"tcons": {"1": null}}', '{"tcons": {"1": {}}, "sessions": 3}']
+)
+def test_odd_answers_of_smbstatus_are_nobody(commands, answer):
+    commands.answers["smbstatus"] = answer
+    assert connections.sessions() == ()
+
+
+def test_a_busy_pool_is_explained_by_who_uses_it(monkeypatch, tmp_path):
+    process = tmp_path / "811"
+    (process / "fd").mkdir(parents=True)
+    (process / "comm").write_text("rsync\n")
+    (process / "fd" / "3").symlink_to("/tank/photos/a.jpg")
+    (process / "cwd").symlink_to("/root")
+    other = tmp_path / "812"
+    (other / "fd").mkdir(parents=True)
+    (other / "comm").write_text("bash\n")
+    (other / "cwd").symlink_to("/tankard")
+    (tmp_path / "self").mkdir()
+    assert pool_teardown.who_uses(["/tank", "/"], proc=tmp_path) == ["rsync (process 811): /tank/photos/a.jpg"]
+
+    def run(argv: list[str], **_more: Any) -> command.Result:
+        raise command.CommandFailed(command.Result(tuple(argv), 1, "", "cannot export 'tank': pool is busy", 0.0))
+
+    monkeypatch.setattr(command, "run", run)
+    monkeypatch.setattr(status, "read_datasets", lambda: (dataset("tank"),))
+    monkeypatch.setattr(pool_teardown, "who_uses", lambda _folders: ["rsync (process 811): /tank/photos/a.jpg"])
+    step = checked_plan(of(ExportPool), facts(datasets=(), shares=())).steps[-1]
+    with pytest.raises(Failed, match=r"tank is still in use\. Still using it: rsync \(process 811\)"):
+        step.act(Working())
+
+
+def test_an_export_that_was_cut_off_tells_what_is_so():
+    operation = of(ExportPool)
+    assert operation.probe("export", box())
+    assert not operation.probe("export", facts())
+    assert operation.probe("shares", facts(shares=()))
+    assert operation.recovery_hint("export", box()) == "tank is exported."
+    assert "Its shares are off" in operation.recovery_hint("export", facts(shares=()))
+
+
+# --- destroy --------------------------------------------------------------------------------------------------
+def test_destroying_lists_what_goes_and_wants_the_name_typed():
+    plan = checked_plan(of(DestroyPool), facts(datasets=(dataset("tank"), shared(used_by_snapshots=3 * 2**30))))
+    assert [loss.what for loss in plan.losses] == ["the folder tank", "the folder tank/photos", "the share photos"]
+    assert plan.facts["Snapshots"] == "214, holding 3 GiB"
+    assert plan.type_to_confirm == "tank"
+    assert plan.steps[-1].shown == "zpool destroy -- tank"
+    assert "brought back" in plan.undo
+
+
+def test_how_many_snapshots_there_are_makes_no_other_plan_and_another_folder_does():
+    one = checked_plan(of(DestroyPool), facts())
+    same = checked_plan(of(DestroyPool), facts(details=()))
+    other = checked_plan(of(DestroyPool), facts(datasets=(dataset("tank"), shared(), dataset("tank/new"))))
+    assert one.digest() == same.digest() != other.digest()
+
+
+def test_very_many_folders_are_counted_and_not_listed():
+    many = tuple(dataset(f"tank/f{number}") for number in range(500))
+    plan = checked_plan(of(DestroyPool), facts(datasets=many, shares=()))
+    assert len(plan.losses) == 41
+    assert plan.losses[-1].what == "460 more folders"
+
+
+# --- checkpoint -----------------------------------------------------------------------------------------------
+def test_the_checkpoint_of_a_pool_is_read_with_its_moment_and_cost():
+    raw = recorded("zpool-status-checkpoint-2.3.9.json")
+    (pool,) = status.pools_from(raw)
+    assert pool.checkpoint == Checkpoint("exists", datetime.fromtimestamp(1795254488, UTC), 135168)
+    for odd in (None, {}, {"state": "NONE"}, {"state": 7}):
+        raw["pools"]["full"]["checkpoint_stats"] = odd
+        assert next(iter(status.pools_from(raw))).checkpoint is None
+
+
+class Library(types.ModuleType):
+    """Stands in for libzfs_core."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        super().__init__("libzfs_core")
+        self.called: list[tuple[str, bytes]] = []
+        self.error = error
+
+    def lzc_pool_checkpoint(self, name: bytes) -> None:
+        self.called.append(("take", name))
+        if self.error:
+            raise self.error
+
+    def lzc_pool_checkpoint_discard(self, name: bytes) -> None:
+        self.called.append(("discard", name))
+
+
+def test_taking_and_discarding_go_through_the_library_in_bytes(monkeypatch):
+    library = Library()
+    monkeypatch.setitem(sys.modules, "libzfs_core", library)
+    checked_plan(of(TakeCheckpoint), facts()).steps[0].act(Working())
+    checked_plan(of(DiscardCheckpoint), kept()).steps[0].act(Working())
+    assert library.called == [("take", b"tank"), ("discard", b"tank")]
+
+
+def test_what_the_library_raises_is_a_sentence(monkeypatch):
+    error = type("CheckpointExists", (Exception,), {})("Pool already has a checkpoint")
+    monkeypatch.setitem(sys.modules, "libzfs_core", Library(error))
+    with pytest.raises(Failed, match="The pool has a checkpoint already"):
+        libzfs.take_checkpoint("tank")
+    monkeypatch.setitem(sys.modules, "libzfs_core", Library(NotImplementedError("lzc_pool_checkpoint")))
+    with pytest.raises(Failed, match="has no lzc_pool_checkpoint"):
+        libzfs.take_checkpoint("tank")
+
+
+def test_without_the_library_it_says_so(monkeypatch):
+    monkeypatch.setitem(sys.modules, "libzfs_core", None)
+    with pytest.raises(Failed, match="python3-pyzfs"):
+        libzfs.take_checkpoint("tank")
+
+
+def test_a_pool_keeps_one_checkpoint():
+    assert "taken on 20 November 2026, 08:30 UTC" in reasons(of(TakeCheckpoint), kept())
+    discarding = facts(pools=(replace(TANK, checkpoint=replace(MOMENT, state="discarding")),))
+    assert "still discarding" in reasons(of(TakeCheckpoint), discarding)
+    for kind in (DiscardCheckpoint, RewindCheckpoint):
+        assert "keeps no checkpoint" in reasons(of(kind), facts())
+        assert "keeps no checkpoint" in reasons(of(kind), discarding)
+
+
+def test_going_back_stops_the_shares_lets_go_and_brings_in_with_nothing_mounted():
+    plan = checked_plan(of(RewindCheckpoint), kept())
+    assert [step.name for step in plan.steps] == ["shares", "export", "rewind", "mount", "serve"]
+    assert (
+        plan.steps[2].shown
+        == f"zpool import --rewind-to-checkpoint -N -o cachefile=none -d /dev/disk/by-id {TANK.guid} tank"
+    )
+    assert "after 20 November 2026, 08:30 UTC" in plan.losses[0].what
+    assert plan.type_to_confirm == "tank"
+
+
+def test_another_checkpoint_is_another_plan():
+    later = replace(MOMENT, taken=datetime(2026, 11, 21, tzinfo=UTC))
+    plans = [checked_plan(of(kind), facts(pools=(replace(TANK, checkpoint=moment),))) for kind in (DiscardCheckpoint, RewindCheckpoint) for moment in (MOMENT, later)]  # fmt: skip
+    assert len({plan.digest() for plan in plans}) == 4
+
+
+def test_interrupted_between_letting_go_and_bringing_in_it_goes_on_from_there(monkeypatch):
+    away = box(importable=(found(guid=TANK.guid, name="tank"),))
+    assert names(of(RewindCheckpoint), away) == ["rewind", "mount", "serve"]
+    assert "keeps its checkpoint" in of(RewindCheckpoint).recovery_hint("rewind", away)
+    assert "Bring it in first" in reasons(
+        of(RewindCheckpoint), box(importable=(found(guid=TANK.guid, name="tank", other_host=True),))
+    )
+    monkeypatch.setattr(discover, "discover_pools", lambda _guid: (found(),))
+    assert of(RewindCheckpoint).load_extra_facts(box()).importable
+    assert of(RewindCheckpoint).load_extra_facts(facts()).importable == ()
+
+
+def test_after_going_back_folders_are_mounted_where_they_were_and_nowhere_else(commands, mounts, monkeypatch):
+    """The remembered moment may be older than Larder's look at what the pool asks for."""
+    then = (
+        carried("tank"),
+        carried("tank/films", mountpoint="/films"),
+        carried("tank/x", mountpoint="/etc", sharenfs="on"),
+    )
+    monkeypatch.setattr(mount, "foreign_properties", lambda _pool: then)
+    known = kept(datasets=(dataset("tank"), dataset("tank/films", mountpoint="/films")))
+    step = next(step for step in checked_plan(of(RewindCheckpoint), known).steps if step.name == "mount")
+    step.act(Working())
+    assert ["zfs", "set", "-u", "sharenfs=off", "canmount=noauto", "tank/x"] in commands.ran
+    assert [argv[-1] for argv in commands.ran if argv[0] == "mount"] == ["tank/films", "tank"]
+    assert commands.ran[-1] == ["zpool", "set", "cachefile=/etc/zfs/zpool.cache", "tank"]
+
+
+# --- upgrade --------------------------------------------------------------------------------------------------
+def test_an_upgrade_names_the_features_and_wants_the_name_typed():
+    plan = checked_plan(of(UpgradePool), facts())
+    assert plan.facts == {"New features": "draid, zstd_compress"}
+    assert plan.type_to_confirm == "tank"
+    assert "cannot be undone" in plan.warnings[0]
+    assert plan.steps[0].shown == "zpool upgrade tank"
+
+
+def test_other_features_are_another_plan():
+    other = facts(details=(replace(DETAIL, features_off=("draid",)),))
+    assert checked_plan(of(UpgradePool), facts()).digest() != checked_plan(of(UpgradePool), other).digest()
+
+
+def test_a_pool_that_has_all_it_may_have_is_not_upgraded():
+    assert "has every feature" in reasons(of(UpgradePool), facts(details=(replace(DETAIL, features_off=()),)))
+    kept_to = replace(DETAIL, features_off=(), compatibility="openzfs-2.1-linux")
+    assert "meant to stay readable for openzfs-2.1-linux" in reasons(of(UpgradePool), facts(details=(kept_to,)))
+    assert "has not read the features" in reasons(of(UpgradePool), facts(details=()))
+
+
+def test_the_details_of_a_pool_are_read_from_its_properties(commands):
+    """Recorded of a pool that has all features. Derived: one of them off, and something that is no property."""
+    full, listing = recorded_pool("zpool-status-full-2.3.9.json"), recorded("zpool-get-all-2.3.9.json")
+    commands.answers["zpool"] = json.dumps(listing)
+    commands.answers["zfs"] = "full@a\nfull@b\n"
+    assert details.read_details(full) == PoolDetail(full.guid, 2, "off", ())
+    own = listing["pools"]["full"]["properties"]
+    own["feature@draid"]["value"] = "disabled"
+    own["odd"] = None
+    commands.answers["zpool"] = json.dumps(listing)
+    assert details.read_details(full).features_off == ("draid",)
+    commands.answers["zpool"] = "{}"
+    assert details.read_details(full).features_off == ()
+
+
+def test_a_compatibility_setting_limits_what_an_upgrade_switches_on(tmp_path):
+    set_of_21 = (RECORDED / "compatibility-openzfs-2.1-linux").read_text()
+    (tmp_path / "openzfs-2.1-linux").write_text(set_of_21)
+    (tmp_path / "few").write_text("# few\ndraid, edonr # and no more\n")
+    features = ["draid", "edonr", "raidz_expansion"]
+    assert details.allowed("off", features, [tmp_path]) == ("draid", "edonr", "raidz_expansion")
+    assert details.allowed("legacy", features, [tmp_path]) == ()
+    assert details.allowed("openzfs-2.1-linux", features, [tmp_path]) == ("draid", "edonr")
+    assert details.allowed("openzfs-2.1-linux,few", ["draid", "livelist"], [tmp_path]) == ("draid",)
+    assert details.allowed("../../etc/passwd", features, [tmp_path]) == ()
+    assert details.allowed("/etc/passwd", features, [Path("/")]) == ()

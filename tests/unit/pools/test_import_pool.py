@@ -1,0 +1,295 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from appliance import command
+from appliance.agent import __main__ as server
+from appliance.agent.registry import decode_operation
+from appliance.errors import Failed, Refused
+from appliance.facts.box import Facts
+from appliance.facts.importable import Importable
+from appliance.operation import as_json, checked_plan
+from appliance.pools import discover
+from appliance.pools.import_pool import LONGEST_SEARCH, ImportPool
+from appliance.shares import approved
+from appliance.zfs import mount, status
+from tests.unit.made import box, dataset, recorded_pool
+from tests.unit.pools.import_samples import GUID, REWIND, SEARCH, found
+from tests.unit.pools.test_create import Working
+from tests.unit.zfs.test_mount import carried
+
+
+def bring_in(**changes: Any) -> ImportPool:
+    return ImportPool(**{"guid": GUID, "name": "attic", **changes})
+
+
+def facts(pool: Importable | None = None, **changes: Any) -> Facts:
+    return box(importable=(pool or found(),), **changes)
+
+
+def reasons(operation: ImportPool, known: Facts) -> str:
+    return " ".join(f"[{reason.field}] {reason.text}" for reason in operation.check(known))
+
+
+def steps(operation: ImportPool, known: Facts) -> list[str]:
+    return [step.name for step in operation.plan(known).steps]
+
+
+def test_a_whole_pool_is_brought_in_by_its_number_with_nothing_mounted_and_in_no_cache():
+    plan = checked_plan(bring_in(), facts())
+    assert [step.name for step in plan.steps] == ["import", "tame", "mount", "keep"]
+    assert plan.steps[0].shown == f"zpool import -N -o cachefile=none -d /dev/disk/by-id {GUID} attic"
+    assert plan.type_to_confirm == ""
+    assert plan.losses == ()
+    assert any("None is switched on by itself" in warning for warning in plan.warnings)
+
+
+def test_read_only_it_gets_a_root_of_its_own_and_is_not_kept_for_the_next_start():
+    plan = checked_plan(bring_in(read_only=True), facts())
+    assert [step.name for step in plan.steps] == ["import", "mount"]
+    assert "-o readonly=on -R /attic" in plan.steps[0].shown
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "-f", "a\nb", "a\0b", "9lives", "a@b", "../x"])
+def test_a_name_that_is_none_is_refused(name):
+    with pytest.raises(Refused):
+        bring_in(name=name)
+
+
+@pytest.mark.parametrize("guid", [0, -1, 2**64])
+def test_a_number_that_is_none_is_refused(guid):
+    with pytest.raises(Refused):
+        bring_in(guid=guid)
+
+
+def test_the_largest_number_survives_the_way_to_the_agent():
+    operation = bring_in(guid=2**64 - 1)
+    assert decode_operation(as_json(operation)) == operation
+
+
+@pytest.mark.parametrize("name", ["etc", "home", "usr", "var", "srv"])
+def test_a_pool_called_like_a_folder_of_the_system_needs_another_name(name):
+    known = facts(found(name=name))
+    assert f"[name] The system has a folder /{name} of its own" in reasons(bring_in(name=name), known)
+    assert reasons(bring_in(name="attic"), known) == ""
+
+
+def test_a_name_in_use_is_refused_and_another_is_taken():
+    known = facts(found(name="tank"), pools=(recorded_pool(),))
+    assert "[name] The name tank is taken" in reasons(bring_in(name="tank"), known)
+    assert reasons(bring_in(name="tank2"), known) == ""
+
+
+def test_a_new_name_follows_larders_grammar_and_an_old_one_is_kept_as_it_is():
+    assert reasons(bring_in(name="a b"), facts(found(name="a b"))) == ""
+    assert "[name]" in reasons(bring_in(name="a b"), facts())
+    assert "[name] ZFS keeps names like mirrors" in reasons(bring_in(name="mirrors"), facts())
+
+
+def test_a_pool_that_is_not_there_or_in_use_already_is_refused():
+    assert "on no disk of this box" in reasons(bring_in(), box())
+    here = replace(recorded_pool(), guid=GUID)
+    assert "in use here already, as tank" in reasons(bring_in(), facts(pools=(here,)))
+    assert "ZFS module is not loaded" in reasons(bring_in(), facts(zfs="missing"))
+
+
+def test_what_another_system_has_not_let_go_of_needs_a_further_word_and_the_name_typed():
+    known = facts(found(other_host=True, host="cellar"))
+    assert "[force] The last system that used this pool did not let go of it" in reasons(bring_in(), known)
+    plan = checked_plan(bring_in(force=True), known)
+    assert plan.type_to_confirm == "attic"
+    assert any("destroy it beyond repair" in warning for warning in plan.warnings)
+    assert plan.facts["Last used by"] == "cellar"
+    assert "-N -f " in plan.steps[0].shown
+
+
+def test_what_another_system_uses_at_this_moment_is_refused_whatever_is_said():
+    known = facts(found(state="UNAVAIL", active_elsewhere=True))
+    assert "Export it there first" in reasons(bring_in(force=True, rewind=True, read_only=True), known)
+
+
+def test_force_is_used_only_where_it_was_said():
+    assert "-f" not in bring_in().argv()
+    assert "-f" in bring_in(destroyed=True).argv(), "zpool import -D needs it"
+
+
+def test_a_damaged_pool_is_brought_in_at_an_earlier_moment_with_what_that_loses():
+    known = facts(found(state="FAULTED", rewind=REWIND))
+    assert "[rewind] The pool's latest state is damaged" in reasons(bring_in(), known)
+    plan = checked_plan(bring_in(rewind=True), known)
+    assert [loss.what for loss in plan.losses] == [
+        f"everything written to the pool after {REWIND.as_of}, about 12 seconds"
+    ]
+    assert plan.type_to_confirm == "attic"
+    assert "-F" in bring_in(rewind=True).argv()
+    looked = checked_plan(bring_in(rewind=True, read_only=True), known)
+    assert (looked.losses, looked.type_to_confirm) == ((), "")
+
+
+def test_where_no_recent_moment_helps_the_last_resort_is_asked_for_by_itself():
+    known = facts(found(state="FAULTED", rewind=SEARCH))
+    for asked in (bring_in(), bring_in(rewind=True)):
+        assert "[last_resort] The pool's latest state is damaged" in reasons(asked, known)
+    assert (bring_in(last_resort=True).lasts(), bring_in(rewind=True).lasts()) == (True, True)
+    plan = checked_plan(bring_in(last_resort=True), known)
+    (loss,) = plan.losses
+    assert loss.what.endswith(f"at best {SEARCH.as_of}, at worst {SEARCH.at_worst}")
+    assert any("many hours" in warning and "read-only first" in warning for warning in plan.warnings)
+    assert plan.type_to_confirm == "attic"
+    assert " -F -X " in plan.steps[0].shown
+    looked = checked_plan(bring_in(last_resort=True, read_only=True), known)
+    assert (looked.losses, looked.type_to_confirm) == ((), "")
+    assert any("many hours" in warning for warning in looked.warnings)
+
+
+def test_the_last_resort_is_refused_where_less_will_do():
+    assert "[last_resort] An earlier moment is known to be whole" in reasons(bring_in(rewind=True, last_resort=True), facts(found(state="FAULTED", rewind=REWIND)))  # fmt: skip
+    assert "[rewind] The pool's latest state is damaged" in reasons(bring_in(last_resort=True), facts(found(state="FAULTED", rewind=REWIND)))  # fmt: skip
+    assert "[rewind] This pool is whole" in reasons(bring_in(last_resort=True), facts())
+
+
+def test_a_search_for_hours_holds_no_lock_that_others_need_and_is_not_given_up(monkeypatch):
+    waits = []
+
+    def run(argv: list[str], *, timeout: float, **_more: Any) -> command.Result:
+        waits.append(timeout)
+        return command.Result(tuple(argv), 0, "", "", 0.0)
+
+    monkeypatch.setattr(command, "run", run)
+    monkeypatch.setattr(status, "read_datasets", lambda: ())
+    for operation in (bring_in(), bring_in(last_resort=True)):
+        assert set(operation.locks()) == {"attic", str(GUID)}
+        operation.bring_in(Working())
+    assert waits[0] < 3600
+    assert waits[1] > 7 * 24 * 3600
+
+
+def test_a_whole_pool_is_not_taken_back():
+    assert "[rewind] This pool is whole" in reasons(bring_in(rewind=True), facts())
+
+
+def test_another_moment_to_go_back_to_is_another_plan():
+    plans = [
+        checked_plan(bring_in(rewind=True), facts(found(state="FAULTED", rewind=replace(REWIND, as_of=moment))))
+        for moment in ("Monday", "Tuesday")
+    ]
+    assert plans[0].digest() != plans[1].digest()
+
+
+def test_too_few_disks_are_refused_and_a_missing_log_can_be_given_up():
+    assert "Put in the missing disks" in reasons(bring_in(rewind=True), facts(found(state="UNAVAIL")))
+    known = facts(found(state="UNAVAIL", log_missing=True))
+    assert "[without_log]" in reasons(bring_in(), known)
+    plan = checked_plan(bring_in(without_log=True), known)
+    assert "-m" in bring_in(without_log=True).argv()
+    assert plan.losses
+    assert plan.type_to_confirm == "attic"
+
+
+def test_newer_features_can_only_be_read():
+    known = facts(found(state="UNAVAIL", read_only_only=True))
+    assert "[read_only]" in reasons(bring_in(), known)
+    assert reasons(bring_in(read_only=True), known) == ""
+
+
+def test_a_destroyed_pool_is_brought_back_only_as_such():
+    assert "was destroyed" in reasons(bring_in(), facts(found(destroyed=True)))
+    assert "was not destroyed" in reasons(bring_in(destroyed=True), facts())
+    plan = checked_plan(bring_in(destroyed=True), facts(found(destroyed=True)))
+    assert plan.steps[0].shown.startswith("zpool import -N -D -f ")
+
+
+def test_the_agent_looks_for_itself(monkeypatch):
+    monkeypatch.setattr(discover, "discover_pools", lambda _guid: (found(),))
+    assert bring_in().load_extra_facts(box()).importable == (found(),)
+
+
+def test_a_refusal_of_zfs_because_of_another_system_is_said_as_what_it_means(monkeypatch):
+    def run(argv: list[str], **_more: Any) -> command.Result:
+        said = (
+            "cannot import 'attic': pool was previously in use from another system.\nLast accessed by cellar (hostid=1)"
+        )
+        raise command.CommandFailed(command.Result(tuple(argv), 1, "", said, 0.0))
+
+    monkeypatch.setattr(command, "run", run)
+    with pytest.raises(Refused, match="did not let go of it"):
+        bring_in().bring_in(Working())
+
+
+def test_another_refusal_is_told_in_zfss_words(monkeypatch):
+    def run(argv: list[str], **_more: Any) -> command.Result:
+        raise command.CommandFailed(command.Result(tuple(argv), 1, "", "cannot import 'attic': I/O error", 0.0))
+
+    monkeypatch.setattr(command, "run", run)
+    with pytest.raises(Failed, match="attic could not be brought in: cannot import 'attic': I/O error"):
+        bring_in().bring_in(Working())
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+def test_an_agreement_to_share_that_was_about_another_disk_is_forgotten(read_only, folders, commands, monkeypatch):
+    """A disk made by somebody else may carry the guid of a folder that was agreed to here."""
+    monkeypatch.setattr(approved, "FILE", folders / "agreed")
+    monkeypatch.setattr(
+        status, "read_datasets", lambda: (dataset("attic/photos", guid=7), dataset("tank/photos", guid=8))
+    )
+    for guid in (7, 8):
+        approved.set_approved(guid, share=True)
+    bring_in(read_only=read_only).bring_in(Working())
+    assert approved.read_approved() == {8}
+
+
+def test_a_new_name_moves_its_own_folder_and_what_belongs_elsewhere_stays_unmounted(commands, monkeypatch):
+    found = (carried("attic", mountpoint="/old"), carried("attic/x", mountpoint="/etc"))
+    monkeypatch.setattr(mount, "foreign_properties", lambda _pool: found)
+    bring_in().tame(Working(), "old")
+    assert ["zfs", "set", "-u", "mountpoint=/attic", "attic"] in commands.ran
+    assert ["zfs", "set", "-u", "canmount=noauto", "attic/x"] in commands.ran
+
+
+def test_the_probes_tell_how_far_it_came(commands, monkeypatch):
+    here = replace(recorded_pool(), guid=GUID, name="attic")
+    known = box(pools=(here,))
+    monkeypatch.setattr(
+        mount, "foreign_properties", lambda _pool: (carried("attic"), carried("attic/x", mountpoint="/etc"))
+    )
+    operation = bring_in()
+    assert not operation.probe("import", box())
+    assert operation.probe("import", known)
+    assert not operation.probe("tame", known)
+    assert not operation.probe("mount", known)
+    commands.answers["zpool"] = "none\n"
+    assert not operation.probe("keep", known)
+    commands.answers["zpool"] = "-\n"
+    assert operation.probe("keep", known)
+    monkeypatch.setattr(mount, "foreign_properties", lambda _pool: (carried("attic", mounted="yes"), carried("attic/x", mountpoint="/etc", canmount="noauto")))  # fmt: skip
+    assert operation.probe("tame", known)
+    assert operation.probe("mount", known)
+    assert "Export it, then bring it in again" in operation.recovery_hint("tame", known)
+    assert "not in use" in operation.recovery_hint("import", box())
+
+
+def test_the_plan_is_json_that_the_agent_takes():
+    text = json.dumps({"kind": "import-pool", "guid": GUID, "name": "attic", "read_only": True})
+    assert decode_operation(text) == bring_in(read_only=True)
+
+
+def test_import_switches_off_sharing_before_any_place_is_changed(commands, monkeypatch):
+    """ZFS mounts a folder that shares itself as soon as its place is changed, wherever a link there leads."""
+    found = (carried("attic", sharenfs="on"), carried("attic/x", mountpoint="/etc"))
+    monkeypatch.setattr(mount, "foreign_properties", lambda _pool: found)
+    bring_in(move_folders=True).tame(Working(), "attic")
+    assert commands.ran[0] == ["zfs", "set", "-u", "sharenfs=off", "attic"]
+    assert ["zfs", "inherit", "mountpoint", "attic/x"] in commands.ran[1:]
+
+
+def test_import_keeps_its_folders_from_being_mounted_over_files():
+    found = (carried("attic", overlay="on"), carried("attic/x"))
+    assert list(mount.neutralise_properties(found, "attic")) == [["zfs", "set", "-u", "overlay=off", "attic"]]
+
+
+def test_the_agent_may_run_longer_than_the_longest_search():
+    assert server.LONGEST > LONGEST_SEARCH

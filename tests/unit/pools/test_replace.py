@@ -1,0 +1,215 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from appliance.agent.registry import decode_operation
+from appliance.errors import Failed, Refused
+from appliance.operation import checked_plan
+from appliance.pools.vdevs.replace import AttachDisk, DetachDisk, ReplaceDisk
+from appliance.zfs import status
+from tests.unit.made import OLD, disk, path_of, recorded_pool
+from tests.unit.pools import shapes
+from tests.unit.pools.test_create import Working
+
+
+def reasons(operation, facts) -> str:
+    return " ".join(f"[{reason.field}] {reason.text}" for reason in operation.check(facts))
+
+
+def swap(new: int = 5, vdev: int = 101) -> ReplaceDisk:
+    return ReplaceDisk(pool="tank", vdev=vdev, disk=path_of(new))
+
+
+def test_a_disk_that_is_gone_is_replaced_by_its_guid():
+    facts = shapes.facts(shapes.raidz2("OFFLINE", "ONLINE", "ONLINE", "ONLINE"), 1)
+    plan = checked_plan(swap(), facts)
+    assert [step.name for step in plan.steps] == ["replace", "verify"]
+    assert plan.steps[0].shown == f"zpool replace -o ashift=12 -- tank 101 {path_of(5)}"
+    assert plan.facts["Old disk"] == "WDC WD20EARS-00MVWB0 (serial WD-WCAZA0000001)"
+    assert plan.type_to_confirm == ""
+
+
+def test_what_the_new_disk_holds_is_listed_and_erased_and_the_name_is_typed():
+    pool = shapes.raidz2()
+    facts = shapes.facts(pool, 5, disks=(disk(5, uses=(OLD,), content=("sde1",)),))
+    plan = checked_plan(swap(), facts)
+    assert [step.name for step in plan.steps] == ["erase", "replace", "verify"]
+    assert plan.type_to_confirm == "tank"
+    assert "ext4 data called photos" in plan.losses[0].what
+
+
+def test_a_disk_a_few_mb_too_small_is_refused_with_the_amount():
+    small = disk(5, size=2 * 10**12 - 2_840_000_000)
+    said = reasons(swap(), shapes.facts(shapes.raidz2(), 5, disks=(small,)))
+    assert "[disks] WDC WD20EARS-00MVWB0 (serial WD-WCAZA0000005) is too small by " in said
+    assert "MB (" in said
+    assert " bytes)" in said
+
+
+def test_sectors_too_large_for_the_pool_are_explained():
+    large = disk(5, logical_sector=4096)
+    pool = shapes.pool(shapes.group("raidz2-0", *(shapes.leaf(number) for number in range(1, 5)), ashift=9))
+    said = reasons(swap(), shapes.facts(pool, 5, disks=(large,)))
+    assert "only takes writes of 4096 bytes" in said
+    assert "512 bytes (ashift 9)" in said
+
+
+def test_a_disk_that_would_be_slow_is_warned_about():
+    pool = shapes.pool(shapes.group("raidz2-0", *(shapes.leaf(number) for number in range(1, 5)), ashift=9))
+    plan = checked_plan(swap(), shapes.facts(pool))
+    assert "-o ashift=9" in plan.steps[0].shown
+    assert any("writing will be slow" in warning for warning in plan.warnings)
+
+
+@pytest.mark.parametrize(
+    ("operation", "words"),
+    [
+        (swap(new=2), "part of the pool tank, so it cannot be used"),
+        (swap(new=9), "no longer there"),
+        (swap(vdev=999), "no longer there"),
+        (swap(vdev=50), "Choose a single disk"),
+    ],
+)
+def test_it_refuses_what_cannot_be(operation, words):
+    assert words in reasons(operation, shapes.facts(shapes.raidz2()))
+
+
+def test_a_cache_and_a_spare_are_not_replaced():
+    pool = shapes.pool(shapes.group("mirror-0", shapes.leaf(1), shapes.leaf(2)), shapes.leaf(3, "AVAIL", role="spare"))
+    assert "remove it, and add another" in reasons(swap(vdev=103), shapes.facts(pool))
+
+
+def test_a_spare_that_stands_in_is_not_replaced_but_the_disk_it_stands_in_for_is():
+    facts = shapes.facts(shapes.spared(), 2, 5, disks=(disk(6),), count=5)
+    assert "Replace the disk it stands in for" in reasons(swap(new=6, vdev=105), facts)
+    plan = checked_plan(swap(new=6, vdev=102), facts)
+    assert any("goes back to waiting by itself" in warning for warning in plan.warnings)
+
+
+def test_a_pool_that_has_stopped_takes_no_change():
+    pool = replace(shapes.raidz2(), state="SUSPENDED")
+    assert "has stopped" in reasons(swap(), shapes.facts(pool))
+
+
+def test_the_probe_sees_the_new_disk_and_settles_the_erasing_too():
+    before, after = shapes.facts(shapes.raidz2()), shapes.facts(shapes.replacing())
+    assert [swap().probe(step, before) for step in ("erase", "replace", "verify")] == [True, False, False]
+    assert [swap().probe(step, after) for step in ("erase", "replace", "verify")] == [True, True, True]
+    assert "part of tank now" in swap().recovery_hint("verify", after)
+    assert "does not answer" in swap().recovery_hint("replace", shapes.facts(shapes.raidz2(), 5))
+    assert "has not changed" in swap().recovery_hint("replace", before)
+
+
+def test_verifying_fails_where_the_disk_did_not_get_in(monkeypatch):
+    monkeypatch.setattr(status, "read_pools", lambda: (shapes.raidz2(),))
+    with pytest.raises(Failed, match="is not part of tank"):
+        swap().verify_taken(Working())
+    monkeypatch.setattr(status, "read_pools", lambda: (shapes.replacing(new="FAULTED"),))
+    with pytest.raises(Failed, match="FAULTED"):
+        swap().verify_taken(Working())
+
+
+def test_the_digest_changes_with_the_shape_of_the_pool_and_not_with_its_state():
+    facts = shapes.facts(shapes.raidz2())
+    weak = shapes.facts(shapes.raidz2("ONLINE", "ONLINE", "ONLINE", "FAULTED"))
+    digests = {
+        checked_plan(swap(), facts).digest(),
+        checked_plan(swap(new=6), facts).digest(),
+        checked_plan(swap(vdev=102), facts).digest(),
+        checked_plan(swap(new=6, vdev=102), shapes.facts(shapes.replacing())).digest(),
+        checked_plan(swap(), shapes.facts(replace(shapes.raidz2(), guid=8))).digest(),
+    }
+    assert len(digests) == 5
+    assert checked_plan(swap(), weak).digest() == checked_plan(swap(), facts).digest()
+
+
+@pytest.mark.parametrize("spoil", [{"pool": "-f"}, {"pool": "a\nb"}, {"vdev": -1}, {"vdev": 2**64}, {"vdev": "raidz2-0"}, {"disk": "/dev/sda"}, {"force": True}])  # fmt: skip
+def test_json_that_is_not_quite_this_operation_is_refused(spoil):
+    import json
+
+    good = {"kind": "replace-disk", "pool": "tank", "vdev": 2**64 - 1, "disk": path_of(5)}
+    assert isinstance(decode_operation(json.dumps(good)), ReplaceDisk)
+    with pytest.raises(Refused):
+        decode_operation(json.dumps(good | spoil))
+
+
+# --- attach and detach ------------------------------------------------------------------------------------------
+def test_a_single_disk_becomes_a_mirror():
+    plan = checked_plan(AttachDisk(pool="tank", vdev=101, disk=path_of(5)), shapes.facts(shapes.single()))
+    assert plan.steps[0].shown == f"zpool attach -o ashift=12 -- tank 101 {path_of(5)}"
+    assert "one of 2 copies" in plan.summary
+
+
+def test_a_mirror_becomes_wider_beside_a_disk_that_works():
+    facts = shapes.facts(shapes.mirror("OFFLINE", "ONLINE"))
+    plan = checked_plan(AttachDisk(pool="tank", vdev=50, disk=path_of(5)), facts)
+    assert plan.steps[0].shown.endswith(f"-- tank 102 {path_of(5)}")
+    assert "survives 2 failed disks" in plan.summary
+
+
+def test_a_raidz_gets_no_copy():
+    assert "expanded instead" in reasons(AttachDisk(pool="tank", vdev=101, disk=path_of(5)), shapes.facts(shapes.raidz2()))  # fmt: skip
+
+
+def test_a_copy_that_is_too_small_is_refused():
+    facts = shapes.facts(shapes.mirror(), 5, disks=(disk(5, size=10**12),))
+    assert "too small by" in reasons(AttachDisk(pool="tank", vdev=50, disk=path_of(5)), facts)
+
+
+def take_out(vdev: int) -> DetachDisk:
+    return DetachDisk(pool="tank", vdev=vdev)
+
+
+def test_a_copy_is_taken_out_and_the_last_one_is_not():
+    plan = checked_plan(take_out(102), shapes.facts(shapes.mirror()))
+    assert plan.steps[0].shown == "zpool detach -- tank 102"
+    assert any("One copy is left" in warning for warning in plan.warnings)
+    assert "last good copy" in reasons(take_out(102), shapes.facts(shapes.mirror("FAULTED", "ONLINE")))
+    assert reasons(take_out(101), shapes.facts(shapes.mirror("FAULTED", "ONLINE"))) == ""
+
+
+def test_a_disk_of_a_raidz_is_not_taken_out():
+    assert "Replace this one instead" in reasons(take_out(101), shapes.facts(shapes.raidz2()))
+
+
+def test_the_disk_that_others_are_rebuilt_from_stays():
+    pool = shapes.pool(shapes.group("mirror-0", shapes.leaf(1), shapes.leaf(2, processed=5)), scan=shapes.RESILVER)
+    assert "still being rebuilt from it" in reasons(take_out(101), shapes.facts(pool))
+    assert reasons(take_out(102), shapes.facts(pool)) == ""
+
+
+def test_a_replacement_that_failed_can_be_stopped_while_the_old_disk_is_gone():
+    assert reasons(take_out(105), shapes.facts(shapes.replacing("REMOVED", "FAULTED"))) == ""
+    alone = shapes.pool(shapes.group("replacing-0", shapes.leaf(1, "REMOVED"), shapes.leaf(5), guid=61))
+    assert "last good copy" in reasons(take_out(105), shapes.facts(alone))
+
+
+@pytest.mark.parametrize("name", ["spare-rebuilding", "spare-in-use"])
+def test_a_recorded_spare_can_go_back_while_its_disk_is_offline_because_another_copy_works(name):
+    pool = recorded_pool(f"zpool-status-{name}-2.3.9.json")
+    first, standing = pool.vdevs[0].children
+    facts = shapes.facts(pool)
+    assert reasons(DetachDisk(pool="full", vdev=standing.children[1].guid), facts) == ""
+    assert bool(reasons(DetachDisk(pool="full", vdev=first.guid), facts)) is pool.rebuilding
+
+
+def test_a_spare_goes_back_or_stays_for_good():
+    facts = shapes.facts(shapes.spared("ONLINE"))
+    assert "goes back to waiting" in checked_plan(take_out(105), facts).summary
+    assert "for good" in checked_plan(take_out(102), shapes.facts(shapes.spared())).summary
+    assert "ends with the other disk" in checked_plan(take_out(105), shapes.facts(shapes.replacing("ONLINE"))).summary
+
+
+def test_a_spare_that_went_back_meanwhile_is_not_taken_out_again():
+    waiting = shapes.pool(shapes.group("mirror-0", shapes.leaf(1), shapes.leaf(2)), shapes.leaf(5, "AVAIL", role="spare"))  # fmt: skip
+    assert "waits again already" in reasons(take_out(105), shapes.facts(waiting))
+
+
+def test_the_probe_of_taking_out():
+    assert not take_out(105).probe("detach", shapes.facts(shapes.spared("ONLINE")))
+    waiting = shapes.pool(shapes.group("mirror-0", shapes.leaf(1), shapes.leaf(2)), shapes.leaf(5, "AVAIL", role="spare"))  # fmt: skip
+    assert take_out(105).probe("detach", shapes.facts(waiting))
+    assert take_out(103).probe("detach", shapes.facts(shapes.mirror()))
+    assert "still part" in take_out(102).recovery_hint("detach", shapes.facts(shapes.mirror()))

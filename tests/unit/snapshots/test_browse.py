@@ -1,0 +1,439 @@
+"""Looking into snapshots and having files back. A plain folder stands in for a mounted snapshot; everything else is real."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from appliance import agent_client, command, names
+from appliance.agent import requests
+from appliance.errors import Failed, Refused
+from appliance.facts.box import Facts, Pool
+from appliance.facts.datasets import Snapshot
+from appliance.files import safe_walk
+from appliance.operation import checked_plan
+from appliance.snapshots.browse import copy_tree, diff, file_versions, listing, private_mount
+from appliance.snapshots.browse import restore as snapshot_restore
+from appliance.snapshots.browse.file_versions import Stamp
+from appliance.snapshots.browse.restore import RestoreFromSnapshot
+from appliance.system import paths
+from tests.unit.made import dataset
+from tests.unit.pools.test_create import Working
+
+SNAP = Snapshot("tank/photos@s1", 2**63 + 7, 5, datetime(2026, 11, 1, 12, 30, tzinfo=UTC))
+
+
+@pytest.fixture
+def then(tmp_path: Path) -> Path:
+    """What a snapshot holds."""
+    top = tmp_path / "then"
+    (top / "trip" / "day one").mkdir(parents=True)
+    (top / "trip/day one/photo.jpg").write_bytes(b"old photo")
+    (top / "a.txt").write_text("old")
+    (top / "gone.txt").write_text("gone")
+    (top / "link").symlink_to("/etc/shadow")
+    (top / "way out").symlink_to("/etc")
+    return top
+
+
+@pytest.fixture
+def now(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder as it is."""
+    monkeypatch.setattr(paths, "POOLS", tmp_path)
+    top = tmp_path / "now"
+    top.mkdir()
+    (top / "a.txt").write_text("new and longer")
+    return top
+
+
+@pytest.fixture
+def roots(then: Path, now: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    @contextmanager
+    def root_of(_snapshot: str) -> Iterator[int]:
+        handle = os.open(then, os.O_RDONLY | os.O_DIRECTORY)
+        yield handle
+        os.close(handle)
+
+    monkeypatch.setattr(private_mount, "root_of", root_of)
+    monkeypatch.setattr(safe_walk, "dataset_of", lambda _handle: "tank/photos")
+    monkeypatch.setattr(listing, "dataset_now", lambda _name: dataset("tank/photos", mountpoint=str(now)))
+
+
+@pytest.fixture
+def facts(now: Path) -> Facts:
+    return Facts(
+        pools=(Pool("tank", 1, "ONLINE"),),
+        datasets=(dataset("tank/photos", mountpoint=str(now)),),
+        snapshots=(SNAP,),
+    )
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[int]:
+    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    yield handle
+    os.close(handle)
+
+
+# --- ways -----------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", [b"a b", b"\xff\xfe", b"new\nline", "ünï".encode(), b"x" * 255, b"%2e%2e", b"..."])
+def test_any_name_that_a_file_can_have_can_be_said(name):
+    assert names.inside(names.encoded([b"up", name])) == (b"up", name)
+
+
+@pytest.mark.parametrize(
+    "way", ["..", "a/..", ".", "/a", "a/", "a//b", "%2e%2e", "a%2Fb", "%00", "a%0", "a b", "x" * 256, "/".join(["a"] * 3000)]
+)  # fmt: skip
+def test_what_leads_elsewhere_is_no_way(way):
+    with pytest.raises(Refused):
+        names.inside(way)
+
+
+def test_links_are_never_followed_and_what_is_not_there_is_said(then):
+    with opened(then) as root:
+        for way in ((b"way out", b"passwd"), (b"a.txt", b"x")):
+            with pytest.raises(Refused, match="follows no links"), private_mount.beneath(root, way):
+                pass
+        with pytest.raises(Refused, match="follows no links"):
+            listing.file(root, (b"link",))
+        with pytest.raises(Refused, match="no such file"):
+            listing.file(root, (b"nothing",))
+        handle = listing.file(root, (b"trip", b"day one", b"photo.jpg"))
+        assert os.read(handle, 100) == b"old photo"
+        os.close(handle)
+
+
+def test_a_pipe_in_a_snapshot_holds_nobody(then):
+    os.mkfifo(then / "pipe")
+    with opened(then) as root, pytest.raises(Refused):
+        listing.file(root, (b"pipe",))
+
+
+# --- lists ----------------------------------------------------------------------------------------------------
+def test_a_folder_is_listed_and_compared_with_what_is_there_now(then, now):
+    with opened(then) as root, opened(now) as live:
+        found = listing.entries(root, (), "", live)
+        assert {(one.name, one.kind, one.now) for one in found.entries} == {
+            ("trip", "folder", "gone"), ("a.txt", "file", "changed"), ("gone.txt", "file", "gone"),
+            ("link", "link", "gone"), ("way%20out", "link", "gone"),
+        }  # fmt: skip
+        assert found.entries[0].name == "trip"
+        assert {one.now for one in listing.entries(root, (b"trip",), "", live).entries} == {"gone"}
+        assert {one.now for one in listing.entries(root, (), "", None).entries} == {""}
+        with pytest.raises(Refused, match="not a folder"):
+            listing.entries(root, (b"way out",), "", live)
+
+
+def test_a_folder_of_many_thousands_is_paged_without_a_gap(tmp_path):
+    for number in range(1050):
+        (tmp_path / f"f{number}").touch()
+    (tmp_path / "Folder").mkdir()
+    (tmp_path / os.fsdecode(b"bad\xff")).touch()
+    seen, after = [], ""
+    with opened(tmp_path) as root:
+        while True:
+            found = listing.entries(root, (), after, None)
+            assert len(found.entries) <= listing.AT_ONCE
+            seen += [one.name for one in found.entries]
+            after = found.next
+            if not after:
+                break
+        assert len(seen) == len(set(seen)) == found.total == 1052
+        assert seen[0] == "Folder"
+        with pytest.raises(Refused):
+            listing.entries(root, (), "1..", None)
+
+
+# --- versions -------------------------------------------------------------------------------------------------
+def looks(text: str) -> list[Stamp]:
+    """Made up: a letter for each snapshot; a dot is absence, whose proof is another after something came and went."""
+    stretch = [len(list(itertools.groupby(text[: at + 1]))) for at in range(len(text))]
+    return [
+        Stamp(letter != ".", (ord(letter), at if letter == "." else 0))
+        for letter, at in zip(text, stretch, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("text", ["", "a", "ab", "aaaa", "aabb", "abcd", "aa..bb", "...a", "a...", "abbbbbbbcccccccc..dd", "..a..b.."])  # fmt: skip
+def test_only_versions_that_differ_are_told_and_all_of_them(text):
+    stamps = looks(text)
+    found, complete = file_versions.stretches(len(stamps), stamps.__getitem__)
+    assert complete
+    assert "".join(chr(stamp.proof[0]) * (high - low + 1) for low, high, stamp in found) == text
+    letters = [chr(stamp.proof[0]) for _low, _high, stamp in found]
+    assert all(one != other for one, other in itertools.pairwise(letters))
+
+
+def test_a_file_that_never_changed_costs_two_looks_and_one_change_a_few():
+    asked: list[int] = []
+
+    def look(index: int) -> Stamp:
+        asked.append(index)
+        return Stamp(True, (index >= 700,))
+
+    found, _ = file_versions.stretches(2000, look)
+    assert [(low, high) for low, high, _stamp in found] == [(0, 699), (700, 1999)]
+    assert len(asked) <= 14
+    asked.clear()
+    file_versions.stretches(600, look)
+    assert len(asked) == 2
+
+
+def test_when_time_is_up_it_says_so():
+    found, complete = file_versions.stretches(100, lambda index: Stamp(True, (index,)), lambda: False)
+    assert not complete
+    assert [(low, high) for low, high, _stamp in found] == [(0, 0), (1, 99)]
+
+
+def test_a_name_that_came_and_went_moves_its_folder(tmp_path):
+    with opened(tmp_path) as root:
+        before = file_versions.stamp(root, (b"sub", b"a"))
+        assert not before.there
+        (tmp_path / "sub").mkdir()
+        (tmp_path / "sub").rmdir()
+        assert file_versions.stamp(root, (b"sub", b"a")).proof != before.proof
+        (tmp_path / "sub").mkdir()
+        (tmp_path / "sub/a").write_text("x")
+        assert file_versions.stamp(root, (b"sub", b"a")).there
+
+
+# --- difference -----------------------------------------------------------------------------------------------
+def test_recorded_differences_are_readable():
+    lines = (Path(__file__).parents[1] / "recorded/zfs-diff-2.3.9.txt").read_bytes().splitlines()
+    found = diff.sort(diff.changes_from(lines, "/tank/f"))
+    told = {(one.what, one.kind, one.path, one.to) for one in found}
+    assert ("changed", "file", "with%20space", "") in told
+    assert ("changed", "file", "new%0Aline", "") in told
+    assert ("changed", "file", "bad%FFx", "") in told
+    assert ("changed", "file", "%C3%BCn%C3%AF", "") in told
+    assert ("moved", "file", "d/moved", "d/renamed") in told
+    assert ("gone", "link", "link", "") in told
+    assert ("new", "folder", "newdir", "") in told
+    assert not any(one.kind == "folder" and one.what == "changed" for one in found)
+    assert all(names.inside(one.path) is not None for one in found)
+
+
+def test_only_the_first_lines_of_a_long_answer_are_kept():
+    lines, complete = command.first_lines(["seq", "100000"], 10, timeout=20)
+    assert (lines[0], len(lines), complete) == (b"1", 10, False)
+    assert command.first_lines(["seq", "3"], 10, timeout=20) == ([b"1", b"2", b"3"], True)
+    with pytest.raises(command.CommandFailed, match="status"):
+        command.first_lines(["false"], 10, timeout=20)
+    assert command.first_lines(["sleep", "600"], 10, timeout=0.2) == ([], False)
+    assert command.first_lines(["printf", "one\\ntwo"], 10, timeout=20) == ([b"one", b"two"], True)
+
+
+def test_first_lines_of_a_command_that_cannot_be_ended_are_not_waited_for(monkeypatch):
+    """As of one that hangs in the kernel: killing does nothing, and its output stays open."""
+    left: list[Any] = []
+    monkeypatch.setattr(command, "end", left.append)
+    lines, complete = command.first_lines(["sh", "-c", "echo one; exec sleep 60"], 10, timeout=0.5)
+    assert (lines, complete) == ([b"one"], False)
+    monkeypatch.undo()
+    for process in left:
+        command.end(process)
+
+
+# --- restoring ------------------------------------------------------------------------------------------------
+def restore(facts: Facts, path: str, place: Literal["beside", "back"] = "beside") -> Working:
+    work = Working()
+    operation = RestoreFromSnapshot(snapshot=SNAP.name, guid=SNAP.guid, path=path, place=place)
+    (step,) = checked_plan(operation, facts).steps
+    step.act(work)
+    assert operation.probe("restore", facts)
+    return work
+
+
+def test_a_file_comes_back_beside_with_its_time_mode_and_attributes(roots, facts, then, now):
+    (then / "a.txt").chmod(0o640)
+    os.setxattr(then / "a.txt", "user.colour", b"red")
+    os.utime(then / "a.txt", ns=(1, 1_600_000_000_123_456_789))
+    restore(facts, "a.txt")
+    found = now / "a (from 2026-11-01 12.30.00 UTC).txt"
+    assert found.read_text() == "old"
+    assert found.stat().st_mode & 0o7777 == 0o640
+    assert found.stat().st_mtime_ns == 1_600_000_000_123_456_789
+    assert os.getxattr(found, "user.colour") == b"red"
+    assert (now / "a.txt").read_text() == "new and longer"
+    restore(facts, "a.txt")
+    assert len(list(now.iterdir())) == 3
+
+
+def test_a_file_in_its_place_moves_the_present_one_aside(roots, facts, now):
+    work = restore(facts, "a.txt", "back")
+    assert (now / "a.txt").read_text() == "old"
+    assert (now / "a (replaced 2026-11-01 12.30.00 UTC).txt").read_text() == "new and longer"
+    assert any("called a (replaced" in note for note in work.notes)
+
+
+def test_a_folder_comes_back_whole_with_the_folders_above_it(roots, facts, then, now):
+    (then / "trip/day one/secret").symlink_to("/etc/shadow")
+    os.utime(then / "trip/day one", ns=(1, 1_500_000_000_000_000_000))
+    (then / "trip").chmod(0o750)
+    restore(facts, "trip/day%20one", "back")
+    assert (now / "trip/day one/photo.jpg").read_bytes() == b"old photo"
+    assert (now / "trip/day one/secret").readlink() == Path("/etc/shadow")
+    assert (now / "trip/day one").stat().st_mtime_ns == 1_500_000_000_000_000_000
+    assert (now / "trip").stat().st_mode & 0o777 == 0o750
+
+
+@pytest.mark.parametrize("kernel", ["copies", "cannot"])
+def test_sparse_file_stays_sparse_and_holds_the_same(roots, facts, then, now, monkeypatch, kernel):
+    def cannot(*_arguments: object) -> int:
+        raise OSError(18, "Invalid cross-device link")
+
+    if kernel == "cannot":
+        monkeypatch.setattr("os.copy_file_range", cannot)
+    mib, size = 2**20, 300 * 2**20 + 123
+    with (then / "disk.img").open("wb") as file:
+        for at in (5 * mib + 17, 90 * mib, 250 * mib):
+            file.seek(at)
+            file.write(os.urandom(mib + 4711))
+        file.truncate(size)
+    restore(facts, "disk.img", "back")
+    found = (now / "disk.img").stat()
+    assert (found.st_size, found.st_blocks * 512 < 8 * mib) == (size, True)
+    with (then / "disk.img").open("rb") as old, (now / "disk.img").open("rb") as new:
+        assert hashlib.file_digest(old, "sha256").digest() == hashlib.file_digest(new, "sha256").digest()
+
+
+def test_file_with_several_names_is_restored_once_with_all_of_them(roots, facts, then, now):
+    (then / "trip/more").mkdir()
+    (then / "trip/more/twice.jpg").hardlink_to(then / "trip/day one/photo.jpg")
+    (then / "trip/thrice.jpg").hardlink_to(then / "trip/day one/photo.jpg")
+    restore(facts, "trip", "back")
+    found = [(now / "trip" / name).stat() for name in ("day one/photo.jpg", "more/twice.jpg", "thrice.jpg")]
+    assert len({one.st_ino for one in found}) == 1
+    assert found[0].st_nlink == 3
+    assert (now / "trip/more/twice.jpg").read_bytes() == b"old photo"
+
+
+def test_restored_file_runs_as_nobody_else(roots, facts, then, now):
+    (then / "trip/tool").write_text("x")
+    (then / "trip/tool").chmod(0o6755)
+    (then / "trip").chmod(0o2770)
+    work = restore(facts, "trip", "back")
+    assert (now / "trip/tool").stat().st_mode & 0o7777 == 0o755
+    assert (now / "trip").stat().st_mode & 0o7777 == 0o2770  # new files there get the folder's group
+    assert any("1 files could run as another user" in note for note in work.notes)
+
+
+def test_review_of_restoring_says_that_rights_are_those_of_then(facts):
+    plan = checked_plan(RestoreFromSnapshot(snapshot=SNAP.name, guid=SNAP.guid, path="a.txt"), facts)
+    assert any("who may use them is also as it was then" in text for text in plan.warnings)
+
+
+def test_what_an_interrupted_run_left_is_removed_and_a_failed_one_leaves_nothing(roots, facts, now, monkeypatch):
+    operation = RestoreFromSnapshot(snapshot=SNAP.name, guid=SNAP.guid, path="trip", place="back")
+    left = now / operation.temporary.decode()
+    (left / "sub").mkdir(parents=True)
+    (left / "link").symlink_to("/etc")
+    (step,) = checked_plan(operation, facts).steps
+    step.act(Working())
+    assert not left.exists()
+    assert (now / "trip/day one/photo.jpg").exists()
+
+    def full(*_arguments: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(copy_tree, "attributes", full)
+    with pytest.raises(Failed, match="No space"):
+        checked_plan(replace_path(operation, "a.txt"), facts).steps[0].act(Working())
+    assert sorted(one.name for one in now.iterdir()) == ["a.txt", "trip"]
+
+
+def replace_path(operation: RestoreFromSnapshot, path: str) -> RestoreFromSnapshot:
+    return RestoreFromSnapshot(snapshot=operation.snapshot, guid=operation.guid, path=path, place=operation.place)
+
+
+def test_nothing_is_put_through_a_link_that_stands_in_the_way_now(roots, facts, now, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (now / "trip").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(Failed, match="no folder any more"):
+        restore(facts, "trip/day%20one")
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_links_are_not_restored_by_themselves_and_what_cannot_be_is_refused(roots, facts):
+    with pytest.raises(Refused, match="Only files and folders"):
+        restore(facts, "link")
+    with pytest.raises(Refused, match="no nothing"):
+        restore(facts, "nothing")
+    for changes, said in (({"mounted": False}, "not mounted"), ({"readonly": True}, "only be read"), ({"kind": "volume"}, "volume")):  # fmt: skip
+        other = replace(facts, datasets=(replace(facts.datasets[0], **changes),))
+        with pytest.raises(Refused, match=said):
+            restore(other, "a.txt")
+    with pytest.raises(Refused):
+        RestoreFromSnapshot(snapshot=SNAP.name, guid=SNAP.guid, path="../x")
+    with pytest.raises(Refused, match="Choose"):
+        RestoreFromSnapshot(snapshot=SNAP.name, guid=SNAP.guid, path="")
+
+
+def test_a_name_is_never_made_too_long():
+    for name in (b"x" * 255, ("ü" * 127).encode(), b"\xff" * 255, b"x" * 250 + b".txt", b"." + b"y" * 254):
+        made = snapshot_restore.with_words(name, "(from 2026-11-01 12.30.00 UTC)", 3)
+        assert len(made) <= 255
+        assert b"12.30.00 UTC) 3" in made
+    assert "ü" in snapshot_restore.with_words(("ü" * 127).encode(), "(x)").decode()
+    assert snapshot_restore.with_words(b".profile", "(x)") == b".profile (x)"
+
+
+# --- the agent ------------------------------------------------------------------------------------------------
+def pass_on(connection: socket.socket, message: dict[str, Any], handle: int) -> None:
+    socket.send_fds(connection, [json.dumps(message).encode() + b"\n"], [handle])
+
+
+def test_an_open_file_travels_to_whoever_asked(roots, tmp_path, monkeypatch):
+    place = tmp_path / "agent.sock"
+    monkeypatch.setattr("appliance.system.paths.AGENT_SOCKET", place)
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(place))
+        listening.listen()
+        pid = os.fork()
+        if not pid:
+            connection, _ = listening.accept()
+            asked = connection.recv(65536)
+            requests.answer(
+                asked,
+                lambda message: connection.sendall(json.dumps(message).encode() + b"\n"),
+                hand_over=lambda message, handle: pass_on(connection, message, handle),
+            )
+            os._exit(0)
+        facts, handle = agent_client.open_file({"verb": "open-file", "snapshot": SNAP.name, "path": "a.txt"})
+        os.waitpid(pid, 0)
+    assert facts["size"] == 3
+    with os.fdopen(handle, "rb") as stream:
+        assert stream.read() == b"old"
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        {"verb": "open-file", "snapshot": SNAP.name, "path": "../a"},
+        {"verb": "open-file", "snapshot": SNAP.name, "path": "way%20out/passwd"},
+        {"verb": "open-file", "snapshot": "tank/photos", "path": "a.txt"},
+        {"verb": "open-file", "snapshot": "tank/../x@y", "path": "a.txt"},
+        {"verb": "open-file", "snapshot": "-o@y", "path": "a.txt"},
+        {"verb": "list-folder", "snapshot": SNAP.name, "path": "", "after": "9x"},
+        {"verb": "read-difference", "snapshot": SNAP.name, "until": "tank/other@x"},
+        {"verb": "read-difference", "snapshot": SNAP.name, "seconds": 0},
+        {"verb": "read-difference", "snapshot": SNAP.name, "seconds": 10**6},
+        {"verb": "read-versions", "dataset": "tank/photos", "path": ""},
+    ],
+    ids=str,
+)
+def test_the_agent_refuses_what_leads_elsewhere(roots, request_):
+    said: list[dict[str, Any]] = []
+    requests.answer(json.dumps(request_).encode(), said.append)
+    assert list(said[-1]) == ["refused"], said

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from appliance.errors import Failed, Refused, explain
+from appliance.operation import checked_plan
+from appliance.shares.settings import setting_of
+from appliance.snapshots.hold_clone import CloneSnapshot, HoldSnapshot, ReleaseSnapshot, RenameSnapshot, said
+from appliance.zfs import libzfs
+from tests.unit.made import dataset
+from tests.unit.pools.test_create import Working
+from tests.unit.zfs.test_list_snapshots import Many, facts, snap
+
+ONE = snap(1)
+THIS: dict[str, Any] = {"snapshot": ONE.name, "guid": ONE.guid}
+
+
+def test_a_hold_says_who_and_why(monkeypatch):
+    held = []
+    monkeypatch.setattr(libzfs, "hold", lambda name, tag: held.append((name, tag)))
+    hold = HoldSnapshot(**THIS, who="anna", why="for the tax office: 2026")
+    checked_plan(hold, facts(ONE)).steps[0].act(Working())
+    assert held == [(ONE.name, "larder:anna:for the tax office: 2026")]
+    assert said(held[0][1]) == "for the tax office: 2026 (anna)"
+    assert said("zrepl_last") == "zrepl_last (set by another tool)"
+    for why in ("", "a\nb", "x" * 201):
+        with pytest.raises(Refused):
+            HoldSnapshot(**THIS, who="anna", why=why)
+
+
+def test_a_hold_that_is_there_already_is_told_in_words(monkeypatch):
+    class HoldExists(Exception):
+        name = ONE.name.encode()
+
+    class Library:
+        def lzc_hold(self, _holds):
+            raise Many([HoldExists()])
+
+    monkeypatch.setattr(libzfs, "library", Library)
+    with pytest.raises(Failed) as failed:
+        libzfs.hold(ONE.name, "tag")
+    assert "held under this name already" in explain(failed.value)
+
+
+def test_releasing_names_every_hold(monkeypatch):
+    monkeypatch.setattr(libzfs, "holds", lambda _name: {"larder:anna:tax": 1, "zrepl": 2})
+    let_go = []
+    monkeypatch.setattr(libzfs, "release", lambda name, tag: let_go.append(tag))
+    work = Working()
+    checked_plan(ReleaseSnapshot(**THIS), facts(replace(ONE, holds=2))).steps[0].act(work)
+    assert let_go == ["larder:anna:tax", "zrepl"]
+    assert work.notes == ["Released: tax (anna)", "Released: zrepl (set by another tool)"]
+    with pytest.raises(Refused, match="is not held"):
+        checked_plan(ReleaseSnapshot(**THIS), facts(ONE))
+
+
+def test_another_snapshot_of_the_same_name_is_left_alone():
+    with pytest.raises(Refused, match="no longer there"):
+        checked_plan(RenameSnapshot(**THIS, to="new"), facts(replace(ONE, guid=7)))
+
+
+def test_renaming_and_cloning_refuse_what_is_there_already():
+    assert checked_plan(RenameSnapshot(**THIS, to="new"), facts(ONE)).steps[0].shown == "zfs rename -- tank/photos@s1 tank/photos@new"  # fmt: skip
+    with pytest.raises(Refused, match="already"):
+        checked_plan(RenameSnapshot(**THIS, to="s2"), facts(ONE, snap(2)))
+    clone = CloneSnapshot(**THIS, name="then")
+    assert checked_plan(clone, facts(ONE)).steps[0].shown.endswith("-- tank/photos@s1 tank/then")
+    with pytest.raises(Refused, match="already a folder"):
+        checked_plan(CloneSnapshot(**THIS, name="Photos"), facts(ONE))
+    assert clone.probe("clone", replace(facts(), datasets=(dataset("tank/then", origin=ONE.name),)))
+    assert not clone.probe("clone", replace(facts(), datasets=(dataset("tank/then"),)))
+
+
+def test_a_clone_below_a_shared_folder_is_not_shared_by_it():
+    clone = CloneSnapshot(**THIS, name="then")
+    plan = checked_plan(clone, facts(ONE))
+    assert "larder:share" not in plan.steps[0].shown
+    assert plan.summary.endswith("It is not shared.")
+    found = facts(ONE)
+    shared = replace(found, datasets=tuple(replace(one, share='{"nfs":{"hosts":["*"]}}') if one.name == "tank" else one for one in found.datasets))  # fmt: skip
+    plan = checked_plan(clone, shared)
+    assert plan.steps[0].shown == "zfs clone -o canmount=noauto -o 'larder:share={}' -- tank/photos@s1 tank/then"
+    assert "It is not shared, although the folder above it is." in plan.summary
+    made = dataset("tank/then", share="{}", share_source="local")
+    asked = setting_of(made)
+    assert asked is not None
+    assert not asked.anything

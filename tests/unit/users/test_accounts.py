@@ -1,0 +1,435 @@
+from __future__ import annotations
+
+import grp
+import json
+import os
+import pwd
+import signal
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from appliance.agent.registry import decode_operation
+from appliance.datasets.permissions import Said, noted
+from appliance.errors import Failed, Refused
+from appliance.facts.sharing import Account, Group
+from appliance.files import safe_walk
+from appliance.operation import checked_plan
+from appliance.shares import approved, connections, disconnect, publish
+from appliance.shares.connections import Connection
+from appliance.system import accounts
+from appliance.users import drop_from_shares
+from appliance.users.accounts import CreateAccount, EnableAccount, RenameAccount, SetPassword
+from appliance.users.groups import CreateGroup, RemoveGroup, SetMembers
+from appliance.users.remove import RemoveAccount
+from tests.unit.made import ANNA, box, dataset, shared
+from tests.unit.pools.test_create import CANARY, Working
+
+NEW = CreateAccount(name="berta", display="Berta Ö")
+BEN = Account("ben", 10002, "Ben", disabled=True)
+FAMILY = Group("family", 20000, ("anna",))
+KNOWN = "anna:1001:Larder\nben:10002:\n"
+
+
+@pytest.fixture
+def users(monkeypatch, folders):
+    """The system's own list of users, by name; no numbers were given yet."""
+    found: dict[str, object] = {}
+    monkeypatch.setattr("pwd.getpwnam", lambda name: found[name])
+    monkeypatch.setattr("pwd.getpwall", lambda: list(found.values()))
+    monkeypatch.setattr("grp.getgrnam", lambda name: found[name])
+    monkeypatch.setattr("grp.getgrall", list)
+    return found
+
+
+def run(operation, facts) -> Working:
+    work = Working()
+    for step in checked_plan(operation, facts).steps:
+        step.act(work)
+    return work
+
+
+def test_it_makes_a_user_without_a_shell_and_gives_both_the_same_password(commands, users):
+    run(NEW, box(accounts=(ANNA,)))
+    assert commands.tools == ["useradd", "chpasswd", "smbpasswd"]
+    useradd, chpasswd, smbpasswd = commands.ran
+    assert useradd[-2:] == ["--", "berta"]
+    assert "/usr/sbin/nologin" in useradd
+    assert "/nonexistent" in useradd
+    assert useradd[useradd.index("--uid") + 1] == "10000"
+    assert useradd[useradd.index("--comment") + 1] == "Berta Ö"
+    assert chpasswd == ["chpasswd"]
+    assert smbpasswd[-1] == "berta"
+    assert commands.given == [None, f"berta:{CANARY}\n", f"{CANARY}\n{CANARY}\n"]
+
+
+@pytest.mark.parametrize("operation", [NEW, SetPassword(name="anna")])
+def test_the_password_stands_in_no_argument_plan_or_note(commands, users, operation):
+    facts = box(accounts=(ANNA,))
+    plan = operation.plan(facts)
+    work = run(operation, facts)
+    everything = str(commands.ran) + str(work.notes) + "".join(step.shown for step in plan.steps) + str(plan.identity)
+    assert CANARY not in everything
+
+
+def test_a_number_is_never_given_twice_even_after_its_owner_is_gone(users):
+    assert [accounts.new_uid(), accounts.new_uid()] == [10000, 10001]
+    users["cleo"] = SimpleNamespace(pw_uid=10007)
+    assert accounts.new_uid() == 10008
+    users.clear()
+    assert accounts.new_uid() == 10009
+    assert accounts.new_gid() == 20000
+
+
+def test_where_all_numbers_are_given_it_says_so(users):
+    users["last"] = SimpleNamespace(pw_uid=19999)
+    with pytest.raises(Failed, match="All numbers"):
+        accounts.new_uid()
+
+
+def test_it_refuses_a_name_that_an_account_or_a_group_has():
+    facts = box(accounts=(ANNA,), groups=(FAMILY,))
+    assert [reason.field for reason in CreateAccount(name="anna").check(facts)] == ["name"]
+    assert [reason.field for reason in CreateAccount(name="family").check(facts)] == ["name"]
+    assert [reason.field for reason in CreateGroup(name="anna").check(facts)] == ["name"]
+    assert [reason.field for reason in CreateGroup(name="family").check(facts)] == ["name"]
+
+
+@pytest.mark.parametrize("operation", [NEW, CreateGroup(name="berta")])
+def test_it_takes_over_nothing_of_the_system(commands, users, operation):
+    users["berta"] = SimpleNamespace(pw_uid=33)
+    with pytest.raises(Refused, match="system itself"):
+        operation.plan(box()).steps[0].act(Working())
+    assert commands.ran == []
+
+
+HOSTILE = ["root", "larder", "larder-nobody", "-a", "a b", "a\nb", "a\0", "a:b", "", "Anna", "a" * 40, "аnna", "ａnna", "anna ", "a,b", "a/b", "@a"]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["create-account", "set-password", "rename-account", "enable-account", "remove-account", "create-group", "set-members", "remove-group"])  # fmt: skip
+@pytest.mark.parametrize("name", HOSTILE)
+def test_the_agent_refuses_a_name_that_larder_would_not_give(kind, name):
+    more = {"enabled": True} if kind == "enable-account" else {}
+    with pytest.raises(Refused):
+        decode_operation(json.dumps({"kind": kind, "name": name, **more}))
+
+
+@pytest.mark.parametrize("text", ["a:b", "a,b", "a\nb", "a\0b", "x" * 61, " a", "a\u202eb", 'a"b', "a\\b"])
+def test_a_display_name_that_would_break_the_users_list_is_refused(text):
+    with pytest.raises(Refused):
+        RenameAccount(name="anna", display=text)
+
+
+def test_it_sets_a_password_only_for_an_enabled_account_of_larders():
+    facts = box(accounts=(ANNA, BEN))
+    assert list(SetPassword(name="anna").check(facts)) == []
+    assert [reason.field for reason in SetPassword(name="www").check(facts)] == ["name"]
+    assert "is disabled" in next(iter(SetPassword(name="ben").check(facts))).text
+
+
+def test_disabling_closes_both_then_notes_it_then_disconnects(commands, users):
+    commands.answers["pdbedit"] = KNOWN
+    run(EnableAccount(name="anna", enabled=False), box(accounts=(ANNA,)))
+    changing = [argv for argv in commands.ran if argv[0] not in {"pdbedit"}]
+    assert changing[:2] == [
+        ["smbpasswd", "-d", "anna"],
+        ["usermod", "--lock", "--comment", ",,,,disabled", "--", "anna"],
+    ]
+    assert changing[2][0] == "smbstatus"
+
+
+def test_enabling_keeps_the_display_name(commands, users):
+    commands.answers["pdbedit"] = KNOWN
+    run(EnableAccount(name="ben", enabled=True), box(accounts=(BEN,)))
+    assert commands.ran[-1] == ["usermod", "--unlock", "--comment", "Ben", "--", "ben"]
+
+
+def test_a_switch_has_happened_only_when_the_system_says_so(commands):
+    off = EnableAccount(name="ben", enabled=False)
+    commands.answers["passwd"] = "ben L 2026-11-21 0 99999 7 -1\n"
+    assert off.probe("system", box(accounts=(BEN,)))
+    commands.answers["passwd"] = "ben P 2026-11-21 0 99999 7 -1\n"
+    assert not off.probe("system", box(accounts=(BEN,)))
+    assert not off.probe("system", box(accounts=(replace(BEN, disabled=False),)))
+
+
+def test_probes_tell_the_user_from_its_password(commands):
+    commands.answers |= {"pdbedit": "anna:1001:Larder\nbertalot:1002:\n", "passwd": "berta P 2026-11-21 0 99999 7 -1\n"}
+    facts = box(accounts=(ANNA, Account("berta", 1002)))
+    assert [NEW.probe(step, box()) for step in ("user", "password")] == [False, False]
+    assert [NEW.probe(step, facts) for step in ("user", "password")] == [True, False]
+    commands.answers["pdbedit"] += "berta:1002:Larder\n"
+    assert NEW.probe("password", facts)
+    commands.answers["passwd"] = "berta L 2026-11-21 0 99999 7 -1\n"
+    assert not NEW.probe("password", facts)
+
+
+def test_whether_a_new_password_was_taken_is_never_claimed(commands):
+    assert not SetPassword(name="anna").probe("password", box(accounts=(ANNA,)))
+    assert "Set it again" in SetPassword(name="anna").recovery_hint("password", box(accounts=(ANNA,)))
+
+
+def test_the_way_on_says_whether_the_account_is_there():
+    assert "no account" in NEW.recovery_hint("user", box())
+    assert "no password" in NEW.recovery_hint("password", box(accounts=(Account("berta", 1002),)))
+
+
+def test_a_home_is_a_folder_that_only_its_owner_may_enter():
+    home = CreateAccount(name="berta", home="tank")
+    plan = checked_plan(home, box(datasets=(dataset("tank"),)))
+    assert [step.name for step in plan.steps] == ["user", "password", "home", "private"]
+    said, account = dataset("tank/berta", access_source="local"), Account("berta", 10000)
+    whole = replace(
+        said, access=noted(Said(guid=said.guid, people={"berta": "change"}, done=True).signed(box(accounts=(account,))))
+    )
+    assert not home.probe("home", box(datasets=(dataset("tank"),), accounts=(account,)))
+    assert home.probe("home", box(datasets=(said,), accounts=(account,)))
+    assert not home.probe("private", box(datasets=(said,), accounts=(account,)))
+    assert home.probe("private", box(datasets=(whole,), accounts=(account,)))
+
+
+@pytest.mark.parametrize(
+    "there", [(), (dataset("tank"), dataset("tank/berta")), (dataset("tank", key_status="unavailable"),)]
+)
+def test_a_home_that_cannot_be_made_is_refused_at_its_field(there):
+    reasons = list(CreateAccount(name="berta", home="tank").check(box(datasets=there)))
+    assert [reason.field for reason in reasons] == ["home"]
+
+
+def test_a_share_that_names_the_new_account_already_is_told():
+    facts = box(datasets=(shared("tank/photos"),))
+    assert "The share of tank/photos already names anna" in checked_plan(CreateAccount(name="anna"), facts).warnings[0]
+
+
+# Removal
+
+
+def test_removing_closes_first_and_the_account_goes_last(commands, users):
+    commands.answers["pdbedit"] = KNOWN
+    run(RemoveAccount(name="anna"), box(accounts=(ANNA, BEN)))
+    changing = [argv for argv in commands.ran if argv[0] not in {"pdbedit", "smbstatus"}]
+    assert changing == [["smbpasswd", "-d", "anna"], ["smbpasswd", "-x", "anna"], ["userdel", "--", "anna"]]
+
+
+@pytest.mark.parametrize(("heir", "left"), [("", '{"smb":{"name":"photos","read":["ben"]}}'), ("ben", '{"smb":{"name":"photos","write":["ben"]}}')])  # fmt: skip
+def test_who_is_removed_is_named_by_no_share_that_is_served_here(commands, users, monkeypatch, heir, left):
+    setting = {"smb": {"name": "photos", "write": ["anna"], "read": ["ben"]}}
+    mine, foreign = (dataset(name, share=json.dumps(setting), share_source="local") for name in ("tank/a", "tank/b"))
+    monkeypatch.setattr(approved, "read_approved", lambda: frozenset({mine.guid}))
+    again: list[object] = []
+    monkeypatch.setattr(publish, "republish_quietly", again.append)
+    work = Working()
+    drop_from_shares.forget("anna", heir, box(datasets=(mine, foreign)), work)
+    assert [argv for argv in commands.ran if argv[0] == "zfs"] == [["zfs", "set", f"larder:share={left}", "tank/a"]]
+    assert again == [work]
+
+
+def test_an_account_that_samba_never_knew_can_be_removed(commands, users):
+    work = run(RemoveAccount(name="anna"), box(accounts=(ANNA,)))
+    assert commands.ran[-1] == ["userdel", "--", "anna"]
+    assert "smbpasswd" not in commands.tools
+    assert "Samba does not know anna" in work.notes
+
+
+def test_no_rule_of_a_folder_names_somebody_who_is_gone(commands, users):
+    photos = dataset("tank/photos", access_source="local")
+    photos = replace(
+        photos,
+        access=noted(
+            Said(guid=photos.guid, people={"anna": "change", "ben": "read"}, done=True).signed(
+                box(accounts=(ANNA, BEN))
+            )
+        ),
+    )
+    run(RemoveAccount(name="anna"), box(accounts=(ANNA, BEN), datasets=(photos,)))
+    written = next(argv for argv in commands.ran if argv[0] == "zfs")
+    assert json.loads(written[2].partition("=")[2])["people"] == {"ben": "read"}
+
+
+def test_an_heir_gets_what_the_one_who_goes_could_do():
+    operation = RemoveAccount(name="anna", heir="ben")
+    said = Said(guid=1, people={"anna": "change", "ben": "none"}, done=True)
+    assert operation.inherited(said, box(accounts=(ANNA, BEN))).people == {"ben": "change"}
+
+
+BEFORE = "larder-before-2026.11.21-12.00.00"
+
+
+def test_each_folder_with_files_of_the_one_who_goes_gets_a_snapshot_before_they_are_given_away(tmp_path, monkeypatch):
+    """Only those, and before the first file; a folder whose rules name them as well."""
+    done: list[object] = []
+    found = {name: dataset(f"tank/{name}", mountpoint=str(tmp_path / name)) for name in ("mine", "other", "ruled")}
+    for name in found:
+        (tmp_path / name).mkdir()
+    (tmp_path / "mine" / "letter").write_text("x")
+    facts = box(accounts=(ANNA, BEN), datasets=tuple(found.values()))
+    said = Said(guid=found["ruled"].guid, people={"anna": "change"}, done=True).signed(facts)
+    found["ruled"] = replace(found["ruled"], access=noted(said), access_source="local")
+    facts = replace(facts, datasets=tuple(found.values()))
+    owner = (tmp_path / "mine" / "letter").stat().st_ino
+    monkeypatch.setattr(safe_walk, "refuse_unless_of", lambda *_given: None)
+    monkeypatch.setattr(safe_walk, "everything", lambda root: owned_by(7, walk_everything(root), owner))
+    monkeypatch.setattr("appliance.zfs.libzfs.snapshot", lambda names, _properties: done.append(names[0]))
+    monkeypatch.setattr("os.chown", lambda path, uid, _gid: done.append(uid))
+    monkeypatch.setattr("appliance.datasets.permissions.carry_out", lambda dataset, *_given: done.append(dataset.name))
+    RemoveAccount(name="anna", heir="ben", before=BEFORE).hand_over(7, 1003, facts, Working())
+    assert done == [f"tank/mine@{BEFORE}", 1003, f"tank/ruled@{BEFORE}", "tank/ruled"]
+
+
+walk_everything = safe_walk.everything
+
+
+def owned_by(uid: int, found: Iterable[safe_walk.OpenEntry], inode: int) -> Iterator[safe_walk.OpenEntry]:
+    """Made up: one file belongs to ``uid``, the rest to nobody we know."""
+    for one in found:
+        owner = uid if one.status.st_ino == inode else 12345
+        yield safe_walk.OpenEntry(one.handle, os.stat_result((*one.status[:4], owner, *one.status[5:])))
+
+
+def test_the_snapshot_is_said_in_the_plan_and_only_with_an_heir():
+    facts = box(accounts=(ANNA, BEN))
+    plan = checked_plan(RemoveAccount(name="anna", heir="ben", before=BEFORE), facts)
+    assert "gets a snapshot first" in plan.summary
+    assert f"zfs snapshot -- FOLDER@{BEFORE}" in next(step.shown for step in plan.steps if step.name == "files")
+    assert "snapshot" not in checked_plan(RemoveAccount(name="anna"), facts).summary
+
+
+def test_a_snapshot_has_the_name_that_larder_gives_and_room_for_it():
+    with pytest.raises(Refused, match="name of such a snapshot"):
+        RemoveAccount(name="anna", heir="ben", before="x@y")
+    facts = box(accounts=(ANNA, BEN), datasets=(dataset(f"tank/{'x' * 230}"),))
+    with pytest.raises(Refused, match="is too long for the snapshot"):
+        checked_plan(RemoveAccount(name="anna", heir="ben", before=BEFORE), facts)
+
+
+@pytest.mark.parametrize(("heir", "sentence"), [("anna", "given to itself"), ("eve", "no account eve")])
+def test_an_heir_has_to_be_somebody_else(heir, sentence):
+    with pytest.raises(Refused, match=sentence):
+        checked_plan(RemoveAccount(name="anna", heir=heir), box(accounts=(ANNA, BEN)))
+
+
+def test_files_in_a_locked_folder_cannot_be_given_away():
+    facts = box(accounts=(ANNA, BEN), datasets=(dataset("tank/vault", key_status="unavailable"),))
+    with pytest.raises(Refused, match="tank/vault cannot be looked into"):
+        checked_plan(RemoveAccount(name="anna", heir="ben"), facts)
+    assert checked_plan(RemoveAccount(name="anna"), facts)
+
+
+def test_the_last_one_of_a_share_is_told():
+    facts = box(accounts=(ANNA, BEN), datasets=(shared("tank/photos"),))
+    assert (
+        "the only one who may use the share of tank/photos"
+        in checked_plan(RemoveAccount(name="anna"), facts).warnings[0]
+    )
+
+
+def test_an_account_removed_behind_its_back_is_said_to_be_gone():
+    for operation in (
+        SetPassword(name="anna"),
+        RenameAccount(name="anna"),
+        EnableAccount(name="anna", enabled=True),
+        RemoveAccount(name="anna"),
+    ):
+        with pytest.raises(Refused, match="There is no account anna"):
+            checked_plan(operation, box())
+
+
+def test_another_account_of_the_same_name_is_not_the_one_that_was_shown():
+    operation = RemoveAccount(name="anna")
+    assert (
+        operation.plan(box(accounts=(ANNA,))).digest() != operation.plan(box(accounts=(Account("anna", 7),))).digest()
+    )
+
+
+# Connections
+
+
+def test_only_connections_of_that_person_are_ended(commands, monkeypatch):
+    mine, another = Connection("smb", "4000001", "Anna", "10.0.0.7"), Connection("smb", "4000002", "ben", "10.0.0.8")
+    left = [mine, another, Connection("afp", "4000003", "anna", "")]
+    monkeypatch.setattr(
+        connections, "read_connections", lambda protocols: tuple(one for one in left if one.protocol in protocols)
+    )
+    commands.on_run = lambda _argv: left.remove(mine)
+    killed: list[tuple[int, int]] = []
+
+    def kill(pid: int, how: int) -> None:
+        killed.append((pid, how))
+        left.pop()
+
+    monkeypatch.setattr("os.kill", kill)
+    work = Working()
+    disconnect.person("anna", work)
+    assert commands.ran == [["smbcontrol", "4000001", "shutdown"]]
+    assert killed == [(4000003, signal.SIGTERM)]
+    assert work.notes == ["2 connections were ended"]
+
+
+@pytest.mark.parametrize("said", ["", "nonsense", "[]", '{"sessions": []}', '{"sessions": {}}'])
+def test_where_nobody_is_connected_nothing_is_ended(commands, said):
+    commands.answers["smbstatus"] = said
+    work = Working()
+    disconnect.person("anna", work)
+    assert commands.tools == ["smbstatus"]
+    assert work.notes == ["anna was not connected"]
+
+
+# Groups
+
+
+def test_a_group_has_a_number_of_larders_and_its_members(commands, users):
+    run(CreateGroup(name="club", members=("anna",)), box(accounts=(ANNA,)))
+    assert commands.ran == [["groupadd", "--gid", "20000", "--", "club"], ["gpasswd", "--members", "anna", "club"]]
+
+
+def test_a_group_can_be_emptied_but_takes_no_strangers(commands, users):
+    facts = box(accounts=(ANNA,), groups=(FAMILY,))
+    run(SetMembers(name="family"), facts)
+    assert commands.ran == [["gpasswd", "--members", "", "family"]]
+    with pytest.raises(Refused, match="no account eve"):
+        checked_plan(SetMembers(name="family", members=("eve",)), facts)
+
+
+def test_a_removed_group_is_named_by_no_folder(commands, users):
+    photos = dataset("tank/photos", access_source="local")
+    photos = replace(
+        photos,
+        access=noted(Said(guid=photos.guid, groups={"family": "change"}, done=True).signed(box(groups=(FAMILY,)))),
+    )
+    facts = box(groups=(FAMILY,), datasets=(photos,))
+    assert checked_plan(RemoveGroup(name="family"), facts).warnings == ("It is let into tank/photos.",)
+    run(RemoveGroup(name="family"), facts)
+    assert json.loads(commands.ran[0][2].partition("=")[2])["groups"] == {}
+    assert commands.ran[-1] == ["groupdel", "--", "family"]
+
+
+# Reading
+
+
+def test_it_lists_whoever_has_the_group_of_people_first(monkeypatch):
+    monkeypatch.setattr("grp.getgrnam", lambda _name: SimpleNamespace(gr_gid=900))
+    people = [
+        ("root", 0, 0, ""),
+        ("zoe", 1002, 900, "Zoë,,,,disabled"),
+        ("anna", 1001, 900, "Anna"),
+        ("guest", 1003, 901, ""),
+    ]
+    rows = [pwd.struct_passwd((name, "x", uid, gid, gecos, "/", "/")) for name, uid, gid, gecos in people]
+    monkeypatch.setattr("pwd.getpwall", lambda: rows)
+    assert accounts.read_accounts() == (Account("anna", 1001, "Anna"), Account("zoe", 1002, "Zoë", disabled=True))
+
+
+def test_groups_of_the_system_are_none_of_larders(monkeypatch):
+    rows = [grp.struct_group(("sudo", "x", 27, ["admin"])), grp.struct_group(("family", "x", 20000, ["zoe", "anna"]))]
+    monkeypatch.setattr("grp.getgrall", lambda: rows)
+    assert accounts.read_groups() == (Group("family", 20000, ("anna", "zoe")),)
+
+
+def test_without_the_group_there_are_no_accounts(monkeypatch):
+    def missing(_name):
+        raise KeyError
+
+    monkeypatch.setattr("grp.getgrnam", missing)
+    assert accounts.read_accounts() == ()
