@@ -56,7 +56,7 @@ ifneq ($(AT),)
 test: $(VENV)/ready appliance-tools browser-tools
 	$(PYTEST) $(AT)
 else
-test: lint types appliance-tools browser-tools ## Check everything (AT=tests/web/test_jobs.py: only that)
+test: lint types appliance-tools browser-tools ## Check everything (AT=tests/web/jobs/test_jobs.py: only that)
 	$(PYTEST) -n 2 tests/unit tests/web
 	$(PYTEST) $(LANES) tests/system tests/browser
 endif

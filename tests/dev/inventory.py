@@ -29,7 +29,8 @@ from tests.dev.boxes import BOXES
 from tests.dev.builders import Box, smart
 from tests.dev.stand_in import NAME, PASSWORD
 from tests.unit.made import recorded, recorded_text
-from tests.web import rows, sweeping
+from tests.web import rows
+from tests.web.benchmarks import sweeps_made
 from web.accounts import first_run
 from web.alerts import pool_usage, reconcile
 from web.alerts.models import Alert, DiskCare, DiskDay, PoolDay
@@ -274,7 +275,7 @@ def put_alerts(now: datetime) -> None:
 
 def put_past(now: datetime) -> None:
     """Jobs that ended one way and another, and a benchmark."""
-    sweeping.finished()
+    sweeps_made.finished()
     ends = (
         (Job.State.DONE, "Create the folder tank/films", ""),
         (Job.State.DONE, "Share tank/photos over SMB", ""),

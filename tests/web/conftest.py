@@ -19,7 +19,8 @@ from django.test import Client
 from appliance import agent_client
 from appliance.agent import delayed_jobs, proof, requests
 from appliance.system import paths
-from tests.web import rows, sweeping
+from tests.web import rows
+from tests.web.benchmarks import sweeps_made
 from tests.web.copies import Copied
 from tests.web.routes import JOB, PHOTOS
 from web.accounts import first_run
@@ -177,7 +178,7 @@ def strict(admin: User) -> Client:
 def write_box() -> None:
     rows.recorded_box()
     rows.replacement()
-    sweeping.finished()
+    sweeps_made.finished()
     rows.snapshot_of(PHOTOS)
     rows.bookmark_of(PHOTOS)
     rows.alert()

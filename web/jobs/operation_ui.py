@@ -1,6 +1,6 @@
 """What pages know of each operation: where to go on when its job is done, and how its review asks for a secret.
 
-One table, keyed by the operation's class; ``tests/web/test_operation_ui.py`` sees that none is missing.
+One table, keyed by the operation's class; ``tests/web/jobs/test_operation_ui.py`` sees that none is missing.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from tests.unit.made import dataset, disk, recorded_pool, shared
 from tests.unit.pools.import_samples import GUID, REWIND, SEARCH, found
 from tests.web import rows
 from tests.web.reading import Page, assert_nothing_inline, text_of
-from tests.web.test_hostile import HOSTILE
+from tests.web.system.test_hostile import HOSTILE
 from web.inventory.models import DetailRow, ImportableRow, SessionRow, Source
 from web.jobs.models import Job
 from workers import collect_importable

@@ -20,7 +20,8 @@ from appliance.errors import Failed
 from appliance.facts.box import Use
 from appliance.layout.geometry import GIB, MIB
 from tests.unit.made import dataset, disk, path_of
-from tests.web import rows, sweeping
+from tests.web import rows
+from tests.web.benchmarks import sweeps_made
 from tests.web.reading import text_of
 from tests.web.routes import SWEEP
 from web.benchmarks.models import CaseRow, ResultRow, SweepRow
@@ -225,7 +226,7 @@ def test_how_many_of_the_disks_is_a_setting_too(web, empty):
 
 # --- a sweep under way ----------------------------------------------------------------------------------------
 def test_the_page_tells_how_far_it_is_and_what_it_does(web, empty):
-    row = sweeping.made()
+    row = sweeps_made.made()
     worker.advance_benchmarks()
     said = text_of(web.get(f"/sweeps/{row.pk}/"))
     assert "0 of 2 cases" in said
@@ -243,7 +244,7 @@ def test_the_page_tells_how_far_it_is_and_what_it_does(web, empty):
     ],
 )  # fmt: skip
 def test_what_can_be_asked_of_a_sweep(web, empty, what, before, now):
-    row = sweeping.made(state=before)
+    row = sweeps_made.made(state=before)
     for _ in range(2):
         assert web.post(f"/sweeps/{row.pk}/act/{what}/").status_code == 302
         row.refresh_from_db()
@@ -253,7 +254,7 @@ def test_what_can_be_asked_of_a_sweep(web, empty, what, before, now):
 def test_pausing_at_once_stops_the_case_and_pausing_otherwise_does_not(web, empty, monkeypatch):
     asked = []
     monkeypatch.setattr("web.jobs.confirm.request_stop", lambda job: asked.append(job.pk))
-    row = sweeping.made()
+    row = sweeps_made.made()
     worker.advance_benchmarks()
     assert "Pause now" in text_of(web.get(f"/sweeps/{row.pk}/"))
     web.post(f"/sweeps/{row.pk}/act/pause/")
@@ -267,7 +268,7 @@ def test_where_the_agent_cannot_be_asked_it_pauses_after_the_case(web, empty, mo
         raise Failed("The agent does not answer")
 
     monkeypatch.setattr("web.jobs.confirm.request_stop", unreachable)
-    row = sweeping.made()
+    row = sweeps_made.made()
     worker.advance_benchmarks()
     assert web.post(f"/sweeps/{row.pk}/act/pause-now/").status_code == 302
     row.refresh_from_db()
@@ -275,17 +276,17 @@ def test_where_the_agent_cannot_be_asked_it_pauses_after_the_case(web, empty, mo
 
 
 def test_what_came_too_late_is_not_said_to_have_been_done(web, empty):
-    row = sweeping.finished()
+    row = sweeps_made.finished()
     assert "pauses" not in text_of(web.post(f"/sweeps/{row.pk}/act/pause/", follow=True))
 
 
 def test_nothing_else_can_be_asked_of_it(web, empty):
-    row = sweeping.made()
+    row = sweeps_made.made()
     assert web.post(f"/sweeps/{row.pk}/act/destroy/").status_code == 404
 
 
 def test_a_sweep_that_waits_for_a_person_says_why(web, empty):
-    row = sweeping.made(state=State.PAUSED, text="WDC WD20EARS holds ext4 data called photos.")
+    row = sweeps_made.made(state=State.PAUSED, text="WDC WD20EARS holds ext4 data called photos.")
     said = text_of(web.get(f"/sweeps/{row.pk}/"))
     assert "It waits for you. WDC WD20EARS holds ext4 data called photos." in said
     assert "Go on" in said
@@ -293,7 +294,7 @@ def test_a_sweep_that_waits_for_a_person_says_why(web, empty):
 
 # --- results --------------------------------------------------------------------------------------------------
 def test_the_results_are_a_table_with_change_bars_and_sentences(web, empty):
-    row = sweeping.finished()
+    row = sweeps_made.finished()
     response = web.get(f"/sweeps/{row.pk}/")
     said = text_of(response)
     assert "ashift 12 is best, with 133 MiB/s" in said
@@ -305,31 +306,31 @@ def test_the_results_are_a_table_with_change_bars_and_sentences(web, empty):
 
 
 def test_two_settings_against_each_other_are_a_heat_map_as_well(web, empty):
-    row = sweeping.finished(sweeping.spec(compressions=["off", "lz4"]), rates=(10.0, 20.0, 30.0, 40.0))
+    row = sweeps_made.finished(sweeps_made.spec(compressions=["off", "lz4"]), rates=(10.0, 20.0, 30.0, 40.0))
     page = web.get(f"/sweeps/{row.pk}/").content.decode()
     assert "Sectors downwards, Compression across" in page
     assert page.count('class="heat-5"') == page.count('class="heat-1"') == 1
 
 
 def test_one_setting_alone_is_no_heat_map(web, empty):
-    assert b'class="heat"' not in web.get(f"/sweeps/{sweeping.finished().pk}/").content
+    assert b'class="heat"' not in web.get(f"/sweeps/{sweeps_made.finished().pk}/").content
 
 
 def test_another_case_can_be_the_baseline(web, empty):
-    row = sweeping.finished()
+    row = sweeps_made.finished()
     assert "−40.5 %" in text_of(web.get(f"/sweeps/{row.pk}/?baseline=1"))
     for odd in ("x", "-1", "9" * 500, "²"):
         assert web.get(f"/sweeps/{row.pk}/", {"baseline": odd}).status_code == 200
 
 
 def test_what_does_not_count_stands_there_with_its_reason(web, empty):
-    row = sweeping.finished()
+    row = sweeps_made.finished()
     case = row.cases.get(number=1)
     ResultRow.objects.filter(case=case).delete()
-    found = sweeping.run(
+    found = sweeps_made.run(
         1, 9e9, invalid=("8 GiB were read, but only 1 GiB of it from the disks. Memory did the rest.",)
     )
-    ResultRow.objects.create(case=case, number=1, told=sweeping.told(found)[1].removeprefix("Result: "))
+    ResultRow.objects.create(case=case, number=1, told=sweeps_made.told(found)[1].removeprefix("Result: "))
     said = text_of(web.get(f"/sweeps/{row.pk}/"))
     assert "does not count" in said
     assert "Memory did the rest." in said
@@ -337,7 +338,7 @@ def test_what_does_not_count_stands_there_with_its_reason(web, empty):
 
 @pytest.mark.parametrize(("form", "holds"), [("csv", "bytes per second"), ("json", '"sweep"'), ("md", "| --- |")])
 def test_the_figures_can_be_taken_along(web, empty, form, holds):
-    row = sweeping.finished()
+    row = sweeps_made.finished()
     response = web.get(f"/sweeps/{row.pk}/export/{form}/")
     assert holds in response.content.decode()
     assert response["Content-Disposition"] == f'attachment; filename="sectors.{form}"'
@@ -345,7 +346,7 @@ def test_the_figures_can_be_taken_along(web, empty, form, holds):
 
 
 def test_with_everything_means_the_commands_too(web, empty):
-    row = sweeping.finished()
+    row = sweeps_made.finished()
     Job.objects.create(pk=(job := uuid.uuid4()), plan={"steps": [{"name": "run-1", "shown": "fio --rw=write"}]})
     CaseRow.objects.filter(sweep=row, number=1).update(job=job)
     cases = json.loads(web.get(f"/sweeps/{row.pk}/export/json/").content)["cases"]
@@ -353,13 +354,13 @@ def test_with_everything_means_the_commands_too(web, empty):
 
 
 def test_figures_are_taken_along_against_the_baseline_that_is_looked_at(web, empty):
-    row = sweeping.finished()
+    row = sweeps_made.finished()
     assert f'/sweeps/{row.pk}/export/md/?baseline=1"' in web.get(f"/sweeps/{row.pk}/?baseline=1").content.decode()
 
 
 @pytest.mark.parametrize("form", ["page", "md"])
 def test_results_say_of_what_layout_they_are_though_all_cases_have_the_same(web, empty, form):
-    row = sweeping.finished()
+    row = sweeps_made.finished()
     response = web.get(f"/sweeps/{row.pk}/" if form == "page" else f"/sweeps/{row.pk}/export/md/")
     said = text_of(response) if form == "page" else response.content.decode()
     assert "mirror of 2 disks" in said
@@ -367,7 +368,7 @@ def test_results_say_of_what_layout_they_are_though_all_cases_have_the_same(web,
 
 
 def test_the_same_can_be_measured_again_by_one_press_and_its_disks_names(web, empty):
-    row = sweeping.finished()
+    row = sweeps_made.finished()
     assert f"/sweeps/{row.pk}/again/" in web.get(f"/sweeps/{row.pk}/").content.decode()
     review = web.get(f"/sweeps/{row.pk}/again/")
     answer = web.post("/sweeps/start/", {**form_of(review), **typed((1, 2))})
@@ -381,8 +382,8 @@ def test_the_same_can_be_measured_again_by_one_press_and_its_disks_names(web, em
 
 
 def test_what_else_differs_between_two_sweeps_is_said(web, empty):
-    first = sweeping.finished()
-    second = sweeping.again(first, 1.5)
+    first = sweeps_made.finished()
+    second = sweeps_made.again(first, 1.5)
     SweepRow.objects.filter(pk=second.pk).update(versions='{"ZFS": "2.4.0", "Linux": "6.12"}')
     said = text_of(web.get(f"/sweeps/{second.pk}/with/{first.pk}/"))
     assert "ZFS 2.3.9 2.4.0" in said
@@ -392,15 +393,15 @@ def test_what_else_differs_between_two_sweeps_is_said(web, empty):
 
 
 def test_any_other_on_the_same_kind_of_ground_is_offered_for_comparison_the_same_question_first(web, empty):
-    first = sweeping.finished()
+    first = sweeps_made.finished()
     for title, preset in (("Parity", "parity"), ("Wire", "network"), ("Earlier", "ashift")):
         SweepRow.objects.create(title=title, preset=preset, spec=first.spec, state=State.DONE, created_by="admin")
     assert [one.title for one in web.get(f"/sweeps/{first.pk}/").context["others"]] == ["Earlier", "Parity"]
 
 
 def test_two_sweeps_are_compared_case_by_case(web, empty):
-    first = sweeping.finished()
-    second = sweeping.again(first, 1.5)
+    first = sweeps_made.finished()
+    second = sweeps_made.again(first, 1.5)
     said = text_of(web.get(f"/sweeps/{second.pk}/with/{first.pk}/"))
     assert "+50.0 %" in said
     assert web.get(f"/sweeps/{second.pk}/with/{uuid.uuid4()}/").status_code == 404
@@ -416,13 +417,13 @@ def test_two_sweeps_are_compared_case_by_case(web, empty):
     ],
 )
 def test_two_sweeps_are_called_different_by_the_same_rule(web, empty, before, after, said):
-    first = sweeping.finished()
-    second = sweeping.again(first, 1.0)
+    first = sweeps_made.finished()
+    second = sweeps_made.again(first, 1.0)
     for row, values in ((first, before), (second, after)):
         for case in row.cases.all():
             case.results.all().delete()
             for number, value in enumerate(values, 1):
-                told = msgspec.json.encode(sweeping.run(number, value * MIB)).decode()
+                told = msgspec.json.encode(sweeps_made.run(number, value * MIB)).decode()
                 ResultRow.objects.create(case=case, number=number, told=told)
     text = text_of(web.get(f"/sweeps/{second.pk}/with/{first.pk}/"))
     for words in ("one run of each tells nothing", "the runs overlap", "too little to matter"):
@@ -440,10 +441,10 @@ def test_a_hundred_cases_three_times_cost_no_more_queries_than_two(web, empty):
         return len(default.captured_queries) + len(inventory.captured_queries)
 
     web.get("/sweeps/")  # whatever is remembered from page to page
-    small = cost(sweeping.finished())
+    small = cost(sweeps_made.finished())
     SweepRow.objects.all().delete()
     axes = {"recordsizes": [2**power for power in range(12, 17)], "compressions": ["off", "lz4", "zstd"], "ashifts": [9, 12], "syncs": ["standard", "always"], "workloads": ["seq-write", "seq-read"]}  # fmt: skip
-    large = sweeping.finished(sweeping.spec(**axes))
+    large = sweeps_made.finished(sweeps_made.spec(**axes))
     assert large.cases.count() == 120
     assert cost(large) == small
     assert small < 25
@@ -451,7 +452,7 @@ def test_a_hundred_cases_three_times_cost_no_more_queries_than_two(web, empty):
 
 def test_the_list_says_that_nothing_was_measured_yet_and_later_what_was(web, empty):
     assert "Nothing was measured yet" in text_of(web.get("/sweeps/"))
-    sweeping.finished(title="<b>Sectors</b>")
+    sweeps_made.finished(title="<b>Sectors</b>")
     response = web.get("/sweeps/")
     assert "2 of 2" in text_of(response)
     assert b"<b>Sectors" not in response.content
@@ -463,7 +464,7 @@ def test_measuring_is_reached_from_what_is_measured(web, empty, page):
 
 
 def test_one_that_has_ended_can_be_removed_and_one_under_way_cannot(web, empty):
-    row = sweeping.finished()
+    row = sweeps_made.finished()
     SweepRow.objects.update(state=State.RUNNING)
     web.post(f"/sweeps/{row.pk}/forget/")
     assert ResultRow.objects.count() == 6
@@ -475,7 +476,7 @@ def test_one_that_has_ended_can_be_removed_and_one_under_way_cannot(web, empty):
 
 
 def test_jobs_of_a_sweep_lead_to_the_measurements(web, empty):
-    sweeping.made()
+    sweeps_made.made()
     worker.advance_benchmarks()
     job = Job.objects.get()
     Job.objects.filter(pk=job.pk).update(state="done")
@@ -485,7 +486,7 @@ def test_jobs_of_a_sweep_lead_to_the_measurements(web, empty):
 
 # --- pictures that move -----------------------------------------------------------------------------------------
 def test_the_page_draws_what_the_disks_of_the_running_case_move(web, empty):
-    row = sweeping.made()
+    row = sweeps_made.made()
     worker.advance_benchmarks()
     Progress.objects.create(job=Job.objects.get().pk, speeds=[[0, 10 * MIB], [5 * MIB, 20 * MIB]])
     page = web.get(f"/sweeps/{row.pk}/")
@@ -506,14 +507,14 @@ def test_a_meter_reads_bytes_a_second_and_forgets_what_is_long_past(monkeypatch)
 
 
 def test_only_a_case_on_disks_has_a_meter(empty):
-    assert io_rate.meter_of(RunBenchmarkCase(token="0" * 12, case=next(sweeping.spec().cases()))) is not None
+    assert io_rate.meter_of(RunBenchmarkCase(token="0" * 12, case=next(sweeps_made.spec().cases()))) is not None
     assert io_rate.meter_of(CleanUpBenchmark(token="0" * 12)) is None
 
 
 def test_the_same_sweep_made_again_is_a_line_for_each_case(web, empty):
-    first = sweeping.finished()
+    first = sweeps_made.finished()
     assert "All times it was made" not in text_of(web.get(f"/sweeps/{first.pk}/"))
-    second = sweeping.again(first, 0.5)
+    second = sweeps_made.again(first, 0.5)
     SweepRow.objects.update(state=State.DONE)
     assert "All times it was made" in text_of(web.get(f"/sweeps/{second.pk}/"))
     page = web.get(f"/sweeps/{second.pk}/over-time/")

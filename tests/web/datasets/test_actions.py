@@ -11,7 +11,7 @@ from appliance.facts.datasets import DatasetDetail, Property, SpaceUse
 from tests.unit.made import dataset
 from tests.web import rows
 from tests.web.reading import Page, assert_nothing_inline, text_of
-from tests.web.test_queries import queries
+from tests.web.system.test_queries import queries
 from web.inventory.models import DatasetDetailRow, DatasetRow
 from web.jobs.models import Job
 

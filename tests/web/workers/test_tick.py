@@ -20,7 +20,7 @@ from web.alerts.models import Alert
 from workers import background, celery, evaluate_alerts, guard, run_job, tick, watchdog
 from workers.celery import Beat
 
-UNIT = Path(__file__).parents[2] / "deploy/systemd/larder-worker.service"
+UNIT = Path(__file__).parents[3] / "deploy/systemd/larder-worker.service"
 
 
 @pytest.fixture

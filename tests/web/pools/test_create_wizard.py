@@ -13,7 +13,8 @@ from appliance.facts.box import Disk, Use
 from appliance.formatting import size_text
 from appliance.layout.geometry import usable_bytes
 from tests.unit.made import OLD, disk
-from tests.web import rows, sweeping
+from tests.web import rows
+from tests.web.benchmarks import sweeps_made
 from tests.web.reading import Page, text_of
 from web.jobs.models import Job
 
@@ -550,8 +551,8 @@ def test_what_is_true_of_the_disks_is_said_once_and_not_in_every_row(web, unequa
 
 
 def test_what_was_measured_with_these_disks_stands_beside_the_layout(web, disks):
-    measured = sweeping.spec(layouts=["raidz1"], ashifts=[12], disks=[disk.path for disk in disks[:3]])
-    sweeping.finished(measured, rates=(132.0,))
+    measured = sweeps_made.spec(layouts=["raidz1"], ashifts=[12], disks=[disk.path for disk in disks[:3]])
+    sweeps_made.finished(measured, rates=(132.0,))
     said = text_of(good(web, "layout", disks, 3, layout="raidz1-1"))
     assert said.count("Measured with these disks: it writes large files with 132 MiB/s.") == 1
     assert "Measured with these disks" not in text_of(good(web, "layout", disks, 4))

@@ -23,7 +23,8 @@ from appliance.system import system_disk
 from appliance.system.system_disk import SystemDisk
 from appliance.zfs import kernel_module
 from tests.unit.made import disk
-from tests.web import rows, sweeping
+from tests.web import rows
+from tests.web.benchmarks import sweeps_made
 from web.alerts import outbox, pool_usage, reconcile
 from web.alerts.models import LARGEST, Accepted, Alert, MailSettings, Message
 from web.benchmarks.models import CaseRow, SweepRow
@@ -388,11 +389,11 @@ def test_a_file_of_waits_that_cannot_be_read_begins_anew(text):
 @pytest.mark.parametrize("state", ["queued", "running"])
 def test_a_benchmark_that_cannot_be_understood_is_held_and_others_go_on(calm, state):
     rows.empty_box(4)
-    first = sweeping.made(state=state)
+    first = sweeps_made.made(state=state)
     CaseRow.objects.filter(sweep=first).update(spec='{"workload":"tape"}', state="waiting")
     SweepRow.objects.filter(pk=first.pk).update(id="11111111-1111-4111-8111-111111111111")
     CaseRow.objects.filter(sweep=first).update(sweep="11111111-1111-4111-8111-111111111111")
-    second = sweeping.made(sweeping.spec(disks=["/dev/disk/by-id/another"], layouts=["stripe"]))
+    second = sweeps_made.made(sweeps_made.spec(disks=["/dev/disk/by-id/another"], layouts=["stripe"]))
     benchmarks.advance_benchmarks()
     held = SweepRow.objects.exclude(pk=second.pk).get()
     assert held.state == "paused"
@@ -403,10 +404,10 @@ def test_a_benchmark_that_cannot_be_understood_is_held_and_others_go_on(calm, st
 
 def test_a_paused_benchmark_that_cannot_be_understood_holds_up_no_other(calm):
     rows.empty_box(4)
-    first = sweeping.made(state="paused")
+    first = sweeps_made.made(state="paused")
     SweepRow.objects.filter(pk=first.pk).update(id="11111111-1111-4111-8111-111111111111", spec='{"where":"tape"}')
     CaseRow.objects.update(sweep="11111111-1111-4111-8111-111111111111")
-    second = sweeping.made()
+    second = sweeps_made.made()
     benchmarks.advance_benchmarks()
     second.refresh_from_db()
     assert second.state == "running"
@@ -415,13 +416,13 @@ def test_a_paused_benchmark_that_cannot_be_understood_holds_up_no_other(calm):
 @pytest.mark.parametrize("note", ["{", "[]", "7", '{"ZFS": ["x"]}'])
 def test_versions_that_cannot_be_read_cost_no_result(calm, note):
     rows.empty_box(4)
-    row = sweeping.made()
+    row = sweeps_made.made()
     benchmarks.advance_benchmarks()
     case = row.cases.get(state="running")
-    sweeping.ended(case)
+    sweeps_made.ended(case)
     case.refresh_from_db()
     job = Job.objects.get(pk=str(case.job))
-    job.log = [sweeping.VERSIONS + note, *job.log[1:]]
+    job.log = [sweeps_made.VERSIONS + note, *job.log[1:]]
     job.save()
     benchmarks.advance_benchmarks()
     case.refresh_from_db()

@@ -14,7 +14,8 @@ from appliance.benchmarks.cleanup import CleanUpBenchmark
 from appliance.facts.box import LongWork, Use
 from tests.unit.made import disk, path_of
 from tests.unit.pools import shapes
-from tests.web import rows, sweeping
+from tests.web import rows
+from tests.web.benchmarks import sweeps_made
 from web.benchmarks.models import CaseRow, ResultRow, SweepRow
 from web.inventory import store
 from web.inventory.models import PoolRow, Source
@@ -57,7 +58,7 @@ def kinds() -> list[str]:
 
 
 def test_a_sweep_is_measured_a_case_at_a_time_to_its_end(calm):
-    row = sweeping.made()
+    row = sweeps_made.made()
     benchmarks.advance_benchmarks()
     assert states(row) == ["running", "waiting"]
     job = Job.objects.get()
@@ -65,10 +66,10 @@ def test_a_sweep_is_measured_a_case_at_a_time_to_its_end(calm):
     assert ("workers.run_job", str(job.pk)) in calm
     benchmarks.advance_benchmarks()
     assert Job.objects.count() == 1
-    sweeping.ended(current())
+    sweeps_made.ended(current())
     benchmarks.after(str(job.pk))
     assert states(row) == ["done", "running"]
-    sweeping.ended(current())
+    sweeps_made.ended(current())
     benchmarks.advance_benchmarks()
     assert state(row) == ("done", "")
     assert kinds() == ["run-benchmark-case", "run-benchmark-case"]
@@ -78,36 +79,36 @@ def test_a_sweep_is_measured_a_case_at_a_time_to_its_end(calm):
 
 
 def test_an_update_in_the_middle_of_a_sweep_is_kept_with_the_case():
-    row = sweeping.made()
+    row = sweeps_made.made()
     benchmarks.advance_benchmarks()
-    sweeping.ended(current())
+    sweeps_made.ended(current())
     benchmarks.advance_benchmarks()
-    sweeping.ended(current(), zfs="2.4.0")
+    sweeps_made.ended(current(), zfs="2.4.0")
     benchmarks.advance_benchmarks()
     row.refresh_from_db()
     assert json.loads(row.versions) == {"ZFS": "2.3.9", "ZFS since case 2": "2.4.0"}
 
 
 def test_each_case_is_made_for_a_name_of_its_own():
-    sweeping.made()
+    sweeps_made.made()
     benchmarks.advance_benchmarks()
     first = current().token
-    sweeping.ended(current())
+    sweeps_made.ended(current())
     benchmarks.advance_benchmarks()
     assert current().token != first
     assert json.loads(Job.objects.latest("created").operation)["token"] == current().token
 
 
 def test_an_interrupted_case_is_cleared_up_after_and_measured_anew():
-    row = sweeping.made()
+    row = sweeps_made.made()
     benchmarks.advance_benchmarks()
     token = current().token
-    sweeping.ended(current(), "interrupted", text="It was interrupted after 3 of 6 steps.")
+    sweeps_made.ended(current(), "interrupted", text="It was interrupted after 3 of 6 steps.")
     benchmarks.advance_benchmarks()
     assert kinds() == ["run-benchmark-case", "clean-up-benchmark"]
     assert json.loads(Job.objects.latest("created").operation)["token"] == token
     assert not Job.objects.get(kind="run-benchmark-case").needs_attention
-    sweeping.ended(current())
+    sweeps_made.ended(current())
     benchmarks.advance_benchmarks()
     assert kinds() == ["run-benchmark-case", "clean-up-benchmark", "run-benchmark-case"]
     assert states(row) == ["running", "waiting"]
@@ -115,12 +116,12 @@ def test_an_interrupted_case_is_cleared_up_after_and_measured_anew():
 
 
 def test_a_case_that_fails_again_and_again_is_given_up_and_the_next_is_measured():
-    row = sweeping.made()
+    row = sweeps_made.made()
     benchmarks.advance_benchmarks()
     for _ in range(benchmarks.MOST_ATTEMPTS):
-        sweeping.ended(current(), "failed", text="fio ended with status 1")
+        sweeps_made.ended(current(), "failed", text="fio ended with status 1")
         benchmarks.advance_benchmarks()
-        sweeping.ended(current())
+        sweeps_made.ended(current())
         benchmarks.advance_benchmarks()
     assert states(row) == ["failed", "running"]
     assert row.cases.get(number=0).text == "fio ended with status 1"
@@ -128,7 +129,7 @@ def test_a_case_that_fails_again_and_again_is_given_up_and_the_next_is_measured(
 
 
 def test_a_disk_that_holds_something_meanwhile_stops_the_sweep_with_the_reason_and_it_goes_on_when_asked():
-    row = sweeping.made()
+    row = sweeps_made.made()
     taken = disk(1, uses=(Use("old", "holds ext4 data called photos", "1"),))
     rows.put(disks=[taken, disk(2)])
     benchmarks.advance_benchmarks()
@@ -144,13 +145,13 @@ def test_a_disk_that_holds_something_meanwhile_stops_the_sweep_with_the_reason_a
 
 
 def test_a_disk_that_comes_back_with_its_part_of_the_scratch_pool_is_cleared_first():
-    row = sweeping.made()
+    row = sweeps_made.made()
     benchmarks.advance_benchmarks()
     name = f"larder-sweep-{current().token}"
     rows.put(disks=[disk(1)])
-    sweeping.ended(current(), "failed", text="a disk left")
+    sweeps_made.ended(current(), "failed", text="a disk left")
     benchmarks.advance_benchmarks()
-    sweeping.ended(current())
+    sweeps_made.ended(current())
     benchmarks.advance_benchmarks()
     assert "no longer there" in state(row)[1]
     back = disk(2, uses=(Use("exported", f"holds the pool {name}, which is not in use here", "42", name),))
@@ -161,28 +162,28 @@ def test_a_disk_that_comes_back_with_its_part_of_the_scratch_pool_is_cleared_fir
     assert kinds() == ["run-benchmark-case", "clean-up-benchmark", "clean-up-benchmark"]
     assert name.endswith(json.loads(Job.objects.latest("created").operation)["token"])
     rows.put(disks=[disk(1), disk(2)])
-    sweeping.ended(current())
+    sweeps_made.ended(current())
     benchmarks.advance_benchmarks()
     assert kinds()[-1] == "run-benchmark-case"
 
 
 def test_what_the_agent_refuses_stops_the_sweep_too():
-    row = sweeping.made()
+    row = sweeps_made.made()
     benchmarks.advance_benchmarks()
-    sweeping.ended(current(), "refused", text="Something changed since you looked at the plan.")
+    sweeps_made.ended(current(), "refused", text="Something changed since you looked at the plan.")
     benchmarks.advance_benchmarks()
-    sweeping.ended(current())
+    sweeps_made.ended(current())
     benchmarks.advance_benchmarks()
     assert state(row) == ("paused", "Something changed since you looked at the plan.")
     assert states(row) == ["waiting", "waiting"]
 
 
 def test_what_cannot_be_cleared_away_is_said_and_tried_again_when_the_person_goes_on():
-    row = sweeping.made()
+    row = sweeps_made.made()
     benchmarks.advance_benchmarks()
-    sweeping.ended(current(), "failed", text="a disk left")
+    sweeps_made.ended(current(), "failed", text="a disk left")
     benchmarks.advance_benchmarks()
-    sweeping.ended(current(), "failed", text="Put the disk back, or restart the box.")
+    sweeps_made.ended(current(), "failed", text="Put the disk back, or restart the box.")
     benchmarks.advance_benchmarks()
     assert state(row) == ("paused", "Put the disk back, or restart the box.")
     benchmarks.advance_benchmarks()
@@ -193,25 +194,25 @@ def test_what_cannot_be_cleared_away_is_said_and_tried_again_when_the_person_goe
 
 
 def test_pausing_lets_the_case_end():
-    row = sweeping.made()
+    row = sweeps_made.made()
     benchmarks.advance_benchmarks()
     SweepRow.objects.update(state=State.PAUSING)
     benchmarks.advance_benchmarks()
     assert state(row)[0] == "pausing"
-    sweeping.ended(current())
+    sweeps_made.ended(current())
     benchmarks.advance_benchmarks()
     assert state(row) == ("paused", "")
     assert states(row) == ["done", "waiting"]
 
 
 def test_a_case_that_is_stopped_to_pause_at_once_is_measured_anew_and_is_no_failure():
-    row = sweeping.made()
+    row = sweeps_made.made()
     benchmarks.advance_benchmarks()
     for _ in range(4):
         SweepRow.objects.update(state=State.PAUSING)
-        sweeping.ended(current(), "cancelled", text="Stopped because you asked for it.")
+        sweeps_made.ended(current(), "cancelled", text="Stopped because you asked for it.")
         benchmarks.advance_benchmarks()
-        sweeping.ended(current())
+        sweeps_made.ended(current())
         benchmarks.advance_benchmarks()
         assert state(row) == ("paused", "")
         assert states(row) == ["waiting", "waiting"]
@@ -224,18 +225,18 @@ def test_a_case_that_is_stopped_to_pause_at_once_is_measured_anew_and_is_no_fail
 def test_cancelling_stops_the_case_clears_up_and_keeps_what_was_measured(monkeypatch):
     asked = []
     monkeypatch.setattr("web.jobs.confirm.request_stop", lambda job: asked.append(job.pk))
-    row = sweeping.made()
+    row = sweeps_made.made()
     benchmarks.advance_benchmarks()
-    sweeping.ended(current())
+    sweeps_made.ended(current())
     benchmarks.advance_benchmarks()
     Job.objects.filter(pk=job_now()).update(state=Job.State.RUNNING)
     SweepRow.objects.update(state=State.CANCELLING)
     benchmarks.advance_benchmarks()
     assert asked == [job_now()]
-    sweeping.ended(current(), "cancelled", text="Stopped because you asked for it.")
+    sweeps_made.ended(current(), "cancelled", text="Stopped because you asked for it.")
     benchmarks.advance_benchmarks()
     assert kinds()[-1] == "clean-up-benchmark"
-    sweeping.ended(current())
+    sweeps_made.ended(current())
     benchmarks.advance_benchmarks()
     assert state(row)[0] == "cancelled"
     assert states(row) == ["done", "waiting"]
@@ -243,7 +244,7 @@ def test_cancelling_stops_the_case_clears_up_and_keeps_what_was_measured(monkeyp
 
 
 def test_a_worker_that_dies_between_noting_a_job_and_making_it_makes_that_very_one():
-    sweeping.made()
+    sweeps_made.made()
     benchmarks.advance_benchmarks()
     Job.objects.all().delete()
     benchmarks.advance_benchmarks()
@@ -252,16 +253,16 @@ def test_a_worker_that_dies_between_noting_a_job_and_making_it_makes_that_very_o
 
 
 def test_one_sweep_at_a_time_for_a_set_of_disks_and_others_beside_it():
-    first = sweeping.made()
+    first = sweeps_made.made()
     benchmarks.advance_benchmarks()
-    same = sweeping.create.store_sweep(sweeping.spec(disks=[path_of(2), path_of(3)]), title="x", preset="", pk=str(uuid.uuid4()), user="admin")  # fmt: skip
-    other = sweeping.create.store_sweep(sweeping.spec(disks=[path_of(3), path_of(4)]), title="y", preset="", pk=str(uuid.uuid4()), user="admin")  # fmt: skip
+    same = sweeps_made.create.store_sweep(sweeps_made.spec(disks=[path_of(2), path_of(3)]), title="x", preset="", pk=str(uuid.uuid4()), user="admin")  # fmt: skip
+    other = sweeps_made.create.store_sweep(sweeps_made.spec(disks=[path_of(3), path_of(4)]), title="y", preset="", pk=str(uuid.uuid4()), user="admin")  # fmt: skip
     benchmarks.advance_benchmarks()
     assert [state(row)[0] for row in (first, same, other)] == ["running", "queued", "running"]
 
 
 def test_right_after_a_start_nothing_is_begun_before_the_box_is_known():
-    row = sweeping.made()
+    row = sweeps_made.made()
     Source.objects.all().delete()
     benchmarks.advance_benchmarks()
     assert Job.objects.count() == 0
@@ -270,7 +271,7 @@ def test_right_after_a_start_nothing_is_begun_before_the_box_is_known():
 
 @pytest.mark.parametrize("note", ["Result: {", "Result: 5", 'Result: {"number": "x"}', "nothing"])
 def test_a_job_that_told_no_figure_is_no_result(note):
-    row = sweeping.made()
+    row = sweeps_made.made()
     benchmarks.advance_benchmarks()
     Job.objects.filter(pk=job_now()).update(state="done", log=[note])
     benchmarks.advance_benchmarks()
@@ -278,7 +279,7 @@ def test_a_job_that_told_no_figure_is_no_result(note):
 
 
 def test_a_sweep_stored_twice_is_one():
-    assert sweeping.made().pk == sweeping.made().pk
+    assert sweeps_made.made().pk == sweeps_made.made().pk
     assert CaseRow.objects.count() == 2
 
 
@@ -294,7 +295,7 @@ def test_a_pool_that_is_only_there_to_be_measured_raises_no_alert_and_keeps_no_r
 
 
 def test_what_a_disk_brings_back_after_the_end_is_cleared_away_once(calm, monkeypatch):
-    row = sweeping.finished()
+    row = sweeps_made.finished()
     CaseRow.objects.filter(sweep=row).update(token="")
     CaseRow.objects.filter(sweep=row, number=0).update(token="0123456789ab")
     traces = Use("exported", "holds the pool larder-sweep-0123456789ab", "42", "larder-sweep-0123456789ab")

@@ -13,8 +13,8 @@ from appliance.formatting import size_text
 from appliance.snapshots.policy import Policy
 from appliance.snapshots.set_policy import SetSnapshotPolicy
 from tests.web import rows
-from tests.web.test_queries import queries
-from tests.web.test_snapshots import fill, settled, snap
+from tests.web.snapshots.test_snapshots import fill, settled, snap
+from tests.web.system.test_queries import queries
 from web.inventory.models import SnapshotReading, SnapshotRow
 from web.snapshots import policy_ledger, space
 from web.snapshots.models import MadeSnapshot

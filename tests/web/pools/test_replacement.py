@@ -11,8 +11,8 @@ from django.utils import timezone
 from appliance.facts.box import Scan
 from tests.unit.made import disk, path_of
 from tests.unit.pools import shapes
+from tests.web.pools.test_topology import put, seen
 from tests.web.reading import Page, text_of
-from tests.web.test_topology import put, seen
 from web.disks.models import Replacement
 from web.inventory import present
 from web.inventory.models import DiskRow

@@ -19,7 +19,7 @@ from appliance.snapshots.policy import Policy
 from appliance.snapshots.set_policy import SetSnapshotPolicy
 from tests.web import rows
 from tests.web.reading import Page
-from tests.web.test_queries import queries
+from tests.web.system.test_queries import queries
 from web.inventory import store
 from web.inventory.models import BookmarkRow, SnapshotReading, SnapshotRow
 from web.jobs.models import Job

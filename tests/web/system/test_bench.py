@@ -12,7 +12,7 @@ from appliance.facts.datasets import Dataset, Snapshot
 from appliance.zfs import list_snapshots, status
 from tests.benchmarks.snapshots import ratios
 from tests.web import rows
-from tests.web.test_snapshots import snap
+from tests.web.snapshots.test_snapshots import snap
 
 
 class Zfs(ModuleType):

@@ -13,8 +13,8 @@ import pytest
 
 from appliance.errors import Failed, Refused
 from tests.web import rows
-from tests.web.test_queries import queries
-from tests.web.test_snapshots import fill
+from tests.web.snapshots.test_snapshots import fill
+from tests.web.system.test_queries import queries
 from web.inventory.models import SnapshotRow
 from web.jobs.models import Job
 from web.snapshots import browse_views, file_preview

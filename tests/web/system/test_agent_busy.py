@@ -14,7 +14,7 @@ from appliance.operation import checked_plan
 from appliance.pools.create import CreatePool
 from tests.unit.made import box, disk, path_of
 from tests.web import rows
-from tests.web.test_snapshots import fill
+from tests.web.snapshots.test_snapshots import fill
 from web import agent
 from web.__main__ import THREADS
 from web.inventory import store
