@@ -171,7 +171,7 @@ def test_only_systemd_starts_it():
     assert done.returncode == 1 and "larder-agent.socket" in done.stderr
 
 
-# Control groups: what the kernel does with these files is seen in tests/system/foundation/test_agent_server.py
+# Control groups: what the kernel does with these files is seen in tests/system/system/test_agent_server.py
 
 
 def test_each_request_is_put_into_a_group_with_limits_that_is_killed_and_removed(tmp_path, monkeypatch):

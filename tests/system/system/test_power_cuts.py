@@ -1,7 +1,7 @@
 """A hundred random acts with a power cut in each tenth: after each start the pages tell the truth, nothing is stuck,
 nothing is half made without a way on, and every file that was there is whole.
 
-``SEEDS=1,2 make test-soak AT=tests/system/foundation/test_power_cuts.py`` for chosen seeds; ten of them otherwise. A seed
+``SEEDS=1,2 make test-soak AT=tests/system/system/test_power_cuts.py`` for chosen seeds; ten of them otherwise. A seed
 takes about half an hour under emulation.
 """
 
