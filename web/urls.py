@@ -5,19 +5,15 @@ from __future__ import annotations
 from django.conf import settings
 from django.urls import include, path
 
-from web.overview import views as inventory
-from web.pools import lifecycle_views
+from web.overview import views as overview
 from web.system import views as system
 
 urlpatterns = [
-    path("", inventory.overview, name="overview"),
+    path("", overview.overview, name="overview"),
     path("ready/", system.ready, name="ready"),
     path("", include("web.accounts.urls")),
-    path("disks/", inventory.disks, name="disks"),
     path("", include("web.disks.urls")),
     path("", include("web.alerts.urls")),
-    path("disks/<str:key>/", inventory.disk, name="disk"),
-    path("disks/<str:key>/wipe/", lifecycle_views.wipe, name="wipe_disk"),
     path("pools/", include("web.pools.urls")),
     path("folders/", include("web.datasets.urls")),
     path("snapshots/", include("web.snapshots.urls")),

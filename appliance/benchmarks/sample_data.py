@@ -31,7 +31,8 @@ from appliance.files import safe_walk
 from appliance.formatting import size_text
 from appliance.layout.geometry import MIB
 from appliance.operation import Work
-from appliance.snapshots.browse import listing, private_mount
+from appliance.snapshots.browse import listing
+from appliance.zfs import private_mount
 
 PART = 128 * MIB  # bytes that are in memory at a time, at most
 OF_ROOM = 2  # and at most one in so many of those that the memory's file system has left

@@ -17,9 +17,8 @@ from appliance.errors import Failed, Refused
 from appliance.facts.datasets import Dataset
 from appliance.files import safe_walk
 from appliance.operation import Step, Work
-from appliance.snapshots.browse import private_mount
 from appliance.system import paths
-from appliance.zfs import mountpoints, status
+from appliance.zfs import mountpoints, private_mount, status
 
 COLUMNS = (
     "type",

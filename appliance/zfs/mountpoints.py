@@ -13,8 +13,8 @@ from appliance import command
 from appliance.errors import Failed, Refused
 from appliance.files import safe_walk
 from appliance.operation import Step, Work
-from appliance.snapshots.browse import private_mount
 from appliance.system import paths
+from appliance.zfs import private_mount
 
 
 class Blocked(Failed):

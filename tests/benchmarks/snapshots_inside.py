@@ -140,7 +140,7 @@ def refresh() -> None:
     settle()
     out["listed"] = SnapshotRow.objects.count()
     assert out["listed"] == len(FOLDERS) * EACH, out["listed"]
-    calls = Counted(list_snapshots, "read")
+    calls = Counted(list_snapshots, "list_snapshots")
     read: list[str] = []
 
     def one(at: int) -> float:

@@ -47,7 +47,7 @@ def page_of(appliance: Machine, pool: str) -> str:
 
 def by_id(appliance: Machine, serial: str) -> str:
     """The stable path by which Larder knows the disk with this serial number."""
-    code = "import json,sys; from appliance.disks import inventory; print(json.dumps([[d.serial, d.path] for d in inventory.read(())]))"  # fmt: skip
+    code = "import json,sys; from appliance.disks import inventory; print(json.dumps([[d.serial, d.path] for d in inventory.read_disks(())]))"  # fmt: skip
     found = dict(json.loads(appliance.run("/opt/larder/venv/bin/python", "-I", "-c", code)))
     return str(found[serial])
 

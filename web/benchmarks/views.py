@@ -34,6 +34,7 @@ from web.inventory import present, store
 from web.inventory.models import CachingRow
 from web.jobs import confirm, queue
 from web.jobs.models import Job
+from web.jobs.refusals import refusal_page
 
 log = logging.getLogger(__name__)
 PAGE = 30
@@ -146,7 +147,7 @@ def review(
 
 
 def refused(request: HttpRequest, reasons: tuple[Reason, ...], status: int = 409) -> HttpResponse:
-    return render(request, "jobs/refused.html", {"reasons": reasons, "back": reverse("sweeps")}, status=status)
+    return refusal_page(request, reasons, reverse("sweeps"), status=status)
 
 
 @require_GET

@@ -21,6 +21,7 @@ from web.datasets import actions
 from web.datasets.forms import RenameForm, SpaceQuotaForm
 from web.inventory.models import DatasetRow
 from web.jobs import confirm
+from web.jobs.refusals import refusal_page
 
 ACTS: dict[str, Callable[[str, int], Operation]] = {
     "promote": lambda dataset, guid: PromoteDataset(dataset=dataset, guid=guid),
@@ -43,7 +44,7 @@ def act(request: HttpRequest, key: str, act: str) -> HttpResponse:
     try:
         return confirm.review(request, ACTS[act](row.name, row.fact.guid), back=back)
     except Refused as refusal:
-        return actions.refused(request, refusal, back)
+        return refusal_page(request, refusal.reasons, back)
 
 
 @require_GET
@@ -87,7 +88,7 @@ def destroy(request: HttpRequest, key: str) -> HttpResponse:
             operation = DestroyDataset(dataset=row.name, guid=row.fact.guid, clones=request.GET.get("clones") == "on")
             return confirm.review(request, operation, back=reverse("destroy_folder", args=[key]))
         except Refused as refusal:
-            return actions.refused(request, refusal, back)
+            return refusal_page(request, refusal.reasons, back)
 
     def build() -> dict[str, object]:
         below = DatasetRow.objects.filter(name__startswith=f"{row.name}/").count()

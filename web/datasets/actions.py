@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.utils import timezone
 
 from appliance.datasets.encryption import key_store
 from appliance.datasets.presets import PRESETS
 from appliance.datasets.presets import PROPERTY as PRESET
-from appliance.errors import Refused
 from appliance.facts.datasets import Dataset, DatasetDetail
 from appliance.operation import Operation
 from web.datasets import space_bar
@@ -86,10 +85,6 @@ def detail_of(row: DatasetRow) -> tuple[DatasetDetail | None, str]:
     found = DatasetDetailRow.objects.filter(key=row.key).first()
     source = Source.objects.filter(name=name).first()
     return (found.fact if found else None), (source.error if source else "")
-
-
-def refused(request: HttpRequest, refusal: Refused, back: str) -> HttpResponse:
-    return render(request, "jobs/refused.html", {"reasons": refusal.reasons, "back": back}, status=409)
 
 
 def begin(request: HttpRequest, operation: Operation, back: str) -> HttpResponse:

@@ -18,6 +18,7 @@ from appliance.operation import Operation
 from web.datasets import actions
 from web.inventory.models import DatasetRow
 from web.jobs import confirm
+from web.jobs.refusals import refusal_page
 
 ACTS: dict[str, Callable[[str, int], Operation]] = {
     "lock": lambda dataset, guid: LockDataset(dataset=dataset, guid=guid),
@@ -48,7 +49,7 @@ def act(request: HttpRequest, key: str, act: str) -> HttpResponse:
     try:
         return confirm.review(request, ACTS[act](row.name, row.fact.guid), back=back)
     except Refused as refusal:
-        return actions.refused(request, refusal, back)
+        return refusal_page(request, refusal.reasons, back)
 
 
 @require_GET
@@ -59,4 +60,4 @@ def unlock_all(request: HttpRequest) -> HttpResponse:
     try:
         return confirm.review(request, UnlockAll(datasets=locked), back=reverse("folders"))
     except Refused as refusal:
-        return actions.refused(request, refusal, reverse("folders"))
+        return refusal_page(request, refusal.reasons, reverse("folders"))

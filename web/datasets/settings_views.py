@@ -27,6 +27,7 @@ from web.datasets import actions
 from web.datasets.action_views import add_reasons
 from web.datasets.forms import SizeField
 from web.jobs import confirm
+from web.jobs.refusals import refusal_page
 
 
 @dataclass(frozen=True)
@@ -132,4 +133,4 @@ def inherit(request: HttpRequest, key: str, name: str) -> HttpResponse:
     try:
         return actions.begin(request, InheritDatasetProperty(dataset=dataset.name, guid=dataset.guid, name=name), back)  # type: ignore[arg-type]  # looked at above
     except Refused as refusal:
-        return actions.refused(request, refusal, back)
+        return refusal_page(request, refusal.reasons, back)

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_POST
@@ -28,6 +28,7 @@ from web.inventory import present, store
 from web.inventory.models import DiskRow
 from web.jobs import confirm
 from web.jobs.models import Job
+from web.jobs.refusals import refusal_page
 
 STATES = {"healthy": "healthy", "watch": "attention", "failing": "failed", "unknown": "unknown", "asleep": "asleep", "": "unknown"}  # fmt: skip
 STATE_WORDS = {"watch": "deserves a look", "failing": "failing", "": "not asked yet"}
@@ -119,7 +120,7 @@ def self_test(request: HttpRequest, key: str) -> HttpResponse:
     try:
         confirm.start_without_review(StartSelfTest(disk=disk.path, test=kind), user=request.user.get_username())
     except Refused as refusal:
-        return render(request, "jobs/refused.html", {"reasons": refusal.reasons, "back": back}, status=409)
+        return refusal_page(request, refusal.reasons, back)
     return redirect(back)
 
 
@@ -136,8 +137,8 @@ def put_back(request: HttpRequest, key: str) -> HttpResponse:
                     request, ReplaceDisk(pool=pool.name, vdev=place.vdev.guid, disk=disk.path), back=back
                 )
             except Refused as refusal:
-                return render(request, "jobs/refused.html", {"reasons": refusal.reasons, "back": back}, status=409)
-    return render(request, "jobs/refused.html", {"reasons": [Reason("No pool keeps a place for this disk.")], "back": back}, status=409)  # fmt: skip
+                return refusal_page(request, refusal.reasons, back)
+    return refusal_page(request, [Reason("No pool keeps a place for this disk.")], back)
 
 
 @require_POST

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.core.paginator import Paginator
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme
@@ -14,7 +14,7 @@ from django.views.decorators.http import require_GET, require_POST
 from appliance import agent_client, names
 from appliance.agent import delayed_jobs
 from appliance.agent.registry import decode_operation
-from appliance.errors import LarderError, Refused
+from appliance.errors import LarderError, Reason, Refused
 from appliance.operation import Operation, Plan, checked_plan
 from web import live
 from web.accounts import proof
@@ -22,6 +22,7 @@ from web.inventory import store
 from web.inventory.models import Progress
 from web.jobs import confirm, operation_ui
 from web.jobs.models import Job
+from web.jobs.refusals import refusal_page
 
 PAGE = 50
 LARGEST_KEY_FILE = 4096  # bytes; a key has 64 digits
@@ -90,7 +91,7 @@ def confirmed(request: HttpRequest) -> HttpResponse:
             return confirm.review(request, operation, back=back, errors=errors, job=job, status=400)
         row = confirm.make_job(operation, plan, job=job, secret=secret, user=request.user.get_username())
     except Refused as refusal:
-        return render(request, "jobs/refused.html", {"reasons": refusal.reasons, "back": back}, status=409)
+        return refusal_page(request, refusal.reasons, back)
     return redirect("job", pk=row.pk)
 
 
@@ -142,7 +143,7 @@ def stop(request: HttpRequest, pk: str) -> HttpResponse:
         else:
             agent_client.request({"verb": "stop", "job": str(pk)}, silence=30)
     except LarderError as error:
-        return render(request, "jobs/refused.html", {"reasons": [{"text": str(error)}], "back": back}, status=503)
+        return refusal_page(request, [Reason(str(error))], back, status=503)
     return redirect(back)
 
 
@@ -162,6 +163,4 @@ def again(request: HttpRequest, pk: str) -> HttpResponse:
     try:
         return confirm.review(request, decode_operation(row.operation), back=f"/jobs/{row.pk}/")
     except Refused as refusal:
-        return render(
-            request, "jobs/refused.html", {"reasons": refusal.reasons, "back": f"/jobs/{row.pk}/"}, status=409
-        )
+        return refusal_page(request, refusal.reasons, f"/jobs/{row.pk}/")

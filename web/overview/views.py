@@ -1,10 +1,10 @@
-"""The overview, and the disks."""
+"""The overview."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.http import urlencode
 from django.views.decorators.http import require_GET
@@ -13,7 +13,7 @@ from web import live
 from web.alerts.models import Alert
 from web.datasets.views import Folder, folders_of
 from web.inventory import present
-from web.inventory.models import Activity, DatasetRow, Event, Progress
+from web.inventory.models import Activity, DatasetRow, Progress
 from web.jobs.models import Job
 from web.system import service_status
 
@@ -132,30 +132,3 @@ def overview(request: HttpRequest) -> HttpResponse:
         }
 
     return live.respond(request, "overview/overview.html", build)
-
-
-@require_GET
-def disks(request: HttpRequest) -> HttpResponse:
-    """Every disk: where, what, for what."""
-
-    def build() -> dict[str, object]:
-        box = present.box()
-        return {"box": box, "bays": box.bays}
-
-    return live.respond(request, "disks/list.html", build)
-
-
-@require_GET
-def disk(request: HttpRequest, key: str) -> HttpResponse:
-    """One disk."""
-
-    def build() -> dict[str, object]:
-        box = present.box()
-        found = present.names_of(box.bays).get(key)
-        if found is None:
-            raise Http404
-        card = next((card for card in box.cards if card.pool.name == found.pool), None)
-        events = Event.objects.filter(source="smartd", subject=f"/dev/{found.disk.name}")[:20]
-        return {"bay": found, "card": card, "events": events}
-
-    return live.respond(request, "disks/disk.html", build)

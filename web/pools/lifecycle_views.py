@@ -1,4 +1,4 @@
-"""Pools that come and go: bringing one in, exporting, destroying, checkpoints, upgrading; and erasing a disk."""
+"""Pools that come and go: bringing one in, exporting, destroying, checkpoints, upgrading."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET, require_POST
 
 from appliance import names
-from appliance.disks.erase import EraseDisk
-from appliance.errors import Reason, Refused
+from appliance.errors import Refused
 from appliance.facts.box import Pool, PoolDetail
 from appliance.facts.datasets import Dataset
 from appliance.facts.importable import Importable
@@ -27,9 +26,10 @@ from appliance.pools.upgrade import UpgradePool
 from appliance.shares.approve import ApproveShares
 from appliance.shares.settings import ShareSetting, setting_of
 from web import live
-from web.inventory import present, store
+from web.inventory import store
 from web.inventory.models import DatasetRow, DetailRow, DiskRow, ImportableRow, PoolRow, ShareRow, Source
 from web.jobs import confirm, queue
+from web.jobs.refusals import refusal_page, review_or_refusal
 
 # A person who comes to the page again within this is shown what was found then.
 LOOK_AGAIN = timedelta(seconds=5)
@@ -284,18 +284,6 @@ def section(pool: Pool) -> dict[str, object]:
     return {"checkpoint": pool.checkpoint, "detail": detail, "offers": offers(pool)}
 
 
-def reviewed(request: HttpRequest, operation: Operation, back: str) -> HttpResponse:
-    """The review page, or the page that says why there is none."""
-    try:
-        return confirm.review(request, operation, back=back)
-    except Refused as refusal:
-        return refused(request, refusal.reasons, back)
-
-
-def refused(request: HttpRequest, reasons: tuple[Reason, ...], back: str) -> HttpResponse:
-    return render(request, "jobs/refused.html", {"reasons": reasons, "back": back}, status=409)
-
-
 @require_GET
 def end(request: HttpRequest, key: str, act: str) -> HttpResponse:
     """The review of exporting, destroying, upgrading a pool, of an act on its checkpoint, or of its shares."""
@@ -306,19 +294,5 @@ def end(request: HttpRequest, key: str, act: str) -> HttpResponse:
     try:
         operation = ACTS[act](row.name, row.fact.guid)
     except Refused as refusal:
-        return refused(request, refusal.reasons, back)
-    return reviewed(request, operation, back)
-
-
-@require_GET
-def wipe(request: HttpRequest, key: str) -> HttpResponse:
-    """The review of erasing a disk, quickly or with zeros everywhere."""
-    bay = present.names_of(present.box().bays).get(key)
-    if bay is None:
-        raise Http404
-    back = reverse("disk", args=[key])
-    try:
-        operation = EraseDisk(disk=bay.disk.path, how="full" if request.GET.get("how") == "full" else "quick")
-    except Refused as refusal:
-        return refused(request, refusal.reasons, back)
-    return reviewed(request, operation, back)
+        return refusal_page(request, refusal.reasons, back)
+    return review_or_refusal(request, operation, back)

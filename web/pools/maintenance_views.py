@@ -26,6 +26,7 @@ from web.inventory import store
 from web.inventory.models import Activity, DatasetRow, DiskRow, PoolRow, PropertiesRow
 from web.jobs import confirm
 from web.jobs.models import Job
+from web.jobs.refusals import refusal_page
 from web.pools import maintenance
 from web.pools.models import CareSchedule, WorkReport
 
@@ -44,7 +45,7 @@ def begin(request: HttpRequest, operation: Callable[[], Operation], back: str) -
     try:
         confirm.start_without_review(operation(), user=request.user.get_username())
     except Refused as refusal:
-        return render(request, "jobs/refused.html", {"reasons": refusal.reasons, "back": back}, status=409)
+        return refusal_page(request, refusal.reasons, back)
     return redirect(back)
 
 
@@ -66,7 +67,7 @@ def stop_scrub(request: HttpRequest, key: str) -> HttpResponse:
     try:
         return confirm.review(request, StopScrub(pool=pool.name), back=back)
     except Refused as refusal:
-        return render(request, "jobs/refused.html", {"reasons": refusal.reasons, "back": back}, status=409)
+        return refusal_page(request, refusal.reasons, back)
 
 
 @require_POST
@@ -235,7 +236,7 @@ def settings(request: HttpRequest, key: str) -> HttpResponse:
                 return confirm.review(request, operation, back=back)
         except Refused as refusal:
             if name != "comment":
-                return render(request, "jobs/refused.html", {"reasons": refusal.reasons, "back": back}, status=409)
+                return refusal_page(request, refusal.reasons, back)
             form.full_clean()
             form.add_error("comment", confirm.refusal_text(refusal))
         else:

@@ -20,9 +20,10 @@ from web.inventory import present, store
 from web.inventory.models import Activity
 from web.jobs import confirm
 from web.jobs.models import Job
+from web.jobs.refusals import refusal_page
 from web.pools import replacement as pool_replacement
 from web.pools import topology
-from web.pools.topology_views import number, pool_of, refused
+from web.pools.topology_views import number, pool_of
 
 
 @require_http_methods(["GET", "POST"])
@@ -37,7 +38,9 @@ def which(request: HttpRequest, key: str) -> HttpResponse:
         guid = number(request.POST.get("vdev", ""))
         place = next((place for place in choices if place.vdev.guid == guid), None)
         if place is None:
-            return refused(request, Refused(Reason(f"That disk is no longer part of {pool.name}.")), reverse("pool", args=[key]))  # fmt: skip
+            return refusal_page(
+                request, [Reason(f"That disk is no longer part of {pool.name}.")], reverse("pool", args=[key])
+            )
         case = pool_replacement.open_replacement(pool, place, box, request.user.get_username())
         store.touch("replacements")
         return redirect("replacement", pk=case.pk)
@@ -119,7 +122,7 @@ def offline(request: HttpRequest, pk: int) -> HttpResponse:
             online_offline.OfflineDisk(pool=pool.name, vdev=int(case.vdev_guid)), user=request.user.get_username()
         )
     except Refused as refusal:
-        return refused(request, refusal, back)
+        return refusal_page(request, refusal.reasons, back)
     return redirect(back)
 
 
@@ -136,7 +139,7 @@ def accept(request: HttpRequest, pk: int) -> HttpResponse:
             request, pool_replacement.operation(case, pool.name, request.GET.get("disk", "")), back=back
         )
     except Refused as refusal:
-        return refused(request, refusal, back)
+        return refusal_page(request, refusal.reasons, back)
 
 
 @require_POST

@@ -22,6 +22,7 @@ from appliance.pools.vdevs.replace import AttachDisk, DetachDisk
 from appliance.zfs import vdev_tree
 from web.inventory import present, store
 from web.jobs import confirm
+from web.jobs.refusals import refusal_page
 
 ACTS: dict[str, Callable[[str, int], Operation]] = {
     "offline": lambda pool, vdev: online_offline.OfflineDisk(pool=pool, vdev=vdev),
@@ -41,10 +42,6 @@ def pool_of(facts: Facts, key: str) -> Pool:
     return pool
 
 
-def refused(request: HttpRequest, refusal: Refused, back: str) -> HttpResponse:
-    return render(request, "jobs/refused.html", {"reasons": refusal.reasons, "back": back}, status=409)
-
-
 @require_GET
 def act(request: HttpRequest, key: str, guid: int, what: str) -> HttpResponse:
     """The review page of a change that needs no further answer. The pool's own guid means all of the pool."""
@@ -55,7 +52,7 @@ def act(request: HttpRequest, key: str, guid: int, what: str) -> HttpResponse:
     try:
         return confirm.review(request, ACTS[what](pool.name, 0 if guid == pool.guid else guid), back=back)
     except Refused as refusal:
-        return refused(request, refusal, back)
+        return refusal_page(request, refusal.reasons, back)
 
 
 @dataclass(frozen=True)

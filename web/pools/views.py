@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_GET
@@ -20,6 +19,7 @@ from web.inventory import present
 from web.inventory.models import DatasetRow
 from web.inventory.present import PoolCard
 from web.jobs import confirm
+from web.jobs.refusals import refusal_page
 from web.pools import lifecycle_views, maintenance_views, topology
 from web.snapshots import space
 
@@ -81,4 +81,4 @@ def unlock(request: HttpRequest) -> HttpResponse:
     try:
         return confirm.review(request, UnlockDataset(dataset=name), back=reverse("pools"))
     except Refused as refusal:
-        return render(request, "jobs/refused.html", {"reasons": refusal.reasons, "back": reverse("pools")}, status=409)
+        return refusal_page(request, refusal.reasons, reverse("pools"))

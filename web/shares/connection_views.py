@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_POST
@@ -18,6 +18,7 @@ from web import live
 from web.inventory import store
 from web.inventory.models import ConnectionRow, Source
 from web.jobs import confirm, queue
+from web.jobs.refusals import refusal_page
 
 SOURCE = "connections"  # the name under which reading them is noted
 FRESH = timedelta(seconds=5)
@@ -49,5 +50,4 @@ def end(request: HttpRequest, key: str) -> HttpResponse:
         operation = EndConnection(protocol=one.protocol, id=one.id, who=one.user, machine=one.machine)
         return redirect("job", pk=confirm.start_without_review(operation, user=request.user.get_username()).pk)
     except Refused as refusal:
-        context = {"reasons": refusal.reasons, "back": reverse("connected")}
-        return render(request, "jobs/refused.html", context, status=409)
+        return refusal_page(request, refusal.reasons, reverse("connected"))

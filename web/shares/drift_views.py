@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.views.decorators.http import require_GET
 
@@ -17,6 +17,7 @@ from appliance.shares.settings import SPOKEN
 from web import live
 from web.inventory.models import EditRow
 from web.jobs import confirm
+from web.jobs.refusals import refusal_page
 
 KINDS = {"+": "added", "-": "removed", "@": "place"}
 
@@ -77,4 +78,4 @@ def decide(request: HttpRequest, key: str, what: str) -> HttpResponse:
             operation = AdoptDrift(file=key, seen=edit.seen, changes=edit.changes)
         return confirm.review(request, operation, back=back)
     except Refused as refusal:
-        return render(request, "jobs/refused.html", {"reasons": refusal.reasons, "back": back}, status=409)
+        return refusal_page(request, refusal.reasons, back)

@@ -15,6 +15,7 @@ from appliance.shares.settings import ShareSetting, setting_of
 from web.inventory import store
 from web.inventory.models import DatasetRow
 from web.jobs import confirm
+from web.jobs.refusals import refusal_page
 from web.shares import switches
 from web.shares.forms import SmbForm
 
@@ -66,6 +67,5 @@ def switch(request: HttpRequest, key: str, protocol: str, to: str) -> HttpRespon
         confirm.start_without_review(operation, user=request.user.get_username())
     except Refused as refusal:
         details = reverse(switches.DETAILS[kind], args=[key])
-        context = {"reasons": refusal.reasons, "back": back if to == "off" else details}
-        return render(request, "jobs/refused.html", context, status=409)
+        return refusal_page(request, refusal.reasons, back if to == "off" else details)
     return redirect("folders") if request.POST.get("from") == "list" else redirect(back)

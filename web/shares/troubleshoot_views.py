@@ -25,6 +25,7 @@ from appliance.system.accounts import people_number
 from web import live
 from web.inventory.models import AccountRow, DatasetRow, SeenRow, Source
 from web.jobs import confirm, queue
+from web.jobs.refusals import refusal_page
 from web.shares import switches
 from web.users.views import people_facts
 
@@ -155,4 +156,4 @@ def mend(request: HttpRequest, key: str, protocol: str, way: str) -> HttpRespons
             return redirect("job", pk=confirm.start_without_review(operation, user=request.user.get_username()).pk)
         return confirm.review(request, operation, back=back)
     except Refused as refusal:
-        return render(request, "jobs/refused.html", {"reasons": refusal.reasons, "back": back}, status=409)
+        return refusal_page(request, refusal.reasons, back)

@@ -27,6 +27,7 @@ from web.datasets.views import add_reasons
 from web.inventory.models import BookmarkRow, DatasetRow, SnapshotReading, SnapshotRow
 from web.jobs import confirm
 from web.jobs.models import Job
+from web.jobs.refusals import refusal_page
 from web.snapshots import agent_queries, paging, policy_ledger, policy_timeline
 from web.snapshots.forms import PolicyForm, TakeForm
 
@@ -38,11 +39,6 @@ BOOKMARKS_A_PAGE = 100
 def dataset_of(key: str) -> Dataset:
     dataset: Dataset = get_object_or_404(DatasetRow, key=key).fact
     return dataset
-
-
-def refused(request: HttpRequest, refusal: Refused, back: str) -> HttpResponse:
-    """The reasons against it."""
-    return render(request, "jobs/refused.html", {"reasons": refusal.reasons, "back": back}, status=409)
 
 
 @require_GET
@@ -136,7 +132,7 @@ def destroy(request: HttpRequest) -> HttpResponse:
         operation = DestroySnapshots.of((row.name, int(row.guid)) for row in rows)
         return confirm.review(request, operation, back=back, facts=agent_queries.measured(operation))
     except Refused as refusal:
-        return refused(request, refusal, back)
+        return refusal_page(request, refusal.reasons, back)
 
 
 def bookmarks_of(key: str) -> QuerySet[BookmarkRow]:
@@ -161,7 +157,7 @@ def destroy_bookmark(request: HttpRequest, key: str, short: str) -> HttpResponse
     try:
         return confirm.review(request, DestroyBookmark(bookmark=row.name, guid=int(row.guid)), back=back)
     except Refused as refusal:
-        return refused(request, refusal, back)
+        return refusal_page(request, refusal.reasons, back)
 
 
 # --- policies -------------------------------------------------------------------------------------------------
@@ -208,7 +204,7 @@ def begun(request: HttpRequest, operation: Operation, key: str) -> HttpResponse:
     try:
         return confirm.start_or_review(request, operation, back=back)
     except Refused as refusal:
-        return refused(request, refusal, back)
+        return refusal_page(request, refusal.reasons, back)
 
 
 def shown(dataset: Dataset, wanted: Policy | None) -> dict[str, object]:

@@ -13,8 +13,9 @@ from appliance.users.groups import CreateGroup, RemoveGroup, SetMembers
 from web.datasets.views import add_reasons
 from web.inventory.models import GroupRow
 from web.jobs import confirm
+from web.jobs.refusals import review_or_refusal
 from web.users.forms import GroupForm, MembersForm
-from web.users.views import accounts, reviewed
+from web.users.views import accounts
 
 
 def choices() -> list[tuple[str, str]]:
@@ -57,4 +58,4 @@ def group(request: HttpRequest, name: str) -> HttpResponse:
 def remove(request: HttpRequest, name: str) -> HttpResponse:
     """The review page of removing a group."""
     row = get_object_or_404(GroupRow, name=name)
-    return reviewed(request, RemoveGroup(name=row.name), reverse("people"))
+    return review_or_refusal(request, RemoveGroup(name=row.name), reverse("people"))

@@ -9,7 +9,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from appliance.datasets.permissions import said_of
-from appliance.errors import Refused
+from appliance.errors import Reason, Refused
 from appliance.facts.box import Facts
 from appliance.facts.sharing import Account
 from appliance.files.posix_acl import MAY
@@ -22,6 +22,7 @@ from web.datasets.views import add_reasons, filesystems
 from web.inventory.models import AccountRow, DatasetRow, GroupRow
 from web.jobs import confirm
 from web.jobs.models import Job
+from web.jobs.refusals import refusal_page, review_or_refusal
 from web.users.forms import DisplayForm, HeirForm, PersonForm
 
 MOST_PARENTS = 1000
@@ -37,24 +38,12 @@ def people_facts() -> Facts:
     return Facts(accounts=tuple(accounts()), groups=tuple(row.fact for row in GroupRow.objects.order_by("name")))
 
 
-def refused(request: HttpRequest, refusal: Refused, back: str) -> HttpResponse:
-    return render(request, "jobs/refused.html", {"reasons": refusal.reasons, "back": back}, status=409)
-
-
-def reviewed(request: HttpRequest, operation: Operation, back: str) -> HttpResponse:
-    """The review page, or the page that says what speaks against it."""
-    try:
-        return confirm.review(request, operation, back=back)
-    except Refused as refusal:
-        return refused(request, refusal, back)
-
-
 def started(request: HttpRequest, operation: Operation, back: str) -> HttpResponse:
     """A small act that can be taken back: its job, without a review page."""
     try:
         job = confirm.start_without_review(operation, user=request.user.get_username())
     except Refused as refusal:
-        return refused(request, refusal, back)
+        return refusal_page(request, refusal.reasons, back)
     return redirect("job", pk=job.pk)
 
 
@@ -112,7 +101,7 @@ def person(request: HttpRequest, name: str) -> HttpResponse:
 def password(request: HttpRequest, name: str) -> HttpResponse:
     """The review page of a new password."""
     row = get_object_or_404(AccountRow, name=name)
-    return reviewed(request, SetPassword(name=row.name), reverse("people"))
+    return review_or_refusal(request, SetPassword(name=row.name), reverse("people"))
 
 
 @require_POST
@@ -121,8 +110,8 @@ def rename(request: HttpRequest, name: str) -> HttpResponse:
     row, back = get_object_or_404(AccountRow, name=name), reverse("person", args=[name])
     form = DisplayForm(request.POST)
     if not form.is_valid():
-        reasons = [{"text": text} for errors in form.errors.values() for text in errors]
-        return render(request, "jobs/refused.html", {"reasons": reasons, "back": back}, status=400)
+        reasons = [Reason(str(text)) for errors in form.errors.values() for text in errors]
+        return refusal_page(request, reasons, back, status=400)
     return started(request, RenameAccount(name=row.name, display=form.cleaned_data["display"]), back)
 
 
@@ -144,5 +133,5 @@ def remove(request: HttpRequest, name: str) -> HttpResponse:
         before = names.name_for(names.BEFORE, timezone.now()) if heir else ""
         operation = RemoveAccount(name=row.name, heir=heir, before=before)
     except Refused as refusal:
-        return refused(request, refusal, back)
-    return reviewed(request, operation, back)
+        return refusal_page(request, refusal.reasons, back)
+    return review_or_refusal(request, operation, back)

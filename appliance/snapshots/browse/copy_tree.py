@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from appliance.errors import Failed
 from appliance.formatting import size_text
 from appliance.operation import Work
-from appliance.snapshots.browse import private_mount
+from appliance.zfs import private_mount
 
 CHUNK = 1 << 20
 CLONED = 1 << 26  # bytes that the kernel is asked to copy at once

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from appliance.errors import Refused
 from appliance.facts.datasets import Snapshot
-from appliance.snapshots.browse import listing, private_mount
+from appliance.snapshots.browse import listing
+from appliance.zfs import private_mount
 
 SECONDS_AT_MOST = 20.0
 

@@ -12,8 +12,7 @@ from appliance import names
 from appliance.errors import Failed, Refused
 from appliance.facts.datasets import Dataset
 from appliance.files import safe_walk
-from appliance.snapshots.browse import private_mount
-from appliance.zfs import status, system_datasets
+from appliance.zfs import private_mount, status, system_datasets
 
 AT_ONCE = 200  # entries a page
 

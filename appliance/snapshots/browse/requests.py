@@ -8,10 +8,10 @@ from contextlib import contextmanager
 
 from appliance import names
 from appliance.errors import Refused
-from appliance.snapshots.browse import file_versions, listing, private_mount
+from appliance.snapshots.browse import file_versions, listing
 from appliance.snapshots.browse.file_versions import Versions
 from appliance.snapshots.browse.listing import Listing
-from appliance.zfs import list_snapshots
+from appliance.zfs import list_snapshots, private_mount
 
 
 def folder(snapshot: str, path: str, after: str) -> Listing:

@@ -17,10 +17,10 @@ from appliance.errors import Failed, Reason, Refused
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Snapshot
 from appliance.operation import Plan, Step, Work, never
-from appliance.snapshots.browse import listing, private_mount
+from appliance.snapshots.browse import listing
 from appliance.snapshots.browse.copy_tree import Copying, attributes
 from appliance.snapshots.hold_clone import SnapshotOperation
-from appliance.zfs import system_datasets
+from appliance.zfs import private_mount, system_datasets
 
 LONGEST_NAME = 255  # bytes
 MOST_TRIES = 50

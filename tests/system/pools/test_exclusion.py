@@ -27,10 +27,10 @@ facts = made.load_extra_facts(read_facts())
 if read:
     import msgspec
     from appliance.facts.box import Use
-    answer = client.last({"verb": "read-content", "disks": made.disks_taken()})["facts"]
+    answer = client.request({"verb": "read-content", "disks": made.disks_taken()})["facts"]
     facts = probe.with_uses(facts, msgspec.convert(answer, dict[str, Use]))
 plan = operation.checked_plan(made, facts)
-end = client.last({"verb": "run", "job": job, "digest": plan.digest(), "operation": asked}, silence=900)["outcome"]
+end = client.request({"verb": "run", "job": job, "digest": plan.digest(), "operation": asked}, silence=900)["outcome"]
 print(json.dumps({"typed": plan.type_to_confirm, "losses": [one.what for one in plan.losses], **end}))
 """
 

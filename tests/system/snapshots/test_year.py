@@ -35,7 +35,7 @@ from appliance.snapshots.policy import Policy, Taken
 numbers, moments = json.load(sys.stdin)
 policy, zone = Policy(**numbers), ZoneInfo("Europe/Berlin")
 recorded = {}  # guid: moment and grains, as the settings keep them of what a run made
-every, out = list(snapshots.read(["tank/year"])), []
+every, out = list(snapshots.list_snapshots(["tank/year"])), []
 
 
 def taken():
@@ -47,12 +47,12 @@ for text in moments:
     if grains := policies.due(policy, taken(), now, zone):
         name = f"tank/year@{naming.name_for(naming.coarsest(grains), now)}"
         core.snapshot([name], {})
-        every = list(snapshots.read(["tank/year"]))
+        every = list(snapshots.list_snapshots(["tank/year"]))
         recorded[next(one.guid for one in every if one.name == name)] = (now, grains)
     known = taken()
     if gone := {one.guid for one in policies.expired(policy, known, others=len(every) - len(known))}:
         assert not core.destroy_snapshots(one.name for one in every if one.guid in gone)
-        every = list(snapshots.read(["tank/year"]))
+        every = list(snapshots.list_snapshots(["tank/year"]))
     out.append([recorded[one.guid][0].isoformat() for one in every if one.guid in recorded])
 print(json.dumps(out))
 """

@@ -23,11 +23,12 @@ from appliance.facts.box import Facts, Pool
 from appliance.facts.datasets import Snapshot
 from appliance.files import safe_walk
 from appliance.operation import checked_plan
-from appliance.snapshots.browse import copy_tree, diff, file_versions, listing, private_mount
+from appliance.snapshots.browse import copy_tree, diff, file_versions, listing
 from appliance.snapshots.browse import restore as snapshot_restore
 from appliance.snapshots.browse.file_versions import Stamp
 from appliance.snapshots.browse.restore import RestoreFromSnapshot
 from appliance.system import paths
+from appliance.zfs import private_mount
 from tests.unit.made import dataset
 from tests.unit.pools.test_create import Working
 

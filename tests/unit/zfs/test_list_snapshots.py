@@ -347,7 +347,7 @@ from pathlib import Path
 from appliance import command
 from appliance.zfs import list_snapshots as snapshots
 command.ENVIRONMENT["PATH"] = sys.argv[1] + ":/usr/bin:/bin"
-count = sum(1 for one in snapshots.read(["tank/photos"]))
+count = sum(1 for one in snapshots.list_snapshots(["tank/photos"]))
 peak = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM:"))
 print(count, peak.split()[1])
 """

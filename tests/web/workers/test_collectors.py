@@ -49,8 +49,8 @@ def system(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
         properties, "read_properties", lambda: (PoolProperties("tank", recorded_pool().guid, {"autotrim": "off"}),)
     )
     monkeypatch.setattr(status, "read_datasets", lambda: tuple(status.datasets_from(recorded("zfs-list-2.3.9.json"))))
-    for listing in (list_snapshots, bookmarks):
-        monkeypatch.setattr(listing, "read", lambda _datasets: iter(()))
+    for listing, name in ((list_snapshots, "list_snapshots"), (bookmarks, "read_bookmarks")):
+        monkeypatch.setattr(listing, name, lambda _datasets: iter(()))
     monkeypatch.setattr(disk_inventory, "read_disks", rows.recorded_disks)
     monkeypatch.setattr(accounts, "read_accounts", lambda: (Account("anna", 1001),))
     monkeypatch.setattr(publish, "configured", lambda: ())
@@ -87,9 +87,9 @@ def test_reading_the_same_again_moves_no_version(system):
 BREAKABLE = {
     "pools": (status, "read_pools"),
     "datasets": (status, "read_datasets"),
-    "disks": (disk_inventory, "read"),
-    "accounts": (accounts, "read"),
-    "properties": (properties, "read"),
+    "disks": (disk_inventory, "read_disks"),
+    "accounts": (accounts, "read_accounts"),
+    "properties": (properties, "read_properties"),
     "shares": (publish, "configured"),
     "services": (collectors, "services"),
 }

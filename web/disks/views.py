@@ -1,0 +1,55 @@
+"""The list of disks, one disk, and erasing it."""
+
+from __future__ import annotations
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.urls import reverse
+from django.views.decorators.http import require_GET
+
+from appliance.disks.erase import EraseDisk
+from appliance.errors import Refused
+from web import live
+from web.inventory import present
+from web.inventory.models import Event
+from web.jobs.refusals import refusal_page, review_or_refusal
+
+
+@require_GET
+def disks(request: HttpRequest) -> HttpResponse:
+    """Every disk: where it is, what it is, what it is used for."""
+
+    def build() -> dict[str, object]:
+        box = present.box()
+        return {"box": box, "bays": box.bays}
+
+    return live.respond(request, "disks/list.html", build)
+
+
+@require_GET
+def disk(request: HttpRequest, key: str) -> HttpResponse:
+    """One disk."""
+
+    def build() -> dict[str, object]:
+        box = present.box()
+        found = present.names_of(box.bays).get(key)
+        if found is None:
+            raise Http404
+        card = next((card for card in box.cards if card.pool.name == found.pool), None)
+        events = Event.objects.filter(source="smartd", subject=f"/dev/{found.disk.name}")[:20]
+        return {"bay": found, "card": card, "events": events}
+
+    return live.respond(request, "disks/disk.html", build)
+
+
+@require_GET
+def erase(request: HttpRequest, key: str) -> HttpResponse:
+    """The review of erasing a disk, quickly or with zeros everywhere."""
+    bay = present.names_of(present.box().bays).get(key)
+    if bay is None:
+        raise Http404
+    back = reverse("disk", args=[key])
+    try:
+        operation = EraseDisk(disk=bay.disk.path, how="full" if request.GET.get("how") == "full" else "quick")
+    except Refused as refusal:
+        return refusal_page(request, refusal.reasons, back)
+    return review_or_refusal(request, operation, back)
