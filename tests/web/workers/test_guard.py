@@ -140,12 +140,12 @@ def due(monkeypatch) -> list[str]:
     monkeypatch.setattr(spool, "ingest", note("tick-events", 0))
     monkeypatch.setattr(tick, "send_waiting", note("tick-jobs"))
     monkeypatch.setattr(benchmarks, "advance_benchmarks", note("tick-sweeps"))
-    for name, part in {
-        "tick-scrubs": maintenance,
-        "tick-self-tests": selftests,
-        "tick-policies": snapshot_policies,
-    }.items():
-        monkeypatch.setattr(part, "look", note(name))
+    for name, part, does in (
+        ("tick-scrubs", maintenance, "begin_due_maintenance"),
+        ("tick-self-tests", selftests, "begin_due_selftests"),
+        ("tick-policies", snapshot_policies, "run_due_policies"),
+    ):
+        monkeypatch.setattr(part, does, note(name))
         monkeypatch.setattr(part.looks, "due", lambda: True)
     return done
 
