@@ -134,3 +134,76 @@ def test_the_search_finds_arrows_and_shells():
     assert shells("run('id', shell=True)") == [1]
     assert shells("run('id', shell=flag)") == [1]
     assert shells("run('id', shell=False)") == []
+
+
+# --- packages -----------------------------------------------------------------------------------------------------
+# What each package of the appliance may import of the others. The ground (the modules at the top, facts, system) is open
+# to all. No two packages import each other.
+GROUND = {"facts", "system"}
+MAY_IMPORT = {
+    "agent": {"benchmarks", "datasets", "disks", "pools", "shares", "snapshots", "users", "zfs"},
+    "alerts": {"agent", "disks", "pools", "zfs"},
+    "benchmarks": {"disks", "files", "layout", "pools", "shares", "snapshots", "zfs"},
+    "datasets": {"files", "pools", "shares", "snapshots", "zfs"},
+    "disks": {"layout", "zfs"},
+    "facts": set(),
+    "files": set(),
+    "layout": set(),
+    "pools": {"disks", "layout", "shares", "zfs"},
+    "shares": {"zfs"},
+    "snapshots": {"files", "shares", "zfs"},
+    "system": set(),
+    "users": {"datasets", "files", "shares", "snapshots"},
+    "zfs": {"files", "layout"},
+}
+# Pairs of packages of pages that import each other, with the reason. None is to be added.
+MUTUAL_IN_WEB = {
+    frozenset({"alerts", "disks"}),  # the history of disks is in the tables of alerts
+    frozenset({"datasets", "shares"}),  # a folder's page shows its switches, their forms share a helper
+    frozenset({"disks", "inventory"}),  # the drawn chassis needs what the owner said of the bays
+}
+
+
+def package_imports(top: str) -> dict[str, set[str]]:
+    """Package → the other packages beside it that its modules import."""
+    found: dict[str, set[str]] = {}
+    packages = {path.parent.name for path in ROOT.glob(f"{top}/*/__init__.py")}
+    for package in packages:
+        names = set().union(*(imported(path.read_text()) for path in ROOT.glob(f"{top}/{package}/**/*.py")))
+        parts = {name.split(".")[1] for name in names if name.startswith(f"{top}.")}
+        found[package] = (parts & packages) - {package}
+    return found
+
+
+def mutual(found: dict[str, set[str]]) -> set[frozenset[str]]:
+    return {frozenset({one, other}) for one in found for other in found[one] if one in found[other]}
+
+
+def test_packages_of_the_appliance_import_what_the_map_allows():
+    found = package_imports("appliance")
+    assert set(found) == set(MAY_IMPORT)
+    assert {package: names - GROUND - MAY_IMPORT[package] for package, names in found.items()} == dict.fromkeys(
+        found, set()
+    )
+    assert mutual(found) == set()
+
+
+def test_packages_of_pages_that_import_each_other_are_listed():
+    assert mutual(package_imports("web")) == MUTUAL_IN_WEB
+
+
+@pytest.mark.parametrize("top", ["appliance", "web", "workers"])
+def test_every_package_says_what_it_is(top):
+    for path in ROOT.glob(f"{top}/**/__init__.py"):
+        if not {"migrations", "templatetags", "management", "commands"} & set(path.parts):
+            assert ast.get_docstring(ast.parse(path.read_text())), path
+
+
+@pytest.mark.parametrize("path", EVERY)
+def test_functions_have_at_most_75_lines(path):
+    functions = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef)]
+    assert [node.name for node in functions if (node.end_lineno or 0) - node.lineno >= 75] == []
+
+
+def test_templates_have_at_most_150_lines():
+    assert [path for path in ROOT.glob("templates/**/*.html") if len(path.read_text().splitlines()) > 150] == []

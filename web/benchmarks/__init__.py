@@ -1,0 +1,3 @@
+"""Benchmarks: asking a question, following it, its results."""
+
+from __future__ import annotations
