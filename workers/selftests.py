@@ -33,7 +33,7 @@ looks = Every(60.0, after=300.0)  # as scrubs and trims
 class KnownDisk:
     """A disk with its row and what its owner wants of it."""
 
-    disk: selftest_schedule.TestCandidate
+    disk: selftest_schedule.SelfTestCandidate
     row: DiskRow
     care: DiskCare
 
@@ -88,7 +88,7 @@ def known(pools: Iterable[Pool], now: datetime) -> list[KnownDisk]:
             care.since = now
             care.save(update_fields=["since"])
         tests = [SelfTest(**test) for test in row.reading.get("tests", ())]
-        disk = selftest_schedule.TestCandidate(
+        disk = selftest_schedule.SelfTestCandidate(
             key=row.key,
             group=groups.get(row.key, row.key),
             able=bool(row.reading.get("able")) and care.tested and bool(row.fact.path),

@@ -34,7 +34,7 @@ class SelfTestSchedule:
 
 
 @dataclass(frozen=True)
-class TestCandidate:
+class SelfTestCandidate:
     """One disk as the schedule sees it. ``group``: what it shares data with; ``short`` and ``long``: when the schedule
     last began one; ``ended``: the age in hours of use of the last long test that came to its end."""
 
@@ -48,11 +48,11 @@ class TestCandidate:
     ended: int | None = None
 
 
-def decide(disks: Iterable[TestCandidate], plan: SelfTestSchedule, now: datetime, zone: tzinfo, busy: Iterable[str] = ()) -> list[tuple[str, Kind]]:  # fmt: skip
+def decide(disks: Iterable[SelfTestCandidate], plan: SelfTestSchedule, now: datetime, zone: tzinfo, busy: Iterable[str] = ()) -> list[tuple[str, Kind]]:  # fmt: skip
     """Which disks begin which test now, at most one of a group. ``busy``: groups that are rebuilt or checked."""
     if not Schedule("week", plan.first, plan.last).open_at(now.astimezone(zone).hour):
         return []
-    groups: dict[str, list[TestCandidate]] = {}
+    groups: dict[str, list[SelfTestCandidate]] = {}
     for disk in disks:
         groups.setdefault(disk.group, []).append(disk)
     found: list[tuple[str, Kind]] = []
@@ -75,10 +75,10 @@ def recent(at: datetime | None, within: timedelta, now: datetime) -> bool:
     return at is not None and -AHEAD < now - at < within
 
 
-def longest_ago(disks: list[TestCandidate], kind: Kind, now: datetime) -> TestCandidate:
+def longest_ago(disks: list[SelfTestCandidate], kind: Kind, now: datetime) -> SelfTestCandidate:
     """The one whose turn it is; a time far ahead was noted by a wrong clock and counts as none."""
 
-    def last(disk: TestCandidate) -> float:
+    def last(disk: SelfTestCandidate) -> float:
         at = disk.long if kind == "long" else disk.short
         return at.timestamp() if at and at - now < AHEAD else 0.0
 
@@ -116,7 +116,7 @@ def hours_at(logged: int | None, hours: int | None) -> int | None:
     return hours - (hours - logged) % WRAP
 
 
-def overdue(disk: TestCandidate, plan: SelfTestSchedule, since: datetime, now: datetime) -> str:
+def overdue(disk: SelfTestCandidate, plan: SelfTestSchedule, since: datetime, now: datetime) -> str:
     """In words, that no long test has come to its end for too long; empty where that is not so."""
     period = PERIODS.get(plan.long)
     if period is None or not disk.able or disk.running or now - since < LATE_AFTER * period:

@@ -22,7 +22,7 @@ from appliance.system.accounts import PEOPLE
 from appliance.users import drop_from_shares, home_folders
 
 
-class PeopleOperation(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class AccountOperation(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What all changes of one account have in common."""
 
     name: str
@@ -42,7 +42,7 @@ class PeopleOperation(Operation, frozen=True, kw_only=True, forbid_unknown_field
             yield Reason(f"There is no account {self.name}.", "name")
 
 
-class CreateAccount(PeopleOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="create-account"):
+class CreateAccount(AccountOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="create-account"):
     """Make an account for shares; its password is the job's secret. ``home``: the folder in which it gets one of its own."""
 
     needs_proof = never
@@ -131,7 +131,7 @@ class CreateAccount(PeopleOperation, frozen=True, kw_only=True, forbid_unknown_f
         return f"{self.name} is there; the folder of its own is not finished. Set who may use it on the folder's page."
 
 
-class SetPassword(PeopleOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="set-password"):
+class SetPassword(AccountOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="set-password"):
     """Give an account a new password."""
 
     needs_proof = always
@@ -164,7 +164,7 @@ class SetPassword(PeopleOperation, frozen=True, kw_only=True, forbid_unknown_fie
         return "Whether the new password was taken is not certain. Set it again."
 
 
-class RenameAccount(PeopleOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="rename-account"):
+class RenameAccount(AccountOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="rename-account"):
     """Change what people call somebody; the name for signing in stays."""
 
     needs_proof = never
@@ -193,7 +193,7 @@ class RenameAccount(PeopleOperation, frozen=True, kw_only=True, forbid_unknown_f
         return account is not None and account.display == self.display
 
 
-class EnableAccount(PeopleOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="enable-account"):
+class EnableAccount(AccountOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="enable-account"):
     """Disable an account, or enable it again. Its files, groups and password stay."""
 
     needs_proof = never

@@ -25,10 +25,10 @@ from appliance.snapshots import names as snapshot_names
 from appliance.snapshots.take import before_step
 from appliance.system import accounts
 from appliance.users import drop_from_shares
-from appliance.users.accounts import PeopleOperation, end_step, number, samba_step
+from appliance.users.accounts import AccountOperation, end_step, number, samba_step
 
 
-class RemoveAccount(PeopleOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="remove-account"):
+class RemoveAccount(AccountOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="remove-account"):
     """Remove an account. ``heir``: who gets its files; empty: nobody. ``before``: the name of the snapshot that each folder
     gets before its files are given away; empty for none."""
 

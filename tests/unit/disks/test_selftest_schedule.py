@@ -8,18 +8,25 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from appliance.disks.selftest_schedule import SelfTestSchedule, TestCandidate, decide, hours_at, hours_since, overdue
+from appliance.disks.selftest_schedule import (
+    SelfTestCandidate,
+    SelfTestSchedule,
+    decide,
+    hours_at,
+    hours_since,
+    overdue,
+)
 from appliance.disks.smart import SelfTest
 
 NIGHT = datetime(2026, 3, 10, 2, tzinfo=UTC)
 PLAN = SelfTestSchedule()
 
 
-def disks(count: int = 4, group: str = "tank/1", **more: object) -> list[TestCandidate]:
-    return [TestCandidate(f"{group}-{at}", group, able=True, **more) for at in range(count)]  # type: ignore[arg-type]
+def disks(count: int = 4, group: str = "tank/1", **more: object) -> list[SelfTestCandidate]:
+    return [SelfTestCandidate(f"{group}-{at}", group, able=True, **more) for at in range(count)]  # type: ignore[arg-type]
 
 
-def begun(found: list[TestCandidate], at: datetime = NIGHT, **more: object) -> Sequence[tuple[str, str]]:
+def begun(found: list[SelfTestCandidate], at: datetime = NIGHT, **more: object) -> Sequence[tuple[str, str]]:
     return decide(found, PLAN, at, UTC, **more)  # type: ignore[arg-type]
 
 
