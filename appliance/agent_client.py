@@ -75,7 +75,7 @@ def describe_connection_error(error: OSError | ValueError) -> str:
 def raise_for_refusal(reply: dict[str, Any]) -> dict[str, Any]:
     """A reply that is neither a refusal nor a failure. Raises Refused, Failed."""
     if "refused" in reply:
-        raise Refused(*(Reason(reason["text"], reason["field"]) for reason in reply["refused"]))
+        raise Refused(*map(Reason.from_json, reply["refused"]))
     if "failed" in reply:
         raise Failed(reply["failed"])
     return reply

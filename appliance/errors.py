@@ -5,16 +5,49 @@ The three kinds follow stratis-cli's ``_errors.py``: each is shown differently a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from appliance.message import Message
 
 
-@dataclass(frozen=True)
 class Reason:
-    """A sentence the person can act on, and the form field it belongs to (empty: the whole form)."""
+    """Why something was refused: a sentence that says what to do, and the form's field it belongs to (empty: the whole form).
 
-    text: str
-    field: str = ""
+    ``code`` names the reason for programs and tests, such as ``pool-missing``; the sentence may change, the code stays.
+    """
+
+    __slots__ = ("code", "field", "message")
+
+    def __init__(self, code: str, template: str, /, *, field: str = "", **arguments: object) -> None:
+        self.code, self.message, self.field = code, Message(template, **arguments), field
+
+    @property
+    def text(self) -> str:
+        return str(self.message)
+
+    def with_field(self, field: str) -> Reason:
+        """The same reason, for another field of a form."""
+        return Reason(self.code, self.message.template, **{**self.message.arguments, "field": field})
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Reason) and self.as_json() == other.as_json()
+
+    def __hash__(self) -> int:
+        return hash((self.code, self.message, self.field))
+
+    def __repr__(self) -> str:
+        return f"Reason({self.code!r}, {self.text!r}, field={self.field!r})"
+
+    def as_json(self) -> dict[str, object]:
+        """As it travels from the agent to who asked."""
+        arguments = dict(self.message.arguments)
+        return {"code": self.code, "template": self.message.template, "arguments": arguments, "field": self.field}
+
+    @classmethod
+    def from_json(cls, given: Mapping[str, Any]) -> Reason:
+        """Read ``as_json``. Raises KeyError or TypeError for anything else."""
+        return cls(given["code"], given["template"], field=given["field"], **given["arguments"])
 
 
 class LarderError(Exception):
@@ -25,7 +58,7 @@ class Refused(LarderError):
     """Nothing was changed, and the reasons say what would have to be different."""
 
     def __init__(self, *reasons: Reason | str) -> None:
-        self.reasons = tuple(Reason(reason) if isinstance(reason, str) else reason for reason in reasons)
+        self.reasons = tuple(Reason("", reason) if isinstance(reason, str) else reason for reason in reasons)
         super().__init__(" ".join(reason.text for reason in self.reasons))
 
     @classmethod

@@ -46,7 +46,7 @@ LONGEST_DISPLAY = 60
 
 
 def refuse(text: str, field: str) -> Refused:
-    return Refused(Reason(text, field))
+    return Refused(Reason("", text, field=field))
 
 
 def printable(text: str, field: str) -> None:

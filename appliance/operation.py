@@ -19,6 +19,7 @@ import msgspec
 from appliance import command
 from appliance.errors import Reason, Refused
 from appliance.facts.box import Facts
+from appliance.strict_struct import StrictStruct
 
 
 class Work(Protocol):
@@ -82,7 +83,7 @@ class Plan:
         return hashlib.sha256(json.dumps(covered, sort_keys=True).encode()).hexdigest()[:16]
 
 
-class Operation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind"):
+class Operation(StrictStruct, tag_field="kind"):
     """Base of all operations. Subclasses validate their fields in ``__post_init__`` through ``appliance.names``."""
 
     @property

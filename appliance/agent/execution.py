@@ -35,7 +35,9 @@ def take_secret(job: str, owners: frozenset[int]) -> str:
         # Without O_NONBLOCK a pipe put there would hold the agent, and the locks of its job, for ever.
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
-        raise Refused("The passphrase or password is no longer at hand. Start again and type it once more.") from error
+        raise Refused(
+            Reason("", "The passphrase or password is no longer at hand. Start again and type it once more.")
+        ) from error
     try:
         found = os.fstat(handle)
         if (
@@ -44,10 +46,14 @@ def take_secret(job: str, owners: frozenset[int]) -> str:
             or found.st_mode & 0o077
             or found.st_size > LARGEST_SECRET
         ):
-            raise Refused("The passphrase's file is not what Larder wrote. Start again and type it once more.")
+            raise Refused(
+                Reason("", "The passphrase's file is not what Larder wrote. Start again and type it once more.")
+            )
         text = os.read(handle, LARGEST_SECRET).decode()
     except UnicodeDecodeError:
-        raise Refused("The passphrase or password is not text. Start again and type it once more.") from None
+        raise Refused(
+            Reason("", "The passphrase or password is not text. Start again and type it once more.")
+        ) from None
     finally:
         os.close(handle)
         remove(path)
@@ -139,7 +145,8 @@ def execute(job: str, operation: Operation, digest: str, read_facts: Callable[[]
             if plan.digest() != digest:
                 raise Refused(
                     Reason(
-                        "Something changed since you looked at the plan: a disk, a pool or what is on them. Nothing was done. Look at the new plan."
+                        "",
+                        "Something changed since you looked at the plan: a disk, a pool or what is on them. Nothing was done. Look at the new plan.",
                     )
                 )
             if not waited and operation.needs_proof(facts, plan) and not proof.redeem(job, operation, digest):

@@ -18,7 +18,7 @@ from appliance.datasets.user_quotas import SetUserQuota
 from appliance.datasets.volumes import CreateVolume, GrowVolume
 from appliance.disks.erase import EraseDisk
 from appliance.disks.selftest import StartSelfTest
-from appliance.errors import Refused
+from appliance.errors import Reason, Refused
 from appliance.operation import Operation
 from appliance.pools.checkpoint import DiscardCheckpoint, RewindCheckpoint, TakeCheckpoint
 from appliance.pools.create import CreatePool
@@ -136,6 +136,6 @@ def decode_operation(text: str | bytes) -> Operation:
         operation: Operation = msgspec.json.decode(text, type=Registered)
         return operation
     except msgspec.MsgspecError as error:
-        raise Refused(f"That is not an operation that Larder knows: {error}") from error
+        raise Refused(Reason("", f"That is not an operation that Larder knows: {error}")) from error
     except RecursionError as error:
-        raise Refused("That is not an operation that Larder knows.") from error
+        raise Refused(Reason("", "That is not an operation that Larder knows.")) from error

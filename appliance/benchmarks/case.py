@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
-import msgspec
-
 from appliance import names
 from appliance.formatting import link_label, size_text
 from appliance.layout.geometry import KIB, LEAST_DISKS, MIB
 from appliance.shares import nfs_clients
+from appliance.strict_struct import StrictStruct
 
 Layout = Literal["stripe", "mirror", "raidz1", "raidz2", "raidz3"]
 Workload = Literal[
@@ -34,7 +33,7 @@ WAYS = {"": "in the box itself", "smb": "over SMB", "nfs": "over NFS", "afp": "o
 FILLED = (25, 50)  # what a pool is filled to before a disk of it is rebuilt; per cent
 
 
-class Common(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Common(StrictStruct):
     """What every case of a sweep has alike.
 
     ``size`` is what one run writes or reads, in bytes; ``seconds`` is how long a run of random access lasts. Data can be
@@ -60,7 +59,7 @@ class Common(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     sample_guid: int = 0
 
 
-class Case(Common, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Case(Common):
     """``where``: on a scratch pool made of ``disks``, in a scratch dataset of ``pool``, reading one disk as it is, or over
     the network to ``peer``. With a ``volblocksize`` in bytes a volume (zvol) takes the place of the file. ``protocol`` is
     the way to the folder, over the box's own loopback; empty for none.

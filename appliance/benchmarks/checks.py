@@ -21,12 +21,12 @@ def reasons(case: Case, name: str, facts: Facts) -> Iterator[Reason]:
     """Every reason; ``name`` is what its scratch pool or dataset is going to be called."""
     if case.where == "disk":
         if facts.disk(case.disks[0]) is None:
-            yield Reason(f"The disk {case.disks[0].rsplit('/', 1)[-1]} is no longer there.", "disks")
+            yield Reason("", f"The disk {case.disks[0].rsplit('/', 1)[-1]} is no longer there.", field="disks")
         return
     if case.where == "network":
         return
     if facts.zfs == "missing":
-        yield Reason("The ZFS module is not loaded on this system, so nothing can be measured.")
+        yield Reason("", "The ZFS module is not loaded on this system, so nothing can be measured.")
     elif case.where == "dataset":
         yield from of_pool(case, facts)
     else:
@@ -39,33 +39,36 @@ def of_pool(case: Case, facts: Facts) -> Iterator[Reason]:
     """Against a scratch dataset in a pool that is in use."""
     pool, root = facts.pool_of(case.guid), facts.dataset(case.pool)
     if pool is None or pool.name != case.pool or root is None:
-        yield Reason(f"The pool {case.pool} is not in use here any more.", "pool")
+        yield Reason("", f"The pool {case.pool} is not in use here any more.", field="pool")
     elif pool.state == "SUSPENDED":
-        yield Reason(f"{pool.name} has stopped because its disks do not answer. Bring them back first.", "pool")
+        yield Reason(
+            "", f"{pool.name} has stopped because its disks do not answer. Bring them back first.", field="pool"
+        )
     elif root.locked or root.readonly:
-        yield Reason(f"{pool.name} is locked or may only be read. Nothing can be measured in it.", "pool")
+        yield Reason("", f"{pool.name} is locked or may only be read. Nothing can be measured in it.", field="pool")
     elif root.available - quota(case) < LEAST_FREE * pool.size:
         yield Reason(
+            "",
             f"{pool.name} has {size_text(root.available)} left, and this needs {size_text(quota(case))} with some to spare. Measure with less data.",
-            "size",
+            field="size",
         )
 
 
 def of_disks(case: Case, name: str, facts: Facts) -> Iterator[Reason]:
     """Against a scratch pool of disks that have to hold nothing."""
     if facts.pool(name):
-        yield Reason("Something of this measurement is still there. Larder clears it away first.")
+        yield Reason("", "Something of this measurement is still there. Larder clears it away first.")
     found: list[Disk] = []
     for path in case.every:
         disk = facts.disk(path)
         if disk is None:
-            yield Reason(f"The disk {path.rsplit('/', 1)[-1]} is no longer there.", "disks")
+            yield Reason("", f"The disk {path.rsplit('/', 1)[-1]} is no longer there.", field="disks")
         elif disk.uses:
-            yield Reason(f"{disk_label(disk)} {disk.uses[0].text}. Only disks that hold nothing are measured in this way.", "disks")  # fmt: skip
+            yield Reason("", f"{disk_label(disk)} {disk.uses[0].text}. Only disks that hold nothing are measured in this way.", field="disks")  # fmt: skip
         elif disk.logical_sector > 1 << case.ashift:
-            yield Reason(f"{disk_label(disk)} has sectors of {disk.logical_sector} bytes; ashift {case.ashift} is too small.", "ashifts")  # fmt: skip
+            yield Reason("", f"{disk_label(disk)} has sectors of {disk.logical_sector} bytes; ashift {case.ashift} is too small.", field="ashifts")  # fmt: skip
         elif case.partition and path in case.disks and disk.size < case.partition + SLACK:
-            yield Reason(f"{disk_label(disk)} has no room for a partition of {size_text(case.partition)}.", "partitions")  # fmt: skip
+            yield Reason("", f"{disk_label(disk)} has no room for a partition of {size_text(case.partition)}.", field="partitions")  # fmt: skip
         else:
             found.append(disk)
     if len(found) < len(case.every):
@@ -73,23 +76,25 @@ def of_disks(case: Case, name: str, facts: Facts) -> Iterator[Reason]:
     margin = 0 if case.partition else PARTITION_MARGIN
     room = usable_bytes(case.layout, sizes(case, facts), case.ashift, margin=margin)
     if case.workload != "resilver" and room < case.size * ROOM:
-        yield Reason(f"The pool would hold {size_text(room)}, too little for {size_text(case.size)} of data. Measure with less.", "size")  # fmt: skip
+        yield Reason("", f"The pool would hold {size_text(room)}, too little for {size_text(case.size)} of data. Measure with less.", field="size")  # fmt: skip
 
 
 def of_sample(found: Dataset | None, name: str, guid: int) -> Iterator[Reason]:
     """Against reading the files of a dataset to be measured with; ``found`` is what bears its name now."""
     if found is None or found.guid != guid or found.kind != "filesystem":
-        yield Reason(f"The folder {name} is no longer there.", "sample")
+        yield Reason("", f"The folder {name} is no longer there.", field="sample")
         return
     if found.encryption != "off":
         # Clearing away takes labels and tables, not what was written: it would stay on the disks for anybody to read.
-        yield Reason(f"{found.name} is encrypted, and what is measured with would lie on the disks unencrypted. Choose another folder.", "sample")  # fmt: skip
+        yield Reason("", f"{found.name} is encrypted, and what is measured with would lie on the disks unencrypted. Choose another folder.", field="sample")  # fmt: skip
     elif not found.mounted:
-        yield Reason(f"{found.name} is not mounted. Make it available first.", "sample")
+        yield Reason("", f"{found.name} is not mounted. Make it available first.", field="sample")
     try:
         names.served_path(found.mountpoint)
     except Refused:
-        yield Reason(f"{found.name} lies among the system's own folders. Choose one with files of yours.", "sample")
+        yield Reason(
+            "", f"{found.name} lies among the system's own folders. Choose one with files of yours.", field="sample"
+        )
 
 
 def sizes(case: Case, facts: Facts) -> list[list[int]]:

@@ -12,7 +12,7 @@ from appliance.facts.box import Facts
 from appliance.operation import Operation, Plan, Step, never
 
 
-class CleanUpBenchmark(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="clean-up-benchmark"):
+class CleanUpBenchmark(Operation, tag="clean-up-benchmark"):
     """Clear away what a case has left. It goes by what was noted before it was made, whoever asks."""
 
     needs_proof = never

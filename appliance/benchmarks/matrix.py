@@ -14,7 +14,7 @@ from appliance.layout.geometry import KIB, LEAST_DISKS
 MOST_CASES = 200
 
 
-class Sweep(Common, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Sweep(Common):
     """Every field in the plural is an axis. ``partitions`` are sizes in bytes, 0 for whole disks; ``logs`` and ``caches``
     are by-id paths, empty for none. The rest is the same for all cases."""
 

@@ -35,7 +35,7 @@ from appliance.operation import Operation, Plan, Step, Work, never
 from appliance.pools.vdevs import retry
 
 
-class RunBenchmarkCase(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="run-benchmark-case"):
+class RunBenchmarkCase(Operation, tag="run-benchmark-case"):
     """Measure one case. ``token`` names what is made for it: twelve random hexadecimal digits."""
 
     needs_proof = never

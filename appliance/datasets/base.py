@@ -14,7 +14,7 @@ from appliance.operation import Operation
 from appliance.pools.import_pool import pool_guid
 
 
-class DatasetOperation(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class DatasetOperation(Operation):
     """Base of what is done to one dataset: named for people, told apart by its guid, so that another of its name is not taken for it."""
 
     dataset: str
@@ -41,12 +41,12 @@ class DatasetOperation(Operation, frozen=True, kw_only=True, forbid_unknown_fiel
         """Why it is not there: renamed, replaced or destroyed behind the page's back."""
         now = facts.dataset_of(self.guid)
         if now:
-            return Reason(f"{self.dataset} is called {now.name} now. Go to its page and start again.")
+            return Reason("", f"{self.dataset} is called {now.name} now. Go to its page and start again.")
         if facts.dataset(self.dataset):
             return Reason(
-                f"{self.dataset} is another folder than the one you looked at. Go to its page and start again."
+                "", f"{self.dataset} is another folder than the one you looked at. Go to its page and start again."
             )
-        return Reason(f"{self.dataset} is no longer there.")
+        return Reason("", f"{self.dataset} is no longer there.")
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         if self.there(facts) is None:
@@ -54,7 +54,7 @@ class DatasetOperation(Operation, frozen=True, kw_only=True, forbid_unknown_fiel
             return
         pool = facts.pool(self.dataset.split("/", 1)[0])
         if pool and pool.state == "SUSPENDED":
-            yield Reason(f"{pool.name} has stopped because its disks do not answer. Bring them back first.")
+            yield Reason("", f"{pool.name} has stopped because its disks do not answer. Bring them back first.")
 
     def identity(self) -> dict[str, object]:
         return {"operation": msgspec.to_builtins(self)}

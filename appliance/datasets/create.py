@@ -28,7 +28,7 @@ KEY_FORMATS = {"passphrase": "passphrase", "key file": "hex"}
 LEAST_LIMIT = 2**20
 
 
-class CreateDataset(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="create-dataset"):
+class CreateDataset(Operation, tag="create-dataset"):
     """Make a file system below ``parent`` that the people of this box may use; ``limit`` in bytes, 0: none.
 
     ``key``: it is encrypted by a key of its own; empty: as its parent is.
@@ -72,25 +72,29 @@ class CreateDataset(Operation, frozen=True, kw_only=True, forbid_unknown_fields=
     def check(self, facts: Facts) -> Iterator[Reason]:
         parent = facts.dataset(self.parent)
         if parent is None or parent.kind != "filesystem":
-            yield Reason(f"The folder {self.parent} is no longer there.", "parent")
+            yield Reason("", f"The folder {self.parent} is no longer there.", field="parent")
             return
         if parent.locked:
-            yield Reason(f"{self.parent} is locked. Unlock it first.", "parent")
+            yield Reason("", f"{self.parent} is locked. Unlock it first.", field="parent")
         if parent.readonly:
-            yield Reason(f"{self.parent} can only be read.", "parent")
+            yield Reason("", f"{self.parent} can only be read.", field="parent")
         if parent.available < LEAST_ROOM:
             yield Reason(
-                f"{self.parent} is full. Delete what is not needed, also old snapshots that still hold it.", "parent"
+                "",
+                f"{self.parent} is full. Delete what is not needed, also old snapshots that still hold it.",
+                field="parent",
             )
         if not parent.mountpoint.startswith("/") or parent.mountpoint == "/":
             yield Reason(
-                f"{self.parent} has no place of its own among the folders of this box. Choose another.", "parent"
+                "",
+                f"{self.parent} has no place of its own among the folders of this box. Choose another.",
+                field="parent",
             )
         elif against := mount.speaks_against(self.full_name, self.place(parent), facts.datasets):
-            yield Reason(against, "parent")
+            yield Reason("", against, field="parent")
         same = [dataset.name for dataset in facts.datasets if dataset.name.lower() == self.full_name.lower()]
         if same:
-            yield Reason(f"There is already a folder {same[0]}. Choose another name.", "name")
+            yield Reason("", f"There is already a folder {same[0]}. Choose another name.", field="name")
 
     def plan(self, facts: Facts) -> Plan:
         parent = facts.dataset(self.parent)

@@ -17,7 +17,7 @@ from appliance.zfs import system_datasets
 MOST_LISTED = 40
 
 
-class DestroyDataset(DatasetOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="destroy-dataset"):
+class DestroyDataset(DatasetOperation, tag="destroy-dataset"):
     """Give up a dataset with its snapshots and all below; ``clones``: also what depends on its snapshots elsewhere.
 
     The digest covers the snapshots that no policy made: somebody wanted each of them, perhaps only after the review. Those
@@ -53,23 +53,25 @@ class DestroyDataset(DatasetOperation, frozen=True, kw_only=True, forbid_unknown
         if self.there(facts) is None:
             return
         if self.is_pool:
-            yield Reason("This is the pool itself. Destroy it on the pool's page.")
+            yield Reason("", "This is the pool itself. Destroy it on the pool's page.")
             return
         for one in self.going(facts):
             if refusal := system_datasets.refusal(one, facts.datasets):
-                yield Reason(refusal)
+                yield Reason("", refusal)
                 return
         detail = facts.dataset_detail(self.guid)
         if detail is None:
-            yield Reason("What would go with it has not been read yet. Look again in a moment.")
+            yield Reason("", "What would go with it has not been read yet. Look again in a moment.")
             return
         if detail.clones and not self.clones:
             yield Reason(
-                f"{', '.join(detail.clones[:5])} was made from a snapshot of it and cannot live without. Make that independent first, or destroy both."
+                "",
+                f"{', '.join(detail.clones[:5])} was made from a snapshot of it and cannot live without. Make that independent first, or destroy both.",
             )
         if detail.held:
             yield Reason(
-                f"{len(detail.held)} of its snapshots are held, the first {detail.held[0]}. Somebody wanted them kept, for example for a copy to another box. Release them first."
+                "",
+                f"{len(detail.held)} of its snapshots are held, the first {detail.held[0]}. Somebody wanted them kept, for example for a copy to another box. Release them first.",
             )
 
     def plan(self, facts: Facts) -> Plan:

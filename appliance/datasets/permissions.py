@@ -141,7 +141,7 @@ def note_of(dataset: Dataset) -> Said | None:
     return said if said.guid == dataset.guid else None
 
 
-class SetAccess(SnapshotsOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="set-access"):
+class SetAccess(SnapshotsOperation, tag="set-access"):
     """Say who may read or change a folder, and make it so for every file in it.
 
     A person's own level counts before what groups or ``everybody`` give; of those the most generous counts. ``before`` is
@@ -190,24 +190,30 @@ class SetAccess(SnapshotsOperation, frozen=True, kw_only=True, forbid_unknown_fi
     def check(self, facts: Facts) -> Iterator[Reason]:
         dataset = facts.dataset(self.dataset)
         if dataset is None or dataset.kind != "filesystem":
-            yield Reason(f"The folder {self.dataset} is no longer there.")
+            yield Reason("", f"The folder {self.dataset} is no longer there.")
             return
         if dataset.locked or not dataset.mounted:
-            yield Reason(f"{self.dataset} is {'locked' if dataset.locked else 'not mounted'}. Make it available first.")
+            yield Reason(
+                "", f"{self.dataset} is {'locked' if dataset.locked else 'not mounted'}. Make it available first."
+            )
         if dataset.readonly:
-            yield Reason(f"{self.dataset} can only be read, so nothing in it can be changed.")
+            yield Reason("", f"{self.dataset} can only be read, so nothing in it can be changed.")
         if self.before and len(self.snapshot) > names.LONGEST_SNAPSHOT:
-            yield Reason("Its name is too long for a snapshot with a moment in its name. Go on without one.", "before")
+            yield Reason(
+                "", "Its name is too long for a snapshot with a moment in its name. Go on without one.", field="before"
+            )
         try:
             names.served_path(dataset.mountpoint)
         except Refused:
-            yield Reason(f"{self.dataset} lies among the system's own folders, whose rights are not for Larder to set.")
+            yield Reason(
+                "", f"{self.dataset} lies among the system's own folders, whose rights are not for Larder to set."
+            )
         for name in self.people:
             if not facts.account(name):
-                yield Reason(f"There is no account {name}.", "people")
+                yield Reason("", f"There is no account {name}.", field="people")
         for name in self.groups:
             if not facts.group(name):
-                yield Reason(f"There is no group {name}.", "groups")
+                yield Reason("", f"There is no group {name}.", field="groups")
 
     def plan(self, facts: Facts) -> Plan:
         dataset = facts.dataset(self.dataset)

@@ -101,9 +101,7 @@ def source_words(found: Property) -> str:
     }.get(found.source, "as ZFS has it by itself")
 
 
-class SetDatasetProperty(
-    DatasetOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="set-dataset-property"
-):
+class SetDatasetProperty(DatasetOperation, tag="set-dataset-property"):
     """Set one property of a dataset. Sizes are whole bytes, 0 for none. What is not in KNOWN cannot be asked for."""
 
     needs_proof = never
@@ -138,18 +136,20 @@ class SetDatasetProperty(
         if dataset is None:
             return
         if KNOWN[self.name].only not in {"", dataset.kind}:
-            yield Reason(f"{self.dataset} has no such setting.", "value")
+            yield Reason("", f"{self.dataset} has no such setting.", field="value")
         size = int(self.value) if KNOWN[self.name].is_size else 0
         if self.name in {"quota", "refquota"} and size:
             taken = dataset.used if self.name == "quota" else dataset.referenced
             if size < taken:
                 yield Reason(
-                    f"It holds {size_text(taken)} already. Choose a larger limit, or delete something first.", "value"
+                    "",
+                    f"It holds {size_text(taken)} already. Choose a larger limit, or delete something first.",
+                    field="value",
                 )
         if self.name in {"reservation", "refreservation"} and size:
             now = int(value_of(dataset, self.name).value or 0)
             if size > now + dataset.available:
-                yield Reason(f"Only {size_text(now + dataset.available)} can be kept free here.", "value")
+                yield Reason("", f"Only {size_text(now + dataset.available)} can be kept free here.", field="value")
 
     def plan(self, facts: Facts) -> Plan:
         words = KNOWN[self.name]
@@ -182,9 +182,7 @@ class SetDatasetProperty(
         return f"It is “{said(self.name, value_of(dataset, self.name).value)}” now. Set it again if that is not what you want."
 
 
-class InheritDatasetProperty(
-    DatasetOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="inherit-dataset-property"
-):
+class InheritDatasetProperty(DatasetOperation, tag="inherit-dataset-property"):
     """Give up a dataset's own value: what is above it decides again."""
 
     needs_proof = never
@@ -204,7 +202,7 @@ class InheritDatasetProperty(
         yield from super().check(facts)
         dataset = self.there(facts)
         if dataset and value_of(dataset, self.name).source not in {"local", "received"}:
-            yield Reason("It has no value of its own here: what is above it decides already.", "name")
+            yield Reason("", "It has no value of its own here: what is above it decides already.", field="name")
 
     def plan(self, facts: Facts) -> Plan:
         dataset, words = self.there(facts), KNOWN[self.name]

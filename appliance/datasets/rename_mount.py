@@ -93,7 +93,7 @@ class Moving:
         self.mount_again(work)
 
 
-class RenameDataset(DatasetOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="rename-dataset"):
+class RenameDataset(DatasetOperation, tag="rename-dataset"):
     """Give a dataset another name or another parent in its pool; everything below goes along."""
 
     parent: str
@@ -138,28 +138,30 @@ class RenameDataset(DatasetOperation, frozen=True, kw_only=True, forbid_unknown_
         if dataset is None:
             return
         if self.is_pool:
-            yield Reason("This is the pool itself. A pool gets another name when it is exported and brought in again.")
+            yield Reason(
+                "", "This is the pool itself. A pool gets another name when it is exported and brought in again."
+            )
             return
         if self.target == self.dataset:
-            yield Reason("That is its name and place already.", "name")
+            yield Reason("", "That is its name and place already.", field="name")
             return
         if parent is None or parent.kind != "filesystem":
-            yield Reason(f"The folder {self.parent} is no longer there.", "parent")
+            yield Reason("", f"The folder {self.parent} is no longer there.", field="parent")
             return
         if refused := next(
             filter(None, (system_datasets.refusal(one, facts.datasets) for one in facts.below(self.dataset))), ""
         ):
-            yield Reason(refused)
+            yield Reason("", refused)
         place = self.place(dataset, parent)
         if place and (against := zfs_mount.speaks_against(self.target, place, facts.datasets)):
-            yield Reason(against, "parent")
+            yield Reason("", against, field="parent")
         yield from self.check_place(dataset, parent)
         for other in facts.datasets:
             if other.name.lower() == self.target.lower() and other.guid != self.guid:
-                yield Reason(f"There is already a folder {other.name}. Choose another name.", "name")
+                yield Reason("", f"There is already a folder {other.name}. Choose another name.", field="name")
         longest = max(len(one.name) for one in facts.below(self.dataset)) - len(self.dataset) + len(self.target)
         if longest > names.LONGEST_DATASET:
-            yield Reason("The full name of a folder below it would be too long for ZFS.", "name")
+            yield Reason("", "The full name of a folder below it would be too long for ZFS.", field="name")
 
     def place(self, dataset: Dataset, parent: Dataset) -> str:
         """Where its files will be; empty where it has no place, or one of its own that stays."""
@@ -172,23 +174,26 @@ class RenameDataset(DatasetOperation, frozen=True, kw_only=True, forbid_unknown_
     def check_place(self, dataset: Dataset, parent: Dataset) -> Iterator[Reason]:
         if parent.pool != dataset.pool:
             yield Reason(
+                "",
                 f"{self.parent} is in another pool. A folder moves only within its pool; copy its files instead.",
-                "parent",
+                field="parent",
             )
         elif f"{self.parent}/".startswith(f"{self.dataset}/"):
-            yield Reason("A folder cannot be moved into itself.", "parent")
+            yield Reason("", "A folder cannot be moved into itself.", field="parent")
         if parent.locked:
-            yield Reason(f"{self.parent} is locked. Unlock it first.", "parent")
+            yield Reason("", f"{self.parent} is locked. Unlock it first.", field="parent")
         own = dataset.encryption_root == dataset.name
         if dataset.encryption != "off" and not own and parent.encryption_root != dataset.encryption_root:
             yield Reason(
+                "",
                 f"It is encrypted by the key of {dataset.encryption_root} and has to stay below it. Give it a key of its own first.",
-                "parent",
+                field="parent",
             )
         if dataset.encryption == "off" and parent.encryption != "off":
             yield Reason(
+                "",
                 f"{self.parent} is encrypted and {self.dataset} is not. Make a new folder there and copy the files.",
-                "parent",
+                field="parent",
             )
 
     def plan(self, facts: Facts) -> Plan:
@@ -234,7 +239,7 @@ class RenameDataset(DatasetOperation, frozen=True, kw_only=True, forbid_unknown_
         return f"It is called {now.name} now.{mounted}{shares}"
 
 
-class PromoteDataset(DatasetOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="promote-dataset"):
+class PromoteDataset(DatasetOperation, tag="promote-dataset"):
     """Make a clone independent: the snapshots that both share become its own, and the original depends on it instead."""
 
     def needs_proof(self, facts: Facts, plan: Plan) -> bool:
@@ -253,7 +258,7 @@ class PromoteDataset(DatasetOperation, frozen=True, kw_only=True, forbid_unknown
         yield from super().check(facts)
         dataset = self.there(facts)
         if dataset and not dataset.origin:
-            yield Reason(f"{self.dataset} depends on no other folder.")
+            yield Reason("", f"{self.dataset} depends on no other folder.")
 
     def plan(self, facts: Facts) -> Plan:
         dataset = self.there(facts)
@@ -279,7 +284,7 @@ class PromoteDataset(DatasetOperation, frozen=True, kw_only=True, forbid_unknown
         return "Nothing was changed. A snapshot of the same name in both is a common reason: rename one of them."
 
 
-class MountDataset(DatasetOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="mount-dataset"):
+class MountDataset(DatasetOperation, tag="mount-dataset"):
     """Make a file system's files reachable at its place."""
 
     needs_proof = never
@@ -297,13 +302,13 @@ class MountDataset(DatasetOperation, frozen=True, kw_only=True, forbid_unknown_f
         if dataset is None:
             return
         if dataset.mounted:
-            yield Reason(f"{self.dataset} is mounted already.")
+            yield Reason("", f"{self.dataset} is mounted already.")
         elif dataset.locked:
-            yield Reason(f"{self.dataset} is locked. Unlock it first.")
+            yield Reason("", f"{self.dataset} is locked. Unlock it first.")
         elif dataset.kind != "filesystem" or dataset.canmount == "off" or not dataset.mountpoint.startswith("/"):
-            yield Reason(f"{self.dataset} has no place among the folders of this box.")
+            yield Reason("", f"{self.dataset} has no place among the folders of this box.")
         elif against := zfs_mount.speaks_against(self.dataset, dataset.mountpoint, facts.datasets):
-            yield Reason(against)
+            yield Reason("", against)
 
     def plan(self, facts: Facts) -> Plan:
         dataset = self.there(facts)
@@ -336,7 +341,7 @@ class MountDataset(DatasetOperation, frozen=True, kw_only=True, forbid_unknown_f
         return "It is not mounted. Look whether something else is at its place."
 
 
-class UnmountDataset(DatasetOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="unmount-dataset"):
+class UnmountDataset(DatasetOperation, tag="unmount-dataset"):
     """Put a file system and all that is mounted in it out of reach until it is mounted again."""
 
     needs_proof = never
@@ -355,9 +360,9 @@ class UnmountDataset(DatasetOperation, frozen=True, kw_only=True, forbid_unknown
         yield from super().check(facts)
         dataset = self.there(facts)
         if dataset and not dataset.mounted:
-            yield Reason(f"{self.dataset} is not mounted.")
+            yield Reason("", f"{self.dataset} is not mounted.")
         if dataset and (refusal := system_datasets.refusal(dataset, facts.datasets)):
-            yield Reason(refusal)
+            yield Reason("", refusal)
 
     def plan(self, facts: Facts) -> Plan:
         mounted = [one for one in facts.below(self.dataset) if one.mounted]

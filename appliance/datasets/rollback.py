@@ -26,7 +26,7 @@ from appliance.zfs import libzfs, list_snapshots, status, system_datasets
 SHOWN = 20
 
 
-class RollBack(SnapshotOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="roll-back"):
+class RollBack(SnapshotOperation, tag="roll-back"):
     """Make a dataset be as a snapshot is. Newer snapshots and everything written since are lost."""
 
     needs_proof = always
@@ -61,18 +61,19 @@ class RollBack(SnapshotOperation, frozen=True, kw_only=True, forbid_unknown_fiel
             return
         dataset = facts.dataset(self.dataset)
         if dataset and dataset.readonly:
-            yield Reason(f"{self.dataset} can only be read.")
+            yield Reason("", f"{self.dataset} can only be read.")
         if dataset and (refusal := system_datasets.refusal(dataset, facts.datasets)):
-            yield Reason(refusal)
+            yield Reason("", refusal)
         for text in blocked(self.newer(facts)):
             yield Reason(
-                f"{text}. It is newer, so it would have to go. Release it, or make the folder that was made from it independent, first."
+                "",
+                f"{text}. It is newer, so it would have to go. Release it, or make the folder that was made from it independent, first.",
             )
         yield from self.no_room(facts)
         taking = self.checkpoint(facts)
         if self.way_back and taking:
             for reason in taking.check(facts):
-                yield Reason(f"There can be no way back: {reason.text}", "way_back")
+                yield Reason("", f"There can be no way back: {reason.text}", field="way_back")
 
     def no_room(self, facts: Facts) -> Iterator[Reason]:
         """What ZFS would refuse only after the newer snapshots are destroyed (dsl_dataset_rollback_check)."""
@@ -82,11 +83,13 @@ class RollBack(SnapshotOperation, frozen=True, kw_only=True, forbid_unknown_fiel
         limit, kept = (status.whole(getattr(dataset.properties.get(one), "value", 0)) for one in ("refquota", "refreservation"))  # fmt: skip
         if limit and found.referenced > limit:
             yield Reason(
-                f"{self.dataset} may hold {size_text(limit)} and held {size_text(found.referenced)} then. Raise its limit first."
+                "",
+                f"{self.dataset} may hold {size_text(limit)} and held {size_text(found.referenced)} then. Raise its limit first.",
             )
         if (needed := min(kept, dataset.written)) > dataset.available:
             yield Reason(
-                f"{size_text(needed)} have to be free for it meanwhile, as space is reserved for it, and {size_text(dataset.available)} are. Free some first, or lower what is reserved."
+                "",
+                f"{size_text(needed)} have to be free for it meanwhile, as space is reserved for it, and {size_text(dataset.available)} are. Free some first, or lower what is reserved.",
             )
 
     def plan(self, facts: Facts) -> Plan:

@@ -17,7 +17,7 @@ from appliance.operation import Plan, command_step, never
 PROPERTY = {"user": "userquota", "group": "groupquota"}
 
 
-class SetUserQuota(DatasetOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="set-user-quota"):
+class SetUserQuota(DatasetOperation, tag="set-user-quota"):
     """Limit one account, group, or number of either, to ``size`` bytes in this dataset; 0: no limit."""
 
     needs_proof = never
@@ -46,9 +46,9 @@ class SetUserQuota(DatasetOperation, frozen=True, kw_only=True, forbid_unknown_f
         if dataset is None:
             return
         if dataset.kind != "filesystem":
-            yield Reason(f"{self.dataset} is a volume: nobody's files are in it.")
+            yield Reason("", f"{self.dataset} is a volume: nobody's files are in it.")
         elif dataset.locked:
-            yield Reason(f"{self.dataset} is locked. Unlock it first.")
+            yield Reason("", f"{self.dataset} is locked. Unlock it first.")
 
     def plan(self, facts: Facts) -> Plan:
         value = size_text(self.size) if self.size else "no limit"

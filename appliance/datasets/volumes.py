@@ -20,7 +20,7 @@ LARGEST = 2**62
 ROOM_BESIDE = 0.06
 
 
-class CreateVolume(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="create-volume"):
+class CreateVolume(Operation, tag="create-volume"):
     """Make a block device of ``size`` bytes. Thin: it takes from the pool only what is written to it."""
 
     needs_proof = never
@@ -60,17 +60,18 @@ class CreateVolume(Operation, frozen=True, kw_only=True, forbid_unknown_fields=T
     def check(self, facts: Facts) -> Iterator[Reason]:
         parent = facts.dataset(self.parent)
         if parent is None or parent.kind != "filesystem":
-            yield Reason(f"The folder {self.parent} is no longer there.", "parent")
+            yield Reason("", f"The folder {self.parent} is no longer there.", field="parent")
             return
         if parent.locked:
-            yield Reason(f"{self.parent} is locked. Unlock it first.", "parent")
+            yield Reason("", f"{self.parent} is locked. Unlock it first.", field="parent")
         same = [one.name for one in facts.datasets if one.name.lower() == self.full_name.lower()]
         if same:
-            yield Reason(f"There is already something called {same[0]}. Choose another name.", "name")
+            yield Reason("", f"There is already something called {same[0]}. Choose another name.", field="name")
         if not self.thin and self.size * (1 + ROOM_BESIDE) > parent.available:
             yield Reason(
+                "",
                 f"Only {size_text(parent.available)} are free there, and it needs a little more than its size. Make it smaller, or thin.",
-                "size",
+                field="size",
             )
 
     def plan(self, facts: Facts) -> Plan:
@@ -116,7 +117,7 @@ class CreateVolume(Operation, frozen=True, kw_only=True, forbid_unknown_fields=T
         return f"{self.full_name} is {'there' if there else 'not there. Create it again'}."
 
 
-class GrowVolume(DatasetOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="grow-volume"):
+class GrowVolume(DatasetOperation, tag="grow-volume"):
     """Make a volume larger. Smaller is never asked for: it would cut off what is at its end."""
 
     needs_proof = never
@@ -138,23 +139,24 @@ class GrowVolume(DatasetOperation, frozen=True, kw_only=True, forbid_unknown_fie
         if volume is None:
             return
         if volume.kind != "volume":
-            yield Reason(f"{self.dataset} is a folder; it has no size of its own.")
+            yield Reason("", f"{self.dataset} is a folder; it has no size of its own.")
             return
         block = int(volume.properties["volblocksize"].value) if "volblocksize" in volume.properties else MIB
         kept = volume.properties.get("refreservation")
         if self.size <= volume.volsize:
             yield Reason(
+                "",
                 f"It has {size_text(volume.volsize)} already. A volume can only grow: making it smaller would cut off what is at its end.",
-                "size",
+                field="size",
             )
         elif self.size % block:
-            yield Reason(f"The size has to be a multiple of its block size, {size_text(block)}.", "size")
+            yield Reason("", f"The size has to be a multiple of its block size, {size_text(block)}.", field="size")
         elif (
             kept
             and kept.value not in {"0", "none"}
             and (self.size - volume.volsize) * (1 + ROOM_BESIDE) > volume.available
         ):
-            yield Reason("There is not so much free for it.", "size")
+            yield Reason("", "There is not so much free for it.", field="size")
 
     def plan(self, facts: Facts) -> Plan:
         volume = self.there(facts)

@@ -44,7 +44,7 @@ BLKGETSIZE64 = 0x80081272
 TELLING = {5: "reallocated", 187: "reported unreadable", 197: "pending", 198: "unreadable offline"}
 
 
-class EraseDisk(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="erase-disk"):
+class EraseDisk(Operation, tag="erase-disk"):
     """Erase one disk that nothing uses; what has to be typed is the serial number on its sticker.
 
     In full also one that its owner took offline in its pool, to see whether it can be trusted again.
@@ -76,11 +76,11 @@ class EraseDisk(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True
     def check(self, facts: Facts) -> Iterator[Reason]:
         disk = facts.disk(self.disk)
         if disk is None:
-            yield Reason(f"The disk {self.disk.rsplit('/', 1)[-1]} is no longer there.", "disk")
+            yield Reason("", f"The disk {self.disk.rsplit('/', 1)[-1]} is no longer there.", field="disk")
         elif disk.blocked and (away := self.out_of_use(facts, disk)) and self.how == "full":
             yield from not_spared(*away)
         elif disk.blocked:
-            yield Reason(f"{disk_label(disk)} {disk.blocked.text}, so it cannot be erased.", "disk")
+            yield Reason("", f"{disk_label(disk)} {disk.blocked.text}, so it cannot be erased.", field="disk")
 
     def out_of_use(self, facts: Facts, disk: Disk) -> tuple[Pool, Place] | None:
         """The pool and place where it is offline, if nothing but that pool stands against erasing it."""
@@ -194,13 +194,13 @@ def not_spared(pool: Pool, place: Place) -> Iterator[Reason]:
     """Why what an offline disk holds may still be needed: it could be the last good copy of something."""
     beside = [device for device in place.group.devices() if device.guid != place.vdev.guid]
     if pool.state not in {"ONLINE", "DEGRADED"}:
-        yield Reason(f"{pool.name} does not work without this disk. Bring it online again.", "disk")
+        yield Reason("", f"{pool.name} does not work without this disk. Bring it online again.", field="disk")
     elif pool.rebuilding:
-        yield Reason(f"{pool.name} is being rebuilt. Wait until that has ended.", "disk")
+        yield Reason("", f"{pool.name} is being rebuilt. Wait until that has ended.", field="disk")
     elif pool.errors:
-        yield Reason(f"{pool.name} has damaged files, and this disk may hold what is left of them. Bring it online again, and check the pool.", "disk")  # fmt: skip
+        yield Reason("", f"{pool.name} has damaged files, and this disk may hold what is left of them. Bring it online again, and check the pool.", field="disk")  # fmt: skip
     elif any(device.read_errors or device.checksum_errors for device in beside):
-        yield Reason(f"Other disks of {pool.name} made errors too, and this one may hold the last good copy. Bring it online again, check the pool, and clear the counts.", "disk")  # fmt: skip
+        yield Reason("", f"Other disks of {pool.name} made errors too, and this one may hold the last good copy. Bring it online again, check the pool, and clear the counts.", field="disk")  # fmt: skip
 
 
 def afterwards(pool: Pool) -> str:

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from appliance.disks import query
-from appliance.errors import Failed, Refused
+from appliance.errors import Failed, Reason, Refused
 
 SECONDS = 30
 SECONDS_TO_SWITCH = 10
@@ -29,7 +29,7 @@ def kernel_name(path: str) -> str:
     """The kernel's name of the whole disk at a by-id path. Raises Refused where there is none."""
     name = Path(path).resolve().name
     if not (SYS_BLOCK / name / "device").exists():
-        raise Refused(f"The disk {Path(path).name} is not there.")
+        raise Refused(Reason("", f"The disk {Path(path).name} is not there."))
     return name
 
 

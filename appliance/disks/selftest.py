@@ -15,7 +15,7 @@ from appliance.operation import Operation, Plan, Step, Work, never
 TOLD = {"short": "It takes about two minutes.", "long": "It reads the whole disk, which takes hours. The disk answers a little slower meanwhile; a restart ends the test."}  # fmt: skip
 
 
-class StartSelfTest(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="start-self-test"):
+class StartSelfTest(Operation, tag="start-self-test"):
     """Let a disk test itself. Nothing on it is changed. A sleeping disk wakes for it only where a person asked."""
 
     needs_proof = never
@@ -40,7 +40,7 @@ class StartSelfTest(Operation, frozen=True, kw_only=True, forbid_unknown_fields=
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         if facts.disk(self.disk) is None:
-            yield Reason("That disk is no longer there.", "disk")
+            yield Reason("", "That disk is no longer there.", field="disk")
 
     def plan(self, facts: Facts) -> Plan:
         disk = facts.disk(self.disk)

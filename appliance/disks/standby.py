@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from appliance.disks import query, smart
-from appliance.errors import Failed, Refused, explain
+from appliance.errors import Failed, Reason, Refused, explain
 
 MINUTES = (0, 10, 20, 30, 60, 120)  # 0: never
 MARGIN = 60  # seconds that a drive may be late
@@ -21,7 +21,7 @@ TOLD, ASLEEP = "told", "asleep"
 def timer(minutes: int) -> int:
     """The timer's value: up to 240 in steps of five seconds, from 241 on in steps of half an hour. Raises Refused."""
     if minutes not in MINUTES:
-        raise Refused("A disk can be told to sleep after 10, 20 or 30 minutes, one or two hours, or never.")
+        raise Refused(Reason("", "A disk can be told to sleep after 10, 20 or 30 minutes, one or two hours, or never."))
     return minutes * 60 // 5 if minutes <= 20 else 240 + minutes // 30
 
 

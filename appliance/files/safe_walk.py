@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from appliance.errors import Failed, Refused
+from appliance.errors import Failed, Reason, Refused
 from appliance.formatting import time_left
 from appliance.operation import Work
 
@@ -152,4 +152,4 @@ class WalkProgress:
 def refuse_unless_of(handle: int, dataset: str) -> None:
     """Raise Refused where a descriptor does not lie on that dataset: locked, or something else is mounted there."""
     if dataset_of(handle) != dataset:
-        raise Refused(f"{dataset} is not mounted where it should be. Make it available first.")
+        raise Refused(Reason("", f"{dataset} is not mounted where it should be. Make it available first."))

@@ -13,7 +13,7 @@ from appliance.operation import Operation
 from appliance.pools.import_pool import pool_guid
 
 
-class PoolOperation(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PoolOperation(Operation):
     """Base of what is done to a whole pool that is in use here: named for people, told apart by its guid."""
 
     pool: str
@@ -38,10 +38,11 @@ class PoolOperation(Operation, frozen=True, kw_only=True, forbid_unknown_fields=
     def check(self, facts: Facts) -> Iterator[Reason]:
         pool = self.there(facts)
         if pool is None:
-            yield Reason(f"The pool {self.pool} is not in use here any more.")
+            yield Reason("", f"The pool {self.pool} is not in use here any more.")
         elif pool.state == "SUSPENDED":
             yield Reason(
-                f"{self.pool} has stopped because its disks do not answer. Bring them back first, then restart the box."
+                "",
+                f"{self.pool} has stopped because its disks do not answer. Bring them back first, then restart the box.",
             )
 
     def identity(self) -> dict[str, object]:

@@ -27,7 +27,7 @@ def taken_at(pool: Pool) -> str:
     return f"{kept.taken:%d %B %Y, %H:%M} UTC" if kept and kept.taken else "an unknown time"
 
 
-class TakeCheckpoint(PoolOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="take-checkpoint"):
+class TakeCheckpoint(PoolOperation, tag="take-checkpoint"):
     """Remember the pool as it is now."""
 
     needs_proof = never
@@ -43,10 +43,11 @@ class TakeCheckpoint(PoolOperation, frozen=True, kw_only=True, forbid_unknown_fi
             return
         if pool.checkpoint and pool.checkpoint.state == "exists":
             yield Reason(
-                f"{self.pool} has a checkpoint already, taken on {taken_at(pool)}. Discard it first; a pool keeps only one."
+                "",
+                f"{self.pool} has a checkpoint already, taken on {taken_at(pool)}. Discard it first; a pool keeps only one.",
             )
         elif pool.checkpoint:
-            yield Reason(f"{self.pool} is still discarding its last checkpoint. Wait until that has ended.")
+            yield Reason("", f"{self.pool} is still discarding its last checkpoint. Wait until that has ended.")
 
     def plan(self, facts: Facts) -> Plan:
         def act(_work: Work) -> None:
@@ -77,7 +78,7 @@ class TakeCheckpoint(PoolOperation, frozen=True, kw_only=True, forbid_unknown_fi
         return f"{self.pool} has no checkpoint. Take it again."
 
 
-class DiscardCheckpoint(PoolOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="discard-checkpoint"):
+class DiscardCheckpoint(PoolOperation, tag="discard-checkpoint"):
     """Forget the remembered moment, and get its space back."""
 
     needs_proof = always
@@ -90,7 +91,7 @@ class DiscardCheckpoint(PoolOperation, frozen=True, kw_only=True, forbid_unknown
         yield from super().check(facts)
         pool = self.there(facts)
         if pool and (pool.checkpoint is None or pool.checkpoint.state != "exists"):
-            yield Reason(f"{self.pool} keeps no checkpoint.")
+            yield Reason("", f"{self.pool} keeps no checkpoint.")
 
     def plan(self, facts: Facts) -> Plan:
         pool = self.there(facts)
@@ -119,7 +120,7 @@ class DiscardCheckpoint(PoolOperation, frozen=True, kw_only=True, forbid_unknown
         return f"The checkpoint of {self.pool} is still there. Discard it again."
 
 
-class RewindCheckpoint(PoolOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="rewind-checkpoint"):
+class RewindCheckpoint(PoolOperation, tag="rewind-checkpoint"):
     """Put the whole pool back to its checkpoint. The pool is let go and brought in again at that moment."""
 
     needs_proof = always
@@ -146,11 +147,11 @@ class RewindCheckpoint(PoolOperation, frozen=True, kw_only=True, forbid_unknown_
         pool = self.there(facts)
         if pool is None and (found := facts.found(self.guid)) and found.name == self.pool and found.usable:
             if found.other_host or found.destroyed:
-                yield Reason(f"{self.pool} was used elsewhere or destroyed since. Bring it in first.")
+                yield Reason("", f"{self.pool} was used elsewhere or destroyed since. Bring it in first.")
             return
         yield from super().check(facts)
         if pool and (pool.checkpoint is None or pool.checkpoint.state != "exists"):
-            yield Reason(f"{self.pool} keeps no checkpoint.")
+            yield Reason("", f"{self.pool} keeps no checkpoint.")
 
     def argv(self) -> list[str]:
         flags = ["--rewind-to-checkpoint", "-N", "-o", "cachefile=none"]

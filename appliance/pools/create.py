@@ -29,7 +29,7 @@ LEAST_PARTITION = 64 * MIB
 ROLE_WORDS = {"disks": "for the data", "logs": "as log", "cache": "as cache", "spares": "as spare"}
 
 
-class CreatePool(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="create-pool"):
+class CreatePool(Operation, tag="create-pool"):
     """Make a pool. ``groups`` are vdevs of by-id paths of whole disks, all of one layout and one number of disks.
 
     With ``partition`` (bytes, whole MiB) each data disk gives one partition of that size, and what is left of the
@@ -100,26 +100,27 @@ class CreatePool(Operation, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         if facts.zfs == "missing":
-            yield Reason("The ZFS module is not loaded on this system, so no pool can be made.")
+            yield Reason("", "The ZFS module is not loaded on this system, so no pool can be made.")
             return
         yield from self.check_name(self.name, facts, "name")
         if self.rest:
             yield from self.check_name(self.rest, facts, "rest")
             if self.rest == self.name:
-                yield Reason("The two pools need different names.", "rest")
+                yield Reason("", "The two pools need different names.", field="rest")
         if not self.groups or not self.disks:
-            yield Reason("Choose at least one disk.", "disks")
+            yield Reason("", "Choose at least one disk.", field="disks")
             return
         if len(self.every) > MOST_DISKS:
-            yield Reason(f"A pool made here has at most {MOST_DISKS} disks.", "disks")
+            yield Reason("", f"A pool made here has at most {MOST_DISKS} disks.", field="disks")
         yield from self.check_chosen_once(facts)
         least = LEAST_DISKS[self.layout]
         if min(len(group) for group in self.groups) < least:
-            yield Reason(f"{LAYOUT_NAMES[self.layout]} needs at least {least} disks in each group.", "layout")
+            yield Reason("", f"{LAYOUT_NAMES[self.layout]} needs at least {least} disks in each group.", field="layout")
         if len({len(group) for group in self.groups}) > 1:
             yield Reason(
+                "",
                 "Every group of a pool should have the same number of disks. Choose a number that divides evenly.",
-                "layout",
+                field="layout",
             )
         for field, paths in self.roles():
             for path in paths:
@@ -130,15 +131,16 @@ class CreatePool(Operation, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     def check_name(self, name: str, facts: Facts, field: str) -> Iterator[Reason]:
         if facts.pool(name):
-            yield Reason(f"The name {name} is taken by a pool of this box. Choose another.", field)
+            yield Reason("", f"The name {name} is taken by a pool of this box. Choose another.", field=field)
         elif names.is_top_folder(name):
-            yield Reason(f"The system has a folder /{name} of its own. Choose another name.", field)
+            yield Reason("", f"The system has a folder /{name} of its own. Choose another name.", field=field)
         for disk in facts.disks:
             for use in disk.uses:
                 if use.kind == "exported" and use.pool == name and disk.path not in self.every:
                     yield Reason(
+                        "",
                         f"The name {name} belongs to a pool on {disk_label(disk)} that is not in use at the moment. Choose another, so that both can be used, or erase that disk first.",
-                        field,
+                        field=field,
                     )
                     return
 
@@ -149,28 +151,34 @@ class CreatePool(Operation, frozen=True, kw_only=True, forbid_unknown_fields=Tru
                 if path not in seen:
                     seen[path] = field
                 elif seen[path] == field:
-                    yield Reason("A disk was chosen twice.", field)
+                    yield Reason("", "A disk was chosen twice.", field=field)
                 else:
                     disk = facts.disk(path)
                     label = disk_label(disk) if disk else path.rsplit("/", 1)[-1]
-                    yield Reason(f"{label} was chosen twice: {ROLE_WORDS[seen[path]]} and {ROLE_WORDS[field]}.", field)
+                    yield Reason(
+                        "", f"{label} was chosen twice: {ROLE_WORDS[seen[path]]} and {ROLE_WORDS[field]}.", field=field
+                    )
 
     def check_disk(self, path: str, facts: Facts, field: str) -> Iterator[Reason]:
         disk = facts.disk(path)
         if disk is None:
-            yield Reason(f"The disk {path.rsplit('/', 1)[-1]} is no longer there.", field)
+            yield Reason("", f"The disk {path.rsplit('/', 1)[-1]} is no longer there.", field=field)
         elif disk.logical_sector > 1 << self.ashift:
             yield Reason(
-                f"{disk_label(disk)} has sectors of {disk.logical_sector} bytes; choose a larger sector size.", "ashift"
+                "",
+                f"{disk_label(disk)} has sectors of {disk.logical_sector} bytes; choose a larger sector size.",
+                field="ashift",
             )
         elif disk.blocked:
-            yield Reason(f"{disk_label(disk)} {disk.blocked.text}, so it cannot be used.", field)
+            yield Reason("", f"{disk_label(disk)} {disk.blocked.text}, so it cannot be used.", field=field)
 
     def check_extras(self, facts: Facts) -> Iterator[Reason]:
         if len(self.logs) > MOST_LOGS:
-            yield Reason(f"A log needs no more than {MOST_LOGS} disks; two are a mirror.", "logs")
+            yield Reason("", f"A log needs no more than {MOST_LOGS} disks; two are a mirror.", field="logs")
         if self.spares and self.layout == "stripe":
-            yield Reason("Without redundancy a spare has nothing to rebuild from. Choose another layout.", "spares")
+            yield Reason(
+                "", "Without redundancy a spare has nothing to rebuild from. Choose another layout.", field="spares"
+            )
             return
         shape = self.sizes(facts)
         needed = self.partition or max((min(group) for group in shape if group), default=0)
@@ -180,15 +188,19 @@ class CreatePool(Operation, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     def check_partitions(self, facts: Facts) -> Iterator[Reason]:
         if self.layout == "stripe":
-            yield Reason("A stripe uses every byte of unequal disks already; partitions bring nothing.", "layout")
+            yield Reason(
+                "", "A stripe uses every byte of unequal disks already; partitions bring nothing.", field="layout"
+            )
         for path in self.disks:
             disk = facts.disk(path)
             if disk and disk.size < self.partition + SLACK:
-                yield Reason(f"{disk_label(disk)} has no room for a partition of {size_text(self.partition)}.", "disks")
+                yield Reason(
+                    "", f"{disk_label(disk)} has no room for a partition of {size_text(self.partition)}.", field="disks"
+                )
         if self.rest and not any(cut.rest for cut in self.cuts(facts)):
-            yield Reason("The disks are of one size, so nothing is left for a second pool.", "rest")
+            yield Reason("", "The disks are of one size, so nothing is left for a second pool.", field="rest")
         elif self.rest_mirror and not mirrors_of(self.cuts(facts)):
-            yield Reason("A mirror needs two disks that have something left.", "rest")
+            yield Reason("", "A mirror needs two disks that have something left.", field="rest")
 
     def sizes(self, facts: Facts) -> list[list[int]]:
         """Bytes that each disk of each group gives."""

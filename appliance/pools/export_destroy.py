@@ -62,7 +62,7 @@ def export_step(pool: str) -> Step:
     return Step("export", f"Unmount and export {pool}", " ".join(argv), act, (pool,), f"Bring {pool} in again")
 
 
-class ExportPool(PoolOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="export-pool"):
+class ExportPool(PoolOperation, tag="export-pool"):
     """Stop using a pool in an orderly way, so that its disks can go to another system."""
 
     needs_proof = never
@@ -108,7 +108,7 @@ class ExportPool(PoolOperation, frozen=True, kw_only=True, forbid_unknown_fields
         return f"{self.pool} is still in use here.{stopped}"
 
 
-class DestroyPool(PoolOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="destroy-pool"):
+class DestroyPool(PoolOperation, tag="destroy-pool"):
     """Give up a pool and all that is in it."""
 
     needs_proof = always
@@ -130,7 +130,7 @@ class DestroyPool(PoolOperation, frozen=True, kw_only=True, forbid_unknown_field
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from super().check(facts)
         if system_datasets.carries_system(self.pool, facts.datasets):
-            yield Reason(f"This box's own system lies on {self.pool}. Larder does not destroy it.")
+            yield Reason("", f"This box's own system lies on {self.pool}. Larder does not destroy it.")
 
     def plan(self, facts: Facts) -> Plan:
         argv = ["zpool", "destroy", "--", self.pool]

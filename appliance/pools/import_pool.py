@@ -31,7 +31,7 @@ READ_FIRST = (
 )
 
 
-class ImportPool(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="import-pool"):
+class ImportPool(Operation, tag="import-pool"):
     """Use a pool that is on the disks of this box. ``guid`` says which, ``name`` how it shall be called here."""
 
     needs_proof = if_lost
@@ -79,25 +79,26 @@ class ImportPool(Operation, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         if facts.zfs == "missing":
-            yield Reason("The ZFS module is not loaded on this system, so no pool can be used.")
+            yield Reason("", "The ZFS module is not loaded on this system, so no pool can be used.")
             return
         if pool := facts.pool_of(self.guid):
-            yield Reason(f"This pool is in use here already, as {pool.name}.")
+            yield Reason("", f"This pool is in use here already, as {pool.name}.")
             return
         found = facts.found(self.guid)
         if found is None:
-            yield Reason("That pool is on no disk of this box now. Look for pools again.")
+            yield Reason("", "That pool is on no disk of this box now. Look for pools again.")
             return
         yield from self.check_name(found, facts)
         yield from self.check_state(found)
 
     def check_name(self, found: Importable, facts: Facts) -> Iterator[Reason]:
         if facts.pool(self.name):
-            yield Reason(f"The name {self.name} is taken by a pool of this box. Choose another.", "name")
+            yield Reason("", f"The name {self.name} is taken by a pool of this box. Choose another.", field="name")
         if names.is_top_folder(self.name):
             yield Reason(
+                "",
                 f"The system has a folder /{self.name} of its own. Choose another name; the pool keeps its content.",
-                "name",
+                field="name",
             )
         if self.name != found.name:
             try:
@@ -108,46 +109,55 @@ class ImportPool(Operation, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     def check_state(self, found: Importable) -> Iterator[Reason]:
         if found.destroyed != self.destroyed:
             yield Reason(
+                "",
                 "This pool was destroyed. Choose to bring it back."
                 if found.destroyed
-                else "This pool was not destroyed."
+                else "This pool was not destroyed.",
             )
         if found.active_elsewhere:
-            yield Reason("Another system is using this pool at this very moment. Export it there first.")
+            yield Reason("", "Another system is using this pool at this very moment. Export it there first.")
         elif found.other_host and not self.force:
-            yield Reason(FORCE_MEANS, "force")
+            yield Reason("", FORCE_MEANS, field="force")
         if self.goes_back and found.usable:
-            yield Reason("This pool is whole. There is no need to go back to an earlier moment.", "rewind")
+            yield Reason("", "This pool is whole. There is no need to go back to an earlier moment.", field="rewind")
         if found.usable or found.active_elsewhere:
             return
         if found.read_only_only:
             if not self.read_only:
                 yield Reason(
+                    "",
                     "This system can only read this pool: it uses features that are newer. Choose read-only.",
-                    "read_only",
+                    field="read_only",
                 )
         elif found.log_missing:
             if not self.without_log:
                 yield Reason(
-                    "Its log device is missing. Put it back, or agree to lose what only the log holds.", "without_log"
+                    "",
+                    "Its log device is missing. Put it back, or agree to lose what only the log holds.",
+                    field="without_log",
                 )
         elif found.rewind and found.rewind.last_resort:
             if not self.last_resort:
                 yield Reason(
+                    "",
                     "The pool's latest state is damaged, and those right before it do not help. As a last resort, have all its earlier states searched for a whole one.",
-                    "last_resort",
+                    field="last_resort",
                 )
         elif found.rewind:
             if not self.rewind:
                 yield Reason(
+                    "",
                     f"The pool's latest state is damaged. It can be brought in as it was on {found.rewind.as_of}.",
-                    "rewind",
+                    field="rewind",
                 )
             elif self.last_resort:
-                yield Reason("An earlier moment is known to be whole. The last resort is not needed.", "last_resort")
+                yield Reason(
+                    "", "An earlier moment is known to be whole. The last resort is not needed.", field="last_resort"
+                )
         else:
             yield Reason(
-                "Too few of its disks are here, or what they hold does not fit together. Put in the missing disks and look again."
+                "",
+                "Too few of its disks are here, or what they hold does not fit together. Put in the missing disks and look again.",
             )
 
     def argv(self) -> list[str]:
@@ -257,7 +267,7 @@ class ImportPool(Operation, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         except command.CommandFailed as failed:
             said = failed.said
             if "previously in use from another system" in said or "may be in use" in said:
-                raise Refused(Reason(FORCE_MEANS, "force")) from failed
+                raise Refused(Reason("", FORCE_MEANS, field="force")) from failed
             raise Failed(f"{self.name} could not be brought in", said) from failed
         for line in (result.stdout + result.stderr).splitlines():
             work.note(line)

@@ -88,9 +88,7 @@ def read_properties() -> tuple[PoolProperties, ...]:
     return tuple(from_json(parse(result.stdout, "zpool get"))) if result.stdout.strip() else ()
 
 
-class SetPoolProperty(
-    MaintenanceOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="set-pool-property"
-):
+class SetPoolProperty(MaintenanceOperation, tag="set-pool-property"):
     """Set one property of a pool. Others can harm, so they cannot be asked for."""
 
     needs_proof = never
@@ -114,7 +112,7 @@ class SetPoolProperty(
         yield from check_pool(self.pool, facts)
         pool = facts.pool(self.pool)
         if pool and self.name == "autotrim" and self.value == "on" and not pool.can_trim:
-            yield Reason(f"No disk of {self.pool} can be trimmed.", "value")
+            yield Reason("", f"No disk of {self.pool} can be trimmed.", field="value")
 
     def plan(self, facts: Facts) -> Plan:
         what = KNOWN[self.name].title

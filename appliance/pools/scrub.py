@@ -26,14 +26,14 @@ def check_pool(name: str, facts: Facts) -> Iterator[Reason]:
     """What speaks against asking anything of this pool."""
     pool = facts.pool(name)
     if facts.zfs == "missing":
-        yield Reason("The ZFS module is not loaded on this system, so no pool can be used.")
+        yield Reason("", "The ZFS module is not loaded on this system, so no pool can be used.")
     elif pool is None:
-        yield Reason(f"The pool {name} is no longer there.")
+        yield Reason("", f"The pool {name} is no longer there.")
     elif pool.state not in STATES_THAT_WORK:
-        yield Reason(f"{name} does not work at the moment ({pool.state.lower()}). Look at its page first.")
+        yield Reason("", f"{name} does not work at the moment ({pool.state.lower()}). Look at its page first.")
 
 
-class MaintenanceOperation(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class MaintenanceOperation(Operation):
     """Something small that is done to a pool that works."""
 
     pool: str
@@ -55,7 +55,7 @@ class MaintenanceOperation(Operation, frozen=True, kw_only=True, forbid_unknown_
         return {"operation": msgspec.to_builtins(self), "pool": pool.guid if pool else 0}
 
 
-class StartScrub(MaintenanceOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="start-scrub"):
+class StartScrub(MaintenanceOperation, tag="start-scrub"):
     """Begin a scrub, or go on with one that is paused. ``before`` is when the scan before it began (seconds since 1970)."""
 
     needs_proof = never
@@ -73,9 +73,10 @@ class StartScrub(MaintenanceOperation, frozen=True, kw_only=True, forbid_unknown
         work = work_of(facts.pool(self.pool), "scrub", "resilver")
         if work and work.state == "running":
             yield Reason(
+                "",
                 f"{self.pool} is being rebuilt. It can be checked when that is done."
                 if work.kind == "resilver"
-                else f"{self.pool} is being checked already."
+                else f"{self.pool} is being checked already.",
             )
 
     def plan(self, facts: Facts) -> Plan:
@@ -108,7 +109,7 @@ class StartScrub(MaintenanceOperation, frozen=True, kw_only=True, forbid_unknown
         return f"{self.pool} is not being checked. Start it again when you like."
 
 
-class PauseScrub(MaintenanceOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="pause-scrub"):
+class PauseScrub(MaintenanceOperation, tag="pause-scrub"):
     """Hold a scrub; it stays paused through restarts until somebody goes on with it."""
 
     needs_proof = never
@@ -119,7 +120,7 @@ class PauseScrub(MaintenanceOperation, frozen=True, kw_only=True, forbid_unknown
         yield from check_pool(self.pool, facts)
         work = work_of(facts.pool(self.pool), "scrub")
         if facts.pool(self.pool) and (work is None or work.state != "running"):
-            yield Reason(f"{self.pool} is not being checked at the moment.")
+            yield Reason("", f"{self.pool} is not being checked at the moment.")
 
     def plan(self, facts: Facts) -> Plan:
         step = command_step(
@@ -140,7 +141,7 @@ class PauseScrub(MaintenanceOperation, frozen=True, kw_only=True, forbid_unknown
         return f"Look at the page of {self.pool}: it says whether the check runs or is paused."
 
 
-class StopScrub(MaintenanceOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="stop-scrub"):
+class StopScrub(MaintenanceOperation, tag="stop-scrub"):
     """End a scrub before it is done."""
 
     needs_proof = never
@@ -151,7 +152,7 @@ class StopScrub(MaintenanceOperation, frozen=True, kw_only=True, forbid_unknown_
         yield from check_pool(self.pool, facts)
         work = work_of(facts.pool(self.pool), "scrub")
         if facts.pool(self.pool) and (work is None or not work.under_way):
-            yield Reason(f"{self.pool} is not being checked at the moment.")
+            yield Reason("", f"{self.pool} is not being checked at the moment.")
 
     def plan(self, facts: Facts) -> Plan:
         work = work_of(facts.pool(self.pool), "scrub")

@@ -12,7 +12,7 @@ from appliance.pools.activities import stamp
 from appliance.pools.scrub import MaintenanceOperation, check_pool, work_of
 
 
-class StartTrim(MaintenanceOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="start-trim"):
+class StartTrim(MaintenanceOperation, tag="start-trim"):
     """Trim all free space of a pool, or go on with what is paused. ``before`` is when the trim before it ended."""
 
     needs_proof = never
@@ -31,10 +31,10 @@ class StartTrim(MaintenanceOperation, frozen=True, kw_only=True, forbid_unknown_
         if pool is None:
             return
         if not pool.can_trim:
-            yield Reason(f"No disk of {self.pool} can be trimmed. Hard disks need it not.")
+            yield Reason("", f"No disk of {self.pool} can be trimmed. Hard disks need it not.")
         work = work_of(pool, "trim")
         if work and work.state == "running":
-            yield Reason(f"{self.pool} is being trimmed already.")
+            yield Reason("", f"{self.pool} is being trimmed already.")
 
     def plan(self, facts: Facts) -> Plan:
         step = command_step(
@@ -61,7 +61,7 @@ class StartTrim(MaintenanceOperation, frozen=True, kw_only=True, forbid_unknown_
         return f"{self.pool} is not being trimmed. Start it again when you like."
 
 
-class StopTrim(MaintenanceOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="stop-trim"):
+class StopTrim(MaintenanceOperation, tag="stop-trim"):
     """End the trimming of a pool; what was told to the disks stays told."""
 
     needs_proof = never
@@ -72,7 +72,7 @@ class StopTrim(MaintenanceOperation, frozen=True, kw_only=True, forbid_unknown_f
         yield from check_pool(self.pool, facts)
         work = work_of(facts.pool(self.pool), "trim")
         if facts.pool(self.pool) and (work is None or not work.under_way):
-            yield Reason(f"{self.pool} is not being trimmed at the moment.")
+            yield Reason("", f"{self.pool} is not being trimmed at the moment.")
 
     def plan(self, facts: Facts) -> Plan:
         step = command_step("stop", "Stop trimming", ["zpool", "trim", "-c", "--", self.pool], touches=[self.pool])

@@ -13,7 +13,7 @@ from appliance.pools import details
 from appliance.pools.base import PoolOperation
 
 
-class UpgradePool(PoolOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="upgrade-pool"):
+class UpgradePool(PoolOperation, tag="upgrade-pool"):
     """Enable every feature that this system knows and the pool's compatibility setting allows."""
 
     needs_proof = never
@@ -32,10 +32,12 @@ class UpgradePool(PoolOperation, frozen=True, kw_only=True, forbid_unknown_field
             return
         detail = facts.detail(self.guid)
         if detail is None:
-            yield Reason(f"Larder has not read the features of {self.pool} yet. Look at its page again in a moment.")
+            yield Reason(
+                "", f"Larder has not read the features of {self.pool} yet. Look at its page again in a moment."
+            )
         elif not detail.features_off:
             kept = "" if detail.compatibility == "off" else f" It is meant to stay readable for {detail.compatibility}."
-            yield Reason(f"{self.pool} has every feature that it may have.{kept}")
+            yield Reason("", f"{self.pool} has every feature that it may have.{kept}")
 
     def plan(self, facts: Facts) -> Plan:
         detail = facts.detail(self.guid)

@@ -52,7 +52,7 @@ def strangers(setting: ShareSetting, facts: Facts) -> set[str]:
     return {who for who in setting.people if not facts.lets_in(who)}
 
 
-class ApproveShares(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="approve-shares"):
+class ApproveShares(Operation, tag="approve-shares"):
     """Agree to every share that a pool carries. ``guid`` is the pool's."""
 
     pool: str
@@ -78,11 +78,11 @@ class ApproveShares(Operation, frozen=True, kw_only=True, forbid_unknown_fields=
     def check(self, facts: Facts) -> Iterator[Reason]:
         pool = facts.pool(self.pool)
         if pool is None or pool.guid != self.guid:
-            yield Reason(f"The pool {self.pool} is no longer here.")
+            yield Reason("", f"The pool {self.pool} is no longer here.")
             return
         offers = offered(facts, self.pool)
         if not offers:
-            yield Reason(f"{self.pool} carries no share that is not on already.")
+            yield Reason("", f"{self.pool} carries no share that is not on already.")
         mine = {dataset.guid for dataset, _setting in offers}
         others = replace(facts, datasets=tuple(one for one in facts.datasets if one.guid not in mine))
         taken = {
@@ -97,7 +97,8 @@ class ApproveShares(Operation, frozen=True, kw_only=True, forbid_unknown_fields=
                     continue
                 if other := taken.get((protocol, name.lower())):
                     yield Reason(
-                        f"{dataset.name} wants to be {name}, and {other} is called so already. Share it by itself, under another name."
+                        "",
+                        f"{dataset.name} wants to be {name}, and {other} is called so already. Share it by itself, under another name.",
                     )
                 taken[(protocol, name.lower())] = dataset.name
 

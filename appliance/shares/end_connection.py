@@ -15,7 +15,7 @@ from appliance.shares.connections import Connection
 from appliance.shares.settings import SPOKEN, Protocol
 
 
-class EndConnection(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="end-connection"):
+class EndConnection(Operation, tag="end-connection"):
     """``id`` is the server's name for it; ``who`` and ``machine`` are what the person saw, since numbers come round again."""
 
     needs_proof = never
@@ -27,7 +27,7 @@ class EndConnection(Operation, frozen=True, kw_only=True, forbid_unknown_fields=
 
     def __post_init__(self) -> None:
         if not (self.id.isascii() and self.id.isdigit() and len(self.id) <= 20):
-            raise Refused("That is no connection.")
+            raise Refused(Reason("", "That is no connection."))
         for field in ("who", "machine"):
             names.printable(getattr(self, field), field)
 

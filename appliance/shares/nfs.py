@@ -141,7 +141,7 @@ class NfsServing:
     def against(self, dataset: Dataset, part: Part, facts: Facts) -> Iterator[Reason]:
         who = part.everybody_as if isinstance(part, Nfs) else ""
         if who and not facts.account(who):
-            yield Reason(f"There is no account {who}.", "everybody_as")
+            yield Reason("", f"There is no account {who}.", field="everybody_as")
 
     def warnings(self, part: Part) -> Iterator[str]:
         if not isinstance(part, Nfs):

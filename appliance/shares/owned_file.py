@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from appliance.errors import Refused
+from appliance.errors import Reason, Refused
 from appliance.system import atomic_file
 
 MARK = "# Written by Larder. Change it in Larder: a change made here is shown there and stops Larder from writing. "
@@ -50,7 +50,10 @@ class OwnedFile:
         """Raises Refused where the file was changed by hand."""
         if self.drifted():
             raise Refused(
-                f"{self.path} was changed by hand. Larder does not write over it; the page of what was changed by hand shows the difference, and what you can do."
+                Reason(
+                    "",
+                    f"{self.path} was changed by hand. Larder does not write over it; the page of what was changed by hand shows the difference, and what you can do.",
+                )
             )
 
     def says(self, body: str) -> bool:

@@ -34,7 +34,7 @@ from appliance.shares.settings import (
 from appliance.zfs import status
 
 
-class SetShare(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="set-share"):
+class SetShare(Operation, tag="set-share"):
     """What one protocol shall do for a dataset: the part of that name says how; without it the protocol is off."""
 
     dataset: str
@@ -49,7 +49,7 @@ class SetShare(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True,
     def __post_init__(self) -> None:
         names.existing_dataset(self.dataset)
         if any(found and kind != self.protocol for kind, found in self.parts):
-            raise Refused("One protocol is set at a time.")
+            raise Refused(Reason("", "One protocol is set at a time."))
 
     @classmethod
     def of(cls, dataset: str, protocol: Protocol, part: Part | None) -> SetShare:
@@ -90,35 +90,38 @@ class SetShare(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True,
     def check(self, facts: Facts) -> Iterator[Reason]:
         dataset, part = facts.dataset(self.dataset), self.part
         if dataset is None:
-            yield Reason(f"The folder {self.dataset} is no longer there.")
+            yield Reason("", f"The folder {self.dataset} is no longer there.")
             return
         if self.protocol not in publish.SERVING:
-            yield Reason(f"This box cannot serve {self.spoken}.")
+            yield Reason("", f"This box cannot serve {self.spoken}.")
             return
         if part is None:
             return
         if not dataset.can_mount:
-            yield Reason(f"{self.dataset} is not a folder that can be shared.")
+            yield Reason("", f"{self.dataset} is not a folder that can be shared.")
         elif not servable(dataset):
             yield Reason(
-                f"The place where {self.dataset} is mounted cannot be served. Give it one such as /tank/photos."
+                "", f"The place where {self.dataset} is mounted cannot be served. Give it one such as /tank/photos."
             )
         if dataset.locked or not dataset.mounted:
             yield Reason(
-                f"{self.dataset} is {'locked' if dataset.locked else 'not mounted'}. Make it available first, then share it."
+                "",
+                f"{self.dataset} is {'locked' if dataset.locked else 'not mounted'}. Make it available first, then share it.",
             )
         for field in ("write", "read"):
             for who in getattr(part, field, ()) if not isinstance(part, Nfs) else ():
                 if not facts.lets_in(who):
                     kind = "group" if who.startswith("@") else "account"
-                    yield Reason(f"There is no {kind} {who.removeprefix('@')}.", field)
+                    yield Reason("", f"There is no {kind} {who.removeprefix('@')}.", field=field)
         name = getattr(part, "name", None)
         for other, taken in wishes(facts, self.protocol):
             if name and other.name != self.dataset and getattr(taken, "name", "").lower() == name.lower():
-                yield Reason(f"The share name {name} is used for {other.name}. Choose another.", "name")
+                yield Reason("", f"The share name {name} is used for {other.name}. Choose another.", field="name")
         limit = getattr(part, "time_machine", 0)
         if limit and dataset.referenced > limit:
-            yield Reason(f"{self.dataset} holds more than that already. Choose a larger limit.", "time_machine")
+            yield Reason(
+                "", f"{self.dataset} holds more than that already. Choose a larger limit.", field="time_machine"
+            )
         yield from publish.SERVING[self.protocol].against(dataset, part, facts)
 
     def plan(self, facts: Facts) -> Plan:
@@ -168,7 +171,7 @@ class SetShare(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True,
         for dataset in status.read_datasets():
             if dataset.name == self.dataset:
                 return dataset
-        raise Refused(f"The folder {self.dataset} is no longer there.")
+        raise Refused(Reason("", f"The folder {self.dataset} is no longer there."))
 
     def keep(self, work: Work, before: Dataset | None) -> None:
         one = publish.SERVING[self.protocol]

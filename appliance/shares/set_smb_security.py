@@ -27,7 +27,7 @@ WORDS = {
 }
 
 
-class SetSmbSecurity(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="set-smb-security"):
+class SetSmbSecurity(Operation, tag="set-smb-security"):
     """Choose how connections over SMB are protected, for all folders."""
 
     needs_proof = never
@@ -56,8 +56,9 @@ class SetSmbSecurity(Operation, frozen=True, kw_only=True, forbid_unknown_fields
         ] if self.encryption == "required" else []  # fmt: skip
         if guests:
             yield Reason(
+                "",
                 f"{', '.join(guests[:5])} can be reached without a password, and such connections cannot be encrypted. Let nobody in there without a password first, or encrypt for every computer that can.",
-                "encryption",
+                field="encryption",
             )
 
     def plan(self, facts: Facts) -> Plan:

@@ -235,12 +235,14 @@ class SmbServing:
 
     def against(self, dataset: Dataset, part: Part, facts: Facts) -> Iterator[Reason]:
         if isinstance(part, Smb) and part.guest == "no" and not (*part.write, *part.read):
-            yield Reason("Choose at least one account that may use the folder.", "write")
+            yield Reason("", "Choose at least one account that may use the folder.", field="write")
         if not one_space_each(dataset.mountpoint):
-            yield Reason(f"Samba cannot serve {dataset.mountpoint}: there are two spaces in a row in it. Rename the folder, or share it over NFS.")  # fmt: skip
+            yield Reason("", f"Samba cannot serve {dataset.mountpoint}: there are two spaces in a row in it. Rename the folder, or share it over NFS.")  # fmt: skip
         if isinstance(part, Smb) and part.guest != "no" and facts.smb_policy.encryption == "required":
             yield Reason(
-                "Every connection has to be encrypted on this box, and one without a password cannot be.", "guest"
+                "",
+                "Every connection has to be encrypted on this box, and one without a password cannot be.",
+                field="guest",
             )
 
     def warnings(self, part: Part) -> Iterator[str]:

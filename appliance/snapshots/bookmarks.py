@@ -42,9 +42,7 @@ def read_bookmarks(datasets: Iterable[str]) -> Iterator[Bookmark]:
         yield from bookmarks_from(listing)
 
 
-class BookmarkSnapshot(
-    SnapshotOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="bookmark-snapshot"
-):
+class BookmarkSnapshot(SnapshotOperation, tag="bookmark-snapshot"):
     """Remember a snapshot's moment without its data, so that a backup can go on from it after the snapshot has gone."""
 
     needs_proof = never
@@ -67,7 +65,7 @@ class BookmarkSnapshot(
         yield from super().check(facts)
         # Of pages; where it runs, ZFS itself refuses a second of the same name.
         if any(one.name == self.target for one in facts.bookmarks):
-            yield Reason(f"{self.dataset} has a bookmark {self.name} already. Choose another name.", "name")
+            yield Reason("", f"{self.dataset} has a bookmark {self.name} already. Choose another name.", field="name")
 
     def plan(self, facts: Facts) -> Plan:
         shown = shlex.join(["zfs", "bookmark", self.snapshot, self.target])
@@ -89,9 +87,7 @@ class BookmarkSnapshot(
         return "It was not made. Make it again."
 
 
-class DestroyBookmark(
-    SnapshotsOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="destroy-bookmark"
-):
+class DestroyBookmark(SnapshotsOperation, tag="destroy-bookmark"):
     """Let a bookmark go, known by its name and by the guid of the snapshot that it was made of. No file depends on it."""
 
     needs_proof = always
@@ -126,7 +122,7 @@ class DestroyBookmark(
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from self.stopped(facts)
         if self.there(facts) is None:
-            yield Reason(f"The bookmark {self.bookmark} is no longer there.")
+            yield Reason("", f"The bookmark {self.bookmark} is no longer there.")
 
     def plan(self, facts: Facts) -> Plan:
         return Plan(

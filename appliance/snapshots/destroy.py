@@ -34,9 +34,7 @@ class Chosen(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_like
         names.existing_snapshot(self.name)
 
 
-class DestroySnapshots(
-    SnapshotsOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="destroy-snapshots"
-):
+class DestroySnapshots(SnapshotsOperation, tag="destroy-snapshots"):
     """Destroy the chosen snapshots of one pool. Held and cloned ones stay and are named; what has gone already is fine."""
 
     needs_proof = always
@@ -101,9 +99,9 @@ class DestroySnapshots(
         yield from self.stopped(facts)
         there = self.there(facts)
         if not there:
-            yield Reason("None of these snapshots is there any more.")
+            yield Reason("", "None of these snapshots is there any more.")
         elif not self.free_to_go(facts):
-            yield Reason("Each of these is held, or a clone is made from it: " + "; ".join(blocked(there)))
+            yield Reason("", "Each of these is held, or a clone is made from it: " + "; ".join(blocked(there)))
 
     def plan(self, facts: Facts) -> Plan:
         there = self.there(facts)
@@ -178,7 +176,7 @@ class DestroySnapshots(
         return cls(snapshots=tuple(Chosen(name, guid) for name, guid in chosen))
 
 
-class PruneSnapshots(DestroySnapshots, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="prune-snapshots"):
+class PruneSnapshots(DestroySnapshots, tag="prune-snapshots"):
     """Destroy what a policy made and no longer keeps. Never one that no policy made, and never the last of a dataset."""
 
     needs_proof = never

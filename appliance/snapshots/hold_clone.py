@@ -23,7 +23,7 @@ OURS = re.compile(r"larder:(?P<who>[^:]*):(?P<why>.*)")
 LONGEST_TAG = 200
 
 
-class SnapshotOperation(SnapshotsOperation, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SnapshotOperation(SnapshotsOperation):
     """Base of what is done to one snapshot, known by its guid."""
 
     snapshot: str
@@ -49,13 +49,13 @@ class SnapshotOperation(SnapshotsOperation, frozen=True, kw_only=True, forbid_un
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from self.stopped(facts)
         if self.there(facts) is None:
-            yield Reason(f"The snapshot {self.snapshot} is no longer there.")
+            yield Reason("", f"The snapshot {self.snapshot} is no longer there.")
 
     def identity(self) -> dict[str, object]:
         return {"operation": msgspec.to_builtins(self)}
 
 
-class HoldSnapshot(SnapshotOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="hold-snapshot"):
+class HoldSnapshot(SnapshotOperation, tag="hold-snapshot"):
     """Keep a snapshot from being destroyed, by anybody, until it is released."""
 
     needs_proof = never
@@ -104,7 +104,7 @@ class HoldSnapshot(SnapshotOperation, frozen=True, kw_only=True, forbid_unknown_
         return "It is not held. Hold it again."
 
 
-class ReleaseSnapshot(SnapshotOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="release-snapshot"):
+class ReleaseSnapshot(SnapshotOperation, tag="release-snapshot"):
     """Let go of every hold of a snapshot, naming each."""
 
     needs_proof = always
@@ -117,7 +117,7 @@ class ReleaseSnapshot(SnapshotOperation, frozen=True, kw_only=True, forbid_unkno
         yield from super().check(facts)
         found = self.there(facts)
         if found and not found.holds:
-            yield Reason(f"{self.snapshot} is not held.")
+            yield Reason("", f"{self.snapshot} is not held.")
 
     def plan(self, facts: Facts) -> Plan:
         def act(work: Work) -> None:
@@ -150,7 +150,7 @@ def said(tag: str) -> str:
     return f"{tag} (set by another tool)"
 
 
-class RenameSnapshot(SnapshotOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="rename-snapshot"):
+class RenameSnapshot(SnapshotOperation, tag="rename-snapshot"):
     """Give a snapshot another name. A policy that made it knows it by its guid, but no longer by its run's name."""
 
     needs_proof = never
@@ -172,7 +172,7 @@ class RenameSnapshot(SnapshotOperation, frozen=True, kw_only=True, forbid_unknow
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from super().check(facts)
         if any(one.name == self.target for one in facts.snapshots):
-            yield Reason(f"{self.dataset} has a snapshot {self.to} already. Choose another name.", "to")
+            yield Reason("", f"{self.dataset} has a snapshot {self.to} already. Choose another name.", field="to")
 
     def plan(self, facts: Facts) -> Plan:
         argv = ["zfs", "rename", "--", self.snapshot, self.target]
@@ -190,7 +190,7 @@ class RenameSnapshot(SnapshotOperation, frozen=True, kw_only=True, forbid_unknow
         return "It has its old name. Rename it again."
 
 
-class CloneSnapshot(SnapshotOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="clone-snapshot"):
+class CloneSnapshot(SnapshotOperation, tag="clone-snapshot"):
     """Make a folder of its own that begins as the snapshot is, and can be written to."""
 
     needs_proof = never
@@ -216,13 +216,13 @@ class CloneSnapshot(SnapshotOperation, frozen=True, kw_only=True, forbid_unknown
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from super().check(facts)
         if any(one.name.lower() == self.target.lower() for one in facts.datasets):
-            yield Reason(f"There is already a folder {self.target}. Choose another name.", "name")
+            yield Reason("", f"There is already a folder {self.target}. Choose another name.", field="name")
         source = facts.dataset(self.dataset)
         if source and (refusal := system_datasets.refusal(source, facts.datasets)):
-            yield Reason(refusal)
+            yield Reason("", refusal)
         place = self.place(facts)
         if place and (against := mount.speaks_against(self.target, place, facts.datasets)):
-            yield Reason(against)
+            yield Reason("", against)
 
     def place(self, facts: Facts) -> str:
         """Where it will be mounted; empty where it will not: a volume, or a folder of a place that has none."""

@@ -22,6 +22,7 @@ from appliance import names, schedule
 from appliance.errors import Refused
 from appliance.facts.datasets import Dataset
 from appliance.snapshots.names import GRAINS
+from appliance.strict_struct import StrictStruct
 
 MOST_KEPT = 500
 OWN = frozenset({"local", "received"})  # the sources of a policy that stands on the dataset itself
@@ -36,7 +37,7 @@ WORDS = {
 }
 
 
-class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Policy(StrictStruct):
     """How many of each grain are kept (0: none is taken), between which hours of the box, and for whom."""
 
     frequent: int = 0

@@ -17,7 +17,7 @@ from appliance.snapshots.policy import Policy
 PROPERTY = "larder:policy"
 
 
-class SetSnapshotPolicy(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="set-snapshot-policy"):
+class SetSnapshotPolicy(Operation, tag="set-snapshot-policy"):
     """Give a dataset its own policy, or with none let it follow the folder above it."""
 
     dataset: str
@@ -53,11 +53,11 @@ class SetSnapshotPolicy(Operation, frozen=True, kw_only=True, forbid_unknown_fie
     def check(self, facts: Facts) -> Iterator[Reason]:
         dataset = facts.dataset(self.dataset)
         if dataset is None:
-            yield Reason(f"The folder {self.dataset} is no longer there.")
+            yield Reason("", f"The folder {self.dataset} is no longer there.")
         elif dataset.readonly and (pool := facts.pool(dataset.pool)) and pool.state == "SUSPENDED":
-            yield Reason(f"The pool {dataset.pool} has stopped.")
+            yield Reason("", f"The pool {dataset.pool} has stopped.")
         elif self.policy is None and dataset.policy_source not in snapshot_policy.OWN:
-            yield Reason(f"{self.dataset} has no policy of its own.")
+            yield Reason("", f"{self.dataset} has no policy of its own.")
 
     def plan(self, facts: Facts) -> Plan:
         dataset = facts.dataset(self.dataset)

@@ -15,12 +15,13 @@ from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
 from appliance.operation import Operation, Plan, Step, Work, never
 from appliance.snapshots import names as snapshot_names
+from appliance.strict_struct import StrictStruct
 from appliance.zfs import libzfs, list_snapshots
 
 STOPPED = "The pool {} has stopped. Bring its disks back first."
 
 
-class SnapshotsOperation(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SnapshotsOperation(Operation):
     """What every operation about snapshots shares: the agent reads the snapshots of the datasets that it is about."""
 
     def load_extra_facts(self, facts: Facts) -> Facts:
@@ -33,12 +34,12 @@ class SnapshotsOperation(Operation, frozen=True, kw_only=True, forbid_unknown_fi
         name = self.subject.split("/", 1)[0]
         pool = facts.pool(name)
         if pool is None:
-            yield Reason(f"The pool {name} is no longer there.")
+            yield Reason("", f"The pool {name} is no longer there.")
         elif pool.state == "SUSPENDED":
-            yield Reason(STOPPED.format(name))
+            yield Reason("", STOPPED.format(name))
 
 
-class TakeSnapshot(SnapshotsOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="take-snapshot"):
+class TakeSnapshot(SnapshotsOperation, tag="take-snapshot"):
     """Keep a dataset as it is now; with ``below``, the whole tree at the same moment."""
 
     needs_proof = never
@@ -72,12 +73,12 @@ class TakeSnapshot(SnapshotsOperation, frozen=True, kw_only=True, forbid_unknown
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from self.stopped(facts)
         if facts.dataset(self.dataset) is None:
-            yield Reason(f"The folder {self.dataset} is no longer there.")
+            yield Reason("", f"The folder {self.dataset} is no longer there.")
         for member in self.members(facts):
             if len(f"{member.name}@{self.name}") > 255:
-                yield Reason(f"The name would be too long for {member.name}. Choose a shorter one.", "name")
+                yield Reason("", f"The name would be too long for {member.name}. Choose a shorter one.", field="name")
         if any(one.short == self.name for one in facts.snapshots_of(self.dataset)):
-            yield Reason(f"{self.dataset} has a snapshot {self.name} already. Choose another name.", "name")
+            yield Reason("", f"{self.dataset} has a snapshot {self.name} already. Choose another name.", field="name")
 
     def plan(self, facts: Facts) -> Plan:
         wanted = [f"{member.name}@{self.name}" for member in self.members(facts)]
@@ -125,7 +126,7 @@ def before_step(dataset: str, name: str, note: str) -> Step:
     )
 
 
-class SnapshotTarget(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SnapshotTarget(StrictStruct):
     """A dataset whose policy wants a snapshot, known by its guid, and for which grains."""
 
     dataset: str
@@ -138,9 +139,7 @@ class SnapshotTarget(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
             raise names.refuse("That is not what a policy makes.", "grains")
 
 
-class RunSnapshotPolicies(
-    SnapshotsOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="run-snapshot-policies"
-):
+class RunSnapshotPolicies(SnapshotsOperation, tag="run-snapshot-policies"):
     """Take what the policies of one pool want now, in one transaction. ``run`` is set on each, to know them by."""
 
     needs_proof = never
@@ -188,7 +187,7 @@ class RunSnapshotPolicies(
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from self.stopped(facts)
         if not self.wanted(facts):
-            yield Reason("None of these folders is there any more.")
+            yield Reason("", "None of these folders is there any more.")
 
     def plan(self, facts: Facts) -> Plan:
         wanted = [self.name_of(one) for one in self.wanted(facts)]

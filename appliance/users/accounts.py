@@ -22,7 +22,7 @@ from appliance.system.accounts import PEOPLE
 from appliance.users import drop_from_shares, home_folders
 
 
-class AccountOperation(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class AccountOperation(Operation):
     """What all changes of one account have in common."""
 
     name: str
@@ -39,10 +39,10 @@ class AccountOperation(Operation, frozen=True, kw_only=True, forbid_unknown_fiel
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         if not facts.account(self.name):
-            yield Reason(f"There is no account {self.name}.", "name")
+            yield Reason("", f"There is no account {self.name}.", field="name")
 
 
-class CreateAccount(AccountOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="create-account"):
+class CreateAccount(AccountOperation, tag="create-account"):
     """Make an account for shares; its password is the job's secret. ``home``: the folder in which it gets one of its own."""
 
     needs_proof = never
@@ -68,9 +68,9 @@ class CreateAccount(AccountOperation, frozen=True, kw_only=True, forbid_unknown_
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         if facts.account(self.name):
-            yield Reason(f"There is already an account {self.name}. Choose another name.", "name")
+            yield Reason("", f"There is already an account {self.name}. Choose another name.", field="name")
         if facts.group(self.name):
-            yield Reason(f"There is a group called {self.name}. Choose another name.", "name")
+            yield Reason("", f"There is a group called {self.name}. Choose another name.", field="name")
         if self.home:
             yield from home_folders.against(self.home, self.name, facts)
 
@@ -131,7 +131,7 @@ class CreateAccount(AccountOperation, frozen=True, kw_only=True, forbid_unknown_
         return f"{self.name} is there; the folder of its own is not finished. Set who may use it on the folder's page."
 
 
-class SetPassword(AccountOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="set-password"):
+class SetPassword(AccountOperation, tag="set-password"):
     """Give an account a new password."""
 
     needs_proof = always
@@ -147,7 +147,7 @@ class SetPassword(AccountOperation, frozen=True, kw_only=True, forbid_unknown_fi
         yield from super().check(facts)
         if (account := facts.account(self.name)) and account.disabled:
             # A new password would open Samba's account again.
-            yield Reason(f"{self.name} is disabled. Enable it first, then give it a new password.", "name")
+            yield Reason("", f"{self.name} is disabled. Enable it first, then give it a new password.", field="name")
 
     def plan(self, facts: Facts) -> Plan:
         return Plan(
@@ -164,7 +164,7 @@ class SetPassword(AccountOperation, frozen=True, kw_only=True, forbid_unknown_fi
         return "Whether the new password was taken is not certain. Set it again."
 
 
-class RenameAccount(AccountOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="rename-account"):
+class RenameAccount(AccountOperation, tag="rename-account"):
     """Change what people call somebody; the name for signing in stays."""
 
     needs_proof = never
@@ -193,7 +193,7 @@ class RenameAccount(AccountOperation, frozen=True, kw_only=True, forbid_unknown_
         return account is not None and account.display == self.display
 
 
-class EnableAccount(AccountOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="enable-account"):
+class EnableAccount(AccountOperation, tag="enable-account"):
     """Disable an account, or enable it again. Its files, groups and password stay."""
 
     needs_proof = never

@@ -19,7 +19,7 @@ from appliance.users import drop_from_shares
 MOST = 200
 
 
-class GroupOperation(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class GroupOperation(Operation):
     """What all changes of one group have in common."""
 
     name: str
@@ -36,10 +36,10 @@ class GroupOperation(Operation, frozen=True, kw_only=True, forbid_unknown_fields
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         if not facts.group(self.name):
-            yield Reason(f"There is no group {self.name}.", "name")
+            yield Reason("", f"There is no group {self.name}.", field="name")
 
 
-class WithMembers(GroupOperation, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class WithMembers(GroupOperation):
     """A group and who is in it."""
 
     members: tuple[str, ...] = ()
@@ -54,7 +54,7 @@ class WithMembers(GroupOperation, frozen=True, kw_only=True, forbid_unknown_fiel
     def strangers(self, facts: Facts) -> Iterator[Reason]:
         for member in self.members:
             if not facts.account(member):
-                yield Reason(f"There is no account {member}.", "members")
+                yield Reason("", f"There is no account {member}.", field="members")
 
     def members_step(self) -> Step:
         argv = ["gpasswd", "--members", ",".join(sorted(set(self.members))), self.name]
@@ -65,7 +65,7 @@ class WithMembers(GroupOperation, frozen=True, kw_only=True, forbid_unknown_fiel
         return group is not None and set(group.members) == set(self.members)
 
 
-class CreateGroup(WithMembers, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="create-group"):
+class CreateGroup(WithMembers, tag="create-group"):
     """Make a group of people."""
 
     needs_proof = never
@@ -76,9 +76,9 @@ class CreateGroup(WithMembers, frozen=True, kw_only=True, forbid_unknown_fields=
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         if facts.group(self.name):
-            yield Reason(f"There is already a group {self.name}. Choose another name.", "name")
+            yield Reason("", f"There is already a group {self.name}. Choose another name.", field="name")
         if facts.account(self.name):
-            yield Reason(f"Somebody has an account called {self.name}. Choose another name.", "name")
+            yield Reason("", f"Somebody has an account called {self.name}. Choose another name.", field="name")
         yield from self.strangers(facts)
 
     def plan(self, facts: Facts) -> Plan:
@@ -112,7 +112,7 @@ class CreateGroup(WithMembers, frozen=True, kw_only=True, forbid_unknown_fields=
         return f"There is no group {self.name} yet. Create it again."
 
 
-class SetMembers(WithMembers, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="set-members"):
+class SetMembers(WithMembers, tag="set-members"):
     """Say anew who is in a group."""
 
     needs_proof = never
@@ -136,7 +136,7 @@ class SetMembers(WithMembers, frozen=True, kw_only=True, forbid_unknown_fields=T
         return self.has_members(facts)
 
 
-class RemoveGroup(GroupOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="remove-group"):
+class RemoveGroup(GroupOperation, tag="remove-group"):
     """Remove a group; its members and all files stay."""
 
     needs_proof = never

@@ -28,7 +28,7 @@ from appliance.users import drop_from_shares
 from appliance.users.accounts import AccountOperation, end_step, number, samba_step
 
 
-class RemoveAccount(AccountOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="remove-account"):
+class RemoveAccount(AccountOperation, tag="remove-account"):
     """Remove an account. ``heir``: who gets its files; empty: nobody. ``before``: the name of the snapshot that each folder
     gets before its files are given away; empty for none."""
 
@@ -61,15 +61,16 @@ class RemoveAccount(AccountOperation, frozen=True, kw_only=True, forbid_unknown_
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from super().check(facts)
         if self.heir == self.name:
-            yield Reason("Its files cannot be given to itself. Choose somebody else.", "heir")
+            yield Reason("", "Its files cannot be given to itself. Choose somebody else.", field="heir")
         elif self.heir and not facts.account(self.heir):
-            yield Reason(f"There is no account {self.heir}.", "heir")
+            yield Reason("", f"There is no account {self.heir}.", field="heir")
         elif self.heir:
             away = [one.name for one in facts.datasets if one.kind == "filesystem" and one.locked]
             if away:
                 yield Reason(
+                    "",
                     f"{', '.join(away[:3])}{' and others' if len(away) > 3 else ''} cannot be looked into while locked. Unlock first, or let the files belong to nobody.",
-                    "heir",
+                    field="heir",
                 )
             if self.before:
                 yield from self.too_long(facts)
@@ -77,7 +78,7 @@ class RemoveAccount(AccountOperation, frozen=True, kw_only=True, forbid_unknown_
     def too_long(self, facts: Facts) -> Iterator[Reason]:
         for dataset in facts.datasets:
             if touchable(dataset) and len(f"{dataset.name}@{self.before}") > names.LONGEST_SNAPSHOT:
-                yield Reason(f"The name of {dataset.name} is too long for the snapshot that is taken first. Rename the folder, or let the files belong to nobody.", "heir")  # fmt: skip
+                yield Reason("", f"The name of {dataset.name} is too long for the snapshot that is taken first. Rename the folder, or let the files belong to nobody.", field="heir")  # fmt: skip
 
     def plan(self, facts: Facts) -> Plan:
         uid, heir = number(facts, self.name), number(facts, self.heir)

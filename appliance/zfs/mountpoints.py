@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from appliance import command
-from appliance.errors import Failed, Refused
+from appliance.errors import Failed, Reason, Refused
 from appliance.files import safe_walk
 from appliance.operation import Step, Work
 from appliance.system import paths
@@ -115,7 +115,7 @@ def top_of(name: str, place: str) -> Iterator[int]:
             safe_walk.refuse_unless_of(handle, name)
             yield handle
     except FileNotFoundError as error:
-        raise Refused(f"{name} is not mounted where it should be. Make it available first.") from error
+        raise Refused(Reason("", f"{name} is not mounted where it should be. Make it available first.")) from error
 
 
 def top_step(step: str, title: str, argv: Sequence[str], name: str, place: str) -> Step:

@@ -13,7 +13,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from appliance.errors import Failed, Refused
+from appliance.errors import Failed, Reason, Refused
 from appliance.system import paths
 
 PLACE = paths.RUN / "looking"
@@ -76,11 +76,11 @@ def beneath(root: int, parts: tuple[bytes, ...]) -> Iterator[int]:
             try:
                 below = os.open(part, WAY | (0 if last else os.O_DIRECTORY), dir_fd=handle)
             except NotADirectoryError as error:
-                raise Refused("A link, or a file, is in the way. Larder follows no links.") from error
+                raise Refused(Reason("", "A link, or a file, is in the way. Larder follows no links.")) from error
             os.close(handle)
             handle = below
             if os.fstat(handle).st_dev != device:
-                raise Refused("That is another folder with snapshots of its own. Look there.")
+                raise Refused(Reason("", "That is another folder with snapshots of its own. Look there."))
         yield handle
     finally:
         os.close(handle)

@@ -79,7 +79,9 @@ def ask(request: dict[str, Any], **_more: object) -> Iterator[dict[str, Any]]:
             yield {"facts": {"kept": True}}
         case "prove":
             if not any(user.check_password(request["password"]) for user in User.objects.all()):
-                raise Refused(Reason("That is not the administrator's password. Nothing was started.", "password"))
+                raise Refused(
+                    Reason("", "That is not the administrator's password. Nothing was started.", field="password")
+                )
             yield {"facts": {"known": True}}
         case "read-content":  # disks that look empty are empty
             yield {"facts": {}}

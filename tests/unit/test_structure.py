@@ -159,7 +159,6 @@ MAY_IMPORT = {
 # Pairs of packages of pages that import each other, with the reason. None is to be added.
 MUTUAL_IN_WEB = {
     frozenset({"alerts", "disks"}),  # the history of disks is in the tables of alerts
-    frozenset({"datasets", "shares"}),  # a folder's page shows its switches, their forms share a helper
     frozenset({"disks", "inventory"}),  # the drawn chassis needs what the owner said of the bays
 }
 

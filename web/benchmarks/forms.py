@@ -20,6 +20,7 @@ from appliance.facts.datasets import Dataset
 from appliance.formatting import size_of, size_typed
 from appliance.layout.geometry import GIB, KIB, MIB
 from web.inventory.present import Bay
+from web.jobs.refusals import add_reasons
 
 PLAIN = "none"  # through no protocol: a box that is ticked has to have a value
 NO_TOKEN = "0" * 12  # of a case that is only looked at
@@ -258,7 +259,7 @@ class SweepForm(forms.Form):
         return values
 
     def say(self, reason: Reason) -> None:
-        self.add_error(reason.field if reason.field in self.fields else None, reason.text)
+        add_reasons(self, [reason])
 
     def sweep_of(self, values: dict[str, Any]) -> Sweep:
         """The sweep that these answers mean. Raises Refused."""

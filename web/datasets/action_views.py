@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from django import forms
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
@@ -21,18 +20,13 @@ from web.datasets import actions
 from web.datasets.forms import RenameForm, SpaceQuotaForm
 from web.inventory.models import DatasetRow
 from web.jobs import confirm
-from web.jobs.refusals import refusal_page
+from web.jobs.refusals import add_reasons, refusal_page
 
 ACTS: dict[str, Callable[[str, int], Operation]] = {
     "promote": lambda dataset, guid: PromoteDataset(dataset=dataset, guid=guid),
     "mount": lambda dataset, guid: MountDataset(dataset=dataset, guid=guid),
     "unmount": lambda dataset, guid: UnmountDataset(dataset=dataset, guid=guid),
 }
-
-
-def add_reasons(form: forms.Form, refusal: Refused) -> None:
-    for reason in refusal.reasons:
-        form.add_error(reason.field if reason.field in form.fields else None, reason.text)
 
 
 @require_GET
@@ -66,7 +60,7 @@ def rename(request: HttpRequest, key: str) -> HttpResponse:
             operation = RenameDataset(dataset=dataset.name, guid=dataset.guid, **form.cleaned_data)
             return confirm.review(request, operation, back=reverse("rename_folder", args=[key]))
         except Refused as refusal:
-            add_reasons(form, refusal)
+            add_reasons(form, refusal.reasons)
     context = {
         "form": form,
         "dataset": dataset,
@@ -118,7 +112,7 @@ def people(request: HttpRequest, key: str) -> HttpResponse:
         try:
             return actions.begin(request, SetUserQuota(dataset=row.name, guid=row.fact.guid, **form.cleaned_data), back)
         except Refused as refusal:
-            add_reasons(form, refusal)
+            add_reasons(form, refusal.reasons)
     if form.is_bound:
         detail, error = actions.detail_of(row)
         return render(

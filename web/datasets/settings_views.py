@@ -24,10 +24,9 @@ from appliance.datasets.properties import (
 from appliance.errors import Refused
 from appliance.facts.datasets import Dataset
 from web.datasets import actions
-from web.datasets.action_views import add_reasons
 from web.datasets.forms import SizeField
 from web.jobs import confirm
-from web.jobs.refusals import refusal_page
+from web.jobs.refusals import add_reasons, refusal_page
 
 
 @dataclass(frozen=True)
@@ -112,7 +111,7 @@ def change(request: HttpRequest, key: str, name: str) -> HttpResponse:
                 return confirm.review(request, operation, back=back)
             return actions.begin(request, operation, back)
         except Refused as refusal:
-            add_reasons(form, refusal)
+            add_reasons(form, refusal.reasons)
     context = {
         "form": form,
         "dataset": dataset,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from django import forms
 from django.core.paginator import Paginator
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
@@ -23,6 +22,7 @@ from web.datasets.forms import FolderForm
 from web.inventory.models import AccountRow, DatasetRow, GroupRow
 from web.jobs import confirm
 from web.jobs.models import Job
+from web.jobs.refusals import add_reasons
 from web.shares.switches import Switch, SwitchesState
 
 PAGE = 40  # a page of the list stays under 60 kB
@@ -105,11 +105,6 @@ def access_of(dataset: Dataset) -> dict[str, object]:
     return {"access": said_of(dataset, facts), "elsewhere": elsewhere, "let_in_now": now}
 
 
-def add_reasons(form: forms.Form, refusal: Refused) -> None:
-    for reason in refusal.reasons:
-        form.add_error(reason.field if reason.field in form.fields else None, reason.text)
-
-
 @require_http_methods(["GET", "POST"])
 def create(request: HttpRequest) -> HttpResponse:
     """Make a folder; a small act, so without a review page unless it gets a key of its own."""
@@ -130,7 +125,7 @@ def create(request: HttpRequest) -> HttpResponse:
             job = confirm.start_without_review(operation, user=request.user.get_username())
             return redirect("job", pk=job.pk)
         except Refused as refusal:
-            add_reasons(form, refusal)
+            add_reasons(form, refusal.reasons)
     return render(
         request,
         "datasets/create.html",

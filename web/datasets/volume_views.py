@@ -13,10 +13,10 @@ from appliance.errors import Refused
 from appliance.facts.datasets import Dataset
 from web import live
 from web.datasets import actions
-from web.datasets.action_views import add_reasons
 from web.datasets.forms import GrowForm, VolumeForm
 from web.inventory.models import DatasetRow
 from web.jobs import confirm
+from web.jobs.refusals import add_reasons
 
 PAGE = 100
 
@@ -42,7 +42,7 @@ def create(request: HttpRequest) -> HttpResponse:
             job = confirm.start_without_review(CreateVolume(**form.cleaned_data), user=request.user.get_username())
             return redirect("job", pk=job.pk)
         except Refused as refusal:
-            add_reasons(form, refusal)
+            add_reasons(form, refusal.reasons)
     context = {"form": form, "back": reverse("volumes"), "title": "Create a volume", "verb": "Create the volume"}
     return render(request, "datasets/form.html", context, status=400 if form.is_bound else 200)
 
@@ -61,6 +61,6 @@ def grow(request: HttpRequest, key: str) -> HttpResponse:
                 request, GrowVolume(dataset=volume.name, guid=volume.guid, **form.cleaned_data), back=back
             )
         except Refused as refusal:
-            add_reasons(form, refusal)
+            add_reasons(form, refusal.reasons)
     context = {"form": form, "dataset": volume, "back": back, "title": f"Make {volume.name} larger", "verb": "Review"}
     return render(request, "datasets/form.html", context, status=400 if form.is_bound else 200)

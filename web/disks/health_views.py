@@ -138,7 +138,7 @@ def put_back(request: HttpRequest, key: str) -> HttpResponse:
                 )
             except Refused as refusal:
                 return refusal_page(request, refusal.reasons, back)
-    return refusal_page(request, [Reason("No pool keeps a place for this disk.")], back)
+    return refusal_page(request, [Reason("", "No pool keeps a place for this disk.")], back)
 
 
 @require_POST

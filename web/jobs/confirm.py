@@ -13,7 +13,7 @@ from django.utils import timezone
 from appliance import agent_client
 from appliance.agent import delayed_jobs
 from appliance.agent.registry import decode_operation
-from appliance.errors import Refused
+from appliance.errors import Reason, Refused
 from appliance.facts.box import Facts
 from appliance.operation import Operation, Plan, as_json, checked_plan, kind_of
 from web.inventory import store
@@ -99,7 +99,7 @@ def keep_secret(job: str, secret: str) -> None:
         agent_client.leave_secret(job, secret)
     except OSError as error:
         raise Refused(
-            "What you typed could not be handed on, so nothing was begun. Restart the box if this stays."
+            Reason("", "What you typed could not be handed on, so nothing was begun. Restart the box if this stays.")
         ) from error
 
 

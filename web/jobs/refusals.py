@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import wraps
+from typing import Any
 
+from django import forms
+from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.urls import reverse
 
 from appliance.errors import Reason, Refused
 from appliance.operation import Operation
 from web.jobs import confirm
+
+View = Callable[..., HttpResponse]
 
 
 def refusal_page(request: HttpRequest, reasons: Iterable[Reason], back: str, *, status: int = 409) -> HttpResponse:
@@ -23,3 +30,30 @@ def review_or_refusal(request: HttpRequest, operation: Operation, back: str) -> 
         return confirm.review(request, operation, back=back)
     except Refused as refusal:
         return refusal_page(request, refusal.reasons, back)
+
+
+def refusals_lead_to(route: str, *arguments: str) -> Callable[[View], View]:
+    """Decorate a view: what is refused in it becomes the page of reasons, with a link to ``route``.
+
+    ``arguments`` are the names of the view's own arguments that the route needs.
+    """
+
+    def decorate(view: View) -> View:
+        @wraps(view)
+        def decorated(request: HttpRequest, *args: Any, **given: Any) -> HttpResponse:
+            try:
+                return view(request, *args, **given)
+            except Refused as refusal:
+                back = reverse(route, kwargs={name: given[name] for name in arguments})
+                return refusal_page(request, refusal.reasons, back)
+
+        return decorated
+
+    return decorate
+
+
+def add_reasons(form: forms.BaseForm, reasons: Iterable[Reason]) -> None:
+    """Put each reason beside the field that it is about, or above the form."""
+    for reason in reasons:
+        field = reason.field if reason.field in form.fields else None
+        form.add_error(field, ValidationError(reason.text, code=reason.code))

@@ -26,6 +26,7 @@ from web.inventory import present, store
 from web.inventory.models import CachingRow
 from web.inventory.present import Bay
 from web.jobs import confirm
+from web.jobs.refusals import add_reasons
 from web.pools import layout_diagram
 from web.pools.forms import (
     FIELDS,
@@ -207,9 +208,9 @@ def refused_before(step: str, answers: Answers) -> list[Reason]:
         chosen = set(answers.query.getlist("disks"))
         held = [disk.path for disk in facts.disks for use in disk.uses if (use.kind, use.pool) == ("exported", answers.name)]  # fmt: skip
         if facts.pool(answers.name):
-            found.append(Reason("That name is taken by a pool of this box.", "name"))
+            found.append(Reason("", "That name is taken by a pool of this box.", field="name"))
         elif set(held) - chosen and not free_to_choose:
-            found.append(Reason("That name belongs to a pool on disks that are not in use at the moment. Choose another.", "name"))  # fmt: skip
+            found.append(Reason("", "That name belongs to a pool on disks that are not in use at the moment. Choose another.", field="name"))  # fmt: skip
     elif step == "options":
         try:
             reasons = list(operation_from(answers.query, answers.bays).check(store.facts()))
@@ -224,8 +225,7 @@ def asked_again(request: HttpRequest, answers: Answers, reasons: tuple[Reason, .
     step = next((STEP_OF[reason.field] for reason in reasons if reason.field in STEP_OF), "disks")
     form = answers.form(step)
     form.full_clean()
-    for reason in reasons:
-        form.add_error(reason.field if reason.field in form.fields else None, reason.text)
+    add_reasons(form, reasons)
     return question(request, answers, step, form, status=400)
 
 

@@ -29,7 +29,7 @@ from web import live
 from web.inventory import store
 from web.inventory.models import DatasetRow, DetailRow, DiskRow, ImportableRow, PoolRow, ShareRow, Source
 from web.jobs import confirm, queue
-from web.jobs.refusals import refusal_page, review_or_refusal
+from web.jobs.refusals import add_reasons, refusal_page, review_or_refusal
 
 # A person who comes to the page again within this is shown what was found then.
 LOOK_AGAIN = timedelta(seconds=5)
@@ -237,8 +237,7 @@ def import_pool(request: HttpRequest, guid: str) -> HttpResponse:
             operation = ImportPool(guid=found.guid, destroyed=found.destroyed, **form.cleaned_data)
             return confirm.review(request, operation, back=reverse("import_pool", args=[guid]))
         except Refused as refusal:
-            for reason in refusal.reasons:
-                form.add_error(reason.field if reason.field in form.fields else None, reason.text)
+            add_reasons(form, refusal.reasons)
     context = {"form": form, "candidate": candidate(found), "found": found}
     return render(request, "pools/import.html", context, status=400 if form.is_bound else 200)
 

@@ -15,7 +15,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from appliance import schedule as appliance_schedule
-from appliance.errors import Refused
+from appliance.errors import Reason, Refused
 from appliance.facts.box import Facts, Pool
 from appliance.operation import Operation
 from appliance.pools.properties import ASKED, KNOWN, LONGEST_COMMENT, PoolPropertyWords, SetPoolProperty
@@ -230,7 +230,7 @@ def settings(request: HttpRequest, key: str) -> HttpResponse:
                 form = CommentForm(request.POST)
                 value = request.POST.get("comment", "")
             if name not in {"autotrim", "autoexpand", "autoreplace", "comment"}:
-                raise Refused("That cannot be set here.")
+                raise Refused(Reason("", "That cannot be set here."))
             operation = SetPoolProperty(pool=pool.name, name=name, value=value)  # type: ignore[arg-type]  # looked at above
             if operation.grave:
                 return confirm.review(request, operation, back=back)

@@ -39,7 +39,7 @@ def which(request: HttpRequest, key: str) -> HttpResponse:
         place = next((place for place in choices if place.vdev.guid == guid), None)
         if place is None:
             return refusal_page(
-                request, [Reason(f"That disk is no longer part of {pool.name}.")], reverse("pool", args=[key])
+                request, [Reason("", f"That disk is no longer part of {pool.name}.")], reverse("pool", args=[key])
             )
         case = pool_replacement.open_replacement(pool, place, box, request.user.get_username())
         store.touch("replacements")
@@ -134,7 +134,7 @@ def accept(request: HttpRequest, pk: int) -> HttpResponse:
     pool = pool_of(store.facts(), case.pool_guid)
     try:
         if wrong := pool_replacement.replacement_state(case, present.box()).wrong:
-            raise Refused(f"Put {wrong[0]} back first: {pool.name} still needs it.")
+            raise Refused(Reason("", f"Put {wrong[0]} back first: {pool.name} still needs it."))
         return confirm.review(
             request, pool_replacement.operation(case, pool.name, request.GET.get("disk", "")), back=back
         )

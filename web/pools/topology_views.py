@@ -135,7 +135,7 @@ def add_disks(request: HttpRequest, key: str, kind: str) -> HttpResponse:
     if "answered" in request.GET:
         try:
             if not picked:
-                raise Refused(Reason("Choose a disk.", "disks"))
+                raise Refused(Reason("", "Choose a disk.", field="disks"))
             return confirm.review(request, how.make(pool.name, vdev, picked, request), back=here)
         except Refused as refusal:
             reasons = refusal.reasons

@@ -13,10 +13,10 @@ from appliance.shares.set_share import SetShare
 from appliance.shares.settings import SPOKEN, Protocol, ShareSetting, setting_of
 from appliance.shares.troubleshoot import diagnose
 from appliance.system.accounts import people_number
-from web.datasets.views import add_reasons
 from web.inventory import store
 from web.inventory.models import DatasetRow, SeenRow
 from web.jobs import confirm
+from web.jobs.refusals import add_reasons
 from web.shares import switches, troubleshoot_views
 from web.shares.forms import AfpForm, NfsForm
 from web.users.views import people_facts
@@ -28,7 +28,7 @@ def begin(request: HttpRequest, form: NfsForm | AfpForm, dataset: str, protocol:
         operation = SetShare.of(dataset, protocol, form.part())
         return confirm.start_or_review(request, operation, back=request.get_full_path())
     except Refused as refusal:
-        add_reasons(form, refusal)
+        add_reasons(form, refusal.reasons)
         return None
 
 

@@ -10,9 +10,9 @@ from django.views.decorators.http import require_GET
 
 from appliance.errors import Refused
 from appliance.shares.set_smb_security import SetSmbSecurity
-from web.datasets.views import add_reasons
 from web.inventory import store
 from web.jobs import confirm
+from web.jobs.refusals import add_reasons
 
 
 class ProtectionForm(forms.Form):
@@ -49,5 +49,5 @@ def protection(request: HttpRequest) -> HttpResponse:
         try:
             return confirm.review(request, SetSmbSecurity(**form.cleaned_data), back=reverse("protection"))
         except Refused as refusal:
-            add_reasons(form, refusal)
+            add_reasons(form, refusal.reasons)
     return render(request, "shares/smb_security.html", {"form": form}, status=400 if form.is_bound else 200)

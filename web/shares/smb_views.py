@@ -15,7 +15,7 @@ from appliance.shares.settings import ShareSetting, setting_of
 from web.inventory import store
 from web.inventory.models import DatasetRow
 from web.jobs import confirm
-from web.jobs.refusals import refusal_page
+from web.jobs.refusals import add_reasons, refusal_page
 from web.shares import switches
 from web.shares.forms import SmbForm
 
@@ -36,8 +36,7 @@ def smb(request: HttpRequest, key: str) -> HttpResponse:
             )
             return redirect("job", pk=job.pk)
         except Refused as refusal:
-            for reason in refusal.reasons:
-                form.add_error(reason.field if reason.field in form.fields else None, reason.text)
+            add_reasons(form, refusal.reasons)
     return render(
         request,
         "shares/smb.html",

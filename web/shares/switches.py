@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from appliance import names
 from appliance.datasets.permissions import said_of
-from appliance.errors import Refused
+from appliance.errors import Reason, Refused
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
 from appliance.shares.publish import SERVING
@@ -129,5 +129,5 @@ def usual_client(dataset: Dataset, facts: Facts) -> str:
 def usual(protocol: Protocol, dataset: Dataset, facts: Facts) -> Part:
     """What a switch turns on at one click where the folder does not say otherwise. Raises Refused where there is no such."""
     if protocol == "nfs":
-        raise Refused("Which networks and computers may mount it has to be said first.")
+        raise Refused(Reason("", "Which networks and computers may mount it has to be said first."))
     return proposed(dataset, facts) if protocol == "smb" else proposed_afp(dataset, facts)

@@ -16,10 +16,10 @@ from appliance.errors import Refused
 from appliance.operation import Operation, kind_of
 from appliance.snapshots.bookmarks import BookmarkSnapshot
 from appliance.snapshots.hold_clone import CloneSnapshot, HoldSnapshot, ReleaseSnapshot, RenameSnapshot
-from web.datasets.views import add_reasons
 from web.inventory.models import DatasetRow, PoolRow, SnapshotRow
 from web.jobs import confirm
 from web.jobs.models import Job
+from web.jobs.refusals import add_reasons
 from web.snapshots import diff
 from web.snapshots.diff import Changes
 
@@ -129,7 +129,7 @@ def roll_back(request: HttpRequest, key: str, guid: str) -> HttpResponse:
             operation = RollBack(snapshot=row.name, guid=int(row.guid), way_back=form.cleaned_data["way_back"])
             return confirm.review(request, operation, back=reverse("roll_back", args=[key, guid]))
         except Refused as refusal:
-            add_reasons(form, refusal)
+            add_reasons(form, refusal.reasons)
     volume = is_volume(key)
     undone = Changes() if volume else diff.between(row, seconds=SECONDS_FOR_FILES)
     context = {"row": row, "key": key, "form": form, "possible": possible, "volume": volume, "undone": undone}
@@ -142,7 +142,7 @@ def begun(form: forms.Form, made: Callable[[], Operation], request: HttpRequest)
     try:
         return confirm.start_without_review(made(), user=request.user.get_username())
     except Refused as refusal:
-        add_reasons(form, refusal)
+        add_reasons(form, refusal.reasons)
         return None
 
 
@@ -151,5 +151,5 @@ def begin(form: forms.Form, made: Callable[[], Operation], request: HttpRequest,
     try:
         return confirm.start_or_review(request, made(), back=back)
     except Refused as refusal:
-        add_reasons(form, refusal)
+        add_reasons(form, refusal.reasons)
         return None

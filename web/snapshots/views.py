@@ -23,11 +23,10 @@ from appliance.snapshots.policy import USUAL, Policy
 from appliance.snapshots.set_policy import SetSnapshotPolicy
 from appliance.snapshots.take import TakeSnapshot
 from web import live
-from web.datasets.views import add_reasons
 from web.inventory.models import BookmarkRow, DatasetRow, SnapshotReading, SnapshotRow
 from web.jobs import confirm
 from web.jobs.models import Job
-from web.jobs.refusals import refusal_page
+from web.jobs.refusals import add_reasons, refusal_page
 from web.snapshots import agent_queries, paging, policy_ledger, policy_timeline
 from web.snapshots.forms import PolicyForm, TakeForm
 
@@ -111,7 +110,7 @@ def take(request: HttpRequest, key: str) -> HttpResponse:
             job = confirm.start_without_review(operation, user=request.user.get_username())
             return redirect("job", pk=job.pk)
         except Refused as refusal:
-            add_reasons(form, refusal)
+            add_reasons(form, refusal.reasons)
     status = 400 if form.is_bound else 200
     return render(request, "snapshots/take.html", {"form": form, "dataset": dataset, "key": key}, status=status)
 

@@ -10,10 +10,9 @@ from django.views.decorators.http import require_GET, require_http_methods
 from appliance.errors import Refused
 from appliance.facts.sharing import Group
 from appliance.users.groups import CreateGroup, RemoveGroup, SetMembers
-from web.datasets.views import add_reasons
 from web.inventory.models import GroupRow
 from web.jobs import confirm
-from web.jobs.refusals import review_or_refusal
+from web.jobs.refusals import add_reasons, review_or_refusal
 from web.users.forms import GroupForm, MembersForm
 from web.users.views import accounts
 
@@ -32,7 +31,7 @@ def create(request: HttpRequest) -> HttpResponse:
             operation = CreateGroup(name=form.cleaned_data["name"], members=tuple(form.cleaned_data["members"]))
             return redirect("job", pk=confirm.start_without_review(operation, user=request.user.get_username()).pk)
         except Refused as refusal:
-            add_reasons(form, refusal)
+            add_reasons(form, refusal.reasons)
     return render(request, "users/group.html", {"form": form, "people": people}, status=400 if form.is_bound else 200)
 
 
@@ -49,7 +48,7 @@ def group(request: HttpRequest, name: str) -> HttpResponse:
             operation = SetMembers(name=fact.name, members=tuple(form.cleaned_data["members"]))
             return redirect("job", pk=confirm.start_without_review(operation, user=request.user.get_username()).pk)
         except Refused as refusal:
-            add_reasons(form, refusal)
+            add_reasons(form, refusal.reasons)
     context = {"form": form, "group": fact, "people": people}
     return render(request, "users/group.html", context, status=400 if form.is_bound else 200)
 

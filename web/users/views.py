@@ -18,11 +18,11 @@ from appliance.snapshots import names
 from appliance.users.accounts import CreateAccount, EnableAccount, RenameAccount, SetPassword
 from appliance.users.remove import RemoveAccount
 from web import live
-from web.datasets.views import add_reasons, filesystems
+from web.datasets.views import filesystems
 from web.inventory.models import AccountRow, DatasetRow, GroupRow
 from web.jobs import confirm
 from web.jobs.models import Job
-from web.jobs.refusals import refusal_page, review_or_refusal
+from web.jobs.refusals import add_reasons, refusal_page, review_or_refusal
 from web.users.forms import DisplayForm, HeirForm, PersonForm
 
 MOST_PARENTS = 1000
@@ -67,7 +67,7 @@ def create(request: HttpRequest) -> HttpResponse:
         try:
             return confirm.review(request, CreateAccount(**form.cleaned_data), back=reverse("people"))
         except Refused as refusal:
-            add_reasons(form, refusal)
+            add_reasons(form, refusal.reasons)
     return render(request, "users/create.html", {"form": form}, status=400 if form.is_bound else 200)
 
 
@@ -110,7 +110,7 @@ def rename(request: HttpRequest, name: str) -> HttpResponse:
     row, back = get_object_or_404(AccountRow, name=name), reverse("person", args=[name])
     form = DisplayForm(request.POST)
     if not form.is_valid():
-        reasons = [Reason(str(text)) for errors in form.errors.values() for text in errors]
+        reasons = [Reason("", str(text)) for errors in form.errors.values() for text in errors]
         return refusal_page(request, reasons, back, status=400)
     return started(request, RenameAccount(name=row.name, display=form.cleaned_data["display"]), back)
 

@@ -20,7 +20,7 @@ FORMATS = {"passphrase": "passphrase", "key file": "hex"}
 KEPT_MEANS = "This box then unlocks it by itself after each start. Whoever carries off the whole box has the key and the files; disks alone, without this box's system disk, stay closed."
 
 
-class LockDataset(DatasetOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="lock-dataset"):
+class LockDataset(DatasetOperation, tag="lock-dataset"):
     """Unmount what a key opens and unload the key."""
 
     needs_proof = never
@@ -41,9 +41,9 @@ class LockDataset(DatasetOperation, frozen=True, kw_only=True, forbid_unknown_fi
         if dataset is None:
             return
         if dataset.encryption_root != self.dataset:
-            yield Reason(f"{self.dataset} has no key of its own.")
+            yield Reason("", f"{self.dataset} has no key of its own.")
         elif dataset.locked:
-            yield Reason(f"{self.dataset} is locked already.")
+            yield Reason("", f"{self.dataset} is locked already.")
 
     def mounted(self, facts: Facts) -> list[Dataset]:
         """What has to be unmounted: what the key opens, and whatever is mounted below."""
@@ -106,7 +106,7 @@ class LockDataset(DatasetOperation, frozen=True, kw_only=True, forbid_unknown_fi
         return f"Its folders are unmounted, but the key is still loaded. Something uses a volume of it. Stop that, then lock {self.dataset} again."
 
 
-class EncryptionRootOperation(DatasetOperation, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class EncryptionRootOperation(DatasetOperation):
     """Base of what is done with the key of an encryption root that is open."""
 
     def check(self, facts: Facts) -> Iterator[Reason]:
@@ -115,12 +115,12 @@ class EncryptionRootOperation(DatasetOperation, frozen=True, kw_only=True, forbi
         if dataset is None:
             return
         if dataset.encryption == "off":
-            yield Reason(f"{self.dataset} is not encrypted. That can only be chosen when a folder is made.")
+            yield Reason("", f"{self.dataset} is not encrypted. That can only be chosen when a folder is made.")
         elif dataset.locked:
-            yield Reason(f"{self.dataset} is locked. Unlock it first.")
+            yield Reason("", f"{self.dataset} is locked. Unlock it first.")
 
 
-class ChangeKey(EncryptionRootOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="change-key"):
+class ChangeKey(EncryptionRootOperation, tag="change-key"):
     """Another passphrase or key file for an encryption root; a dataset below one becomes a root of its own."""
 
     needs_proof = always
@@ -181,7 +181,7 @@ def forget_step(dataset: str, guid: int) -> Step:
     )
 
 
-class StoreKey(EncryptionRootOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="store-key"):
+class StoreKey(EncryptionRootOperation, tag="store-key"):
     """Keep the key on this box, so that it unlocks by itself after a start. The key is tried first."""
 
     needs_proof = never
@@ -197,7 +197,7 @@ class StoreKey(EncryptionRootOperation, frozen=True, kw_only=True, forbid_unknow
         yield from super().check(facts)
         dataset = self.there(facts)
         if dataset and dataset.encryption != "off" and dataset.encryption_root != self.dataset:
-            yield Reason(f"It is opened by the key of {dataset.encryption_root}. Keep that one.")
+            yield Reason("", f"It is opened by the key of {dataset.encryption_root}. Keep that one.")
 
     def plan(self, facts: Facts) -> Plan:
         dataset = self.there(facts)
@@ -237,7 +237,7 @@ class StoreKey(EncryptionRootOperation, frozen=True, kw_only=True, forbid_unknow
         return "The key is not on this box. Keep it again if you like."
 
 
-class DeleteStoredKey(DatasetOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="delete-key"):
+class DeleteStoredKey(DatasetOperation, tag="delete-key"):
     """Remove the key from this box: from then on somebody has to unlock after each start."""
 
     needs_proof = always
@@ -250,7 +250,7 @@ class DeleteStoredKey(DatasetOperation, frozen=True, kw_only=True, forbid_unknow
         yield from super().check(facts)
         dataset = self.there(facts)
         if dataset and not key_store.marked(dataset):
-            yield Reason("This box does not keep its key.")
+            yield Reason("", "This box does not keep its key.")
 
     def plan(self, facts: Facts) -> Plan:
         return Plan(

@@ -76,7 +76,7 @@ def show_mounts(waiting: Iterable[Dataset]) -> str:
     return "\n".join(zfs_mount.shown(one.name, one.mountpoint) for one in waiting)
 
 
-class UnlockDataset(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="unlock-dataset"):
+class UnlockDataset(Operation, tag="unlock-dataset"):
     """Load the key of an encryption root from a passphrase or a key file and mount what it unlocks."""
 
     needs_proof = never
@@ -103,11 +103,11 @@ class UnlockDataset(Operation, frozen=True, kw_only=True, forbid_unknown_fields=
     def check(self, facts: Facts) -> Iterator[Reason]:
         dataset = facts.dataset(self.dataset)
         if dataset is None:
-            yield Reason(f"{self.dataset} is no longer there.")
+            yield Reason("", f"{self.dataset} is no longer there.")
         elif dataset.encryption_root != self.dataset:
-            yield Reason(f"{self.dataset} has no key of its own.")
+            yield Reason("", f"{self.dataset} has no key of its own.")
         elif not dataset.locked:
-            yield Reason(f"{self.dataset} is unlocked already.")
+            yield Reason("", f"{self.dataset} is unlocked already.")
 
     def plan(self, facts: Facts) -> Plan:
         dataset = facts.dataset(self.dataset)
@@ -156,7 +156,7 @@ class UnlockDataset(Operation, frozen=True, kw_only=True, forbid_unknown_fields=
         return "The key is loaded, but some folders are not mounted. Look at the folder's page."
 
 
-class UnlockAll(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="unlock-all"):
+class UnlockAll(Operation, tag="unlock-all"):
     """After a start: try one passphrase, and the keys that the box keeps, on what is locked."""
 
     needs_proof = never
@@ -193,7 +193,7 @@ class UnlockAll(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         if not self.locked(facts):
-            yield Reason("Nothing is locked.")
+            yield Reason("", "Nothing is locked.")
 
     def plan(self, facts: Facts) -> Plan:
         locked = self.locked(facts)

@@ -30,8 +30,9 @@ def check_spare(disk: Disk, needed: int) -> Iterator[Reason]:
     """A spare has to be as large as the smallest disk of every group; ``needed`` in bytes."""
     if disk.size + FUZZ < needed:
         yield Reason(
+            "",
             f"{disk_label(disk)} is {size_text(needed - disk.size)} too small to stand in for the others. Choose a larger spare.",
-            "spares",
+            field="spares",
         )
 
 

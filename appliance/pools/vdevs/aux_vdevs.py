@@ -16,7 +16,7 @@ from appliance.pools.vdevs.expand import data_groups, usual_ashift
 from appliance.zfs import vdev_tree
 
 
-class ExtraDisks(VdevOperation, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ExtraDisks(VdevOperation):
     """Base of the three: disks that go in beside the data and can be taken out again at any time."""
 
     disks: tuple[str, ...]
@@ -30,7 +30,7 @@ class ExtraDisks(VdevOperation, frozen=True, kw_only=True, forbid_unknown_fields
         yield from coarse(self.chosen(facts), usual_ashift(pool), self.pool)
 
 
-class AddSpare(ExtraDisks, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="add-spare"):
+class AddSpare(ExtraDisks, tag="add-spare"):
     """Disks that wait, and stand in by themselves when another fails."""
 
     needs_proof = if_lost
@@ -67,7 +67,7 @@ def members(group: Vdev) -> Iterator[vdev_tree.Place]:
         yield vdev_tree.Place(child, (group,))
 
 
-class AddLog(ExtraDisks, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="add-log"):
+class AddLog(ExtraDisks, tag="add-log"):
     """A log device (SLOG) for writes that must be safe before they are answered; two disks are mirrored."""
 
     needs_proof = if_lost
@@ -79,7 +79,7 @@ class AddLog(ExtraDisks, frozen=True, kw_only=True, forbid_unknown_fields=True, 
     def check_change(self, facts: Facts, pool: Pool) -> Iterator[Reason]:
         yield from super().check_change(facts, pool)
         if len(self.disks) > aux_rules.MOST_LOGS:
-            yield Reason(f"A log needs no more than {aux_rules.MOST_LOGS} disks; two are a mirror.", "disks")
+            yield Reason("", f"A log needs no more than {aux_rules.MOST_LOGS} disks; two are a mirror.", field="disks")
 
     def plan(self, facts: Facts) -> Plan:
         ashift = usual_ashift(facts.pool(self.pool))
@@ -101,7 +101,7 @@ class AddLog(ExtraDisks, frozen=True, kw_only=True, forbid_unknown_fields=True, 
         yield from sector_warning(disks, ashift)
 
 
-class AddCache(ExtraDisks, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="add-cache"):
+class AddCache(ExtraDisks, tag="add-cache"):
     """A cache device (L2ARC) for what is read again and again and does not fit into memory."""
 
     needs_proof = if_lost
@@ -127,7 +127,7 @@ class AddCache(ExtraDisks, frozen=True, kw_only=True, forbid_unknown_fields=True
         yield from aux_rules.cache_warnings(self.chosen(facts))
 
 
-class RemoveVdev(VdevChange, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="remove-vdev"):
+class RemoveVdev(VdevChange, tag="remove-vdev"):
     """Take a spare, a log, a cache, or a whole group of data without raidz, out of a pool."""
 
     needs_proof = never
@@ -138,11 +138,13 @@ class RemoveVdev(VdevChange, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     def check_place(self, facts: Facts, pool: Pool, place: vdev_tree.Place) -> Iterator[Reason]:
         if place.parent and place.parent.kind == "spare" and any(vdev.role == "spare" and vdev.guid == self.vdev for vdev in pool.vdevs):  # fmt: skip
-            yield Reason("The spare stands in for another disk. Give it back first.", "vdev")
+            yield Reason("", "The spare stands in for another disk. Give it back first.", field="vdev")
         elif place.above:
-            yield Reason("Only a whole group can be taken out. A copy of a mirror is taken out as a copy.", "vdev")
+            yield Reason(
+                "", "Only a whole group can be taken out. A copy of a mirror is taken out as a copy.", field="vdev"
+            )
         elif place.vdev.removing:
-            yield Reason("It is being emptied already.", "vdev")
+            yield Reason("", "It is being emptied already.", field="vdev")
         elif place.role == "normal":
             yield from self.check_data(pool, place.vdev)
 
@@ -154,19 +156,25 @@ class RemoveVdev(VdevChange, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         groups = data_groups(pool)
         others = [one for one in groups if one.guid != group.guid]
         if any(one.kind in {"raidz", "draid"} for one in groups):
-            yield Reason("No group can be taken out of a pool that has a raidz. That is how raidz is made.", "vdev")
+            yield Reason(
+                "", "No group can be taken out of a pool that has a raidz. That is how raidz is made.", field="vdev"
+            )
         elif not others:
-            yield Reason("It is the only group of the pool. To give the disks free, destroy the pool.", "vdev")
+            yield Reason(
+                "", "It is the only group of the pool. To give the disks free, destroy the pool.", field="vdev"
+            )
         elif len({one.ashift for one in groups if one.ashift}) > 1:
-            yield Reason("The groups of this pool have different sector sizes, so none can be taken out.", "vdev")
+            yield Reason(
+                "", "The groups of this pool have different sector sizes, so none can be taken out.", field="vdev"
+            )
         elif any(device.state != "ONLINE" for one in groups for device in one.devices()):
-            yield Reason("Every disk of the pool has to work while a group is emptied.", "vdev")
+            yield Reason("", "Every disk of the pool has to work while a group is emptied.", field="vdev")
         elif group.used + 2 * slop(sum(one.space for one in groups)) > sum(
             max(one.space - one.used, 0) for one in others
         ):
-            yield Reason(f"The other groups have no room for what is on it ({size_text(group.used)}). Delete something first.", "vdev")  # fmt: skip
+            yield Reason("", f"The other groups have no room for what is on it ({size_text(group.used)}). Delete something first.", field="vdev")  # fmt: skip
         elif pool.rebuilding:
-            yield Reason(f"{pool.name} is rebuilding. Wait until that has ended.", "vdev")
+            yield Reason("", f"{pool.name} is rebuilding. Wait until that has ended.", field="vdev")
 
     def plan(self, facts: Facts) -> Plan:
         place = self.place(facts)

@@ -18,7 +18,7 @@ from appliance.zfs.vdev_tree import Place
 LARGEST_GUID = 2**64
 
 
-class VdevOperation(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class VdevOperation(Operation):
     """A change of one pool. Subclasses name new disks by their by-id paths, and say what speaks against them."""
 
     pool: str
@@ -68,24 +68,24 @@ class VdevOperation(Operation, frozen=True, kw_only=True, forbid_unknown_fields=
         """Whether the pool is there and can be changed at all."""
         pool = facts.pool(self.pool)
         if pool is None:
-            yield Reason(f"The pool {self.pool} is not there.")
+            yield Reason("", f"The pool {self.pool} is not there.")
         elif pool.state == "SUSPENDED":
             yield Reason(
-                f"{self.pool} has stopped and takes no change. Bring its disks back first, then start it again."
+                "", f"{self.pool} has stopped and takes no change. Bring its disks back first, then start it again."
             )
 
     def check_new_disks(self, facts: Facts) -> Iterator[Reason]:
         """Whether the chosen disks are there, once each, and free to be taken."""
         if not self.new_disks:
-            yield Reason("Choose a disk.", "disks")
+            yield Reason("", "Choose a disk.", field="disks")
         if len(set(self.new_disks)) < len(self.new_disks):
-            yield Reason("A disk was chosen twice.", "disks")
+            yield Reason("", "A disk was chosen twice.", field="disks")
         for path in self.new_disks:
             disk = facts.disk(path)
             if disk is None:
-                yield Reason(f"The disk {path.rsplit('/', 1)[-1]} is no longer there.", "disks")
+                yield Reason("", f"The disk {path.rsplit('/', 1)[-1]} is no longer there.", field="disks")
             elif disk.blocked:
-                yield Reason(f"{disk_label(disk)} {disk.blocked.text}, so it cannot be used.", "disks")
+                yield Reason("", f"{disk_label(disk)} {disk.blocked.text}, so it cannot be used.", field="disks")
 
     def check_fit(self, facts: Facts, place: Place) -> Iterator[Reason]:
         """Whether the chosen disks can take, or share, that place: large enough, and with sectors small enough."""
@@ -159,7 +159,7 @@ class VdevOperation(Operation, frozen=True, kw_only=True, forbid_unknown_fields=
         return f"{self.pool} has not changed. Look at its page, then start again."
 
 
-class VdevChange(VdevOperation, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class VdevChange(VdevOperation):
     """A change of one part of a pool, which is named by its guid: its disk may be long gone."""
 
     vdev: int
@@ -181,7 +181,7 @@ class VdevChange(VdevOperation, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 def gone_part(pool: str) -> Reason:
-    return Reason(f"That part of {pool} is no longer there. Look at the pool again.", "vdev")
+    return Reason("", f"That part of {pool} is no longer there. Look at the pool again.", field="vdev")
 
 
 def coarse(disks: Iterable[Disk], ashift: int, pool: str) -> Iterator[Reason]:
@@ -189,8 +189,9 @@ def coarse(disks: Iterable[Disk], ashift: int, pool: str) -> Iterator[Reason]:
     for disk in disks:
         if disk.logical_sector > 1 << ashift:
             yield Reason(
+                "",
                 f"{disk_label(disk)} only takes writes of {disk.logical_sector} bytes; {pool} was made for writes of {1 << ashift} bytes.",
-                "disks",
+                field="disks",
             )
 
 
@@ -199,14 +200,16 @@ def misfit(disk: Disk, place: Place) -> Iterator[Reason]:
     missing = vdev_tree.shortage(disk, place)
     if missing:
         yield Reason(
+            "",
             f"{disk_label(disk)} is too small by {vdev_tree.shortage_text(missing)}. ZFS takes no disk here that holds less than {size_text(vdev_tree.needed_bytes(place))} after its partition table. Disks sold with the same number on the label can differ by this much; choose another one.",
-            "disks",
+            field="disks",
         )
     ashift = place.group.ashift
     if ashift and disk.logical_sector > 1 << ashift:
         yield Reason(
+            "",
             f"{disk_label(disk)} only takes writes of {disk.logical_sector} bytes, and this part of the pool was made for writes of {1 << ashift} bytes (ashift {ashift}), which cannot be changed. Choose a disk that takes writes of {1 << ashift} bytes (most are sold as 512e).",
-            "disks",
+            field="disks",
         )
 
 

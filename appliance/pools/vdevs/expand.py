@@ -41,7 +41,7 @@ def width(group: Vdev) -> int:
     return len(group.children) or 1
 
 
-class AddVdev(VdevOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="add-vdev"):
+class AddVdev(VdevOperation, tag="add-vdev"):
     """Another group of disks (vdev) for data. It cannot be taken out again where the pool has a raidz.
 
     ``less_protection`` says that the person has been told, and agrees, that the pool will survive fewer failures.
@@ -65,16 +65,16 @@ class AddVdev(VdevOperation, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         yield from self.check_new_disks(facts)
         least = LEAST_DISKS[self.layout]
         if self.layout == "stripe" and len(self.disks) > 1:
-            yield Reason("Disks without protection are added one at a time.", "layout")
+            yield Reason("", "Disks without protection are added one at a time.", field="layout")
         elif self.disks and len(self.disks) < least:
-            yield Reason(f"{LAYOUT_NAMES[self.layout]} needs at least {least} disks.", "layout")
+            yield Reason("", f"{LAYOUT_NAMES[self.layout]} needs at least {least} disks.", field="layout")
         if len(self.disks) > MOST_DISKS:
-            yield Reason(f"At most {MOST_DISKS} disks at once.", "disks")
+            yield Reason("", f"At most {MOST_DISKS} disks at once.", field="disks")
         yield from coarse(self.chosen(facts), usual_ashift(pool), self.pool)
         if any(vdev.removing for vdev in pool.vdevs):
-            yield Reason("A part of the pool is being emptied. Wait until that has ended.")
+            yield Reason("", "A part of the pool is being emptied. Wait until that has ended.")
         if self.lowers(pool) and not self.less_protection:
-            yield Reason(self.lowering(pool), "less_protection")
+            yield Reason("", self.lowering(pool), field="less_protection")
 
     def parity(self) -> int:
         return parity_of(self.layout, max(len(self.disks), 1))
@@ -131,7 +131,7 @@ class AddVdev(VdevOperation, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         yield from sector_warning(self.chosen(facts), ashift)
 
 
-class ExpandRaidz(VdevChange, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="expand-raidz"):
+class ExpandRaidz(VdevChange, tag="expand-raidz"):
     """One more disk in a raidz. ZFS spreads what is there over all disks, which takes as long as reading it all."""
 
     needs_proof = if_lost
@@ -148,14 +148,14 @@ class ExpandRaidz(VdevChange, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     def check_place(self, facts: Facts, pool: Pool, place: Place) -> Iterator[Reason]:
         if place.vdev.kind != "raidz":
-            yield Reason("Only a raidz can be expanded by a disk. A mirror gets another copy, or the pool another group.", "vdev")  # fmt: skip
+            yield Reason("", "Only a raidz can be expanded by a disk. A mirror gets another copy, or the pool another group.", field="vdev")  # fmt: skip
             return
         if any(child.state not in {"ONLINE", "DEGRADED"} or child.children for child in place.vdev.children):
-            yield Reason("Every disk of the raidz has to work before it can be expanded. Replace the failed one first.", "vdev")  # fmt: skip
+            yield Reason("", "Every disk of the raidz has to work before it can be expanded. Replace the failed one first.", field="vdev")  # fmt: skip
         if pool.rebuilding:
-            yield Reason(f"{self.pool} is rebuilding. Wait until that has ended.", "vdev")
+            yield Reason("", f"{self.pool} is rebuilding. Wait until that has ended.", field="vdev")
         if width(place.vdev) >= MOST_RAIDZ:
-            yield Reason("This raidz has as many disks as it can have.", "vdev")
+            yield Reason("", "This raidz has as many disks as it can have.", field="vdev")
         yield from self.check_new_disks(facts)
         yield from self.check_fit(facts, Place(place.vdev.children[0], (place.vdev,)))
 
@@ -203,7 +203,7 @@ def yields(group: Vdev) -> tuple[int, int, int]:
     )
 
 
-class AutoexpandVdev(VdevChange, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="autoexpand-vdev"):
+class AutoexpandVdev(VdevChange, tag="autoexpand-vdev"):
     """Let a group use all of its disks after each of them has been replaced by a larger one."""
 
     needs_proof = never
@@ -214,13 +214,13 @@ class AutoexpandVdev(VdevChange, frozen=True, kw_only=True, forbid_unknown_field
 
     def check_place(self, facts: Facts, pool: Pool, place: Place) -> Iterator[Reason]:
         if place.above or place.role != "normal":
-            yield Reason("Choose a whole group of disks.", "vdev")
+            yield Reason("", "Choose a whole group of disks.", field="vdev")
             return
         away = [vdev_tree.label(device, facts) for device in place.vdev.devices() if device.state != "ONLINE"]
         if away:
-            yield Reason(f"Every disk of the group has to work for this. {away[0]} does not.", "vdev")
+            yield Reason("", f"Every disk of the group has to work for this. {away[0]} does not.", field="vdev")
         elif not gain(place.vdev):
-            yield Reason(f"There is nothing to gain: the smallest disk of {vdev_tree.group_label(place.vdev)} is used whole.", "vdev")  # fmt: skip
+            yield Reason("", f"There is nothing to gain: the smallest disk of {vdev_tree.group_label(place.vdev)} is used whole.", field="vdev")  # fmt: skip
 
     def plan(self, facts: Facts) -> Plan:
         place = self.place(facts)

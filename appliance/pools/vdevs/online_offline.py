@@ -15,7 +15,7 @@ WORKING = {"ONLINE", "DEGRADED"}
 AWAY = {"FAULTED", "UNAVAIL", "REMOVED", "OFFLINE"}
 
 
-class OfflineDisk(VdevChange, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="offline-disk"):
+class OfflineDisk(VdevChange, tag="offline-disk"):
     """Tell ZFS to use a disk no more, so that it can be pulled out without surprise. It stays so over a restart."""
 
     needs_proof = never
@@ -26,11 +26,11 @@ class OfflineDisk(VdevChange, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     def check_place(self, facts: Facts, pool: Pool, place: Place) -> Iterator[Reason]:
         if not place.leaf or place.parent is None:
-            yield Reason("Only a disk that has others beside it can be taken offline: without it the pool would stop.", "vdev")  # fmt: skip
+            yield Reason("", "Only a disk that has others beside it can be taken offline: without it the pool would stop.", field="vdev")  # fmt: skip
         elif place.vdev.state == "OFFLINE":
-            yield Reason("It is offline already.", "vdev")
+            yield Reason("", "It is offline already.", field="vdev")
         elif not can_do_without(pool, place):
-            yield Reason("Its group survives no further failure at the moment. Taking this disk offline would stop the pool. Let a rebuilding end, or bring another disk back, first.", "vdev")  # fmt: skip
+            yield Reason("", "Its group survives no further failure at the moment. Taking this disk offline would stop the pool. Let a rebuilding end, or bring another disk back, first.", field="vdev")  # fmt: skip
 
     def plan(self, facts: Facts) -> Plan:
         place = self.place(facts) or Place(Vdev("", "disk", self.vdev, "UNKNOWN"))
@@ -85,7 +85,7 @@ def can_do_without(pool: Pool | None, place: Place) -> bool:
     return not pool.whole(member) or margin(pool, place.group) > 0
 
 
-class OnlineDisk(VdevChange, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="online-disk"):
+class OnlineDisk(VdevChange, tag="online-disk"):
     """Use a disk again that was offline, pulled out or gone; what changed meanwhile is copied onto it."""
 
     needs_proof = never
@@ -102,11 +102,11 @@ class OnlineDisk(VdevChange, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     def check_place(self, facts: Facts, pool: Pool, place: Place) -> Iterator[Reason]:
         if not place.leaf:
-            yield Reason("Choose a single disk.", "vdev")
+            yield Reason("", "Choose a single disk.", field="vdev")
         elif place.vdev.state not in AWAY:
-            yield Reason("ZFS uses this disk already.", "vdev")
+            yield Reason("", "ZFS uses this disk already.", field="vdev")
         elif surely_gone(place.vdev, facts):
-            yield Reason(f"{vdev_tree.label(place.vdev, facts)} is not in the box. Put it back into its bay, or replace it.", "vdev")  # fmt: skip
+            yield Reason("", f"{vdev_tree.label(place.vdev, facts)} is not in the box. Put it back into its bay, or replace it.", field="vdev")  # fmt: skip
 
     def plan(self, facts: Facts) -> Plan:
         place = self.place(facts) or Place(Vdev("", "disk", self.vdev, "UNKNOWN"))
@@ -164,7 +164,7 @@ def growing_waits(pool: Pool) -> bool:
     return stands and there and not pool.rebuilding
 
 
-class ClearErrors(VdevOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="clear-errors"):
+class ClearErrors(VdevOperation, tag="clear-errors"):
     """Set error counts to nothing, and let ZFS try again a disk, or a whole pool, that it had given up. ``vdev`` 0: all."""
 
     needs_proof = never
@@ -182,7 +182,7 @@ class ClearErrors(VdevOperation, frozen=True, kw_only=True, forbid_unknown_field
     def check(self, facts: Facts) -> Iterator[Reason]:
         pool = facts.pool(self.pool)
         if pool is None:
-            yield Reason(f"The pool {self.pool} is not there.")
+            yield Reason("", f"The pool {self.pool} is not there.")
             return
         if self.vdev and self.place(facts) is None:
             yield gone_part(self.pool)
@@ -192,9 +192,9 @@ class ClearErrors(VdevOperation, frozen=True, kw_only=True, forbid_unknown_field
             short = [group for group in pool.vdevs if group.role not in {"spare", "cache"} and too_few(group, facts)]
             if short:
                 missing = "; ".join(vdev_tree.label(device, facts) for device in away[:4])
-                yield Reason(f"Too many disks are still away: {missing}. Put them back first, then {self.pool} can go on. Nothing is lost meanwhile: what was being written waits.", "vdev")  # fmt: skip
+                yield Reason("", f"Too many disks are still away: {missing}. Put them back first, then {self.pool} can go on. Nothing is lost meanwhile: what was being written waits.", field="vdev")  # fmt: skip
         elif not self.called_for(pool):
-            yield Reason("There is nothing to clear.", "vdev")
+            yield Reason("", "There is nothing to clear.", field="vdev")
 
     def called_for(self, pool: Pool) -> bool:
         """Whether there is something that clearing mends."""

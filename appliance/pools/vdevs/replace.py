@@ -18,7 +18,7 @@ from appliance.zfs.vdev_tree import Place
 REPLACEABLE = {"normal", "log", "special", "dedup"}
 
 
-class ReplaceDisk(VdevChange, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="replace-disk"):
+class ReplaceDisk(VdevChange, tag="replace-disk"):
     """Put a disk in the place of another. The old one is named by its guid, so it may be long gone."""
 
     needs_proof = if_lost
@@ -35,11 +35,11 @@ class ReplaceDisk(VdevChange, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     def check_place(self, facts: Facts, pool: Pool, place: Place) -> Iterator[Reason]:
         if not place.leaf:
-            yield Reason("Choose a single disk to be replaced.", "vdev")
+            yield Reason("", "Choose a single disk to be replaced.", field="vdev")
         elif place.role not in REPLACEABLE:
-            yield Reason(f"A {place.role} disk is not replaced: remove it, and add another.", "vdev")
+            yield Reason("", f"A {place.role} disk is not replaced: remove it, and add another.", field="vdev")
         elif place.parent and place.parent.kind == "spare" and place.parent.children[0].guid != self.vdev:
-            yield Reason("That is the spare that stands in. Replace the disk it stands in for.", "vdev")
+            yield Reason("", "That is the spare that stands in. Replace the disk it stands in for.", field="vdev")
         yield from self.check_new_disks(facts)
         yield from self.check_fit(facts, place)
 
@@ -77,7 +77,7 @@ class ReplaceDisk(VdevChange, frozen=True, kw_only=True, forbid_unknown_fields=T
             yield "A hot spare stands in for this disk. When the new disk is rebuilt, the spare goes back to waiting by itself."
 
 
-class AttachDisk(VdevChange, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="attach-disk"):
+class AttachDisk(VdevChange, tag="attach-disk"):
     """One more copy: make a single disk a mirror, or a mirror wider. ``vdev`` is a disk of it or the mirror itself."""
 
     needs_proof = if_lost
@@ -109,14 +109,16 @@ class AttachDisk(VdevChange, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     def check_place(self, facts: Facts, pool: Pool, place: Place) -> Iterator[Reason]:
         beside = self.beside(facts)
         if beside is None:
-            yield Reason("None of its disks works, so there is nothing to copy from.", "vdev")
+            yield Reason("", "None of its disks works, so there is nothing to copy from.", field="vdev")
             return
         if beside.role not in REPLACEABLE:
-            yield Reason(f"A {beside.role} disk needs no copy.", "vdev")
+            yield Reason("", f"A {beside.role} disk needs no copy.", field="vdev")
         elif beside.group.kind not in {"disk", "file", "mirror"} or len(beside.above) > 1:
-            yield Reason("Only a single disk or a mirror can have one more copy. A raidz is expanded instead.", "vdev")
+            yield Reason(
+                "", "Only a single disk or a mirror can have one more copy. A raidz is expanded instead.", field="vdev"
+            )
         elif beside.vdev.state != "ONLINE":
-            yield Reason("That disk does not work, so there is nothing to copy from.", "vdev")
+            yield Reason("", "That disk does not work, so there is nothing to copy from.", field="vdev")
         yield from self.check_new_disks(facts)
         yield from self.check_fit(facts, beside)
 
@@ -142,7 +144,7 @@ class AttachDisk(VdevChange, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         )
 
 
-class DetachDisk(VdevChange, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="detach-disk"):
+class DetachDisk(VdevChange, tag="detach-disk"):
     """Take one copy out: of a mirror, of a replacement that is under way, or a spare that stands in."""
 
     needs_proof = never
@@ -153,19 +155,19 @@ class DetachDisk(VdevChange, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     def check_place(self, facts: Facts, pool: Pool, place: Place) -> Iterator[Reason]:
         if place.role == "spare" and place.vdev.state == "AVAIL":
-            yield Reason("That spare waits again already. Nothing is left to do.", "vdev")
+            yield Reason("", "That spare waits again already. Nothing is left to do.", field="vdev")
             return
         if not place.leaf or place.parent is None or place.parent.kind not in {"mirror", "replacing", "spare"}:
-            yield Reason("Only a copy can be taken out: a disk of a mirror, or a spare that stands in. Replace this one instead.", "vdev")  # fmt: skip
+            yield Reason("", "Only a copy can be taken out: a disk of a mirror, or a spare that stands in. Replace this one instead.", field="vdev")  # fmt: skip
             return
         others = [child for child in place.parent.children if child.guid != self.vdev]
         if not any(self.good(child) for child in others) and not (len(place.above) > 1 and can_do_without(pool, place)):  # fmt: skip
             # Within a group that is whole without it, even the only one that works of a replacement may go (vdev_dtl_required).
-            yield Reason("It is the last good copy. Taking it out would lose the data.", "vdev")
+            yield Reason("", "It is the last good copy. Taking it out would lose the data.", field="vdev")
         if pool.rebuilding and place.vdev.state == "ONLINE" and any(child.processed for child in others) and not any(
             child.state == "ONLINE" and not child.processed for child in others
         ):  # fmt: skip
-            yield Reason("The others are still being rebuilt from it. Wait until that has ended.", "vdev")
+            yield Reason("", "The others are still being rebuilt from it. Wait until that has ended.", field="vdev")
 
     @staticmethod
     def good(child: Vdev) -> bool:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-from appliance.errors import Failed, Refused
+from appliance.errors import Failed, Reason, Refused
 from appliance.facts.box import Facts
 from appliance.shares import afp, nfs, smb
 from appliance.shares.set_share import SetShare
@@ -66,7 +66,9 @@ def changed(protocol: Protocol, theirs: Meaning, ours: Meaning, facts: Facts, re
             continue
         path = place(name, values)
         if path in by_path:
-            raise Refused(f"{path} is served twice, as {by_path[path]} and as {name}. Larder serves a folder once.")
+            raise Refused(
+                Reason("", f"{path} is served twice, as {by_path[path]} and as {name}. Larder serves a folder once.")
+            )
         by_path[path] = name
     now = {dataset.mountpoint: (dataset, part) for dataset, part in wishes(facts, protocol)}
     known = {dataset.mountpoint: dataset for dataset in facts.datasets if dataset.can_mount and dataset.mountpoint}
@@ -83,7 +85,10 @@ def changed(protocol: Protocol, theirs: Meaning, ours: Meaning, facts: Facts, re
             continue
         if path not in known:
             raise Refused(
-                f"[{served_as}] serves {path or 'no folder'}, which is no folder of your pools. Larder shares only those."
+                Reason(
+                    "",
+                    f"[{served_as}] serves {path or 'no folder'}, which is no folder of your pools. Larder shares only those.",
+                )
             )
         yield SetShare.of(known[path].name, protocol, read_as(reader, served_as, theirs, None))
 
@@ -93,7 +98,7 @@ def read_as(reader: Reader, name: str, theirs: Meaning, before: Part | None) -> 
     try:
         return reader(name, theirs[name], before)
     except Refused as refusal:
-        raise Refused(f"[{name[:80]}]: {refusal}") from refusal
+        raise Refused(Reason("", f"[{name[:80]}]: {refusal}")) from refusal
 
 
 def with_changes(facts: Facts, found: Iterable[SetShare]) -> Facts:

@@ -26,7 +26,7 @@ MOST_CHANGES = 200
 CHANGED_SINCE = "The file was changed again since you looked. Look at the difference as it is now."
 
 
-class Decision(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Decision(Operation):
     """What both have in common. ``file`` is the key of an owned file, ``seen`` the fingerprint of its hand edit."""
 
     file: str
@@ -34,9 +34,9 @@ class Decision(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
     def __post_init__(self) -> None:
         if detect.owned_of(self.file) is None:
-            raise Refused("That is no file that Larder writes.")
+            raise Refused(Reason("", "That is no file that Larder writes."))
         if len(self.seen) != 64 or not set(self.seen) <= set("0123456789abcdef"):
-            raise Refused("It has to be said which hand edit is meant.")
+            raise Refused(Reason("", "It has to be said which hand edit is meant."))
 
     @property
     def owned(self) -> OwnedFile:
@@ -65,7 +65,7 @@ class Decision(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True)
         self.refuse_another()
         content, mode = path.read_bytes(), path.stat().st_mode & 0o777
         if fingerprint(content) != self.seen:
-            raise Refused(CHANGED_SINCE)
+            raise Refused(Reason("", CHANGED_SINCE))
         atomic_file.write(copy, content, mode=mode)
         work.note(f"Your version is kept as {copy}")
 
@@ -77,13 +77,13 @@ class Decision(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
     def refuse_another(self) -> None:
         if self.owned.fingerprint() != self.seen:
-            raise Refused(CHANGED_SINCE)
+            raise Refused(Reason("", CHANGED_SINCE))
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         return "The page of what was changed by hand shows the file as it is now. Decide again there."
 
 
-class OverwriteDrift(Decision, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="overwrite-drift"):
+class OverwriteDrift(Decision, tag="overwrite-drift"):
     """Write what the settings say in the place of a hand edit."""
 
     needs_proof = never
@@ -137,7 +137,7 @@ class OverwriteDrift(Decision, frozen=True, kw_only=True, forbid_unknown_fields=
         return self.kept() and self.owned.fingerprint() != self.seen and not self.owned.drifted()
 
 
-class AdoptDrift(Decision, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="adopt-drift"):
+class AdoptDrift(Decision, tag="adopt-drift"):
     """Make a hand edit the folders' own settings. ``changes`` are what it comes to, as the person has seen them."""
 
     changes: tuple[SetShare, ...]
@@ -148,11 +148,13 @@ class AdoptDrift(Decision, frozen=True, kw_only=True, forbid_unknown_fields=True
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.file not in publish.SERVING:
-            raise Refused("What is announced follows from what is shared, so nothing in this file can be a setting.")
+            raise Refused(
+                Reason("", "What is announced follows from what is shared, so nothing in this file can be a setting.")
+            )
         if len(self.changes) > MOST_CHANGES or any(one.protocol != self.file for one in self.changes):
-            raise Refused("These are not the settings of that file.")
+            raise Refused(Reason("", "These are not the settings of that file."))
         if len({one.dataset for one in self.changes}) != len(self.changes):
-            raise Refused("Each folder is set once.")
+            raise Refused(Reason("", "Each folder is set once."))
 
     @property
     def title(self) -> str:
@@ -205,14 +207,16 @@ class AdoptDrift(Decision, frozen=True, kw_only=True, forbid_unknown_fields=True
         if against:
             raise Refused(*against)
         if {one.dataset: one for one in found} != {one.dataset: one for one in self.changes}:
-            raise Refused("The folders' settings have changed since you looked. Look at the difference as it is now.")
+            raise Refused(
+                Reason("", "The folders' settings have changed since you looked. Look at the difference as it is now.")
+            )
         was_agreed, now = approved.read_approved(), {one.name: one for one in status.read_datasets()}
         done: list[SetShare] = []
         try:
             for one in self.changes:
                 dataset = now.get(one.dataset)
                 if dataset is None:
-                    raise Refused(f"The folder {one.dataset} is no longer there.")
+                    raise Refused(Reason("", f"The folder {one.dataset} is no longer there."))
                 setting = one.agreed_setting(dataset)
                 done.append(one)
                 argv = ["zfs", "set", *one.set_too(dataset), f"{PROPERTY}={setting.text()}", one.dataset]

@@ -16,7 +16,7 @@ from pathlib import PurePosixPath
 import msgspec
 
 from appliance import command
-from appliance.errors import Failed, Refused
+from appliance.errors import Failed, Reason, Refused
 from appliance.facts.datasets import Dataset
 from appliance.shares import afp, discovery, nfs, nfs_access
 from appliance.shares.publish import SERVING
@@ -65,7 +65,7 @@ def diagnose_share(name: str, protocol: Protocol, person: str) -> Diagnosis:
     """Look at one share of the dataset for one person. Root only; raises Refused where the dataset is not there."""
     dataset = next((one for one in status.read_datasets() if one.name == name), None)
     if dataset is None:
-        raise Refused(f"The folder {name} is no longer there.")
+        raise Refused(Reason("", f"The folder {name} is no longer there."))
     serving = SERVING[protocol]
     unit = command.run(["systemctl", "is-active", serving.units[0]], timeout=30, accept=range(256)).stdout.strip()
     setting, mounted = setting_of(dataset), dataset.mounted

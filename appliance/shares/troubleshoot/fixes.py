@@ -18,7 +18,7 @@ from appliance.system.accounts import PEOPLE
 from appliance.zfs import mount, mountpoints
 
 
-class RepublishShare(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="republish-share"):
+class RepublishShare(Operation, tag="republish-share"):
     """Mount a shared folder where it is not, write its daemon's file again, start the daemon and announce it."""
 
     needs_proof = never
@@ -43,18 +43,18 @@ class RepublishShare(Operation, frozen=True, kw_only=True, forbid_unknown_fields
     def check(self, facts: Facts) -> Iterator[Reason]:
         dataset = facts.dataset(self.dataset)
         if dataset is None:
-            yield Reason(f"The folder {self.dataset} is no longer there.")
+            yield Reason("", f"The folder {self.dataset} is no longer there.")
             return
         if not (setting_of(dataset) or ShareSetting()).part(self.protocol):
-            yield Reason(f"{self.dataset} is not shared over {SPOKEN[self.protocol]}. Switch it on first.")
+            yield Reason("", f"{self.dataset} is not shared over {SPOKEN[self.protocol]}. Switch it on first.")
         if dataset.locked:
-            yield Reason(f"{self.dataset} is locked. Unlock it first.")
+            yield Reason("", f"{self.dataset} is locked. Unlock it first.")
         elif not dataset.can_mount:
-            yield Reason(f"{self.dataset} has no place among the folders of this box.")
+            yield Reason("", f"{self.dataset} has no place among the folders of this box.")
         elif not dataset.mounted and (
             against := mount.speaks_against(self.dataset, dataset.mountpoint, facts.datasets)
         ):
-            yield Reason(against)
+            yield Reason("", against)
 
     def plan(self, facts: Facts) -> Plan:
         dataset = facts.dataset(self.dataset)
@@ -103,7 +103,7 @@ class RepublishShare(Operation, frozen=True, kw_only=True, forbid_unknown_fields
         return "Ask again why it cannot be seen: the page says what is still in the way."
 
 
-class OpenTopFolder(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="open-top-folder"):
+class OpenTopFolder(Operation, tag="open-top-folder"):
     """Give the people of this box the top of a folder, as it is when Larder makes one. What is inside stays as it is."""
 
     needs_proof = never
@@ -124,11 +124,11 @@ class OpenTopFolder(Operation, frozen=True, kw_only=True, forbid_unknown_fields=
     def check(self, facts: Facts) -> Iterator[Reason]:
         dataset = facts.dataset(self.dataset)
         if dataset is None:
-            yield Reason(f"The folder {self.dataset} is no longer there.")
+            yield Reason("", f"The folder {self.dataset} is no longer there.")
         elif not dataset.mounted:
-            yield Reason(f"{self.dataset} is not mounted. Make it available first.")
+            yield Reason("", f"{self.dataset} is not mounted. Make it available first.")
         elif dataset.readonly:
-            yield Reason(f"{self.dataset} can only be read, so its permissions cannot be changed.")
+            yield Reason("", f"{self.dataset} can only be read, so its permissions cannot be changed.")
         else:
             names.served_path(dataset.mountpoint)
 

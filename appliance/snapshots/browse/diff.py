@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from appliance import command, names
-from appliance.errors import Refused
+from appliance.errors import Reason, Refused
 from appliance.snapshots.browse import listing
 
 MOST = 2000  # changes that are shown
@@ -61,10 +61,10 @@ def read_diff(snapshot: str, until: str = "", seconds: int = SECONDS) -> Differe
     short. Raises Refused, Failed."""
     name = snapshot.partition("@")[0]
     if until and until.partition("@")[0] != name:
-        raise Refused("Both have to be snapshots of the same folder.")
+        raise Refused(Reason("", "Both have to be snapshots of the same folder."))
     dataset = listing.dataset_now(name)
     if not dataset.mounted:
-        raise Refused(f"{name} is not mounted. Mount it first: ZFS compares only folders that are in use.")
+        raise Refused(Reason("", f"{name} is not mounted. Mount it first: ZFS compares only folders that are in use."))
     argv = ["zfs", "diff", "-F", "-H", "--", snapshot, until or name]
     lines, complete = command.first_lines(argv, MOST, timeout=seconds)
     return Difference(tuple(sort(changes_from(lines, dataset.mountpoint))), complete)

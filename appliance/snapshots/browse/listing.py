@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from appliance import names
-from appliance.errors import Failed, Refused
+from appliance.errors import Failed, Reason, Refused
 from appliance.facts.datasets import Dataset
 from appliance.files import safe_walk
 from appliance.zfs import private_mount, status, system_datasets
@@ -83,10 +83,10 @@ def entries(root: int, parts: tuple[bytes, ...], after: str, now: int | None) ->
     try:
         with private_mount.beneath(root, parts) as found:
             if not stat.S_ISDIR(os.fstat(found).st_mode):
-                raise Refused("That is not a folder.")
+                raise Refused(Reason("", "That is not a folder."))
             folder = private_mount.opened(found, os.O_RDONLY | os.O_DIRECTORY)
     except FileNotFoundError as error:
-        raise Refused("There is no such folder in this snapshot.") from error
+        raise Refused(Reason("", "There is no such folder in this snapshot.")) from error
     start = position(after) if after else None
     with ExitStack() as stack:
         stack.callback(os.close, folder)
@@ -145,10 +145,10 @@ def file(root: int, parts: tuple[bytes, ...]) -> int:
     try:
         with private_mount.beneath(root, parts) as found:
             if not stat.S_ISREG(os.fstat(found).st_mode):
-                raise Refused("That is not a file that can be shown: Larder follows no links.")
+                raise Refused(Reason("", "That is not a file that can be shown: Larder follows no links."))
             return private_mount.opened(found, os.O_RDONLY)
     except FileNotFoundError as error:
-        raise Refused("There is no such file in this snapshot.") from error
+        raise Refused(Reason("", "There is no such file in this snapshot.")) from error
 
 
 def dataset_now(name: str) -> Dataset:
@@ -156,11 +156,11 @@ def dataset_now(name: str) -> Dataset:
     every = status.read_datasets()
     found = next((one for one in every if one.name == name), None)
     if found is None:
-        raise Refused(f"{name} is no longer there.")
+        raise Refused(Reason("", f"{name} is no longer there."))
     if found.kind != "filesystem":
-        raise Refused(f"{name} is a volume: it holds a disk, not files.")
+        raise Refused(Reason("", f"{name} is a volume: it holds a disk, not files."))
     if found.locked:
-        raise Refused(f"{name} is locked. Unlock it first.")
+        raise Refused(Reason("", f"{name} is locked. Unlock it first."))
     if found.mountpoint == "/" or system_datasets.is_of_system(found, every):
-        raise Refused("This is a part of the system's own folders. Larder does not show what is in it.")
+        raise Refused(Reason("", "This is a part of the system's own folders. Larder does not show what is in it."))
     return found

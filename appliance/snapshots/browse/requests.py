@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from appliance import names
-from appliance.errors import Refused
+from appliance.errors import Reason, Refused
 from appliance.snapshots.browse import file_versions, listing
 from appliance.snapshots.browse.file_versions import Versions
 from appliance.snapshots.browse.listing import Listing
@@ -37,7 +37,7 @@ def file(snapshot: str, path: str) -> Iterator[tuple[dict[str, object], int]]:
 def versions_of(dataset: str, path: str) -> Versions:
     """The versions of a file in all snapshots of its dataset. Raises Refused, Failed."""
     if not path:
-        raise Refused("Choose a file or folder.")
+        raise Refused(Reason("", "Choose a file or folder."))
     found = listing.dataset_now(dataset)
     every = sorted(list_snapshots.list_snapshots([dataset]), key=lambda one: one.txg)
     with listing.live(found) as now:

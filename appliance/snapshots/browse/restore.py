@@ -26,9 +26,7 @@ LONGEST_NAME = 255  # bytes
 MOST_TRIES = 50
 
 
-class RestoreFromSnapshot(
-    SnapshotOperation, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="restore-from-snapshot"
-):
+class RestoreFromSnapshot(SnapshotOperation, tag="restore-from-snapshot"):
     """Copy a file or folder out of a snapshot into the folder of now. Nothing that is there is erased.
 
     ``place``: ``beside`` gives it a name that says when it is from; ``back`` gives it its own name and place, and what is
@@ -79,15 +77,15 @@ class RestoreFromSnapshot(
         if found is None:
             return
         if found.kind != "filesystem":
-            yield Reason(f"{self.dataset} is a volume: it holds a disk, not files.")
+            yield Reason("", f"{self.dataset} is a volume: it holds a disk, not files.")
         elif found.locked:
-            yield Reason(f"{self.dataset} is locked. Unlock it first.")
+            yield Reason("", f"{self.dataset} is locked. Unlock it first.")
         elif refusal := system_datasets.refusal(found, facts.datasets):
-            yield Reason(refusal)
+            yield Reason("", refusal)
         elif not found.mounted or found.mountpoint == "/":
-            yield Reason(f"{self.dataset} is not mounted. Mount it first.")
+            yield Reason("", f"{self.dataset} is not mounted. Mount it first.")
         elif found.readonly:
-            yield Reason(f"{self.dataset} can only be read. Make a folder from the snapshot instead.")
+            yield Reason("", f"{self.dataset} can only be read. Make a folder from the snapshot instead.")
 
     def plan(self, facts: Facts) -> Plan:
         moment = self.moment(facts)
@@ -142,10 +140,10 @@ class RestoreFromSnapshot(
         try:
             with private_mount.beneath(root, self.parts) as found:
                 if not (stat.S_ISDIR(mode := os.fstat(found).st_mode) or stat.S_ISREG(mode)):
-                    raise Refused("Only files and folders are restored. Larder follows no links.")
+                    raise Refused(Reason("", "Only files and folders are restored. Larder follows no links."))
                 yield found
         except FileNotFoundError as error:
-            raise Refused(f"There is no {self.shown} in this snapshot.") from error
+            raise Refused(Reason("", f"There is no {self.shown} in this snapshot.")) from error
 
     def settle(self, into: int, moment: str, work: Work) -> bytes:
         """Give the complete copy its name; the name. What has this name already is moved aside, never overwritten."""

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("folders", "commands")
 PASSWORD = "correct horse battery"
 
 
-class Grave(Errand, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Grave(Errand):
     """An errand that needs a proof."""
 
     needs_proof = always

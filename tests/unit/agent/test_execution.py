@@ -31,7 +31,7 @@ ME = frozenset({os.getuid()})
 SECRET = "correct horse battery"
 
 
-class Errand(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Errand(Operation):
     """An operation whose steps are what the test wants them to be."""
 
     needs_proof = never
@@ -47,7 +47,7 @@ class Errand(Operation, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return self.subject_name
 
     def check(self, facts: Facts) -> Iterable[Reason]:
-        return [Reason("There is no ZFS.")] if facts.zfs == "missing" else []
+        return [Reason("", "There is no ZFS.")] if facts.zfs == "missing" else []
 
     def plan(self, facts: Facts) -> Plan:
         steps = tuple(Step(name, f"Do {name}", name, act) for name, act in ACTS.items())
@@ -166,7 +166,7 @@ def test_a_failing_step_ends_it_with_what_the_system_said_and_the_way_on():
 
 def test_a_step_that_refuses_has_failed_since_something_was_begun():
     def refuse(_work: Work) -> None:
-        raise Refused("The passphrase is gone.")
+        raise Refused(Reason("", "The passphrase is gone."))
 
     ACTS["one"] = refuse
     assert run()[-1]["outcome"]["state"] == "failed"

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from appliance import agent_client, command
 from appliance.agent import journal, requests
 from appliance.agent.registry import decode_operation
-from appliance.errors import Failed, Refused
+from appliance.errors import Failed, Reason, Refused
 from appliance.facts.box import Facts
 from appliance.system import paths as system_paths
 from tests.unit.made import ANNA, JOB, OTHER_JOB, box, dataset, path_of
@@ -480,9 +480,11 @@ def test_the_client_yields_replies_as_they_come(short):
 
 
 def test_the_client_raises_a_refusal_with_its_fields(short):
-    with Listening(b'{"refused": [{"text": "Choose another.", "field": "name"}]}\n'), pytest.raises(Refused) as caught:
+    reason = Reason("name-taken", "There is already a {name}. Choose another name.", field="name", name="a")
+    line = json.dumps({"refused": [reason.as_json()]}).encode() + b"\n"
+    with Listening(line), pytest.raises(Refused) as caught:
         agent_client.request({"verb": "run"})
-    assert [(reason.text, reason.field) for reason in caught.value.reasons] == [("Choose another.", "name")]
+    assert caught.value.reasons == (reason,)
 
 
 @pytest.mark.parametrize("replies", [b"", b"not json\n"])

@@ -5,7 +5,7 @@ import uuid
 import pytest
 
 from appliance import agent_client
-from appliance.errors import Failed, Refused
+from appliance.errors import Failed, Reason, Refused
 from appliance.system import paths
 from tests.unit.made import dataset
 from tests.web import rows
@@ -85,7 +85,9 @@ def test_a_job_under_way_is_stopped_through_the_agent(web, calm, monkeypatch):
     assert job.state == State.RUNNING
 
 
-@pytest.mark.parametrize("error", [Failed("Larder's agent does not answer"), Refused("Larder's agent does not answer")])
+@pytest.mark.parametrize(
+    "error", [Failed("Larder's agent does not answer"), Refused(Reason("", "Larder's agent does not answer"))]
+)
 def test_an_agent_that_does_not_answer_is_said(web, calm, monkeypatch, error):
     def ask(*_args: object, **_more: object) -> None:
         raise error

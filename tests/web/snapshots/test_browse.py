@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from appliance.errors import Failed, Refused
+from appliance.errors import Failed, Reason, Refused
 from tests.web import rows
 from tests.web.snapshots.test_snapshots import fill
 from tests.web.system.test_queries import queries
@@ -96,7 +96,9 @@ def test_what_leads_elsewhere_is_no_page_and_nobody_is_asked(web, agent, url, pa
     assert agent.asked == []
 
 
-@pytest.mark.parametrize("trouble", [Refused("There is no such folder."), Failed("Larder's agent does not answer")])
+@pytest.mark.parametrize(
+    "trouble", [Refused(Reason("", "There is no such folder.")), Failed("Larder's agent does not answer")]
+)
 def test_trouble_is_a_sentence_on_the_page(web, agent, url, trouble):
     agent.says = trouble
     for page in ("files/", "file/?path=a", "difference/"):

@@ -142,7 +142,7 @@ def test_every_other_end_is_recorded_with_its_words(job, agent, state):
 
 
 def test_a_refusal_of_the_agent_ends_the_job_with_its_sentences(job, agent, collected):
-    agent.answers = [[Refused(Reason("The plan changed."), Reason("Look again."))]]
+    agent.answers = [[Refused(Reason("", "The plan changed."), Reason("", "Look again."))]]
     run(job)
     assert (job.state, job.text) == (State.REFUSED, "The plan changed. Look again.")
     assert secrets() == []
