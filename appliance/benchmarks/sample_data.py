@@ -27,7 +27,7 @@ from appliance.benchmarks.scratch import part_of
 from appliance.benchmarks.target import Ground
 from appliance.benchmarks.workloads import DATA, KINDS, pouring
 from appliance.errors import Failed, Refused
-from appliance.files import safe_walk
+from appliance.files import traversal
 from appliance.formatting import size_text
 from appliance.layout.geometry import MIB
 from appliance.operation import Work
@@ -96,11 +96,11 @@ class SampleData:
         small = b""
         for start, end in ((0, share), (share, self.most)):
             linked: set[int] = set()
-            with closing(safe_walk.everything(self.root)) as found:
+            with closing(traversal.walk_tree(self.root)) as found:
                 for one in found:
                     self.look()
                     size = one.status.st_size
-                    if one.folder or size <= start or again(one.status, linked):
+                    if one.is_folder or size <= start or again(one.status, linked):
                         continue
                     if size < block:
                         small += b"".join(content(one.handle, 0, size))
@@ -147,8 +147,8 @@ def folder(case: Case) -> Iterator[int]:
     """A descriptor of the chosen folder, looked at anew. Raises Refused where it is not what was chosen, Failed."""
     found = listing.dataset_now(case.sample)
     Refused.unless_empty(checks.of_sample(found, case.sample, case.sample_guid))
-    with safe_walk.held(found.mountpoint) as root:
-        safe_walk.refuse_unless_of(root, found.name)
+    with traversal.open_dir_nofollow(found.mountpoint) as root:
+        traversal.refuse_unless_of(root, found.name)
         yield root
 
 

@@ -90,8 +90,8 @@ class CreateDataset(Operation, tag="create-dataset"):
                 f"{self.parent} has no place of its own among the folders of this box. Choose another.",
                 field="parent",
             )
-        elif against := mount.speaks_against(self.full_name, self.place(parent), facts.datasets):
-            yield Reason("", against, field="parent")
+        elif against := mount.reason_against(self.full_name, self.place(parent), facts.datasets):
+            yield against.with_field("parent")
         same = [dataset.name for dataset in facts.datasets if dataset.name.lower() == self.full_name.lower()]
         if same:
             yield Reason("", f"There is already a folder {same[0]}. Choose another name.", field="name")

@@ -56,8 +56,8 @@ class DestroyDataset(DatasetOperation, tag="destroy-dataset"):
             yield Reason("", "This is the pool itself. Destroy it on the pool's page.")
             return
         for one in self.going(facts):
-            if refusal := system_datasets.refusal(one, facts.datasets):
-                yield Reason("", refusal)
+            if refusal := system_datasets.reason_against(one, facts.datasets):
+                yield refusal
                 return
         detail = facts.dataset_detail(self.guid)
         if detail is None:

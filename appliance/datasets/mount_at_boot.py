@@ -23,7 +23,7 @@ def main() -> None:
     datasets, work, bad = status.read_datasets(), Speaking(), 0
     ready = [one for one in datasets if one.can_mount and not one.mounted and not one.locked]
     for one in sorted(ready, key=lambda found: found.mountpoint.count("/")):
-        if mount.speaks_against(one.name, one.mountpoint, datasets):
+        if mount.reason_against(one.name, one.mountpoint, datasets):
             continue  # where root has put it: zfs mount -a goes on with that
         try:
             mount.mount(one.name, work)

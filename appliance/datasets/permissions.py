@@ -24,7 +24,7 @@ from appliance.errors import Failed, Reason, Refused
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
 from appliance.facts.sharing import Account
-from appliance.files import safe_walk
+from appliance.files import traversal
 from appliance.files.posix_acl import ACCESS, DEFAULT, ORDER, Access, Level
 from appliance.operation import Plan, Step, Work, command_step, never
 from appliance.snapshots import names as snapshot_names
@@ -328,28 +328,28 @@ def apply(dataset: str, place: str, access: Access, demoted: frozenset[int], wor
     something else is at the place, Failed where the system refuses, Cancelled.
     """
     people = group_number()
-    encoded = {enter: access.encoded(enter=enter) for enter in (False, True)}
-    with safe_walk.held(place) as root:
-        safe_walk.refuse_unless_of(root, dataset)
-        pace = safe_walk.WalkProgress(work, root)
-        for found in safe_walk.everything(root):
+    encoded = {enter: access.encode_acl(enter=enter) for enter in (False, True)}
+    with traversal.open_dir_nofollow(place) as root:
+        traversal.refuse_unless_of(root, dataset)
+        pace = traversal.WalkProgress(work, root)
+        for found in traversal.walk_tree(root):
             give(found, people, encoded, demoted)
-            pace.step()
+            pace.count_one()
     work.note(f"{pace.done} files and folders follow the new rules")
 
 
-def give(found: safe_walk.OpenEntry, people: int, encoded: dict[bool, bytes], demoted: frozenset[int]) -> None:
+def give(found: traversal.OpenEntry, people: int, encoded: dict[bool, bytes], demoted: frozenset[int]) -> None:
     """One file or folder: its rules, its group, its owner where that may not stay.
 
     The rules come first, so that at no moment more people may do more than before and after. They set the mode as well;
     giving the group drops set-id bits of files.
     """
     mode = found.status.st_mode
-    os.setxattr(found.link, ACCESS, encoded[found.folder or bool(mode & ENTER_BITS)])
-    if found.folder:
+    os.setxattr(found.link, ACCESS, encoded[found.is_folder or bool(mode & ENTER_BITS)])
+    if found.is_folder:
         os.setxattr(found.link, DEFAULT, encoded[True])
     os.chown(found.link, 0 if found.status.st_uid in demoted else -1, people)
-    if found.folder and stat.S_IMODE(mode) != FOLDER_MODE:
+    if found.is_folder and stat.S_IMODE(mode) != FOLDER_MODE:
         Path(found.link).chmod(FOLDER_MODE)
 
 

@@ -149,12 +149,13 @@ class RenameDataset(DatasetOperation, tag="rename-dataset"):
             yield Reason("", f"The folder {self.parent} is no longer there.", field="parent")
             return
         if refused := next(
-            filter(None, (system_datasets.refusal(one, facts.datasets) for one in facts.below(self.dataset))), ""
+            filter(None, (system_datasets.reason_against(one, facts.datasets) for one in facts.below(self.dataset))),
+            None,
         ):
-            yield Reason("", refused)
+            yield refused
         place = self.place(dataset, parent)
-        if place and (against := zfs_mount.speaks_against(self.target, place, facts.datasets)):
-            yield Reason("", against, field="parent")
+        if place and (against := zfs_mount.reason_against(self.target, place, facts.datasets)):
+            yield against.with_field("parent")
         yield from self.check_place(dataset, parent)
         for other in facts.datasets:
             if other.name.lower() == self.target.lower() and other.guid != self.guid:
@@ -307,8 +308,8 @@ class MountDataset(DatasetOperation, tag="mount-dataset"):
             yield Reason("", f"{self.dataset} is locked. Unlock it first.")
         elif dataset.kind != "filesystem" or dataset.canmount == "off" or not dataset.mountpoint.startswith("/"):
             yield Reason("", f"{self.dataset} has no place among the folders of this box.")
-        elif against := zfs_mount.speaks_against(self.dataset, dataset.mountpoint, facts.datasets):
-            yield Reason("", against)
+        elif against := zfs_mount.reason_against(self.dataset, dataset.mountpoint, facts.datasets):
+            yield against
 
     def plan(self, facts: Facts) -> Plan:
         dataset = self.there(facts)
@@ -361,8 +362,8 @@ class UnmountDataset(DatasetOperation, tag="unmount-dataset"):
         dataset = self.there(facts)
         if dataset and not dataset.mounted:
             yield Reason("", f"{self.dataset} is not mounted.")
-        if dataset and (refusal := system_datasets.refusal(dataset, facts.datasets)):
-            yield Reason("", refusal)
+        if dataset and (refusal := system_datasets.reason_against(dataset, facts.datasets)):
+            yield refusal
 
     def plan(self, facts: Facts) -> Plan:
         mounted = [one for one in facts.below(self.dataset) if one.mounted]

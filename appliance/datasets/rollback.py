@@ -62,8 +62,8 @@ class RollBack(SnapshotOperation, tag="roll-back"):
         dataset = facts.dataset(self.dataset)
         if dataset and dataset.readonly:
             yield Reason("", f"{self.dataset} can only be read.")
-        if dataset and (refusal := system_datasets.refusal(dataset, facts.datasets)):
-            yield Reason("", refusal)
+        if dataset and (refusal := system_datasets.reason_against(dataset, facts.datasets)):
+            yield refusal
         for text in blocked(self.newer(facts)):
             yield Reason(
                 "",

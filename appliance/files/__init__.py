@@ -1,4 +1,4 @@
-"""Files on the disks, reached by descriptor so that no link leads elsewhere: a safe walk, and POSIX ACLs.
+"""Files on the disks: a walk by descriptor, which no symbolic link can redirect, and POSIX ACLs.
 
 It imports ``system`` only.
 """

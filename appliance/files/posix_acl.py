@@ -1,12 +1,12 @@
-"""Who may read or change a folder, as POSIX ACLs in the form in which the kernel takes them.
+"""Who may read or change a folder, encoded as POSIX ACLs for the kernel.
 
-Why POSIX ACLs: Samba, netatalk and the NFS server all act as the person, and the kernel decides. An ACL on the files is
-therefore the one rule that holds the same over SMB, NFS and AFP (ZFS with ``acltype=posix``). Plain group and mode
-cannot say "anna changes, ben reads, cleo neither".
+Why POSIX ACLs: Samba, netatalk and the NFS server all act as the user, and the kernel decides. An ACL on the files is
+therefore the only rule that works the same over SMB, NFS and AFP (ZFS with ``acltype=posix``). Group and mode alone
+cannot express "anna changes, ben reads, cleo neither".
 
 The layout is the kernel's ``include/uapi/linux/posix_acl_xattr.h``: version 2, then tag, permissions and id of each entry
-in the order of the tags. See acl(5) for how the kernel chooses: a person's own entry counts before any group's; of
-groups the most generous counts.
+in the order of the tags. acl(5) describes how the kernel chooses: a user's own entry counts before any group's entry;
+among groups, the most permissive entry counts.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ BITS: dict[Level, int] = {"none": 0, "read": READ, "change": READ | WRITE}
 
 @dataclass(frozen=True)
 class Access:
-    """Who may do what, by number: people by uid, groups by gid. ``everybody`` is whoever has an account."""
+    """Access levels of users by uid and of groups by gid. ``everybody`` means every user of the box."""
 
     everybody: Level = "none"
     people: Mapping[int, Level] = field(default_factory=dict)
     groups: Mapping[int, Level] = field(default_factory=dict)
 
-    def level(self, uid: int, gids: frozenset[int]) -> Level:
-        """What the kernel lets that person do with a file that another owns."""
+    def level_of(self, uid: int, gids: frozenset[int]) -> Level:
+        """What the kernel lets a user do with a file that somebody else owns."""
         if uid in self.people:
             return self.people[uid]
         return max((self.everybody, *(self.groups[gid] for gid in gids & set(self.groups))), key=ORDER.index)
 
-    def encoded(self, *, enter: bool) -> bytes:
-        """The ACL for a folder or a program (``enter``: whoever may read may also enter or run it) or for another file."""
+    def encode_acl(self, *, enter: bool) -> bytes:
+        """The ACL in the kernel's format. ``enter``: for a folder or program, which readers may also enter or run."""
         extra = ENTER if enter else 0
 
         def bits(level: Level) -> int:

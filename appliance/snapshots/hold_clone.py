@@ -218,11 +218,11 @@ class CloneSnapshot(SnapshotOperation, tag="clone-snapshot"):
         if any(one.name.lower() == self.target.lower() for one in facts.datasets):
             yield Reason("", f"There is already a folder {self.target}. Choose another name.", field="name")
         source = facts.dataset(self.dataset)
-        if source and (refusal := system_datasets.refusal(source, facts.datasets)):
-            yield Reason("", refusal)
+        if source and (refusal := system_datasets.reason_against(source, facts.datasets)):
+            yield refusal
         place = self.place(facts)
-        if place and (against := mount.speaks_against(self.target, place, facts.datasets)):
-            yield Reason("", against)
+        if place and (against := mount.reason_against(self.target, place, facts.datasets)):
+            yield against
 
     def place(self, facts: Facts) -> str:
         """Where it will be mounted; empty where it will not: a volume, or a folder of a place that has none."""

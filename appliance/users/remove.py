@@ -17,7 +17,7 @@ from appliance.datasets.permissions import Said
 from appliance.errors import Failed, Reason
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
-from appliance.files import safe_walk
+from appliance.files import traversal
 from appliance.files.posix_acl import ORDER
 from appliance.operation import Plan, Step, Work, command_step, never
 from appliance.shares.settings import setting_of
@@ -165,10 +165,10 @@ def give_away(
 ) -> None:
     """Give the files of one person on one dataset to another; set-id bits are dropped by the kernel. ``keep`` is called
     before the first."""
-    with safe_walk.held(dataset.mountpoint) as root:
-        safe_walk.refuse_unless_of(root, dataset.name)
-        pace, given = safe_walk.WalkProgress(work, root), 0
-        for found in safe_walk.everything(root):
+    with traversal.open_dir_nofollow(dataset.mountpoint) as root:
+        traversal.refuse_unless_of(root, dataset.name)
+        pace, given = traversal.WalkProgress(work, root), 0
+        for found in traversal.walk_tree(root):
             if found.status.st_uid == uid:
                 if not given:
                     keep(dataset)
@@ -177,7 +177,7 @@ def give_away(
                 except OSError as error:
                     raise Failed(f"A file in {dataset.name} could not be given away", str(error)) from error
                 given += 1
-            pace.step()
+            pace.count_one()
     if given:
         work.note(f"{given} files and folders in {dataset.name} were given away")
 

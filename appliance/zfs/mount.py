@@ -13,9 +13,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from appliance import command, names
-from appliance.errors import Failed, Refused
+from appliance.errors import Failed, Reason, Refused
 from appliance.facts.datasets import Dataset
-from appliance.files import safe_walk
+from appliance.files import traversal
 from appliance.operation import Step, Work
 from appliance.system import paths
 from appliance.zfs import mountpoints, private_mount, status
@@ -98,11 +98,16 @@ def own_folders(pool: str, datasets: Iterable[Dataset]) -> frozenset[str]:
     return frozenset(place for place in found if not names.is_system_folder(place))
 
 
-def speaks_against(name: str, place: str, datasets: Iterable[Dataset]) -> str:
-    """Why a dataset is not mounted at that place, as a sentence; empty where it may be."""
+def reason_against(name: str, place: str, datasets: Iterable[Dataset]) -> Reason | None:
+    """Why a dataset is not mounted at that place; None where it may be."""
     if any(inside(place, folder) for folder in own_folders(name.split("/", 1)[0], datasets)):
-        return ""
-    return f"{name} wants to be at {place}, outside the folder of its pool. Larder mounts nothing there."
+        return None
+    return Reason(
+        "mountpoint-outside-pool",
+        "The mountpoint of {dataset} is {place}, outside the folder of its pool. Larder mounts nothing there.",
+        dataset=name,
+        place=place,
+    )
 
 
 def foreign_properties(pool: str) -> tuple[Carried, ...]:
@@ -275,8 +280,8 @@ def detach(name: str) -> None:
     """Unmount a dataset wherever it is mounted, by descriptor. Raises Failed."""
     for found, place in list(mountpoints.mounted_places()):
         if found == name:
-            with safe_walk.held(place) as handle:
-                safe_walk.refuse_unless_of(handle, name)
+            with traversal.open_dir_nofollow(place) as handle:
+                traversal.refuse_unless_of(handle, name)
                 private_mount.system("umount2", f"/proc/self/fd/{handle}".encode(), private_mount.MNT_DETACH)
 
 

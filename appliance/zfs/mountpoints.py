@@ -10,8 +10,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from appliance import command
-from appliance.errors import Failed, Reason, Refused
-from appliance.files import safe_walk
+from appliance.errors import Failed, Refused
+from appliance.files import traversal
 from appliance.operation import Step, Work
 from appliance.system import paths
 from appliance.zfs import private_mount
@@ -40,7 +40,7 @@ def held(place: str, *, make: bool = False) -> Iterator[tuple[int, int]]:
                     with suppress(FileExistsError):
                         os.mkdir(part, 0o755, dir_fd=handles[-1])
                         made.append((handles[-1], part))
-                handle = os.open(part, safe_walk.BOUND | os.O_DIRECTORY, dir_fd=handles[-1])
+                handle = os.open(part, traversal.BOUND | os.O_DIRECTORY, dir_fd=handles[-1])
                 stack.callback(os.close, handle)
                 handles.append(handle)
             yield handles[-1], handles[max(len(handles) - 2, 0)]
@@ -87,7 +87,7 @@ def is_mounted_at(place: str, name: str) -> bool:
     """Whether that very dataset begins at that very place, reached without following links."""
     try:
         with held(place) as (handle, above):
-            return safe_walk.dataset_of(handle) == name and begins_mount(handle, above)
+            return traversal.dataset_of(handle) == name and begins_mount(handle, above)
     except (OSError, Failed):
         return False
 
@@ -100,7 +100,7 @@ def remove_folder(place: str) -> None:
 
 def mounted_places() -> Iterator[tuple[str, str]]:
     """What of ZFS is mounted where, as the kernel says: the dataset and the folder."""
-    for line in safe_walk.MOUNTS.read_text().splitlines():
+    for line in traversal.MOUNTS.read_text().splitlines():
         before, _, after = line.partition(" - ")
         if after.startswith("zfs "):
             place = re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), before.split(" ")[4])
@@ -112,10 +112,10 @@ def top_of(name: str, place: str) -> Iterator[int]:
     """A descriptor of the top folder of a dataset that is mounted there. Raises Refused, Failed."""
     try:
         with held(place) as (handle, _above):
-            safe_walk.refuse_unless_of(handle, name)
+            traversal.refuse_unless_of(handle, name)
             yield handle
     except FileNotFoundError as error:
-        raise Refused(Reason("", f"{name} is not mounted where it should be. Make it available first.")) from error
+        raise Refused(traversal.not_at_mountpoint(name)) from error
 
 
 def top_step(step: str, title: str, argv: Sequence[str], name: str, place: str) -> Step:

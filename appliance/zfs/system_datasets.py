@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from appliance import names
+from appliance.errors import Reason
 from appliance.facts.datasets import Dataset
 
 
@@ -29,8 +30,12 @@ def carries_system(pool: str, datasets: Iterable[Dataset]) -> bool:
     )
 
 
-def refusal(one: Dataset, datasets: Iterable[Dataset]) -> str:
-    """Why Larder leaves a dataset alone, as a sentence; empty where it does not belong to the system."""
+def reason_against(one: Dataset, datasets: Iterable[Dataset]) -> Reason | None:
+    """Why Larder does not change a dataset; None where it does not belong to the system."""
     if not is_of_system(one, datasets):
-        return ""
-    return f"{one.name} holds a part of this box's own system. Larder leaves it alone; use the system's own tools."
+        return None
+    return Reason(
+        "system-dataset",
+        "{dataset} is part of this box's own system, so Larder does not change it. Use the system's own tools.",
+        dataset=one.name,
+    )

@@ -48,14 +48,18 @@ def opened_by(facts: Facts, root: str) -> list[Dataset]:
 def members(facts: Facts, root: str) -> list[Dataset]:
     """Of those the ones that have their place in the folder of their pool."""
     return [
-        one for one in opened_by(facts, root) if not zfs_mount.speaks_against(one.name, one.mountpoint, facts.datasets)
+        one for one in opened_by(facts, root) if not zfs_mount.reason_against(one.name, one.mountpoint, facts.datasets)
     ]
 
 
 def left_out(facts: Facts, root: str) -> list[str]:
     """Why the others are not mounted, a sentence for each."""
     waiting = [one for one in opened_by(facts, root) if not one.mounted]
-    return [text for one in waiting if (text := zfs_mount.speaks_against(one.name, one.mountpoint, facts.datasets))]
+    return [
+        str(reason.message)
+        for one in waiting
+        if (reason := zfs_mount.reason_against(one.name, one.mountpoint, facts.datasets))
+    ]
 
 
 def mount(waiting: Iterable[Dataset], work: Work) -> None:

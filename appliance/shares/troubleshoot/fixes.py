@@ -52,9 +52,9 @@ class RepublishShare(Operation, tag="republish-share"):
         elif not dataset.can_mount:
             yield Reason("", f"{self.dataset} has no place among the folders of this box.")
         elif not dataset.mounted and (
-            against := mount.speaks_against(self.dataset, dataset.mountpoint, facts.datasets)
+            against := mount.reason_against(self.dataset, dataset.mountpoint, facts.datasets)
         ):
-            yield Reason("", against)
+            yield against
 
     def plan(self, facts: Facts) -> Plan:
         dataset = facts.dataset(self.dataset)

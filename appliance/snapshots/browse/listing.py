@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from appliance import names
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts.datasets import Dataset
-from appliance.files import safe_walk
+from appliance.files import traversal
 from appliance.zfs import private_mount, status, system_datasets
 
 AT_ONCE = 200  # entries a page
@@ -70,8 +70,8 @@ def live(dataset: Dataset | None) -> Iterator[int | None]:
         handle = None
         if dataset and dataset.mounted and dataset.mountpoint.startswith("/"):
             try:
-                handle = stack.enter_context(safe_walk.held(dataset.mountpoint))
-                if safe_walk.dataset_of(handle) != dataset.name:
+                handle = stack.enter_context(traversal.open_dir_nofollow(dataset.mountpoint))
+                if traversal.dataset_of(handle) != dataset.name:
                     handle = None
             except Failed:
                 handle = None

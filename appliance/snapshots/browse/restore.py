@@ -80,8 +80,8 @@ class RestoreFromSnapshot(SnapshotOperation, tag="restore-from-snapshot"):
             yield Reason("", f"{self.dataset} is a volume: it holds a disk, not files.")
         elif found.locked:
             yield Reason("", f"{self.dataset} is locked. Unlock it first.")
-        elif refusal := system_datasets.refusal(found, facts.datasets):
-            yield Reason("", refusal)
+        elif refusal := system_datasets.reason_against(found, facts.datasets):
+            yield refusal
         elif not found.mounted or found.mountpoint == "/":
             yield Reason("", f"{self.dataset} is not mounted. Mount it first.")
         elif found.readonly:

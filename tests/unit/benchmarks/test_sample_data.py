@@ -22,11 +22,12 @@ from appliance.benchmarks.run_case import RunBenchmarkCase
 from appliance.benchmarks.runner import Measuring
 from appliance.benchmarks.validity import Circumstances
 from appliance.errors import Cancelled, Failed, Refused
-from appliance.files import safe_walk
+from appliance.files import traversal
 from appliance.layout.geometry import GIB, KIB, MIB
 from appliance.operation import checked_plan
 from appliance.system import paths
 from appliance.zfs import status
+from tests.reasons import refuses
 from tests.unit.benchmarks.test_run_case import TOKEN, operation
 from tests.unit.made import box, dataset, path_of, recorded_text
 from tests.unit.pools.test_create import Working
@@ -55,7 +56,7 @@ def tree(folders: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     os.mkfifo(top / "pipe")
     found = dataset(PHOTOS.name, mountpoint=str(top))
     monkeypatch.setattr(status, "read_datasets", lambda: (found,))
-    monkeypatch.setattr(safe_walk, "dataset_of", lambda _handle: PHOTOS.name)
+    monkeypatch.setattr(traversal, "dataset_of", lambda _handle: PHOTOS.name)
     monkeypatch.setattr(names, "served_path", lambda path: path)
     monkeypatch.setattr(paths, "POOLS", folders)
     monkeypatch.setattr(environment, "moved", lambda _paths: {})
@@ -64,7 +65,7 @@ def tree(folders: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def taken(top: Path, most: int, wanted: int) -> tuple[bytes, sample_data.SampleData]:
-    with safe_walk.held(str(top)) as root:
+    with traversal.open_dir_nofollow(str(top)) as root:
         sample = sample_data.SampleData(root, most, 128 * KIB, lambda: None)
         found, left = [], wanted
         while left:
@@ -143,7 +144,7 @@ def test_a_folder_that_cannot_be_gone_through_is_said_without_a_files_name(tree,
     def damaged(_root: int) -> Any:
         raise OSError(5, "Input/output error", "letter to anna.odt")
 
-    monkeypatch.setattr(safe_walk, "listing", damaged)
+    monkeypatch.setattr(traversal, "open_listing", damaged)
     with pytest.raises(Failed) as failed:
         sample_data.lay(sampled().ground, Working())
     assert "anna" not in str(failed.value)
@@ -194,8 +195,8 @@ def test_the_agent_looks_again_when_it_reads(tree, monkeypatch, changed):
 
 
 def test_something_else_at_its_place_is_not_read(tree, monkeypatch, commands):
-    monkeypatch.setattr(safe_walk, "dataset_of", lambda _handle: "tank")
-    with pytest.raises(Refused, match="not mounted where it should be"):
+    monkeypatch.setattr(traversal, "dataset_of", lambda _handle: "tank")
+    with refuses("dataset-not-at-mountpoint"):
         sample_data.lay(sampled().ground, Working())
     assert commands.ran == []
 

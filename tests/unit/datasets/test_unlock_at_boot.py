@@ -55,4 +55,4 @@ def test_unlock_at_start_mounts_nothing_outside_the_folder_of_its_pool(commands,
     with pytest.raises(SystemExit):
         unlock_at_boot.main()
     assert [argv[:2] for argv in commands.ran] == [["zfs", "load-key"]]
-    assert "tank/two wants to be at /etc" in caplog.text
+    assert "The mountpoint of tank/two is /etc" in caplog.text

@@ -21,7 +21,7 @@ from appliance.agent import requests
 from appliance.errors import Failed, Refused
 from appliance.facts.box import Facts, Pool
 from appliance.facts.datasets import Snapshot
-from appliance.files import safe_walk
+from appliance.files import traversal
 from appliance.operation import checked_plan
 from appliance.snapshots.browse import copy_tree, diff, file_versions, listing
 from appliance.snapshots.browse import restore as snapshot_restore
@@ -67,7 +67,7 @@ def roots(then: Path, now: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         os.close(handle)
 
     monkeypatch.setattr(private_mount, "root_of", root_of)
-    monkeypatch.setattr(safe_walk, "dataset_of", lambda _handle: "tank/photos")
+    monkeypatch.setattr(traversal, "dataset_of", lambda _handle: "tank/photos")
     monkeypatch.setattr(listing, "dataset_now", lambda _name: dataset("tank/photos", mountpoint=str(now)))
 
 

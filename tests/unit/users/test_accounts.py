@@ -15,7 +15,7 @@ from appliance.agent.registry import decode_operation
 from appliance.datasets.permissions import Said, noted
 from appliance.errors import Failed, Refused
 from appliance.facts.sharing import Account, Group
-from appliance.files import safe_walk
+from appliance.files import traversal
 from appliance.operation import checked_plan
 from appliance.shares import approved, connections, disconnect, publish
 from appliance.shares.connections import Connection
@@ -269,8 +269,8 @@ def test_each_folder_with_files_of_the_one_who_goes_gets_a_snapshot_before_they_
     found["ruled"] = replace(found["ruled"], access=noted(said), access_source="local")
     facts = replace(facts, datasets=tuple(found.values()))
     owner = (tmp_path / "mine" / "letter").stat().st_ino
-    monkeypatch.setattr(safe_walk, "refuse_unless_of", lambda *_given: None)
-    monkeypatch.setattr(safe_walk, "everything", lambda root: owned_by(7, walk_everything(root), owner))
+    monkeypatch.setattr(traversal, "refuse_unless_of", lambda *_given: None)
+    monkeypatch.setattr(traversal, "walk_tree", lambda root: owned_by(7, walk_real_tree(root), owner))
     monkeypatch.setattr("appliance.zfs.libzfs.snapshot", lambda names, _properties: done.append(names[0]))
     monkeypatch.setattr("os.chown", lambda path, uid, _gid: done.append(uid))
     monkeypatch.setattr("appliance.datasets.permissions.carry_out", lambda dataset, *_given: done.append(dataset.name))
@@ -278,14 +278,14 @@ def test_each_folder_with_files_of_the_one_who_goes_gets_a_snapshot_before_they_
     assert done == [f"tank/mine@{BEFORE}", 1003, f"tank/ruled@{BEFORE}", "tank/ruled"]
 
 
-walk_everything = safe_walk.everything
+walk_real_tree = traversal.walk_tree
 
 
-def owned_by(uid: int, found: Iterable[safe_walk.OpenEntry], inode: int) -> Iterator[safe_walk.OpenEntry]:
+def owned_by(uid: int, found: Iterable[traversal.OpenEntry], inode: int) -> Iterator[traversal.OpenEntry]:
     """Made up: one file belongs to ``uid``, the rest to nobody we know."""
     for one in found:
         owner = uid if one.status.st_ino == inode else 12345
-        yield safe_walk.OpenEntry(one.handle, os.stat_result((*one.status[:4], owner, *one.status[5:])))
+        yield traversal.OpenEntry(one.handle, os.stat_result((*one.status[:4], owner, *one.status[5:])))
 
 
 def test_the_snapshot_is_said_in_the_plan_and_only_with_an_heir():

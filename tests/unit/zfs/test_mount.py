@@ -15,7 +15,7 @@ from appliance.datasets.rename_mount import MountDataset, RenameDataset
 from appliance.errors import Failed
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset, Snapshot
-from appliance.files import safe_walk
+from appliance.files import traversal
 from appliance.operation import checked_plan
 from appliance.shares import publish
 from appliance.shares.troubleshoot.fixes import RepublishShare
@@ -132,7 +132,7 @@ class Kernel:
         self.before_mount = lambda: None
         commands.on_run = self.run
         monkeypatch.setattr(
-            safe_walk, "dataset_of", lambda handle: {at: name for name, at in self.at.items()}.get(link(handle), "")
+            traversal, "dataset_of", lambda handle: {at: name for name, at in self.at.items()}.get(link(handle), "")
         )
         monkeypatch.setattr(mountpoints, "begins_mount", lambda handle, _above: link(handle) in self.at.values())
         monkeypatch.setattr(mountpoints, "mounted_places", lambda: list(self.at.items()))
@@ -337,20 +337,22 @@ def box_of(*datasets: Dataset) -> Facts:
 @pytest.mark.parametrize("place", ["/tank/x", "/mnt/pool/x", "/srv/films/x"])
 def test_folders_may_be_where_root_has_put_the_pool_or_a_folder_of_it(place):
     known = (dataset("tank", mountpoint="/mnt/pool", mounted=False), dataset("tank/films", mountpoint="/srv/films"))
-    assert mount.speaks_against("tank/x", place, known) == ""
+    assert mount.reason_against("tank/x", place, known) is None
 
 
 @pytest.mark.parametrize("place", ["/etc", "/home/anna", "/srv/other", "/mnt", "/", "none", "/tank/../etc"])
 def test_no_folder_may_be_anywhere_else(place):
     known = (dataset("tank", mountpoint="/mnt/pool"), dataset("tank/films", mountpoint="/srv/films"))
-    assert "outside the folder" in mount.speaks_against("tank/x", place, known)
+    reason = mount.reason_against("tank/x", place, known)
+    assert reason
+    assert reason.code == "mountpoint-outside-pool"
 
 
 def test_pool_that_carries_the_system_gives_no_leave_among_its_folders():
     known = (dataset("rpool", mountpoint="/"), dataset("rpool/home", mountpoint="/home"))
-    assert mount.speaks_against("rpool/x", "/etc/x", known)
-    assert mount.speaks_against("rpool/x", "/home/x", known)
-    assert mount.speaks_against("rpool/x", "/rpool/x", known) == ""
+    assert mount.reason_against("rpool/x", "/etc/x", known)
+    assert mount.reason_against("rpool/x", "/home/x", known)
+    assert mount.reason_against("rpool/x", "/rpool/x", known) is None
 
 
 LOCKED: dict[str, Any] = {
@@ -393,11 +395,11 @@ def test_unlock_leaves_out_what_wants_to_be_outside_and_says_so(mounts, monkeypa
     for operation in (UnlockDataset(dataset="tank/vault"), UnlockAll(datasets=("tank/vault",))):
         mounts.ran.clear()
         plan, work = checked_plan(operation, facts), Working()
-        assert any("tank/vault/laptop wants to be at /etc" in text for text in plan.warnings)
+        assert any("The mountpoint of tank/vault/laptop is /etc" in text for text in plan.warnings)
         for step in plan.steps:
             step.act(work)
         assert [argv for argv in mounts.ran if argv[0] == "mount"] == [["mount", "tank/vault"]]
-        assert any("tank/vault/laptop wants to be at /etc" in note for note in work.notes)
+        assert any("The mountpoint of tank/vault/laptop is /etc" in note for note in work.notes)
     done = box_of(replace(VAULT, key_status="available", mounted=True), replace(OUTSIDE, key_status="available"))
     assert UnlockDataset(dataset="tank/vault").probe("mount", done)
 

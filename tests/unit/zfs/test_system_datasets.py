@@ -132,7 +132,9 @@ def test_what_something_else_than_zfs_has_mounted_is_left_alone():
 def test_destroying_what_lies_around_a_part_of_the_system_is_refused():
     around = dataset("rpool/sys", mountpoint="none", mounted=False)
     known = replace(facts(around), datasets=(ROOT, around, dataset("rpool/sys/var", mountpoint="/var")))
-    assert "rpool/sys/var holds a part" in str(list(DestroyDataset(dataset="rpool/sys", guid=around.guid).check(known)))
+    (reason,) = DestroyDataset(dataset="rpool/sys", guid=around.guid).check(known)
+    assert reason.code == "system-dataset"
+    assert reason.message.arguments == {"dataset": "rpool/sys/var"}
 
 
 def test_pool_that_the_system_lies_on_is_not_destroyed():

@@ -1,8 +1,8 @@
-"""Go through every file of one file system by descriptor, so that nothing swapped in on the way leads elsewhere.
+"""Walk every file of one file system by descriptor, so that a swapped-in symbolic link leads nowhere.
 
-Whoever may write below can replace a folder by a symbolic link between two looks of ours. So no name is looked at
-twice: each is opened once, relative to its folder and without following a link, and everything is done to what that
-descriptor holds. Links, other file systems and ``.zfs`` are left alone.
+A user who may write in a folder can replace a subfolder by a symbolic link between two of our calls. So each name is
+opened once, relative to its folder and without following a link, and all work is done on that descriptor. Links, other
+file systems and ``.zfs`` are skipped.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from appliance.formatting import time_left
 from appliance.operation import Work
 
 BOUND = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
-DEEPEST = 2000  # folders within folders; each level holds a descriptor
-SECONDS_BETWEEN_WORDS = 0.5
-SECONDS_UNTIL_PACE = 5.0
+DEEPEST = 2000  # nested folders; each level holds a descriptor
+SECONDS_BETWEEN_REPORTS = 0.5
+SECONDS_UNTIL_ESTIMATE = 5.0
 MOUNTS = Path("/proc/self/mountinfo")
 
 
 @dataclass(frozen=True)
 class OpenEntry:
-    """A folder or ordinary file, held open; ``link`` is a path that leads to it whatever its name has become."""
+    """An open folder or regular file. ``link`` is a path to it that stays valid when it is renamed."""
 
     handle: int
     status: os.stat_result
@@ -39,13 +39,13 @@ class OpenEntry:
         return f"/proc/self/fd/{self.handle}"
 
     @property
-    def folder(self) -> bool:
+    def is_folder(self) -> bool:
         return stat.S_ISDIR(self.status.st_mode)
 
 
 @contextmanager
-def held(path: str) -> Iterator[int]:
-    """A descriptor of the folder at an absolute path, reached without any symbolic link. Raises Failed."""
+def open_dir_nofollow(path: str) -> Iterator[int]:
+    """Open the folder at an absolute path without following any symbolic link. Raises Failed."""
     handle = os.open("/", BOUND | os.O_DIRECTORY)
     try:
         for part in Path(path).parts[1:]:
@@ -54,13 +54,13 @@ def held(path: str) -> Iterator[int]:
             handle = below
         yield handle
     except OSError as error:
-        raise Failed(f"{path} could not be gone through", f"{error.filename or path}: {error.strerror}") from error
+        raise Failed(f"{path} could not be opened", f"{error.filename or path}: {error.strerror}") from error
     finally:
         os.close(handle)
 
 
 def dataset_of(handle: int) -> str:
-    """The mounted dataset that a descriptor lies on, as the kernel's list of mounts says; empty where it is no ZFS."""
+    """The name of the mounted dataset that a descriptor lies on, from the kernel's mount table; empty if it is not ZFS."""
     device = os.fstat(handle).st_dev
     wanted = f"{os.major(device)}:{os.minor(device)}"
     for line in MOUNTS.read_text().splitlines():
@@ -70,21 +70,21 @@ def dataset_of(handle: int) -> str:
     return ""
 
 
-def everything(root: int) -> Generator[OpenEntry]:
-    """The folder ``root`` itself, then every folder and ordinary file below on its file system, folders before contents.
+def walk_tree(root: int) -> Generator[OpenEntry]:
+    """Yield ``root``, then every folder and regular file below it on its file system, folders before their contents.
 
-    Each is held open until the next is asked for. What vanishes meanwhile is passed over. Raises Failed too deep down.
+    Each is open until the next is requested. What disappears meanwhile is skipped. Raises Failed beyond ``DEEPEST``.
     """
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 3 * DEEPEST) if hard > 0 else 3 * DEEPEST, hard))
     device = os.fstat(root).st_dev
     yield OpenEntry(root, os.fstat(root))
-    stack = [listing(root)]
+    stack = [open_listing(root)]
     try:
         while stack:
             entry = next(stack[-1][1], None)
             if entry is None:
-                close(stack.pop())
+                close_level(stack.pop())
                 continue
             if len(stack) == 1 and entry.name == ".zfs":
                 continue
@@ -99,20 +99,20 @@ def everything(root: int) -> Generator[OpenEntry]:
                 yield OpenEntry(handle, status)
                 if stat.S_ISDIR(status.st_mode):
                     if len(stack) > DEEPEST:
-                        raise Failed(f"There are more than {DEEPEST} folders within one another")
-                    stack.append(listing(handle))
+                        raise Failed(f"Folders are nested more than {DEEPEST} levels deep")
+                    stack.append(open_listing(handle))
             finally:
                 os.close(handle)
     finally:
         for level in stack:
-            close(level)
+            close_level(level)
 
 
 Level = tuple[int, "os._ScandirIterator[str]"]
 
 
-def listing(handle: int) -> Level:
-    """The folder opened for reading, through its descriptor, and its entries."""
+def open_listing(handle: int) -> Level:
+    """Open a folder for reading through its descriptor. Returns the new descriptor and its entries."""
     opened = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=handle)
     try:
         return opened, os.scandir(opened)
@@ -121,35 +121,44 @@ def listing(handle: int) -> Level:
         raise
 
 
-def close(level: Level) -> None:
+def close_level(level: Level) -> None:
     level[1].close()
     os.close(level[0])
 
 
 class WalkProgress:
-    """Tells a job how far a walk is. How many files there are, ZFS knows: it counts the objects of a dataset."""
+    """Reports a walk's progress to a job. The total is the number of objects that ZFS counts in the dataset."""
 
     def __init__(self, work: Work, handle: int) -> None:
         room = os.statvfs(handle)
         self.work, self.total = work, max(room.f_files - room.f_ffree, 1)
-        self.done, self.began, self.told = 0, time.monotonic(), 0.0
+        self.done, self.began, self.reported = 0, time.monotonic(), 0.0
 
-    def step(self) -> None:
-        """One more is done. Raises Cancelled where the person asked to stop."""
+    def count_one(self) -> None:
+        """Count one more file. Raises Cancelled if the user asked to stop."""
         self.done += 1
         now = time.monotonic()
-        if now - self.told < SECONDS_BETWEEN_WORDS:
+        if now - self.reported < SECONDS_BETWEEN_REPORTS:
             return
-        self.told = now
+        self.reported = now
         self.work.stop_if_asked()
         passed, left = now - self.began, max(self.total - self.done, 0)
-        said = f"{self.done} files and folders"
-        if passed > SECONDS_UNTIL_PACE and left:
-            said += f", {time_left(int(passed * left / self.done))}"
-        self.work.progress(min(99, self.done * 100 // self.total), said)
+        text = f"{self.done} files and folders"
+        if passed > SECONDS_UNTIL_ESTIMATE and left:
+            text += f", {time_left(int(passed * left / self.done))}"
+        self.work.progress(min(99, self.done * 100 // self.total), text)
 
 
 def refuse_unless_of(handle: int, dataset: str) -> None:
-    """Raise Refused where a descriptor does not lie on that dataset: locked, or something else is mounted there."""
+    """Raise Refused if a descriptor does not lie on that dataset: it is locked, or something else is mounted there."""
     if dataset_of(handle) != dataset:
-        raise Refused(Reason("", f"{dataset} is not mounted where it should be. Make it available first."))
+        raise Refused(not_at_mountpoint(dataset))
+
+
+def not_at_mountpoint(dataset: str) -> Reason:
+    """The reason to leave a dataset's files alone while something else is at its mountpoint."""
+    return Reason(
+        "dataset-not-at-mountpoint",
+        "{dataset} is not mounted at its mountpoint. Unlock or mount it first.",
+        dataset=dataset,
+    )
