@@ -63,8 +63,10 @@ def cache_told(caching: Caching, size: int = 0) -> Told:
     )
     if hits is not None:
         measured += (
-            " A cache device could add little." if hits >= WELL_CACHED else " A cache device could help with what is read again and again."
-        )  # fmt: skip
+            " A cache device could add little."
+            if hits >= WELL_CACHED
+            else " A cache device could help with what is read again and again."
+        )
     whole = size or 100 * GIB
     heavy = (
         f" More than a quarter of what this box keeps in memory ({size_text(caching.memory)}) would go to the index."

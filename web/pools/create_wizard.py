@@ -206,11 +206,19 @@ def refused_before(step: str, answers: Answers) -> list[Reason]:
         # Disks that hold a pool of that name may still be chosen, as long as none have been.
         free_to_choose = step == "disks" and answers.asked("disks")
         chosen = set(answers.query.getlist("disks"))
-        held = [disk.path for disk in facts.disks for use in disk.uses if (use.kind, use.pool) == ("exported", answers.name)]  # fmt: skip
+        held = [
+            disk.path for disk in facts.disks for use in disk.uses if (use.kind, use.pool) == ("exported", answers.name)
+        ]
         if facts.pool(answers.name):
             found.append(Reason("", "That name is taken by a pool of this box.", field="name"))
         elif set(held) - chosen and not free_to_choose:
-            found.append(Reason("", "That name belongs to a pool on disks that are not in use at the moment. Choose another.", field="name"))  # fmt: skip
+            found.append(
+                Reason(
+                    "",
+                    "That name belongs to a pool on disks that are not in use at the moment. Choose another.",
+                    field="name",
+                )
+            )
     elif step == "options":
         try:
             reasons = list(operation_from(answers.query, answers.bays).check(store.facts()))

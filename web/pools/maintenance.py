@@ -60,8 +60,14 @@ def cares(facts: Facts, kind: str, now: datetime) -> list[tuple[Pool, Care, Care
 
 
 def care_of(
-    pool: Pool, kind: str, schedule: Schedule, row: CareSchedule | None, kept: datetime | None, facts: Facts, now: datetime
-) -> Care:  # fmt: skip
+    pool: Pool,
+    kind: str,
+    schedule: Schedule,
+    row: CareSchedule | None,
+    kept: datetime | None,
+    facts: Facts,
+    now: datetime,
+) -> Care:
     work = work_of(pool, kind)
     told = work.ended if work and work.state == "finished" else None
     root = facts.dataset(pool.name)

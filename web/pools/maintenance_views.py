@@ -30,7 +30,12 @@ from web.jobs.refusals import refusal_page
 from web.pools import maintenance
 from web.pools.models import CareSchedule, WorkReport
 
-EVERY = (("never", "Never by itself"), ("week", "Every week"), ("month", "Every month"), ("quarter", "Every three months"))  # fmt: skip
+EVERY = (
+    ("never", "Never by itself"),
+    ("week", "Every week"),
+    ("month", "Every month"),
+    ("quarter", "Every three months"),
+)
 OWN = {"scrub": ("start-scrub", "pause-scrub", "stop-scrub"), "trim": ("start-trim", "stop-trim")}
 SHOWN = 3
 
@@ -211,9 +216,12 @@ class PoolSetting:
 
 class CommentForm(forms.Form):
     comment = forms.CharField(
-        label="Note", max_length=LONGEST_COMMENT, required=False, help_text=KNOWN["comment"].meaning,
+        label="Note",
+        max_length=LONGEST_COMMENT,
+        required=False,
+        help_text=KNOWN["comment"].meaning,
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
-    )  # fmt: skip
+    )
 
 
 @require_http_methods(["GET", "POST"])

@@ -45,7 +45,11 @@ def which(request: HttpRequest, key: str) -> HttpResponse:
         store.touch("replacements")
         return redirect("replacement", pk=case.pk)
     rows = [(place.vdev, row) for place, row in zip(choices, named(pool, box, choices), strict=True)]
-    return render(request, "pools/replace/which.html", {"pool": pool, "key": key, "box": box, "rows": rows, "picked": number(request.GET.get("vdev", ""))})  # fmt: skip
+    return render(
+        request,
+        "pools/replace/which.html",
+        {"pool": pool, "key": key, "box": box, "rows": rows, "picked": number(request.GET.get("vdev", ""))},
+    )
 
 
 def stands_in(place: vdev_tree.Place) -> bool:

@@ -94,10 +94,14 @@ def replacement_state(case: Replacement, box: Box) -> Situation:
     facts = facts_of(box)
     pool = next((pool for pool in facts.pools if str(pool.guid) == case.pool_guid), None)
     if pool is None:
-        return Situation("lost", "attention", f"{case.pool} is not in use on this box.", "Import it again to go on, or close this.")  # fmt: skip
+        return Situation(
+            "lost", "attention", f"{case.pool} is not in use on this box.", "Import it again to go on, or close this."
+        )
     place = vdev_tree.find(pool, int(case.vdev_guid))
     new = newcomer(case, pool)
-    wrong = tuple(text for key, text in case.known.items() if key not in {bay.key for bay in box.bays} and needed(key, facts))  # fmt: skip
+    wrong = tuple(
+        text for key, text in case.known.items() if key not in {bay.key for bay in box.bays} and needed(key, facts)
+    )
     if place is None:
         return settled(case, pool, new, box)
     if place.parent and place.parent.kind == "replacing" and new:
@@ -110,7 +114,13 @@ def replacement_state(case: Replacement, box: Box) -> Situation:
 def newcomer(case: Replacement, pool: Pool) -> Vdev | None:
     """The device that was not in the pool when the replacement began."""
     known = set(case.guids)
-    fresh = [device for vdev in pool.vdevs if vdev.role != "spare" for device in vdev.devices() if str(device.guid) not in known]  # fmt: skip
+    fresh = [
+        device
+        for vdev in pool.vdevs
+        if vdev.role != "spare"
+        for device in vdev.devices()
+        if str(device.guid) not in known
+    ]
     return fresh[-1] if fresh else None
 
 
@@ -122,10 +132,21 @@ def needed(key: str, facts: Facts) -> bool:
 def settled(case: Replacement, pool: Pool, new: Vdev | None, box: Box) -> Situation:
     """The old disk is no part of the pool any more."""
     if new is None:
-        return Situation("lost", "attention", f"{opening(case.name)} is no longer part of {pool.name}, and no new disk took its place.", "Somebody took it out. Look at the pool, then close this.")  # fmt: skip
+        return Situation(
+            "lost",
+            "attention",
+            f"{opening(case.name)} is no longer part of {pool.name}, and no new disk took its place.",
+            "Somebody took it out. Look at the pool, then close this.",
+        )
     label = label_of(new, box)
     if new.state != "ONLINE" or pool.rebuilding:
-        return Situation("follow", "working", f"{label} has taken the place; {pool.name} is still at work on it.", new=new, new_label=label)  # fmt: skip
+        return Situation(
+            "follow",
+            "working",
+            f"{label} has taken the place; {pool.name} is still at work on it.",
+            new=new,
+            new_label=label,
+        )
     report = report_of(case, pool, new, label)
     good = pool.state == "ONLINE" and not online_offline.counts(new)
     return Situation(
@@ -152,7 +173,11 @@ def report_of(case: Replacement, pool: Pool, new: Vdev, label: str) -> str:
     if online_offline.counts(new):
         said.append(f"The new disk has errors already: {online_offline.meaning(new)}")
     left = pool.failures_left
-    said.append(f"{pool.name} survives {left} more failed {'disk' if left == 1 else 'disks'}." if left else f"{pool.name} survives no failed disk at the moment.")  # fmt: skip
+    said.append(
+        f"{pool.name} survives {left} more failed {'disk' if left == 1 else 'disks'}."
+        if left
+        else f"{pool.name} survives no failed disk at the moment."
+    )
     return " ".join(said)
 
 
@@ -160,32 +185,94 @@ def label_of(device: Vdev, box: Box) -> str:
     return opening(device_label(device, {bay.key: bay for bay in box.bays}))
 
 
-def rebuilding(case: Replacement, pool: Pool, new: Vdev, box: Box, facts: Facts, wrong: tuple[str, ...]) -> Situation:  # fmt: skip
+def rebuilding(case: Replacement, pool: Pool, new: Vdev, box: Box, facts: Facts, wrong: tuple[str, ...]) -> Situation:
     label = label_of(new, box)
     if new.state in online_offline.AWAY:
-        return Situation("accept", "failed", f"The new disk {label} has failed as well.", f"{pool.name} goes on with the others. Stop with this disk and put in another one.", new=new, new_label=label, wrong=wrong, candidates=candidates(case, pool, box, facts))  # fmt: skip
+        return Situation(
+            "accept",
+            "failed",
+            f"The new disk {label} has failed as well.",
+            f"{pool.name} goes on with the others. Stop with this disk and put in another one.",
+            new=new,
+            new_label=label,
+            wrong=wrong,
+            candidates=candidates(case, pool, box, facts),
+        )
     left = pool.failures_left
     if wrong:
-        return Situation("follow", "failed", f"Another disk has gone while {label} is being rebuilt: {' and '.join(wrong)}.", f"Put it back at once if it was pulled. {pool.name} {'still works' if pool.state != 'SUSPENDED' else 'has stopped'}; do not pull anything else.", new=new, new_label=label, wrong=wrong)  # fmt: skip
+        return Situation(
+            "follow",
+            "failed",
+            f"Another disk has gone while {label} is being rebuilt: {' and '.join(wrong)}.",
+            f"Put it back at once if it was pulled. {pool.name} {'still works' if pool.state != 'SUSPENDED' else 'has stopped'}; do not pull anything else.",
+            new=new,
+            new_label=label,
+            wrong=wrong,
+        )
     text = "Files stay available, and the box can be restarted: it goes on afterwards. "
-    text += f"Until it has ended, {pool.name} survives {left} more failed {'disk' if left == 1 else 'disks'}." if left else "Until it has ended, one more failed disk loses data. Leave the other disks alone."  # fmt: skip
+    text += (
+        f"Until it has ended, {pool.name} survives {left} more failed {'disk' if left == 1 else 'disks'}."
+        if left
+        else "Until it has ended, one more failed disk loses data. Leave the other disks alone."
+    )
     return Situation("follow", "working", f"{label} is being rebuilt.", text, new=new, new_label=label, wrong=wrong)
 
 
-def swapping(case: Replacement, pool: Pool, place: Place, here: Bay | None, found: tuple[ReplacementCandidate, ...], wrong: tuple[str, ...], *, gone: bool) -> Situation:  # fmt: skip
+def swapping(
+    case: Replacement,
+    pool: Pool,
+    place: Place,
+    here: Bay | None,
+    found: tuple[ReplacementCandidate, ...],
+    wrong: tuple[str, ...],
+    *,
+    gone: bool,
+) -> Situation:
     """Before the replacement has begun: the old disk is in use, out of use, or out of the box."""
     device, bay = place.vdev, case.bay or "the bay"
     if wrong:
         pulled = " and ".join(wrong)
-        return Situation("pull", "failed", f"That was another disk: {pulled}.", f"{pool.name} still needs it. Put it back into its bay now, before anything else. The one to replace is {case.name}.", old_here=here, wrong=wrong)  # fmt: skip
+        return Situation(
+            "pull",
+            "failed",
+            f"That was another disk: {pulled}.",
+            f"{pool.name} still needs it. Put it back into its bay now, before anything else. The one to replace is {case.name}.",
+            old_here=here,
+            wrong=wrong,
+        )
     if device.state in online_offline.WORKING:
         can = online_offline.can_do_without(pool, place)
-        text = "ZFS stops using it, then it can be pulled out without surprise." if can else f"{pool.name} cannot do without it at the moment. Put the new disk into a free bay and leave this one where it is; it goes when the new one holds everything."  # fmt: skip
-        return Situation("offline", "attention" if device.state != "ONLINE" else "healthy", f"{opening(case.name)} is still in use.", text, old_here=here, candidates=found, can_offline=can and place.parent is not None)  # fmt: skip
+        text = (
+            "ZFS stops using it, then it can be pulled out without surprise."
+            if can
+            else f"{pool.name} cannot do without it at the moment. Put the new disk into a free bay and leave this one where it is; it goes when the new one holds everything."
+        )
+        return Situation(
+            "offline",
+            "attention" if device.state != "ONLINE" else "healthy",
+            f"{opening(case.name)} is still in use.",
+            text,
+            old_here=here,
+            candidates=found,
+            can_offline=can and place.parent is not None,
+        )
     if here:
-        return Situation("pull", "attention", f"Pull out {case.name}.", f"ZFS no longer uses it. Look for the serial number {case.serial} on its label before you pull. This page sees which disk goes.", old_here=here, candidates=found)  # fmt: skip
+        return Situation(
+            "pull",
+            "attention",
+            f"Pull out {case.name}.",
+            f"ZFS no longer uses it. Look for the serial number {case.serial} on its label before you pull. This page sees which disk goes.",
+            old_here=here,
+            candidates=found,
+        )
     if not gone:
-        return Situation("pull", "attention", f"Pull out {case.name}.", f"{pool.name} knows this disk by another name than Larder does, so this page cannot see whether it is the right one that goes. Compare the serial number with care.", candidates=found)  # fmt: skip
+        return Situation(
+            "pull",
+            "attention",
+            f"Pull out {case.name}.",
+            f"{pool.name} knows this disk by another name than Larder does, so this page cannot see whether it is the right one that goes. Compare the serial number with care.",
+            candidates=found,
+        )
     ready = any(one.good and one.new for one in found)
     return Situation(
         "accept",
@@ -205,7 +292,10 @@ def candidates(case: Replacement, pool: Pool, box: Box, facts: Facts) -> tuple[R
     found = []
     for bay in box.bays:
         if bay.disk.path and not bay.disk.blocked and bay.key != case.disk:
-            reasons = [*against(case, pool, bay.disk, facts), *(["It says itself that it is failing. Take another one."] if bay.smart_passed is False else [])]  # fmt: skip
+            reasons = [
+                *against(case, pool, bay.disk, facts),
+                *(["It says itself that it is failing. Take another one."] if bay.smart_passed is False else []),
+            ]
             found.append(ReplacementCandidate(bay, bay.key not in case.known, tuple(reasons), tuple(cautions(bay))))
     return tuple(sorted(found, key=lambda one: (not one.good, one.bay.number)))
 

@@ -131,8 +131,15 @@ def actions(pool: Pool, place: Place, facts: Facts) -> Iterator[Action]:
     if not place.above:
         if gain(place.vdev) and place.role == "normal":
             yield Action("Use the larger disks whole", act(pool, place.vdev.guid, "grow"), "plus")
-        if place.role != "normal" or (len(data_groups(pool)) > 1 and not any(one.kind == "raidz" for one in data_groups(pool))):  # fmt: skip
-            yield Action(f"Take {'it' if place.role == 'normal' else f'the {place.role}'} out", act(pool, place.vdev.guid, "remove"), "trash", danger=True)  # fmt: skip
+        if place.role != "normal" or (
+            len(data_groups(pool)) > 1 and not any(one.kind == "raidz" for one in data_groups(pool))
+        ):
+            yield Action(
+                f"Take {'it' if place.role == 'normal' else f'the {place.role}'} out",
+                act(pool, place.vdev.guid, "remove"),
+                "trash",
+                danger=True,
+            )
 
 
 def leaf_actions(pool: Pool, place: Place, facts: Facts) -> Iterator[Action]:
@@ -200,10 +207,26 @@ def advice(pool: Pool, box: Box) -> list[Advice]:
         if place.leaf and place.role in REPLACEABLE and str(place.vdev.guid) not in open_cases:
             found += for_device(pool, place, facts, name)
     if online_offline.growing_waits(pool):
-        found.append(Advice("attention", f"Growing {pool.name} waits, although all its disks are back.", "It stopped when a disk did not answer. Nothing is lost; let it go on.", act(pool, pool.guid, "clear"), "Go on growing"))  # fmt: skip
+        found.append(
+            Advice(
+                "attention",
+                f"Growing {pool.name} waits, although all its disks are back.",
+                "It stopped when a disk did not answer. Nothing is lost; let it go on.",
+                act(pool, pool.guid, "clear"),
+                "Go on growing",
+            )
+        )
     for group in data_groups(pool):
         if more := gain(group):
-            found.append(Advice("healthy", f"The disks of {vdev_tree.group_label(group)} have become larger.", f"{size_text(more)} of them lie unused, before parity.", act(pool, group.guid, "grow"), "Use them whole"))  # fmt: skip
+            found.append(
+                Advice(
+                    "healthy",
+                    f"The disks of {vdev_tree.group_label(group)} have become larger.",
+                    f"{size_text(more)} of them lie unused, before parity.",
+                    act(pool, group.guid, "grow"),
+                    "Use them whole",
+                )
+            )
     return found
 
 
@@ -211,18 +234,38 @@ def replacement(pool: Pool, case: Replacement) -> Advice:
     """A walk-through that is open: under way, or begun for a disk that is in use (again)."""
     page, place = reverse("replacement", args=[case.pk]), vdev_tree.find(pool, int(case.vdev_guid))
     if place and place.vdev.state in online_offline.WORKING and not (place.parent and place.parent.kind == "replacing"):
-        return Advice("healthy", f"Replacing {case.name} was begun, and the disk is in use.", "Go on, or end the guidance if it is to stay.", page, "Go on or end it")  # fmt: skip
+        return Advice(
+            "healthy",
+            f"Replacing {case.name} was begun, and the disk is in use.",
+            "Go on, or end the guidance if it is to stay.",
+            page,
+            "Go on or end it",
+        )
     return Advice("working", f"{opening(case.name)} is being replaced.", "", page, "Go on with the replacement")
 
 
 def suspended(pool: Pool, facts: Facts, name: Callable[[Vdev], str]) -> Iterator[Advice]:
-    away = [device for device in pool.devices() if device.role not in {"spare", "cache"} and online_offline.surely_gone(device, facts)]  # fmt: skip
+    away = [
+        device
+        for device in pool.devices()
+        if device.role not in {"spare", "cache"} and online_offline.surely_gone(device, facts)
+    ]
     short = any(online_offline.too_few(group, facts) for group in pool.vdevs if group.role not in {"spare", "cache"})
     if short:
         said = "; ".join(name(device) for device in away[:4])
-        yield Advice("failed", "Put the missing disks back.", f"Not in the box: {said}. Check cables and power. What was being written waits, and nothing is lost as long as the box stays on.")  # fmt: skip
+        yield Advice(
+            "failed",
+            "Put the missing disks back.",
+            f"Not in the box: {said}. Check cables and power. What was being written waits, and nothing is lost as long as the box stays on.",
+        )
     else:
-        yield Advice("failed", f"Enough disks are back for {pool.name} to go on.", "Nothing more is needed than to let ZFS try them again.", act(pool, pool.guid, "clear"), f"Start {pool.name} again")  # fmt: skip
+        yield Advice(
+            "failed",
+            f"Enough disks are back for {pool.name} to go on.",
+            "Nothing more is needed than to let ZFS try them again.",
+            act(pool, pool.guid, "clear"),
+            f"Start {pool.name} again",
+        )
 
 
 def for_device(pool: Pool, place: Place, facts: Facts, name: Callable[[Vdev], str]) -> Iterator[Advice]:
@@ -233,16 +276,50 @@ def for_device(pool: Pool, place: Place, facts: Facts, name: Callable[[Vdev], st
         if parent and parent.kind == "replacing":
             new = parent.children[0].guid != vdev.guid
             if new:
-                yield Advice("failed", f"The new disk {name(vdev)} {word}.", "The old one stays where it is. Stop replacing, then replace it with another.", act(pool, vdev.guid, "detach"), "Stop replacing")  # fmt: skip
+                yield Advice(
+                    "failed",
+                    f"The new disk {name(vdev)} {word}.",
+                    "The old one stays where it is. Stop replacing, then replace it with another.",
+                    act(pool, vdev.guid, "detach"),
+                    "Stop replacing",
+                )
         elif not online_offline.surely_gone(vdev, facts) and vdev.state != "FAULTED":
-            text = "It is in the box again. ZFS uses it again by itself within a minute where it was pulled out; if not, tell it to." if vdev.state != "OFFLINE" else "It is in the box and waits until you want it back."  # fmt: skip
+            text = (
+                "It is in the box again. ZFS uses it again by itself within a minute where it was pulled out; if not, tell it to."
+                if vdev.state != "OFFLINE"
+                else "It is in the box and waits until you want it back."
+            )
             yield Advice("attention", f"{name(vdev)} {word}.", text, act(pool, vdev.guid, "online"), "Bring it online")
             yield Advice("attention", "Or is that disk to go?", "", replace_link(pool, vdev.guid), "Replace it")
         elif spare_stands_in:
-            yield Advice("attention", f"{name(vdev)} {word}; a spare stands in.", "Put a new disk in its place, and the spare goes back to waiting by itself. Or keep the spare there for good.", replace_link(pool, vdev.guid), "Replace it")  # fmt: skip
+            yield Advice(
+                "attention",
+                f"{name(vdev)} {word}; a spare stands in.",
+                "Put a new disk in its place, and the spare goes back to waiting by itself. Or keep the spare there for good.",
+                replace_link(pool, vdev.guid),
+                "Replace it",
+            )
         else:
-            yield Advice("attention", f"{name(vdev)} {word}.", "Put it back, or put another in its place.", replace_link(pool, vdev.guid), "Replace it")  # fmt: skip
+            yield Advice(
+                "attention",
+                f"{name(vdev)} {word}.",
+                "Put it back, or put another in its place.",
+                replace_link(pool, vdev.guid),
+                "Replace it",
+            )
     elif spare_stands_in and parent and not pool.rebuilding:
-        yield Advice("attention", f"{name(vdev)} works again; the spare is not needed any more.", "", act(pool, parent.children[-1].guid, "detach"), "Give the spare back")  # fmt: skip
+        yield Advice(
+            "attention",
+            f"{name(vdev)} works again; the spare is not needed any more.",
+            "",
+            act(pool, parent.children[-1].guid, "detach"),
+            "Give the spare back",
+        )
     elif online_offline.counts(vdev):
-        yield Advice("attention", f"{name(vdev)} has errors.", online_offline.meaning(vdev), act(pool, vdev.guid, "clear"), "Clear the counts")  # fmt: skip
+        yield Advice(
+            "attention",
+            f"{name(vdev)} has errors.",
+            online_offline.meaning(vdev),
+            act(pool, vdev.guid, "clear"),
+            "Clear the counts",
+        )

@@ -153,12 +153,13 @@ def add_disks(request: HttpRequest, key: str, kind: str) -> HttpResponse:
         "unusable": [bay for bay in bays if bay not in usable],
         "picked": picked,
         "reasons": reasons,
-        "asks_agreement": any(reason.field == "less_protection" for reason in reasons) or request.GET.get("less_protection") == "on",
+        "asks_agreement": any(reason.field == "less_protection" for reason in reasons)
+        or request.GET.get("less_protection") == "on",
         "agreed": request.GET.get("less_protection") == "on",
         "layouts": layouts(pool) if how.layouts else (),
         "layout": request.GET.get("layout") or usual_layout(pool),
         "yields": told_yields(pool, vdev) if kind == "expand" else (),
-    }  # fmt: skip
+    }
     return render(request, "pools/add.html", context, status=400 if reasons else 200)
 
 
@@ -177,7 +178,10 @@ def layouts(pool: Pool) -> list[tuple[str, str]]:
     own = usual_layout(pool)
     words = {"stripe": "One disk alone, without protection", "mirror": "Mirror: each disk holds the same"}
     rest = [layout for layout in ("mirror", "raidz1", "raidz2", "raidz3", "stripe") if layout != own]
-    return [(layout, words.get(layout, LAYOUT_NAMES[layout]) + (", as the pool has now" if layout == own else "")) for layout in (own, *rest)]  # fmt: skip
+    return [
+        (layout, words.get(layout, LAYOUT_NAMES[layout]) + (", as the pool has now" if layout == own else ""))
+        for layout in (own, *rest)
+    ]
 
 
 def told_yields(pool: Pool, vdev: int) -> list[tuple[str, str]]:

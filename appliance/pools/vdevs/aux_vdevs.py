@@ -43,11 +43,24 @@ class AddSpare(ExtraDisks, tag="add-spare"):
         names = ", ".join(disk_label(disk) for disk in self.chosen(facts))
         return self.with_disks(
             facts,
-            command_step("add", f"Let {names} wait as a spare", ["zpool", "add", *ashift_option(usual_ashift(facts.pool(self.pool))), "--", self.pool, *aux_rules.aux_vdev_args((), (), self.disks)], touches=self.disks, run=retry.run_with_udev_retry),
+            command_step(
+                "add",
+                f"Let {names} wait as a spare",
+                [
+                    "zpool",
+                    "add",
+                    *ashift_option(usual_ashift(facts.pool(self.pool))),
+                    "--",
+                    self.pool,
+                    *aux_rules.aux_vdev_args((), (), self.disks),
+                ],
+                touches=self.disks,
+                run=retry.run_with_udev_retry,
+            ),
             summary=f"{names} waits, switched on but unused, and stands in by itself when a disk of {self.pool} fails. It adds no space.",
             warnings=self.warnings(facts),
             undo="A spare that waits can be taken out at any time.",
-        )  # fmt: skip
+        )
 
     def warnings(self, facts: Facts) -> Iterator[str]:
         pool = facts.pool(self.pool)
@@ -86,12 +99,18 @@ class AddLog(ExtraDisks, tag="add-log"):
         told = log_told(Caching())
         return self.with_disks(
             facts,
-            command_step("add", f"Add the log{', mirrored' if len(self.disks) > 1 else ''}", ["zpool", "add", *ashift_option(ashift), "--", self.pool, *aux_rules.aux_vdev_args(self.disks, (), ())], touches=self.disks, run=retry.run_with_udev_retry),
+            command_step(
+                "add",
+                f"Add the log{', mirrored' if len(self.disks) > 1 else ''}",
+                ["zpool", "add", *ashift_option(ashift), "--", self.pool, *aux_rules.aux_vdev_args(self.disks, (), ())],
+                touches=self.disks,
+                run=retry.run_with_udev_retry,
+            ),
             summary=f"{self.pool} first writes to the log what a client wants to be safe at once (NFS, databases, virtual machines). Windows and Mac shares and plain copying hardly use it.",
             warnings=self.warnings(facts, ashift),
             undo="The log can be taken out at any time; nothing is lost by it.",
             told={"It costs": told.costs, "It brings": told.brings},
-        )  # fmt: skip
+        )
 
     def warnings(self, facts: Facts, ashift: int) -> Iterator[str]:
         disks = self.chosen(facts)
@@ -116,12 +135,18 @@ class AddCache(ExtraDisks, tag="add-cache"):
         names = ", ".join(disk_label(disk) for disk in disks)
         return self.with_disks(
             facts,
-            command_step("add", f"Add {names} as a cache", ["zpool", "add", "--", self.pool, *aux_rules.aux_vdev_args((), self.disks, ())], touches=self.disks, run=retry.run_with_udev_retry),
+            command_step(
+                "add",
+                f"Add {names} as a cache",
+                ["zpool", "add", "--", self.pool, *aux_rules.aux_vdev_args((), self.disks, ())],
+                touches=self.disks,
+                run=retry.run_with_udev_retry,
+            ),
             summary=f"{self.pool} keeps on {names} what falls out of memory, to read it from there the next time. Nothing of it is needed: the cache can fail or be taken out at any time.",
             warnings=self.warnings(facts),
             undo="The cache can be taken out at any time; nothing is lost by it.",
             told={"It costs": told.costs, "It brings": told.brings},
-        )  # fmt: skip
+        )
 
     def warnings(self, facts: Facts) -> Iterator[str]:
         yield from aux_rules.cache_warnings(self.chosen(facts))
@@ -137,7 +162,11 @@ class RemoveVdev(VdevChange, tag="remove-vdev"):
         return f"Take a part out of {self.pool}"
 
     def check_place(self, facts: Facts, pool: Pool, place: vdev_tree.Place) -> Iterator[Reason]:
-        if place.parent and place.parent.kind == "spare" and any(vdev.role == "spare" and vdev.guid == self.vdev for vdev in pool.vdevs):  # fmt: skip
+        if (
+            place.parent
+            and place.parent.kind == "spare"
+            and any(vdev.role == "spare" and vdev.guid == self.vdev for vdev in pool.vdevs)
+        ):
             yield Reason("", "The spare stands in for another disk. Give it back first.", field="vdev")
         elif place.above:
             yield Reason(
@@ -172,7 +201,11 @@ class RemoveVdev(VdevChange, tag="remove-vdev"):
         elif group.used + 2 * slop(sum(one.space for one in groups)) > sum(
             max(one.space - one.used, 0) for one in others
         ):
-            yield Reason("", f"The other groups have no room for what is on it ({size_text(group.used)}). Delete something first.", field="vdev")  # fmt: skip
+            yield Reason(
+                "",
+                f"The other groups have no room for what is on it ({size_text(group.used)}). Delete something first.",
+                field="vdev",
+            )
         elif pool.rebuilding:
             yield Reason("", f"{pool.name} is rebuilding. Wait until that has ended.", field="vdev")
 

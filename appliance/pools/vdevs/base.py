@@ -114,11 +114,25 @@ class VdevOperation(Operation):
             Loss(f"{disk_label(disk)} {use.text}", disk.size) for disk in self.chosen(facts) for use in disk.uses
         )
 
-    def with_disks(self, facts: Facts, change: Step, *, summary: str, warnings: Iterable[str] = (), undo: str = "", told: dict[str, str] | None = None) -> Plan:  # fmt: skip
+    def with_disks(
+        self,
+        facts: Facts,
+        change: Step,
+        *,
+        summary: str,
+        warnings: Iterable[str] = (),
+        undo: str = "",
+        told: dict[str, str] | None = None,
+    ) -> Plan:
         """The plan of a change that takes disks: erase what they hold, change, read the pool back."""
         full = [disk for disk in self.chosen(facts) if disk.uses]
         first = (erase_step(full),) if full else ()
-        taken = Step("verify", f"Read {self.pool} back and see that the new disks are in it", f"zpool status -j --json-int -- {self.pool}", self.verify_taken)  # fmt: skip
+        taken = Step(
+            "verify",
+            f"Read {self.pool} back and see that the new disks are in it",
+            f"zpool status -j --json-int -- {self.pool}",
+            self.verify_taken,
+        )
         return Plan(
             summary=summary,
             steps=(*first, change, taken),

@@ -148,10 +148,18 @@ class ExpandRaidz(VdevChange, tag="expand-raidz"):
 
     def check_place(self, facts: Facts, pool: Pool, place: Place) -> Iterator[Reason]:
         if place.vdev.kind != "raidz":
-            yield Reason("", "Only a raidz can be expanded by a disk. A mirror gets another copy, or the pool another group.", field="vdev")  # fmt: skip
+            yield Reason(
+                "",
+                "Only a raidz can be expanded by a disk. A mirror gets another copy, or the pool another group.",
+                field="vdev",
+            )
             return
         if any(child.state not in {"ONLINE", "DEGRADED"} or child.children for child in place.vdev.children):
-            yield Reason("", "Every disk of the raidz has to work before it can be expanded. Replace the failed one first.", field="vdev")  # fmt: skip
+            yield Reason(
+                "",
+                "Every disk of the raidz has to work before it can be expanded. Replace the failed one first.",
+                field="vdev",
+            )
         if pool.rebuilding:
             yield Reason("", f"{self.pool} is rebuilding. Wait until that has ended.", field="vdev")
         if width(place.vdev) >= MOST_RAIDZ:
@@ -220,7 +228,11 @@ class AutoexpandVdev(VdevChange, tag="autoexpand-vdev"):
         if away:
             yield Reason("", f"Every disk of the group has to work for this. {away[0]} does not.", field="vdev")
         elif not gain(place.vdev):
-            yield Reason("", f"There is nothing to gain: the smallest disk of {vdev_tree.group_label(place.vdev)} is used whole.", field="vdev")  # fmt: skip
+            yield Reason(
+                "",
+                f"There is nothing to gain: the smallest disk of {vdev_tree.group_label(place.vdev)} is used whole.",
+                field="vdev",
+            )
 
     def plan(self, facts: Facts) -> Plan:
         place = self.place(facts)

@@ -26,11 +26,19 @@ class OfflineDisk(VdevChange, tag="offline-disk"):
 
     def check_place(self, facts: Facts, pool: Pool, place: Place) -> Iterator[Reason]:
         if not place.leaf or place.parent is None:
-            yield Reason("", "Only a disk that has others beside it can be taken offline: without it the pool would stop.", field="vdev")  # fmt: skip
+            yield Reason(
+                "",
+                "Only a disk that has others beside it can be taken offline: without it the pool would stop.",
+                field="vdev",
+            )
         elif place.vdev.state == "OFFLINE":
             yield Reason("", "It is offline already.", field="vdev")
         elif not can_do_without(pool, place):
-            yield Reason("", "Its group survives no further failure at the moment. Taking this disk offline would stop the pool. Let a rebuilding end, or bring another disk back, first.", field="vdev")  # fmt: skip
+            yield Reason(
+                "",
+                "Its group survives no further failure at the moment. Taking this disk offline would stop the pool. Let a rebuilding end, or bring another disk back, first.",
+                field="vdev",
+            )
 
     def plan(self, facts: Facts) -> Plan:
         place = self.place(facts) or Place(Vdev("", "disk", self.vdev, "UNKNOWN"))
@@ -106,7 +114,11 @@ class OnlineDisk(VdevChange, tag="online-disk"):
         elif place.vdev.state not in AWAY:
             yield Reason("", "ZFS uses this disk already.", field="vdev")
         elif surely_gone(place.vdev, facts):
-            yield Reason("", f"{vdev_tree.label(place.vdev, facts)} is not in the box. Put it back into its bay, or replace it.", field="vdev")  # fmt: skip
+            yield Reason(
+                "",
+                f"{vdev_tree.label(place.vdev, facts)} is not in the box. Put it back into its bay, or replace it.",
+                field="vdev",
+            )
 
     def plan(self, facts: Facts) -> Plan:
         place = self.place(facts) or Place(Vdev("", "disk", self.vdev, "UNKNOWN"))
@@ -145,12 +157,16 @@ class OnlineDisk(VdevChange, tag="online-disk"):
     def recovery_hint(self, step: str, facts: Facts) -> str:
         if self.probe(step, facts):
             return "ZFS uses the disk again."
-        return "If the disk was wiped, or another one is in its bay, it cannot come back: replace it. Otherwise look at its cable and start again."  # fmt: skip
+        return "If the disk was wiped, or another one is in its bay, it cannot come back: replace it. Otherwise look at its cable and start again."
 
 
 def surely_gone(device: Vdev, facts: Facts) -> bool:
     """Whether the disk is certainly not in the box. A pool made elsewhere may know it by a name that Larder does not use."""
-    return device.path.startswith("/dev/disk/by-id/") and not vdev_tree.link_of(device).startswith("wwn-") and vdev_tree.disk_of(device, facts) is None  # fmt: skip
+    return (
+        device.path.startswith("/dev/disk/by-id/")
+        and not vdev_tree.link_of(device).startswith("wwn-")
+        and vdev_tree.disk_of(device, facts) is None
+    )
 
 
 def growing_waits(pool: Pool) -> bool:
@@ -192,7 +208,11 @@ class ClearErrors(VdevOperation, tag="clear-errors"):
             short = [group for group in pool.vdevs if group.role not in {"spare", "cache"} and too_few(group, facts)]
             if short:
                 missing = "; ".join(vdev_tree.label(device, facts) for device in away[:4])
-                yield Reason("", f"Too many disks are still away: {missing}. Put them back first, then {self.pool} can go on. Nothing is lost meanwhile: what was being written waits.", field="vdev")  # fmt: skip
+                yield Reason(
+                    "",
+                    f"Too many disks are still away: {missing}. Put them back first, then {self.pool} can go on. Nothing is lost meanwhile: what was being written waits.",
+                    field="vdev",
+                )
         elif not self.called_for(pool):
             yield Reason("", "There is nothing to clear.", field="vdev")
 
@@ -272,5 +292,9 @@ def meaning(device: Vdev) -> str:
         said.append(f"{device.checksum_errors} times it gave back something other than was written (checksum)")
     if not said:
         return "given up by ZFS" if device.state == "FAULTED" else "weakened"
-    why = "Reading and writing errors come from the disk, its cable or its power." if device.read_errors or device.write_errors else "A few after a pulled cable or a power cut are harmless; more of them on one disk mean the disk or its cable, on several disks the memory or the controller."  # fmt: skip
+    why = (
+        "Reading and writing errors come from the disk, its cable or its power."
+        if device.read_errors or device.write_errors
+        else "A few after a pulled cable or a power cut are harmless; more of them on one disk mean the disk or its cable, on several disks the memory or the controller."
+    )
     return f"{'; '.join(said)}. {why}"

@@ -158,15 +158,22 @@ class DetachDisk(VdevChange, tag="detach-disk"):
             yield Reason("", "That spare waits again already. Nothing is left to do.", field="vdev")
             return
         if not place.leaf or place.parent is None or place.parent.kind not in {"mirror", "replacing", "spare"}:
-            yield Reason("", "Only a copy can be taken out: a disk of a mirror, or a spare that stands in. Replace this one instead.", field="vdev")  # fmt: skip
+            yield Reason(
+                "",
+                "Only a copy can be taken out: a disk of a mirror, or a spare that stands in. Replace this one instead.",
+                field="vdev",
+            )
             return
         others = [child for child in place.parent.children if child.guid != self.vdev]
-        if not any(self.good(child) for child in others) and not (len(place.above) > 1 and can_do_without(pool, place)):  # fmt: skip
+        if not any(self.good(child) for child in others) and not (len(place.above) > 1 and can_do_without(pool, place)):
             # Within a group that is whole without it, even the only one that works of a replacement may go (vdev_dtl_required).
             yield Reason("", "It is the last good copy. Taking it out would lose the data.", field="vdev")
-        if pool.rebuilding and place.vdev.state == "ONLINE" and any(child.processed for child in others) and not any(
-            child.state == "ONLINE" and not child.processed for child in others
-        ):  # fmt: skip
+        if (
+            pool.rebuilding
+            and place.vdev.state == "ONLINE"
+            and any(child.processed for child in others)
+            and not any(child.state == "ONLINE" and not child.processed for child in others)
+        ):
             yield Reason("", "The others are still being rebuilt from it. Wait until that has ended.", field="vdev")
 
     @staticmethod

@@ -74,15 +74,26 @@ def replace_equal(choice: LayoutChoice) -> LayoutChoice:
 
 def test_the_layouts_of_four_disks_are_those_that_people_compare():
     assert {proposal.title for proposal in advise(disks(2, 2, 2, 2))} == {
-        "2 × Mirror of 2", "raidz1 of 4", "raidz2 of 4", "Stripe of 4",
-    }  # fmt: skip
+        "2 × Mirror of 2",
+        "raidz1 of 4",
+        "raidz2 of 4",
+        "Stripe of 4",
+    }
 
 
 @pytest.mark.parametrize(
     ("count", "title"),
-    [(5, "2 × Mirror of 2, 1 spare"), (6, "2 × Mirror of 3"), (6, "2 × raidz1 of 3"), (9, "3 × raidz1 of 3"), (12, "2 × raidz2 of 6"),
-     (13, "2 × raidz2 of 6, 1 spare"), (24, "3 × raidz2 of 8"), (8, "raidz3 of 8")],
-)  # fmt: skip
+    [
+        (5, "2 × Mirror of 2, 1 spare"),
+        (6, "2 × Mirror of 3"),
+        (6, "2 × raidz1 of 3"),
+        (9, "3 × raidz1 of 3"),
+        (12, "2 × raidz2 of 6"),
+        (13, "2 × raidz2 of 6, 1 spare"),
+        (24, "3 × raidz2 of 8"),
+        (8, "raidz3 of 8"),
+    ],
+)
 def test_several_groups_and_spares_are_among_the_proposals(count, title):
     assert title in {proposal.title for proposal in advise(disks(*[2] * count))}
 
@@ -112,7 +123,26 @@ def test_a_choice_comes_back_from_its_address(choice):
     assert parse(choice.value) == choice
 
 
-@pytest.mark.parametrize("text", ["", "raidz2", "raidz2-", "raidz2-0", "raidz4-1", "raidz2--1", "raidz2-1-x", "raidz2-1-1-1", "raidz2-²", "raidz2-٢", "raidz2-999", "equal", "mirror-equal", "raidz2-1-equal-0", "raidz2-1;reboot"])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "raidz2",
+        "raidz2-",
+        "raidz2-0",
+        "raidz4-1",
+        "raidz2--1",
+        "raidz2-1-x",
+        "raidz2-1-1-1",
+        "raidz2-²",
+        "raidz2-٢",
+        "raidz2-999",
+        "equal",
+        "mirror-equal",
+        "raidz2-1-equal-0",
+        "raidz2-1;reboot",
+    ],
+)
 def test_what_is_no_choice_is_none(text):
     assert parse(text) is None
 
@@ -121,7 +151,9 @@ def test_what_is_no_choice_is_none(text):
 def test_pairs_are_made_of_disks_of_one_size_and_the_largest_is_the_spare():
     sizes = [4 * TB, 2 * TB, 3 * TB, 2 * TB, 3 * TB]
     assert deal(sizes, LayoutChoice("mirror", 2, 1)) == (((1, 3), (2, 4)), (0,))
-    assert judge([Candidate(size) for size in sizes], LayoutChoice("mirror", 2, 1)).usable == usable_bytes("mirror", [[2 * TB] * 2, [3 * TB] * 2])  # fmt: skip
+    assert judge([Candidate(size) for size in sizes], LayoutChoice("mirror", 2, 1)).usable == usable_bytes(
+        "mirror", [[2 * TB] * 2, [3 * TB] * 2]
+    )
 
 
 def test_a_single_group_keeps_the_order_of_the_bays():
@@ -140,13 +172,20 @@ def test_the_figures_of_six_disks_are_the_builders_own():
         for value in ("raidz1-1", "raidz2-1", "mirror-3", "raidz1-2")
     }
     assert figures == {
-        "raidz1-1": (1, Fraction(1)), "raidz2-1": (1, Fraction(0)), "mirror-3": (3, Fraction(1, 5)), "raidz1-2": (2, Fraction(2, 5)),
-    }  # fmt: skip
+        "raidz1-1": (1, Fraction(1)),
+        "raidz2-1": (1, Fraction(0)),
+        "mirror-3": (3, Fraction(1, 5)),
+        "raidz1-2": (2, Fraction(2, 5)),
+    }
 
 
 def test_speed_is_told_for_reading_and_writing():
     found = advise(disks(*[2] * 6))
-    told = {value: (p.random_read, p.random_write, p.sequential_read, p.sequential_write) for value in ("stripe-1", "mirror-2", "raidz2-1") for p in [one(found, value)]}  # fmt: skip
+    told = {
+        value: (p.random_read, p.random_write, p.sequential_read, p.sequential_write)
+        for value in ("stripe-1", "mirror-2", "raidz2-1")
+        for p in [one(found, value)]
+    }
     assert told == {"stripe-1": (6, 6, 6, 6), "mirror-2": (6, 2, 6, 2), "raidz2-1": (1, 1, 4, 4)}
 
 
@@ -210,14 +249,24 @@ def test_what_equal_partitions_leave_is_offered_as_a_mirror_too():
 
 @pytest.mark.parametrize(
     ("rests", "groups"),
-    [([], []), ([5], []), ([0, 5], []), ([5, 0, 3], [[2, 0]]), ([5, 3, 4], [[1, 2, 0]]), ([5, 3, 4, 1, 2], [[3, 4], [1, 2, 0]])],
-)  # fmt: skip
+    [
+        ([], []),
+        ([5], []),
+        ([0, 5], []),
+        ([5, 0, 3], [[2, 0]]),
+        ([5, 3, 4], [[1, 2, 0]]),
+        ([5, 3, 4, 1, 2], [[3, 4], [1, 2, 0]]),
+    ],
+)
 def test_remainders_are_mirrored_by_size(rests, groups):
     assert rest_mirrors(rests) == groups
 
 
 def mixed(random: Random) -> list[Candidate]:
-    return [Candidate(round(random.choice((0.25, 0.5, 1, 2, 3, 4, 6, 8, 12, 16)) * TB)) for _disk in range(random.randint(2, 14))]  # fmt: skip
+    return [
+        Candidate(round(random.choice((0.25, 0.5, 1, 2, 3, 4, 6, 8, 12, 16)) * TB))
+        for _disk in range(random.randint(2, 14))
+    ]
 
 
 def weighs(sizes: list[Candidate]) -> None:
@@ -254,7 +303,10 @@ def test_the_same_holds_for_sets_of_any_seed(seed):
 def test_six_disks_of_three_sizes_are_advised_as_pairs():
     best = advise(disks(0.5, 0.5, 2, 2, 3, 3))[0]
     assert best.title == "3 × Mirror of 2"
-    assert best.reason == "Any one disk of each group may fail, and it holds 4.86 TiB, 48 % of the disks. They differ in size: raidz2 of 6 would hold only 1.75 TiB, but any two disks may fail there."  # fmt: skip
+    assert (
+        best.reason
+        == "Any one disk of each group may fail, and it holds 4.86 TiB, 48 % of the disks. They differ in size: raidz2 of 6 would hold only 1.75 TiB, but any two disks may fail there."
+    )
 
 
 def test_the_share_of_three_unequal_disks_is_counted_and_not_two_thirds():
@@ -317,7 +369,10 @@ def test_mixed_sectors_and_sectors_larger_than_the_pools_are_warned_of():
 
 
 def test_a_sick_disk_and_one_that_shingles_are_warned_of_by_name():
-    sick = [replace(disk, trouble="reports 12 sectors that cannot be read") if at else disk for at, disk in enumerate(disks(2, 2))]  # fmt: skip
+    sick = [
+        replace(disk, trouble="reports 12 sectors that cannot be read") if at else disk
+        for at, disk in enumerate(disks(2, 2))
+    ]
     assert "bay 2 reports 12 sectors that cannot be read. Leave it out" in warnings(sick, "mirror-1")
     slow = [replace(disk, shingled=True) for disk in disks(2, 2)]
     assert "bay 1, bay 2: this model overlaps its tracks" in warnings(slow, "mirror-1")
@@ -338,8 +393,17 @@ def test_a_sick_disk_is_not_proposed_unless_there_is_no_other():
 
 @pytest.mark.parametrize(
     ("model", "known"),
-    [("WDC WD40EFAX-68JH4N0", True), ("WDC WD40EFRX-68N32N0", False), ("WDC WD20EARS-00MVWB0", False), ("ST8000DM004-2CX188", True),
-     ("ST8000VN004-2M2101", False), ("TOSHIBA HDWD260", True), ("TOSHIBA HDWD130", False), ("", False), ("Samsung SSD 870 EVO 1TB", False)],
-)  # fmt: skip
+    [
+        ("WDC WD40EFAX-68JH4N0", True),
+        ("WDC WD40EFRX-68N32N0", False),
+        ("WDC WD20EARS-00MVWB0", False),
+        ("ST8000DM004-2CX188", True),
+        ("ST8000VN004-2M2101", False),
+        ("TOSHIBA HDWD260", True),
+        ("TOSHIBA HDWD130", False),
+        ("", False),
+        ("Samsung SSD 870 EVO 1TB", False),
+    ],
+)
 def test_models_that_shingle_are_known_from_their_makers_lists(model, known):
     assert shingled(model) is known

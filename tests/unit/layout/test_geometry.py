@@ -99,8 +99,13 @@ def test_a_second_group_never_holds_less(group, layout):
 
 @pytest.mark.parametrize(
     ("space", "log", "held"),
-    [(10 * 1024 * GIB, 16 * GIB, 112 * GIB), (10 * 1024 * GIB, 96 * GIB, 64 * GIB), (64 * GIB, 0, 2 * GIB), (64 * GIB, GIB, GIB)],
-)  # fmt: skip
+    [
+        (10 * 1024 * GIB, 16 * GIB, 112 * GIB),
+        (10 * 1024 * GIB, 96 * GIB, 64 * GIB),
+        (64 * GIB, 0, 2 * GIB),
+        (64 * GIB, GIB, GIB),
+    ],
+)
 def test_embedded_logs_count_as_held_back_up_to_half(space, log, held):
     assert slop(space, log) == held
 

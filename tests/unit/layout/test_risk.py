@@ -10,10 +10,38 @@ from hypothesis import strategies as st
 from appliance.layout import risk
 
 LAYOUTS = [
-    [(1, 0)], [(1, 0)] * 2, [(1, 0)] * 6, [(2, 1)], [(3, 2)], [(4, 3)], [(2, 1)] * 2, [(2, 1)] * 3, [(2, 1)] * 6, [(3, 2)] * 2, [(3, 2)] * 4,
-    [(3, 1)], [(4, 1)], [(5, 1)], [(8, 1)], [(3, 1)] * 2, [(4, 1)] * 3, [(4, 2)], [(6, 2)], [(10, 2)], [(12, 2)], [(6, 2)] * 2, [(8, 2)] * 3,
-    [(5, 3)], [(7, 3)], [(11, 3)], [(6, 3)] * 2, [(12, 3)] * 2, [(3, 1), (2, 1)], [(6, 2), (1, 0)], [(5, 1), (4, 2), (3, 2)],
-]  # fmt: skip
+    [(1, 0)],
+    [(1, 0)] * 2,
+    [(1, 0)] * 6,
+    [(2, 1)],
+    [(3, 2)],
+    [(4, 3)],
+    [(2, 1)] * 2,
+    [(2, 1)] * 3,
+    [(2, 1)] * 6,
+    [(3, 2)] * 2,
+    [(3, 2)] * 4,
+    [(3, 1)],
+    [(4, 1)],
+    [(5, 1)],
+    [(8, 1)],
+    [(3, 1)] * 2,
+    [(4, 1)] * 3,
+    [(4, 2)],
+    [(6, 2)],
+    [(10, 2)],
+    [(12, 2)],
+    [(6, 2)] * 2,
+    [(8, 2)] * 3,
+    [(5, 3)],
+    [(7, 3)],
+    [(11, 3)],
+    [(6, 3)] * 2,
+    [(12, 3)] * 2,
+    [(3, 1), (2, 1)],
+    [(6, 2), (1, 0)],
+    [(5, 1), (4, 2), (3, 2)],
+]
 
 
 def by_counting(groups: list[risk.Group], failures: int) -> Fraction:
@@ -62,15 +90,29 @@ def test_mirrors_in_pairs_lose_at_the_second_failure_with_one_over_the_others(pa
 @pytest.mark.parametrize(
     ("groups", "percent"),
     # Field notes, "Which layout": four disks, then six.
-    [([(4, 1)], 100), ([(4, 2)], 0), ([(2, 1)] * 2, 33), ([(6, 1)], 100), ([(6, 2)], 0), ([(2, 1)] * 3, 20), ([(3, 1)] * 2, 40)],
-)  # fmt: skip
+    [
+        ([(4, 1)], 100),
+        ([(4, 2)], 0),
+        ([(2, 1)] * 2, 33),
+        ([(6, 1)], 100),
+        ([(6, 2)], 0),
+        ([(2, 1)] * 3, 20),
+        ([(3, 1)] * 2, 40),
+    ],
+)
 def test_they_are_the_builders_own_figures(groups, percent):
     assert round(risk.loss(groups, 2) * 100) == percent
 
 
 @pytest.mark.parametrize(
     ("odds", "text"),
-    [(Fraction(0), "never"), (Fraction(1), "always"), (Fraction(1, 3), "33 %"), (Fraction(1, 1000), "under 1 %"), (Fraction(999, 1000), "over 99 %")],
-)  # fmt: skip
+    [
+        (Fraction(0), "never"),
+        (Fraction(1), "always"),
+        (Fraction(1, 3), "33 %"),
+        (Fraction(1, 1000), "under 1 %"),
+        (Fraction(999, 1000), "over 99 %"),
+    ],
+)
 def test_a_small_chance_is_never_called_none(odds, text):
     assert risk.percent_text(odds) == text

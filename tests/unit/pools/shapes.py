@@ -61,7 +61,9 @@ def facts(found: Pool, *absent: int, disks: tuple[Disk, ...] = (), count: int = 
     members = {device.path.removesuffix("-part1") for device in found.devices()}
     there = [disk(number) for number in range(1, count + 1) if number not in absent]
     used = Use("pool", f"part of the pool {found.name}", str(found.guid), found.name)
-    return Facts((found,), disks=(*(replace(one, uses=(used,)) if one.path in members else one for one in there), *disks))  # fmt: skip
+    return Facts(
+        (found,), disks=(*(replace(one, uses=(used,)) if one.path in members else one for one in there), *disks)
+    )
 
 
 def spared(original: str = "REMOVED", *, scan: Scan | None = None) -> Pool:
@@ -72,5 +74,5 @@ def spared(original: str = "REMOVED", *, scan: Scan | None = None) -> Pool:
 
 def replacing(old: str = "OFFLINE", new: str = "ONLINE", *, scan: Scan | None = RESILVER) -> Pool:
     """A raidz2 of four in which disk 5 is taking the place of disk 1."""
-    change = group("replacing-0", leaf(1, old), leaf(5, new, processed=10), guid=61, kind="replacing", state="DEGRADED")  # fmt: skip
+    change = group("replacing-0", leaf(1, old), leaf(5, new, processed=10), guid=61, kind="replacing", state="DEGRADED")
     return pool(group("raidz2-0", change, leaf(2), leaf(3), leaf(4)), scan=scan)

@@ -83,7 +83,11 @@ def test_a_cache_device_is_filled_until_it_tells_something(commands, folders, qu
     filled, read = [0], [0]
     more = iter(fills)
     monkeypatch.setattr(runner, "size_of", lambda _path: 5000 * MIB)
-    monkeypatch.setattr(environment, "moved", lambda _paths: {data: environment.Moved(1, read[0], 0, 0.0), cache: environment.Moved(1, 0, filled[0], 0.0)})  # fmt: skip
+    monkeypatch.setattr(
+        environment,
+        "moved",
+        lambda _paths: {data: environment.Moved(1, read[0], 0, 0.0), cache: environment.Moved(1, 0, filled[0], 0.0)},
+    )
     commands.answers["fio"] = recorded_text("fio-small-3.39.json")
 
     def moved(argv: list[str]) -> None:

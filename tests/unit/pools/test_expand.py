@@ -66,7 +66,9 @@ def test_a_raidz_says_before_and_after():
 
 def test_an_expansion_needs_every_disk_and_peace():
     expand = ExpandRaidz(pool="tank", vdev=50, disk=path_of(5))
-    assert "Replace the failed one first" in reasons(expand, shapes.facts(shapes.raidz2("FAULTED", "ONLINE", "ONLINE", "ONLINE")))  # fmt: skip
+    assert "Replace the failed one first" in reasons(
+        expand, shapes.facts(shapes.raidz2("FAULTED", "ONLINE", "ONLINE", "ONLINE"))
+    )
     assert "is rebuilding" in reasons(expand, shapes.facts(replace(shapes.raidz2(), scan=shapes.RESILVER)))
     assert "Only a raidz" in reasons(expand, shapes.facts(shapes.mirror()))
     assert "too small by" in reasons(expand, shapes.facts(shapes.raidz2(), 5, disks=(disk(5, size=10**12),)))

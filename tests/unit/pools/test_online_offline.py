@@ -80,7 +80,11 @@ def test_a_disk_that_is_not_in_the_box_does_not_come_online():
 
 
 def test_a_disk_known_by_another_name_may_try():
-    pool = shapes.pool(shapes.group("mirror-0", shapes.leaf(1, "REMOVED", path="/dev/disk/by-id/wwn-0x5-part1", name="wwn-0x5"), shapes.leaf(2)))  # fmt: skip
+    pool = shapes.pool(
+        shapes.group(
+            "mirror-0", shapes.leaf(1, "REMOVED", path="/dev/disk/by-id/wwn-0x5-part1", name="wwn-0x5"), shapes.leaf(2)
+        )
+    )
     assert "zpool online -- tank /dev/disk/by-id/wwn-0x5" in checked_plan(on(), shapes.facts(pool)).steps[0].shown
 
 
@@ -91,7 +95,9 @@ def test_online_is_not_believed_without_looking(monkeypatch):
 
 
 def test_clearing_explains_every_count():
-    pool = shapes.pool(shapes.group("mirror-0", shapes.leaf(1, read_errors=3, write_errors=1), shapes.leaf(2, checksum_errors=2)))  # fmt: skip
+    pool = shapes.pool(
+        shapes.group("mirror-0", shapes.leaf(1, read_errors=3, write_errors=1), shapes.leaf(2, checksum_errors=2))
+    )
     plan = checked_plan(clear(), shapes.facts(pool))
     assert plan.steps[0].shown == "zpool clear -- tank"
     said = list(plan.facts.values())
@@ -152,12 +158,16 @@ def test_a_full_pool_that_misses_a_disk_says_that_first():
 def test_sector_sizes_are_read_by_guid_and_never_asked_of_a_stopped_pool(commands, monkeypatch):
     monkeypatch.setattr(ashift, "_known", {})
     pool = next(status.pools_from(recorded("zpool-status-raidz2-2.3.9.json")))
-    commands.answers["zpool"] = f"root-0\tguid\t{pool.guid}\nroot-0\tashift\t0\nraidz2-0\tguid\t{pool.vdevs[0].guid}\nraidz2-0\tashift\t12\nodd\tguid\t-\nodd\n"  # fmt: skip
+    commands.answers["zpool"] = (
+        f"root-0\tguid\t{pool.guid}\nroot-0\tashift\t0\nraidz2-0\tguid\t{pool.vdevs[0].guid}\nraidz2-0\tashift\t12\nodd\tguid\t-\nodd\n"
+    )
     assert ashift.filled([replace(pool, state="SUSPENDED")])[0].vdevs[0].ashift == 0
     assert commands.ran == []
     assert ashift.filled([pool])[0].vdevs[0].ashift == 12
     assert ashift.filled([pool])[0].vdevs[0].ashift == 12
-    assert commands.ran == [["zpool", "get", "-H", "-p", "-o", "name,property,value", "guid,ashift", "tank", "all-vdevs"]]  # fmt: skip
+    assert commands.ran == [
+        ["zpool", "get", "-H", "-p", "-o", "name,property,value", "guid,ashift", "tank", "all-vdevs"]
+    ]
 
 
 def test_what_zpool_printed_of_sectors_is_taken_although_it_complained_of_a_spare_and_a_cache(monkeypatch):
@@ -173,7 +183,12 @@ def test_what_zpool_printed_of_sectors_is_taken_although_it_complained_of_a_spar
     monkeypatch.setattr(ashift, "_known", {})
     monkeypatch.setattr(command, "run", run)
     (pool,) = ashift.filled([recorded_pool("zpool-status-full-2.3.9.json")])
-    assert [(vdev.role, vdev.ashift) for vdev in pool.vdevs] == [("normal", 12), ("log", 12), ("cache", 0), ("spare", 0)]  # fmt: skip
+    assert [(vdev.role, vdev.ashift) for vdev in pool.vdevs] == [
+        ("normal", 12),
+        ("log", 12),
+        ("cache", 0),
+        ("spare", 0),
+    ]
 
 
 def test_a_pool_that_does_not_tell_its_sectors_is_read_all_the_same(monkeypatch):

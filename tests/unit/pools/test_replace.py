@@ -125,7 +125,18 @@ def test_the_digest_changes_with_the_shape_of_the_pool_and_not_with_its_state():
     assert checked_plan(swap(), weak).digest() == checked_plan(swap(), facts).digest()
 
 
-@pytest.mark.parametrize("spoil", [{"pool": "-f"}, {"pool": "a\nb"}, {"vdev": -1}, {"vdev": 2**64}, {"vdev": "raidz2-0"}, {"disk": "/dev/sda"}, {"force": True}])  # fmt: skip
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        {"pool": "-f"},
+        {"pool": "a\nb"},
+        {"vdev": -1},
+        {"vdev": 2**64},
+        {"vdev": "raidz2-0"},
+        {"disk": "/dev/sda"},
+        {"force": True},
+    ],
+)
 def test_json_that_is_not_quite_this_operation_is_refused(spoil):
     import json
 
@@ -150,7 +161,9 @@ def test_a_mirror_becomes_wider_beside_a_disk_that_works():
 
 
 def test_a_raidz_gets_no_copy():
-    assert "expanded instead" in reasons(AttachDisk(pool="tank", vdev=101, disk=path_of(5)), shapes.facts(shapes.raidz2()))  # fmt: skip
+    assert "expanded instead" in reasons(
+        AttachDisk(pool="tank", vdev=101, disk=path_of(5)), shapes.facts(shapes.raidz2())
+    )
 
 
 def test_a_copy_that_is_too_small_is_refused():
@@ -203,13 +216,17 @@ def test_a_spare_goes_back_or_stays_for_good():
 
 
 def test_a_spare_that_went_back_meanwhile_is_not_taken_out_again():
-    waiting = shapes.pool(shapes.group("mirror-0", shapes.leaf(1), shapes.leaf(2)), shapes.leaf(5, "AVAIL", role="spare"))  # fmt: skip
+    waiting = shapes.pool(
+        shapes.group("mirror-0", shapes.leaf(1), shapes.leaf(2)), shapes.leaf(5, "AVAIL", role="spare")
+    )
     assert "waits again already" in reasons(take_out(105), shapes.facts(waiting))
 
 
 def test_the_probe_of_taking_out():
     assert not take_out(105).probe("detach", shapes.facts(shapes.spared("ONLINE")))
-    waiting = shapes.pool(shapes.group("mirror-0", shapes.leaf(1), shapes.leaf(2)), shapes.leaf(5, "AVAIL", role="spare"))  # fmt: skip
+    waiting = shapes.pool(
+        shapes.group("mirror-0", shapes.leaf(1), shapes.leaf(2)), shapes.leaf(5, "AVAIL", role="spare")
+    )
     assert take_out(105).probe("detach", shapes.facts(waiting))
     assert take_out(103).probe("detach", shapes.facts(shapes.mirror()))
     assert "still part" in take_out(102).recovery_hint("detach", shapes.facts(shapes.mirror()))

@@ -172,8 +172,15 @@ def test_an_option_that_is_none_gets_its_sentence(web, disks, field, value):
 
 @pytest.mark.parametrize(
     ("query", "step"),
-    [("", "name"), ("step=elsewhere", "name"), ("step=review", "name"), ("step=extras&name=tank", "layout"), ("step=options&name=tank", "layout"), ("step=%00", "name")],
-)  # fmt: skip
+    [
+        ("", "name"),
+        ("step=elsewhere", "name"),
+        ("step=review", "name"),
+        ("step=extras&name=tank", "layout"),
+        ("step=options&name=tank", "layout"),
+        ("step=%00", "name"),
+    ],
+)
 def test_a_step_cannot_be_skipped(web, disks, query, step):
     assert step_of(web.get(f"{URL}?{query}")) == step
 
@@ -499,7 +506,12 @@ def test_what_is_left_of_two_larger_disks_is_offered_as_a_mirror_too(web, calm):
 
 
 def test_one_remainder_alone_cannot_be_mirrored(web, unequal):
-    assert_refused(ask(web, "options", unequal[:4], name="tank", layout="raidz1-1-0-equal-mirror"), "layout", "layout", "cannot be mirrored")  # fmt: skip
+    assert_refused(
+        ask(web, "options", unequal[:4], name="tank", layout="raidz1-1-0-equal-mirror"),
+        "layout",
+        "layout",
+        "cannot be mirrored",
+    )
 
 
 @pytest.mark.parametrize("name", ["tank", "mirror", "a\nb", "-f", "home"])

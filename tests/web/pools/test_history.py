@@ -75,7 +75,13 @@ def test_many_reports_have_pages(web, box):
 def lines(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What the agent reads."""
     found = list(LINES)
-    monkeypatch.setattr(agent_client, "request", lambda request, **_more: {"facts": {"lines": list(found)}} if request == {"verb": "read-history", "pool": "tank"} else {})  # fmt: skip
+    monkeypatch.setattr(
+        agent_client,
+        "request",
+        lambda request, **_more: (
+            {"facts": {"lines": list(found)}} if request == {"verb": "read-history", "pool": "tank"} else {}
+        ),
+    )
     return found
 
 
@@ -163,7 +169,11 @@ def event(number: int, kind: str = "sysevent.fs.zfs.scrub_finish", **changes: An
 
 def test_events_of_this_pool_are_said_in_plain_words_and_book_keeping_is_left_out(web, box):
     event(1)
-    event(2, "ereport.fs.zfs.checksum", fields={"ZEVENT_VDEV_PATH": "/dev/disk/by-id/ata-A-part1", "ZEVENT_VDEV_CKSUM_ERRORS": "4"})  # fmt: skip
+    event(
+        2,
+        "ereport.fs.zfs.checksum",
+        fields={"ZEVENT_VDEV_PATH": "/dev/disk/by-id/ata-A-part1", "ZEVENT_VDEV_CKSUM_ERRORS": "4"},
+    )
     event(3, "sysevent.fs.zfs.history_event")
     event(4, "sysevent.fs.zfs.scrub_start", subject="attic")
     event(5, source="smartd", kind="EmailTest")

@@ -181,7 +181,9 @@ def test_trimming_is_not_paused_by_hours(web, calm):
     assert CareSchedule.objects.get().inside is False
 
 
-@pytest.mark.parametrize("url", [f"{POOL}schedule/backup/", "/pools/1/schedule/scrub/", "/pools/1/settings/", "/pools/1/scrub/stop/"])  # fmt: skip
+@pytest.mark.parametrize(
+    "url", [f"{POOL}schedule/backup/", "/pools/1/schedule/scrub/", "/pools/1/settings/", "/pools/1/scrub/stop/"]
+)
 def test_what_is_not_there_is_not_found(web, calm, url):
     put()
     assert web.get(url).status_code == 404

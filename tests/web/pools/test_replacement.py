@@ -119,8 +119,12 @@ def test_a_free_disk_that_was_there_before_is_offered_and_not_called_new(web, ca
 def test_a_new_disk_is_shown_with_everything_for_and_against_it(web, case):
     DiskRow.objects.all().delete()
     put(state("ONLINE", "OFFLINE", "ONLINE", "ONLINE"), 2, 5, 6, disks=(disk(5), disk(6, size=10**12)))
-    DiskRow.objects.filter(key=path_of(5).rsplit("/")[-1]).update(smart_passed=True, smart_text="It says that it works.")  # fmt: skip
-    DiskRow.objects.filter(key=path_of(6).rsplit("/")[-1]).update(smart_passed=False, smart_text="It says itself that it is failing.")  # fmt: skip
+    DiskRow.objects.filter(key=path_of(5).rsplit("/")[-1]).update(
+        smart_passed=True, smart_text="It says that it works."
+    )
+    DiskRow.objects.filter(key=path_of(6).rsplit("/")[-1]).update(
+        smart_passed=False, smart_text="It says itself that it is failing."
+    )
     found = page(web, case)
     assert "A new disk was found" in found.text
     assert "It says that it works." in found.text
@@ -143,7 +147,14 @@ def test_a_disk_that_is_too_small_is_refused_in_the_review_too(web, case):
 
 
 def rebuilding(new: str = "ONLINE", scan: Scan | None = shapes.RESILVER):
-    change = shapes.group("replacing-1", shapes.leaf(2, "OFFLINE"), shapes.leaf(5, new, processed=10), guid=61, kind="replacing", state="DEGRADED")  # fmt: skip
+    change = shapes.group(
+        "replacing-1",
+        shapes.leaf(2, "OFFLINE"),
+        shapes.leaf(5, new, processed=10),
+        guid=61,
+        kind="replacing",
+        state="DEGRADED",
+    )
     return shapes.pool(shapes.group("raidz2-0", shapes.leaf(1), change, shapes.leaf(3), shapes.leaf(4)), scan=scan)
 
 
@@ -156,7 +167,9 @@ def test_while_it_rebuilds_the_page_says_what_the_pool_still_survives(web, case)
 
 def test_a_second_failure_while_it_rebuilds_is_said_with_what_to_do(web, case):
     pool = rebuilding()
-    weak = replace(pool, vdevs=(replace(pool.vdevs[0], children=(shapes.leaf(1, "REMOVED"), *pool.vdevs[0].children[1:])),))  # fmt: skip
+    weak = replace(
+        pool, vdevs=(replace(pool.vdevs[0], children=(shapes.leaf(1, "REMOVED"), *pool.vdevs[0].children[1:])),)
+    )
     put(weak, 1, 2, 6)
     found = page(web, case)
     assert "Another disk has gone while" in found.text

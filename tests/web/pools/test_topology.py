@@ -207,7 +207,14 @@ def chassis(web) -> list[tuple[str, str]]:
 def test_a_pulled_disk_keeps_its_bay_and_the_others_keep_their_numbers(web, calm):
     seen(range(1, 7))
     put(shapes.raidz2("ONLINE", "REMOVED", "ONLINE", "ONLINE"), 2)
-    assert chassis(web) == [("1", "works"), ("2", "pulled out"), ("3", "works"), ("4", "works"), ("5", "free"), ("6", "free")]  # fmt: skip
+    assert chassis(web) == [
+        ("1", "works"),
+        ("2", "pulled out"),
+        ("3", "works"),
+        ("4", "works"),
+        ("5", "free"),
+        ("6", "free"),
+    ]
     assert "Bay 2" in text_of(web.get(POOL))
     assert "Bay 2 (WDC WD20EARS-00MVWB0 WD-WCAZA0000002) was pulled out" in text_of(web.get("/"))
 
@@ -262,8 +269,15 @@ def test_bays_are_named_and_ordered_by_their_owner(web, calm):
 
 @pytest.mark.parametrize(
     ("position", "label", "words"),
-    [("x", "", "number from 1 to 999"), ("0", "", "number from 1 to 999"), ("2", "", "same place"), ("1", "b" * 21, "longer than 20"), ("1", "a\nb", "line break"), ("1", "low", "same name")],
-)  # fmt: skip
+    [
+        ("x", "", "number from 1 to 999"),
+        ("0", "", "number from 1 to 999"),
+        ("2", "", "same place"),
+        ("1", "b" * 21, "longer than 20"),
+        ("1", "a\nb", "line break"),
+        ("1", "low", "same name"),
+    ],
+)
 def test_bays_that_cannot_be_told_apart_are_refused(web, calm, position, label, words):
     seen([1, 2])
     first, second = BayRow.objects.all()
