@@ -30,9 +30,11 @@ def check_spare(disk: Disk, needed: int) -> Iterator[Reason]:
     """A spare has to be as large as the smallest disk of every group; ``needed`` in bytes."""
     if disk.size + FUZZ < needed:
         yield Reason(
-            "",
-            f"{disk_label(disk)} is {size_text(needed - disk.size)} too small to stand in for the others. Choose a larger spare.",
+            "spare-too-small",
+            "{disk} is {size} too small to stand in for the other disks. Choose a larger spare.",
             field="spares",
+            disk=disk_label(disk),
+            size=size_text(needed - disk.size),
         )
 
 

@@ -11,7 +11,7 @@ from appliance.layout.aux_devices import LOG_EVER_USED, cache_told, log_told
 from appliance.layout.geometry import slop
 from appliance.operation import Plan, command_step, if_lost, never
 from appliance.pools.vdevs import aux_rules, retry
-from appliance.pools.vdevs.base import VdevChange, VdevOperation, ashift_option, coarse, sector_warning
+from appliance.pools.vdevs.base import VdevChange, VdevOperation, ashift_option, check_sector_size, sector_warning
 from appliance.pools.vdevs.expand import data_groups, usual_ashift
 from appliance.zfs import vdev_tree
 
@@ -27,7 +27,8 @@ class ExtraDisks(VdevOperation):
 
     def check_change(self, facts: Facts, pool: Pool) -> Iterator[Reason]:
         yield from self.check_new_disks(facts)
-        yield from coarse(self.chosen(facts), usual_ashift(pool), self.pool)
+        for disk in self.chosen(facts):
+            yield from check_sector_size(disk, usual_ashift(pool))
 
 
 class AddSpare(ExtraDisks, tag="add-spare"):
@@ -92,7 +93,12 @@ class AddLog(ExtraDisks, tag="add-log"):
     def check_change(self, facts: Facts, pool: Pool) -> Iterator[Reason]:
         yield from super().check_change(facts, pool)
         if len(self.disks) > aux_rules.MOST_LOGS:
-            yield Reason("", f"A log needs no more than {aux_rules.MOST_LOGS} disks; two are a mirror.", field="disks")
+            yield Reason(
+                "log-too-wide",
+                "A log has at most {count} disks. Two disks are a mirror already.",
+                field="disks",
+                count=aux_rules.MOST_LOGS,
+            )
 
     def plan(self, facts: Facts) -> Plan:
         ashift = usual_ashift(facts.pool(self.pool))
@@ -167,13 +173,17 @@ class RemoveVdev(VdevChange, tag="remove-vdev"):
             and place.parent.kind == "spare"
             and any(vdev.role == "spare" and vdev.guid == self.vdev for vdev in pool.vdevs)
         ):
-            yield Reason("", "The spare stands in for another disk. Give it back first.", field="vdev")
+            yield Reason(
+                "spare-in-use", "This spare stands in for another disk. Give the spare back first.", field="vdev"
+            )
         elif place.above:
             yield Reason(
-                "", "Only a whole group can be taken out. A copy of a mirror is taken out as a copy.", field="vdev"
+                "vdev-not-whole",
+                "Only a whole group can be removed. To remove one copy of a mirror, choose its disk.",
+                field="vdev",
             )
         elif place.vdev.removing:
-            yield Reason("", "It is being emptied already.", field="vdev")
+            yield Reason("vdev-removing", "This group is being removed already.", field="vdev")
         elif place.role == "normal":
             yield from self.check_data(pool, place.vdev)
 
@@ -185,29 +195,39 @@ class RemoveVdev(VdevChange, tag="remove-vdev"):
         groups = data_groups(pool)
         others = [one for one in groups if one.guid != group.guid]
         if any(one.kind in {"raidz", "draid"} for one in groups):
-            yield Reason(
-                "", "No group can be taken out of a pool that has a raidz. That is how raidz is made.", field="vdev"
-            )
+            yield Reason("pool-has-raidz", "ZFS cannot remove a group from a pool that has a raidz.", field="vdev")
         elif not others:
             yield Reason(
-                "", "It is the only group of the pool. To give the disks free, destroy the pool.", field="vdev"
+                "vdev-last", "This is the only group of the pool. To free its disks, destroy the pool.", field="vdev"
             )
         elif len({one.ashift for one in groups if one.ashift}) > 1:
             yield Reason(
-                "", "The groups of this pool have different sector sizes, so none can be taken out.", field="vdev"
+                "sectors-differ",
+                "The groups of this pool have different sector sizes, so ZFS can remove none of them.",
+                field="vdev",
             )
         elif any(device.state != "ONLINE" for one in groups for device in one.devices()):
-            yield Reason("", "Every disk of the pool has to work while a group is emptied.", field="vdev")
+            yield Reason(
+                "pool-incomplete",
+                "A group can only be removed while every disk of the pool works. Replace the failed disk first.",
+                field="vdev",
+            )
         elif group.used + 2 * slop(sum(one.space for one in groups)) > sum(
             max(one.space - one.used, 0) for one in others
         ):
             yield Reason(
-                "",
-                f"The other groups have no room for what is on it ({size_text(group.used)}). Delete something first.",
+                "vdev-no-room",
+                "The other groups have no room for the data of this group ({size}). Delete something first.",
                 field="vdev",
+                size=size_text(group.used),
             )
         elif pool.rebuilding:
-            yield Reason("", f"{pool.name} is rebuilding. Wait until that has ended.", field="vdev")
+            yield Reason(
+                "pool-rebuilding",
+                "{pool} is rebuilding. Wait until the rebuild has ended.",
+                field="vdev",
+                pool=pool.name,
+            )
 
     def plan(self, facts: Facts) -> Plan:
         place = self.place(facts)

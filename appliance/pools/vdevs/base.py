@@ -8,7 +8,7 @@ import msgspec
 
 from appliance import names
 from appliance.disks.clear_labels import erase_step
-from appliance.errors import Failed, Reason
+from appliance.errors import Failed, Reason, Refused
 from appliance.facts.box import Disk, Facts, Pool
 from appliance.formatting import disk_label, size_text
 from appliance.operation import Loss, Operation, Plan, Step, Work
@@ -26,7 +26,11 @@ class VdevOperation(Operation):
     def __post_init__(self) -> None:
         names.existing_pool(self.pool)
         if not 0 <= self.target < LARGEST_GUID:
-            raise names.refuse("That is not a part of a pool.", "vdev")
+            raise Refused(
+                Reason(
+                    "vdev-number", "{number} is not the number of a part of a pool.", field="vdev", number=self.target
+                )
+            )
         for path in self.new_disks:
             names.by_id(path)
 
@@ -68,30 +72,40 @@ class VdevOperation(Operation):
         """Whether the pool is there and can be changed at all."""
         pool = facts.pool(self.pool)
         if pool is None:
-            yield Reason("", f"The pool {self.pool} is not there.")
+            yield Reason("pool-missing", "The pool {pool} is not in use here any more.", pool=self.pool)
         elif pool.state == "SUSPENDED":
             yield Reason(
-                "", f"{self.pool} has stopped and takes no change. Bring its disks back first, then start it again."
+                "pool-suspended",
+                "{pool} has stopped and cannot be changed. Bring its disks back, then start it again.",
+                pool=self.pool,
             )
 
     def check_new_disks(self, facts: Facts) -> Iterator[Reason]:
         """Whether the chosen disks are there, once each, and free to be taken."""
         if not self.new_disks:
-            yield Reason("", "Choose a disk.", field="disks")
+            yield Reason("disk-not-chosen", "Choose at least one disk.", field="disks")
         if len(set(self.new_disks)) < len(self.new_disks):
-            yield Reason("", "A disk was chosen twice.", field="disks")
+            yield Reason("disk-twice", "A disk was chosen twice.", field="disks")
         for path in self.new_disks:
             disk = facts.disk(path)
             if disk is None:
-                yield Reason("", f"The disk {path.rsplit('/', 1)[-1]} is no longer there.", field="disks")
+                yield Reason(
+                    "disk-missing", "The disk {disk} is no longer there.", field="disks", disk=path.rsplit("/", 1)[-1]
+                )
             elif disk.blocked:
-                yield Reason("", f"{disk_label(disk)} {disk.blocked.text}, so it cannot be used.", field="disks")
+                yield Reason(
+                    "disk-in-use",
+                    "{disk} {use}, so it cannot be used.",
+                    field="disks",
+                    disk=disk_label(disk),
+                    use=disk.blocked.text,
+                )
 
     def check_fit(self, facts: Facts, place: Place) -> Iterator[Reason]:
         """Whether the chosen disks can take, or share, that place: large enough, and with sectors small enough."""
         for path in self.new_disks:
             if disk := facts.disk(path):
-                yield from misfit(disk, place)
+                yield from check_disk_fits(disk, place)
 
     def chosen(self, facts: Facts) -> list[Disk]:
         return [disk for path in self.new_disks if (disk := facts.disk(path))]
@@ -185,7 +199,7 @@ class VdevChange(VdevOperation):
     def check_change(self, facts: Facts, pool: Pool) -> Iterator[Reason]:
         place = self.place(facts)
         if place is None:
-            yield gone_part(self.pool)
+            yield missing_vdev(self.pool)
         else:
             yield from self.check_place(facts, pool, place)
 
@@ -194,37 +208,40 @@ class VdevChange(VdevOperation):
         raise NotImplementedError
 
 
-def gone_part(pool: str) -> Reason:
-    return Reason("", f"That part of {pool} is no longer there. Look at the pool again.", field="vdev")
+def missing_vdev(pool: str) -> Reason:
+    """The reason against changing a vdev that the pool no longer has."""
+    return Reason(
+        "vdev-missing", "That part of {pool} is no longer there. Look at the pool again.", field="vdev", pool=pool
+    )
 
 
-def coarse(disks: Iterable[Disk], ashift: int, pool: str) -> Iterator[Reason]:
-    """Disks that cannot take writes as small as the pool's."""
-    for disk in disks:
-        if disk.logical_sector > 1 << ashift:
-            yield Reason(
-                "",
-                f"{disk_label(disk)} only takes writes of {disk.logical_sector} bytes; {pool} was made for writes of {1 << ashift} bytes.",
-                field="disks",
-            )
+def check_sector_size(disk: Disk, ashift: int) -> Iterator[Reason]:
+    """Refuse a disk that cannot take writes as small as the pool's. Unknown ``ashift`` (0) refuses nothing."""
+    if ashift and disk.logical_sector > 1 << ashift:
+        yield Reason(
+            "disk-sector-too-large",
+            "{disk} only takes writes of {sector} bytes. This pool uses writes of {writes} bytes (ashift {ashift}), and that cannot be changed. Choose a disk that takes writes of {writes} bytes (most are sold as 512e).",
+            field="disks",
+            disk=disk_label(disk),
+            sector=disk.logical_sector,
+            writes=1 << ashift,
+            ashift=ashift,
+        )
 
 
-def misfit(disk: Disk, place: Place) -> Iterator[Reason]:
-    """Why a disk cannot take that place, or share it."""
+def check_disk_fits(disk: Disk, place: Place) -> Iterator[Reason]:
+    """Refuse a disk that cannot take that place, or share it with the disk that is there."""
     missing = vdev_tree.shortage(disk, place)
     if missing:
         yield Reason(
-            "",
-            f"{disk_label(disk)} is too small by {vdev_tree.shortage_text(missing)}. ZFS takes no disk here that holds less than {size_text(vdev_tree.needed_bytes(place))} after its partition table. Disks sold with the same number on the label can differ by this much; choose another one.",
+            "disk-too-small",
+            "{disk} is too small by {missing}. ZFS needs at least {needed} here after the partition table. Disks sold with the same size can differ by this much; choose another disk.",
             field="disks",
+            disk=disk_label(disk),
+            missing=vdev_tree.shortage_text(missing),
+            needed=size_text(vdev_tree.needed_bytes(place)),
         )
-    ashift = place.group.ashift
-    if ashift and disk.logical_sector > 1 << ashift:
-        yield Reason(
-            "",
-            f"{disk_label(disk)} only takes writes of {disk.logical_sector} bytes, and this part of the pool was made for writes of {1 << ashift} bytes (ashift {ashift}), which cannot be changed. Choose a disk that takes writes of {1 << ashift} bytes (most are sold as 512e).",
-            field="disks",
-        )
+    yield from check_sector_size(disk, place.group.ashift)
 
 
 def sector_warning(disks: Iterable[Disk], ashift: int) -> Iterator[str]:

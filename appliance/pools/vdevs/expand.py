@@ -13,7 +13,7 @@ from appliance.operation import Plan, command_step, if_lost, never
 from appliance.pools.create import LAYOUT_NAMES, MOST_DISKS, survival
 from appliance.pools.vdevs import retry
 from appliance.pools.vdevs.aux_rules import FUZZ
-from appliance.pools.vdevs.base import VdevChange, VdevOperation, ashift_option, coarse, sector_warning
+from appliance.pools.vdevs.base import VdevChange, VdevOperation, ashift_option, check_sector_size, sector_warning
 from appliance.zfs import vdev_tree
 from appliance.zfs.vdev_tree import Place
 
@@ -35,6 +35,11 @@ def layout_of(group: Vdev) -> str:
 def usual_ashift(pool: Pool | None) -> int:
     """The sector size that the pool's data is written with; 12 where it cannot be told."""
     return max((group.ashift for group in data_groups(pool)), default=0) or 12 if pool else 12
+
+
+def least_parity(pool: Pool) -> int:
+    """How many failed disks the weakest group of a pool survives."""
+    return min((group.parity for group in data_groups(pool)), default=0)
 
 
 def width(group: Vdev) -> int:
@@ -65,26 +70,39 @@ class AddVdev(VdevOperation, tag="add-vdev"):
         yield from self.check_new_disks(facts)
         least = LEAST_DISKS[self.layout]
         if self.layout == "stripe" and len(self.disks) > 1:
-            yield Reason("", "Disks without protection are added one at a time.", field="layout")
+            yield Reason("stripe-several-disks", "Add disks without protection one at a time.", field="layout")
         elif self.disks and len(self.disks) < least:
-            yield Reason("", f"{LAYOUT_NAMES[self.layout]} needs at least {least} disks.", field="layout")
+            yield Reason(
+                "layout-few-disks",
+                "{layout} needs at least {count} disks in each group.",
+                field="layout",
+                layout=LAYOUT_NAMES[self.layout],
+                count=least,
+            )
         if len(self.disks) > MOST_DISKS:
-            yield Reason("", f"At most {MOST_DISKS} disks at once.", field="disks")
-        yield from coarse(self.chosen(facts), usual_ashift(pool), self.pool)
+            yield Reason("disks-too-many", "Choose at most {count} disks.", field="disks", count=MOST_DISKS)
+        for disk in self.chosen(facts):
+            yield from check_sector_size(disk, usual_ashift(pool))
         if any(vdev.removing for vdev in pool.vdevs):
-            yield Reason("", "A part of the pool is being emptied. Wait until that has ended.")
-        if self.lowers(pool) and not self.less_protection:
-            yield Reason("", self.lowering(pool), field="less_protection")
+            yield Reason(
+                "pool-removing", "A part of {pool} is being removed. Wait until that has ended.", pool=self.pool
+            )
+        if self.lowers_protection(pool) and not self.less_protection:
+            yield Reason(
+                "protection-lowered",
+                "A pool is as safe as its weakest group. {pool} survives {now} in each group. The new group would survive {then}, and losing one group loses the whole pool. Agree to that below, or choose a layout that survives as much.",
+                field="less_protection",
+                pool=self.pool,
+                now=survival(least_parity(pool)),
+                then=survival(self.parity()),
+            )
 
     def parity(self) -> int:
         return parity_of(self.layout, max(len(self.disks), 1))
 
-    def lowers(self, pool: Pool) -> bool:
-        return self.parity() < min((group.parity for group in data_groups(pool)), default=0)
-
-    def lowering(self, pool: Pool) -> str:
-        now = min((group.parity for group in data_groups(pool)), default=0)
-        return f"A pool is as safe as its weakest group. {self.pool} survives {survival(now)} in each group; with this one it would survive {survival(self.parity())} in the new group, and losing one group loses the whole pool. Agree to that below, or choose a layout that survives as much."
+    def lowers_protection(self, pool: Pool) -> bool:
+        """Whether the new group survives fewer failed disks than any group that is there."""
+        return self.parity() < least_parity(pool)
 
     def uneven(self, pool: Pool, sizes: list[int]) -> bool:
         """Whether zpool wants to be told that it is meant: another layout, width or sizes than the pool has (check_replication)."""
@@ -124,8 +142,8 @@ class AddVdev(VdevOperation, tag="add-vdev"):
         )
 
     def warnings(self, facts: Facts, pool: Pool | None, ashift: int) -> Iterator[str]:
-        if pool and self.lowers(pool):
-            yield self.lowering(pool).replace(" Agree to that below, or choose a layout that survives as much.", "")
+        if pool and self.lowers_protection(pool):
+            yield f"A pool is as safe as its weakest group. {self.pool} survives {survival(least_parity(pool))} in each group. The new group would survive {survival(self.parity())}, and losing one group loses the whole pool."
         if (pool and any(group.kind == "raidz" for group in data_groups(pool))) or self.layout.startswith("raidz"):
             yield "This is for good: no group can be taken out of a pool that has a raidz."
         yield from sector_warning(self.chosen(facts), ashift)
@@ -149,21 +167,31 @@ class ExpandRaidz(VdevChange, tag="expand-raidz"):
     def check_place(self, facts: Facts, pool: Pool, place: Place) -> Iterator[Reason]:
         if place.vdev.kind != "raidz":
             yield Reason(
-                "",
-                "Only a raidz can be expanded by a disk. A mirror gets another copy, or the pool another group.",
+                "vdev-not-raidz",
+                "Only a raidz can be expanded by a disk. Add a copy to a mirror, or another group to the pool.",
                 field="vdev",
             )
             return
         if any(child.state not in {"ONLINE", "DEGRADED"} or child.children for child in place.vdev.children):
             yield Reason(
-                "",
-                "Every disk of the raidz has to work before it can be expanded. Replace the failed one first.",
+                "raidz-incomplete",
+                "A raidz can only be expanded while all its disks work. Replace the failed disk first.",
                 field="vdev",
             )
         if pool.rebuilding:
-            yield Reason("", f"{self.pool} is rebuilding. Wait until that has ended.", field="vdev")
+            yield Reason(
+                "pool-rebuilding",
+                "{pool} is rebuilding. Wait until the rebuild has ended.",
+                field="vdev",
+                pool=self.pool,
+            )
         if width(place.vdev) >= MOST_RAIDZ:
-            yield Reason("", "This raidz has as many disks as it can have.", field="vdev")
+            yield Reason(
+                "raidz-too-wide",
+                "This raidz has {count} disks, the most that ZFS allows.",
+                field="vdev",
+                count=MOST_RAIDZ,
+            )
         yield from self.check_new_disks(facts)
         yield from self.check_fit(facts, Place(place.vdev.children[0], (place.vdev,)))
 
@@ -222,16 +250,22 @@ class AutoexpandVdev(VdevChange, tag="autoexpand-vdev"):
 
     def check_place(self, facts: Facts, pool: Pool, place: Place) -> Iterator[Reason]:
         if place.above or place.role != "normal":
-            yield Reason("", "Choose a whole group of disks.", field="vdev")
+            yield Reason("vdev-not-group", "Choose a whole group of disks.", field="vdev")
             return
         away = [vdev_tree.label(device, facts) for device in place.vdev.devices() if device.state != "ONLINE"]
         if away:
-            yield Reason("", f"Every disk of the group has to work for this. {away[0]} does not.", field="vdev")
+            yield Reason(
+                "vdev-incomplete",
+                "All disks of the group must work for this. {disk} does not.",
+                field="vdev",
+                disk=away[0],
+            )
         elif not gain(place.vdev):
             yield Reason(
-                "",
-                f"There is nothing to gain: the smallest disk of {vdev_tree.group_label(place.vdev)} is used whole.",
+                "vdev-not-expandable",
+                "The smallest disk of {group} is used completely already, so there is nothing to gain.",
                 field="vdev",
+                group=vdev_tree.group_label(place.vdev),
             )
 
     def plan(self, facts: Facts) -> Plan:

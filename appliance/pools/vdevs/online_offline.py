@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from appliance.errors import Failed, Reason
 from appliance.facts.box import Facts, Pool, Vdev
 from appliance.operation import Plan, Step, Work, command_step, never
-from appliance.pools.vdevs.base import VdevChange, VdevOperation, gone_part, read_back
+from appliance.pools.vdevs.base import VdevChange, VdevOperation, missing_vdev, read_back
 from appliance.zfs import vdev_tree
 from appliance.zfs.vdev_tree import Place
 
@@ -27,16 +27,16 @@ class OfflineDisk(VdevChange, tag="offline-disk"):
     def check_place(self, facts: Facts, pool: Pool, place: Place) -> Iterator[Reason]:
         if not place.leaf or place.parent is None:
             yield Reason(
-                "",
-                "Only a disk that has others beside it can be taken offline: without it the pool would stop.",
+                "disk-not-redundant",
+                "The pool would stop without this disk, so it cannot be taken offline.",
                 field="vdev",
             )
         elif place.vdev.state == "OFFLINE":
-            yield Reason("", "It is offline already.", field="vdev")
+            yield Reason("disk-offline", "This disk is offline already.", field="vdev")
         elif not can_do_without(pool, place):
             yield Reason(
-                "",
-                "Its group survives no further failure at the moment. Taking this disk offline would stop the pool. Let a rebuilding end, or bring another disk back, first.",
+                "vdev-not-redundant",
+                "No further disk of its group may fail at the moment, so taking this disk offline would stop the pool. First wait for the rebuild to end, or bring another disk back.",
                 field="vdev",
             )
 
@@ -110,14 +110,15 @@ class OnlineDisk(VdevChange, tag="online-disk"):
 
     def check_place(self, facts: Facts, pool: Pool, place: Place) -> Iterator[Reason]:
         if not place.leaf:
-            yield Reason("", "Choose a single disk.", field="vdev")
+            yield Reason("vdev-not-disk", "Choose a single disk.", field="vdev")
         elif place.vdev.state not in AWAY:
-            yield Reason("", "ZFS uses this disk already.", field="vdev")
+            yield Reason("disk-online", "ZFS uses this disk already.", field="vdev")
         elif surely_gone(place.vdev, facts):
             yield Reason(
-                "",
-                f"{vdev_tree.label(place.vdev, facts)} is not in the box. Put it back into its bay, or replace it.",
+                "disk-not-here",
+                "{disk} is not in the box. Put it back into its bay, or replace it.",
                 field="vdev",
+                disk=vdev_tree.label(place.vdev, facts),
             )
 
     def plan(self, facts: Facts) -> Plan:
@@ -198,10 +199,10 @@ class ClearErrors(VdevOperation, tag="clear-errors"):
     def check(self, facts: Facts) -> Iterator[Reason]:
         pool = facts.pool(self.pool)
         if pool is None:
-            yield Reason("", f"The pool {self.pool} is not there.")
+            yield Reason("pool-missing", "The pool {pool} is not in use here any more.", pool=self.pool)
             return
         if self.vdev and self.place(facts) is None:
-            yield gone_part(self.pool)
+            yield missing_vdev(self.pool)
             return
         if pool.state == "SUSPENDED":
             away = [device for device in pool.devices() if device.role != "spare" and surely_gone(device, facts)]
@@ -209,12 +210,14 @@ class ClearErrors(VdevOperation, tag="clear-errors"):
             if short:
                 missing = "; ".join(vdev_tree.label(device, facts) for device in away[:4])
                 yield Reason(
-                    "",
-                    f"Too many disks are still away: {missing}. Put them back first, then {self.pool} can go on. Nothing is lost meanwhile: what was being written waits.",
+                    "disks-not-here",
+                    "Too many disks are still missing: {disks}. Put them back, then start {pool} again. Nothing is lost meanwhile: what was being written waits.",
                     field="vdev",
+                    disks=missing,
+                    pool=self.pool,
                 )
         elif not self.called_for(pool):
-            yield Reason("", "There is nothing to clear.", field="vdev")
+            yield Reason("errors-none", "There are no errors to clear.", field="vdev")
 
     def called_for(self, pool: Pool) -> bool:
         """Whether there is something that clearing mends."""

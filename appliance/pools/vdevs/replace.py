@@ -35,11 +35,20 @@ class ReplaceDisk(VdevChange, tag="replace-disk"):
 
     def check_place(self, facts: Facts, pool: Pool, place: Place) -> Iterator[Reason]:
         if not place.leaf:
-            yield Reason("", "Choose a single disk to be replaced.", field="vdev")
+            yield Reason("vdev-not-disk", "Choose a single disk.", field="vdev")
         elif place.role not in REPLACEABLE:
-            yield Reason("", f"A {place.role} disk is not replaced: remove it, and add another.", field="vdev")
+            yield Reason(
+                "role-not-replaceable",
+                "A {role} disk cannot be replaced. Remove it and add another.",
+                field="vdev",
+                role=place.role,
+            )
         elif place.parent and place.parent.kind == "spare" and place.parent.children[0].guid != self.vdev:
-            yield Reason("", "That is the spare that stands in. Replace the disk it stands in for.", field="vdev")
+            yield Reason(
+                "spare-not-replaceable",
+                "This is the spare that stands in. Replace the disk it stands in for.",
+                field="vdev",
+            )
         yield from self.check_new_disks(facts)
         yield from self.check_fit(facts, place)
 
@@ -109,16 +118,22 @@ class AttachDisk(VdevChange, tag="attach-disk"):
     def check_place(self, facts: Facts, pool: Pool, place: Place) -> Iterator[Reason]:
         beside = self.beside(facts)
         if beside is None:
-            yield Reason("", "None of its disks works, so there is nothing to copy from.", field="vdev")
+            yield Reason(
+                "mirror-not-working",
+                "None of the disks of this mirror works, so there is nothing to copy from.",
+                field="vdev",
+            )
             return
         if beside.role not in REPLACEABLE:
-            yield Reason("", f"A {beside.role} disk needs no copy.", field="vdev")
+            yield Reason("role-not-mirrored", "A {role} disk needs no copy.", field="vdev", role=beside.role)
         elif beside.group.kind not in {"disk", "file", "mirror"} or len(beside.above) > 1:
             yield Reason(
-                "", "Only a single disk or a mirror can have one more copy. A raidz is expanded instead.", field="vdev"
+                "vdev-not-mirrored",
+                "Only a single disk or a mirror can have one more copy. Expand a raidz instead.",
+                field="vdev",
             )
         elif beside.vdev.state != "ONLINE":
-            yield Reason("", "That disk does not work, so there is nothing to copy from.", field="vdev")
+            yield Reason("disk-not-working", "This disk does not work, so there is nothing to copy from.", field="vdev")
         yield from self.check_new_disks(facts)
         yield from self.check_fit(facts, beside)
 
@@ -155,26 +170,30 @@ class DetachDisk(VdevChange, tag="detach-disk"):
 
     def check_place(self, facts: Facts, pool: Pool, place: Place) -> Iterator[Reason]:
         if place.role == "spare" and place.vdev.state == "AVAIL":
-            yield Reason("", "That spare waits again already. Nothing is left to do.", field="vdev")
+            yield Reason("spare-waiting", "This spare is waiting again already.", field="vdev")
             return
         if not place.leaf or place.parent is None or place.parent.kind not in {"mirror", "replacing", "spare"}:
             yield Reason(
-                "",
-                "Only a copy can be taken out: a disk of a mirror, or a spare that stands in. Replace this one instead.",
+                "disk-not-copy",
+                "Only a copy can be removed: a disk of a mirror, or a spare that stands in. Replace this disk instead.",
                 field="vdev",
             )
             return
         others = [child for child in place.parent.children if child.guid != self.vdev]
         if not any(self.good(child) for child in others) and not (len(place.above) > 1 and can_do_without(pool, place)):
             # Within a group that is whole without it, even the only one that works of a replacement may go (vdev_dtl_required).
-            yield Reason("", "It is the last good copy. Taking it out would lose the data.", field="vdev")
+            yield Reason("copy-last", "This is the last good copy. Removing it would lose the data.", field="vdev")
         if (
             pool.rebuilding
             and place.vdev.state == "ONLINE"
             and any(child.processed for child in others)
             and not any(child.state == "ONLINE" and not child.processed for child in others)
         ):
-            yield Reason("", "The others are still being rebuilt from it. Wait until that has ended.", field="vdev")
+            yield Reason(
+                "copy-needed",
+                "The other disks are still being rebuilt from this one. Wait until the rebuild has ended.",
+                field="vdev",
+            )
 
     @staticmethod
     def good(child: Vdev) -> bool:

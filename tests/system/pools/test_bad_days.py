@@ -133,7 +133,7 @@ def test_a_pool_that_stopped_says_what_to_do_and_starts_again(appliance, visitor
     guid = path.split("/")[2]
     refused = visitor.get(f"{path}vdev/{guid}/clear/")
     assert refused.status == 409
-    assert "still away" in refused.words
+    assert "still missing" in refused.words
     appliance.put_back(6)
     visitor.wait_until(path, "Enough disks are back", timeout=LONG)
     done(visitor, f"{path}vdev/{guid}/clear/")

@@ -7,13 +7,20 @@ from datetime import UTC, datetime
 from typing import Any
 
 from appliance.facts.box import Disk, Facts, Pool, Scan, Use, Vdev
+from appliance.operation import Operation
 from appliance.zfs.vdev_tree import partition_bytes
+from tests.reasons import codes
 from tests.unit.made import disk
 
 SIZE = 2 * 10**12
 PARTITION = partition_bytes(SIZE)
 NEEDED = 1997164511232  # rep_dev_size of the recorded raidz2 of such disks
 RESILVER = Scan("resilver", "scanning", datetime(2026, 11, 20, tzinfo=UTC), None, 100, 50, 41, 0)
+
+
+def refusals(operation: Operation, found: Facts) -> list[str]:
+    """The codes of the reasons against an operation."""
+    return codes(operation.check(found))
 
 
 def leaf(number: int, state: str = "ONLINE", **changes: Any) -> Vdev:

@@ -124,7 +124,7 @@ def test_zpool_gets_a_word_for_each_kind_and_several_logs_are_a_mirror():
 
 def test_a_spare_too_small_is_refused_by_how_much_and_one_of_nearly_the_size_is_not():
     (reason,) = devices.check_spare(disk(1), 3 * 10**12)
-    assert "931 GiB too small" in reason.text
+    assert (reason.code, reason.message.arguments["size"]) == ("spare-too-small", "931 GiB")
     assert not list(devices.check_spare(disk(1), 2 * 10**12 + devices.FUZZ))
 
 

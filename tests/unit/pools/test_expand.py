@@ -10,7 +10,7 @@ from appliance.pools.vdevs.aux_vdevs import AddCache, AddLog, AddSpare, RemoveVd
 from appliance.pools.vdevs.expand import AddVdev, AutoexpandVdev, ExpandRaidz, yields
 from tests.unit.made import disk, path_of
 from tests.unit.pools import shapes
-from tests.unit.pools.test_replace import reasons
+from tests.unit.pools.shapes import refusals
 
 
 def add(layout: str, *numbers: int, **changes) -> AddVdev:
@@ -31,22 +31,21 @@ def test_a_group_like_the_one_that_is_there_is_added_without_force():
 
 def test_a_group_that_protects_less_is_refused_until_that_is_agreed():
     facts = shapes.facts(shapes.raidz2(), count=8)
-    said = reasons(add("mirror", 5, 6), facts)
-    assert said.startswith(
-        "[less_protection] A pool is as safe as its weakest group. tank survives 2 failed disks in each group"
-    )
+    (reason,) = add("mirror", 5, 6).check(facts)
+    assert (reason.code, reason.field) == ("protection-lowered", "less_protection")
+    assert reason.message.arguments["now"] == "2 failed disks"
     plan = checked_plan(add("mirror", 5, 6, less_protection=True), facts)
     assert " add -f -o ashift=12 " in plan.steps[0].shown
     assert "weakest group" in plan.warnings[0]
     assert any("for good" in warning for warning in plan.warnings)
-    assert reasons(add("raidz3", 5, 6, 7, 8), facts).startswith("[layout]")
+    assert refusals(add("raidz3", 5, 6, 7, 8), facts) == ["layout-few-disks"]
 
 
 def test_another_width_is_forced_as_zpool_wants_it_and_a_stripe_is_one_disk():
     facts = shapes.facts(shapes.raidz2(), count=9)
     assert " -f " in shown(add("raidz2", 5, 6, 7, 8, 9), facts)
     assert " -f " not in shown(add("raidz2", 5, 6, 7, 8), facts)
-    assert "one at a time" in reasons(add("stripe", 5, 6, less_protection=True), facts)
+    assert refusals(add("stripe", 5, 6, less_protection=True), facts) == ["stripe-several-disks"]
     assert shown(add("stripe", 2), shapes.facts(shapes.single())) == f"zpool add -o ashift=12 -- tank {path_of(2)}"
 
 
@@ -66,12 +65,12 @@ def test_a_raidz_says_before_and_after():
 
 def test_an_expansion_needs_every_disk_and_peace():
     expand = ExpandRaidz(pool="tank", vdev=50, disk=path_of(5))
-    assert "Replace the failed one first" in reasons(
-        expand, shapes.facts(shapes.raidz2("FAULTED", "ONLINE", "ONLINE", "ONLINE"))
-    )
-    assert "is rebuilding" in reasons(expand, shapes.facts(replace(shapes.raidz2(), scan=shapes.RESILVER)))
-    assert "Only a raidz" in reasons(expand, shapes.facts(shapes.mirror()))
-    assert "too small by" in reasons(expand, shapes.facts(shapes.raidz2(), 5, disks=(disk(5, size=10**12),)))
+    failed = shapes.facts(shapes.raidz2("FAULTED", "ONLINE", "ONLINE", "ONLINE"))
+    assert refusals(expand, failed) == ["raidz-incomplete"]
+    assert refusals(expand, shapes.facts(replace(shapes.raidz2(), scan=shapes.RESILVER))) == ["pool-rebuilding"]
+    assert refusals(expand, shapes.facts(shapes.mirror())) == ["vdev-not-raidz"]
+    small = shapes.facts(shapes.raidz2(), 5, disks=(disk(5, size=10**12),))
+    assert refusals(expand, small) == ["disk-too-small"]
 
 
 def test_larger_disks_are_used_whole_by_their_paths():
@@ -81,7 +80,7 @@ def test_larger_disks_are_used_whole_by_their_paths():
     assert shown(grow, facts) == f"zpool online -e -- tank {path_of(1)} {path_of(2)}"
     assert not grow.probe("grow", facts)
     assert grow.probe("grow", shapes.facts(shapes.mirror()))
-    assert "nothing to gain" in reasons(grow, shapes.facts(shapes.mirror()))
+    assert refusals(grow, shapes.facts(shapes.mirror())) == ["vdev-not-expandable"]
     told = shapes.facts(shapes.pool(shapes.group("mirror-0", shapes.leaf(1), shapes.leaf(2), expandable=10**12)))
     assert "about 931 GiB more" in checked_plan(grow, told).summary
 
@@ -89,7 +88,7 @@ def test_larger_disks_are_used_whole_by_their_paths():
 def test_growing_needs_every_disk_of_the_group():
     larger = (shapes.leaf(1, size=3 * 10**12), shapes.leaf(2, "OFFLINE", size=3 * 10**12))
     facts = shapes.facts(shapes.pool(shapes.group("mirror-0", *larger)))
-    assert "has to work for this" in reasons(AutoexpandVdev(pool="tank", vdev=50), facts)
+    assert refusals(AutoexpandVdev(pool="tank", vdev=50), facts) == ["vdev-incomplete"]
 
 
 # --- spare, log, cache, removal ---------------------------------------------------------------------------------
@@ -124,10 +123,10 @@ def test_what_can_be_taken_out_and_what_cannot():
     plan = checked_plan(RemoveVdev(pool="tank", vdev=51), facts)
     assert plan.steps[0].shown == "zpool remove -- tank 51"
     assert "becomes smaller" in plan.warnings[0]
-    assert "only group" in reasons(RemoveVdev(pool="tank", vdev=50), shapes.facts(shapes.mirror()))
-    assert "has a raidz" in reasons(RemoveVdev(pool="tank", vdev=50), shapes.facts(shapes.raidz2()))
-    assert "taken out as a copy" in reasons(RemoveVdev(pool="tank", vdev=101), shapes.facts(shapes.mirror()))
-    assert "Give it back first" in reasons(RemoveVdev(pool="tank", vdev=105), shapes.facts(shapes.spared()))
+    assert refusals(RemoveVdev(pool="tank", vdev=50), shapes.facts(shapes.mirror())) == ["vdev-last"]
+    assert refusals(RemoveVdev(pool="tank", vdev=50), shapes.facts(shapes.raidz2())) == ["pool-has-raidz"]
+    assert refusals(RemoveVdev(pool="tank", vdev=101), shapes.facts(shapes.mirror())) == ["vdev-not-whole"]
+    assert refusals(RemoveVdev(pool="tank", vdev=105), shapes.facts(shapes.spared())) == ["spare-in-use"]
 
 
 @pytest.mark.parametrize(("used", "enough"), [(0, True), (5 * 10**9, True), (8 * 10**9, False), (9 * 10**9, False)])
@@ -135,7 +134,7 @@ def test_a_group_stays_where_the_others_have_no_room_beside_the_reserve_of_zfs(u
     first = shapes.group("mirror-0", shapes.leaf(1), shapes.leaf(2), space=10**10, used=used)
     second = shapes.group("mirror-1", shapes.leaf(3), shapes.leaf(4), guid=51, space=10**10, used=10**9)
     facts = shapes.facts(shapes.pool(first, second))  # of 20 GB, ZFS wants a sixteenth to be free afterwards
-    assert ("no room" not in reasons(RemoveVdev(pool="tank", vdev=51), facts)) is enough
+    assert ("vdev-no-room" not in refusals(RemoveVdev(pool="tank", vdev=51), facts)) is enough
 
 
 def test_a_group_that_is_being_emptied_has_happened():

@@ -14,8 +14,8 @@ from appliance.pools.vdevs.online_offline import ClearErrors, OfflineDisk, Onlin
 from appliance.zfs import ashift, status
 from tests.unit.made import path_of, recorded, recorded_pool, recorded_text
 from tests.unit.pools import shapes
+from tests.unit.pools.shapes import refusals
 from tests.unit.pools.test_create import Working
-from tests.unit.pools.test_replace import reasons
 
 
 def off(vdev: int = 101) -> OfflineDisk:
@@ -40,29 +40,29 @@ def test_a_disk_goes_offline_by_its_guid_and_says_what_is_left():
 
 
 @pytest.mark.parametrize(
-    ("pool", "vdev"),
+    ("pool", "code"),
     [
-        (shapes.raidz2("ONLINE", "FAULTED", "OFFLINE", "ONLINE"), 101),
-        (shapes.mirror("ONLINE", "FAULTED"), 101),
-        (shapes.single(), 101),
+        (shapes.raidz2("ONLINE", "FAULTED", "OFFLINE", "ONLINE"), "vdev-not-redundant"),
+        (shapes.mirror("ONLINE", "FAULTED"), "vdev-not-redundant"),
+        (shapes.single(), "disk-not-redundant"),
     ],
 )
-def test_a_disk_that_the_pool_cannot_do_without_stays(pool, vdev):
-    assert "stop" in reasons(off(vdev), shapes.facts(pool))
+def test_a_disk_that_the_pool_cannot_do_without_stays(pool, code):
+    assert refusals(off(101), shapes.facts(pool)) == [code]
 
 
 def test_a_raidz2_survives_the_loss_of_the_member_that_is_being_rebuilt():
-    assert reasons(off(105), shapes.facts(shapes.replacing())) == ""
+    assert refusals(off(105), shapes.facts(shapes.replacing())) == []
 
 
 def test_while_a_raidz1_rebuilds_no_disk_of_it_goes_offline():
     pool = shapes.replacing()
     raidz1 = replace(pool, vdevs=(replace(pool.vdevs[0], name="raidz1-0"),))
-    assert "survives no further failure" in reasons(off(102), shapes.facts(raidz1))
+    assert refusals(off(102), shapes.facts(raidz1)) == ["vdev-not-redundant"]
 
 
 def test_a_failed_disk_may_go_offline_whatever_the_others_do():
-    assert reasons(off(102), shapes.facts(shapes.mirror("ONLINE", "FAULTED"))) == ""
+    assert refusals(off(102), shapes.facts(shapes.mirror("ONLINE", "FAULTED"))) == []
 
 
 def test_a_disk_comes_online_by_the_path_that_it_has():
@@ -75,8 +75,8 @@ def test_a_disk_comes_online_by_the_path_that_it_has():
 
 def test_a_disk_that_is_not_in_the_box_does_not_come_online():
     facts = shapes.facts(shapes.raidz2("REMOVED", "ONLINE", "ONLINE", "ONLINE"), 1)
-    assert "Put it back into its bay" in reasons(on(), facts)
-    assert "already" in reasons(on(), shapes.facts(shapes.raidz2()))
+    assert refusals(on(), facts) == ["disk-not-here"]
+    assert refusals(on(), shapes.facts(shapes.raidz2())) == ["disk-online"]
 
 
 def test_a_disk_known_by_another_name_may_try():
@@ -104,15 +104,16 @@ def test_clearing_explains_every_count():
     assert "3 times it did not give back what was asked" in said[0]
     assert "something other than was written" in said[1]
     assert checked_plan(clear(102), shapes.facts(pool)).steps[0].shown == "zpool clear -- tank 102"
-    assert "nothing to clear" in reasons(clear(), shapes.facts(shapes.mirror()))
+    assert refusals(clear(), shapes.facts(shapes.mirror())) == ["errors-none"]
     assert meaning(shapes.leaf(1, "FAULTED")).startswith("given up by ZFS")
 
 
 def test_a_stopped_pool_starts_again_once_enough_disks_are_back():
     stopped = replace(shapes.raidz2("REMOVED", "REMOVED", "REMOVED", "ONLINE"), state="SUSPENDED")
     away = shapes.facts(stopped, 1, 2, 3)
-    assert "Too many disks are still away" in reasons(clear(), away)
-    assert "WD-WCAZA0000003" in reasons(clear(), away)
+    (reason,) = clear().check(away)
+    assert reason.code == "disks-not-here"
+    assert "WD-WCAZA0000003" in reason.message.arguments["disks"]
     back = shapes.facts(stopped, 1)
     plan = checked_plan(clear(), back)
     assert "starts again" in plan.summary
@@ -240,4 +241,4 @@ def test_growing_that_stands_still_with_all_disks_back_is_let_go_on():
     assert "goes on growing" in plan.summary
     assert not clear().probe("clear", back)
     away = shapes.facts(replace(shapes.raidz2("ONLINE", "REMOVED", "ONLINE", "ONLINE"), work=stands))
-    assert "nothing to clear" in reasons(clear(), away)
+    assert refusals(clear(), away) == ["errors-none"]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -11,11 +12,8 @@ from appliance.pools.vdevs.replace import AttachDisk, DetachDisk, ReplaceDisk
 from appliance.zfs import status
 from tests.unit.made import OLD, disk, path_of, recorded_pool
 from tests.unit.pools import shapes
+from tests.unit.pools.shapes import refusals
 from tests.unit.pools.test_create import Working
-
-
-def reasons(operation, facts) -> str:
-    return " ".join(f"[{reason.field}] {reason.text}" for reason in operation.check(facts))
 
 
 def swap(new: int = 5, vdev: int = 101) -> ReplaceDisk:
@@ -42,18 +40,19 @@ def test_what_the_new_disk_holds_is_listed_and_erased_and_the_name_is_typed():
 
 def test_a_disk_a_few_mb_too_small_is_refused_with_the_amount():
     small = disk(5, size=2 * 10**12 - 2_840_000_000)
-    said = reasons(swap(), shapes.facts(shapes.raidz2(), 5, disks=(small,)))
-    assert "[disks] WDC WD20EARS-00MVWB0 (serial WD-WCAZA0000005) is too small by " in said
-    assert "MB (" in said
-    assert " bytes)" in said
+    (reason,) = swap().check(shapes.facts(shapes.raidz2(), 5, disks=(small,)))
+    assert (reason.code, reason.field) == ("disk-too-small", "disks")
+    assert reason.message.arguments["disk"] == "WDC WD20EARS-00MVWB0 (serial WD-WCAZA0000005)"
+    assert re.fullmatch(r"[0-9.]+ [GM]B \([0-9,]+ bytes\)", reason.message.arguments["missing"])
 
 
 def test_sectors_too_large_for_the_pool_are_explained():
     large = disk(5, logical_sector=4096)
     pool = shapes.pool(shapes.group("raidz2-0", *(shapes.leaf(number) for number in range(1, 5)), ashift=9))
-    said = reasons(swap(), shapes.facts(pool, 5, disks=(large,)))
-    assert "only takes writes of 4096 bytes" in said
-    assert "512 bytes (ashift 9)" in said
+    (reason,) = swap().check(shapes.facts(pool, 5, disks=(large,)))
+    assert reason.code == "disk-sector-too-large"
+    sizes = {name: reason.message.arguments[name] for name in ("sector", "writes", "ashift")}
+    assert sizes == {"sector": "4096", "writes": "512", "ashift": "9"}
 
 
 def test_a_disk_that_would_be_slow_is_warned_about():
@@ -64,33 +63,33 @@ def test_a_disk_that_would_be_slow_is_warned_about():
 
 
 @pytest.mark.parametrize(
-    ("operation", "words"),
+    ("operation", "code"),
     [
-        (swap(new=2), "part of the pool tank, so it cannot be used"),
-        (swap(new=9), "no longer there"),
-        (swap(vdev=999), "no longer there"),
-        (swap(vdev=50), "Choose a single disk"),
+        (swap(new=2), "disk-in-use"),
+        (swap(new=9), "disk-missing"),
+        (swap(vdev=999), "vdev-missing"),
+        (swap(vdev=50), "vdev-not-disk"),
     ],
 )
-def test_it_refuses_what_cannot_be(operation, words):
-    assert words in reasons(operation, shapes.facts(shapes.raidz2()))
+def test_replace_refuses_a_wrong_disk_or_vdev(operation, code):
+    assert code in refusals(operation, shapes.facts(shapes.raidz2()))
 
 
 def test_a_cache_and_a_spare_are_not_replaced():
     pool = shapes.pool(shapes.group("mirror-0", shapes.leaf(1), shapes.leaf(2)), shapes.leaf(3, "AVAIL", role="spare"))
-    assert "remove it, and add another" in reasons(swap(vdev=103), shapes.facts(pool))
+    assert refusals(swap(vdev=103), shapes.facts(pool)) == ["role-not-replaceable"]
 
 
 def test_a_spare_that_stands_in_is_not_replaced_but_the_disk_it_stands_in_for_is():
     facts = shapes.facts(shapes.spared(), 2, 5, disks=(disk(6),), count=5)
-    assert "Replace the disk it stands in for" in reasons(swap(new=6, vdev=105), facts)
+    assert refusals(swap(new=6, vdev=105), facts) == ["spare-not-replaceable"]
     plan = checked_plan(swap(new=6, vdev=102), facts)
     assert any("goes back to waiting by itself" in warning for warning in plan.warnings)
 
 
 def test_a_pool_that_has_stopped_takes_no_change():
     pool = replace(shapes.raidz2(), state="SUSPENDED")
-    assert "has stopped" in reasons(swap(), shapes.facts(pool))
+    assert refusals(swap(), shapes.facts(pool)) == ["pool-suspended"]
 
 
 def test_the_probe_sees_the_new_disk_and_settles_the_erasing_too():
@@ -161,14 +160,13 @@ def test_a_mirror_becomes_wider_beside_a_disk_that_works():
 
 
 def test_a_raidz_gets_no_copy():
-    assert "expanded instead" in reasons(
-        AttachDisk(pool="tank", vdev=101, disk=path_of(5)), shapes.facts(shapes.raidz2())
-    )
+    operation = AttachDisk(pool="tank", vdev=101, disk=path_of(5))
+    assert refusals(operation, shapes.facts(shapes.raidz2())) == ["vdev-not-mirrored"]
 
 
 def test_a_copy_that_is_too_small_is_refused():
     facts = shapes.facts(shapes.mirror(), 5, disks=(disk(5, size=10**12),))
-    assert "too small by" in reasons(AttachDisk(pool="tank", vdev=50, disk=path_of(5)), facts)
+    assert refusals(AttachDisk(pool="tank", vdev=50, disk=path_of(5)), facts) == ["disk-too-small"]
 
 
 def take_out(vdev: int) -> DetachDisk:
@@ -179,24 +177,24 @@ def test_a_copy_is_taken_out_and_the_last_one_is_not():
     plan = checked_plan(take_out(102), shapes.facts(shapes.mirror()))
     assert plan.steps[0].shown == "zpool detach -- tank 102"
     assert any("One copy is left" in warning for warning in plan.warnings)
-    assert "last good copy" in reasons(take_out(102), shapes.facts(shapes.mirror("FAULTED", "ONLINE")))
-    assert reasons(take_out(101), shapes.facts(shapes.mirror("FAULTED", "ONLINE"))) == ""
+    assert refusals(take_out(102), shapes.facts(shapes.mirror("FAULTED", "ONLINE"))) == ["copy-last"]
+    assert refusals(take_out(101), shapes.facts(shapes.mirror("FAULTED", "ONLINE"))) == []
 
 
 def test_a_disk_of_a_raidz_is_not_taken_out():
-    assert "Replace this one instead" in reasons(take_out(101), shapes.facts(shapes.raidz2()))
+    assert refusals(take_out(101), shapes.facts(shapes.raidz2())) == ["disk-not-copy"]
 
 
 def test_the_disk_that_others_are_rebuilt_from_stays():
     pool = shapes.pool(shapes.group("mirror-0", shapes.leaf(1), shapes.leaf(2, processed=5)), scan=shapes.RESILVER)
-    assert "still being rebuilt from it" in reasons(take_out(101), shapes.facts(pool))
-    assert reasons(take_out(102), shapes.facts(pool)) == ""
+    assert refusals(take_out(101), shapes.facts(pool)) == ["copy-needed"]
+    assert refusals(take_out(102), shapes.facts(pool)) == []
 
 
 def test_a_replacement_that_failed_can_be_stopped_while_the_old_disk_is_gone():
-    assert reasons(take_out(105), shapes.facts(shapes.replacing("REMOVED", "FAULTED"))) == ""
+    assert refusals(take_out(105), shapes.facts(shapes.replacing("REMOVED", "FAULTED"))) == []
     alone = shapes.pool(shapes.group("replacing-0", shapes.leaf(1, "REMOVED"), shapes.leaf(5), guid=61))
-    assert "last good copy" in reasons(take_out(105), shapes.facts(alone))
+    assert refusals(take_out(105), shapes.facts(alone)) == ["copy-last"]
 
 
 @pytest.mark.parametrize("name", ["spare-rebuilding", "spare-in-use"])
@@ -204,8 +202,8 @@ def test_a_recorded_spare_can_go_back_while_its_disk_is_offline_because_another_
     pool = recorded_pool(f"zpool-status-{name}-2.3.9.json")
     first, standing = pool.vdevs[0].children
     facts = shapes.facts(pool)
-    assert reasons(DetachDisk(pool="full", vdev=standing.children[1].guid), facts) == ""
-    assert bool(reasons(DetachDisk(pool="full", vdev=first.guid), facts)) is pool.rebuilding
+    assert refusals(DetachDisk(pool="full", vdev=standing.children[1].guid), facts) == []
+    assert bool(refusals(DetachDisk(pool="full", vdev=first.guid), facts)) is pool.rebuilding
 
 
 def test_a_spare_goes_back_or_stays_for_good():
@@ -219,7 +217,7 @@ def test_a_spare_that_went_back_meanwhile_is_not_taken_out_again():
     waiting = shapes.pool(
         shapes.group("mirror-0", shapes.leaf(1), shapes.leaf(2)), shapes.leaf(5, "AVAIL", role="spare")
     )
-    assert "waits again already" in reasons(take_out(105), shapes.facts(waiting))
+    assert refusals(take_out(105), shapes.facts(waiting)) == ["spare-waiting"]
 
 
 def test_the_probe_of_taking_out():
