@@ -107,4 +107,6 @@ def give_back(visitor, address: str) -> None:
     answer = visitor.send("/jobs/confirm/", {**review.hidden()}) if review.status == 200 else review
     job = re.search(r"/jobs/([0-9a-f-]{36})/", answer.url)
     said = visitor.ended(job[1], timeout=LONG) if job else answer.words
-    assert said.startswith("Done.") or "is waiting again already" in said or "is waiting again already" in answer.words, said
+    assert (
+        said.startswith("Done.") or "is waiting again already" in said or "is waiting again already" in answer.words
+    ), said
