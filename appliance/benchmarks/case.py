@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 from appliance import names
+from appliance.errors import Reason, Refused
 from appliance.formatting import link_label, size_text
 from appliance.layout.geometry import KIB, LEAST_DISKS, MIB
 from appliance.shares import nfs_clients
@@ -90,7 +91,7 @@ class Case(Common):
         if self.sample:
             names.existing_dataset(self.sample, field="sample")
         if self.where == "network" and "/" in nfs_clients.client(self.peer, field="peer"):
-            raise names.refuse("Name one computer, not a network.", "peer")
+            raise Refused(Reason("peer-is-network", "Enter one computer, not a network.", field="peer"))
         whole = {
             "repeats": (self.repeats, 1, 9), "warmups": (self.warmups, 0, 9), "size": (self.size, LEAST, LARGEST),
             "seconds": (self.seconds, 1, 3600), "writers": (self.writers, 1, 64), "compressible": (self.compressible, 0, 95),
@@ -99,60 +100,115 @@ class Case(Common):
         }  # fmt: skip
         for field, (value, least, most) in whole.items():
             if not least <= value <= most:
-                said = f"{size_text(least)} and {size_text(most)}" if most == LARGEST else f"{least} and {most}"
-                raise names.refuse(f"The {field} of a case lies between {said}.", field)
+                low, high = (size_text(least), size_text(most)) if most == LARGEST else (str(least), str(most))
+                raise Refused(
+                    Reason(
+                        "case-value-out-of-range",
+                        "The {setting} of a benchmark case must be between {least} and {most}.",
+                        field=field,
+                        setting=field,
+                        least=low,
+                        most=high,
+                    )
+                )
         if self.recordsize not in RECORDS:
-            raise names.refuse("A record size is a power of two from 512 bytes to 16 MiB.", "recordsize")
+            raise Refused(
+                Reason(
+                    "record-size-invalid",
+                    "A record size must be a power of two from 512 bytes to 16 MiB.",
+                    field="recordsize",
+                )
+            )
         if self.volblocksize and self.volblocksize not in VOLUME_BLOCKS:
-            raise names.refuse("A volume's block size is a power of two from 512 bytes to 128 KiB.", "volblocksizes")
+            raise Refused(
+                Reason(
+                    "volume-block-size-invalid",
+                    "The block size of a volume must be a power of two from 512 bytes to 128 KiB.",
+                    field="volblocksizes",
+                )
+            )
         if self.size % MIB or self.partition % MIB:
-            raise names.refuse("Sizes are whole MiB.", "size")
+            raise Refused(Reason("size-not-whole-mib", "Sizes must be whole MiB.", field="size"))
         for reason in self.contradictions():
-            raise names.refuse(reason, "workload")
+            raise Refused(reason.with_field("workload"))
 
-    def contradictions(self) -> Iterator[str]:
+    def contradictions(self) -> Iterator[Reason]:
         """What cannot be measured at all, whatever the box is like."""
         if (self.where == "disk") != (self.workload in PER_DISK):
-            yield "A single disk is read as it is; everything else is measured in a pool."
+            yield Reason("workload-not-for-disk", "A single disk is only read. Every other workload needs a pool.")
         if (self.where == "network") != (self.workload in NETWORK):
-            yield "The network is measured by itself, to another computer."
+            yield Reason("network-apart", "The network is tested on its own, to another computer.")
         if self.where == "disk" and len(self.disks) != 1:
-            yield "A single disk is one disk."
+            yield Reason("disk-not-single", "Choose one disk: each disk is tested on its own.")
         if self.where in {"dataset", "network"} and (self.disks or self.log or self.cache):
-            yield "What is measured in an existing pool or over the network takes no disks of its own."
+            yield Reason(
+                "disks-not-needed", "A test of an existing pool or of the network takes no disks. Choose none."
+            )
         if self.where == "scratch" and len(self.disks) < LEAST_DISKS[self.layout]:
-            yield f"{self.layout} needs at least {LEAST_DISKS[self.layout]} disks."
+            yield Reason(
+                "disks-too-few-for-layout",
+                "{layout} needs at least {count} disks.",
+                layout=self.layout,
+                count=LEAST_DISKS[self.layout],
+            )
         if len(set(self.every)) < len(self.every):
-            yield "A disk was chosen twice."
+            yield Reason("disk-twice", "A disk was chosen twice.")
         if self.workload == "resilver" and (self.where != "scratch" or self.layout == "stripe" or not self.fill):
-            yield "Rebuilding is measured on a scratch pool with redundancy, filled to some part."
+            yield Reason(
+                "rebuild-without-redundancy", "A rebuild needs a scratch pool with redundancy that is partly filled."
+            )
         if self.cache and self.aside:
-            yield "A cache device is filled from memory. Do not keep memory out of reads."
+            yield Reason(
+                "cache-without-memory", "A cache device is filled from memory. Do not keep reads out of memory."
+            )
         if self.limited and (not self.makes or self.aside or self.size < LEAST_LIMITED):
-            yield f"Memory is limited for a pool or a folder, from {size_text(LEAST_LIMITED)} of data on, and not where it is kept out of reads anyway."
+            yield Reason(
+                "memory-limit-useless",
+                "Memory can be limited only for a pool or a folder, with at least {size} of data, and only if reads use memory.",
+                size=size_text(LEAST_LIMITED),
+            )
         if self.protocol and (not self.makes or self.workload == "resilver"):
-            yield "Only what is written and read in a folder can go through a protocol."
+            yield Reason(
+                "protocol-without-folder", "Only files in a folder can be written and read over a share protocol."
+            )
         if self.protocol == "afp" and self.workload not in OVER_AFP:
-            yield "Over AFP large files are written and read, and many small ones written. Leave out the rest."
+            yield Reason(
+                "workload-not-over-afp",
+                "Over AFP, only large files and many small files can be tested. Leave out the other workloads.",
+            )
         if self.protocol and self.warmups:
-            yield "Through a protocol every run begins anew. Nothing can be warmed up."
+            yield Reason(
+                "protocol-with-warm-up",
+                "Over a share protocol every run starts with empty caches. Set the warm-up runs to 0.",
+            )
         if self.volblocksize and (not self.makes or self.protocol or self.workload not in ON_VOLUMES):
-            yield "A volume is written and read as a disk, not as a folder of files."
+            yield Reason(
+                "workload-not-for-volume",
+                "A volume is read and written like a disk. Leave out the workloads and protocols that need files.",
+            )
         if self.zeros and not self.workload.startswith("dd-"):
-            yield "Only dd writes zeros."
+            yield Reason("zeros-without-dd", "Only dd can write zeros.")
         if self.sample:
             yield from self.against_sample()
 
-    def against_sample(self) -> Iterator[str]:
+    def against_sample(self) -> Iterator[Reason]:
         """What cannot be measured with files of one's own."""
         if self.where != "scratch" or self.protocol or self.volblocksize:
-            yield "A sample of your files is written to a scratch pool only, as a file there."
+            yield Reason(
+                "sample-outside-scratch-pool",
+                "A sample of your files can be written to a scratch pool only, not to a volume or over a protocol.",
+            )
         if self.workload not in SAMPLED:
-            yield "With a sample of your files, large files are written and read, and small pieces of them read. Leave out the rest."
+            yield Reason(
+                "workload-not-for-sample",
+                "With a sample of your files, only large files and small reads can be tested. Leave out the other workloads.",
+            )
         if self.compressible:
-            yield "Data is either a sample of your files or made up."
+            yield Reason("sample-and-compressible", "Use either a sample of your files or generated data.")
         if self.dedup and self.workload in FROM_MEMORY:
-            yield "What is written of a sample repeats, so with dedup only reading can be measured."
+            yield Reason(
+                "sample-repeats-with-dedup", "A written sample repeats, so with dedup only reads can be tested."
+            )
 
     @property
     def makes(self) -> bool:

@@ -21,12 +21,14 @@ def reasons(case: Case, name: str, facts: Facts) -> Iterator[Reason]:
     """Every reason; ``name`` is what its scratch pool or dataset is going to be called."""
     if case.where == "disk":
         if facts.disk(case.disks[0]) is None:
-            yield Reason("", f"The disk {case.disks[0].rsplit('/', 1)[-1]} is no longer there.", field="disks")
+            yield disk_missing(case.disks[0])
         return
     if case.where == "network":
         return
     if facts.zfs == "missing":
-        yield Reason("", "The ZFS module is not loaded on this system, so nothing can be measured.")
+        yield Reason(
+            "benchmark-without-zfs", "The ZFS module is not loaded on this system, so pools cannot be benchmarked."
+        )
     elif case.where == "dataset":
         yield from of_pool(case, facts)
     else:
@@ -35,40 +37,77 @@ def reasons(case: Case, name: str, facts: Facts) -> Iterator[Reason]:
             yield from of_sample(facts.dataset(case.sample), case.sample, case.sample_guid)
 
 
+def disk_missing(path: str) -> Reason:
+    return Reason("disk-missing", "The disk {disk} is no longer there.", field="disks", disk=path.rsplit("/", 1)[-1])
+
+
 def of_pool(case: Case, facts: Facts) -> Iterator[Reason]:
     """Against a scratch dataset in a pool that is in use."""
     pool, root = facts.pool_of(case.guid), facts.dataset(case.pool)
     if pool is None or pool.name != case.pool or root is None:
-        yield Reason("", f"The pool {case.pool} is not in use here any more.", field="pool")
+        yield Reason("pool-missing", "The pool {pool} is not in use here any more.", field="pool", pool=case.pool)
     elif pool.state == "SUSPENDED":
         yield Reason(
-            "", f"{pool.name} has stopped because its disks do not answer. Bring them back first.", field="pool"
+            "pool-stopped",
+            "{pool} has stopped because its disks do not answer. Bring them back first.",
+            field="pool",
+            pool=pool.name,
         )
     elif root.locked or root.readonly:
-        yield Reason("", f"{pool.name} is locked or may only be read. Nothing can be measured in it.", field="pool")
+        yield Reason(
+            "pool-not-writable",
+            "{pool} is locked or read-only, so it cannot be benchmarked. Unlock it, or choose another pool.",
+            field="pool",
+            pool=pool.name,
+        )
     elif root.available - quota(case) < LEAST_FREE * pool.size:
         yield Reason(
-            "",
-            f"{pool.name} has {size_text(root.available)} left, and this needs {size_text(quota(case))} with some to spare. Measure with less data.",
+            "benchmark-needs-space",
+            "{pool} has {free} free. This benchmark needs {needed} and some reserve. Use less data.",
             field="size",
+            pool=pool.name,
+            free=size_text(root.available),
+            needed=size_text(quota(case)),
         )
 
 
 def of_disks(case: Case, name: str, facts: Facts) -> Iterator[Reason]:
     """Against a scratch pool of disks that have to hold nothing."""
     if facts.pool(name):
-        yield Reason("", "Something of this measurement is still there. Larder clears it away first.")
+        yield Reason(
+            "benchmark-leftovers",
+            "Something of this benchmark is still there. Larder cleans it up first. Try again then.",
+        )
     found: list[Disk] = []
     for path in case.every:
         disk = facts.disk(path)
         if disk is None:
-            yield Reason("", f"The disk {path.rsplit('/', 1)[-1]} is no longer there.", field="disks")
+            yield disk_missing(path)
         elif disk.uses:
-            yield Reason("", f"{disk_label(disk)} {disk.uses[0].text}. Only disks that hold nothing are measured in this way.", field="disks")  # fmt: skip
+            yield Reason(
+                "benchmark-disk-in-use",
+                "{disk} {use}. This benchmark takes empty disks only.",
+                field="disks",
+                disk=disk_label(disk),
+                use=disk.uses[0].text,
+            )
         elif disk.logical_sector > 1 << case.ashift:
-            yield Reason("", f"{disk_label(disk)} has sectors of {disk.logical_sector} bytes; ashift {case.ashift} is too small.", field="ashifts")  # fmt: skip
+            yield Reason(
+                "ashift-too-small",
+                "{disk} has sectors of {sector} bytes, so ashift {ashift} is too small. Choose a larger one.",
+                field="ashifts",
+                disk=disk_label(disk),
+                sector=disk.logical_sector,
+                ashift=case.ashift,
+            )
         elif case.partition and path in case.disks and disk.size < case.partition + SLACK:
-            yield Reason("", f"{disk_label(disk)} has no room for a partition of {size_text(case.partition)}.", field="partitions")  # fmt: skip
+            yield Reason(
+                "disk-too-small-for-partition",
+                "{disk} has no room for a partition of {size}. Choose the whole disk.",
+                field="partitions",
+                disk=disk_label(disk),
+                size=size_text(case.partition),
+            )
         else:
             found.append(disk)
     if len(found) < len(case.every):
@@ -76,24 +115,40 @@ def of_disks(case: Case, name: str, facts: Facts) -> Iterator[Reason]:
     margin = 0 if case.partition else PARTITION_MARGIN
     room = usable_bytes(case.layout, sizes(case, facts), case.ashift, margin=margin)
     if case.workload != "resilver" and room < case.size * ROOM:
-        yield Reason("", f"The pool would hold {size_text(room)}, too little for {size_text(case.size)} of data. Measure with less.", field="size")  # fmt: skip
+        yield Reason(
+            "scratch-pool-too-small",
+            "The scratch pool would hold {room}, too little for {size} of data. Use less data.",
+            field="size",
+            room=size_text(room),
+            size=size_text(case.size),
+        )
 
 
 def of_sample(found: Dataset | None, name: str, guid: int) -> Iterator[Reason]:
     """Against reading the files of a dataset to be measured with; ``found`` is what bears its name now."""
     if found is None or found.guid != guid or found.kind != "filesystem":
-        yield Reason("", f"The folder {name} is no longer there.", field="sample")
+        yield Reason("folder-missing", "The folder {folder} is no longer there.", field="sample", folder=name)
         return
     if found.encryption != "off":
         # Clearing away takes labels and tables, not what was written: it would stay on the disks for anybody to read.
-        yield Reason("", f"{found.name} is encrypted, and what is measured with would lie on the disks unencrypted. Choose another folder.", field="sample")  # fmt: skip
+        yield Reason(
+            "sample-encrypted",
+            "{folder} is encrypted, but its sample would be written to the disks unencrypted. Choose another folder.",
+            field="sample",
+            folder=found.name,
+        )
     elif not found.mounted:
-        yield Reason("", f"{found.name} is not mounted. Make it available first.", field="sample")
+        yield Reason(
+            "sample-not-mounted", "{folder} is not mounted. Mount it first.", field="sample", folder=found.name
+        )
     try:
         names.served_path(found.mountpoint)
     except Refused:
         yield Reason(
-            "", f"{found.name} lies among the system's own folders. Choose one with files of yours.", field="sample"
+            "sample-in-system-folder",
+            "{folder} is mounted inside a system folder. Choose a folder with your own files.",
+            field="sample",
+            folder=found.name,
         )
 
 

@@ -9,8 +9,7 @@ import re
 
 import msgspec
 
-from appliance import names
-from appliance.errors import Failed
+from appliance.errors import Failed, Reason, Refused
 from appliance.system import atomic_file, paths
 
 PREFIX = "larder-sweep-"
@@ -38,7 +37,7 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
 def token(text: str) -> str:
     """Twelve hexadecimal digits. Raises Refused."""
     if not re.fullmatch(r"[0-9a-f]{12}", text):
-        raise names.refuse("That is not a case's sign.", "token")
+        raise Refused(Reason("case-token-invalid", "That is not the token of a benchmark case.", field="token"))
     return text
 
 

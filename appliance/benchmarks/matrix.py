@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from appliance import names
 from appliance.benchmarks.case import FROM_MEMORY, NETWORK, OVER_AFP, PER_DISK, Case, Common, Layout, Protocol, Workload
+from appliance.errors import Reason, Refused
 from appliance.layout.geometry import KIB, LEAST_DISKS
 
 MOST_CASES = 200
@@ -38,22 +38,42 @@ class Sweep(Common):
 
     def __post_init__(self) -> None:
         if not self.workloads:
-            raise names.refuse("Choose what is to be measured.", "workloads")
+            raise Refused(Reason("workload-not-chosen", "Choose at least one workload.", field="workloads"))
         if self.where in {"scratch", "disk"} and not self.disks:
-            raise names.refuse("Choose the disks.", "disks")
+            raise Refused(Reason("disk-not-chosen", "Choose at least one disk.", field="disks"))
         found = len(list(itertools.islice(self.cases(), MOST_CASES + 1)))
         if not found and self.sample:
-            raise names.refuse("What is written of a sample repeats, so with dedup only reading can be measured. Choose more, or check that the disks are enough for a layout.", "workloads")  # fmt: skip
+            raise Refused(
+                Reason(
+                    "sample-without-cases",
+                    "A written sample repeats, so with dedup only reads can be tested. Choose more workloads, or check that there are enough disks for a layout.",
+                    field="workloads",
+                )
+            )
         if not found and self.protocols == ("afp",):
-            raise names.refuse(
-                "Over AFP only large files and many small ones are measured. Choose one of these, or another way in.",
-                "workloads",
+            raise Refused(
+                Reason(
+                    "afp-without-cases",
+                    "Over AFP, only large files and many small files can be tested. Choose one of these, or another protocol.",
+                    field="workloads",
+                )
             )
         if not found:
-            raise names.refuse("These disks are too few for every layout that was chosen.", "layouts")
+            raise Refused(
+                Reason(
+                    "disks-too-few-for-layouts",
+                    "There are too few disks for any of the chosen layouts. Choose more disks or another layout.",
+                    field="layouts",
+                )
+            )
         if found > MOST_CASES:
-            raise names.refuse(
-                f"That makes more than {MOST_CASES} cases. Choose fewer settings, or make two sweeps.", "workloads"
+            raise Refused(
+                Reason(
+                    "cases-too-many",
+                    "These settings make more than {most} cases. Choose fewer, or split them into two benchmarks.",
+                    field="workloads",
+                    most=MOST_CASES,
+                )
             )
 
     @property
@@ -120,7 +140,9 @@ class Sweep(Common):
         try:
             return msgspec.convert({**common, **own}, Case)
         except msgspec.ValidationError as error:
-            raise names.refuse(f"That cannot be measured: {error}", "workloads") from error
+            raise Refused(
+                Reason("case-invalid", "This cannot be tested: {error}.", field="workloads", error=error)
+            ) from error
 
 
 def axes_of(cases: list[Case]) -> list[str]:

@@ -241,9 +241,11 @@ class SweepForm(forms.Form):
         try:
             size = size_of(self.cleaned_data["size"])
         except ValueError as error:
-            raise forms.ValidationError("Give a size with its unit, for example 8 GiB.") from error
+            raise forms.ValidationError(
+                "Enter a size with its unit, for example 8 GiB.", code="size-without-unit"
+            ) from error
         if size < MIB:
-            raise forms.ValidationError("That is too little to measure anything. Give at least 1 MiB.")
+            raise forms.ValidationError("The size must be at least 1 MiB.", code="size-too-small")
         return size // MIB * MIB
 
     def clean(self) -> dict[str, Any]:

@@ -173,7 +173,11 @@ def start(request: HttpRequest) -> HttpResponse:
         try:
             sweep = msgspec.json.decode(request.POST.get("spec", ""), type=Sweep)
         except (msgspec.MsgspecError, RecursionError) as error:
-            raise Refused(Reason("", "That is no sweep that Larder knows.")) from error
+            raise Refused(
+                Reason(
+                    "benchmark-unreadable", "This benchmark cannot be read. Start again from the list of benchmarks."
+                )
+            ) from error
         Refused.unless_empty(dict.fromkeys(speaks_against(sweep, facts)))
     except Refused as refusal:
         return refused(request, refusal.reasons)

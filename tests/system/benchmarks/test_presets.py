@@ -231,7 +231,7 @@ def test_a_disk_that_holds_anything_is_refused_with_the_reason(visitor, applianc
     wait_for("the disk to be seen as taken", lambda: f'value="{disks[0]}"' not in visitor.get("/sweeps/new/ashift/").text, timeout=120)  # fmt: skip
     late = visitor.send("/sweeps/start/", {**good.hidden(), **typed(good)})
     assert late.status == 409, late.words
-    assert "Only disks that hold nothing" in late.words
+    assert 'data-code="benchmark-disk-in-use"' in late.text
     assert reason in late.words
     appliance.run("zpool", "destroy", "attic", check=False)
     blank(appliance, disks[0])

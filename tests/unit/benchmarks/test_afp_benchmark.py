@@ -14,8 +14,9 @@ from appliance import command
 from appliance.benchmarks import afp_benchmark, loopback_mount, scratch
 from appliance.benchmarks.matrix import Sweep
 from appliance.benchmarks.parse_results import Figures, from_afp
-from appliance.errors import Failed, Refused
+from appliance.errors import Failed
 from appliance.shares import afp
+from tests.reasons import refuses
 from tests.unit.benchmarks.test_run_case import TOKEN, in_pool
 from tests.unit.made import recorded, recorded_text
 from tests.unit.pools import shapes
@@ -124,10 +125,10 @@ def test_nothing_is_mounted_or_served_for_it_beforehand(commands, folders):
 
 
 def test_what_its_client_does_not_do_is_left_out_or_refused():
-    with pytest.raises(Refused, match="Over AFP large files"):
+    with refuses("workload-not-over-afp"):
         in_pool(protocol="afp", workload="random-read")
     both: dict[str, Any] = {"where": "dataset", "pool": "tank", "guid": 7, "workloads": ("seq-read", "random-read")}
     found = [(case.protocol, case.workload) for case in Sweep(**both, protocols=("nfs", "afp")).cases()]
     assert found == [("nfs", "seq-read"), ("nfs", "random-read"), ("afp", "seq-read")]
-    with pytest.raises(Refused, match="Choose one of these"):
+    with refuses("afp-without-cases"):
         Sweep(**both | {"workloads": ("mixed",)}, protocols=("afp",))

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from appliance.benchmarks import conclusions, estimate, export, validity
 from appliance.benchmarks.case import Case
-from appliance.benchmarks.matrix import MOST_CASES, Sweep, axes_of
+from appliance.benchmarks.matrix import Sweep, axes_of
 from appliance.benchmarks.parse_results import Figures, from_bonnie, from_dd, from_fio, from_iperf
 from appliance.benchmarks.presets import BY_NAME, PRESETS
 from appliance.benchmarks.results import RESULT, BenchmarkRun, Block, MeasuredCase, blocks, told, value_text
@@ -25,6 +25,7 @@ from appliance.benchmarks.validity import Circumstances
 from appliance.benchmarks.workloads import KINDS, SYNCED, commands_for, escaped
 from appliance.errors import Failed, Refused
 from appliance.layout.geometry import GIB, MIB
+from tests.reasons import refuses
 from tests.unit.made import path_of, recorded_text
 
 FIVE = tuple(map(path_of, range(1, 6)))
@@ -82,25 +83,30 @@ def test_each_disk_is_read_at_each_place():
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "code"),
     [
-        ({"workloads": []}, "Choose what is to be measured"),
-        ({"disks": []}, "Choose the disks"),
-        ({"disks": FIVE[:2], "layouts": ["raidz2"]}, "too few"),
-        ({"ashifts": [9, 12, 13], "compressions": ["off", "lz4", "zstd"], "recordsizes": [2**power for power in range(12, 24)]}, f"more than {MOST_CASES} cases"),
-        ({"ashifts": [10]}, "cannot be measured"),
-        ({"recordsizes": [5000]}, "power of two"),
-        ({"disks": ["/dev/sda", "/dev/sdb", "/dev/sdc"]}, "stable path"),
-        ({"logs": [FIVE[0]]}, "chosen twice"),
-        ({"zeros": True}, "Only dd writes zeros"),
-        ({"workloads": ["disk-start"]}, "read as it is"),
-        ({"size": 5}, "size"),
-        ({"repeats": 0}, "repeats"),
+        ({"workloads": []}, "workload-not-chosen"),
+        ({"disks": []}, "disk-not-chosen"),
+        ({"disks": FIVE[:2], "layouts": ["raidz2"]}, "disks-too-few-for-layouts"),
+        ({"ashifts": [9, 12, 13], "compressions": ["off", "lz4", "zstd"], "recordsizes": [2**power for power in range(12, 24)]}, "cases-too-many"),
+        ({"ashifts": [10]}, "case-invalid"),
+        ({"recordsizes": [5000]}, "record-size-invalid"),
+        ({"logs": [FIVE[0]]}, "disk-twice"),
+        ({"zeros": True}, "zeros-without-dd"),
+        ({"workloads": ["disk-start"]}, "workload-not-for-disk"),
+        ({"size": 5}, "case-value-out-of-range"),
+        ({"repeats": 0}, "case-value-out-of-range"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_measured_is_refused_with_a_sentence(changes, said):
-    with pytest.raises(Refused, match=said):
+def test_what_cannot_be_measured_is_refused_with_a_reason(changes, code):
+    with refuses(code):
         sweep(**changes)
+
+
+def test_disks_are_named_by_their_stable_paths():
+    with pytest.raises(Refused) as refused:
+        sweep(disks=["/dev/sda", "/dev/sdb", "/dev/sdc"])
+    assert [reason.field for reason in refused.value.reasons] == ["disks"]
 
 
 @given(st.sets(st.sampled_from(["stripe", "mirror", "raidz1", "raidz2", "raidz3"]), min_size=1), st.sets(st.sampled_from([9, 12, 13]), min_size=1), st.integers(1, 5))  # fmt: skip

@@ -12,8 +12,9 @@ from appliance.benchmarks import claims, loopback_mount, scratch
 from appliance.benchmarks.claims import Claim
 from appliance.benchmarks.prefill import Laid
 from appliance.benchmarks.runner import Measuring
-from appliance.errors import Failed, Refused
+from appliance.errors import Failed
 from appliance.shares import nfs
+from tests.reasons import refuses
 from tests.unit.benchmarks.test_run_case import TOKEN, in_pool
 from tests.unit.pools import shapes
 from tests.unit.pools.test_create import Working
@@ -139,7 +140,10 @@ def test_the_commands_that_a_person_sees_write_to_what_the_client_sees():
     assert "password" not in shown
 
 
-@pytest.mark.parametrize("changes", [{"warmups": 1}, {"workload": "resilver"}])
-def test_what_cannot_go_through_a_protocol_is_refused(changes):
-    with pytest.raises(Refused):
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [({"warmups": 1}, "protocol-with-warm-up"), ({"workload": "resilver"}, "rebuild-without-redundancy")],
+)
+def test_what_cannot_go_through_a_protocol_is_refused(changes, code):
+    with refuses(code):
         in_pool(protocol="nfs", **changes)

@@ -21,7 +21,7 @@ from appliance.benchmarks.results import RESULT, BenchmarkRun
 from appliance.benchmarks.run_case import RunBenchmarkCase
 from appliance.benchmarks.runner import Measuring
 from appliance.disks import clear_labels, inventory, udev
-from appliance.errors import Cancelled, Failed, Refused
+from appliance.errors import Cancelled, Failed
 from appliance.facts.box import Facts, Use
 from appliance.layout.geometry import GIB, MIB
 from appliance.operation import as_json, checked_plan
@@ -29,6 +29,7 @@ from appliance.shares.settings import setting_of
 from appliance.snapshots import policy
 from appliance.system import paths
 from appliance.zfs import kstat, status
+from tests.reasons import codes, refuses
 from tests.unit.made import box, dataset, disk, path_of, recorded_text
 from tests.unit.pools import shapes
 from tests.unit.pools.test_create import Working
@@ -45,8 +46,8 @@ def operation(**changes: Any) -> RunBenchmarkCase:
     return RunBenchmarkCase(token=TOKEN, case=msgspec.convert({**made, **changes}, Case))
 
 
-def reasons(found: RunBenchmarkCase, facts: Facts) -> str:
-    return " ".join(reason.text for reason in found.check(facts))
+def refused_codes(found: RunBenchmarkCase, facts: Facts) -> list[str]:
+    return codes(found.check(facts))
 
 
 # --- what is refused ------------------------------------------------------------------------------------------
@@ -65,10 +66,10 @@ def test_a_disk_that_holds_anything_is_refused_with_the_reason_in_whatever_part(
     changes = {} if role == "disks" else {role: path_of(4)}
     number = 2 if role == "disks" else 4
     facts = box(*(disk(at, uses=(use,) if at == number else ()) for at in range(1, 7)))
-    said = reasons(operation(**changes), facts)
-    assert use.text in said
-    assert f"WD-WCAZA000000{number}" in said
-    with pytest.raises(Refused):
+    (reason,) = operation(**changes).check(facts)
+    assert (reason.code, reason.message.arguments["use"]) == ("benchmark-disk-in-use", use.text)
+    assert f"WD-WCAZA000000{number}" in reason.message.arguments["disk"]
+    with refuses("benchmark-disk-in-use"):
         checked_plan(operation(**changes), facts)
 
 
@@ -79,11 +80,12 @@ def test_the_disks_are_looked_at_anew_for_each_case_because_the_plan_is():
 
 
 def test_a_disk_that_left_and_a_pool_too_small_are_said():
-    assert "no longer there" in reasons(operation(), box(disk(1), disk(2)))
+    assert refused_codes(operation(), box(disk(1), disk(2))) == ["disk-missing"]
     small = box(*(disk(at, size=GIB) for at in range(1, 4)))
-    assert "too little" in reasons(operation(size=4 * GIB), small)
-    assert "no room for a partition" in reasons(operation(partition=2 * GIB), small)
-    assert "too small" in reasons(operation(ashift=9), box(*(disk(at, logical_sector=4096) for at in range(1, 4))))
+    assert refused_codes(operation(size=4 * GIB), small) == ["scratch-pool-too-small"]
+    assert set(refused_codes(operation(partition=2 * GIB), small)) == {"disk-too-small-for-partition"}
+    large_sectors = box(*(disk(at, logical_sector=4096) for at in range(1, 4)))
+    assert set(refused_codes(operation(ashift=9), large_sectors)) == {"ashift-too-small"}
 
 
 def in_pool(**changes: Any) -> RunBenchmarkCase:
@@ -93,12 +95,11 @@ def in_pool(**changes: Any) -> RunBenchmarkCase:
 def test_a_pool_in_use_has_to_have_room_and_to_be_open():
     pool = shapes.single()
     facts = Facts((pool,), (dataset("tank", available=100 * GIB),))
-    assert reasons(in_pool(), facts) == ""
-    assert "needs" in reasons(in_pool(size=100 * GIB), facts)
-    assert "locked" in reasons(
-        in_pool(), Facts((pool,), (dataset("tank", available=100 * GIB, key_status="unavailable"),))
-    )
-    assert "not in use here any more" in reasons(in_pool(), Facts())
+    assert refused_codes(in_pool(), facts) == []
+    assert refused_codes(in_pool(size=100 * GIB), facts) == ["benchmark-needs-space"]
+    locked = Facts((pool,), (dataset("tank", available=100 * GIB, key_status="unavailable"),))
+    assert refused_codes(in_pool(), locked) == ["pool-not-writable"]
+    assert refused_codes(in_pool(), Facts()) == ["pool-missing"]
 
 
 def test_a_disk_of_a_pool_may_be_read_as_it_is():
@@ -114,7 +115,7 @@ def test_a_token_is_twelve_digits_and_nothing_else(token):
         raw = json.loads(as_json(operation())) | {"kind": kind, "token": token}
         if kind == "clean-up-benchmark":
             raw.pop("case")
-        with pytest.raises(Refused):
+        with refuses("case-token-invalid"):
             decode_operation(json.dumps(raw))
 
 
@@ -504,9 +505,17 @@ def test_the_device_of_a_volume_is_waited_for_before_its_first_run(commands, fol
     assert done == ["waited", "blkdiscard", "zpool", "zpool", "waited"]
 
 
-@pytest.mark.parametrize("changes", [{"workload": "small-files"}, {"volblocksize": 12345}, {"volblocksize": 2**18}, {"workload": "dd-write"}])  # fmt: skip
-def test_what_cannot_be_done_with_a_volume_is_refused(changes):
-    with pytest.raises(Refused):
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({"workload": "small-files"}, "workload-not-for-volume"),
+        ({"volblocksize": 12345}, "volume-block-size-invalid"),
+        ({"volblocksize": 2**18}, "volume-block-size-invalid"),
+        ({"workload": "dd-write"}, "workload-not-for-volume"),
+    ],
+)
+def test_what_cannot_be_done_with_a_volume_is_refused(changes, code):
+    with refuses(code):
         operation(**{"volblocksize": 16384, **changes})
 
 

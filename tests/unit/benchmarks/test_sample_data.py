@@ -171,25 +171,42 @@ def test_whatever_size_is_asked_for_comes_and_never_more(most, wishes):
 
 # --- the folder is looked at anew -----------------------------------------------------------------------------
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "code"),
     [
-        ({"guid": 5}, "no longer there"), ({"kind": "volume"}, "no longer there"), ({"mounted": False}, "not mounted"),
-        ({"encryption": "aes-256-gcm", "key_status": "available"}, "unencrypted"), ({"mountpoint": "/var/lib"}, "system's own"),
-        ({"mountpoint": "/"}, "system's own"), ({"mountpoint": "legacy"}, "system's own"),
+        ({"guid": 5}, "folder-missing"),
+        ({"kind": "volume"}, "folder-missing"),
+        ({"mounted": False}, "sample-not-mounted"),
+        ({"encryption": "aes-256-gcm", "key_status": "available"}, "sample-encrypted"),
+        ({"mountpoint": "/var/lib"}, "sample-in-system-folder"),
+        ({"mountpoint": "/"}, "sample-in-system-folder"),
+        ({"mountpoint": "legacy"}, "sample-in-system-folder"),
     ],
-)  # fmt: skip
-def test_a_folder_that_is_not_what_was_chosen_or_must_not_be_copied_is_refused(changes, said):
+)
+def test_a_folder_that_is_not_what_was_chosen_or_must_not_be_copied_is_refused(changes, code):
     facts = box(datasets=(dataset(PHOTOS.name, **changes),))
-    with pytest.raises(Refused, match=said):
+    with refuses(code):
         checked_plan(sampled(), facts)
-    with pytest.raises(Refused, match="no longer there"):
+    with refuses("folder-missing"):
         checked_plan(sampled(), box())
 
 
-@pytest.mark.parametrize("changed", [{"guid": 5}, {"encryption": "aes-256-gcm"}, {"kind": "volume"}])
-def test_the_agent_looks_again_when_it_reads(tree, monkeypatch, changed):
+@pytest.mark.parametrize(
+    ("changed", "code"),
+    [
+        ({"guid": 5}, "folder-missing"),
+        ({"encryption": "aes-256-gcm"}, "sample-encrypted"),
+    ],
+)
+def test_the_agent_looks_again_when_it_reads(tree, monkeypatch, changed, code):
     found = dataset(PHOTOS.name, **{"mountpoint": str(tree), **changed})
     monkeypatch.setattr(status, "read_datasets", lambda: (found,))
+    with refuses(code), sample_data.folder(sampled().case):
+        pass
+
+
+def test_a_volume_in_place_of_the_sample_is_refused(tree, monkeypatch):
+    volume = dataset(PHOTOS.name, mountpoint=str(tree), kind="volume")
+    monkeypatch.setattr(status, "read_datasets", lambda: (volume,))
     with pytest.raises(Refused), sample_data.folder(sampled().case):
         pass
 
@@ -294,16 +311,30 @@ def test_writing_stops_when_somebody_asks_for_it_however_fast_a_part_is_written(
 
 # --- the case and the sweep -----------------------------------------------------------------------------------
 @pytest.mark.parametrize(
-    "changes",
+    ("changes", "code"),
     [
-        {"workload": "small-files"}, {"workload": "mixed"}, {"compressible": 33}, {"volblocksize": 16384}, {"protocol": "nfs"},
-        {"where": "dataset", "disks": (), "layout": "stripe", "pool": "tank", "guid": 7}, {"workload": "seq-write", "dedup": True},
-        {"sample": "../etc"}, {"sample": "-o"}, {"sample": "tank/photos@monday"}, {"sample_guid": 2**64},
+        ({"workload": "small-files"}, "workload-not-for-sample"),
+        ({"workload": "mixed"}, "workload-not-for-sample"),
+        ({"compressible": 33}, "sample-and-compressible"),
+        ({"volblocksize": 16384}, "sample-outside-scratch-pool"),
+        ({"protocol": "nfs"}, "sample-outside-scratch-pool"),
+        (
+            {"where": "dataset", "disks": (), "layout": "stripe", "pool": "tank", "guid": 7},
+            "sample-outside-scratch-pool",
+        ),
+        ({"workload": "seq-write", "dedup": True}, "sample-repeats-with-dedup"),
+        ({"sample_guid": 2**64}, "case-value-out-of-range"),
     ],
-)  # fmt: skip
-def test_what_cannot_be_measured_with_a_sample_is_refused(changes):
-    with pytest.raises(Refused):
+)
+def test_what_cannot_be_measured_with_a_sample_is_refused(changes, code):
+    with refuses(code):
         sampled(**changes)
+
+
+@pytest.mark.parametrize("name", ["../etc", "-o", "tank/photos@monday"])
+def test_sample_is_an_existing_dataset(name):
+    with pytest.raises(Refused):
+        sampled(sample=name)
 
 
 def test_the_steps_say_that_it_is_read_and_survive_being_kept():
@@ -323,7 +354,7 @@ def test_a_sweep_leaves_out_writing_with_dedup_because_a_sample_repeats_there():
     made = msgspec.convert({**common, "dedups": [False, True]}, Sweep)
     assert [(one.dedup, one.workload) for one in made.cases()] == [(False, "seq-write"), (False, "seq-read"), (True, "seq-read")]  # fmt: skip
     assert axes_of(list(made.cases())) == ["Dedup"]
-    with pytest.raises(Refused, match="repeats"):
+    with refuses("sample-without-cases"):
         msgspec.convert({**common, "dedups": [True], "workloads": ["seq-write"]}, Sweep)
 
 

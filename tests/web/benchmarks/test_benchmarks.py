@@ -19,6 +19,7 @@ from appliance.benchmarks.run_case import RunBenchmarkCase
 from appliance.errors import Failed
 from appliance.facts.box import Use
 from appliance.layout.geometry import GIB, MIB
+from tests.reasons import codes_on_page
 from tests.unit.made import dataset, disk, path_of
 from tests.web import rows
 from tests.web.benchmarks import sweeps_made
@@ -111,27 +112,30 @@ def test_a_disk_that_holds_something_is_not_offered_and_refused_when_it_is_sent_
     assert "holds ext4 data called photos" in text_of(page)
     refused = web.post("/sweeps/start/", {**form, **typed()})
     assert refused.status_code == 409
+    assert set(codes_on_page(refused)) == {"benchmark-disk-in-use"}
     assert "holds ext4 data called photos" in text_of(refused)
     assert SweepRow.objects.count() == 0
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "field", "code"),
     [
-        ({"disks": []}, "Choose at least one."),
-        ({"size": "much"}, "Give a size with its unit"),
-        ({"size": "10 TiB"}, "Measure with less"),
-        ({"layouts": ["raidz3"]}, "too few for every layout"),
-        ({"repeats": 99}, "less than or equal to 9"),
-        ({"log": path_of(1)}, "chosen twice"),
-        ({"recordsizes": [16384, 65536, 131072, 524288, 1048576, 4194304], "compressions": ["off", "lz4", "zstd"], "ashifts": [9, 12, 13], "dedups": ["False", "True"], "syncs": ["standard", "always"]}, "more than 200 cases"),
-        ({"workloads": ["disk-start"]}, "Select a valid choice"),
+        ({"disks": []}, "disks", "required"),
+        ({"size": "much"}, "size", "size-without-unit"),
+        ({"size": "10 TiB"}, "size", "scratch-pool-too-small"),
+        ({"layouts": ["raidz3"]}, "layouts", "disks-too-few-for-layouts"),
+        ({"repeats": 99}, "repeats", "max_value"),
+        ({"log": path_of(1)}, "__all__", "disk-twice"),
+        ({"recordsizes": [16384, 65536, 131072, 524288, 1048576, 4194304], "compressions": ["off", "lz4", "zstd"], "ashifts": [9, 12, 13], "dedups": ["False", "True"], "syncs": ["standard", "always"]}, "workloads", "cases-too-many"),
+        ({"workloads": ["disk-start"]}, "workloads", "invalid_choice"),
     ],
 )  # fmt: skip
-def test_an_answer_that_cannot_be_measured_is_said_at_its_field(web, empty, changes, said):
+def test_answer_that_cannot_be_tested_is_marked_at_its_field(web, empty, changes, field, code):
     response = web.get(f"/sweeps/new/ashift/?{answers(**changes)}")
     assert response.status_code == 400
-    assert said in text_of(response)
+    errors = response.context["form"].errors
+    assert {name: {error.code for error in errors.as_data()[name]} for name in errors} == {field: {code}}
+    assert errors[field][0] in text_of(response)
 
 
 # --- files of one's own ---------------------------------------------------------------------------------------
@@ -169,24 +173,32 @@ def test_the_review_of_a_sample_says_what_becomes_of_it_and_leaves_out_what_it_c
 
 def test_a_folder_that_was_encrypted_or_made_anew_since_the_review_is_refused(web, empty):
     form = form_of(web.get(f"/sweeps/new/compression/?{answers(**kept(), ashifts=[12])}"))
-    for changed, said in (({"encryption": "aes-256-gcm"}, "unencrypted"), ({"guid": 5}, "no longer there")):
+    for changed, code in (({"encryption": "aes-256-gcm"}, "sample-encrypted"), ({"guid": 5}, "folder-missing")):
         rows.put(datasets=[dataset("attic/photos", **changed)])
         response = web.post("/sweeps/start/", {**form, **typed()})
         assert response.status_code == 409
-        assert said in text_of(response)
+        assert set(codes_on_page(response)) == {code}
     assert SweepRow.objects.count() == 0
 
 
 def test_what_a_sample_cannot_be_measured_with_is_said(web, empty):
     response = web.get(f"/sweeps/new/compression/?{answers(**{**kept(), 'workloads': ['small-files']}, ashifts=[12])}")
     assert response.status_code == 400
-    assert "With a sample of your files, large files are written and read" in text_of(response)
+    assert [error.code for error in response.context["form"].errors.as_data()["__all__"]] == ["workload-not-for-sample"]
     response = web.get(f"/sweeps/new/compression/?{answers(**{**kept(), 'sample': '12'}, ashifts=[12])}")
-    assert "Select a valid choice" in text_of(response)
+    assert response.context["form"].has_error("sample", "invalid_choice")
 
 
-@pytest.mark.parametrize("spec", ["", "{", "[]", '{"where": "scratch"}', '{"where":"scratch","workloads":["seq-write"],"disks":["/dev/sda"]}', "[" * 5000])  # fmt: skip
-def test_a_sweep_that_is_none_is_refused(web, empty, spec):
+@pytest.mark.parametrize("spec", ["", "{", "[]", '{"where": "scratch"}', "[" * 5000])
+def test_a_sweep_that_cannot_be_read_is_refused(web, empty, spec):
+    response = web.post("/sweeps/start/", {"sweep": SWEEP, "spec": spec})
+    assert response.status_code == 409
+    assert codes_on_page(response) == ["benchmark-unreadable"]
+    assert SweepRow.objects.count() == 0
+
+
+def test_a_sweep_of_a_disk_without_stable_path_is_refused(web, empty):
+    spec = '{"where":"scratch","workloads":["seq-write"],"disks":["/dev/sda"]}'
     response = web.post("/sweeps/start/", {"sweep": SWEEP, "spec": spec})
     assert response.status_code == 409
     assert SweepRow.objects.count() == 0
@@ -378,7 +390,7 @@ def test_the_same_can_be_measured_again_by_one_press_and_its_disks_names(web, em
     rows.put(disks=[disk(1, uses=(Use("old", "holds ext4 data", "1"),)), disk(2)])
     refused = web.get(f"/sweeps/{row.pk}/again/")
     assert refused.status_code == 409
-    assert "Only disks that hold nothing" in text_of(refused)
+    assert set(codes_on_page(refused)) == {"benchmark-disk-in-use"}
 
 
 def test_what_else_differs_between_two_sweeps_is_said(web, empty):
