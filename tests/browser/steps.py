@@ -54,7 +54,7 @@ def confirm(page: Page, button: str | re.Pattern[str]) -> None:
 def create_pool(page: Page, *, name: str, bays: list[int], layout: str, passphrase: str = "") -> None:
     """The wizard from its first step to the finished job."""
     page.goto("/pools/new/")
-    page.get_by_label("What shall the pool be called?").fill(name)
+    page.get_by_label("Name of the pool").fill(name)
     page.get_by_role("button", name="Continue").click()
     page.get_by_role("link", name="Choose the disks myself").click()
     proposed = page.locator("input[name=disks]:checked")

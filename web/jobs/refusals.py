@@ -52,8 +52,13 @@ def refusals_lead_to(route: str, *arguments: str) -> Callable[[View], View]:
     return decorate
 
 
+def validation_error(reasons: Iterable[Reason]) -> ValidationError:
+    """What the clean method of a form raises for these reasons: their sentences and codes."""
+    return ValidationError([ValidationError(reason.text, code=reason.code) for reason in reasons])
+
+
 def add_reasons(form: forms.BaseForm, reasons: Iterable[Reason]) -> None:
     """Put each reason beside the field that it is about, or above the form."""
     for reason in reasons:
         field = reason.field if reason.field in form.fields else None
-        form.add_error(field, ValidationError(reason.text, code=reason.code))
+        form.add_error(field, validation_error([reason]))

@@ -1,4 +1,4 @@
-"""The create-pool wizard's questions. One form, asked a step at a time; its answers travel in the address."""
+"""The forms of the create-pool wizard, one for each step."""
 
 from __future__ import annotations
 
@@ -6,36 +6,59 @@ from django import forms
 from django.http import QueryDict
 
 from appliance import names
-from appliance.errors import Refused
+from appliance.errors import Reason, Refused
+from appliance.formatting import opening
 from appliance.layout import choices
 from appliance.layout.choices import LayoutChoice
 from appliance.layout.geometry import LEAST_DISKS
-from appliance.pools.create import LAYOUT_NAMES, CreatePool
+from appliance.pools.create import LAYOUT_NAMES
 from web.inventory.present import Bay
-from web.jobs.operation_ui import UI
-
-# The order in which answers are needed, and where each stands in the list of steps that is shown.
-ORDER = ("name", "disks", "layout", "extras", "options", "review")
-SHOWN_AT = {"name": 0, "disks": 1, "layout": 1, "extras": 2, "options": 3, "review": 4}
-TITLES = UI[CreatePool].steps
-FIELDS = {
-    "name": ("name",),
-    "disks": ("disks",),
-    "layout": ("layout",),
-    "extras": ("logs", "cache", "spares"),
-    "options": ("encrypted", "key_file", "compression", "ashift", "atime", "rest"),
-}
-STEP_OF = {field: step for step, fields in FIELDS.items() for field in fields} | {"encryption": "options"}
+from web.jobs.refusals import validation_error
 
 
 def name_field(**more: object) -> forms.CharField:
+    """A field for the name of a pool, without the browser's corrections."""
     widget = forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false", "autocapitalize": "none"})
     return forms.CharField(max_length=80, strip=False, widget=widget, **more)  # type: ignore[arg-type]  # a field's own options
 
 
+def clean_pool_name(name: str, field: str) -> str:
+    """The name of a new pool. Raises ValidationError."""
+    try:
+        return names.pool(name, field=field)
+    except Refused as refusal:
+        raise validation_error(refusal.reasons) from refusal
+
+
+def is_usable(bay: Bay) -> bool:
+    """Whether the disk in a bay can become part of a pool."""
+    return bool(bay.disk.path) and not bay.disk.blocked
+
+
+def disk_choices(bays: list[Bay]) -> list[tuple[str, str]]:
+    """The choices of a field that asks for disks."""
+    return [(bay.disk.path, bay.label) for bay in bays if bay.disk.path]
+
+
+def clean_disks(paths: list[str], bays: list[Bay]) -> list[str]:
+    """The chosen paths, each once. Raises ValidationError for a disk in use."""
+    by_path = {bay.disk.path: bay for bay in bays}
+    for path in paths:
+        bay = by_path[path]
+        if bay.disk.blocked:
+            reason = Reason(
+                "disk-in-use",
+                "{disk} {use}, so it cannot be used.",
+                disk=opening(bay.label),
+                use=bay.disk.blocked.text,
+            )
+            raise validation_error([reason])
+    return list(dict.fromkeys(paths))
+
+
 class NameForm(forms.Form):
     name = name_field(
-        label="What shall the pool be called?",
+        label="Name of the pool",
         error_messages={"required": "Give the pool a name, for example tank."},
         initial="tank",
         help_text="Short and plain: tank, attic, family. Folders will appear below it, for example tank/photos.",
@@ -46,28 +69,7 @@ class NameForm(forms.Form):
         self.fields["name"].widget.attrs["autofocus"] = True
 
     def clean_name(self) -> str:
-        return plain(self.cleaned_data["name"], "name")
-
-
-def plain(name: str, field: str) -> str:
-    """A pool's name by the grammar of names, as a form says it."""
-    try:
-        return names.pool(name, field=field)
-    except Refused as refusal:
-        raise forms.ValidationError(str(refusal)) from refusal
-
-
-def named(bays: list[Bay]) -> list[tuple[str, str]]:
-    return [(bay.disk.path, bay.label) for bay in bays if bay.disk.path]
-
-
-def free_of_use(chosen: list[str], bays: list[Bay]) -> list[str]:
-    """The chosen paths, each once, where nothing on them blocks."""
-    by_path = {bay.disk.path: bay for bay in bays}
-    for path in chosen:
-        if blocked := by_path[path].disk.blocked:
-            raise forms.ValidationError(f"{by_path[path].label.capitalize()} {blocked.text}, so it cannot be used.")
-    return list(dict.fromkeys(chosen))
+        return clean_pool_name(self.cleaned_data["name"], "name")
 
 
 class DisksForm(forms.Form):
@@ -78,19 +80,19 @@ class DisksForm(forms.Form):
     def __init__(self, data: QueryDict | None, *, bays: list[Bay]) -> None:
         super().__init__(data)
         self.bays = bays
-        self.fields["disks"].choices = named(bays)  # type: ignore[attr-defined]
+        self.fields["disks"].choices = disk_choices(bays)  # type: ignore[attr-defined]
 
     def clean_disks(self) -> list[str]:
-        chosen = free_of_use(self.cleaned_data["disks"], self.bays)
+        chosen = clean_disks(self.cleaned_data["disks"], self.bays)
         if not chosen:
-            raise forms.ValidationError("Choose at least one disk.")
+            raise validation_error([Reason("disk-not-chosen", "Choose at least one disk.")])
         return chosen
 
 
 class LayoutForm(forms.Form):
-    """``layout`` is the ``value`` of a choice: ``raidz2-1``."""
+    """``layout`` is the ``value`` of a ``LayoutChoice``: ``raidz2-1``."""
 
-    layout = forms.CharField(label="How shall they work together?", required=False)
+    layout = forms.CharField(label="Layout", required=False)
 
     def __init__(self, data: QueryDict | None, *, sizes: list[int]) -> None:
         super().__init__(data)
@@ -99,26 +101,43 @@ class LayoutForm(forms.Form):
     def clean_layout(self) -> str:
         choice = choices.parse(self.cleaned_data["layout"])
         if choice is None or choice.spares > choices.MOST_SPARES:
-            raise forms.ValidationError("Choose one of the layouts.")
-        members = len(self.sizes) - choice.spares
-        size, rest = divmod(members, choice.groups)
-        if rest:
-            raise forms.ValidationError(f"{members} disks cannot be divided into {choice.groups} equal groups.")
-        if size < LEAST_DISKS[choice.layout]:
-            raise forms.ValidationError(
-                f"{LAYOUT_NAMES[choice.layout]} needs at least {LEAST_DISKS[choice.layout]} disks in each group."
-            )
-        if not choices.fits(choice, len(self.sizes)):
-            raise forms.ValidationError("Choose one of the layouts.")
-        if choice.equal and (choice.layout == "stripe" or not any(choices.rests_of(self.sizes))):
-            raise forms.ValidationError("These disks give nothing more in equal partitions. Choose another layout.")
-        if choice.mirrored and not choices.rest_mirrors(choices.rests_of(self.sizes)):
-            raise forms.ValidationError("What is left of these disks cannot be mirrored. Choose another layout.")
+            raise validation_error([Reason("layout-unknown", "Choose one of the layouts.")])
+        if reason := reason_against(choice, self.sizes):
+            raise validation_error([reason])
         return choice.value
 
 
+def reason_against(choice: LayoutChoice, sizes: list[int]) -> Reason | None:
+    """Why disks of these sizes cannot be laid out like that; None where they can."""
+    members, least = len(sizes) - choice.spares, LEAST_DISKS[choice.layout]
+    width, rest = divmod(members, choice.groups)
+    if rest:
+        return Reason(
+            "layout-not-divisible",
+            "{disks} disks cannot be divided into {groups} equal groups. Choose another layout.",
+            disks=members,
+            groups=choice.groups,
+        )
+    if width < least:
+        return Reason(
+            "layout-few-disks",
+            "{layout} needs at least {count} disks in each group.",
+            layout=LAYOUT_NAMES[choice.layout],
+            count=least,
+        )
+    if not choices.fits(choice, len(sizes)):
+        return Reason("layout-unknown", "Choose one of the layouts.")
+    if choice.equal and (choice.layout == "stripe" or not any(choices.rests_of(sizes))):
+        return Reason(
+            "partitions-no-gain", "Equal partitions would give these disks no more space. Choose another layout."
+        )
+    if choice.mirrored and not choices.rest_mirrors(choices.rests_of(sizes)):
+        return Reason("rest-not-mirrored", "What is left of these disks cannot be mirrored. Choose another layout.")
+    return None
+
+
 class ExtrasForm(forms.Form):
-    """Log, cache and spare devices, of the disks that hold no data."""
+    """Log, cache and spare devices: disks that are not chosen for data."""
 
     error = {"invalid_choice": "One of these disks is no longer there, or it is chosen for data already."}
     logs = forms.MultipleChoiceField(label="Log", required=False, error_messages=error)
@@ -129,28 +148,37 @@ class ExtrasForm(forms.Form):
         super().__init__(data)
         self.bays = bays
         for field in self.fields.values():
-            field.choices = named(bays)  # type: ignore[attr-defined]
+            field.choices = disk_choices(bays)  # type: ignore[attr-defined]
 
     def clean_logs(self) -> list[str]:
-        return free_of_use(self.cleaned_data["logs"], self.bays)
+        return clean_disks(self.cleaned_data["logs"], self.bays)
 
     def clean_cache(self) -> list[str]:
-        return self.not_twice("cache", "logs")
+        return self.clean_other_disks("cache", "logs")
 
     def clean_spares(self) -> list[str]:
-        return self.not_twice("spares", "logs", "cache")
+        return self.clean_other_disks("spares", "logs", "cache")
 
-    def not_twice(self, field: str, *others: str) -> list[str]:
-        chosen = free_of_use(self.cleaned_data[field], self.bays)
+    def clean_other_disks(self, field: str, *others: str) -> list[str]:
+        """The disks of one field, none of them chosen in the others as well."""
+        chosen = clean_disks(self.cleaned_data[field], self.bays)
         for bay in self.bays:
             for other in others:
                 if bay.disk.path in chosen and bay.disk.path in self.cleaned_data.get(other, ()):
-                    label = self.fields[other].label
-                    raise forms.ValidationError(f"{bay.label.capitalize()} is chosen as {str(label).lower()} already.")
+                    role = str(self.fields[other].label).lower()
+                    reason = Reason(
+                        "disk-chosen-elsewhere",
+                        "{disk} is already chosen as {role}.",
+                        disk=opening(bay.label),
+                        role=role,
+                    )
+                    raise validation_error([reason])
         return chosen
 
 
 class OptionsForm(forms.Form):
+    """Encryption and other properties of the pool, and the name of a second pool where there is one."""
+
     encrypted = forms.BooleanField(
         label="Encrypt everything in it",
         required=False,
@@ -191,7 +219,7 @@ class OptionsForm(forms.Form):
         help_text="Costs a write for every read. Hardly anything needs it.",
     )
     rest = name_field(
-        label="What shall the second pool be called?",
+        label="Name of the second pool",
         required=False,
         help_text="It is made of what the larger disks have left, and one failed disk loses everything in it. Leave this empty to leave that space unused.",
     )
@@ -210,42 +238,11 @@ class OptionsForm(forms.Form):
 
     def clean_key_file(self) -> bool:
         if self.cleaned_data["key_file"] and not self.cleaned_data.get("encrypted"):
-            raise forms.ValidationError("A key file needs encryption. Tick “Encrypt everything in it” as well.")
+            reason = Reason(
+                "key-file-unencrypted", "A key file needs encryption. Tick “Encrypt everything in it” as well."
+            )
+            raise validation_error([reason])
         return bool(self.cleaned_data["key_file"])
 
     def clean_rest(self) -> str:
-        return plain(self.cleaned_data["rest"], "rest") if self.cleaned_data["rest"] else ""
-
-
-def operation_from(query: QueryDict, bays: list[Bay]) -> CreatePool:
-    """The operation that the wizard's answers mean. Raises Refused by the operation's own grammar."""
-    name = query.get("name", "")
-    choice = choices.parse(query.get("layout", "")) or LayoutChoice("stripe")
-    options = OptionsForm(query, choice=choice, name=name)
-    options.full_clean()
-    given = options.cleaned_data
-    chosen = [bay.disk for bay in bays if bay.disk.path in query.getlist("disks")]
-    sizes = [disk.size for disk in chosen]
-    groups, spares = choices.deal(sizes, choice)
-    others = {field: paths_of(field, query, bays) for field in FIELDS["extras"]}
-    others["spares"] = tuple(dict.fromkeys([chosen[at].path for at in spares] + list(others["spares"])))
-    return CreatePool(
-        name=name,
-        layout=choice.layout,  # type: ignore[arg-type]  # parse knows only layouts
-        groups=tuple(tuple(chosen[at].path for at in group) for group in groups),
-        ashift=given.get("ashift") or 12,
-        compression=given.get("compression") or "lz4",
-        atime=bool(given.get("atime")),
-        autotrim=bool(chosen) and not any(disk.rotational for disk in chosen),
-        encrypted=bool(given.get("encrypted")),
-        key_file=bool(given.get("key_file")),
-        partition=choices.slice_of(sizes) if choice.equal and sizes else 0,
-        rest=given.get("rest", "") if choice.equal else "",
-        rest_mirror=choice.mirrored and bool(given.get("rest")),
-        **others,
-    )
-
-
-def paths_of(field: str, query: QueryDict, bays: list[Bay]) -> tuple[str, ...]:
-    """The disks that an answer names and that are there, in the order of the bays."""
-    return tuple(bay.disk.path for bay in bays if bay.disk.path and bay.disk.path in query.getlist(field))
+        return clean_pool_name(self.cleaned_data["rest"], "rest") if self.cleaned_data["rest"] else ""

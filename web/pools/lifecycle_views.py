@@ -29,7 +29,7 @@ from web import live
 from web.inventory import store
 from web.inventory.models import DatasetRow, DetailRow, DiskRow, ImportableRow, PoolRow, ShareRow, Source
 from web.jobs import confirm, queue
-from web.jobs.refusals import add_reasons, refusal_page, review_or_refusal
+from web.jobs.refusals import add_reasons, refusals_lead_to, validation_error
 
 # A person who comes to the page again within this is shown what was found then.
 LOOK_AGAIN = timedelta(seconds=5)
@@ -173,7 +173,7 @@ class ImportForm(forms.Form):
     """How a pool shall be brought in; what does not concern this pool is not asked."""
 
     name = forms.CharField(
-        label="What shall it be called here?",
+        label="Name on this box",
         max_length=255,
         strip=False,
         help_text="Its folders appear below this name. Another name than before is kept in the pool.",
@@ -221,7 +221,7 @@ class ImportForm(forms.Form):
         try:
             return names.existing_pool(self.cleaned_data["name"], field="name")
         except Refused as refusal:
-            raise forms.ValidationError(str(refusal)) from refusal
+            raise validation_error(refusal.reasons) from refusal
 
 
 @require_GET
@@ -284,14 +284,10 @@ def section(pool: Pool) -> dict[str, object]:
 
 
 @require_GET
-def end(request: HttpRequest, key: str, act: str) -> HttpResponse:
-    """The review of exporting, destroying, upgrading a pool, of an act on its checkpoint, or of its shares."""
+@refusals_lead_to("pool", "key")
+def review_pool_act(request: HttpRequest, key: str, act: str) -> HttpResponse:
+    """The review page of exporting, destroying or upgrading a pool, of its checkpoint, or of approving its shares."""
     row = PoolRow.objects.filter(key=key).first()
     if row is None or act not in ACTS:
         raise Http404
-    back = reverse("pool", args=[key])
-    try:
-        operation = ACTS[act](row.name, row.fact.guid)
-    except Refused as refusal:
-        return refusal_page(request, refusal.reasons, back)
-    return review_or_refusal(request, operation, back)
+    return confirm.review(request, ACTS[act](row.name, row.fact.guid), back=reverse("pool", args=[key]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -26,7 +26,7 @@ from web.inventory import store
 from web.inventory.models import Activity, DatasetRow, DiskRow, PoolRow, PropertiesRow
 from web.jobs import confirm
 from web.jobs.models import Job
-from web.jobs.refusals import refusal_page
+from web.jobs.refusals import refusals_lead_to, validation_error
 from web.pools import maintenance
 from web.pools.models import CareSchedule, WorkReport
 
@@ -40,50 +40,43 @@ OWN = {"scrub": ("start-scrub", "pause-scrub", "stop-scrub"), "trim": ("start-tr
 SHOWN = 3
 
 
-def pool_of(key: str) -> Pool:
+def get_pool(key: str) -> Pool:
+    """The pool with that guid. Raises Http404."""
     pool: Pool = get_object_or_404(PoolRow, key=key).fact
     return pool
 
 
-def begin(request: HttpRequest, operation: Callable[[], Operation], back: str) -> HttpResponse:
-    """Make the job of a small act and go back; a refusal, also by its grammar, is said on a page of its own."""
-    try:
-        confirm.start_without_review(operation(), user=request.user.get_username())
-    except Refused as refusal:
-        return refusal_page(request, refusal.reasons, back)
+def start_job(request: HttpRequest, operation: Operation, back: str) -> HttpResponse:
+    """Create the job of a small act and go back. Raises Refused."""
+    confirm.start_without_review(operation, user=request.user.get_username())
     return redirect(back)
 
 
 @require_POST
-def scrub(request: HttpRequest, key: str) -> HttpResponse:
-    """Begin, go on with or pause a check."""
-    pool = pool_of(key)
-
-    def operation() -> Operation:
-        return PauseScrub(pool=pool.name) if request.POST.get("act") == "pause" else StartScrub.of(pool)
-
-    return begin(request, operation, reverse("pool", args=[key]))
+@refusals_lead_to("pool", "key")
+def scrub_pool(request: HttpRequest, key: str) -> HttpResponse:
+    """Start, resume or pause a scrub."""
+    pool = get_pool(key)
+    pause = request.POST.get("act") == "pause"
+    operation: Operation = PauseScrub(pool=pool.name) if pause else StartScrub.of(pool)
+    return start_job(request, operation, reverse("pool", args=[key]))
 
 
 @require_GET
+@refusals_lead_to("pool", "key")
 def stop_scrub(request: HttpRequest, key: str) -> HttpResponse:
-    """Stopping throws away how far it was, so it is shown before."""
-    pool, back = pool_of(key), reverse("pool", args=[key])
-    try:
-        return confirm.review(request, StopScrub(pool=pool.name), back=back)
-    except Refused as refusal:
-        return refusal_page(request, refusal.reasons, back)
+    """Review stopping a scrub, because its progress is lost."""
+    return confirm.review(request, StopScrub(pool=get_pool(key).name), back=reverse("pool", args=[key]))
 
 
 @require_POST
-def trim(request: HttpRequest, key: str) -> HttpResponse:
-    """Begin or stop trimming."""
-    pool = pool_of(key)
-
-    def operation() -> Operation:
-        return StopTrim(pool=pool.name) if request.POST.get("act") == "stop" else StartTrim.of(pool)
-
-    return begin(request, operation, reverse("pool", args=[key]))
+@refusals_lead_to("pool", "key")
+def trim_pool(request: HttpRequest, key: str) -> HttpResponse:
+    """Start or stop trimming."""
+    pool = get_pool(key)
+    stop = request.POST.get("act") == "stop"
+    operation: Operation = StopTrim(pool=pool.name) if stop else StartTrim.of(pool)
+    return start_job(request, operation, reverse("pool", args=[key]))
 
 
 # --- schedules ------------------------------------------------------------------------------------------------
@@ -111,11 +104,11 @@ class ScheduleForm(forms.Form):
 
 
 @require_http_methods(["GET", "POST"])
-def schedule(request: HttpRequest, key: str, kind: str) -> HttpResponse:
-    """When this pool is checked or trimmed by itself. A setting of Larder's own: nothing on the pool changes."""
+def edit_schedule(request: HttpRequest, key: str, kind: str) -> HttpResponse:
+    """When this pool is checked or trimmed automatically. Larder keeps the schedule; nothing on the pool changes."""
     if kind not in maintenance.KINDS:
         raise Http404
-    pool = pool_of(key)
+    pool = get_pool(key)
     row = maintenance.row_for(pool, kind, facts_of(pool))
     initial: dict[str, object] = {"every": row.every, "first": row.first, "last": row.last, "inside": row.inside}
     form = ScheduleForm(request.POST or None, kind=kind, initial=initial)
@@ -225,37 +218,44 @@ class CommentForm(forms.Form):
 
 
 @require_http_methods(["GET", "POST"])
-def settings(request: HttpRequest, key: str) -> HttpResponse:
-    """What is set on the pool, in plain words."""
-    pool, back = pool_of(key), reverse("pool_settings", args=[key])
-    known = PropertiesRow.objects.filter(key=key).first()
-    values: dict[str, str] = known.fact.values if known else {}
+@refusals_lead_to("pool_settings", "key")
+def pool_settings(request: HttpRequest, key: str) -> HttpResponse:
+    """The properties of the pool in plain words, and setting one of them."""
+    pool, back = get_pool(key), reverse("pool_settings", args=[key])
+    row = PropertiesRow.objects.filter(key=key).first()
+    values: dict[str, str] = row.fact.values if row else {}
     form = CommentForm(initial={"comment": values.get("comment", "")})
     if request.method == "POST":
-        name, value = request.POST.get("name", ""), request.POST.get("value", "")
+        name = request.POST.get("name", "")
+        if name != "comment":
+            return set_switch(request, pool, name, request.POST.get("value", ""), back)
+        form = CommentForm(request.POST)
         try:
-            if name == "comment":
-                form = CommentForm(request.POST)
-                value = request.POST.get("comment", "")
-            if name not in {"autotrim", "autoexpand", "autoreplace", "comment"}:
-                raise Refused(Reason("", "That cannot be set here."))
-            operation = SetPoolProperty(pool=pool.name, name=name, value=value)  # type: ignore[arg-type]  # looked at above
-            if operation.grave:
-                return confirm.review(request, operation, back=back)
+            comment = SetPoolProperty(pool=pool.name, name="comment", value=request.POST.get("comment", ""))
         except Refused as refusal:
-            if name != "comment":
-                return refusal_page(request, refusal.reasons, back)
             form.full_clean()
-            form.add_error("comment", confirm.refusal_text(refusal))
+            form.add_error("comment", validation_error(refusal.reasons))
         else:
-            return begin(request, lambda: operation, back)
-    found = [PoolSetting(name, KNOWN[name], values[name]) for name in ASKED if name in values]
+            return start_job(request, comment, back)
+    settings = [PoolSetting(name, KNOWN[name], values[name]) for name in ASKED if name in values]
     context = {
         "pool": pool,
         "key": key,
-        "known": known is not None,
-        "switches": [one for one in found if one.words.switch and (one.name != "autotrim" or pool.can_trim)],
-        "others": [one for one in found if not one.words.switch and one.name != "comment"],
+        "known": row is not None,
+        "switches": [
+            setting for setting in settings if setting.words.switch and (setting.name != "autotrim" or pool.can_trim)
+        ],
+        "others": [setting for setting in settings if not setting.words.switch and setting.name != "comment"],
         "form": form,
     }
     return render(request, "pools/settings.html", context, status=400 if form.is_bound else 200)
+
+
+def set_switch(request: HttpRequest, pool: Pool, name: str, value: str, back: str) -> HttpResponse:
+    """Set a property that is on or off; review it first where it cannot be undone later. Raises Refused."""
+    if name not in {"autotrim", "autoexpand", "autoreplace"}:
+        raise Refused(Reason("property-not-settable", "This property cannot be set here.", field="name"))
+    operation = SetPoolProperty(pool=pool.name, name=name, value=value)  # type: ignore[arg-type]  # one of the three above
+    if operation.grave:
+        return confirm.review(request, operation, back=back)
+    return start_job(request, operation, back)

@@ -20,27 +20,26 @@ from web.inventory import present, store
 from web.inventory.models import Activity
 from web.jobs import confirm
 from web.jobs.models import Job
-from web.jobs.refusals import refusal_page
+from web.jobs.refusals import refusals_lead_to
 from web.pools import replacement as pool_replacement
 from web.pools import topology
-from web.pools.topology_views import number, pool_of
+from web.pools.topology_views import find_pool, parse_guid
 
 
 @require_http_methods(["GET", "POST"])
-def which(request: HttpRequest, key: str) -> HttpResponse:
-    """Step one: which disk. Choosing one begins its replacement, which changes nothing in the pool yet."""
+@refusals_lead_to("pool", "key")
+def choose_disk(request: HttpRequest, key: str) -> HttpResponse:
+    """The first step: which disk. Choosing one opens its replacement, which changes nothing in the pool yet."""
     box = present.box()
-    pool = pool_of(Facts(tuple(card.pool for card in box.cards)), key)
+    pool = find_pool(Facts(tuple(card.pool for card in box.cards)), key)
     choices = [
         place for place in vdev_tree.places(pool) if place.leaf and place.role in REPLACEABLE and not stands_in(place)
     ]
     if request.method == "POST":
-        guid = number(request.POST.get("vdev", ""))
+        guid = parse_guid(request.POST.get("vdev", ""))
         place = next((place for place in choices if place.vdev.guid == guid), None)
         if place is None:
-            return refusal_page(
-                request, [Reason("", f"That disk is no longer part of {pool.name}.")], reverse("pool", args=[key])
-            )
+            raise Refused(Reason("disk-not-in-pool", "That disk is no longer part of {pool}.", pool=pool.name))
         case = pool_replacement.open_replacement(pool, place, box, request.user.get_username())
         store.touch("replacements")
         return redirect("replacement", pk=case.pk)
@@ -48,7 +47,7 @@ def which(request: HttpRequest, key: str) -> HttpResponse:
     return render(
         request,
         "pools/replace/which.html",
-        {"pool": pool, "key": key, "box": box, "rows": rows, "picked": number(request.GET.get("vdev", ""))},
+        {"pool": pool, "key": key, "box": box, "rows": rows, "picked": parse_guid(request.GET.get("vdev", ""))},
     )
 
 
@@ -108,7 +107,8 @@ def topology_link(case: Replacement, now: pool_replacement.Situation) -> str:
     return reverse("vdev_act", args=[case.pool_guid, now.new.guid, "detach"]) if now.new else ""
 
 
-def open_case(pk: int) -> Replacement:
+def get_open_case(pk: int) -> Replacement:
+    """The replacement with that key. Raises Http404, also where it is closed."""
     case = get_object_or_404(Replacement, pk=pk)
     if case.closed:
         raise Http404
@@ -116,40 +116,34 @@ def open_case(pk: int) -> Replacement:
 
 
 @require_POST
-def offline(request: HttpRequest, pk: int) -> HttpResponse:
-    """Take the old disk out of use: undone by a click, so it needs no review."""
-    case = open_case(pk)
-    back = reverse("replacement", args=[pk])
-    pool = pool_of(store.facts(), case.pool_guid)
-    try:
-        confirm.start_without_review(
-            online_offline.OfflineDisk(pool=pool.name, vdev=int(case.vdev_guid)), user=request.user.get_username()
-        )
-    except Refused as refusal:
-        return refusal_page(request, refusal.reasons, back)
-    return redirect(back)
+@refusals_lead_to("replacement", "pk")
+def offline_disk(request: HttpRequest, pk: int) -> HttpResponse:
+    """Take the old disk offline. One click undoes it, so it needs no review."""
+    case = get_open_case(pk)
+    pool = find_pool(store.facts(), case.pool_guid)
+    operation = online_offline.OfflineDisk(pool=pool.name, vdev=int(case.vdev_guid))
+    confirm.start_without_review(operation, user=request.user.get_username())
+    return redirect("replacement", pk=pk)
 
 
 @require_GET
-def accept(request: HttpRequest, pk: int) -> HttpResponse:
-    """The review page of the replacing itself, with the disk that was chosen."""
-    case = open_case(pk)
-    back = reverse("replacement", args=[pk])
-    pool = pool_of(store.facts(), case.pool_guid)
-    try:
-        if wrong := pool_replacement.replacement_state(case, present.box()).wrong:
-            raise Refused(Reason("", f"Put {wrong[0]} back first: {pool.name} still needs it."))
-        return confirm.review(
-            request, pool_replacement.operation(case, pool.name, request.GET.get("disk", "")), back=back
+@refusals_lead_to("replacement", "pk")
+def accept_disk(request: HttpRequest, pk: int) -> HttpResponse:
+    """The review page of replacing the old disk by the chosen one."""
+    case = get_open_case(pk)
+    pool = find_pool(store.facts(), case.pool_guid)
+    if wrong := pool_replacement.replacement_state(case, present.box()).wrong:
+        raise Refused(
+            Reason("wrong-disk-pulled", "Put {disk} back first. {pool} still needs it.", disk=wrong[0], pool=pool.name)
         )
-    except Refused as refusal:
-        return refusal_page(request, refusal.reasons, back)
+    operation = pool_replacement.replace_operation(case, pool.name, request.GET.get("disk", ""))
+    return confirm.review(request, operation, back=reverse("replacement", args=[pk]))
 
 
 @require_POST
 def close(request: HttpRequest, pk: int) -> HttpResponse:
-    """End the guidance and keep its report. The pool is not touched."""
-    case = open_case(pk)
+    """Close the replacement and save its report. The pool is not touched."""
+    case = get_open_case(pk)
     now = pool_replacement.replacement_state(case, present.box())
     report = now.report or f"Closed before its end. {now.headline}"
     Replacement.objects.filter(pk=pk, closed=None).update(closed=timezone.now(), report=report)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from appliance.errors import Refused
-from appliance.facts.box import Disk, Facts, Pool, Vdev
+from appliance.errors import Reason, Refused
+from appliance.facts.box import Facts, Pool, Vdev
 from appliance.formatting import duration, model_and_serial, opening, size_text
 from appliance.pools.vdevs import online_offline
 from appliance.pools.vdevs.replace import ReplaceDisk
@@ -31,7 +31,7 @@ class ReplacementCandidate:
 
     bay: Bay
     new: bool
-    reasons: tuple[str, ...]
+    reasons: tuple[Reason, ...]
     warnings: tuple[str, ...]
 
     @property
@@ -292,27 +292,28 @@ def candidates(case: Replacement, pool: Pool, box: Box, facts: Facts) -> tuple[R
     found = []
     for bay in box.bays:
         if bay.disk.path and not bay.disk.blocked and bay.key != case.disk:
-            reasons = [
-                *against(case, pool, bay.disk, facts),
-                *(["It says itself that it is failing. Take another one."] if bay.smart_passed is False else []),
-            ]
-            found.append(ReplacementCandidate(bay, bay.key not in case.known, tuple(reasons), tuple(cautions(bay))))
+            reasons = tuple(reasons_against(case, pool, bay, facts))
+            found.append(ReplacementCandidate(bay, bay.key not in case.known, reasons, tuple(disk_warnings(bay))))
     return tuple(sorted(found, key=lambda one: (not one.good, one.bay.number)))
 
 
-def operation(case: Replacement, pool: str, disk: str) -> ReplaceDisk:
+def replace_operation(case: Replacement, pool: str, disk: str) -> ReplaceDisk:
     return ReplaceDisk(pool=pool, vdev=int(case.vdev_guid), disk=disk)
 
 
-def against(case: Replacement, pool: Pool, disk: Disk, facts: Facts) -> Iterable[str]:
+def reasons_against(case: Replacement, pool: Pool, bay: Bay, facts: Facts) -> Iterator[Reason]:
+    """Why the disk in a bay cannot take the place of the old one."""
     try:
-        return [reason.text for reason in operation(case, pool.name, disk.path).check(facts)]
+        yield from replace_operation(case, pool.name, bay.disk.path).check(facts)
     except Refused as refusal:
-        return [reason.text for reason in refusal.reasons]
+        yield from refusal.reasons
+    if bay.smart_passed is False:
+        yield Reason("disk-failing", "This disk reports that it is failing. Choose another one.", field="disks")
 
 
-def cautions(bay: Bay) -> Iterable[str]:
+def disk_warnings(bay: Bay) -> Iterator[str]:
+    """What to know about the disk in a bay before it is used."""
     if not bay.smart_text:
-        yield "It has not been asked yet how it is; that takes a few seconds."
+        yield "Its health has not been read yet; that takes a few seconds."
     for use in bay.disk.uses:
         yield f"It {use.text}. That would be erased."

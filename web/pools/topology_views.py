@@ -22,7 +22,8 @@ from appliance.pools.vdevs.replace import AttachDisk, DetachDisk
 from appliance.zfs import vdev_tree
 from web.inventory import present, store
 from web.jobs import confirm
-from web.jobs.refusals import refusal_page
+from web.jobs.refusals import refusals_lead_to
+from web.pools.forms import is_usable
 
 ACTS: dict[str, Callable[[str, int], Operation]] = {
     "offline": lambda pool, vdev: online_offline.OfflineDisk(pool=pool, vdev=vdev),
@@ -34,8 +35,8 @@ ACTS: dict[str, Callable[[str, int], Operation]] = {
 }
 
 
-def pool_of(facts: Facts, key: str) -> Pool:
-    """The pool with that guid, or the page that says that there is none."""
+def find_pool(facts: Facts, key: str) -> Pool:
+    """The pool with that guid. Raises Http404."""
     pool = next((pool for pool in facts.pools if str(pool.guid) == key), None)
     if pool is None:
         raise Http404
@@ -43,16 +44,14 @@ def pool_of(facts: Facts, key: str) -> Pool:
 
 
 @require_GET
-def act(request: HttpRequest, key: str, guid: int, what: str) -> HttpResponse:
-    """The review page of a change that needs no further answer. The pool's own guid means all of the pool."""
-    pool = pool_of(store.facts(), key)
+@refusals_lead_to("pool", "key")
+def review_vdev_act(request: HttpRequest, key: str, guid: int, what: str) -> HttpResponse:
+    """The review page of a change that needs no further answer. The pool's own guid means the whole pool."""
+    pool = find_pool(store.facts(), key)
     if what not in ACTS:
         raise Http404
-    back = reverse("pool", args=[key])
-    try:
-        return confirm.review(request, ACTS[what](pool.name, 0 if guid == pool.guid else guid), back=back)
-    except Refused as refusal:
-        return refusal_page(request, refusal.reasons, back)
+    operation = ACTS[what](pool.name, 0 if guid == pool.guid else guid)
+    return confirm.review(request, operation, back=reverse("pool", args=[key]))
 
 
 @dataclass(frozen=True)
@@ -116,8 +115,8 @@ def chosen_layout(request: HttpRequest) -> str:
     return layout if layout in LAYOUT_NAMES else "stripe"
 
 
-def number(text: str) -> int:
-    """A guid from an address; 0 where it is none."""
+def parse_guid(text: str) -> int:
+    """The guid in an address; 0 for anything else."""
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 20 else 0
 
 
@@ -125,22 +124,22 @@ def number(text: str) -> int:
 def add_disks(request: HttpRequest, key: str, kind: str) -> HttpResponse:
     """Ask for the disks, then show the review. Answers travel in the address, so nothing happens before the review."""
     facts = store.facts()
-    pool = pool_of(facts, key)
+    pool = find_pool(facts, key)
     if kind not in KINDS:
         raise Http404
-    how, vdev = KINDS[kind], number(request.GET.get("vdev", ""))
+    how, vdev = KINDS[kind], parse_guid(request.GET.get("vdev", ""))
     picked = tuple(dict.fromkeys(request.GET.getlist("disks")))
     here = f"{request.path}?{without_answer(request)}"
     reasons: tuple[Reason, ...] = ()
     if "answered" in request.GET:
         try:
             if not picked:
-                raise Refused(Reason("", "Choose a disk.", field="disks"))
+                raise Refused(Reason("disk-not-chosen", "Choose at least one disk.", field="disks"))
             return confirm.review(request, how.make(pool.name, vdev, picked, request), back=here)
         except Refused as refusal:
             reasons = refusal.reasons
     bays = present.box().bays
-    usable = [bay for bay in bays if bay.disk.path and not bay.disk.blocked]
+    usable = [bay for bay in bays if is_usable(bay)]
     if how.solid_state:
         usable.sort(key=lambda bay: bay.disk.rotational)
     context = {

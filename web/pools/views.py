@@ -1,4 +1,4 @@
-"""Pools: the list, one pool, and unlocking what is encrypted. The wizard that makes one is in ``wizard.py``."""
+"""The list of pools, the page of one pool, and unlocking an encrypted folder."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET
 
 from appliance.datasets.encryption.unlock import UnlockDataset
-from appliance.errors import Refused
 from appliance.formatting import size_text
 from appliance.pools import health
 from web import live
@@ -19,7 +18,7 @@ from web.inventory import present
 from web.inventory.models import DatasetRow
 from web.inventory.present import PoolCard
 from web.jobs import confirm
-from web.jobs.refusals import refusal_page
+from web.jobs.refusals import refusals_lead_to
 from web.pools import lifecycle_views, maintenance_views, topology
 from web.snapshots import space
 
@@ -62,7 +61,7 @@ def pool(request: HttpRequest, key: str) -> HttpResponse:
 
 
 def scarce_space(card: PoolCard) -> Iterator[topology.Advice]:
-    """Where space is that can be had back, once there is little."""
+    """Suggest deleting old snapshots when the pool is nearly full."""
     name = card.pool.name
     if health.of_space(name, card.used, card.total) and (held := space.held_in(name)):
         yield topology.Advice(
@@ -75,10 +74,8 @@ def scarce_space(card: PoolCard) -> Iterator[topology.Advice]:
 
 
 @require_GET
-def unlock(request: HttpRequest) -> HttpResponse:
+@refusals_lead_to("pools")
+def unlock_dataset(request: HttpRequest) -> HttpResponse:
     """The review page of unlocking; it asks for the passphrase."""
-    name = request.GET.get("dataset", "")
-    try:
-        return confirm.review(request, UnlockDataset(dataset=name), back=reverse("pools"))
-    except Refused as refusal:
-        return refusal_page(request, refusal.reasons, reverse("pools"))
+    operation = UnlockDataset(dataset=request.GET.get("dataset", ""))
+    return confirm.review(request, operation, back=reverse("pools"))

@@ -45,10 +45,10 @@ def test_a_pool_is_found_reviewed_and_brought_in(page, appliance):
     assert_readable(page)
 
     page.get_by_role("link", name="Bring in tank").click()
-    page.get_by_label("What shall it be called here?").fill("etc")
+    page.get_by_label("Name on this box").fill("etc")
     page.get_by_role("button", name="Review").click()
     expect(page.get_by_role("alert")).to_contain_text("The system has a folder /etc of its own")
-    page.get_by_label("What shall it be called here?").fill("attic")
+    page.get_by_label("Name on this box").fill("attic")
     assert_readable(page)
     page.get_by_role("button", name="Review").click()
     assert_readable(page)

@@ -35,7 +35,7 @@ def test_a_pool_is_made_from_the_proposal_with_the_keyboard_alone(page, applianc
     steps.set_up(page, appliance)
     page.goto("/pools/")
     press(page, "Create a pool")
-    expect(page.get_by_label("What shall the pool be called?")).to_be_focused()
+    expect(page.get_by_label("Name of the pool")).to_be_focused()
     page.keyboard.press("Control+A")
     page.keyboard.type("tank")
     page.keyboard.press("Enter")
@@ -73,7 +73,7 @@ def test_a_key_is_saved_before_the_pool_is_made_and_every_page_of_the_wizard_can
     wait_for("six free disks", lambda: six_are_proposed(page), timeout=120, every=2)
 
     page.goto("/pools/new/")
-    page.get_by_label("What shall the pool be called?").fill("safe")
+    page.get_by_label("Name of the pool").fill("safe")
     page.get_by_role("button", name="Continue").click()
     expect(page.get_by_role("link", name="Choose the disks myself")).to_be_visible()
     look(page)

@@ -9,6 +9,7 @@ import pytest
 from django.utils import timezone
 
 from appliance.facts.box import Scan
+from tests.reasons import codes_on_page
 from tests.unit.made import disk, path_of
 from tests.unit.pools import shapes
 from tests.web.pools.test_topology import put, seen
@@ -53,7 +54,8 @@ def test_it_begins_once_however_often_it_is_sent(web, case):
 @pytest.mark.parametrize("vdev", ["", "x", "999", "50", "²", "-1"])
 def test_what_is_no_disk_of_the_pool_begins_nothing(web, calm, vdev):
     put(shapes.raidz2())
-    assert web.post(WHICH, {"vdev": vdev}).status_code == 409
+    response = web.post(WHICH, {"vdev": vdev})
+    assert (response.status_code, codes_on_page(response)) == (409, ["disk-not-in-pool"])
     assert not Replacement.objects.exists()
 
 
@@ -74,7 +76,8 @@ def test_a_disk_that_cannot_be_spared_stays_until_the_new_one_is_filled(web, cas
     assert "out of use first" not in found.text
     assert "Take bay 2 out of use" not in found.text
     assert "Use bay 5" in found.text
-    assert web.post(f"/pools/replacements/{case.pk}/offline/").status_code == 409
+    response = web.post(f"/pools/replacements/{case.pk}/offline/")
+    assert (response.status_code, codes_on_page(response)) == (409, ["vdev-not-redundant"])
     assert not Job.objects.exists()
 
 
@@ -92,7 +95,8 @@ def test_a_wrong_disk_is_noticed_and_nothing_goes_on_until_it_is_back(web, case)
     assert "That was another disk: bay 3 (WDC WD20EARS-00MVWB0, serial WD-WCAZA0000003)." in found.text
     assert "Put it back into its bay now" in found.text
     assert "Use bay" not in found.text
-    assert web.get(f"/pools/replacements/{case.pk}/accept/", {"disk": path_of(5)}).status_code == 409
+    response = web.get(f"/pools/replacements/{case.pk}/accept/", {"disk": path_of(5)})
+    assert (response.status_code, codes_on_page(response)) == (409, ["wrong-disk-pulled"])
     put(state("ONLINE", "OFFLINE", "ONLINE", "ONLINE"), 5, 6)
     assert "Pull out bay 2" in page(web, case).text
 
@@ -125,11 +129,11 @@ def test_a_new_disk_is_shown_with_everything_for_and_against_it(web, case):
     DiskRow.objects.filter(key=path_of(6).rsplit("/")[-1]).update(
         smart_passed=False, smart_text="It says itself that it is failing."
     )
-    found = page(web, case)
+    response = web.get(f"/pools/replacements/{case.pk}/")
+    assert codes_on_page(response) == ["disk-too-small", "disk-failing"]
+    found = Page(response)
     assert "A new disk was found" in found.text
     assert "It says that it works." in found.text
-    assert "too small by" in found.text
-    assert "Take another one." in found.text
     assert "Use bay 5" in found.text
     assert "Use bay 6" not in found.text
     DiskRow.objects.filter(key=path_of(5).rsplit("/")[-1]).update(smart_passed=False)
@@ -142,8 +146,7 @@ def test_a_new_disk_is_shown_with_everything_for_and_against_it(web, case):
 def test_a_disk_that_is_too_small_is_refused_in_the_review_too(web, case):
     put(state("ONLINE", "OFFLINE", "ONLINE", "ONLINE"), 2, 5, 6, disks=(disk(6, size=10**12),))
     response = web.get(f"/pools/replacements/{case.pk}/accept/", {"disk": path_of(6)})
-    assert response.status_code == 409
-    assert "too small by" in text_of(response)
+    assert (response.status_code, codes_on_page(response)) == (409, ["disk-too-small"])
 
 
 def rebuilding(new: str = "ONLINE", scan: Scan | None = shapes.RESILVER):

@@ -12,6 +12,7 @@ import pytest
 from appliance import agent_client
 from appliance.errors import Failed
 from appliance.facts.box import Disk, LongWork, Pool
+from tests.reasons import codes_on_page
 from tests.unit.made import OLD, disk, path_of
 from tests.unit.pools import shapes
 from tests.web import rows
@@ -108,12 +109,15 @@ def test_what_is_no_act_has_no_page(web, calm, url):
     assert web.get(f"/pools/8/{url}").status_code == 404
 
 
-@pytest.mark.parametrize("guid", ["0", "999", str(2**64), "9" * 400])
-def test_a_part_that_is_not_there_is_refused_in_words(web, calm, guid):
+@pytest.mark.parametrize(
+    ("guid", "code"),
+    [("0", "vdev-missing"), ("999", "vdev-missing"), (str(2**64), "vdev-number"), ("9" * 400, "vdev-number")],
+)
+def test_a_vdev_that_is_not_there_is_refused(web, calm, guid, code):
     put(shapes.raidz2())
     response = web.get(f"{POOL}vdev/{guid}/offline/")
     assert response.status_code == 409
-    assert "Nothing was changed" in text_of(response)
+    assert codes_on_page(response) == [code]
 
 
 # --- adding disks ---------------------------------------------------------------------------------------------------
@@ -131,7 +135,7 @@ def test_without_a_disk_it_asks_again(web, calm):
     put(shapes.raidz2())
     response = web.get(f"{POOL}add/spare/?answered=yes")
     assert response.status_code == 400
-    assert "Choose a disk." in text_of(response)
+    assert codes_on_page(response) == ["disk-not-chosen"]
 
 
 def test_less_protection_has_to_be_agreed_to(web, calm):
@@ -139,9 +143,8 @@ def test_less_protection_has_to_be_agreed_to(web, calm):
     answers = f"{POOL}add/group/?answered=yes&layout=mirror&disks={path_of(5)}&disks={path_of(6)}"
     response = web.get(answers)
     assert response.status_code == 400
-    page = Page(response)
-    assert "weakest group" in page.text
-    assert any(found.get("name") == "less_protection" for _tag, found in page.elements)
+    assert codes_on_page(response) == ["protection-lowered"]
+    assert any(found.get("name") == "less_protection" for _tag, found in Page(response).elements)
     assert web.get(f"{answers}&less_protection=on").status_code == 200
     assert not Job.objects.exists()
 
@@ -162,7 +165,7 @@ def test_a_stopped_pool_says_which_disks_to_bring_back_and_then_how_to_start_it(
     assert "Put the missing disks back" in page.text
     assert "WD-WCAZA0000002" in page.text
     assert f"{POOL}vdev/7/clear/" not in links(page)
-    assert web.get(f"{POOL}vdev/7/clear/").status_code == 409
+    assert codes_on_page(web.get(f"{POOL}vdev/7/clear/")) == ["disks-not-here"]
     put(stopped, 1)
     page = Page(web.get(POOL))
     assert "Start tank again" in page.text

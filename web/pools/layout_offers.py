@@ -1,0 +1,117 @@
+"""The advisor's layouts of the chosen disks as the create-pool wizard shows them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from appliance.benchmarks import known_results
+from appliance.benchmarks.results import MeasuredCase
+from appliance.disks.smr_models import shingled
+from appliance.formatting import opening
+from appliance.layout import choices, risk
+from appliance.layout.advice import Candidate, Proposal, advise, for_data, judge
+from appliance.pools.create import survival
+from web.benchmarks.models import CaseRow
+from web.inventory.present import Bay
+from web.pools import layout_diagram
+
+NOTABLE_SHARE = 50  # less than a fiftieth of the disks unused is not mentioned
+MOST_CASES = 300  # older ones were measured on disks as they were then
+
+
+@dataclass(frozen=True)
+class LayoutOffer:
+    """A proposal as the page shows it."""
+
+    proposal: Proposal
+    picture: layout_diagram.LayoutDiagram
+    survives: str
+    second: str
+    third: str
+    warnings: tuple[str, ...] = ()  # without those that most proposals share
+    idle: int = 0  # unused bytes, 0 where they are not worth mentioning
+    known: str = ""  # what was measured of it with these disks
+
+
+@dataclass(frozen=True)
+class LayoutOffers:
+    """The proposed layouts, the recommended one first; every other possible layout; warnings that most of them share."""
+
+    proposed: list[LayoutOffer]
+    others: list[LayoutOffer]
+    common_warnings: list[str]
+
+    def is_other(self, value: str) -> bool:
+        """Whether that layout is possible but not proposed."""
+        return value in {offer.proposal.choice.value for offer in self.others}
+
+    def select(self, value: str) -> str:
+        """The layout that is ticked: ``value`` where it is possible, else the recommended one."""
+        values = [offer.proposal.choice.value for offer in (*self.proposed, *self.others)]
+        return value if value in values else values[0] if values else ""
+
+
+def disk_trouble(bay: Bay) -> str:
+    """What a bad disk reports about itself, as the rest of a sentence; empty for a good one."""
+    is_bad = bay.verdict in {"watch", "failing"}
+    return bay.smart_text.removeprefix("It ").rstrip(".") if is_bad else ""
+
+
+def layout_candidate(bay: Bay) -> Candidate:
+    """The disk in a bay as the advisor sees it."""
+    disk = bay.disk
+    return Candidate(
+        disk.size, opening(bay.label), disk.physical_sector, disk.rotational, shingled(disk.model), disk_trouble(bay)
+    )
+
+
+def propose_disks(bays: list[Bay]) -> list[str]:
+    """Paths of the disks for the first proposal: empty, built in, and of the kind that pools are made of."""
+    free = [bay for bay in bays if bay.disk.path and bay.disk.free and bay.disk.bus != "usb"]
+    return [free[at].disk.path for at in for_data([layout_candidate(bay) for bay in free])]
+
+
+def offer_layouts(bays: list[Bay]) -> LayoutOffers:
+    """Every layout of the disks in these bays. Two queries."""
+    disks, paths = [layout_candidate(bay) for bay in bays], [bay.disk.path for bay in bays]
+    proposals = advise(disks)
+    common, measured = common_warnings(proposals), read_measured_cases()
+    proposed = {proposal.choice for proposal in proposals}
+    others = [judge(disks, choice) for choice in choices.possible(len(disks)) if choice not in proposed]
+
+    def offer(proposal: Proposal) -> LayoutOffer:
+        return make_offer(proposal, disks, common, paths, measured)
+
+    return LayoutOffers([offer(proposal) for proposal in proposals], [offer(other) for other in others], common)
+
+
+def make_offer(
+    proposal: Proposal, disks: list[Candidate], common: list[str], paths: list[str], measured: list[MeasuredCase]
+) -> LayoutOffer:
+    """A proposal as the page shows it; ``paths`` are the disks in the order of the candidates."""
+    used = frozenset(paths[at] for group in proposal.groups for at in group)
+    choice = proposal.choice
+    cases = () if choice.equal else known_results.of_layout(measured, choice.layout, choice.groups, used)
+    return LayoutOffer(
+        proposal,
+        layout_diagram.draw(proposal, disks),
+        survival(proposal.survives),
+        risk.percent_text(proposal.second_loss),
+        risk.percent_text(proposal.third_loss),
+        tuple(text for text in proposal.warnings if text not in common),
+        proposal.waste if proposal.waste * NOTABLE_SHARE > proposal.raw else 0,
+        known_results.sentence(cases),
+    )
+
+
+def read_measured_cases() -> list[MeasuredCase]:
+    """Benchmark cases that were measured on disks, the newest first. Two queries."""
+    cases = CaseRow.objects.filter(state=CaseRow.State.DONE).order_by("-finished").prefetch_related("results")
+    return [case.measured for case in cases[:MOST_CASES]]
+
+
+def common_warnings(proposals: tuple[Proposal, ...]) -> list[str]:
+    """Warnings that at least half of the proposals share, shown once above the table."""
+    every = Counter(text for proposal in proposals for text in proposal.warnings)
+    return [text for text, count in every.items() if count > 1 and count * 2 >= len(proposals)]
