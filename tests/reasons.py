@@ -38,6 +38,12 @@ def codes_on_page(response: HttpResponse) -> list[str]:
     return re.findall(r'data-code="([^"]*)"', response.content.decode())
 
 
+def codes_of_form(response: HttpResponse, field: str | None = None) -> list[str]:
+    """The codes of the errors of a page's form, or of one of its fields (``__all__``: of the form as a whole)."""
+    errors = response.context["form"].errors.as_data()  # type: ignore[attr-defined]  # the test client adds it
+    return [error.code for name in ([field] if field else errors) for error in errors.get(name, ())]
+
+
 def reasons_in(tree: ast.Module) -> Iterator[tuple[int, str | None, str | None]]:
     """Line, code and template of each reason made in a module; None where one is not written out there."""
     for node in ast.walk(tree):

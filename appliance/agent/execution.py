@@ -57,7 +57,7 @@ def take_secret(job: str, owners: frozenset[int]) -> str:
     finally:
         os.close(handle)
         remove(path)
-    return names.passphrase(text)  # the wider of both grammars: also a password is one line of at least 8
+    return names.check_passphrase(text)  # the wider of both grammars: also a password is one line of at least 8
 
 
 def remove(path: Path) -> None:

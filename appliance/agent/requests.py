@@ -150,7 +150,7 @@ class LookAtShare(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_f
     def __post_init__(self) -> None:
         names.existing_dataset(self.dataset)
         if self.person:
-            names.account(self.person)
+            names.check_user_name(self.person)
 
 
 class ReadDamage(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="verb", tag="read-damage"):
@@ -188,7 +188,7 @@ class OfSnapshot(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         names.existing_snapshot(self.snapshot)
-        names.inside(self.path)
+        names.parse_relative_path(self.path)
 
     @property
     def dataset(self) -> str:
@@ -213,7 +213,7 @@ class ReadVersions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_
 
     def __post_init__(self) -> None:
         names.existing_dataset(self.dataset)
-        names.inside(self.path)
+        names.parse_relative_path(self.path)
 
 
 class ReadDifference(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="verb", tag="read-difference"):

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import msgspec
 
 from appliance import names
+from appliance.datasets.reasons import dataset_missing
 from appliance.errors import Reason
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
@@ -41,12 +42,19 @@ class DatasetOperation(Operation):
         """Why it is not there: renamed, replaced or destroyed behind the page's back."""
         now = facts.dataset_of(self.guid)
         if now:
-            return Reason("", f"{self.dataset} is called {now.name} now. Go to its page and start again.")
+            return Reason(
+                "dataset-renamed",
+                "{dataset} was renamed to {now}. Go to its page and start again.",
+                dataset=self.dataset,
+                now=now.name,
+            )
         if facts.dataset(self.dataset):
             return Reason(
-                "", f"{self.dataset} is another folder than the one you looked at. Go to its page and start again."
+                "dataset-replaced",
+                "{dataset} is not the folder that you looked at. Go to its page and start again.",
+                dataset=self.dataset,
             )
-        return Reason("", f"{self.dataset} is no longer there.")
+        return dataset_missing(self.dataset)
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         if self.there(facts) is None:
@@ -54,7 +62,11 @@ class DatasetOperation(Operation):
             return
         pool = facts.pool(self.dataset.split("/", 1)[0])
         if pool and pool.state == "SUSPENDED":
-            yield Reason("", f"{pool.name} has stopped because its disks do not answer. Bring them back first.")
+            yield Reason(
+                "pool-suspended",
+                "Pool {pool} has stopped because its disks do not answer. Reconnect them first.",
+                pool=pool.name,
+            )
 
     def identity(self) -> dict[str, object]:
         return {"operation": msgspec.to_builtins(self)}

@@ -12,9 +12,9 @@ from typing import Literal
 import msgspec
 
 from appliance import names
-from appliance.datasets import presets
+from appliance.datasets import presets, reasons
 from appliance.datasets.encryption.unlock import key_step
-from appliance.errors import Reason
+from appliance.errors import Reason, Refused
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
 from appliance.formatting import size_text
@@ -44,11 +44,13 @@ class CreateDataset(Operation, tag="create-dataset"):
 
     def __post_init__(self) -> None:
         names.existing_dataset(self.parent, field="parent")
-        names.folder(self.name)
+        names.check_folder_name(self.name)
         if len(self.full_name) > names.LONGEST_DATASET:
-            raise names.refuse("The full name would be too long for ZFS. Choose a shorter one.", "name")
+            raise Refused(reasons.name_too_long())
         if self.limit and not LEAST_LIMIT <= self.limit < 2**62:
-            raise names.refuse("A limit is at least 1 MiB. Leave it empty for none.", "limit")
+            raise Refused(
+                Reason("limit-too-small", "A limit is at least 1 MiB. Leave it empty for no limit.", field="limit")
+            )
 
     @property
     def full_name(self) -> str:
@@ -72,29 +74,31 @@ class CreateDataset(Operation, tag="create-dataset"):
     def check(self, facts: Facts) -> Iterator[Reason]:
         parent = facts.dataset(self.parent)
         if parent is None or parent.kind != "filesystem":
-            yield Reason("", f"The folder {self.parent} is no longer there.", field="parent")
+            yield reasons.dataset_missing(self.parent).with_field("parent")
             return
         if parent.locked:
-            yield Reason("", f"{self.parent} is locked. Unlock it first.", field="parent")
+            yield reasons.dataset_locked(self.parent).with_field("parent")
         if parent.readonly:
-            yield Reason("", f"{self.parent} can only be read.", field="parent")
+            yield reasons.dataset_read_only(self.parent).with_field("parent")
         if parent.available < LEAST_ROOM:
             yield Reason(
-                "",
-                f"{self.parent} is full. Delete what is not needed, also old snapshots that still hold it.",
+                "dataset-full",
+                "{dataset} is full. Delete files that are no longer needed, and old snapshots that still contain them.",
                 field="parent",
+                dataset=self.parent,
             )
         if not parent.mountpoint.startswith("/") or parent.mountpoint == "/":
             yield Reason(
-                "",
-                f"{self.parent} has no place of its own among the folders of this box. Choose another.",
+                "parent-without-mountpoint",
+                "{dataset} has no mountpoint of its own on this box. Choose another folder.",
                 field="parent",
+                dataset=self.parent,
             )
         elif against := mount.reason_against(self.full_name, self.place(parent), facts.datasets):
             yield against.with_field("parent")
         same = [dataset.name for dataset in facts.datasets if dataset.name.lower() == self.full_name.lower()]
         if same:
-            yield Reason("", f"There is already a folder {same[0]}. Choose another name.", field="name")
+            yield reasons.dataset_exists(same[0])
 
     def plan(self, facts: Facts) -> Plan:
         parent = facts.dataset(self.parent)

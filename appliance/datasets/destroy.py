@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from appliance.datasets import details
+from appliance.datasets import details, reasons
 from appliance.datasets.base import DatasetOperation
 from appliance.errors import Reason
 from appliance.facts.box import Facts
@@ -53,7 +53,7 @@ class DestroyDataset(DatasetOperation, tag="destroy-dataset"):
         if self.there(facts) is None:
             return
         if self.is_pool:
-            yield Reason("", "This is the pool itself. Destroy it on the pool's page.")
+            yield reasons.is_pool()
             return
         for one in self.going(facts):
             if refusal := system_datasets.reason_against(one, facts.datasets):
@@ -61,17 +61,22 @@ class DestroyDataset(DatasetOperation, tag="destroy-dataset"):
                 return
         detail = facts.dataset_detail(self.guid)
         if detail is None:
-            yield Reason("", "What would go with it has not been read yet. Look again in a moment.")
+            yield Reason(
+                "destroy-preview-missing", "What would be destroyed has not been read yet. Try again in a moment."
+            )
             return
         if detail.clones and not self.clones:
             yield Reason(
-                "",
-                f"{', '.join(detail.clones[:5])} was made from a snapshot of it and cannot live without. Make that independent first, or destroy both.",
+                "clones-depend-on-dataset",
+                "Clones of its snapshots depend on it: {clones}. Make them independent first, or destroy them with it.",
+                clones=", ".join(detail.clones[:5]),
             )
         if detail.held:
             yield Reason(
-                "",
-                f"{len(detail.held)} of its snapshots are held, the first {detail.held[0]}. Somebody wanted them kept, for example for a copy to another box. Release them first.",
+                "snapshots-protected",
+                "{count} of its snapshots are protected from deletion, for example {snapshot}. A backup may still need them. Release them first.",
+                count=len(detail.held),
+                snapshot=detail.held[0],
             )
 
     def plan(self, facts: Facts) -> Plan:

@@ -19,6 +19,7 @@ from typing import Literal
 import msgspec
 
 from appliance import command, names
+from appliance.datasets import reasons
 from appliance.datasets.encryption import key_store
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts.box import Facts
@@ -88,11 +89,18 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
 def check_names(people: dict[str, Level], groups: dict[str, Level]) -> None:
     """Raise Refused where a name is none, or there are too many."""
     for name in people:
-        names.account(name, field="people")
+        names.check_user_name(name, field="people")
     for name in groups:
-        names.group(name, field="groups")
+        names.check_group_name(name, field="groups")
     if len(people) + len(groups) > MOST:
-        raise names.refuse(f"At most {MOST} people and groups. Put people into a group.", "people")
+        raise Refused(
+            Reason(
+                "access-list-too-long",
+                "A folder's list has at most {most} users and groups. Put users into a group.",
+                field="people",
+                most=MOST,
+            )
+        )
 
 
 def numbers_of(said: Said, facts: Facts) -> tuple[int, ...]:
@@ -159,7 +167,7 @@ class SetAccess(SnapshotsOperation, tag="set-access"):
     def __post_init__(self) -> None:
         names.existing_dataset(self.dataset)
         if self.before and not snapshot_names.is_for(snapshot_names.BEFORE, self.before):
-            raise names.refuse("That is not the name of such a snapshot.", "before")
+            raise Refused(reasons.snapshot_name_not_before())
         check_names(self.people, self.groups)
 
     @property
@@ -190,30 +198,35 @@ class SetAccess(SnapshotsOperation, tag="set-access"):
     def check(self, facts: Facts) -> Iterator[Reason]:
         dataset = facts.dataset(self.dataset)
         if dataset is None or dataset.kind != "filesystem":
-            yield Reason("", f"The folder {self.dataset} is no longer there.")
+            yield reasons.dataset_missing(self.dataset)
             return
-        if dataset.locked or not dataset.mounted:
-            yield Reason(
-                "", f"{self.dataset} is {'locked' if dataset.locked else 'not mounted'}. Make it available first."
-            )
+        if dataset.locked:
+            yield reasons.dataset_locked(self.dataset)
+        elif not dataset.mounted:
+            yield Reason("dataset-not-mounted", "{dataset} is not mounted. Mount it first.", dataset=self.dataset)
         if dataset.readonly:
-            yield Reason("", f"{self.dataset} can only be read, so nothing in it can be changed.")
+            yield reasons.dataset_read_only(self.dataset)
         if self.before and len(self.snapshot) > names.LONGEST_SNAPSHOT:
             yield Reason(
-                "", "Its name is too long for a snapshot with a moment in its name. Go on without one.", field="before"
+                "dataset-name-too-long-for-snapshot",
+                "The name of {dataset} is too long for a snapshot with the date in its name. Continue without a snapshot.",
+                field="before",
+                dataset=self.dataset,
             )
         try:
             names.served_path(dataset.mountpoint)
         except Refused:
             yield Reason(
-                "", f"{self.dataset} lies among the system's own folders, whose rights are not for Larder to set."
+                "mountpoint-in-system",
+                "The mountpoint of {dataset} is among the system's own folders. Larder does not change permissions there.",
+                dataset=self.dataset,
             )
         for name in self.people:
             if not facts.account(name):
-                yield Reason("", f"There is no account {name}.", field="people")
+                yield reasons.user_missing(name).with_field("people")
         for name in self.groups:
             if not facts.group(name):
-                yield Reason("", f"There is no group {name}.", field="groups")
+                yield reasons.group_missing(name).with_field("groups")
 
     def plan(self, facts: Facts) -> Plan:
         dataset = facts.dataset(self.dataset)

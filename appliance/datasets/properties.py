@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from appliance import names
+from appliance.datasets import reasons
 from appliance.datasets.base import DatasetOperation
-from appliance.errors import Reason
+from appliance.errors import Reason, Refused
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset, Property
 from appliance.formatting import size_text
@@ -111,15 +112,15 @@ class SetDatasetProperty(DatasetOperation, tag="set-dataset-property"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        names.printable(self.value, "value")
+        names.refuse_invisible_characters(self.value, "value")
         if KNOWN[self.name].is_size:
             if (
                 not (self.value.isascii() and self.value.isdigit() and len(self.value) < 20)
                 or int(self.value) > LARGEST_SIZE
             ):
-                raise names.refuse("Give a size, for example 500 GiB, or nothing for none.", "value")
+                raise Refused(reasons.size_malformed("value"))
         elif self.value not in KNOWN[self.name].said:
-            raise names.refuse("Choose one of the values that are offered.", "value")
+            raise Refused(Reason("setting-value-invalid", "Choose one of the values in the list.", field="value"))
 
     @property
     def title(self) -> str:
@@ -136,20 +137,26 @@ class SetDatasetProperty(DatasetOperation, tag="set-dataset-property"):
         if dataset is None:
             return
         if KNOWN[self.name].only not in {"", dataset.kind}:
-            yield Reason("", f"{self.dataset} has no such setting.", field="value")
+            yield Reason("setting-not-available", "{dataset} has no such setting.", field="value", dataset=self.dataset)
         size = int(self.value) if KNOWN[self.name].is_size else 0
         if self.name in {"quota", "refquota"} and size:
             taken = dataset.used if self.name == "quota" else dataset.referenced
             if size < taken:
                 yield Reason(
-                    "",
-                    f"It holds {size_text(taken)} already. Choose a larger limit, or delete something first.",
+                    "limit-below-used",
+                    "It already uses {used}. Choose a larger limit, or delete something first.",
                     field="value",
+                    used=size_text(taken),
                 )
         if self.name in {"reservation", "refreservation"} and size:
             now = int(value_of(dataset, self.name).value or 0)
             if size > now + dataset.available:
-                yield Reason("", f"Only {size_text(now + dataset.available)} can be kept free here.", field="value")
+                yield Reason(
+                    "reservation-above-free",
+                    "Only {free} can be reserved here. Choose a smaller size.",
+                    field="value",
+                    free=size_text(now + dataset.available),
+                )
 
     def plan(self, facts: Facts) -> Plan:
         words = KNOWN[self.name]
@@ -192,7 +199,13 @@ class InheritDatasetProperty(DatasetOperation, tag="inherit-dataset-property"):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not KNOWN[self.name].inherits:
-            raise names.refuse("This setting never comes from above. Set it to none instead.", "name")
+            raise Refused(
+                Reason(
+                    "setting-never-inherited",
+                    "This setting is never inherited from the folder above. Set it to none instead.",
+                    field="name",
+                )
+            )
 
     @property
     def title(self) -> str:
@@ -202,7 +215,11 @@ class InheritDatasetProperty(DatasetOperation, tag="inherit-dataset-property"):
         yield from super().check(facts)
         dataset = self.there(facts)
         if dataset and value_of(dataset, self.name).source not in {"local", "received"}:
-            yield Reason("", "It has no value of its own here: what is above it decides already.", field="name")
+            yield Reason(
+                "setting-inherited-already",
+                "This setting is already inherited from the folder above.",
+                field="name",
+            )
 
     def plan(self, facts: Facts) -> Plan:
         dataset, words = self.there(facts), KNOWN[self.name]

@@ -8,8 +8,9 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from appliance import command, names
+from appliance.datasets import reasons
 from appliance.datasets.base import DatasetOperation
-from appliance.errors import LarderError, Reason
+from appliance.errors import LarderError, Reason, Refused
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
 from appliance.facts.sharing import Share
@@ -110,9 +111,9 @@ class RenameDataset(DatasetOperation, tag="rename-dataset"):
     def __post_init__(self) -> None:
         super().__post_init__()
         names.existing_dataset(self.parent, field="parent")
-        names.folder(self.name)
+        names.check_folder_name(self.name)
         if len(self.target) > names.LONGEST_DATASET:
-            raise names.refuse("The full name would be too long for ZFS. Choose a shorter one.", "name")
+            raise Refused(reasons.name_too_long())
 
     @property
     def target(self) -> str:
@@ -139,14 +140,14 @@ class RenameDataset(DatasetOperation, tag="rename-dataset"):
             return
         if self.is_pool:
             yield Reason(
-                "", "This is the pool itself. A pool gets another name when it is exported and brought in again."
+                "pool-not-renamed", "This is the pool itself. To rename a pool, export it and import it again."
             )
             return
         if self.target == self.dataset:
-            yield Reason("", "That is its name and place already.", field="name")
+            yield Reason("dataset-name-unchanged", "It already has that name, in that folder.", field="name")
             return
         if parent is None or parent.kind != "filesystem":
-            yield Reason("", f"The folder {self.parent} is no longer there.", field="parent")
+            yield reasons.dataset_missing(self.parent).with_field("parent")
             return
         if refused := next(
             filter(None, (system_datasets.reason_against(one, facts.datasets) for one in facts.below(self.dataset))),
@@ -159,10 +160,14 @@ class RenameDataset(DatasetOperation, tag="rename-dataset"):
         yield from self.check_place(dataset, parent)
         for other in facts.datasets:
             if other.name.lower() == self.target.lower() and other.guid != self.guid:
-                yield Reason("", f"There is already a folder {other.name}. Choose another name.", field="name")
+                yield reasons.dataset_exists(other.name)
         longest = max(len(one.name) for one in facts.below(self.dataset)) - len(self.dataset) + len(self.target)
         if longest > names.LONGEST_DATASET:
-            yield Reason("", "The full name of a folder below it would be too long for ZFS.", field="name")
+            yield Reason(
+                "name-below-too-long",
+                "The full name of a folder below it would be too long for ZFS. Choose a shorter name.",
+                field="name",
+            )
 
     def place(self, dataset: Dataset, parent: Dataset) -> str:
         """Where its files will be; empty where it has no place, or one of its own that stays."""
@@ -175,26 +180,32 @@ class RenameDataset(DatasetOperation, tag="rename-dataset"):
     def check_place(self, dataset: Dataset, parent: Dataset) -> Iterator[Reason]:
         if parent.pool != dataset.pool:
             yield Reason(
-                "",
-                f"{self.parent} is in another pool. A folder moves only within its pool; copy its files instead.",
+                "parent-in-other-pool",
+                "{parent} is in another pool. A folder can only move within its pool. Copy its files instead.",
                 field="parent",
+                parent=self.parent,
             )
         elif f"{self.parent}/".startswith(f"{self.dataset}/"):
-            yield Reason("", "A folder cannot be moved into itself.", field="parent")
+            yield Reason(
+                "dataset-into-itself", "A folder cannot be moved into itself. Choose another folder.", field="parent"
+            )
         if parent.locked:
-            yield Reason("", f"{self.parent} is locked. Unlock it first.", field="parent")
+            yield reasons.dataset_locked(self.parent).with_field("parent")
         own = dataset.encryption_root == dataset.name
         if dataset.encryption != "off" and not own and parent.encryption_root != dataset.encryption_root:
             yield Reason(
-                "",
-                f"It is encrypted by the key of {dataset.encryption_root} and has to stay below it. Give it a key of its own first.",
+                "key-of-other-parent",
+                "It is encrypted with the key of {root} and has to stay below it. Give it a key of its own first.",
                 field="parent",
+                root=dataset.encryption_root,
             )
         if dataset.encryption == "off" and parent.encryption != "off":
             yield Reason(
-                "",
-                f"{self.parent} is encrypted and {self.dataset} is not. Make a new folder there and copy the files.",
+                "parent-encrypted",
+                "{parent} is encrypted and {dataset} is not. Create a new folder there and copy the files.",
                 field="parent",
+                parent=self.parent,
+                dataset=self.dataset,
             )
 
     def plan(self, facts: Facts) -> Plan:
@@ -259,7 +270,7 @@ class PromoteDataset(DatasetOperation, tag="promote-dataset"):
         yield from super().check(facts)
         dataset = self.there(facts)
         if dataset and not dataset.origin:
-            yield Reason("", f"{self.dataset} depends on no other folder.")
+            yield Reason("dataset-not-clone", "{dataset} does not depend on another folder.", dataset=self.dataset)
 
     def plan(self, facts: Facts) -> Plan:
         dataset = self.there(facts)
@@ -303,11 +314,11 @@ class MountDataset(DatasetOperation, tag="mount-dataset"):
         if dataset is None:
             return
         if dataset.mounted:
-            yield Reason("", f"{self.dataset} is mounted already.")
+            yield Reason("dataset-mounted", "{dataset} is already mounted.", dataset=self.dataset)
         elif dataset.locked:
-            yield Reason("", f"{self.dataset} is locked. Unlock it first.")
+            yield reasons.dataset_locked(self.dataset)
         elif dataset.kind != "filesystem" or dataset.canmount == "off" or not dataset.mountpoint.startswith("/"):
-            yield Reason("", f"{self.dataset} has no place among the folders of this box.")
+            yield Reason("dataset-without-mountpoint", "{dataset} has no mountpoint on this box.", dataset=self.dataset)
         elif against := zfs_mount.reason_against(self.dataset, dataset.mountpoint, facts.datasets):
             yield against
 
@@ -361,7 +372,7 @@ class UnmountDataset(DatasetOperation, tag="unmount-dataset"):
         yield from super().check(facts)
         dataset = self.there(facts)
         if dataset and not dataset.mounted:
-            yield Reason("", f"{self.dataset} is not mounted.")
+            yield Reason("dataset-unmounted", "{dataset} is not mounted.", dataset=self.dataset)
         if dataset and (refusal := system_datasets.reason_against(dataset, facts.datasets)):
             yield refusal
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from appliance.datasets import reasons
 from appliance.datasets.permissions import note_anew, note_of
 from appliance.errors import Failed, Reason
 from appliance.facts.box import Facts
@@ -61,19 +62,25 @@ class RollBack(SnapshotOperation, tag="roll-back"):
             return
         dataset = facts.dataset(self.dataset)
         if dataset and dataset.readonly:
-            yield Reason("", f"{self.dataset} can only be read.")
+            yield reasons.dataset_read_only(self.dataset)
         if dataset and (refusal := system_datasets.reason_against(dataset, facts.datasets)):
             yield refusal
         for text in blocked(self.newer(facts)):
             yield Reason(
-                "",
-                f"{text}. It is newer, so it would have to go. Release it, or make the folder that was made from it independent, first.",
+                "newer-snapshot-needed",
+                "{why}. It is newer, so it would be destroyed. Release it first, or make the clone independent.",
+                why=text,
             )
         yield from self.no_room(facts)
         taking = self.checkpoint(facts)
         if self.way_back and taking:
             for reason in taking.check(facts):
-                yield Reason("", f"There can be no way back: {reason.text}", field="way_back")
+                yield Reason(
+                    "rollback-without-checkpoint",
+                    "The pool cannot take a checkpoint first: {why}",
+                    field="way_back",
+                    why=reason.text,
+                )
 
     def no_room(self, facts: Facts) -> Iterator[Reason]:
         """What ZFS would refuse only after the newer snapshots are destroyed (dsl_dataset_rollback_check)."""
@@ -83,13 +90,18 @@ class RollBack(SnapshotOperation, tag="roll-back"):
         limit, kept = (status.whole(getattr(dataset.properties.get(one), "value", 0)) for one in ("refquota", "refreservation"))  # fmt: skip
         if limit and found.referenced > limit:
             yield Reason(
-                "",
-                f"{self.dataset} may hold {size_text(limit)} and held {size_text(found.referenced)} then. Raise its limit first.",
+                "rollback-above-limit",
+                "{dataset} used {used} then and may now use {limit}. Raise its limit first.",
+                dataset=self.dataset,
+                used=size_text(found.referenced),
+                limit=size_text(limit),
             )
         if (needed := min(kept, dataset.written)) > dataset.available:
             yield Reason(
-                "",
-                f"{size_text(needed)} have to be free for it meanwhile, as space is reserved for it, and {size_text(dataset.available)} are. Free some first, or lower what is reserved.",
+                "rollback-without-room",
+                "Its reservation needs {needed} of free space meanwhile, and {free} are free. Free some space first, or lower its reservation.",
+                needed=size_text(needed),
+                free=size_text(dataset.available),
             )
 
     def plan(self, facts: Facts) -> Plan:

@@ -6,10 +6,9 @@ import re
 from collections.abc import Iterator
 from typing import Literal
 
-from appliance import names
-from appliance.datasets import details
+from appliance.datasets import details, reasons
 from appliance.datasets.base import DatasetOperation
-from appliance.errors import Reason
+from appliance.errors import Reason, Refused
 from appliance.facts.box import Facts
 from appliance.formatting import size_text
 from appliance.operation import Plan, command_step, never
@@ -29,9 +28,13 @@ class SetUserQuota(DatasetOperation, tag="set-user-quota"):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not re.fullmatch(r"[a-z_][a-z0-9_-]{0,30}|[0-9]{1,10}", self.who):
-            raise names.refuse("Give the name of an account or group of this box, or its number.", "who")
+            raise Refused(
+                Reason(
+                    "quota-name-invalid", "Give the name of a user or group of this box, or its number.", field="who"
+                )
+            )
         if not 0 <= self.size < 2**63:
-            raise names.refuse("Give a size, for example 100 GiB, or nothing for none.", "size")
+            raise Refused(reasons.size_malformed("size"))
 
     @property
     def title(self) -> str:
@@ -46,9 +49,9 @@ class SetUserQuota(DatasetOperation, tag="set-user-quota"):
         if dataset is None:
             return
         if dataset.kind != "filesystem":
-            yield Reason("", f"{self.dataset} is a volume: nobody's files are in it.")
+            yield Reason("quota-on-volume", "{dataset} is a volume, which has no files of users.", dataset=self.dataset)
         elif dataset.locked:
-            yield Reason("", f"{self.dataset} is locked. Unlock it first.")
+            yield reasons.dataset_locked(self.dataset)
 
     def plan(self, facts: Facts) -> Plan:
         value = size_text(self.size) if self.size else "no limit"

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import msgspec
 
 from appliance import names
+from appliance.datasets import reasons
 from appliance.datasets.base import DatasetOperation
-from appliance.errors import Reason
+from appliance.errors import Reason, Refused
 from appliance.facts.box import Facts
 from appliance.formatting import size_text
 from appliance.operation import Operation, Plan, command_step, never
@@ -18,6 +19,15 @@ BLOCKS = tuple(size * KIB for size in (4, 8, 16, 32, 64, 128))
 LARGEST = 2**62
 # A thick volume also keeps room for its own tables: zvol_volsize_to_reservation() adds indirect blocks and, on raidz, padding.
 ROOM_BESIDE = 0.06
+
+
+def not_multiple(block: int) -> Reason:
+    return Reason(
+        "volume-size-not-multiple",
+        "The size has to be a multiple of the block size, {block}.",
+        field="size",
+        block=size_text(block),
+    )
 
 
 class CreateVolume(Operation, tag="create-volume"):
@@ -33,17 +43,23 @@ class CreateVolume(Operation, tag="create-volume"):
 
     def __post_init__(self) -> None:
         names.existing_dataset(self.parent, field="parent")
-        names.folder(self.name)
+        names.check_folder_name(self.name)
         if len(self.full_name) > names.LONGEST_DATASET:
-            raise names.refuse("The full name would be too long for ZFS. Choose a shorter one.", "name")
+            raise Refused(reasons.name_too_long())
         if " " in self.name:
-            raise names.refuse("A volume's name has no spaces: it is part of a device's path.", "name")
+            raise Refused(
+                Reason(
+                    "volume-name-with-space",
+                    "A volume's name has no spaces, since it is part of a device's path.",
+                    field="name",
+                )
+            )
         if self.block not in BLOCKS:
-            raise names.refuse("Choose one of the block sizes that are offered.", "block")
+            raise Refused(Reason("block-size-invalid", "Choose one of the block sizes in the list.", field="block"))
         if not MIB <= self.size <= LARGEST:
-            raise names.refuse("A volume has at least 1 MiB.", "size")
+            raise Refused(Reason("volume-too-small", "A volume has at least 1 MiB.", field="size"))
         if self.size % self.block:
-            raise names.refuse(f"The size has to be a multiple of the block size, {size_text(self.block)}.", "size")
+            raise Refused(not_multiple(self.block))
 
     @property
     def full_name(self) -> str:
@@ -60,18 +76,19 @@ class CreateVolume(Operation, tag="create-volume"):
     def check(self, facts: Facts) -> Iterator[Reason]:
         parent = facts.dataset(self.parent)
         if parent is None or parent.kind != "filesystem":
-            yield Reason("", f"The folder {self.parent} is no longer there.", field="parent")
+            yield reasons.dataset_missing(self.parent).with_field("parent")
             return
         if parent.locked:
-            yield Reason("", f"{self.parent} is locked. Unlock it first.", field="parent")
+            yield reasons.dataset_locked(self.parent).with_field("parent")
         same = [one.name for one in facts.datasets if one.name.lower() == self.full_name.lower()]
         if same:
-            yield Reason("", f"There is already something called {same[0]}. Choose another name.", field="name")
+            yield reasons.dataset_exists(same[0])
         if not self.thin and self.size * (1 + ROOM_BESIDE) > parent.available:
             yield Reason(
-                "",
-                f"Only {size_text(parent.available)} are free there, and it needs a little more than its size. Make it smaller, or thin.",
+                "volume-without-room",
+                "Only {free} are free there, and a volume needs a little more than its size. Make it smaller, or thin.",
                 field="size",
+                free=size_text(parent.available),
             )
 
     def plan(self, facts: Facts) -> Plan:
@@ -127,7 +144,7 @@ class GrowVolume(DatasetOperation, tag="grow-volume"):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 0 < self.size <= LARGEST:
-            raise names.refuse("Give a size, for example 100 GiB.", "size")
+            raise Refused(reasons.size_malformed("size"))
 
     @property
     def title(self) -> str:
@@ -139,24 +156,29 @@ class GrowVolume(DatasetOperation, tag="grow-volume"):
         if volume is None:
             return
         if volume.kind != "volume":
-            yield Reason("", f"{self.dataset} is a folder; it has no size of its own.")
+            yield Reason("dataset-not-volume", "{dataset} is not a volume, so it has no size.", dataset=self.dataset)
             return
         block = int(volume.properties["volblocksize"].value) if "volblocksize" in volume.properties else MIB
         kept = volume.properties.get("refreservation")
         if self.size <= volume.volsize:
             yield Reason(
-                "",
-                f"It has {size_text(volume.volsize)} already. A volume can only grow: making it smaller would cut off what is at its end.",
+                "volume-not-shrunk",
+                "It already has {size}. A volume can only grow, since making it smaller would cut off its end.",
                 field="size",
+                size=size_text(volume.volsize),
             )
         elif self.size % block:
-            yield Reason("", f"The size has to be a multiple of its block size, {size_text(block)}.", field="size")
+            yield not_multiple(block)
         elif (
             kept
             and kept.value not in {"0", "none"}
             and (self.size - volume.volsize) * (1 + ROOM_BESIDE) > volume.available
         ):
-            yield Reason("", "There is not so much free for it.", field="size")
+            yield Reason(
+                "volume-growth-without-room",
+                "There is not enough free space for that size. Choose a smaller one.",
+                field="size",
+            )
 
     def plan(self, facts: Facts) -> Plan:
         volume = self.there(facts)

@@ -55,12 +55,12 @@ class CreatePool(Operation, tag="create-pool"):
     rest_mirror: bool = False
 
     def __post_init__(self) -> None:
-        names.pool(self.name)
+        names.check_pool_name(self.name)
         for field, paths in self.roles():
             for path in paths:
                 names.by_id(path, field=field)
         if self.rest:
-            names.pool(self.rest, field="rest")
+            names.check_pool_name(self.rest, field="rest")
         if self.partition and (self.partition < LEAST_PARTITION or self.partition % MIB):
             raise names.refuse("A partition has a size of whole MiB, at least 64.", "layout")
         if (self.rest and not self.partition) or (self.rest_mirror and not self.rest):

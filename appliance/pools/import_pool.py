@@ -102,7 +102,7 @@ class ImportPool(Operation, tag="import-pool"):
             )
         if self.name != found.name:
             try:
-                names.pool(self.name)
+                names.check_pool_name(self.name)
             except Refused as refusal:
                 yield from refusal.reasons
 

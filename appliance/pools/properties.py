@@ -100,7 +100,7 @@ class SetPoolProperty(MaintenanceOperation, tag="set-pool-property"):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.name == "comment":
-            names.printable(self.value, "value")
+            names.refuse_invisible_characters(self.value, "value")
             if not re.fullmatch(r"[\x20-\x7e]*", self.value):
                 raise names.refuse("ZFS keeps only plain letters, digits and signs here, without accents.", "value")
             if len(self.value) > LONGEST_COMMENT:

@@ -134,7 +134,7 @@ def check(path: Path) -> None:
     for name in parser.sections():
         if name == "Global":
             continue
-        names.share(name)
+        names.check_share_name(name)
         if unknown := set(parser[name]) - VOLUME:
             raise Failed("netatalk does not know these settings", ", ".join(sorted(unknown)))
         names.served_path(parser[name].get("path", ""))

@@ -29,7 +29,7 @@ class EndConnection(Operation, tag="end-connection"):
         if not (self.id.isascii() and self.id.isdigit() and len(self.id) <= 20):
             raise Refused(Reason("", "That is no connection."))
         for field in ("who", "machine"):
-            names.printable(getattr(self, field), field)
+            names.refuse_invisible_characters(getattr(self, field), field)
 
     @property
     def title(self) -> str:

@@ -19,7 +19,7 @@ MOST = 64  # of one folder: a household has fewer, and a hostile list has an end
 
 def client(text: str, *, field: str = "hosts") -> str:
     """One client as exports(5) is to read it. Raises Refused."""
-    names.printable(text, field)
+    names.refuse_invisible_characters(text, field)
     if not text:
         raise names.refuse("Name a network such as 192.168.1.0/24, an address, or a computer.", field)
     if text == "*":

@@ -36,7 +36,7 @@ def people(write: tuple[str, ...], read: tuple[str, ...]) -> None:
     """Refuse what is neither an account nor a group, and somebody who is named twice."""
     for field, found in (("write", write), ("read", read)):
         for one in found:
-            names.person_or_group(one, field=field)
+            names.user_or_group(one, field=field)
     if len(write) + len(read) > MOST_PEOPLE:
         raise names.refuse(f"At most {MOST_PEOPLE} people and groups can be named. Make a group of them.", "write")
     if twice := sorted(set(write) & set(read)):
@@ -64,7 +64,7 @@ class Smb(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     encrypt: bool = False
 
     def __post_init__(self) -> None:
-        names.share(self.name, field="name")
+        names.check_share_name(self.name, field="name")
         if "  " in self.name:
             raise names.refuse("Samba takes only one space in a row in a share's name.", "name")
         people(self.write, self.read)
@@ -86,7 +86,7 @@ class Nfs(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def __post_init__(self) -> None:
         nfs_clients.clients(self.hosts)
         if self.everybody_as and self.everybody_as != NOBODY:
-            names.account(self.everybody_as, field="everybody_as")
+            names.check_user_name(self.everybody_as, field="everybody_as")
         if self.everybody_as and self.root:
             raise names.refuse(
                 "Root cannot be root here while everybody counts as one user. Choose one of the two.", "root"
@@ -102,7 +102,7 @@ class Afp(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     time_machine: int = 0  # bytes
 
     def __post_init__(self) -> None:
-        names.share(self.name, field="name")
+        names.check_share_name(self.name, field="name")
         people(self.write, self.read)
         time_machine_limit(self.time_machine)
 

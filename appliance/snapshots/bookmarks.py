@@ -51,7 +51,7 @@ class BookmarkSnapshot(SnapshotOperation, tag="bookmark-snapshot"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        names.snapshot(self.name)
+        names.check_snapshot_name(self.name)
 
     @property
     def target(self) -> str:

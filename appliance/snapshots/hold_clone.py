@@ -65,8 +65,8 @@ class HoldSnapshot(SnapshotOperation, tag="hold-snapshot"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        names.note(self.why, field="why")
-        names.printable(self.who, "who")
+        names.check_note(self.why, field="why")
+        names.refuse_invisible_characters(self.who, "who")
         if not self.why:
             raise names.refuse("Say why it has to stay. Whoever finds it later will want to know.", "why")
         if len(self.tag.encode()) > LONGEST_TAG:
@@ -159,7 +159,7 @@ class RenameSnapshot(SnapshotOperation, tag="rename-snapshot"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        names.snapshot(self.to, field="to")
+        names.check_snapshot_name(self.to, field="to")
 
     @property
     def target(self) -> str:
@@ -199,7 +199,7 @@ class CloneSnapshot(SnapshotOperation, tag="clone-snapshot"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        names.folder(self.name)
+        names.check_folder_name(self.name)
         if len(self.target) > names.LONGEST_DATASET:
             raise names.refuse("The full name would be too long for ZFS. Choose a shorter one.", "name")
 

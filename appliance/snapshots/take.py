@@ -52,8 +52,8 @@ class TakeSnapshot(SnapshotsOperation, tag="take-snapshot"):
     def __post_init__(self) -> None:
         names.existing_dataset(self.dataset)
         if not snapshot_names.is_for(snapshot_names.BY_HAND, self.name):  # the name that Larder proposes
-            names.snapshot(self.name)
-        names.note(self.note)
+            names.check_snapshot_name(self.name)
+        names.check_note(self.note)
 
     @property
     def title(self) -> str:

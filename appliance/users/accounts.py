@@ -13,7 +13,8 @@ from collections.abc import Iterator
 import msgspec
 
 from appliance import command, names
-from appliance.errors import Reason
+from appliance.datasets.reasons import user_missing
+from appliance.errors import Reason, Refused
 from appliance.facts.box import Facts
 from appliance.operation import Operation, Plan, Step, Work, always, command_step, never
 from appliance.shares import disconnect
@@ -22,13 +23,21 @@ from appliance.system.accounts import PEOPLE
 from appliance.users import drop_from_shares, home_folders
 
 
+def user_exists(name: str) -> Reason:
+    return Reason("user-exists", "There is already a user {user}. Choose another name.", field="name", user=name)
+
+
+def group_exists(name: str) -> Reason:
+    return Reason("group-exists", "There is already a group {group}. Choose another name.", field="name", group=name)
+
+
 class AccountOperation(Operation):
     """What all changes of one account have in common."""
 
     name: str
 
     def __post_init__(self) -> None:
-        names.account(self.name, field="name")
+        names.check_user_name(self.name, field="name")
 
     @property
     def subject(self) -> str:
@@ -39,7 +48,7 @@ class AccountOperation(Operation):
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         if not facts.account(self.name):
-            yield Reason("", f"There is no account {self.name}.", field="name")
+            yield user_missing(self.name).with_field("name")
 
 
 class CreateAccount(AccountOperation, tag="create-account"):
@@ -52,7 +61,7 @@ class CreateAccount(AccountOperation, tag="create-account"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        names.display(self.display)
+        names.check_display_name(self.display)
         if self.home:
             names.existing_dataset(self.home, field="home")
 
@@ -68,9 +77,9 @@ class CreateAccount(AccountOperation, tag="create-account"):
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         if facts.account(self.name):
-            yield Reason("", f"There is already an account {self.name}. Choose another name.", field="name")
+            yield user_exists(self.name)
         if facts.group(self.name):
-            yield Reason("", f"There is a group called {self.name}. Choose another name.", field="name")
+            yield group_exists(self.name)
         if self.home:
             yield from home_folders.against(self.home, self.name, facts)
 
@@ -113,7 +122,7 @@ class CreateAccount(AccountOperation, tag="create-account"):
         except KeyError:
             command.run(self.useradd(str(accounts.new_uid())), timeout=30)
             return
-        raise names.refuse(f"The system itself uses the name {self.name}. Choose another.", "name")
+        raise Refused(names.used_by_system(self.name).with_field("name"))
 
     def probe(self, step: str, facts: Facts) -> bool:
         account = facts.account(self.name)
@@ -147,7 +156,12 @@ class SetPassword(AccountOperation, tag="set-password"):
         yield from super().check(facts)
         if (account := facts.account(self.name)) and account.disabled:
             # A new password would open Samba's account again.
-            yield Reason("", f"{self.name} is disabled. Enable it first, then give it a new password.", field="name")
+            yield Reason(
+                "user-disabled",
+                "{user} is disabled. Enable this user first, then set a new password.",
+                field="name",
+                user=self.name,
+            )
 
     def plan(self, facts: Facts) -> Plan:
         return Plan(
@@ -173,7 +187,7 @@ class RenameAccount(AccountOperation, tag="rename-account"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        names.display(self.display)
+        names.check_display_name(self.display)
 
     @property
     def title(self) -> str:
@@ -261,7 +275,7 @@ def password_step(name: str) -> Step:
     """
 
     def act(work: Work) -> None:
-        secret = names.password(work.secret())
+        secret = names.check_password(work.secret())
         command.run(["chpasswd"], timeout=60, given=f"{name}:{secret}\n")
         command.run(["smbpasswd", "-s", "-a", name], timeout=60, given=f"{secret}\n{secret}\n")
 

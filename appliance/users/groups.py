@@ -10,11 +10,13 @@ import msgspec
 
 from appliance import command, names
 from appliance.datasets import permissions
-from appliance.errors import Reason
+from appliance.datasets.reasons import group_missing, user_missing
+from appliance.errors import Reason, Refused
 from appliance.facts.box import Facts
 from appliance.operation import Operation, Plan, Step, Work, command_step, never
 from appliance.system import accounts
 from appliance.users import drop_from_shares
+from appliance.users.accounts import group_exists, user_exists
 
 MOST = 200
 
@@ -25,7 +27,7 @@ class GroupOperation(Operation):
     name: str
 
     def __post_init__(self) -> None:
-        names.group(self.name, field="name")
+        names.check_group_name(self.name, field="name")
 
     @property
     def subject(self) -> str:
@@ -36,7 +38,7 @@ class GroupOperation(Operation):
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         if not facts.group(self.name):
-            yield Reason("", f"There is no group {self.name}.", field="name")
+            yield group_missing(self.name).with_field("name")
 
 
 class WithMembers(GroupOperation):
@@ -47,14 +49,14 @@ class WithMembers(GroupOperation):
     def __post_init__(self) -> None:
         super().__post_init__()
         for member in self.members:
-            names.account(member, field="members")
+            names.check_user_name(member, field="members")
         if len(self.members) > MOST:
-            raise names.refuse(f"A group has at most {MOST} members.", "members")
+            raise Refused(Reason("group-too-large", "A group has at most {most} members.", field="members", most=MOST))
 
     def strangers(self, facts: Facts) -> Iterator[Reason]:
         for member in self.members:
             if not facts.account(member):
-                yield Reason("", f"There is no account {member}.", field="members")
+                yield user_missing(member).with_field("members")
 
     def members_step(self) -> Step:
         argv = ["gpasswd", "--members", ",".join(sorted(set(self.members))), self.name]
@@ -76,9 +78,9 @@ class CreateGroup(WithMembers, tag="create-group"):
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         if facts.group(self.name):
-            yield Reason("", f"There is already a group {self.name}. Choose another name.", field="name")
+            yield group_exists(self.name)
         if facts.account(self.name):
-            yield Reason("", f"Somebody has an account called {self.name}. Choose another name.", field="name")
+            yield user_exists(self.name)
         yield from self.strangers(facts)
 
     def plan(self, facts: Facts) -> Plan:
@@ -101,7 +103,7 @@ class CreateGroup(WithMembers, tag="create-group"):
         except KeyError:
             command.run(self.groupadd(str(accounts.new_gid())), timeout=30)
             return
-        raise names.refuse(f"The system itself uses the name {self.name}. Choose another.", "name")
+        raise Refused(names.used_by_system(self.name).with_field("name"))
 
     def probe(self, step: str, facts: Facts) -> bool:
         return facts.group(self.name) is not None if step == "group" else self.has_members(facts)

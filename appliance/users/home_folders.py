@@ -31,13 +31,13 @@ def against(home: str, name: str, facts: Facts) -> Iterator[Reason]:
         reasons = list(made(home, name).check(facts))
     except Refused as refusal:
         reasons = list(refusal.reasons)
-    yield from (Reason("", reason.text, field=FIELD) for reason in reasons)
+    yield from (reason.with_field(FIELD) for reason in reasons)
     parent = facts.dataset(home)
     if parent and not reasons:
         try:
             names.served_path(f"{parent.mountpoint.rstrip('/')}/{name}")
         except Refused as refusal:
-            yield Reason("", str(refusal), field=FIELD)
+            yield from (reason.with_field(FIELD) for reason in refusal.reasons)
 
 
 def steps(home: str, name: str) -> tuple[Step, ...]:

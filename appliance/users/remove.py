@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from appliance import names
-from appliance.datasets import permissions
+from appliance.datasets import permissions, reasons
 from appliance.datasets.permissions import Said
-from appliance.errors import Failed, Reason
+from appliance.errors import Failed, Reason, Refused
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
 from appliance.files import traversal
@@ -40,9 +40,9 @@ class RemoveAccount(AccountOperation, tag="remove-account"):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.heir:
-            names.account(self.heir, field="heir")
+            names.check_user_name(self.heir, field="heir")
         if self.before and not snapshot_names.is_for(snapshot_names.BEFORE, self.before):
-            raise names.refuse("That is not the name of such a snapshot.", "before")
+            raise Refused(reasons.snapshot_name_not_before())
 
     @property
     def title(self) -> str:
@@ -61,16 +61,22 @@ class RemoveAccount(AccountOperation, tag="remove-account"):
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from super().check(facts)
         if self.heir == self.name:
-            yield Reason("", "Its files cannot be given to itself. Choose somebody else.", field="heir")
+            yield Reason(
+                "heir-is-removed",
+                "The files of {user} cannot be given to the same user. Choose another user.",
+                field="heir",
+                user=self.name,
+            )
         elif self.heir and not facts.account(self.heir):
-            yield Reason("", f"There is no account {self.heir}.", field="heir")
+            yield reasons.user_missing(self.heir).with_field("heir")
         elif self.heir:
             away = [one.name for one in facts.datasets if one.kind == "filesystem" and one.locked]
             if away:
                 yield Reason(
-                    "",
-                    f"{', '.join(away[:3])}{' and others' if len(away) > 3 else ''} cannot be looked into while locked. Unlock first, or let the files belong to nobody.",
+                    "folders-locked",
+                    "The files in locked folders cannot be given away: {folders}. Unlock them first, or let the files belong to nobody.",
                     field="heir",
+                    folders=", ".join(away[:3]) + (" …" if len(away) > 3 else ""),
                 )
             if self.before:
                 yield from self.too_long(facts)
@@ -78,7 +84,12 @@ class RemoveAccount(AccountOperation, tag="remove-account"):
     def too_long(self, facts: Facts) -> Iterator[Reason]:
         for dataset in facts.datasets:
             if touchable(dataset) and len(f"{dataset.name}@{self.before}") > names.LONGEST_SNAPSHOT:
-                yield Reason("", f"The name of {dataset.name} is too long for the snapshot that is taken first. Rename the folder, or let the files belong to nobody.", field="heir")  # fmt: skip
+                yield Reason(
+                    "folder-name-too-long-for-snapshot",
+                    "The name of {dataset} is too long for the snapshot that is taken first. Rename the folder, or let the files belong to nobody.",
+                    field="heir",
+                    dataset=dataset.name,
+                )
 
     def plan(self, facts: Facts) -> Plan:
         uid, heir = number(facts, self.name), number(facts, self.heir)

@@ -10,23 +10,23 @@ from appliance import names
 from appliance.errors import Refused
 
 KINDS = [
-    names.pool,
-    names.folder,
+    names.check_pool_name,
+    names.check_folder_name,
     names.existing_pool,
     names.existing_dataset,
-    names.share,
-    names.account,
+    names.check_share_name,
+    names.check_user_name,
     names.by_id,
     names.job_id,
     names.served_path,
 ]
 GOOD = {
-    names.pool: "tank",
-    names.folder: "photos",
+    names.check_pool_name: "tank",
+    names.check_folder_name: "photos",
     names.existing_pool: "tank",
     names.existing_dataset: "tank/photos",
-    names.share: "photos",
-    names.account: "anna",
+    names.check_share_name: "photos",
+    names.check_user_name: "anna",
     names.by_id: "/dev/disk/by-id/ata-WDC_WD20EARS-00MVWB0_WD-WCAZA0000001",
     names.job_id: "6b1f6a5e-3f0c-4c2e-9a53-0d5b8f9f6a11",
     names.served_path: "/tank/photos",
@@ -104,17 +104,17 @@ def test_a_name_that_passes_holds_no_invisible_character_and_is_no_option(kind, 
 )
 def test_it_refuses_a_pool_by_a_name_that_zfs_keeps(name):
     with pytest.raises(Refused):
-        names.pool(name)
+        names.check_pool_name(name)
 
 
 @pytest.mark.parametrize("name", ["logs", "cloud", "tank.2", "media-pool", "T_1", "x" * 40])
 def test_it_takes_a_pool_by_a_plain_name(name):
-    assert names.pool(name) == name
+    assert names.check_pool_name(name) == name
 
 
 def test_it_refuses_a_pool_name_of_41_characters():
     with pytest.raises(Refused):
-        names.pool("x" * 41)
+        names.check_pool_name("x" * 41)
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_it_refuses_a_pool_name_of_41_characters():
 )
 def test_it_refuses_a_folder_by_an_odd_name(name):
     with pytest.raises(Refused):
-        names.folder(name)
+        names.check_folder_name(name)
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_it_takes_a_found_dataset_by_zfs_own_rule():
 )
 def test_it_refuses_a_share_by_a_name_that_samba_keeps_or_would_read_otherwise(name):
     with pytest.raises(Refused):
-        names.share(name)
+        names.check_share_name(name)
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_it_refuses_a_share_by_a_name_that_samba_keeps_or_would_read_otherwise(n
 )
 def test_it_refuses_an_account_that_is_the_systems_or_not_plain(name):
     with pytest.raises(Refused):
-        names.account(name)
+        names.check_user_name(name)
 
 
 @pytest.mark.parametrize(
@@ -177,25 +177,25 @@ def test_it_refuses_a_disk_by_any_path_but_a_stable_one(path):
 )
 def test_it_refuses_a_passphrase_that_zfs_could_not_take(text):
     with pytest.raises(Refused):
-        names.passphrase(text)
+        names.check_passphrase(text)
 
 
 @pytest.mark.parametrize(
     "text", ["x" * 8, "x" * 512, "é" * 256, "correct horse battery staple", "-leading dash", "$(quotes) \"';"]
 )
 def test_it_takes_any_one_line_as_a_passphrase(text):
-    assert names.passphrase(text) == text
+    assert names.check_passphrase(text) == text
 
 
 @pytest.mark.parametrize("text", ["seven77", "x" * 128, "é" * 64, "a line\nand another"])
 def test_it_refuses_a_password_that_samba_could_not_read_from_one_line(text):
     with pytest.raises(Refused):
-        names.password(text)
+        names.check_password(text)
 
 
 def test_it_refuses_without_repeating_the_secret():
     with pytest.raises(Refused) as caught:
-        names.passphrase("canary\nsecret")
+        names.check_passphrase("canary\nsecret")
     assert "canary" not in str(caught.value)
 
 
@@ -247,11 +247,11 @@ DIGITS = "0123456789abcdefABCDEF0123456789" * 2
 
 @pytest.mark.parametrize("content", [DIGITS.encode(), f"{DIGITS}\n".encode(), f" {DIGITS}\r\n".encode()])
 def test_a_key_file_holds_sixty_four_digits(content):
-    assert names.key_file(content) == DIGITS
+    assert names.parse_key_file(content) == DIGITS
 
 
 def test_a_key_file_of_thirty_two_bytes_is_the_key_itself():
-    assert names.key_file(bytes(range(32))) == bytes(range(32)).hex()
+    assert names.parse_key_file(bytes(range(32))) == bytes(range(32)).hex()
 
 
 @pytest.mark.parametrize(
@@ -259,4 +259,4 @@ def test_a_key_file_of_thirty_two_bytes_is_the_key_itself():
 )
 def test_any_other_file_is_no_key(content):
     with pytest.raises(Refused):
-        names.key_file(content)
+        names.parse_key_file(content)

@@ -10,6 +10,7 @@ from appliance import formatting, names
 from appliance.datasets.presets import PRESETS
 from appliance.datasets.volumes import BLOCKS
 from appliance.errors import Refused
+from web.jobs.refusals import validation_error
 
 
 class SizeField(forms.Field):
@@ -54,9 +55,9 @@ class PlaceForm(forms.Form):
 
     def clean_name(self) -> str:
         try:
-            return names.folder(self.cleaned_data["name"])
+            return names.check_folder_name(self.cleaned_data["name"])
         except Refused as refusal:
-            raise forms.ValidationError(str(refusal)) from refusal
+            raise validation_error(refusal.reasons) from refusal
 
 
 class FolderForm(PlaceForm):

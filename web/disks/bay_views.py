@@ -71,7 +71,7 @@ def keep(request: HttpRequest) -> list[str]:
             request.POST.get(f"label-{row.pk}", row.label).strip(),
         )
         try:
-            names.printable(label, "label")
+            names.refuse_invisible_characters(label, "label")
         except Refused as refusal:
             errors.append(str(refusal))
         if len(label) > 20:

@@ -41,7 +41,7 @@ def check_secret(request: HttpRequest, operation: Operation, plan: Plan) -> tupl
     if plan.key_file:
         return check_key_file(request, asked)
     secret = request.POST.get("secret", "")
-    grammar = names.password if asked.password else names.passphrase
+    grammar = names.check_password if asked.password else names.check_passphrase
     try:
         grammar(secret, field="secret")
     except Refused as refusal:
@@ -58,7 +58,7 @@ def check_key_file(request: HttpRequest, asked: operation_ui.Secret) -> tuple[st
         first = "Save the key first, then choose" if asked.twice else "Choose"
         return "", {"secret": f"{first} the file that you saved."}
     try:
-        return names.key_file(file.read(LARGEST_KEY_FILE), field="secret"), {}
+        return names.parse_key_file(file.read(LARGEST_KEY_FILE), field="secret"), {}
     except Refused as refusal:
         return "", {"secret": confirm.refusal_text(refusal)}
 

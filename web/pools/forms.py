@@ -25,7 +25,7 @@ def name_field(**more: object) -> forms.CharField:
 def clean_pool_name(name: str, field: str) -> str:
     """The name of a new pool. Raises ValidationError."""
     try:
-        return names.pool(name, field=field)
+        return names.check_pool_name(name, field=field)
     except Refused as refusal:
         raise validation_error(refusal.reasons) from refusal
 

@@ -71,7 +71,7 @@ class NamedForm(forms.Form):
 
     def clean_name(self) -> str:
         try:
-            return names.share(self.cleaned_data["name"])
+            return names.check_share_name(self.cleaned_data["name"])
         except Refused as refusal:
             raise forms.ValidationError(str(refusal)) from refusal
 

@@ -94,7 +94,7 @@ def own_name(dataset: Dataset) -> str:
     """A name for a share out of that of its folder."""
     name = " ".join(NOT_IN_A_NAME.sub("-", dataset.name.rsplit("/", 1)[-1]).split()).strip(" .-_")[:60]
     try:
-        names.share(name)
+        names.check_share_name(name)
     except Refused:
         name = "folder"
     return name

@@ -49,7 +49,7 @@ def way_of(request: HttpRequest) -> BrowsePath:
     """The way in an address. Raises Http404 for nonsense."""
     path = request.GET.get("path", "")
     try:
-        names.inside(path)
+        names.parse_relative_path(path)
     except (Refused, UnicodeEncodeError) as error:
         raise Http404 from error
     return BrowsePath(path)

@@ -39,7 +39,7 @@ class TakeForm(forms.Form):
     def clean_name(self) -> str:
         name: str = self.cleaned_data["name"]
         try:
-            return names.snapshot(name) if name else ""
+            return names.check_snapshot_name(name) if name else ""
         except Refused as refusal:
             raise forms.ValidationError(str(refusal)) from refusal
 

@@ -55,7 +55,7 @@ def level(text: str) -> Level:
     """A level of the form. Raises Refused."""
     found = next((one for one in LEVELS if one == text), None)
     if found is None:
-        raise Refused(Reason("", "Choose for each of them what they may do."))
+        raise Refused(Reason("access-level-invalid", "Choose an access level for each user and group."))
     return found
 
 

@@ -8,16 +8,17 @@ from django import forms
 
 from appliance import names
 from appliance.errors import Refused
+from web.jobs.refusals import validation_error
 
 PLAIN = {"autocomplete": "off", "spellcheck": "false", "autocapitalize": "none"}
 
 
 def checked(grammar: Callable[[str], str], text: str) -> str:
-    """The text, or the grammar's own sentence at the field."""
+    """Validate with a function of ``names``: its refusal becomes the errors of the field."""
     try:
         return grammar(text)
     except Refused as refusal:
-        raise forms.ValidationError(str(refusal)) from refusal
+        raise validation_error(refusal.reasons) from refusal
 
 
 def display_field() -> forms.CharField:
@@ -54,10 +55,10 @@ class PersonForm(forms.Form):
         self.fields["home"].choices = choices  # type: ignore[attr-defined]
 
     def clean_name(self) -> str:
-        return checked(names.account, self.cleaned_data["name"])
+        return checked(names.check_user_name, self.cleaned_data["name"])
 
     def clean_display(self) -> str:
-        return checked(names.display, self.cleaned_data["display"])
+        return checked(names.check_display_name, self.cleaned_data["display"])
 
 
 class DisplayForm(forms.Form):
@@ -66,7 +67,7 @@ class DisplayForm(forms.Form):
     display = display_field()
 
     def clean_display(self) -> str:
-        return checked(names.display, self.cleaned_data["display"])
+        return checked(names.check_display_name, self.cleaned_data["display"])
 
 
 class HeirForm(forms.Form):
@@ -114,4 +115,4 @@ class GroupForm(MembersForm):
     field_order = ("name", "members")
 
     def clean_name(self) -> str:
-        return checked(names.group, self.cleaned_data["name"])
+        return checked(names.check_group_name, self.cleaned_data["name"])

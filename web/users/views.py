@@ -9,7 +9,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from appliance.datasets.permissions import said_of
-from appliance.errors import Reason, Refused
+from appliance.errors import Refused
 from appliance.facts.box import Facts
 from appliance.facts.sharing import Account
 from appliance.files.posix_acl import MAY
@@ -108,11 +108,11 @@ def password(request: HttpRequest, name: str) -> HttpResponse:
 def rename(request: HttpRequest, name: str) -> HttpResponse:
     """Change what people call somebody."""
     row, back = get_object_or_404(AccountRow, name=name), reverse("person", args=[name])
-    form = DisplayForm(request.POST)
-    if not form.is_valid():
-        reasons = [Reason("", str(text)) for errors in form.errors.values() for text in errors]
-        return refusal_page(request, reasons, back, status=400)
-    return started(request, RenameAccount(name=row.name, display=form.cleaned_data["display"]), back)
+    try:
+        operation = RenameAccount(name=row.name, display=request.POST.get("display", "").strip())
+    except Refused as refusal:
+        return refusal_page(request, refusal.reasons, back, status=400)
+    return started(request, operation, back)
 
 
 @require_POST

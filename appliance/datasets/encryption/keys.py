@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from typing import Literal
 
 from appliance import command
+from appliance.datasets import reasons
 from appliance.datasets.base import DatasetOperation
 from appliance.datasets.encryption import key_store
-from appliance.datasets.encryption.unlock import KEY_FILES, as_given, key_step
+from appliance.datasets.encryption.unlock import KEY_FILES, as_given, key_step, no_own_key
 from appliance.errors import Failed, Reason
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
@@ -41,9 +42,9 @@ class LockDataset(DatasetOperation, tag="lock-dataset"):
         if dataset is None:
             return
         if dataset.encryption_root != self.dataset:
-            yield Reason("", f"{self.dataset} has no key of its own.")
+            yield no_own_key(self.dataset)
         elif dataset.locked:
-            yield Reason("", f"{self.dataset} is locked already.")
+            yield Reason("dataset-locked-already", "{dataset} is already locked.", dataset=self.dataset)
 
     def mounted(self, facts: Facts) -> list[Dataset]:
         """What has to be unmounted: what the key opens, and whatever is mounted below."""
@@ -115,9 +116,13 @@ class EncryptionRootOperation(DatasetOperation):
         if dataset is None:
             return
         if dataset.encryption == "off":
-            yield Reason("", f"{self.dataset} is not encrypted. That can only be chosen when a folder is made.")
+            yield Reason(
+                "dataset-not-encrypted",
+                "{dataset} is not encrypted. Encryption can only be chosen when a folder is created.",
+                dataset=self.dataset,
+            )
         elif dataset.locked:
-            yield Reason("", f"{self.dataset} is locked. Unlock it first.")
+            yield reasons.dataset_locked(self.dataset)
 
 
 class ChangeKey(EncryptionRootOperation, tag="change-key"):
@@ -197,7 +202,11 @@ class StoreKey(EncryptionRootOperation, tag="store-key"):
         yield from super().check(facts)
         dataset = self.there(facts)
         if dataset and dataset.encryption != "off" and dataset.encryption_root != self.dataset:
-            yield Reason("", f"It is opened by the key of {dataset.encryption_root}. Keep that one.")
+            yield Reason(
+                "key-of-parent",
+                "It is unlocked by the key of {root}. Store that key instead.",
+                root=dataset.encryption_root,
+            )
 
     def plan(self, facts: Facts) -> Plan:
         dataset = self.there(facts)
@@ -250,7 +259,7 @@ class DeleteStoredKey(DatasetOperation, tag="delete-key"):
         yield from super().check(facts)
         dataset = self.there(facts)
         if dataset and not key_store.marked(dataset):
-            yield Reason("", "This box does not keep its key.")
+            yield Reason("key-not-stored", "This box does not store its key.")
 
     def plan(self, facts: Facts) -> Plan:
         return Plan(

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from appliance import command, names
+from appliance.datasets import reasons
 from appliance.datasets.encryption import key_store
 from appliance.errors import Failed, LarderError, Reason, explain
 from appliance.facts.box import Facts
@@ -27,6 +28,10 @@ def as_given(secret: str, key_format: str) -> str | bytes:
     if key_format in KEY_FILES:
         names.key_digits(secret)
     return bytes.fromhex(secret) if key_format == "raw" else f"{secret}\n"
+
+
+def no_own_key(dataset: str) -> Reason:
+    return Reason("dataset-without-key", "{dataset} has no key of its own.", dataset=dataset)
 
 
 def key_step(name: str, title: str, argv: list[str], key_format: str, dataset: str, undo: str = "") -> Step:
@@ -107,11 +112,11 @@ class UnlockDataset(Operation, tag="unlock-dataset"):
     def check(self, facts: Facts) -> Iterator[Reason]:
         dataset = facts.dataset(self.dataset)
         if dataset is None:
-            yield Reason("", f"{self.dataset} is no longer there.")
+            yield reasons.dataset_missing(self.dataset)
         elif dataset.encryption_root != self.dataset:
-            yield Reason("", f"{self.dataset} has no key of its own.")
+            yield no_own_key(self.dataset)
         elif not dataset.locked:
-            yield Reason("", f"{self.dataset} is unlocked already.")
+            yield Reason("dataset-unlocked-already", "{dataset} is already unlocked.", dataset=self.dataset)
 
     def plan(self, facts: Facts) -> Plan:
         dataset = facts.dataset(self.dataset)
@@ -197,7 +202,7 @@ class UnlockAll(Operation, tag="unlock-all"):
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         if not self.locked(facts):
-            yield Reason("", "Nothing is locked.")
+            yield Reason("nothing-locked", "Nothing is locked.")
 
     def plan(self, facts: Facts) -> Plan:
         locked = self.locked(facts)

@@ -42,7 +42,7 @@ def unescaped(text: bytes) -> bytes:
 def below(path: bytes, top: bytes) -> str:
     """A full path as the way down from the dataset's top folder; empty for the top folder itself."""
     rest = path.removeprefix(top).strip(b"/")
-    return names.encoded(rest.split(b"/")) if rest else ""
+    return names.encode_relative_path(rest.split(b"/")) if rest else ""
 
 
 def changes_from(lines: Iterable[bytes], top: str) -> Iterator[Change]:

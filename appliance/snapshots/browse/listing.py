@@ -48,7 +48,7 @@ def kind_of(mode: int) -> str:
 
 def place(folder: bool, name: bytes) -> str:
     """Where an entry stands in the order, as the address of a page says it: folders first, then by name."""
-    return f"{0 if folder else 1}{names.encoded([name])}"
+    return f"{0 if folder else 1}{names.encode_relative_path([name])}"
 
 
 def order(folder: bool, name: bytes) -> tuple[bool, bytes, bytes]:
@@ -57,7 +57,7 @@ def order(folder: bool, name: bytes) -> tuple[bool, bytes, bytes]:
 
 def position(after: str) -> tuple[bool, bytes, bytes]:
     """The inverse of ``place``. Raises Refused."""
-    parts = names.inside(after[1:], field="after")
+    parts = names.parse_relative_path(after[1:], field="after")
     if after[:1] not in {"0", "1"} or len(parts) != 1:
         raise names.refuse("That is not a place in the list.", "after")
     return order(after[0] == "0", parts[0])
@@ -115,7 +115,11 @@ def beside_now(root: int | None, parts: tuple[bytes, ...]) -> Iterator[int | Non
 def entry_of(folder: int, name: bytes, beside: int | None) -> FolderEntry:
     then = os.stat(name, dir_fd=folder, follow_symlinks=False)
     return FolderEntry(
-        names.encoded([name]), kind_of(then.st_mode), then.st_size, then.st_mtime, compared(then, name, beside)
+        names.encode_relative_path([name]),
+        kind_of(then.st_mode),
+        then.st_size,
+        then.st_mtime,
+        compared(then, name, beside),
     )
 
 

@@ -18,7 +18,7 @@ def folder(snapshot: str, path: str, after: str) -> Listing:
     """A page of a folder, each entry compared with what is there now. Raises Refused, Failed."""
     dataset = listing.dataset_now(snapshot.partition("@")[0])
     with private_mount.root_of(snapshot) as root, listing.live(dataset) as now:
-        return listing.entries(root, names.inside(path), after, now)
+        return listing.entries(root, names.parse_relative_path(path), after, now)
 
 
 @contextmanager
@@ -26,7 +26,7 @@ def file(snapshot: str, path: str) -> Iterator[tuple[dict[str, object], int]]:
     """A file's size in bytes and time in seconds since 1970, and the file opened for reading. Raises Refused, Failed."""
     listing.dataset_now(snapshot.partition("@")[0])
     with private_mount.root_of(snapshot) as root:
-        handle = listing.file(root, names.inside(path))
+        handle = listing.file(root, names.parse_relative_path(path))
         try:
             look = os.fstat(handle)
             yield {"size": look.st_size, "mtime": look.st_mtime}, handle
@@ -41,4 +41,4 @@ def versions_of(dataset: str, path: str) -> Versions:
     found = listing.dataset_now(dataset)
     every = sorted(list_snapshots.list_snapshots([dataset]), key=lambda one: one.txg)
     with listing.live(found) as now:
-        return file_versions.read_versions(every, names.inside(path), now)
+        return file_versions.read_versions(every, names.parse_relative_path(path), now)

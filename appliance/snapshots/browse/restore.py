@@ -40,12 +40,12 @@ class RestoreFromSnapshot(SnapshotOperation, tag="restore-from-snapshot"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not names.inside(self.path):
+        if not names.parse_relative_path(self.path):
             raise names.refuse("Choose a file or folder in the snapshot.", "path")
 
     @property
     def parts(self) -> tuple[bytes, ...]:
-        return names.inside(self.path)
+        return names.parse_relative_path(self.path)
 
     @property
     def shown(self) -> str:

@@ -149,7 +149,7 @@ def test_a_pool_with_a_key_file_is_locked_without_it_and_unlocked_by_it(applianc
     unlock = visitor.get("/pools/unlock/?dataset=safe")
     wrong = upload(visitor, "/jobs/confirm/", unlock.hidden(), b"not a key")
     assert wrong.status == 400
-    assert "holds no key" in wrong.words
+    assert "contains no key" in wrong.words
     another = visitor.get("/pools/new/key/safe/").text.encode()
     failed = visitor.ended(job_of(upload(visitor, "/jobs/confirm/", unlock.hidden(), another)))
     assert "still locked" in failed, failed

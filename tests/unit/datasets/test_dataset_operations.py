@@ -22,6 +22,7 @@ from appliance.facts.sharing import Share
 from appliance.operation import Operation, checked_plan
 from appliance.shares import approved, discovery, pool_teardown, publish
 from appliance.zfs import mountpoints
+from tests.reasons import codes
 from tests.unit.made import box, dataset, recorded_text
 from tests.unit.pools.test_create import Working
 
@@ -38,8 +39,8 @@ def facts(*datasets: Any, **more: Any) -> Facts:
     return box(datasets=datasets or ALL, **more)
 
 
-def said(operation: Operation, found: Facts) -> str:
-    return " ".join(f"[{reason.field}] {reason.text}" for reason in operation.check(found))
+def refusals(operation: Operation, found: Facts) -> list[str]:
+    return codes(operation.check(found))
 
 
 def run(operation: Operation, found: Facts) -> None:
@@ -56,9 +57,9 @@ EVERY = [
 
 @pytest.mark.parametrize("operation", EVERY, ids=lambda one: type(one).__name__)
 def test_what_was_renamed_replaced_or_destroyed_behind_its_back_is_never_touched(operation):
-    assert "no longer there" in said(operation, facts(TANK))
-    assert "is called tank/new now" in said(operation, facts(TANK, replace(PHOTOS, name="tank/new")))
-    assert "another folder" in said(operation, facts(TANK, replace(PHOTOS, guid=7)))
+    assert refusals(operation, facts(TANK)) == ["dataset-missing"]
+    assert refusals(operation, facts(TANK, replace(PHOTOS, name="tank/new"))) == ["dataset-renamed"]
+    assert refusals(operation, facts(TANK, replace(PHOTOS, guid=7))) == ["dataset-replaced"]
 
 
 # --- settings ---------------------------------------------------------------------------------------------------
@@ -86,8 +87,9 @@ def test_values_and_properties_that_nobody_may_set_are_refused(name, value):
 
 
 def test_a_limit_below_what_it_holds_or_more_kept_free_than_there_is_is_refused():
-    assert "5 MiB already" in said(of(SetDatasetProperty, name="quota", value="1048576"), facts())
-    assert "can be kept free" in said(of(SetDatasetProperty, name="reservation", value=str(2**50)), facts())
+    assert refusals(of(SetDatasetProperty, name="quota", value="1048576"), facts()) == ["limit-below-used"]
+    too_much = of(SetDatasetProperty, name="reservation", value=str(2**50))
+    assert refusals(too_much, facts()) == ["reservation-above-free"]
 
 
 def test_what_loses_data_in_a_power_cut_is_grave():
@@ -102,7 +104,7 @@ def test_only_a_value_of_its_own_is_given_up_for_the_one_above(commands):
     run(operation, facts(above, own))
     assert commands.ran == [["zfs", "inherit", "--", "atime", "tank/photos"]]
     assert "as in tank" in operation.plan(facts(above, own)).summary
-    assert "no value of its own" in said(operation, facts())
+    assert refusals(operation, facts()) == ["setting-inherited-already"]
     assert operation.probe("inherit", facts())
     assert not operation.probe("inherit", facts(above, own))
     with pytest.raises(Refused):
@@ -213,19 +215,24 @@ def test_rename_of_a_volume_mounts_nothing(commands, mounts):
 
 
 @pytest.mark.parametrize(
-    ("parent", "name", "found", "sentence"),
+    ("parent", "name", "found", "code"),
     [
-        ("tank", "photos", ALL, "already"),
-        ("tank", "FILMS", (*ALL, dataset("tank/films")), "already a folder tank/films"),
-        ("tank/photos/deep", "x", ALL, "into itself"),
-        ("attic", "x", (*ALL, dataset("attic")), "another pool"),
-        ("tank/gone", "x", ALL, "no longer there"),
-        ("tank/v", "x", (*ALL, dataset("tank/v", key_status="unavailable")), "locked"),
-        ("tank/v", "x", (*ALL, dataset("tank/v", encryption="aes-256-gcm", encryption_root="tank/v")), "is encrypted"),
+        ("tank", "photos", ALL, "dataset-name-unchanged"),
+        ("tank", "FILMS", (*ALL, dataset("tank/films")), "dataset-exists"),
+        ("tank/photos/deep", "x", ALL, "dataset-into-itself"),
+        ("attic", "x", (*ALL, dataset("attic")), "parent-in-other-pool"),
+        ("tank/gone", "x", ALL, "dataset-missing"),
+        ("tank/v", "x", (*ALL, dataset("tank/v", key_status="unavailable")), "dataset-locked"),
+        (
+            "tank/v",
+            "x",
+            (*ALL, dataset("tank/v", encryption="aes-256-gcm", encryption_root="tank/v")),
+            "parent-encrypted",
+        ),
     ],
 )
-def test_a_place_that_cannot_be_says_why(parent, name, found, sentence):
-    assert sentence in said(of(RenameDataset, parent=parent, name=name), facts(*found))
+def test_rename_refuses_an_unsuitable_name_or_parent(parent, name, found, code):
+    assert code in refusals(of(RenameDataset, parent=parent, name=name), facts(*found))
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "a\n", "a\0", "..", "-r", "a@b", "рhotos", 'a"b', "a'b"])
@@ -236,9 +243,8 @@ def test_a_new_name_that_is_none_is_refused(name):
 
 def test_encrypted_by_the_key_above_it_has_to_stay_below_that():
     inside = replace(PHOTOS, encryption="aes-256-gcm", encryption_root="tank")
-    assert "has to stay below" in said(
-        of(RenameDataset, parent="tank/x", name="y"), facts(TANK, inside, dataset("tank/x"))
-    )
+    moved = of(RenameDataset, parent="tank/x", name="y")
+    assert refusals(moved, facts(TANK, inside, dataset("tank/x"))) == ["key-of-other-parent"]
 
 
 def test_a_busy_folder_says_by_whom(commands, monkeypatch):
@@ -267,15 +273,16 @@ def test_a_shared_folder_that_is_unmounted_is_no_longer_announced(commands, monk
 
 
 def test_only_what_is_a_clone_can_be_made_independent(commands):
-    assert "depends on no other" in said(of(PromoteDataset), facts())
+    assert refusals(of(PromoteDataset), facts()) == ["dataset-not-clone"]
     run(of(PromoteDataset), facts(TANK, replace(PHOTOS, origin="tank/old@monday")))
     assert commands.ran == [["zfs", "promote", "tank/photos"]]
 
 
 def test_nothing_is_mounted_outside_the_pools_own_folder_or_through_a_link(commands, mounts):
     unmounted = replace(PHOTOS, mounted=False)
-    assert "outside the folder" in said(of(MountDataset), facts(TANK, replace(unmounted, mountpoint="/etc")))
-    assert "locked" in said(of(MountDataset), facts(TANK, replace(unmounted, key_status="unavailable")))
+    outside, locked = replace(unmounted, mountpoint="/etc"), replace(unmounted, key_status="unavailable")
+    assert refusals(of(MountDataset), facts(TANK, outside)) == ["mountpoint-outside-pool"]
+    assert refusals(of(MountDataset), facts(TANK, locked)) == ["dataset-locked"]
     commands.on_run = lambda _argv: (_ for _ in ()).throw(mountpoints.Blocked("A symbolic link is there"))
     with pytest.raises(Failed, match="symbolic link"):
         run(of(MountDataset), facts(TANK, unmounted))
@@ -315,11 +322,11 @@ def test_destroying_lists_all_that_goes_and_wants_the_name_typed(commands):
 
 
 @pytest.mark.parametrize(
-    ("details", "sentence"),
-    [((), "not been read yet"), (detail(held=("tank/photos@a",)), "are held"), (detail(clones=("tank/copy",)), "cannot live without")],
+    ("details", "code"),
+    [((), "destroy-preview-missing"), (detail(held=("tank/photos@a",)), "snapshots-protected"), (detail(clones=("tank/copy",)), "clones-depend-on-dataset")],
 )  # fmt: skip
-def test_it_refuses_what_was_not_looked_at_what_is_held_and_what_others_depend_on(details, sentence):
-    assert sentence in said(of(DestroyDataset), facts(dataset_details=details))
+def test_it_refuses_what_was_not_looked_at_what_is_held_and_what_others_depend_on(details, code):
+    assert refusals(of(DestroyDataset), facts(dataset_details=details)) == [code]
 
 
 def test_clones_go_only_where_agreed_and_are_listed(commands):
@@ -376,7 +383,7 @@ def test_its_shares_stop_first_and_are_told(commands, monkeypatch):
 
 def test_a_pool_is_not_destroyed_as_a_folder():
     operation = DestroyDataset(dataset="tank", guid=TANK.guid)
-    assert "the pool itself" in said(operation, facts())
+    assert refusals(operation, facts()) == ["dataset-is-pool"]
 
 
 # --- volumes --------------------------------------------------------------------------------------------------------
@@ -402,13 +409,13 @@ def test_a_volume_that_cannot_be_is_refused(changes):
 
 def test_a_thick_volume_has_to_fit_and_a_thin_one_warns():
     small = facts(replace(TANK, available=2**29))
-    assert "free there" in said(volume(thin=False), small)
+    assert refusals(volume(thin=False), small) == ["volume-without-room"]
     assert "disk fail" in volume().plan(small).warnings[0]
 
 
 def test_a_volume_only_grows(commands):
     disk = dataset("tank/photos", kind="volume", volsize=2**30, properties={"volblocksize": Property("16384")})
-    assert "only grow" in said(of(GrowVolume, size=2**29), facts(TANK, disk))
-    assert "multiple" in said(of(GrowVolume, size=2**30 + 5), facts(TANK, disk))
+    assert refusals(of(GrowVolume, size=2**29), facts(TANK, disk)) == ["volume-not-shrunk"]
+    assert refusals(of(GrowVolume, size=2**30 + 5), facts(TANK, disk)) == ["volume-size-not-multiple"]
     run(of(GrowVolume, size=2**31), facts(TANK, disk))
     assert commands.ran == [["zfs", "set", "--", "volsize=2147483648", "tank/photos"]]

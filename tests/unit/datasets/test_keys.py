@@ -11,6 +11,7 @@ from appliance.datasets.encryption.keys import ChangeKey, DeleteStoredKey, LockD
 from appliance.errors import Failed
 from appliance.facts.datasets import Property
 from appliance.operation import Operation, checked_plan
+from tests.reasons import codes
 from tests.unit.made import box, dataset
 from tests.unit.pools.test_create import CANARY, Working
 
@@ -57,7 +58,7 @@ def test_locking_unmounts_from_the_top_and_unloads(commands):
     assert commands.ran == [["zfs", "unmount", "--", "tank/vault"], ["zfs", "unload-key", "--", "tank/vault"]]
     assert of(LockDataset).probe("unload", facts(key_status="unavailable"))
     assert not of(LockDataset).probe("unload", facts())
-    assert "locked already" in " ".join(one.text for one in of(LockDataset).check(facts(key_status="unavailable")))
+    assert codes(of(LockDataset).check(facts(key_status="unavailable"))) == ["dataset-locked-already"]
 
 
 @pytest.mark.parametrize(("to", "kind"), [("passphrase", "passphrase"), ("key file", "hex")])
@@ -107,7 +108,7 @@ def test_forgetting_removes_file_and_mark(commands):
     run(of(DeleteStoredKey), facts(properties=marked()))
     assert not key_store.has_key(vault().guid)
     assert of(DeleteStoredKey).probe("forget", facts())
-    assert "does not keep" in " ".join(one.text for one in of(DeleteStoredKey).check(facts()))
+    assert codes(of(DeleteStoredKey).check(facts())) == ["key-not-stored"]
 
 
 def test_the_mark_of_another_box_is_not_ours(folders):

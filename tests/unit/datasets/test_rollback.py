@@ -18,6 +18,7 @@ from appliance.shares import dataset_teardown, pool_teardown
 from appliance.snapshots.bookmarks import BookmarkSnapshot
 from appliance.snapshots.space import measure
 from appliance.zfs import libzfs, list_snapshots, status
+from tests.reasons import refuses
 from tests.unit.pools.test_create import Working
 from tests.unit.zfs.test_list_snapshots import facts, snap
 
@@ -49,11 +50,9 @@ def test_it_names_what_is_lost_and_wants_the_name_typed():
     assert checked_plan(roll(way_back=False), shared(1)).undo == "It cannot be undone."
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"), [({"holds": 1}, "it is held"), ({"clones": ("tank/copy",)}, "tank/copy is a clone of it")]
-)
-def test_newer_ones_that_cannot_go_are_named_first(changes, said):
-    with pytest.raises(Refused, match=said):
+@pytest.mark.parametrize("changes", [{"holds": 1}, {"clones": ("tank/copy",)}])
+def test_newer_ones_that_cannot_go_are_named_first(changes):
+    with refuses("newer-snapshot-needed"):
         checked_plan(roll(), facts(snap(1), snap(2, **changes)))
     # An older one may be held or cloned.
     checked_plan(roll(2), facts(snap(1, **changes), snap(2)))
@@ -62,7 +61,7 @@ def test_newer_ones_that_cannot_go_are_named_first(changes, said):
 def test_without_a_way_back_it_is_refused_unless_that_is_what_was_asked_for():
     found = shared(1, 2)
     found = replace(found, pools=(replace(found.pools[0], checkpoint=Checkpoint("exists", None)),))
-    with pytest.raises(Refused, match="There can be no way back"):
+    with refuses("rollback-without-checkpoint"):
         checked_plan(roll(), found)
     checked_plan(roll(way_back=False), found)
 
@@ -168,10 +167,10 @@ def test_rollback_without_the_room_that_zfs_wants_is_refused():
         return replace(found, datasets=tuple(replace(one, **changes) for one in found.datasets))
 
     limit = {"refquota": Property("400", "local")}
-    with pytest.raises(Refused, match="Raise its limit first"):
+    with refuses("rollback-above-limit"):
         checked_plan(roll(), with_room(properties=limit))
     reserved = {"refreservation": Property("300", "local")}
-    with pytest.raises(Refused, match="have to be free"):
+    with refuses("rollback-without-room"):
         checked_plan(roll(), with_room(properties=reserved, written=200, available=100))
     checked_plan(roll(), with_room(properties=reserved, written=200, available=200))
     checked_plan(roll(), with_room(properties={"refquota": Property("500", "local")}))

@@ -87,7 +87,7 @@ def test_a_name_in_use_is_refused_and_another_is_taken():
 def test_a_new_name_follows_larders_grammar_and_an_old_one_is_kept_as_it_is():
     assert reasons(bring_in(name="a b"), facts(found(name="a b"))) == ""
     assert "[name]" in reasons(bring_in(name="a b"), facts())
-    assert "[name] ZFS keeps names like mirrors" in reasons(bring_in(name="mirrors"), facts())
+    assert "[name] ZFS reserves names like mirrors" in reasons(bring_in(name="mirrors"), facts())
 
 
 def test_a_pool_that_is_not_there_or_in_use_already_is_refused():

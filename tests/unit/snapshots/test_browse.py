@@ -90,7 +90,7 @@ def opened(path: Path) -> Iterator[int]:
 # --- ways -----------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", [b"a b", b"\xff\xfe", b"new\nline", "ünï".encode(), b"x" * 255, b"%2e%2e", b"..."])
 def test_any_name_that_a_file_can_have_can_be_said(name):
-    assert names.inside(names.encoded([b"up", name])) == (b"up", name)
+    assert names.parse_relative_path(names.encode_relative_path([b"up", name])) == (b"up", name)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_any_name_that_a_file_can_have_can_be_said(name):
 )  # fmt: skip
 def test_what_leads_elsewhere_is_no_way(way):
     with pytest.raises(Refused):
-        names.inside(way)
+        names.parse_relative_path(way)
 
 
 def test_links_are_never_followed_and_what_is_not_there_is_said(then):
@@ -222,7 +222,7 @@ def test_recorded_differences_are_readable():
     assert ("gone", "link", "link", "") in told
     assert ("new", "folder", "newdir", "") in told
     assert not any(one.kind == "folder" and one.what == "changed" for one in found)
-    assert all(names.inside(one.path) is not None for one in found)
+    assert all(names.parse_relative_path(one.path) is not None for one in found)
 
 
 def test_only_the_first_lines_of_a_long_answer_are_kept():

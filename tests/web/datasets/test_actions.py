@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from appliance.facts.datasets import DatasetDetail, Property, SpaceUse
+from tests.reasons import codes_of_form, codes_on_page
 from tests.unit.made import dataset
 from tests.web import rows
 from tests.web.reading import Page, assert_nothing_inline, text_of
@@ -55,7 +56,8 @@ def test_settings_say_where_each_comes_from_and_only_its_own_can_be_given_up(web
     assert [form.action for form in page.forms if "inherit" in form.action] == [f"{AT}settings/atime/inherit/"]
     assert web.post(f"{AT}settings/atime/inherit/")["Location"] == f"{AT}settings/"
     assert operation()["kind"] == "inherit-dataset-property"
-    assert web.post(f"{AT}settings/compression/inherit/").status_code == 409
+    refused = web.post(f"{AT}settings/compression/inherit/")
+    assert (refused.status_code, codes_on_page(refused)) == (409, ["setting-inherited-already"])
 
 
 def test_a_size_is_taken_as_people_write_it(web, folders):
@@ -86,7 +88,7 @@ def test_renaming_leads_to_a_review_and_keeps_wrong_answers(web, folders):
     assert "zfs rename -u -- tank/photos tank/pictures" in text_of(review)
     wrong = web.get(f"{AT}rename/", {"answered": 1, "parent": "tank", "name": "a\nb"})
     assert wrong.status_code == 400
-    assert "line break" in text_of(wrong)
+    assert codes_of_form(wrong, "name") == ["invisible-characters"]
 
 
 def test_destroying_reads_first_then_shows_what_goes(web, folders, calm):
@@ -107,7 +109,8 @@ def test_what_is_held_or_depended_on_is_told(web, folders):
     text = text_of(web.get(f"{AT}destroy/"))
     assert "tank/photos@kept" in text
     assert "Make tank/disk1 independent" in text
-    assert web.get(f"{AT}destroy/", {"review": 1}).status_code == 409
+    refused = web.get(f"{AT}destroy/", {"review": 1})
+    assert (refused.status_code, codes_on_page(refused)) == (409, ["clones-depend-on-dataset", "snapshots-protected"])
 
 
 def test_a_folder_replaced_behind_the_pages_back_is_not_destroyed(web, folders):
@@ -148,7 +151,8 @@ def test_volumes_are_listed_made_and_grow(web, folders):
     answers = {"parent": "tank", "name": "disk2", "size": "10 GiB", "block": "16384", "thin": "on"}
     assert web.post("/folders/volumes/new/", answers).status_code == 302
     assert operation()["size"] == 10 * 2**30
-    assert "cut off" in text_of(web.post(f"/folders/{VOLUME.guid}/grow/", {"size": "1 MiB"}))
+    refused = web.post(f"/folders/{VOLUME.guid}/grow/", {"size": "1 MiB"})
+    assert codes_of_form(refused, "size") == ["volume-not-shrunk"]
     assert "volsize=2147483648" in text_of(web.post(f"/folders/{VOLUME.guid}/grow/", {"size": "2 GiB"}))
 
 

@@ -252,7 +252,7 @@ def test_a_key_has_to_be_saved_and_shown_before_anything_begins(web, disks):
 @pytest.mark.parametrize("content", [b"", b"x", KEY[:-1].encode(), (KEY + "0").encode(), b"\x00" * 31, b"\xff" * 5000, b"g" * 64, f"{KEY}\n{KEY}".encode()])  # fmt: skip
 def test_a_file_that_holds_no_key_gets_its_sentence(web, disks, content):
     response = confirm(web, key_review(web, disks), secret=file_of(content))
-    assert_asked_again(response, "secret", "That file holds no key." if content else "file")
+    assert_asked_again(response, "secret", "That file contains no key." if content else "file")
 
 
 @pytest.mark.parametrize("content", [KEY.encode(), f"{KEY}\n".encode(), f"{KEY}\r\n".encode(), bytes.fromhex(KEY)])
