@@ -63,8 +63,8 @@ class DatasetOperation(Operation):
         pool = facts.pool(self.dataset.split("/", 1)[0])
         if pool and pool.state == "SUSPENDED":
             yield Reason(
-                "pool-suspended",
-                "Pool {pool} has stopped because its disks do not answer. Reconnect them first.",
+                "pool-stopped",
+                "{pool} has stopped because its disks do not answer. Bring them back first.",
                 pool=pool.name,
             )
 

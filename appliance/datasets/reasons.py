@@ -6,7 +6,7 @@ from appliance.errors import Reason
 
 
 def dataset_missing(dataset: str) -> Reason:
-    return Reason("dataset-missing", "The folder {dataset} is no longer there.", dataset=dataset)
+    return Reason("folder-missing", "The folder {folder} is no longer there.", folder=dataset)
 
 
 def dataset_locked(dataset: str) -> Reason:

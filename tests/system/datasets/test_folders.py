@@ -74,7 +74,7 @@ def test_a_rename_behind_the_pages_back_is_told_and_nothing_else_is_touched(visi
     answer = visitor.send("/jobs/confirm/", review.hidden())
     # Rows of before the rename make a job that refuses; where they know already, the page itself says so.
     said = visitor.ended(answer.url.split("/jobs/")[1].strip("/")) if answer.status == 200 else answer.words
-    assert "is called tank/behind now" in said
+    assert "was renamed to tank/behind" in said
     assert "tank/after" not in appliance.run("zfs", "list", "-H", "-o", "name")
     assert {"tank/before", "tank/behind"} <= set(appliance.run("zfs", "list", "-H", "-o", "name").split())
 

@@ -69,8 +69,8 @@ def test_the_folders_place_follows_the_parents():
 @pytest.mark.parametrize(
     ("parents", "code"),
     [
-        ((), "dataset-missing"),
-        ((dataset("tank", kind="volume"),), "dataset-missing"),
+        ((), "folder-missing"),
+        ((dataset("tank", kind="volume"),), "folder-missing"),
         ((dataset("tank", key_status="unavailable"),), "dataset-locked"),
         ((dataset("tank", readonly=True),), "dataset-read-only"),
         ((dataset("tank", available=2**19),), "dataset-full"),
@@ -184,7 +184,7 @@ def test_it_refuses_to_unlock_what_is_not_locked_or_has_no_passphrase_of_its_own
     assert codes(UNLOCK.check(secret_box("available"))) == ["dataset-unlocked-already"]
     inner = UnlockDataset(dataset="tank/vault/deep")
     assert codes(inner.check(secret_box())) == ["dataset-without-key"]
-    assert codes(UNLOCK.check(box())) == ["dataset-missing"]
+    assert codes(UNLOCK.check(box())) == ["folder-missing"]
 
 
 def test_its_probes_tell_the_key_from_the_mounts():

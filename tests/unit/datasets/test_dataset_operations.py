@@ -57,7 +57,7 @@ EVERY = [
 
 @pytest.mark.parametrize("operation", EVERY, ids=lambda one: type(one).__name__)
 def test_what_was_renamed_replaced_or_destroyed_behind_its_back_is_never_touched(operation):
-    assert refusals(operation, facts(TANK)) == ["dataset-missing"]
+    assert refusals(operation, facts(TANK)) == ["folder-missing"]
     assert refusals(operation, facts(TANK, replace(PHOTOS, name="tank/new"))) == ["dataset-renamed"]
     assert refusals(operation, facts(TANK, replace(PHOTOS, guid=7))) == ["dataset-replaced"]
 
@@ -221,7 +221,7 @@ def test_rename_of_a_volume_mounts_nothing(commands, mounts):
         ("tank", "FILMS", (*ALL, dataset("tank/films")), "dataset-exists"),
         ("tank/photos/deep", "x", ALL, "dataset-into-itself"),
         ("attic", "x", (*ALL, dataset("attic")), "parent-in-other-pool"),
-        ("tank/gone", "x", ALL, "dataset-missing"),
+        ("tank/gone", "x", ALL, "folder-missing"),
         ("tank/v", "x", (*ALL, dataset("tank/v", key_status="unavailable")), "dataset-locked"),
         (
             "tank/v",

@@ -298,7 +298,7 @@ def test_a_snapshot_is_taken_first_where_that_was_asked_for(commands, monkeypatc
 @pytest.mark.parametrize(
     ("changes", "code"),
     [
-        ({"dataset": "tank/gone"}, "dataset-missing"),
+        ({"dataset": "tank/gone"}, "folder-missing"),
         ({"people": {"eve": "read"}}, "user-missing"),
         ({"groups": {"club": "read"}}, "group-missing"),
     ],
