@@ -9,7 +9,7 @@ from web.overview import views as overview
 from web.system import views as system
 
 urlpatterns = [
-    path("", overview.overview, name="overview"),
+    path("", overview.show_overview, name="overview"),
     path("ready/", system.ready, name="ready"),
     path("", include("web.accounts.urls")),
     path("", include("web.disks.urls")),

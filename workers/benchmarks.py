@@ -17,11 +17,11 @@ import msgspec
 from django.db import transaction
 from django.utils import timezone
 
-from appliance.benchmarks.claims import PREFIX, is_scratch, name_of
 from appliance.benchmarks.cleanup import CleanUpBenchmark
 from appliance.benchmarks.conditions import versions_since
 from appliance.benchmarks.results import RESULT, VERSIONS, BenchmarkRun
 from appliance.benchmarks.run_case import RunBenchmarkCase
+from appliance.benchmarks.scratch_claim import PREFIX, is_scratch_name, scratch_name
 from appliance.errors import LarderError, Refused, explain
 from appliance.facts.box import Facts
 from appliance.operation import Operation, checked_plan
@@ -95,7 +95,7 @@ def tidy() -> None:
             except Refused as refusal:
                 log.warning("what is left of %s could not be cleared away: %s", name, refusal)
 
-    guard.each(filter(is_scratch, sorted(found)), tidy_one)
+    guard.each(filter(is_scratch_name, sorted(found)), tidy_one)
 
 
 def advance(row: SweepRow) -> None:
@@ -117,7 +117,7 @@ def advance(row: SweepRow) -> None:
 def begin_sweep(row: SweepRow) -> None:
     """Its turn, unless another that is under way, or paused with something left, has one of its disks."""
     others = SweepRow.objects.filter(state__in=(*SweepRow.ACTIVE, State.PAUSED)).exclude(pk=row.pk)
-    if any(row.takes() & taken_by(other) for other in others):
+    if any(row.claimed_resources() & taken_by(other) for other in others):
         return
     SweepRow.objects.filter(pk=row.pk, started=None).update(started=timezone.now())
     move(row, State.RUNNING)
@@ -127,7 +127,7 @@ def begin_sweep(row: SweepRow) -> None:
 def taken_by(other: SweepRow) -> set[str]:
     """What another sweep takes; nothing where that cannot be understood. The agent looks at each disk itself as well."""
     try:
-        return other.takes()
+        return other.claimed_resources()
     except msgspec.MsgspecError:
         return set()
 
@@ -153,9 +153,9 @@ def following(row: SweepRow) -> None:
 
 def left_over(case: CaseRow) -> bool:
     """Whether some disk of the case still carries what an earlier attempt at it made."""
-    name = name_of(case.token)
+    name = scratch_name(case.token)
     facts = store.facts_of_pools() if case.token else Facts()
-    disks = [disk for path in case.case.every if (disk := facts.disk(path))]
+    disks = [disk for path in case.case.all_disks if (disk := facts.disk(path))]
     return any(use.pool == name for disk in disks for use in disk.uses)
 
 
@@ -203,7 +203,7 @@ def settled(row: SweepRow, case: CaseRow) -> bool:
 
 
 def clearing(case: CaseRow) -> CleanUpBenchmark:
-    return CleanUpBenchmark(token=case.token, disks=case.case.every)
+    return CleanUpBenchmark(token=case.token, disks=case.case.all_disks)
 
 
 def stop(job: Job) -> None:

@@ -16,7 +16,7 @@ from appliance.agent import delayed_jobs
 from appliance.alerts import rules
 from appliance.alerts.rules import AlertInput, DiskStatus, Fault, Restarted
 from appliance.alerts.sources import SOURCES
-from appliance.benchmarks import claims
+from appliance.benchmarks import scratch_claim
 from appliance.disks import latency
 from appliance.disks.health import WORST_FIRST, HealthReason, State
 from appliance.facts.box import Facts, Pool
@@ -126,7 +126,7 @@ def gather(now: datetime, sources: dict[str, Source], parts: guard.Parts | None 
     parts = guard.Parts() if parts is None else parts
     facts = parts.get("pools", store.facts_of_pools) or Facts()
     # A pool that is only there to be measured loses disks and goes away because Larder has it do so.
-    facts = replace(facts, pools=tuple(pool for pool in facts.pools if not claims.is_scratch(pool.name)))
+    facts = replace(facts, pools=tuple(pool for pool in facts.pools if not scratch_claim.is_scratch_name(pool.name)))
     box = parts.get("bays", present.box)
     known = parts.get("names", lambda: present.names_of(box.bays) if box else {}) or {}
     homes = parts.get("homes", present.homes) or {}

@@ -20,16 +20,16 @@ class Meter:
 
     def __init__(self, paths: list[str]) -> None:
         self.paths = paths
-        self.last = environment.moved(paths)
+        self.last = environment.read_io(paths)
         self.at = time.monotonic()
         self.found: deque[list[int]] = deque(maxlen=KEPT)
 
     def speeds(self) -> list[list[int]]:
         """Bytes a second read and written since each last call, the oldest first."""
-        now, at = environment.moved(self.paths), time.monotonic()
+        now, at = environment.read_io(self.paths), time.monotonic()
         seconds = at - self.at
         if seconds > 0:
-            moved = environment.between(self.last, now)
+            moved = environment.io_between(self.last, now)
             self.found.append([round(moved.read / seconds), round(moved.written / seconds)])
             self.last, self.at = now, at
         return list(self.found)
@@ -41,6 +41,6 @@ def meter_of(operation: object) -> Meter | None:
         return None
     case = operation.case
     if case.where != "dataset":
-        return Meter(list(case.every))
+        return Meter(list(case.all_disks))
     pools = store.facts_of_pools().pools
-    return Meter(scratch.devices_of(next((pool for pool in pools if pool.guid == case.guid), None)))
+    return Meter(scratch.device_paths(next((pool for pool in pools if pool.guid == case.guid), None)))

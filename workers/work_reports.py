@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable
 
 from appliance import agent_client
-from appliance.benchmarks import claims
+from appliance.benchmarks import scratch_claim
 from appliance.facts.box import LongWork, Pool
 from appliance.pools import activities
 from appliance.zfs.scan_status import amount
@@ -21,7 +21,7 @@ _tried: dict[str, float] = {}
 
 def store_reports(pools: Iterable[Pool]) -> bool:
     """Write what is missing; whether anything was. Raises Failed where the agent cannot name the damaged files."""
-    lasting = [pool for pool in pools if not claims.is_scratch(pool.name)]
+    lasting = [pool for pool in pools if not scratch_claim.is_scratch_name(pool.name)]
     ended = [(activities.report_key(pool, work), pool, work) for pool in lasting for work in pool.work if not work.under_way]  # fmt: skip
     known = set(WorkReport.objects.filter(key__in=[key for key, _pool, _work in ended]).values_list("key", flat=True))
     missing = [found for found in ended if found[0] not in known]

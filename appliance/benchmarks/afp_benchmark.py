@@ -69,7 +69,7 @@ SIOCSIFFLAGS, UP = 0x8914, 1  # netdevice(7)
 
 
 # --- serving ----------------------------------------------------------------------------------------------------
-def serve(folder: Path) -> str:
+def serve_folder(folder: Path) -> str:
     """Serve the folder to guests; what the server calls itself. Raises Failed."""
     if not STATE.is_dir():
         raise Failed("netatalk is not installed on this system")
@@ -80,14 +80,14 @@ def serve(folder: Path) -> str:
     seen.with_name("CNID").mkdir()
     # Nobody but root gets to the folder by its own path.
     command.run(["mount", "--bind", str(folder), str(seen)], timeout=TIMEOUT)
-    give(seen)
+    give_to_guest(seen)
     conf.write_text(SETTINGS.format(account=ACCOUNT, state=STATE, volume=VOLUME, folder=seen))
     for server in ("cnid_metad", "afpd"):
         command.run([server, "-F", str(conf)], timeout=TIMEOUT)
     until = time.monotonic() + SECONDS_TO_START
     while not (told := afp.information(HOST)):
         if time.monotonic() > until:
-            raise Failed("netatalk was started and does not answer", last_words())
+            raise Failed("netatalk was started and does not answer", read_log_end())
         time.sleep(0.1)
     return afp.machine_in(told)
 
@@ -101,7 +101,7 @@ def raise_loopback() -> None:
         raise Failed("The loopback of the measurement could not be switched on", str(error)) from error
 
 
-def give(folder: Path) -> None:
+def give_to_guest(folder: Path) -> None:
     """Make the scratch folder, and the file in it that is to be read, the guest's."""
     try:
         guest = pwd.getpwnam(ACCOUNT)
@@ -111,7 +111,7 @@ def give(folder: Path) -> None:
         raise Failed("The scratch folder could not be given to guests", str(error)) from error
 
 
-def last_words() -> str:
+def read_log_end() -> str:
     """The end of what the servers wrote down; empty where they wrote nothing."""
     try:
         return " ".join((STATE / "log").read_text(errors="replace").splitlines()[-3:])[-600:]
@@ -127,12 +127,12 @@ class Tally:
     moved: int = 0
     waits: list[float] = field(default_factory=list)
 
-    def add(self, began: float, length: int) -> None:
+    def add_request(self, began: float, length: int) -> None:
         self.waits.append(time.perf_counter() - began)
         self.moved += length
 
 
-def random_pool(compressible: int) -> memoryview:
+def random_bytes(compressible: int) -> memoryview:
     """Random bytes with so many per cent of zeros; the beginning stands at the end once more, for what goes over it."""
     zeros = bytes(CHUNK * compressible // 100)
     made = b"".join(os.urandom(CHUNK - len(zeros)) + zeros for _ in range(POOL // CHUNK)) if zeros else os.urandom(POOL)
@@ -145,7 +145,7 @@ def data_at(pool: memoryview, at: int, length: int) -> memoryview:
     return pool[start : start + length]
 
 
-def strokes(size: int, request: int) -> Iterator[tuple[int, int]]:
+def request_ranges(size: int, request: int) -> Iterator[tuple[int, int]]:
     """Place and length of each request of a file."""
     for at in range(0, size, request):
         yield at, min(request, size - at)
@@ -153,27 +153,27 @@ def strokes(size: int, request: int) -> Iterator[tuple[int, int]]:
 
 def write_large(line: AfpSession, size: int, pool: memoryview) -> Tally:
     tally = Tally()
-    line.create(DATA)
-    fork = line.open(DATA, WRITING)
-    for at, length in strokes(size, line.most):
+    line.create_file(DATA)
+    fork = line.open_fork(DATA, WRITING)
+    for at, length in request_ranges(size, line.most):
         began = time.perf_counter()
-        line.write(fork, at, data_at(pool, at, length))
-        tally.add(began, length)
-    line.flush(fork)
-    line.close(fork)
+        line.write_fork(fork, at, data_at(pool, at, length))
+        tally.add_request(began, length)
+    line.flush_fork(fork)
+    line.close_fork(fork)
     return tally
 
 
 def read_large(line: AfpSession, size: int) -> Tally:
     tally = Tally()
-    fork = line.open(DATA, READING)
-    for at, length in strokes(size, line.most):
+    fork = line.open_fork(DATA, READING)
+    for at, length in request_ranges(size, line.most):
         began = time.perf_counter()
-        found = len(line.read(fork, at, length))
-        tally.add(began, found)
+        found = len(line.read_fork(fork, at, length))
+        tally.add_request(began, found)
         if found != length:
             raise Failed("The AFP server read less than there is", f"{found} of {length} bytes at {at}")
-    line.close(fork)
+    line.close_fork(fork)
     return tally
 
 
@@ -181,24 +181,24 @@ def write_small(line: AfpSession, names: Sequence[str], pool: memoryview) -> Tal
     """Many files, each on disk before the next."""
     tally = Tally()
     for number, name in enumerate(names):
-        line.create(name)
-        fork = line.open(name, WRITING)
+        line.create_file(name)
+        fork = line.open_fork(name, WRITING)
         began = time.perf_counter()
-        line.write(fork, 0, data_at(pool, number * FILE_SIZE, FILE_SIZE))
-        tally.add(began, FILE_SIZE)
-        line.flush(fork)
-        line.close(fork)
+        line.write_fork(fork, 0, data_at(pool, number * FILE_SIZE, FILE_SIZE))
+        tally.add_request(began, FILE_SIZE)
+        line.flush_fork(fork)
+        line.close_fork(fork)
     return tally
 
 
-def measure(asked: argparse.Namespace, port: int = afp.PORT) -> Figures:
+def run_workload(asked: argparse.Namespace, port: int = afp.PORT) -> Figures:
     """Carry the workload out against the server on the loopback. Raises Failed."""
     small, reads = asked.workload == "small-files", asked.workload == "seq-read"
-    pool = memoryview(b"") if reads else random_pool(asked.compressible)
+    pool = memoryview(b"") if reads else random_bytes(asked.compressible)
     writers = range(asked.writers if small else 1)
     names = [[f"larder.{writer}.{number}" for number in range(FILES)] for writer in writers]
     with contextlib.ExitStack() as open_lines:
-        lines = [open_lines.enter_context(afp_client.session(HOST, port, VOLUME)) for _ in names]
+        lines = [open_lines.enter_context(afp_client.open_session(HOST, port, VOLUME)) for _ in names]
         began = time.perf_counter()
         if small:
             with ThreadPoolExecutor(len(lines)) as threads:
@@ -211,11 +211,11 @@ def measure(asked: argparse.Namespace, port: int = afp.PORT) -> Figures:
         if small:
             for line, own in zip(lines, names, strict=True):
                 for name in own:
-                    line.remove(name)
-    return figures(tallies, seconds, reads=reads)
+                    line.remove_file(name)
+    return summarize_tallies(tallies, seconds, reads=reads)
 
 
-def figures(tallies: Sequence[Tally], seconds: float, *, reads: bool) -> Figures:
+def summarize_tallies(tallies: Sequence[Tally], seconds: float, *, reads: bool) -> Figures:
     waits = sorted(itertools.chain.from_iterable(tally.waits for tally in tallies))
     moved = sum(tally.moved for tally in tallies)
     return Figures(
@@ -229,7 +229,7 @@ def figures(tallies: Sequence[Tally], seconds: float, *, reads: bool) -> Figures
     )
 
 
-def words() -> argparse.ArgumentParser:
+def argument_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description="Measure a folder over AFP.")
     parser.add_argument("workload", choices=OVER_AFP)
     parser.add_argument("folder", type=Path)
@@ -239,12 +239,12 @@ def words() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    asked = words().parse_args(argv)
+    asked = argument_parser().parse_args(argv)
     # The first process of a namespace is sent what it handles, and nothing else.
     signal.signal(signal.SIGTERM, lambda *_which: os._exit(128 + signal.SIGTERM))
     try:
-        server = serve(asked.folder)
-        found = msgspec.structs.replace(measure(asked), tool=server[:40])
+        server = serve_folder(asked.folder)
+        found = msgspec.structs.replace(run_workload(asked), tool=server[:40])
     except LarderError as error:
         sys.stdout.write(json.dumps({"error": explain(error)}))
         return 1

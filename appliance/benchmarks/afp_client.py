@@ -39,13 +39,13 @@ REFUSALS = {
 }  # fmt: skip
 
 
-def path(name: str) -> bytes:
+def encode_path(name: str) -> bytes:
     """A name in a volume's own folder."""
     text = name.encode()
     return struct.pack(">BIH", UTF8, ENCODING, len(text)) + text
 
 
-def short(text: str) -> bytes:
+def encode_string(text: str) -> bytes:
     """A string behind its length."""
     return bytes((len(text),)) + text.encode("ascii")
 
@@ -58,54 +58,58 @@ class AfpSession:
         self.most, self.volume = REQUEST, 0
         self.room = memoryview(bytearray(REQUEST + KIB))
 
-    def begin(self, volume: str) -> None:
+    def sign_in(self, volume: str) -> None:
         """Sign in as a guest and open a volume. Raises Failed."""
-        told = self.asked("begin a session", OPEN, ATTENTION_QUANTUM)
-        self.most = min(REQUEST, quantum_in(bytes(told)) or REQUEST)
-        self.asked("let a guest in", COMMAND, bytes((LOGIN,)) + short(VERSION) + short(GUEST))
-        told = self.asked("open the volume", COMMAND, struct.pack(">BxH", OPEN_VOLUME, VOLUME_ID) + short(volume))
-        _bitmap, self.volume = unpacked(">HH", told)
+        told = self.send_request("begin a session", OPEN, ATTENTION_QUANTUM)
+        self.most = min(REQUEST, find_quantum(bytes(told)) or REQUEST)
+        self.send_request("let a guest in", COMMAND, bytes((LOGIN,)) + encode_string(VERSION) + encode_string(GUEST))
+        told = self.send_request(
+            "open the volume", COMMAND, struct.pack(">BxH", OPEN_VOLUME, VOLUME_ID) + encode_string(volume)
+        )
+        _bitmap, self.volume = unpack_reply(">HH", told)
 
-    def end(self) -> None:
+    def sign_out(self) -> None:
         """Sign out. Raises Failed."""
-        self.asked("end the session", COMMAND, struct.pack(">Bx", LOGOUT))
+        self.send_request("end the session", COMMAND, struct.pack(">Bx", LOGOUT))
         with contextlib.suppress(OSError):  # the server may have gone first
-            self.send(CLOSE, next(self.numbers))
+            self.send_packet(CLOSE, next(self.numbers))
 
-    def create(self, name: str) -> None:
-        self.asked("make a file", COMMAND, struct.pack(">BBHI", CREATE_FILE, HARD, self.volume, ROOT) + path(name))
+    def create_file(self, name: str) -> None:
+        self.send_request(
+            "make a file", COMMAND, struct.pack(">BBHI", CREATE_FILE, HARD, self.volume, ROOT) + encode_path(name)
+        )
 
-    def remove(self, name: str) -> None:
-        self.asked("remove a file", COMMAND, struct.pack(">BxHI", DELETE, self.volume, ROOT) + path(name))
+    def remove_file(self, name: str) -> None:
+        self.send_request("remove a file", COMMAND, struct.pack(">BxHI", DELETE, self.volume, ROOT) + encode_path(name))
 
-    def open(self, name: str, mode: int) -> int:
+    def open_fork(self, name: str, mode: int) -> int:
         """The number of a file's contents, for ``READING`` or ``WRITING``."""
-        request = struct.pack(">BxHIHH", OPEN_FORK, self.volume, ROOT, 0, mode) + path(name)
-        return unpacked(">HH", self.asked("open a file", COMMAND, request))[1]
+        request = struct.pack(">BxHIHH", OPEN_FORK, self.volume, ROOT, 0, mode) + encode_path(name)
+        return unpack_reply(">HH", self.send_request("open a file", COMMAND, request))[1]
 
-    def write(self, fork: int, at: int, data: bytes | memoryview) -> None:
+    def write_fork(self, fork: int, at: int, data: bytes | memoryview) -> None:
         request = struct.pack(">BxHQQ", WRITE_EXT, fork, at, len(data))
-        (end,) = unpacked(">Q", self.asked("write", WRITE, request, data))
+        (end,) = unpack_reply(">Q", self.send_request("write", WRITE, request, data))
         if end != at + len(data):
             raise Failed("The AFP server wrote less than it was given")
 
-    def read(self, fork: int, at: int, count: int) -> memoryview:
+    def read_fork(self, fork: int, at: int, count: int) -> memoryview:
         """What is there, at most ``count`` bytes; good until the next request."""
-        return self.asked("read", COMMAND, struct.pack(">BxHQQ", READ, fork, at, count), accept=END_OF_FILE)
+        return self.send_request("read", COMMAND, struct.pack(">BxHQQ", READ, fork, at, count), accept=END_OF_FILE)
 
-    def flush(self, fork: int) -> None:
+    def flush_fork(self, fork: int) -> None:
         """Return when the disks have what was written (afpd: ``fsync``)."""
-        self.asked("have a file on disk", COMMAND, struct.pack(">BxH", FLUSH_FORK, fork))
+        self.send_request("have a file on disk", COMMAND, struct.pack(">BxH", FLUSH_FORK, fork))
 
-    def close(self, fork: int) -> None:
-        self.asked("close a file", COMMAND, struct.pack(">BxH", CLOSE_FORK, fork))
+    def close_fork(self, fork: int) -> None:
+        self.send_request("close a file", COMMAND, struct.pack(">BxH", CLOSE_FORK, fork))
 
-    def asked(self, doing: str, command: int, request: bytes, data: bytes | memoryview = b"", accept: int = 0) -> memoryview:  # fmt: skip
+    def send_request(self, doing: str, command: int, request: bytes, data: bytes | memoryview = b"", accept: int = 0) -> memoryview:  # fmt: skip
         """The reply to a request, which may end with ``accept`` instead of well. Raises Failed."""
         number = next(self.numbers)
         try:
-            self.send(command, number, request, data)
-            code, told = self.answer(number)
+            self.send_packet(command, number, request, data)
+            code, told = self.receive_reply(number)
         except TimeoutError as error:
             raise Failed(f"The AFP server gave no answer within {SECONDS} seconds when it was to {doing}") from error
         except OSError as error:
@@ -114,25 +118,25 @@ class AfpSession:
             raise Failed(f"The AFP server did not {doing}", f"{REFUSALS.get(code, 'error')} ({code})")
         return told
 
-    def send(self, command: int, number: int, request: bytes = b"", data: bytes | memoryview = b"") -> None:
+    def send_packet(self, command: int, number: int, request: bytes = b"", data: bytes | memoryview = b"") -> None:
         offset = len(request) if command == WRITE else 0
         self.line.sendall(HEADER.pack(ASKED, command, number, offset, len(request) + len(data), 0) + request)
         if data:
             self.line.sendall(data)
 
-    def answer(self, number: int) -> tuple[int, memoryview]:
+    def receive_reply(self, number: int) -> tuple[int, memoryview]:
         """How it went, and the reply; what the server says by itself meanwhile is answered. Raises Failed, OSError."""
         while True:
-            flags, command, which, code, length, _nothing = HEADER.unpack(self.received(HEADER.size))
-            told = self.received(length)
+            flags, command, which, code, length, _nothing = HEADER.unpack(self.receive_bytes(HEADER.size))
+            told = self.receive_bytes(length)
             if flags == REPLIED and which == number:
                 return code, told
             if flags == ASKED and command == CLOSE:
                 raise Failed("The AFP server ended the session")
             if flags == ASKED and command == TICKLE:
-                self.send(TICKLE, next(self.numbers))
+                self.send_packet(TICKLE, next(self.numbers))
 
-    def received(self, length: int) -> memoryview:
+    def receive_bytes(self, length: int) -> memoryview:
         if length > len(self.room):
             raise Failed("The AFP server said more than was asked for", f"{length} bytes")
         have, part = 0, self.room[:length]
@@ -144,7 +148,7 @@ class AfpSession:
         return part
 
 
-def unpacked(shape: str, told: memoryview) -> tuple[int, ...]:
+def unpack_reply(shape: str, told: memoryview) -> tuple[int, ...]:
     """The numbers at the beginning of a reply. Raises Failed."""
     try:
         return struct.unpack_from(shape, told)
@@ -152,7 +156,7 @@ def unpacked(shape: str, told: memoryview) -> tuple[int, ...]:
         raise Failed("The AFP server said less than was asked for") from error
 
 
-def quantum_in(told: bytes) -> int:
+def find_quantum(told: bytes) -> int:
     """How much a server takes in one request, from its answer to the opening of a session; 0 where it does not say."""
     while len(told) >= 2:
         kind, length = told[0], told[1]
@@ -163,7 +167,7 @@ def quantum_in(told: bytes) -> int:
 
 
 @contextlib.contextmanager
-def session(host: str, port: int, volume: str) -> Iterator[AfpSession]:
+def open_session(host: str, port: int, volume: str) -> Iterator[AfpSession]:
     """A guest's session with that volume open. Raises Failed."""
     try:
         line = socket.create_connection((host, port), SECONDS)
@@ -172,6 +176,6 @@ def session(host: str, port: int, volume: str) -> Iterator[AfpSession]:
     with line:
         line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         found = AfpSession(line)
-        found.begin(volume)
+        found.sign_in(volume)
         yield found
-        found.end()
+        found.sign_out()

@@ -33,61 +33,61 @@ class ArcLimit(msgspec.Struct, kw_only=True):
     wanted: dict[str, int] = {}
 
 
-def kept_limit() -> Path:
+def limit_path() -> Path:
     return paths.RUN / "sweeps" / "memory"
 
 
-def alone() -> AbstractContextManager[None]:
+def hold_lock() -> AbstractContextManager[None]:
     """One process at a time: cases of different disks may begin and end together."""
     return locks.held(("ZFS's memory",), lambda _name: None)
 
 
-def limit(token: str, size: int) -> int:
+def limit_arc(token: str, size: int) -> int:
     """Hold memory to what suits so much data until ``release``; the bytes. Raises Failed where ZFS does not take it."""
-    kept_limit().parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with alone():
-        held = read_limit() or now()
+    limit_path().parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with hold_lock():
+        held = read_limit() or read_current_limit()
         held.wanted[token] = memory_for(size)
-        atomic_file.write(kept_limit(), msgspec.json.encode(held))
-        hold(held)
-        if in_force()[0] > memory_for(size):
+        atomic_file.write(limit_path(), msgspec.json.encode(held))
+        apply_limit(held)
+        if read_arc_bounds()[0] > memory_for(size):
             raise Failed(
                 "ZFS did not take the limit of its memory. Measure with more data, or keep memory out of reads"
             )
         return memory_for(size)
 
 
-def release(token: str) -> None:
+def release_limit(token: str) -> None:
     """Let it be as it was, unless another case wants it small. Harmless to repeat. Raises Failed."""
-    if not kept_limit().exists():
+    if not limit_path().exists():
         return
-    with alone():
+    with hold_lock():
         held = read_limit()
         if held is None:
             return
         held.wanted.pop(token, None)
         if held.wanted:
-            atomic_file.write(kept_limit(), msgspec.json.encode(held))
-            hold(held)
+            atomic_file.write(limit_path(), msgspec.json.encode(held))
+            apply_limit(held)
             return
-        put("zfs_arc_max", str(held.most))
-        put("zfs_arc_min", str(held.least))
+        write_parameter("zfs_arc_max", str(held.most))
+        write_parameter("zfs_arc_min", str(held.least))
         for name, text in held.texts.items():
-            put(name, text)
-        kept_limit().unlink()
+            write_parameter(name, text)
+        limit_path().unlink()
 
 
 def read_limit() -> ArcLimit | None:
     """None where nobody holds it. Raises Failed."""
     try:
-        return msgspec.json.decode(kept_limit().read_bytes(), type=ArcLimit)
+        return msgspec.json.decode(limit_path().read_bytes(), type=ArcLimit)
     except FileNotFoundError:
         return None
     except msgspec.MsgspecError as error:
         raise Failed("The note of how much memory ZFS had cannot be read. A restart of the box mends it", str(error)) from error  # fmt: skip
 
 
-def in_force() -> tuple[int, int]:
+def read_arc_bounds() -> tuple[int, int]:
     """The most and the least in bytes. Raises Failed."""
     found = kstat.counters("".join(kstat.texts([kstat.KSTAT / "arcstats"])))
     if not found.get("c_max"):
@@ -95,8 +95,8 @@ def in_force() -> tuple[int, int]:
     return found["c_max"], found.get("c_min", 0)
 
 
-def now() -> ArcLimit:
-    most, least = in_force()
+def read_current_limit() -> ArcLimit:
+    most, least = read_arc_bounds()
     try:
         texts = {name: (PARAMETERS / name).read_text().strip() for name in ("zfs_arc_max", "zfs_arc_min")}
     except OSError as error:
@@ -104,13 +104,13 @@ def now() -> ArcLimit:
     return ArcLimit(most=most, least=least, texts=texts)
 
 
-def hold(held: ArcLimit) -> None:
+def apply_limit(held: ArcLimit) -> None:
     """What suits the case with the least data; the least of memory goes down before the most."""
-    put("zfs_arc_min", str(FLOOR))
-    put("zfs_arc_max", str(min(held.wanted.values())))
+    write_parameter("zfs_arc_min", str(FLOOR))
+    write_parameter("zfs_arc_max", str(min(held.wanted.values())))
 
 
-def put(name: str, text: str) -> None:
+def write_parameter(name: str, text: str) -> None:
     try:
         (PARAMETERS / name).write_text(text)
     except OSError as error:

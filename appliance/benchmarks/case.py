@@ -34,7 +34,7 @@ WAYS = {"": "in the box itself", "smb": "over SMB", "nfs": "over NFS", "afp": "o
 FILLED = (25, 50)  # what a pool is filled to before a disk of it is rebuilt; per cent
 
 
-class Common(StrictStruct):
+class SharedSettings(StrictStruct):
     """What every case of a sweep has alike.
 
     ``size`` is what one run writes or reads, in bytes; ``seconds`` is how long a run of random access lasts. Data can be
@@ -60,7 +60,7 @@ class Common(StrictStruct):
     sample_guid: int = 0
 
 
-class Case(Common):
+class Case(SharedSettings):
     """``where``: on a scratch pool made of ``disks``, in a scratch dataset of ``pool``, reading one disk as it is, or over
     the network to ``peer``. With a ``volblocksize`` in bytes a volume (zvol) takes the place of the file. ``protocol`` is
     the way to the folder, over the box's own loopback; empty for none.
@@ -84,7 +84,7 @@ class Case(Common):
     volblocksize: int = 0
 
     def __post_init__(self) -> None:
-        for path in self.every:
+        for path in self.all_disks:
             names.by_id(path, field="disks")
         if self.where == "dataset":
             names.existing_pool(self.pool)
@@ -151,7 +151,7 @@ class Case(Common):
                 layout=self.layout,
                 count=LEAST_DISKS[self.layout],
             )
-        if len(set(self.every)) < len(self.every):
+        if len(set(self.all_disks)) < len(self.all_disks):
             yield Reason("disk-twice", "A disk was chosen twice.")
         if self.workload == "resilver" and (self.where != "scratch" or self.layout == "stripe" or not self.fill):
             yield Reason(
@@ -161,13 +161,13 @@ class Case(Common):
             yield Reason(
                 "cache-without-memory", "A cache device is filled from memory. Do not keep reads out of memory."
             )
-        if self.limited and (not self.makes or self.aside or self.size < LEAST_LIMITED):
+        if self.limited and (not self.makes_folder or self.aside or self.size < LEAST_LIMITED):
             yield Reason(
                 "memory-limit-useless",
                 "Memory can be limited only for a pool or a folder, with at least {size} of data, and only if reads use memory.",
                 size=size_text(LEAST_LIMITED),
             )
-        if self.protocol and (not self.makes or self.workload == "resilver"):
+        if self.protocol and (not self.makes_folder or self.workload == "resilver"):
             yield Reason(
                 "protocol-without-folder", "Only files in a folder can be written and read over a share protocol."
             )
@@ -181,7 +181,7 @@ class Case(Common):
                 "protocol-with-warm-up",
                 "Over a share protocol every run starts with empty caches. Set the warm-up runs to 0.",
             )
-        if self.volblocksize and (not self.makes or self.protocol or self.workload not in ON_VOLUMES):
+        if self.volblocksize and (not self.makes_folder or self.protocol or self.workload not in ON_VOLUMES):
             yield Reason(
                 "workload-not-for-volume",
                 "A volume is read and written like a disk. Leave out the workloads and protocols that need files.",
@@ -211,17 +211,17 @@ class Case(Common):
             )
 
     @property
-    def makes(self) -> bool:
+    def makes_folder(self) -> bool:
         """Whether a pool or a folder is made for it."""
         return self.where in {"scratch", "dataset"}
 
     @property
-    def every(self) -> tuple[str, ...]:
+    def all_disks(self) -> tuple[str, ...]:
         """Every disk it takes or reads."""
         return (*self.disks, *filter(None, (self.log, self.cache)))
 
     @property
-    def groups(self) -> list[tuple[str, ...]]:
+    def vdev_disks(self) -> list[tuple[str, ...]]:
         """The disks by vdev: an even number of mirrored disks from four on makes pairs, as one would build it."""
         count = len(self.disks)
         if self.layout == "mirror" and count >= 4 and count % 2 == 0:

@@ -17,7 +17,7 @@ ROOM = 1.3  # a scratch pool or dataset has to hold so many times what a run wri
 LEAST_FREE = 0.05  # of a pool that is in use, which stays free whatever is measured in it
 
 
-def reasons(case: Case, name: str, facts: Facts) -> Iterator[Reason]:
+def check_case(case: Case, name: str, facts: Facts) -> Iterator[Reason]:
     """Every reason; ``name`` is what its scratch pool or dataset is going to be called."""
     if case.where == "disk":
         if facts.disk(case.disks[0]) is None:
@@ -30,18 +30,18 @@ def reasons(case: Case, name: str, facts: Facts) -> Iterator[Reason]:
             "benchmark-without-zfs", "The ZFS module is not loaded on this system, so pools cannot be benchmarked."
         )
     elif case.where == "dataset":
-        yield from of_pool(case, facts)
+        yield from check_pool(case, facts)
     else:
-        yield from of_disks(case, name, facts)
+        yield from check_disks(case, name, facts)
         if case.sample:
-            yield from of_sample(facts.dataset(case.sample), case.sample, case.sample_guid)
+            yield from check_sample(facts.dataset(case.sample), case.sample, case.sample_guid)
 
 
 def disk_missing(path: str) -> Reason:
     return Reason("disk-missing", "The disk {disk} is no longer there.", field="disks", disk=path.rsplit("/", 1)[-1])
 
 
-def of_pool(case: Case, facts: Facts) -> Iterator[Reason]:
+def check_pool(case: Case, facts: Facts) -> Iterator[Reason]:
     """Against a scratch dataset in a pool that is in use."""
     pool, root = facts.pool_of(case.guid), facts.dataset(case.pool)
     if pool is None or pool.name != case.pool or root is None:
@@ -60,18 +60,18 @@ def of_pool(case: Case, facts: Facts) -> Iterator[Reason]:
             field="pool",
             pool=pool.name,
         )
-    elif root.available - quota(case) < LEAST_FREE * pool.size:
+    elif root.available - dataset_quota(case) < LEAST_FREE * pool.size:
         yield Reason(
             "benchmark-needs-space",
             "{pool} has {free} free. This benchmark needs {needed} and some reserve. Use less data.",
             field="size",
             pool=pool.name,
             free=size_text(root.available),
-            needed=size_text(quota(case)),
+            needed=size_text(dataset_quota(case)),
         )
 
 
-def of_disks(case: Case, name: str, facts: Facts) -> Iterator[Reason]:
+def check_disks(case: Case, name: str, facts: Facts) -> Iterator[Reason]:
     """Against a scratch pool of disks that have to hold nothing."""
     if facts.pool(name):
         yield Reason(
@@ -79,7 +79,7 @@ def of_disks(case: Case, name: str, facts: Facts) -> Iterator[Reason]:
             "Something of this benchmark is still there. Larder cleans it up first. Try again then.",
         )
     found: list[Disk] = []
-    for path in case.every:
+    for path in case.all_disks:
         disk = facts.disk(path)
         if disk is None:
             yield disk_missing(path)
@@ -110,10 +110,10 @@ def of_disks(case: Case, name: str, facts: Facts) -> Iterator[Reason]:
             )
         else:
             found.append(disk)
-    if len(found) < len(case.every):
+    if len(found) < len(case.all_disks):
         return
     margin = 0 if case.partition else PARTITION_MARGIN
-    room = usable_bytes(case.layout, sizes(case, facts), case.ashift, margin=margin)
+    room = usable_bytes(case.layout, vdev_disk_sizes(case, facts), case.ashift, margin=margin)
     if case.workload != "resilver" and room < case.size * ROOM:
         yield Reason(
             "scratch-pool-too-small",
@@ -124,7 +124,7 @@ def of_disks(case: Case, name: str, facts: Facts) -> Iterator[Reason]:
         )
 
 
-def of_sample(found: Dataset | None, name: str, guid: int) -> Iterator[Reason]:
+def check_sample(found: Dataset | None, name: str, guid: int) -> Iterator[Reason]:
     """Against reading the files of a dataset to be measured with; ``found`` is what bears its name now."""
     if found is None or found.guid != guid or found.kind != "filesystem":
         yield Reason("folder-missing", "The folder {folder} is no longer there.", field="sample", folder=name)
@@ -152,11 +152,11 @@ def of_sample(found: Dataset | None, name: str, guid: int) -> Iterator[Reason]:
         )
 
 
-def sizes(case: Case, facts: Facts) -> list[list[int]]:
+def vdev_disk_sizes(case: Case, facts: Facts) -> list[list[int]]:
     """Bytes that each disk of each group gives."""
-    return [[case.partition or disk.size for path in group if (disk := facts.disk(path))] for group in case.groups]
+    return [[case.partition or disk.size for path in group if (disk := facts.disk(path))] for group in case.vdev_disks]
 
 
-def quota(case: Case) -> int:
+def dataset_quota(case: Case) -> int:
     """Bytes that a scratch dataset may take of a pool that is in use."""
     return int(case.size * ROOM) + GIB // 4

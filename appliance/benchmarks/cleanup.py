@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from appliance.benchmarks import claims, scratch
+from appliance.benchmarks import scratch, scratch_claim
 from appliance.errors import Reason
 from appliance.facts.box import Facts
 from appliance.operation import Operation, Plan, Step, never
@@ -21,7 +21,7 @@ class CleanUpBenchmark(Operation, tag="clean-up-benchmark"):
     disks: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        claims.token(self.token)
+        scratch_claim.checked_token(self.token)
 
     @property
     def title(self) -> str:
@@ -29,7 +29,7 @@ class CleanUpBenchmark(Operation, tag="clean-up-benchmark"):
 
     @property
     def subject(self) -> str:
-        return claims.name_of(self.token)
+        return scratch_claim.scratch_name(self.token)
 
     def locks(self) -> tuple[str, ...]:
         return (self.subject, *self.disks)
@@ -41,7 +41,7 @@ class CleanUpBenchmark(Operation, tag="clean-up-benchmark"):
         return Plan(
             summary="The scratch pool or folder goes, and its disks hold nothing again. Nothing else is touched.",
             steps=(
-                Step("clear", "Clear everything away", f"zpool destroy, zfs destroy or wipefs, of {self.subject} alone", lambda work: scratch.clear(self.token, work)),
+                Step("clear", "Clear everything away", f"zpool destroy, zfs destroy or wipefs, of {self.subject} alone", lambda work: scratch.clear_case(self.token, work)),
             ),
             identity={"operation": msgspec.to_builtins(self)},
         )  # fmt: skip
@@ -49,7 +49,7 @@ class CleanUpBenchmark(Operation, tag="clean-up-benchmark"):
     def probe(self, step: str, facts: Facts) -> bool:
         traces = any(use.pool == self.subject for disk in facts.disks for use in disk.uses)
         # A folder in a pool that is in use is no fact by itself; its note goes when it has gone.
-        return facts.pool(self.subject) is None and not traces and claims.read_claim(self.token) is None
+        return facts.pool(self.subject) is None and not traces and scratch_claim.read_claim(self.token) is None
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         return "Something of it may still be there. Larder tries again."

@@ -10,7 +10,7 @@ import msgspec
 from appliance.benchmarks.afp_client import REQUEST
 from appliance.benchmarks.case import NETWORK, WAYS, memory_for
 from appliance.benchmarks.results import Block, ResultRow, value_text
-from appliance.benchmarks.statistics import Difference, change, change_text, difference, outlier
+from appliance.benchmarks.statistics import Difference, change_text, find_difference, find_outlier, percent_change
 from appliance.formatting import link_label, size_text
 
 GIGABIT = 117 * 2**20  # bytes a second that TCP carries over gigabit Ethernet at the usual MTU of 1500
@@ -20,33 +20,33 @@ WORTH_DEDUP = 2.0  # how often dedup has to meet a block: below, it saves less t
 MUCH_SLOWER = 0.4  # of what the others answer in the same time
 
 
-def sentences(blocks: Sequence[Block]) -> list[str]:
+def summarize_results(blocks: Sequence[Block]) -> list[str]:
     """The most telling first; empty where nothing was measured."""
     found: list[str] = []
     for block in blocks:
-        found += of_disks(block) if block.workload.startswith("disk-") else of_block(block)
+        found += describe_disks(block) if block.workload.startswith("disk-") else describe_block(block)
     found += [
-        *sampled(blocks),
-        *ways(blocks),
-        *members(blocks),
-        *network(blocks),
-        *of_afp(blocks),
-        *of_memory(blocks),
-        *invalid(blocks),
+        *describe_sample(blocks),
+        *describe_protocols(blocks),
+        *describe_slow_member(blocks),
+        *describe_network_limit(blocks),
+        *describe_afp_client(blocks),
+        *describe_memory(blocks),
+        *count_invalid(blocks),
     ]
     return found
 
 
-def valid(block: Block) -> list[ResultRow]:
+def valid_rows(block: Block) -> list[ResultRow]:
     return [row for row in block.rows if row.summary]
 
 
-def between(one: ResultRow, other: ResultRow) -> Difference:
+def compare_rows(one: ResultRow, other: ResultRow) -> Difference:
     """How two rows with runs that count differ."""
-    return difference(one.summary, other.summary) if one.summary and other.summary else "single"
+    return find_difference(one.summary, other.summary) if one.summary and other.summary else "single"
 
 
-def unclear(reasons: Sequence[Difference]) -> str:
+def explain_no_winner(reasons: Sequence[Difference]) -> str:
     """Why nothing is called better, of several comparisons."""
     if "single" in reasons:
         return "and one run of each does not tell a difference from chance"
@@ -56,86 +56,88 @@ def unclear(reasons: Sequence[Difference]) -> str:
     return "that is too little to choose by" if "overlap" not in reasons else "and they overlap or lie too near to choose by"  # fmt: skip
 
 
-def of_block(block: Block) -> Iterator[str]:
+def describe_block(block: Block) -> Iterator[str]:
     """Who is better and worse than the baseline; what was measured over AFP was so by other means (``of_afp``)."""
-    rows = [row for row in valid(block) if row.measured.case.protocol != "afp"]
+    rows = [row for row in valid_rows(block) if row.measured.case.protocol != "afp"]
     base = next((row for row in rows if row.is_baseline), None)
     if len(rows) < 2 or base is None:
         return
-    by_value = sorted(rows, key=median, reverse=block.kind.more_is_better)
+    by_value = sorted(rows, key=median_of, reverse=block.kind.more_is_better)
     better = [row for row in by_value if row.clear and row.better]
     worse = [row for row in by_value if row.clear and not row.better]
     if not better and not worse:
-        yield of_alike(block, by_value, base)
+        yield describe_similar(block, by_value, base)
     elif better:
-        yield of_better(block, by_value, better[0], base)
+        yield describe_best(block, by_value, better[0], base)
         if worse:
-            yield cost(block, worse[-1], base)
+            yield describe_cost(block, worse[-1], base)
     elif len(worse) == len(rows) - 1:
-        yield f"{block.kind.title}: {base.name} is best, with {base.value}. {opening_of(worse[-1])} gives {worse[-1].change_text}."
+        yield f"{block.kind.title}: {base.name} is best, with {base.value}. {capitalized_name(worse[-1])} gives {worse[-1].change_text}."
     else:
-        yield cost(block, worse[-1], base)
+        yield describe_cost(block, worse[-1], base)
         alike = [row for row in by_value if row is not base and row not in worse]
-        yield f"{block.kind.title}: no clear difference between {base.name} and {listed(alike)}."
+        yield f"{block.kind.title}: no clear difference between {base.name} and {join_names(alike)}."
 
 
-def of_alike(block: Block, by_value: Sequence[ResultRow], base: ResultRow) -> str:
+def describe_similar(block: Block, by_value: Sequence[ResultRow], base: ResultRow) -> str:
     """Where nothing is better or worse than the baseline; two others can differ all the same."""
     best, worst, what = by_value[0], by_value[-1], block.kind.title
-    if between(best, worst) == "clear":
-        return f"{what}: {best.name} is better than {worst.name}, with {best.value}: {change_text(change(median(best), median(worst)))} against {worst.value}. Neither differs clearly from {base.name} ({base.value})."
+    if compare_rows(best, worst) == "clear":
+        return f"{what}: {best.name} is better than {worst.name}, with {best.value}: {change_text(percent_change(median_of(best), median_of(worst)))} against {worst.value}. Neither differs clearly from {base.name} ({base.value})."
     reasons = [row.difference for row in by_value if row.difference]
-    return f"{what}: no clear difference. All lie between {span(worst, best, block)}, {unclear(reasons)}."
+    return (
+        f"{what}: no clear difference. All lie between {range_text(worst, best, block)}, {explain_no_winner(reasons)}."
+    )
 
 
-def of_better(block: Block, by_value: Sequence[ResultRow], first: ResultRow, base: ResultRow) -> str:
+def describe_best(block: Block, by_value: Sequence[ResultRow], first: ResultRow, base: ResultRow) -> str:
     """The best, or what is better than the baseline where that is not the best for certain."""
-    alike = [row for row in by_value if row is not first and between(first, row) != "clear"]
+    alike = [row for row in by_value if row is not first and compare_rows(first, row) != "clear"]
     told = f"with {first.value}: {first.change_text} against"
     if not alike:
         return f"{block.kind.title}: {first.name} is best, {told} {base.name} ({base.value})."
-    return f"{block.kind.title}: {first.name} is better than {base.name}, {told} {base.value}. No clear difference between it and {listed(alike)}."
+    return f"{block.kind.title}: {first.name} is better than {base.name}, {told} {base.value}. No clear difference between it and {join_names(alike)}."
 
 
-def cost(block: Block, row: ResultRow, base: ResultRow) -> str:
+def describe_cost(block: Block, row: ResultRow, base: ResultRow) -> str:
     return f"{block.kind.title}: {row.name} costs, with {row.value}: {row.change_text} against {base.name}."
 
 
-def listed(rows: Sequence[ResultRow]) -> str:
+def join_names(rows: Sequence[ResultRow]) -> str:
     """``ashift 9``, ``ashift 9 and ashift 12``, ``ashift 9 and 2 others``."""
     names = [row.name for row in rows]
     return f"{names[0]} and {len(names) - 1} others" if len(names) > 2 else " and ".join(names)
 
 
-def median(row: ResultRow) -> float:
+def median_of(row: ResultRow) -> float:
     return row.summary.median if row.summary else 0.0
 
 
-def opening_of(row: ResultRow) -> str:
+def capitalized_name(row: ResultRow) -> str:
     return row.name[:1].upper() + row.name[1:]
 
 
-def span(one: ResultRow, other: ResultRow, block: Block) -> str:
-    low, high = sorted((median(one), median(other)))
+def range_text(one: ResultRow, other: ResultRow, block: Block) -> str:
+    low, high = sorted((median_of(one), median_of(other)))
     return f"{value_text(low, block.kind.unit)} and {value_text(high, block.kind.unit)}"
 
 
-def of_disks(block: Block) -> Iterator[str]:
+def describe_disks(block: Block) -> Iterator[str]:
     """The odd one out among disks that should be alike."""
-    rows = valid(block)
-    slow = outlier({row.name: median(row) for row in rows})
+    rows = valid_rows(block)
+    slow = find_outlier({row.name: median_of(row) for row in rows})
     row = next((row for row in rows if row.name == slow), None)
-    if row and any(between(row, other) == "overlap" for other in rows if other is not row):
+    if row and any(compare_rows(row, other) == "overlap" for other in rows if other is not row):
         yield f"{block.kind.title}: no clear difference between the disks; their runs overlap."
     elif row:
-        others = sorted(median(other) for other in rows if other is not row)
+        others = sorted(median_of(other) for other in rows if other is not row)
         usual = value_text(others[len(others) // 2], block.kind.unit)
         yield f"{block.kind.title}: {slow} is the odd one out, with {row.value} where the others reach about {usual}. Look at its cable and its health before a pool relies on it."
     elif len(rows) >= 3:
         yield f"{block.kind.title}: the disks are alike; none is notably slower than the others."
 
 
-def members(blocks: Iterable[Block]) -> Iterator[str]:
+def describe_slow_member(blocks: Iterable[Block]) -> Iterator[str]:
     """Among the data disks of scratch pools, one that took much longer for each request than the others beside it."""
     waits: dict[str, list[float]] = {}
     for measured in (row.measured for block in blocks for row in block.rows if row.measured.case.where == "scratch"):
@@ -144,13 +146,13 @@ def members(blocks: Iterable[Block]) -> Iterator[str]:
             for link in data & run.around.per_disk.keys():
                 waits.setdefault(link, []).append(run.around.per_disk[link])
     usual = {link: statistics.median(found) for link, found in waits.items()}
-    slow = outlier({link: 1 / wait for link, wait in usual.items() if wait > 0}, share=MUCH_SLOWER)
+    slow = find_outlier({link: 1 / wait for link, wait in usual.items() if wait > 0}, share=MUCH_SLOWER)
     if slow:
         others = statistics.median(wait for link, wait in usual.items() if link != slow)
         yield f"{link_label(slow)} held the others up: a request took it {usual[slow] * 1000:.1f} ms, and them {others * 1000:.1f} ms."
 
 
-def sampled(blocks: Iterable[Block]) -> Iterator[str]:
+def describe_sample(blocks: Iterable[Block]) -> Iterator[str]:
     """What compression and dedup make of somebody's own files: the same whichever way they are measured."""
     left: dict[str, list[float]] = {}
     met: list[float] = []
@@ -172,10 +174,10 @@ def sampled(blocks: Iterable[Block]) -> Iterator[str]:
         yield f"Your files: dedup meets each block {statistics.median(met):.2f} times."
 
 
-def of_network(block: Block) -> Iterator[str]:
+def describe_link(block: Block) -> Iterator[str]:
     """What kind of wire it is, by what it carries."""
-    for row in valid(block):
-        speed = median(row)
+    for row in valid_rows(block):
+        speed = median_of(row)
         if speed < FAST_ETHERNET:
             yield f"{block.kind.title}: {row.value} is what 100 Mbit/s Ethernet or a poor radio link carries. Look at cable, socket and switch: one bad wire makes a gigabit connection fall back to this."
         elif speed < HELD_UP * GIGABIT:
@@ -186,42 +188,42 @@ def of_network(block: Block) -> Iterator[str]:
             yield f"{block.kind.title}: {row.value}, more than a gigabit network carries."
 
 
-def ways(blocks: Iterable[Block]) -> Iterator[str]:
+def describe_protocols(blocks: Iterable[Block]) -> Iterator[str]:
     """Whether the pool, the protocol or the wire decides what another computer gets of large files."""
     for block in blocks:
         if block.workload in NETWORK:
-            yield from of_network(block)
+            yield from describe_link(block)
         if block.workload not in {"seq-read", "seq-write"}:
             continue
-        rows = valid(block)
+        rows = valid_rows(block)
         for row in rows:
             case = row.measured.case
             plain = next((one for one in rows if msgspec.structs.replace(case, protocol="") == one.measured.case), None)
             if not case.protocol or plain is None:
                 continue
             way = f"{block.kind.title} {WAYS[case.protocol]}"
-            if median(row) > GIGABIT:
+            if median_of(row) > GIGABIT:
                 yield f"{way}: {row.value}, more than a gigabit network carries. Over such a network the wire is the limit."
-            elif median(row) < HELD_UP * median(plain) and between(row, plain) != "overlap":
+            elif median_of(row) < HELD_UP * median_of(plain) and compare_rows(row, plain) != "overlap":
                 yield f"{way}: the protocol is the limit, with {row.value} where the folder itself gives {plain.value}."
             else:
                 yield f"{way}: the pool is the limit. The folder itself gives {plain.value}, and {row.value} of it arrive."
 
 
-def network(blocks: Iterable[Block]) -> Iterator[str]:
+def describe_network_limit(blocks: Iterable[Block]) -> Iterator[str]:
     """Where a gigabit network would be the limit, whatever is chosen."""
-    large = [row for block in blocks if block.workload in {"seq-read", "seq-write"} for row in valid(block)]
-    if large and all(median(row) > GIGABIT for row in large):
+    large = [row for block in blocks if block.workload in {"seq-read", "seq-write"} for row in valid_rows(block)]
+    if large and all(median_of(row) > GIGABIT for row in large):
         yield f"All of these are faster than a gigabit network, which carries about {size_text(GIGABIT)}/s. Over such a network large files will be equally fast with each of them."
 
 
-def of_afp(blocks: Iterable[Block]) -> Iterator[str]:
+def describe_afp_client(blocks: Iterable[Block]) -> Iterator[str]:
     """By what AFP was measured, which is not what the other ways in were."""
-    if any(row.measured.case.protocol == "afp" for block in blocks for row in valid(block)):
+    if any(row.measured.case.protocol == "afp" for block in blocks for row in valid_rows(block)):
         yield f"Over AFP a client of Larder's own measured, since Debian has none that mounts such a folder: it asks for up to {size_text(REQUEST)} at a time, waits for each answer and keeps nothing. That shows what server and protocol take, not how fast a Mac is; the best of the ways in is named without it."
 
 
-def of_memory(blocks: Iterable[Block]) -> Iterator[str]:
+def describe_memory(blocks: Iterable[Block]) -> Iterator[str]:
     """What was done so that memory did not answer for the disks, where that makes a figure another than in daily use."""
     cases = [row.measured.case for block in blocks if block.kind.reads for row in block.rows if row.measured.runs]
     if any(case.aside and case.workload in {"seq-read", "dd-read"} for case in cases):
@@ -231,7 +233,7 @@ def of_memory(blocks: Iterable[Block]) -> Iterator[str]:
         yield f"ZFS's memory was held at {size_text(max(sizes))} meanwhile, so that the disks were measured and not it. What is asked for again and again is faster in daily use."
 
 
-def invalid(blocks: Iterable[Block]) -> Iterator[str]:
+def count_invalid(blocks: Iterable[Block]) -> Iterator[str]:
     every = [row for block in blocks for row in block.rows if row.measured.state in {"done", "failed"}]
     count = sum(row.summary is None for row in every)
     if count:

@@ -12,34 +12,34 @@ PLAIN = "none"  # a setting that is not there is not worth a line
 SINCE = " since case "
 
 
-def shared(cases: Sequence[Case]) -> dict[str, str]:
+def shared_conditions(cases: Sequence[Case]) -> dict[str, str]:
     """Settings in which the cases do not differ, and how each was measured; in words, by name."""
-    return {**settings(cases), **conditions(cases)} if cases else {}
+    return {**common_settings(cases), **run_conditions(cases)} if cases else {}
 
 
-def settings(cases: Sequence[Case]) -> dict[str, str]:
+def common_settings(cases: Sequence[Case]) -> dict[str, str]:
     """Those in which the cases do not differ, without what is not there at all."""
     every = [case.settings for case in cases]
     return {name: text for name, text in (every[0] if every else {}).items() if text != PLAIN and all(one.get(name) == text for one in every)}  # fmt: skip
 
 
-def conditions(cases: Sequence[Case]) -> dict[str, str]:
+def run_conditions(cases: Sequence[Case]) -> dict[str, str]:
     """How it was measured, apart from the settings: the same for all cases of a sweep."""
     first, kinds = cases[0], [KINDS[case.workload] for case in cases]
-    amounts = first.where != "network" and any(not kind.timed or kind.laid for kind in kinds)
+    amounts = first.where != "network" and any(not kind.timed or kind.needs_file for kind in kinds)
     found = {
         "Runs": f"{first.repeats} of each case{f', after {first.warmups} that do not count' if first.warmups else ''}",
         "Data of one run": size_text(first.size) if amounts and any(case.workload != "resilver" for case in cases) else "",
         "A timed run lasts": duration(first.seconds) if any(kind.timed for kind in kinds) else "",
         "At the same time": f"{first.writers} writers" if first.writers > 1 else "",
-        "What is written": content(first) if first.makes else "",
-        "Memory": memory(first) if first.makes and any(kind.reads for kind in kinds) else "",
+        "What is written": data_text(first) if first.makes_folder else "",
+        "Memory": memory_text(first) if first.makes_folder and any(kind.reads for kind in kinds) else "",
         "Priority": "everything else went first" if first.gentle else "",
     }  # fmt: skip
     return {name: text for name, text in found.items() if text}
 
 
-def content(case: Case) -> str:
+def data_text(case: Case) -> str:
     """What the data is like, which decides what compression makes of it."""
     if case.sample:
         return ""  # stands among the settings
@@ -48,7 +48,7 @@ def content(case: Case) -> str:
     return f"made up, {case.compressible} % smaller once compressed" if case.compressible else "made up, cannot be compressed"  # fmt: skip
 
 
-def memory(case: Case) -> str:
+def memory_text(case: Case) -> str:
     if case.limited:
         return f"held at {size_text(memory_for(case.size))}"
     return "kept out of reads" if case.aside else "as in daily use"

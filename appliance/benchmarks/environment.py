@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from appliance.benchmarks.claims import is_scratch
+from appliance.benchmarks.scratch_claim import is_scratch_name
 from appliance.benchmarks.validity import Circumstances
 from appliance.disks import query, selftest, smart
 from appliance.disks.partitions import BLOCK, SECTOR
@@ -31,7 +31,7 @@ WORK = {"scrub": "checked", "resilver": "rebuilt", "trim": "trimmed", "expand": 
 
 
 @dataclass(frozen=True)
-class Moved:
+class DiskIo:
     """What a block device has done since the box began (the kernel's Documentation/block/stat.rst)."""
 
     requests: int = 0
@@ -40,30 +40,30 @@ class Moved:
     seconds: float = 0.0  # that requests waited and were served, added up
 
 
-def moved_from(text: str) -> Moved:
+def parse_block_stat(text: str) -> DiskIo:
     """From a ``stat`` file: requests, merged, sectors, milliseconds, of reads and then of writes."""
     words = [int(word) for word in text.split() if word.isdigit()]
     if len(words) < 8:
-        return Moved()
-    return Moved(words[0] + words[4], words[2] * SECTOR, words[6] * SECTOR, (words[3] + words[7]) / 1000)
+        return DiskIo()
+    return DiskIo(words[0] + words[4], words[2] * SECTOR, words[6] * SECTOR, (words[3] + words[7]) / 1000)
 
 
-def moved(paths: Iterable[str]) -> dict[str, Moved]:
+def read_io(paths: Iterable[str]) -> dict[str, DiskIo]:
     """By path, those that are there."""
     found = {}
     for path in paths:
         try:
-            found[path] = moved_from((BLOCK / Path(path).resolve(strict=True).name / "stat").read_text())
+            found[path] = parse_block_stat((BLOCK / Path(path).resolve(strict=True).name / "stat").read_text())
         except OSError:
             continue
     return found
 
 
-def throttled() -> int:
+def read_throttle_count() -> int:
     return sum(int(text) for text in kstat.texts(PROCESSORS.glob(THROTTLES)) if text.strip().isdigit())
 
 
-def hottest(paths: Iterable[str]) -> int:
+def hottest_disk(paths: Iterable[str]) -> int:
     """Of the disks that tell their temperature; 0 where none does."""
     found = [0]
     for path in paths:
@@ -75,7 +75,7 @@ def hottest(paths: Iterable[str]) -> int:
     return max(found)
 
 
-def testing(paths: Iterable[str]) -> tuple[str, ...]:
+def running_selftests(paths: Iterable[str]) -> tuple[str, ...]:
     """Disks that test themselves now, in sentences: a test reads beside the run. One that sleeps is not woken to be asked.
 
     A pool may lie on a partition, but it is its disk that is asked, once.
@@ -91,12 +91,12 @@ def testing(paths: Iterable[str]) -> tuple[str, ...]:
     return tuple(found[:MOST_TOLD])
 
 
-def pools() -> tuple[Pool, ...]:
+def read_pools() -> tuple[Pool, ...]:
     """None where ZFS is not there: a disk can be read without it."""
     return status.read_pools() if status.loaded() else ()
 
 
-def busy(pools: Iterable[Pool], but: str) -> tuple[str, ...]:
+def running_pool_work(pools: Iterable[Pool], but: str) -> tuple[str, ...]:
     """Long work of any pool; that of the scratch pool itself is what is measured."""
     return tuple(
         f"{pool.name} was being {WORK.get(work.kind, 'worked on')}."
@@ -107,15 +107,15 @@ def busy(pools: Iterable[Pool], but: str) -> tuple[str, ...]:
     )
 
 
-def use(pools: Iterable[Pool], pool: str, but: str, measured: Collection[str]) -> dict[str, int]:
+def read_other_io(pools: Iterable[Pool], pool: str, but: str, measured: Collection[str]) -> dict[str, int]:
     """What others have moved so far, in bytes: by pool what its disks did, and by dataset in the ``pool`` that is measured
     in. ``but`` is the scratch pool or dataset, and ``measured`` are its devices or the disk that is read as it is; what
     other measurements do is told by itself."""
     found = {}
     for one in pools:
         beside = [device.path for device in one.devices() if device.path and device.path not in measured]
-        if one.name != pool and not is_scratch(one.name) and beside:
-            found[one.name] = sum(done.read + done.written for done in moved(beside).values())
+        if one.name != pool and not is_scratch_name(one.name) and beside:
+            found[one.name] = sum(done.read + done.written for done in read_io(beside).values())
     for text in kstat.texts((kstat.KSTAT / pool).glob("objset-*")):
         name = re.search(r"^dataset_name\s+\S+\s+(.+)$", text, re.MULTILINE)
         if name and not name[1].startswith((pool + "/" + but, but)):
@@ -124,36 +124,36 @@ def use(pools: Iterable[Pool], pool: str, but: str, measured: Collection[str]) -
     return found
 
 
-def used(before: Mapping[str, int], after: Mapping[str, int], seconds: float) -> tuple[str, ...]:
+def describe_other_io(before: Mapping[str, int], after: Mapping[str, int], seconds: float) -> tuple[str, ...]:
     """Who moved much between the two readings, the most first, in sentences: copying, backups, people."""
     found = {name: now - before.get(name, 0) for name, now in after.items()}
     busy = sorted((name for name in found if found[name] >= LEAST_USE * max(seconds, 1.0)), key=lambda name: -found[name])  # fmt: skip
     return tuple(f"{name} was in use: {size_text(found[name])} were read or written." for name in busy[:MOST_TOLD])
 
 
-def beside(pools: Iterable[Pool], but: str) -> bool:
+def has_other_scratch_pool(pools: Iterable[Pool], but: str) -> bool:
     """Whether another measurement has a pool of its own now."""
-    return any(is_scratch(pool.name) and pool.name != but for pool in pools)
+    return any(is_scratch_name(pool.name) and pool.name != but for pool in pools)
 
 
-def lost(pools: Iterable[Pool], name: str) -> tuple[str, ...]:
+def lost_devices(pools: Iterable[Pool], name: str) -> tuple[str, ...]:
     """Devices of that pool that do not work."""
     pool = next((pool for pool in pools if pool.name == name), None)
     devices = pool.devices() if pool else ()
     return tuple(one.name for one in devices if one.state not in {"ONLINE", "AVAIL", "INUSE"})
 
 
-def stopped(pool: str) -> bool:
+def is_suspended(pool: str) -> bool:
     """Whether a pool waits for a disk that does not answer: whoever writes to it then waits for ever."""
     return "SUSPENDED" in "".join(kstat.texts([kstat.KSTAT / pool / "state"]))
 
 
-def memory() -> int:
+def read_memory_limit() -> int:
     """Bytes that ZFS's memory may grow to."""
     return kstat.read_kstat().memory
 
 
-def between(before: Mapping[str, Moved], after: Mapping[str, Moved]) -> Circumstances:
+def io_between(before: Mapping[str, DiskIo], after: Mapping[str, DiskIo]) -> Circumstances:
     """What was moved from one reading to the other."""
     both = [(path, before[path], after[path]) for path in after if path in before]
     waits = {
@@ -169,7 +169,7 @@ def between(before: Mapping[str, Moved], after: Mapping[str, Moved]) -> Circumst
     )
 
 
-def box() -> dict[str, str]:
+def read_hardware() -> dict[str, str]:
     """Processor and memory: whoever compares figures of two boxes asks for these first."""
     found = {}
     for text in kstat.texts([PROCESSOR]):
@@ -181,9 +181,9 @@ def box() -> dict[str, str]:
     return found
 
 
-def versions() -> dict[str, str]:
+def read_versions() -> dict[str, str]:
     """Of what the figures depend on, with the box itself and ZFS's tunables."""
-    found = {**box(), "Linux": os.uname().release}
+    found = {**read_hardware(), "Linux": os.uname().release}
     for text in kstat.texts([MODULE / "version"]):
         found["ZFS"] = text.strip()
     for name in TUNABLES:

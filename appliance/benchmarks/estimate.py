@@ -17,7 +17,7 @@ DROPPING = 3  # export and import between runs
 FILES_A_SECOND = 100
 
 
-def of_run(case: Case, disk_size: int = 0) -> float:
+def run_seconds(case: Case, disk_size: int = 0) -> float:
     kind = KINDS[case.workload]
     if kind.timed:
         return case.seconds
@@ -28,25 +28,25 @@ def of_run(case: Case, disk_size: int = 0) -> float:
     return case.size / GUESSED_RATE
 
 
-def of_case(case: Case, disk_size: int = 0) -> float:
+def case_seconds(case: Case, disk_size: int = 0) -> float:
     """``disk_size`` is the smallest disk's, which decides how much a pool is filled for a rebuilding."""
     runs = case.repeats + case.warmups
-    laid = case.size / GUESSED_RATE if KINDS[case.workload].laid else 0
+    prefill = case.size / GUESSED_RATE if KINDS[case.workload].needs_file else 0
     if case.sample:
-        laid *= 2  # it is read before it is written
+        prefill *= 2  # it is read before it is written
     dropping = DROPPING + (SERVING if case.protocol else 0)
     if case.cache and case.warmups:
-        laid += case.size / GUESSED_FILLING
-    return AROUND[case.where] + BETWEEN + laid + runs * (of_run(case, disk_size) + dropping)
+        prefill += case.size / GUESSED_FILLING
+    return AROUND[case.where] + BETWEEN + prefill + runs * (run_seconds(case, disk_size) + dropping)
 
 
-def of_all(cases: Iterable[Case], disk_size: int = 0) -> int:
-    return round(sum(of_case(case, disk_size) for case in cases))
+def total_seconds(cases: Iterable[Case], disk_size: int = 0) -> int:
+    return round(sum(case_seconds(case, disk_size) for case in cases))
 
 
-def left(cases: Sequence[Case], took: Mapping[int, float], disk_size: int = 0) -> int:
+def remaining_seconds(cases: Sequence[Case], took: Mapping[int, float], disk_size: int = 0) -> int:
     """Of those cases whose number (from 0) is not among ``took``: what the finished ones took corrects the guess."""
-    guessed = [of_case(case, disk_size) for case in cases]
+    guessed = [case_seconds(case, disk_size) for case in cases]
     done = sum(guessed[number] for number in took)
     factor = sum(took.values()) / done if done else 1.0
     return round(sum(seconds for number, seconds in enumerate(guessed) if number not in took) * factor)

@@ -16,7 +16,7 @@ from appliance.benchmarks.results import Block
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
-def safe(text: str) -> str:
+def escape_formula(text: str) -> str:
     return f"'{text}" if text.startswith(FORMULA) else text
 
 
@@ -32,9 +32,9 @@ def as_csv(blocks: Sequence[Block]) -> str:
                 found = run.figures
                 writer.writerow(
                     [
-                        row.measured.number, block.workload, *map(safe, row.settings), run.number, round(found.rate),
+                        row.measured.number, block.workload, *map(escape_formula, row.settings), run.number, round(found.rate),
                         round(found.operations, 1), round(found.seconds, 3), found.latency, found.latency99,
-                        "no" if run.invalid else "yes", safe(" ".join(run.invalid)),
+                        "no" if run.invalid else "yes", escape_formula(" ".join(run.invalid)),
                     ]
                 )  # fmt: skip
     return out.getvalue()
@@ -61,7 +61,7 @@ def as_json(
     return json.dumps({"title": title, **more, "cases": cases}, indent=1, ensure_ascii=False)
 
 
-def cell(text: str) -> str:
+def escape_cell(text: str) -> str:
     """A cell of a Markdown table: its own marks are no longer marks."""
     for mark in "\\`*_[]<>|":
         text = text.replace(mark, f"\\{mark}")
@@ -72,13 +72,13 @@ def as_markdown(
     title: str, blocks: Sequence[Block], sentences: Sequence[str], kept: Mapping[str, str] | None = None
 ) -> str:
     """``kept`` is what the figures depend on, by name."""
-    lines = [f"# {cell(title)}", "", *(f"- {cell(text)}" for text in sentences)]
+    lines = [f"# {escape_cell(title)}", "", *(f"- {escape_cell(text)}" for text in sentences)]
     for block in blocks:
         columns = [*block.columns, "Median", "Spread", "Change"]
-        lines += ["", f"## {cell(block.kind.title)}", "", f"| {' | '.join(map(cell, columns))} |", f"|{' --- |' * len(columns)}"]  # fmt: skip
+        lines += ["", f"## {escape_cell(block.kind.title)}", "", f"| {' | '.join(map(escape_cell, columns))} |", f"|{' --- |' * len(columns)}"]  # fmt: skip
         for row in block.rows:
             value = row.value or "does not count"
             changed = "baseline" if row.is_baseline else row.change_text
-            lines.append(f"| {' | '.join(map(cell, (*row.settings, value, row.spread, changed)))} |")
-    lines += ["", *(f"- {cell(name)}: {cell(text)}" for name, text in (kept or {}).items() if text)]
+            lines.append(f"| {' | '.join(map(escape_cell, (*row.settings, value, row.spread, changed)))} |")
+    lines += ["", *(f"- {escape_cell(name)}: {escape_cell(text)}" for name, text in (kept or {}).items() if text)]
     return "\n".join(lines).rstrip() + "\n"

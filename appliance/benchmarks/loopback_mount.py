@@ -66,52 +66,52 @@ SETTINGS = """\
 """
 
 
-def mounted_at(token: str) -> Path:
+def client_mountpoint(token: str) -> Path:
     """Where the client sees the folder."""
     return paths.RUN / "sweeps" / f"{token}.seen"
 
 
-def own_folder(token: str) -> Path:
+def samba_folder(token: str) -> Path:
     """What the Samba of its own keeps while it runs."""
     return paths.RUN / "sweeps" / f"{token}.smb"
 
 
-def commands_for(protocol: str, folder: Path, token: str, port: int = 0) -> list[list[str]]:
+def mount_commands(protocol: str, folder: Path, token: str, port: int = 0) -> list[list[str]]:
     """What serves the folder and brings it to the client; ``port`` is Samba's."""
     if protocol not in MOUNTED:
         return []
-    seen = str(mounted_at(token))
+    seen = str(client_mountpoint(token))
     if protocol == "nfs":
         return [
             ["exportfs", "-o", OPTIONS, f"{HOST}:{folder}"],
             ["mount", "-t", "nfs", "-o", "vers=3,proto=tcp,nolock,hard", f"{HOST}:{folder}", seen],
         ]
-    conf = own_folder(token) / "smb.conf"
+    conf = samba_folder(token) / "smb.conf"
     return [
         ["smbd", "-D", f"--configfile={conf}"],
         ["mount", "-t", "cifs", "-o", f"port={port},vers=3.1.1,credentials={conf.with_name('credentials')}", f"//{HOST}/{SHARE}", seen],
     ]  # fmt: skip
 
 
-def begin(protocol: str, folder: Path, token: str) -> None:
+def mount_folder(protocol: str, folder: Path, token: str) -> None:
     """Serve the folder and have the client see it. Raises Failed."""
     if protocol not in MOUNTED:
         return
-    mounted_at(token).mkdir(parents=True, exist_ok=True, mode=0o700)
+    client_mountpoint(token).mkdir(parents=True, exist_ok=True, mode=0o700)
     if protocol == "nfs":
-        for argv in commands_for(protocol, folder, token):
+        for argv in mount_commands(protocol, folder, token):
             command.run(argv, timeout=TIMEOUT)
         return
-    port = settings(folder, token)
-    serve, mount = commands_for(protocol, folder, token, port)
+    port = write_samba_settings(folder, token)
+    serve, mount = mount_commands(protocol, folder, token, port)
     command.run(serve, timeout=TIMEOUT)
-    wait_until(lambda: answers(port), "Samba did not begin to serve the scratch folder")
+    wait_until(lambda: is_port_open(port), "Samba did not begin to serve the scratch folder")
     command.run(mount, timeout=TIMEOUT)
 
 
-def settings(folder: Path, token: str) -> int:
+def write_samba_settings(folder: Path, token: str) -> int:
     """Write what the Samba of its own needs, with a password that nobody else learns; its port."""
-    own, password = own_folder(token), secrets.token_hex(16)
+    own, password = samba_folder(token), secrets.token_hex(16)
     shutil.rmtree(own, ignore_errors=True)
     own.mkdir(parents=True, mode=0o700)
     with socket.socket() as free:
@@ -125,7 +125,7 @@ def settings(folder: Path, token: str) -> int:
     return port
 
 
-def answers(port: int) -> bool:
+def is_port_open(port: int) -> bool:
     try:
         socket.create_connection((HOST, port), 2).close()
     except OSError:
@@ -133,9 +133,9 @@ def answers(port: int) -> bool:
     return True
 
 
-def end(folder: Path, token: str) -> None:
+def unmount_folder(folder: Path, token: str) -> None:
     """Nobody sees the folder any more, and nothing of it is open: after this its pool can leave. Harmless to repeat."""
-    seen, own = mounted_at(token), own_folder(token)
+    seen, own = client_mountpoint(token), samba_folder(token)
     if seen.exists():
         # Twice where a mount that was cut short lies below another; the server may be gone, so the client is made to let go.
         for _ in range(2):
@@ -148,31 +148,31 @@ def end(folder: Path, token: str) -> None:
     if own.exists():
         stop_samba(own)
         # Its helpers end a moment after it, and write until then.
-        wait_until(lambda: emptied(own), "What the Samba of the measurement kept could not be removed")
-    if any(export.path == str(folder) for export in exports()):
+        wait_until(lambda: is_removed(own), "What the Samba of the measurement kept could not be removed")
+    if any(export.path == str(folder) for export in read_exports()):
         command.run(["exportfs", "-u", f"{HOST}:{folder}"], timeout=TIMEOUT, accept=range(256))
         command.run(["exportfs", "-f"], timeout=TIMEOUT)
         nfs.release(str(folder))
 
 
-def emptied(folder: Path) -> bool:
+def is_removed(folder: Path) -> bool:
     shutil.rmtree(folder, ignore_errors=True)
     return not folder.exists()
 
 
-def exports() -> list[nfs.Export]:
+def read_exports() -> list[nfs.Export]:
     return nfs.everything() if nfs.running() else []
 
 
 def stop_samba(own: Path) -> None:
     """End the Samba of its own. Raises Failed where it stays."""
     found = [int(text) for path in own.glob("*.pid") if (text := path.read_text().strip()).isdigit()]
-    for pid in filter(agents_samba, found):
+    for pid in filter(is_own_samba, found):
         os.kill(pid, signal.SIGTERM)
-    wait_until(lambda: not any(map(agents_samba, found)), "The Samba of the measurement did not end")
+    wait_until(lambda: not any(map(is_own_samba, found)), "The Samba of the measurement did not end")
 
 
-def agents_samba(pid: int) -> bool:
+def is_own_samba(pid: int) -> bool:
     """Whether a process is a Samba that an agent has started: a number may have been given to another since."""
     process = PROC / str(pid)
     try:
@@ -191,7 +191,7 @@ def wait_until(ready: Callable[[], bool], otherwise: str) -> None:
 
 
 # --- the kernel's server, which people may use too --------------------------------------------------------------
-def asleep() -> tuple[str, ...]:
+def stopped_units() -> tuple[str, ...]:
     """What of the server would be started for this, in the order of stopping; nothing where it runs."""
     return () if nfs.running() else tuple(unit for unit in UNITS if not nfs.running(unit))
 

@@ -7,14 +7,24 @@ from collections.abc import Iterator
 
 import msgspec
 
-from appliance.benchmarks.case import FROM_MEMORY, NETWORK, OVER_AFP, PER_DISK, Case, Common, Layout, Protocol, Workload
+from appliance.benchmarks.case import (
+    FROM_MEMORY,
+    NETWORK,
+    OVER_AFP,
+    PER_DISK,
+    Case,
+    Layout,
+    Protocol,
+    SharedSettings,
+    Workload,
+)
 from appliance.errors import Reason, Refused
 from appliance.layout.geometry import KIB, LEAST_DISKS
 
 MOST_CASES = 200
 
 
-class Sweep(Common):
+class Sweep(SharedSettings):
     """Every field in the plural is an axis. ``partitions`` are sizes in bytes, 0 for whole disks; ``logs`` and ``caches``
     are by-id paths, empty for none. The rest is the same for all cases."""
 
@@ -41,7 +51,7 @@ class Sweep(Common):
             raise Refused(Reason("workload-not-chosen", "Choose at least one workload.", field="workloads"))
         if self.where in {"scratch", "disk"} and not self.disks:
             raise Refused(Reason("disk-not-chosen", "Choose at least one disk.", field="disks"))
-        found = len(list(itertools.islice(self.cases(), MOST_CASES + 1)))
+        found = len(list(itertools.islice(self.build_cases(), MOST_CASES + 1)))
         if not found and self.sample:
             raise Refused(
                 Reason(
@@ -77,7 +87,7 @@ class Sweep(Common):
             )
 
     @property
-    def every(self) -> tuple[str, ...]:
+    def all_disks(self) -> tuple[str, ...]:
         """Every disk that some case takes or reads, once."""
         return tuple(dict.fromkeys((*self.disks, *filter(None, (*self.logs, *self.caches)))))
 
@@ -86,17 +96,17 @@ class Sweep(Common):
         """Whether disks are written to: those it takes have to hold nothing."""
         return self.where == "scratch"
 
-    def cases(self) -> Iterator[Case]:
+    def build_cases(self) -> Iterator[Case]:
         """In the order of the fields, the last turning fastest and workloads fastest of all; the impossible are left out."""
         if self.where == "network":
             for way in self.workloads:
                 if way in NETWORK:
-                    yield self.case(workload=way)
+                    yield self.build_case(workload=way)
             return
         if self.where == "disk":
             for disk, reading in itertools.product(self.disks, self.workloads):
                 if reading in PER_DISK:
-                    yield self.case(disks=(disk,), workload=reading)
+                    yield self.build_case(disks=(disk,), workload=reading)
             return
         blocks = [(size, 0) for size in self.recordsizes if 0 in self.volblocksizes]
         blocks += [(128 * KIB, size) for size in self.volblocksizes if size]  # a volume has no records
@@ -116,7 +126,7 @@ class Sweep(Common):
             for chosen, workload in itertools.product(data, self.workloads):
                 if chosen["protocol"] == "afp" and workload not in OVER_AFP:
                     continue
-                yield self.case(pool=self.pool, guid=self.guid, workload=workload, **chosen)
+                yield self.build_case(pool=self.pool, guid=self.guid, workload=workload, **chosen)
             return
         shapes = itertools.product(self.layouts, self.counts or (len(self.disks),), self.ashifts, self.partitions)
         for layout, count, ashift, partition in shapes:
@@ -129,14 +139,14 @@ class Sweep(Common):
                     if chosen["protocol"] == "afp" and workload not in OVER_AFP:
                         continue
                     if (workload == "resilver") == bool(fill):
-                        yield self.case(
+                        yield self.build_case(
                             disks=self.disks[:count], layout=layout, ashift=ashift, partition=partition, log=log,
                             cache=cache, fill=fill, workload=workload, **chosen,
                         )  # fmt: skip
 
-    def case(self, **own: object) -> Case:
+    def build_case(self, **own: object) -> Case:
         """One case with what all have in common. Raises Refused for a value outside its grammar."""
-        common = {name: getattr(self, name) for name in Common.__struct_fields__}
+        common = {name: getattr(self, name) for name in SharedSettings.__struct_fields__}
         try:
             return msgspec.convert({**common, **own}, Case)
         except msgspec.ValidationError as error:

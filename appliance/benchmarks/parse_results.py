@@ -28,23 +28,23 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     tool: str = ""
     told: str = ""
 
-    def with_more(self, seconds: float) -> Figures:
+    def with_extra_seconds(self, seconds: float) -> Figures:
         """The same amount in so many seconds more."""
         whole = self.seconds + seconds
         part = self.seconds / whole if whole else 1.0
         return msgspec.structs.replace(self, seconds=whole, rate=self.rate * part, operations=self.operations * part)
 
-    def main(self, which: str) -> float:
+    def main_value(self, which: str) -> float:
         found = {"rate": self.rate, "operations": self.operations, "seconds": self.seconds}
         return found[which]
 
 
-def number(raw: Mapping[str, Any], key: str) -> float:
+def number_at(raw: Mapping[str, Any], key: str) -> float:
     found = raw.get(key)
     return float(found) if isinstance(found, (int, float)) and not isinstance(found, bool) else 0.0
 
 
-def part(raw: object, key: str) -> Mapping[str, Any]:
+def object_at(raw: object, key: str) -> Mapping[str, Any]:
     found = raw.get(key) if isinstance(raw, dict) else None
     return found if isinstance(found, dict) else {}
 
@@ -63,16 +63,19 @@ def from_fio(text: str) -> Figures:
         raise Failed("fio printed no figures", text[:200])
     if jobs[0].get("error"):
         raise Failed(f"fio ended with error {jobs[0]['error']}")
-    ways = {way: part(jobs[0], way) for way in ("read", "write")}
-    seconds = max(number(found, "runtime") for found in ways.values()) / 1000
+    ways = {way: object_at(jobs[0], way) for way in ("read", "write")}
+    seconds = max(number_at(found, "runtime") for found in ways.values()) / 1000
     return Figures(
-        rate=sum(number(found, "bw_bytes") for found in ways.values()),
-        operations=sum(number(found, "iops") for found in ways.values()),
+        rate=sum(number_at(found, "bw_bytes") for found in ways.values()),
+        operations=sum(number_at(found, "iops") for found in ways.values()),
         seconds=seconds,
-        latency=max(number(part(found, "lat_ns"), "mean") for found in ways.values()) / 1e9,
-        latency99=max(number(part(part(found, "clat_ns"), "percentile"), "99.000000") for found in ways.values()) / 1e9,
-        read=int(number(ways["read"], "io_bytes")),
-        written=int(number(ways["write"], "io_bytes")),
+        latency=max(number_at(object_at(found, "lat_ns"), "mean") for found in ways.values()) / 1e9,
+        latency99=max(
+            number_at(object_at(object_at(found, "clat_ns"), "percentile"), "99.000000") for found in ways.values()
+        )
+        / 1e9,
+        read=int(number_at(ways["read"], "io_bytes")),
+        written=int(number_at(ways["write"], "io_bytes")),
         tool=str(answer.get("fio version", ""))[:40],
     )
 
@@ -112,14 +115,14 @@ def from_iperf(text: str) -> Figures:
     answer = answer if isinstance(answer, dict) else {}
     if said := str(answer.get("error", "")):
         raise Failed("iperf3 could not measure. Does iperf3 -s run on the other computer", said[:300])
-    arrived, left = part(part(answer, "end"), "sum_received"), part(part(answer, "end"), "sum_sent")
-    if not number(arrived, "seconds"):
+    arrived, left = object_at(object_at(answer, "end"), "sum_received"), object_at(object_at(answer, "end"), "sum_sent")
+    if not number_at(arrived, "seconds"):
         raise Failed("iperf3 printed no figures", text[:200])
-    again = int(number(left, "retransmits"))
+    again = int(number_at(left, "retransmits"))
     return Figures(
-        rate=number(arrived, "bits_per_second") / 8,
-        seconds=number(arrived, "seconds"),
-        tool=str(part(answer, "start").get("version", ""))[:40],
+        rate=number_at(arrived, "bits_per_second") / 8,
+        seconds=number_at(arrived, "seconds"),
+        tool=str(object_at(answer, "start").get("version", ""))[:40],
         told=f"{again:,} packets were sent again." if again else "",
     )
 
@@ -135,7 +138,7 @@ def from_bonnie(text: str) -> Figures:
     if len(lines) != 1 or len(lines[0]) < BONNIE_FIELDS:
         raise Failed("bonnie++ printed no figures", text[:200])
     (line,) = lines
-    found = {name: count(line[at]) for name, at in BONNIE.items() if at < len(line)}
+    found = {name: parse_count(line[at]) for name, at in BONNIE.items() if at < len(line)}
     if not found["written"]:
         raise Failed("bonnie++ ended too soon to tell a speed. Measure with more data", text[:200])
     sizes = [f"{size_text(found[name] * 1024)}/s {name}" for name in ("rewritten", "read") if found[name]]
@@ -147,6 +150,6 @@ def from_bonnie(text: str) -> Figures:
     )
 
 
-def count(text: str) -> int:
+def parse_count(text: str) -> int:
     """A figure of bonnie++; 0 where it told none."""
     return int(float(text)) if re.fullmatch(r"[0-9]+([.][0-9]+)?", text) else 0

@@ -7,37 +7,37 @@ from dataclasses import dataclass
 
 from appliance import command
 from appliance.benchmarks import estimate, sample_data, scratch, workloads
-from appliance.benchmarks.progress import HOURS, telling
-from appliance.benchmarks.target import Ground
+from appliance.benchmarks.progress import HOURS, progress_reporter
+from appliance.benchmarks.target import BenchmarkTarget
 from appliance.formatting import size_text
 from appliance.layout.geometry import MIB
 from appliance.operation import Work
 
 
 @dataclass
-class Laid:
+class Prefill:
     """What the first step found out for the runs after it: ``different`` bytes of a sample, which nothing repeats."""
 
-    different: int = 0
+    unique_bytes: int = 0
 
 
-def sample(ground: Ground, work: Work, laid: Laid) -> None:
+def prepare_sample(target: BenchmarkTarget, work: Work, prefilled: Prefill) -> None:
     """Have files of somebody's own be what is measured with. Raises Refused, Failed, Cancelled."""
-    laid.different = sample_data.lay(ground, work)
+    prefilled.unique_bytes = sample_data.write_sample(target, work)
 
 
-def lay(ground: Ground, work: Work) -> None:
+def write_test_data(target: BenchmarkTarget, work: Work) -> None:
     """Write the file, or the volume, that is then read or changed. Raises Failed, Cancelled."""
-    if ground.case.volblocksize:
-        scratch.wait_for_volume(ground.case, ground.token)
-    words = workloads.laying(ground.case, ground.place)
-    look = telling(ground, work, "Writing the data", estimate.of_run(ground.case))
+    if target.case.volblocksize:
+        scratch.wait_for_volume(target.case, target.token)
+    words = workloads.prefill_command(target.case, target.place)
+    look = progress_reporter(target, work, "Writing the data", estimate.run_seconds(target.case))
     command.run(words, timeout=HOURS, meanwhile=look)
 
 
-def fill(ground: Ground, work: Work) -> None:
+def fill_pool(target: BenchmarkTarget, work: Work) -> None:
     """Fill the pool to the case's part of what it holds. Raises Failed, Cancelled."""
-    room = os.statvfs(ground.folder)
-    size = room.f_bavail * room.f_frsize * ground.case.fill // 100 // MIB * MIB
-    look = telling(ground, work, f"Writing {size_text(size)}", size / estimate.GUESSED_RATE)
-    command.run(workloads.filling(ground.folder, size, ground.case.gentle), timeout=HOURS, meanwhile=look)
+    room = os.statvfs(target.folder)
+    size = room.f_bavail * room.f_frsize * target.case.fill // 100 // MIB * MIB
+    look = progress_reporter(target, work, f"Writing {size_text(size)}", size / estimate.GUESSED_RATE)
+    command.run(workloads.fill_command(target.folder, size, target.case.gentle), timeout=HOURS, meanwhile=look)

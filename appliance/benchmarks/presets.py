@@ -27,37 +27,37 @@ class BenchmarkPreset:
     extra: Literal["", "log", "cache"] = ""
 
 
-def layouts(_smallest: int, count: int) -> dict[str, object]:
+def layout_settings(_smallest: int, count: int) -> dict[str, object]:
     fitting = [name for name in ("mirror", "raidz1", "raidz2", "raidz3") if LEAST_DISKS[name] <= count]
     return {"layouts": fitting, "workloads": [*LARGE, "random-read"]}
 
 
-def partitions(smallest: int, count: int) -> dict[str, object]:
+def partition_settings(smallest: int, count: int) -> dict[str, object]:
     part = int(smallest * PARTITION_SHARE) // MIB * MIB
-    return {"layouts": [usual(count)], "partitions": [0, part], "workloads": LARGE}
+    return {"layouts": [usual_layout(count)], "partitions": [0, part], "workloads": LARGE}
 
 
-def usual(count: int) -> str:
+def usual_layout(count: int) -> str:
     """The layout to try a single setting on."""
     return "raidz1" if count >= 3 else "mirror" if count == 2 else "stripe"
 
 
-def resilver(_smallest: int, count: int) -> dict[str, object]:
+def resilver_settings(_smallest: int, count: int) -> dict[str, object]:
     fitting = [name for name in ("mirror", "raidz1", "raidz2") if LEAST_DISKS[name] <= count]
     return {"layouts": fitting, "fills": [25, 50], "workloads": ["resilver"], "repeats": 1}
 
 
 PRESETS = (
-    BenchmarkPreset("layouts", "Which layout for my disks?", "Mirrors and every raidz that fits, large files and small reads.", "disks", 2, layouts),
-    BenchmarkPreset("ashift", "Sectors: ashift 9 against 12", "What it costs to treat a disk as having small sectors.", "disks", 1, lambda _size, count: {"layouts": [usual(count)], "ashifts": [9, 12], "workloads": LARGE}),
+    BenchmarkPreset("layouts", "Which layout for my disks?", "Mirrors and every raidz that fits, large files and small reads.", "disks", 2, layout_settings),
+    BenchmarkPreset("ashift", "Sectors: ashift 9 against 12", "What it costs to treat a disk as having small sectors.", "disks", 1, lambda _size, count: {"layouts": [usual_layout(count)], "ashifts": [9, 12], "workloads": LARGE}),
     BenchmarkPreset("parity", "raidz against raidz2", "What the second disk of redundancy costs.", "disks", 4, lambda _size, _count: {"layouts": ["raidz1", "raidz2"], "workloads": LARGE}),
-    BenchmarkPreset("partition", "Whole disk against partition", "Whether a partition of two thirds of each disk is faster or slower.", "disks", 1, partitions),
-    BenchmarkPreset("compression", "Compression and dedup", "With data that shrinks by a third; change that to what your files do.", "disks", 1, lambda _size, count: {"layouts": [usual(count)], "compressions": ["off", "lz4", "zstd"], "dedups": [False, True], "compressible": 33, "workloads": LARGE}),
-    BenchmarkPreset("log", "Does a log device help?", "The same pool with and without it: for writes that are waited for, and for others.", "disks", 1, lambda _size, count: {"layouts": [usual(count)], "workloads": ["sync-write", "seq-write"], "writers": 4}, "log"),
-    BenchmarkPreset("cache", "Does a cache device help?", "Small reads of the same data, again and again, until the device is warm.", "disks", 1, lambda _size, count: {"layouts": [usual(count)], "workloads": ["random-read"], "warmups": 3}, "cache"),
-    BenchmarkPreset("resilver", "How long does rebuilding take?", "A disk is taken away and put back empty, with the pool a quarter and half full.", "disks", 2, resilver),
+    BenchmarkPreset("partition", "Whole disk against partition", "Whether a partition of two thirds of each disk is faster or slower.", "disks", 1, partition_settings),
+    BenchmarkPreset("compression", "Compression and dedup", "With data that shrinks by a third; change that to what your files do.", "disks", 1, lambda _size, count: {"layouts": [usual_layout(count)], "compressions": ["off", "lz4", "zstd"], "dedups": [False, True], "compressible": 33, "workloads": LARGE}),
+    BenchmarkPreset("log", "Does a log device help?", "The same pool with and without it: for writes that are waited for, and for others.", "disks", 1, lambda _size, count: {"layouts": [usual_layout(count)], "workloads": ["sync-write", "seq-write"], "writers": 4}, "log"),
+    BenchmarkPreset("cache", "Does a cache device help?", "Small reads of the same data, again and again, until the device is warm.", "disks", 1, lambda _size, count: {"layouts": [usual_layout(count)], "workloads": ["random-read"], "warmups": 3}, "cache"),
+    BenchmarkPreset("resilver", "How long does rebuilding take?", "A disk is taken away and put back empty, with the pool a quarter and half full.", "disks", 2, resilver_settings),
     BenchmarkPreset("disks", "Each disk alone", "Reads every disk at its start, middle and end. Nothing is written, so disks of a pool can take part.", "any disks", 1, lambda _size, _count: {"workloads": ["disk-start", "disk-middle", "disk-end", "disk-latency"]}),
-    BenchmarkPreset("volumes", "Which block size for a volume?", "For block storage and virtual machines: volumes with small and large blocks, large and small accesses.", "disks", 1, lambda _size, count: {"layouts": [usual(count)], "volblocksizes": [8 * KIB, 16 * KIB, 64 * KIB, 128 * KIB], "workloads": [*LARGE, "random-read", "random-write"]}),
+    BenchmarkPreset("volumes", "Which block size for a volume?", "For block storage and virtual machines: volumes with small and large blocks, large and small accesses.", "disks", 1, lambda _size, count: {"layouts": [usual_layout(count)], "volblocksizes": [8 * KIB, 16 * KIB, 64 * KIB, 128 * KIB], "workloads": [*LARGE, "random-read", "random-write"]}),
     BenchmarkPreset("protocols", "Which share protocol?", "The same folder in the box itself, over SMB, over NFS and over AFP, without a network between. AFP by a client of Larder's own, for large files and many small ones.", "pool", 0, lambda _size, _count: {"protocols": ["", "smb", "nfs", "afp"], "workloads": [*LARGE, "small-files"]}),
     BenchmarkPreset("network", "How fast is the network?", "To and from another computer, without any disk, so that you know what no pool can exceed. Start iperf3 -s there first.", "network", 0, lambda _size, _count: {"workloads": ["net-send", "net-receive"], "seconds": 10}),
     BenchmarkPreset("pool", "A pool that is in use", "In a folder of its own with a limit, which is removed afterwards. Run it before and after a change.", "pool", 0, lambda _size, _count: {"workloads": [*LARGE, "random-read", "sync-write"]}),
@@ -65,5 +65,5 @@ PRESETS = (
 BY_NAME = {preset.name: preset for preset in PRESETS}
 
 
-def smallest(disks: Sequence[Disk]) -> int:
+def smallest_size(disks: Sequence[Disk]) -> int:
     return min((disk.size for disk in disks), default=0)

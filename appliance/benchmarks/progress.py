@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 from appliance.benchmarks import environment
-from appliance.benchmarks.target import Ground
+from appliance.benchmarks.target import BenchmarkTarget
 from appliance.errors import Failed
 from appliance.formatting import size_text
 from appliance.operation import Work
@@ -14,21 +14,21 @@ from appliance.operation import Work
 HOURS = 6 * 3600  # seconds: the longest that one run may take
 
 
-def telling(ground: Ground, work: Work, doing: str, expected: float) -> Callable[[], None]:
+def progress_reporter(target: BenchmarkTarget, work: Work, doing: str, expected: float) -> Callable[[], None]:
     """What is done every second while a program runs: progress with the speed of the disks. ``expected`` in seconds.
 
     What it returns raises Cancelled where the person asked to stop, Failed where the pool has stopped.
     """
-    began, devices = time.monotonic(), ground.devices()
-    last = environment.moved(devices)
+    began, devices = time.monotonic(), target.device_paths()
+    last = environment.read_io(devices)
 
     def look() -> None:
         nonlocal last
         work.stop_if_asked()
-        if ground.case.makes and environment.stopped(ground.pool):
+        if target.case.makes_folder and environment.is_suspended(target.pool):
             raise Failed("The pool has stopped while it was measured, because a disk of it does not answer")
-        now = environment.moved(devices)
-        done = environment.between(last, now)
+        now = environment.read_io(devices)
+        done = environment.io_between(last, now)
         last = now
         seconds = time.monotonic() - began
         speed = f": {size_text(done.read)}/s read, {size_text(done.written)}/s written" if devices else ""

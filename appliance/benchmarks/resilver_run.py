@@ -7,29 +7,29 @@ import time
 from appliance import command
 from appliance.benchmarks import environment, scratch
 from appliance.benchmarks.parse_results import Figures
-from appliance.benchmarks.progress import HOURS, telling
-from appliance.benchmarks.target import Ground
+from appliance.benchmarks.progress import HOURS, progress_reporter
+from appliance.benchmarks.target import BenchmarkTarget
 from appliance.operation import Work
 from appliance.pools.vdevs import retry
 
 
-def commands_for(ground: Ground) -> list[list[str]]:
+def resilver_commands(target: BenchmarkTarget) -> list[list[str]]:
     """Take the last disk away, and give it back once it is empty."""
-    device = scratch.device(ground.case, ground.case.disks[-1])
-    return [["zpool", "offline", "--", ground.name, device], ["zpool", "replace", "-f", "--", ground.name, device]]
+    device = scratch.data_device(target.case, target.case.disks[-1])
+    return [["zpool", "offline", "--", target.name, device], ["zpool", "replace", "-f", "--", target.name, device]]
 
 
-def rebuilt(ground: Ground, work: Work, doing: str) -> Figures:
+def measure_resilver(target: BenchmarkTarget, work: Work, doing: str) -> Figures:
     """How long it took and what was written to the disk meanwhile. Raises Failed, Cancelled."""
-    offline, replace = commands_for(ground)
+    offline, replace = resilver_commands(target)
     command.run(offline, timeout=scratch.LONG)
-    scratch.empty(f"{ground.case.disks[-1]}-part1")
-    began, device = time.monotonic(), ground.case.disks[-1:]
-    then = environment.moved(device)
+    scratch.clear_device(f"{target.case.disks[-1]}-part1")
+    began, device = time.monotonic(), target.case.disks[-1:]
+    then = environment.read_io(device)
     retry.run_with_udev_retry(replace, timeout=scratch.LONG)
     # ``replace`` as well: the place of the old device goes a moment after the last block is written.
-    wait = ["zpool", "wait", "-t", "resilver,replace", "--", ground.name]
-    command.run(wait, timeout=HOURS, meanwhile=telling(ground, work, doing, 60))
+    wait = ["zpool", "wait", "-t", "resilver,replace", "--", target.name]
+    command.run(wait, timeout=HOURS, meanwhile=progress_reporter(target, work, doing, 60))
     seconds = time.monotonic() - began
-    written = environment.between(then, environment.moved(device)).written
+    written = environment.io_between(then, environment.read_io(device)).written
     return Figures(seconds=seconds, rate=written / max(seconds, 0.001), written=written, tool="zpool wait")

@@ -10,7 +10,14 @@ import msgspec
 from appliance.benchmarks.case import Case
 from appliance.benchmarks.matrix import axes_of
 from appliance.benchmarks.parse_results import Figures
-from appliance.benchmarks.statistics import Difference, Summary, change, change_text, difference, summary
+from appliance.benchmarks.statistics import (
+    Difference,
+    Summary,
+    change_text,
+    find_difference,
+    percent_change,
+    summarize_values,
+)
 from appliance.benchmarks.validity import Circumstances
 from appliance.benchmarks.workloads import KINDS, Unit, WorkloadKind
 from appliance.formatting import duration, size_text
@@ -34,7 +41,7 @@ class BenchmarkRun(msgspec.Struct, frozen=True, kw_only=True):
 LONGEST = 1900  # characters of a note in a job's log, with something to spare (``execution.py`` cuts there)
 
 
-def told(run: BenchmarkRun) -> str:
+def encode_run(run: BenchmarkRun) -> str:
     """A run as a note of a job's log. What would not fit is left out, the least telling first: half of it is nothing."""
     around, figures = run.around, run.figures
     less = msgspec.structs.replace(around, per_disk={})
@@ -67,7 +74,7 @@ class MeasuredCase:
     def summary(self) -> Summary | None:
         """Of the runs that count."""
         main = KINDS[self.case.workload].main
-        return summary(run.figures.main(main) for run in self.runs if not run.invalid)
+        return summarize_values(run.figures.main_value(main) for run in self.runs if not run.invalid)
 
     @property
     def reasons(self) -> tuple[str, ...]:
@@ -122,7 +129,7 @@ class ResultRow:
     @property
     def name(self) -> str:
         """What sets it apart, in one phrase: ``raidz1 of 5 disks, without log device``."""
-        return ", ".join(map(phrase, self.columns, self.settings)) or "as it is"
+        return ", ".join(map(setting_phrase, self.columns, self.settings)) or "as it is"
 
 
 @dataclass(frozen=True)
@@ -142,7 +149,7 @@ class Block:
         return max((row.summary.most for row in self.rows if row.summary), default=0.0)
 
 
-def phrase(column: str, value: str) -> str:
+def setting_phrase(column: str, value: str) -> str:
     """A setting as a part of a sentence: what speaks for itself as it is, a device as with or without it."""
     if column.endswith(" device"):
         return f"without {column.lower()}" if value == "none" else f"with {column.lower()} {value}"
@@ -167,7 +174,7 @@ def span_text(least: float, most: float, unit: Unit) -> str:
     return f"{number if high.endswith(f' {its}') and high.count(' ') == low.count(' ') else low} to {high}"
 
 
-def blocks(measured: Sequence[MeasuredCase], baseline: int = 0) -> tuple[Block, ...]:
+def build_blocks(measured: Sequence[MeasuredCase], baseline: int = 0) -> tuple[Block, ...]:
     """The table, by workload in the order in which they come. ``baseline`` is the number of the case whose settings every
     other is held against; of disks, every workload's first."""
     columns = axes_of([one.case for one in measured])
@@ -175,20 +182,25 @@ def blocks(measured: Sequence[MeasuredCase], baseline: int = 0) -> tuple[Block, 
     found = []
     for workload in dict.fromkeys(one.case.workload for one in measured):
         ours = [one for one in measured if one.case.workload == workload]
-        base = next((one for one in ours if chosen and same(one.case, chosen.case, columns)), ours[0])
-        found.append(Block(workload, tuple(row(one, base, columns) for one in ours), tuple(columns)))
+        base = next((one for one in ours if chosen and has_same_settings(one.case, chosen.case, columns)), ours[0])
+        found.append(Block(workload, tuple(build_row(one, base, columns) for one in ours), tuple(columns)))
     return tuple(found)
 
 
-def same(one: Case, other: Case, columns: Iterable[str]) -> bool:
+def has_same_settings(one: Case, other: Case, columns: Iterable[str]) -> bool:
     return all(one.settings.get(name) == other.settings.get(name) for name in columns)
 
 
-def row(one: MeasuredCase, base: MeasuredCase, columns: Sequence[str]) -> ResultRow:
+def build_row(one: MeasuredCase, base: MeasuredCase, columns: Sequence[str]) -> ResultRow:
     settings = tuple(one.case.settings.get(name, "") for name in columns)
     now, before = one.summary, base.summary
     if one is base or not now or not before:
         return ResultRow(one, tuple(columns), settings, now, is_baseline=one is base)
     return ResultRow(
-        one, tuple(columns), settings, now, change(now.median, before.median), difference=difference(now, before)
+        one,
+        tuple(columns),
+        settings,
+        now,
+        percent_change(now.median, before.median),
+        difference=find_difference(now, before),
     )

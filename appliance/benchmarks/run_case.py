@@ -14,18 +14,18 @@ import msgspec
 from appliance.benchmarks import (
     arc_limit,
     checks,
-    claims,
     loopback_mount,
     prefill,
     resilver_run,
     sample_data,
     scratch,
+    scratch_claim,
     workloads,
 )
 from appliance.benchmarks.case import FROM_MEMORY, Case, memory_for
-from appliance.benchmarks.prefill import Laid
-from appliance.benchmarks.runner import Measuring
-from appliance.benchmarks.target import Ground
+from appliance.benchmarks.prefill import Prefill
+from appliance.benchmarks.runner import CaseRunner
+from appliance.benchmarks.target import BenchmarkTarget
 from appliance.benchmarks.workloads import KINDS, SYNCED
 from appliance.disks.partitions import Cut, partition_step
 from appliance.errors import Reason
@@ -44,11 +44,11 @@ class RunBenchmarkCase(Operation, tag="run-benchmark-case"):
     case: Case
 
     def __post_init__(self) -> None:
-        claims.token(self.token)
+        scratch_claim.checked_token(self.token)
 
     @property
-    def ground(self) -> Ground:
-        return Ground(self.token, self.case)
+    def target(self) -> BenchmarkTarget:
+        return BenchmarkTarget(self.token, self.case)
 
     @property
     def title(self) -> str:
@@ -56,13 +56,13 @@ class RunBenchmarkCase(Operation, tag="run-benchmark-case"):
 
     @property
     def subject(self) -> str:
-        return self.case.pool or self.case.peer or self.ground.name
+        return self.case.pool or self.case.peer or self.target.name
 
     def locks(self) -> tuple[str, ...]:
-        return (self.ground.name, *self.case.every)
+        return (self.target.name, *self.case.all_disks)
 
     def disks_taken(self) -> tuple[str, ...]:
-        return self.case.every if self.case.where == "scratch" else ()
+        return self.case.all_disks if self.case.where == "scratch" else ()
 
     def files_used(self) -> tuple[str, ...]:
         return tuple(filter(None, (self.case.pool, self.case.sample)))
@@ -71,88 +71,90 @@ class RunBenchmarkCase(Operation, tag="run-benchmark-case"):
         return True
 
     def check(self, facts: Facts) -> Iterator[Reason]:
-        yield from checks.reasons(self.case, self.ground.name, facts)
+        yield from checks.check_case(self.case, self.target.name, facts)
 
     def plan(self, facts: Facts) -> Plan:
-        disks = [disk for path in self.case.every if (disk := facts.disk(path))]
+        disks = [disk for path in self.case.all_disks if (disk := facts.disk(path))]
         return Plan(
             summary=f"{KINDS[self.case.workload].says} {', '.join(self.case.settings.values())}.",
-            steps=tuple(self.steps(facts)),
+            steps=tuple(self.build_steps(facts)),
             identity={"operation": msgspec.to_builtins(self), "disks": [disk.identity for disk in disks]},
             undo="Everything that is made for it is cleared away at the end.",
         )
 
-    def steps(self, facts: Facts) -> Iterator[Step]:
-        case, ground = self.case, self.ground
-        yield from self.making(facts)
-        laid = Laid()
-        yield from self.preparing(laid)
-        words = () if case.workload == "resilver" else commands_of(ground, facts)
-        runs, shown = Measuring(ground, tuple(words), laid), self.shown(words)
+    def build_steps(self, facts: Facts) -> Iterator[Step]:
+        case, target = self.case, self.target
+        yield from self.creation_steps(facts)
+        prefilled = Prefill()
+        yield from self.prefill_steps(prefilled)
+        words = () if case.workload == "resilver" else run_command(target, facts)
+        runs, shown = CaseRunner(target, tuple(words), prefilled), self.run_commands_text(words)
         if case.warmups:
             often = (
                 f"{case.warmups} times and until the cache device is warm" if case.cache else f"{case.warmups} times"
             )
-            yield Step("warm", f"Run it {often}, which do not count", shown, runs.warm)
+            yield Step("warm", f"Run it {often}, which do not count", shown, runs.run_warmups)
         for number in range(1, case.repeats + 1):
-            yield Step(f"run-{number}", f"Run {number} of {case.repeats}", shown, numbered(runs, number))
-        if case.makes:
-            yield Step("clear", "Clear everything away", f"zpool destroy, zfs destroy or wipefs, of {ground.name} alone", lambda work: scratch.clear(self.token, work))  # fmt: skip
+            yield Step(f"run-{number}", f"Run {number} of {case.repeats}", shown, run_numbered(runs, number))
+        if case.makes_folder:
+            yield Step("clear", "Clear everything away", f"zpool destroy, zfs destroy or wipefs, of {target.name} alone", lambda work: scratch.clear_case(self.token, work))  # fmt: skip
 
-    def making(self, facts: Facts) -> Iterator[Step]:
+    def creation_steps(self, facts: Facts) -> Iterator[Step]:
         """The scratch pool, or the dataset in a pool that is there, noted before it is made."""
-        case, name = self.case, self.ground.name
-        if case.makes:
-            yield Step("claim", "Note what is taken, so that it can be cleared away after a power cut", f"{name}: {', '.join(case.every) or case.pool}", self.claim, case.every)  # fmt: skip
+        case, name = self.case, self.target.name
+        if case.makes_folder:
+            yield Step("claim", "Note what is taken, so that it can be cleared away after a power cut", f"{name}: {', '.join(case.all_disks) or case.pool}", self.claim_disks, case.all_disks)  # fmt: skip
         if case.limited:
             size = memory_for(case.size)
             shown = f"echo {arc_limit.FLOOR} > {arc_limit.PARAMETERS}/zfs_arc_min\necho {size} > {arc_limit.PARAMETERS}/zfs_arc_max"
-            yield Step("memory", f"Hold ZFS's memory at {size_text(size)}, for the whole box", shown, self.limit, (), "It is as it was at the end")  # fmt: skip
+            yield Step("memory", f"Hold ZFS's memory at {size_text(size)}, for the whole box", shown, self.limit_memory, (), "It is as it was at the end")  # fmt: skip
         if case.partition:
             cuts = [Cut(disk, case.partition) for path in case.disks if (disk := facts.disk(path))]
             yield partition_step(cuts, [name])
         if case.where == "scratch":
-            unequal = scratch.unequal(checks.sizes(case, facts))
-            yield self.command("create", f"Create the scratch pool {name}", scratch.create_pool(case, self.token, unequal))  # fmt: skip
+            unequal = scratch.has_unequal_disks(checks.vdev_disk_sizes(case, facts))
+            yield self.command_step("create", f"Create the scratch pool {name}", scratch.create_pool_command(case, self.token, unequal))  # fmt: skip
         elif case.where == "dataset":
-            yield self.command("create", f"Create the scratch folder {case.pool}/{name}", scratch.create_dataset(case, self.token, checks.quota(case)))  # fmt: skip
+            yield self.command_step("create", f"Create the scratch folder {case.pool}/{name}", scratch.create_dataset_command(case, self.token, checks.dataset_quota(case)))  # fmt: skip
         if case.volblocksize:
-            yield self.command("volume", f"Create a volume with blocks of {size_text(case.volblocksize)}", scratch.create_volume(case, self.token))  # fmt: skip
+            yield self.command_step("volume", f"Create a volume with blocks of {size_text(case.volblocksize)}", scratch.create_volume_command(case, self.token))  # fmt: skip
 
-    def preparing(self, laid: Laid) -> Iterator[Step]:
+    def prefill_steps(self, prefilled: Prefill) -> Iterator[Step]:
         """What lies on it before the first run."""
-        case, ground = self.case, self.ground
+        case, target = self.case, self.target
         if case.sample:
-            yield Step("lay", f"Read files of {case.sample} as a sample, without their names", in_parts(ground), lambda work: prefill.sample(ground, work, laid))  # fmt: skip
-        elif KINDS[case.workload].laid:
-            words = workloads.laying(case, ground.place)
-            yield Step("lay", f"Write {size_text(case.size)} to be read or changed", shlex.join(words), lambda work: prefill.lay(ground, work))  # fmt: skip
+            yield Step("lay", f"Read files of {case.sample} as a sample, without their names", sample_commands_text(target), lambda work: prefill.prepare_sample(target, work, prefilled))  # fmt: skip
+        elif KINDS[case.workload].needs_file:
+            words = workloads.prefill_command(case, target.place)
+            yield Step("lay", f"Write {size_text(case.size)} to be read or changed", shlex.join(words), lambda work: prefill.write_test_data(target, work))  # fmt: skip
         elif case.workload == "resilver":
-            words = workloads.filling(ground.folder, 0, case.gentle)
-            yield Step("lay", f"Fill the pool to {case.fill} %", shlex.join(words), lambda work: prefill.fill(ground, work))  # fmt: skip
+            words = workloads.fill_command(target.folder, 0, case.gentle)
+            yield Step("lay", f"Fill the pool to {case.fill} %", shlex.join(words), lambda work: prefill.fill_pool(target, work))  # fmt: skip
 
-    def shown(self, words: Sequence[str]) -> str:
+    def run_commands_text(self, words: Sequence[str]) -> str:
         """Every command of one run."""
-        case, ground = self.case, self.ground
+        case, target = self.case, self.target
         if case.workload == "resilver":
-            return "\n".join(map(shlex.join, resilver_run.commands_for(ground)))
+            return "\n".join(map(shlex.join, resilver_run.resilver_commands(target)))
         if case.sample and case.workload in FROM_MEMORY:
-            return "\n".join([in_parts(ground), shlex.join(ground.syncing)])
-        through = loopback_mount.commands_for(case.protocol, scratch.folder_of(self.token), self.token) if case.protocol else []  # fmt: skip
-        return "\n".join(map(shlex.join, [*through, words, *([ground.syncing] if case.workload in SYNCED else [])]))
+            return "\n".join([sample_commands_text(target), shlex.join(target.sync_command)])
+        through = loopback_mount.mount_commands(case.protocol, scratch.scratch_folder(self.token), self.token) if case.protocol else []  # fmt: skip
+        return "\n".join(
+            map(shlex.join, [*through, words, *([target.sync_command] if case.workload in SYNCED else [])])
+        )
 
-    def command(self, name: str, title: str, argv: Sequence[str]) -> Step:
+    def command_step(self, name: str, title: str, argv: Sequence[str]) -> Step:
         def act(_work: Work) -> None:
             retry.run_with_udev_retry(argv, timeout=scratch.LONG)
 
-        return Step(name, title, shlex.join(argv), act, self.case.every, "It is cleared away at the end")
+        return Step(name, title, shlex.join(argv), act, self.case.all_disks, "It is cleared away at the end")
 
-    def claim(self, _work: Work) -> None:
-        claims.write(self.ground.made)
-        scratch.folder_of(self.token).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    def claim_disks(self, _work: Work) -> None:
+        scratch_claim.write_claim(self.target.claim)
+        scratch.scratch_folder(self.token).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
 
-    def limit(self, work: Work) -> None:
-        work.note(f"ZFS's memory is held at {size_text(arc_limit.limit(self.token, self.case.size))}")
+    def limit_memory(self, work: Work) -> None:
+        work.note(f"ZFS's memory is held at {size_text(arc_limit.limit_arc(self.token, self.case.size))}")
 
     def probe(self, step: str, facts: Facts) -> bool:
         # What a run measured is gone with the process that measured it, so an interrupted case has not happened.
@@ -162,18 +164,20 @@ class RunBenchmarkCase(Operation, tag="run-benchmark-case"):
         return "Nothing of it counts. Larder clears away what is left of it and measures it anew."
 
 
-def commands_of(ground: Ground, facts: Facts) -> list[str]:
+def run_command(target: BenchmarkTarget, facts: Facts) -> list[str]:
     """The command of one run; a disk that is read as it is tells its size."""
-    disk = facts.disk(ground.case.disks[0]) if ground.case.where == "disk" else None
-    return workloads.commands_for(ground.case, ground.folder, disk.size if disk else 0)
+    disk = facts.disk(target.case.disks[0]) if target.case.where == "disk" else None
+    return workloads.workload_command(target.case, target.folder, disk.size if disk else 0)
 
 
-def in_parts(ground: Ground) -> str:
+def sample_commands_text(target: BenchmarkTarget) -> str:
     """The command that brings a sample to the pool, as a person sees it."""
-    size = min(ground.case.size, sample_data.PART)
-    words = workloads.pouring(scratch.part_of(ground.token), ground.place, 0, size, ground.case.gentle)
-    return f"{shlex.join(words)} conv=notrunc\n# and so on, a part after the other, until it is {size_text(ground.case.size)}"
+    size = min(target.case.size, sample_data.PART)
+    words = workloads.sample_copy_command(
+        scratch.sample_part_path(target.token), target.place, 0, size, target.case.gentle
+    )
+    return f"{shlex.join(words)} conv=notrunc\n# and so on, a part after the other, until it is {size_text(target.case.size)}"
 
 
-def numbered(runs: Measuring, number: int) -> Callable[[Work], None]:
-    return lambda work: runs.measured(work, number)
+def run_numbered(runs: CaseRunner, number: int) -> Callable[[Work], None]:
+    return lambda work: runs.run_and_record(work, number)

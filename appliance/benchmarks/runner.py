@@ -11,21 +11,21 @@ import msgspec
 
 from appliance import command
 from appliance.benchmarks import (
-    claims,
     environment,
     estimate,
     loopback_mount,
     resilver_run,
     sample_data,
     scratch,
+    scratch_claim,
     validity,
 )
 from appliance.benchmarks.case import FROM_MEMORY
 from appliance.benchmarks.parse_results import Figures, from_afp, from_bonnie, from_dd, from_fio, from_iperf
-from appliance.benchmarks.prefill import Laid
-from appliance.benchmarks.progress import HOURS, telling
-from appliance.benchmarks.results import VERSIONS, BenchmarkRun, told
-from appliance.benchmarks.target import Ground
+from appliance.benchmarks.prefill import Prefill
+from appliance.benchmarks.progress import HOURS, progress_reporter
+from appliance.benchmarks.results import VERSIONS, BenchmarkRun, encode_run
+from appliance.benchmarks.target import BenchmarkTarget
 from appliance.benchmarks.workloads import DATA, KINDS, SYNCED
 from appliance.disks.partitions import size_of
 from appliance.facts.box import Pool
@@ -36,133 +36,135 @@ MOST_WARMUPS = 60  # runs at most until a cache device is warm
 
 
 @dataclass(frozen=True)
-class Measuring:
+class CaseRunner:
     """The runs of one case; ``words`` is the command of each, empty for a rebuilding. ``laid`` knows what was laid down."""
 
-    ground: Ground
+    target: BenchmarkTarget
     words: tuple[str, ...]
-    laid: Laid
+    prefilled: Prefill
 
-    def warm(self, work: Work) -> None:
+    def run_warmups(self, work: Work) -> None:
         """The runs that do not count; a cache device is filled until it is warm or full. Raises Failed, Cancelled."""
-        case, taken = self.ground.case, 0
+        case, taken = self.target.case, 0
         most = max(case.warmups, MOST_WARMUPS) if case.cache else case.warmups
         for number in range(1, most + 1):
-            before = environment.moved(case.every)
-            self.once(work, f"Warming up, {number} of {'at most ' if case.cache else ''}{most}")
-            moved = self.moved(before)
+            before = environment.read_io(case.all_disks)
+            self.run_program(work, f"Warming up, {number} of {'at most ' if case.cache else ''}{most}")
+            moved = self.io_since(before)
             taken += moved.filling
-            if number >= case.warmups and (validity.warm(moved) or taken >= size_of(case.cache)):
+            if number >= case.warmups and (validity.is_cache_warm(moved) or taken >= size_of(case.cache)):
                 break
         if case.cache:
             work.note(f"{size_text(taken)} went to the cache device in {number} runs that do not count")
 
-    def moved(self, before: dict[str, environment.Moved]) -> validity.Circumstances:
+    def io_since(self, before: dict[str, environment.DiskIo]) -> validity.Circumstances:
         """What the disks have moved since, and what of it went to the cache device."""
-        after, cache = environment.moved(self.ground.devices()), self.ground.case.cache
+        after, cache = environment.read_io(self.target.device_paths()), self.target.case.cache
         filled = {path: done for path, done in after.items() if path == cache}
         return msgspec.structs.replace(
-            environment.between(before, after), filling=environment.between(before, filled).written
+            environment.io_between(before, after), filling=environment.io_between(before, filled).written
         )
 
-    def measured(self, work: Work, number: int) -> None:
+    def run_and_record(self, work: Work, number: int) -> None:
         """A run that counts, once more where it was disturbed; its result goes into the log. Raises Failed, Cancelled."""
-        run = self.judged(work, number)
+        run = self.measure_run(work, number)
         if run.disturbed:
             work.note(f"Run {number} was disturbed and is repeated: {' '.join(run.disturbed)}")
-            run = self.judged(work, number)
+            run = self.measure_run(work, number)
         if number == 1:
-            work.note(VERSIONS + json.dumps(environment.versions()))
-        work.note(told(run))
+            work.note(VERSIONS + json.dumps(environment.read_versions()))
+        work.note(encode_run(run))
 
-    def judged(self, work: Work, number: int) -> BenchmarkRun:
+    def measure_run(self, work: Work, number: int) -> BenchmarkRun:
         """One run with what is to be said of it."""
-        ground, case = self.ground, self.ground.case
-        if case.makes and case.workload != "resilver":
-            self.prepare(work)
-        throttles, devices = environment.throttled(), ground.devices()
-        pools = environment.pools()
+        target, case = self.target, self.target.case
+        if case.makes_folder and case.workload != "resilver":
+            self.prepare_run(work)
+        throttles, devices = environment.read_throttle_count(), target.device_paths()
+        pools = environment.read_pools()
         busy, used, began = (
-            self.busy(pools, devices),
-            environment.use(pools, ground.pool, ground.name, devices),
+            self.other_activity(pools, devices),
+            environment.read_other_io(pools, target.pool, target.name, devices),
             time.monotonic(),
         )
-        before = environment.moved(devices)
-        figures = self.once(work, f"Run {number} of {case.repeats}")
-        if case.makes:
+        before = environment.read_io(devices)
+        figures = self.run_program(work, f"Run {number} of {case.repeats}")
+        if case.makes_folder:
             # What was written is counted when it has arrived.
-            self.synced(work, f"Run {number} of {case.repeats}")
-        moved, seconds, pools = self.moved(before), time.monotonic() - began, environment.pools()
-        others = environment.used(used, environment.use(pools, ground.pool, ground.name, devices), seconds)
+            self.sync_pool(work, f"Run {number} of {case.repeats}")
+        moved, seconds, pools = self.io_since(before), time.monotonic() - began, environment.read_pools()
+        others = environment.describe_other_io(
+            used, environment.read_other_io(pools, target.pool, target.name, devices), seconds
+        )
         circumstances = msgspec.structs.replace(
             moved,
-            memory=environment.memory(),
-            busy=tuple(dict.fromkeys((*busy, *self.busy(pools, devices), *others))),
-            beside=environment.beside(pools, ground.name),
-            hottest=environment.hottest(case.every),
-            throttled=environment.throttled() - throttles,
-            lost=environment.lost(pools, ground.name),
+            memory=environment.read_memory_limit(),
+            busy=tuple(dict.fromkeys((*busy, *self.other_activity(pools, devices), *others))),
+            beside=environment.has_other_scratch_pool(pools, target.name),
+            hottest=environment.hottest_disk(case.all_disks),
+            throttled=environment.read_throttle_count() - throttles,
+            lost=environment.lost_devices(pools, target.name),
         )
         if case.sample:
             circumstances = msgspec.structs.replace(
                 circumstances,
-                sample=self.laid.different,
-                kept=sample_data.kept(ground),
-                deduped=sample_data.times(ground),
+                sample=self.prefilled.unique_bytes,
+                kept=sample_data.compressed_share(target),
+                deduped=sample_data.read_dedup_ratio(target),
             )
         return BenchmarkRun(
             number=number,
             figures=figures,
             around=circumstances,
-            invalid=tuple(validity.reasons(case, figures, circumstances)),
-            disturbed=tuple(validity.disturbances(circumstances)),
-            remarks=tuple(filter(None, (figures.told, *validity.remarks(case, circumstances)))),
+            invalid=tuple(validity.invalid_reasons(case, figures, circumstances)),
+            disturbed=tuple(validity.find_disturbances(circumstances)),
+            remarks=tuple(filter(None, (figures.told, *validity.run_remarks(case, circumstances)))),
         )
 
-    def busy(self, pools: Sequence[Pool], devices: Sequence[str]) -> tuple[str, ...]:
+    def other_activity(self, pools: Sequence[Pool], devices: Sequence[str]) -> tuple[str, ...]:
         """What else goes on now that takes from a run: long work of pools, a self-test of a disk that is measured."""
-        return (*environment.busy(pools, self.ground.name), *environment.testing(devices))
+        return (*environment.running_pool_work(pools, self.target.name), *environment.running_selftests(devices))
 
-    def prepare(self, work: Work) -> None:
+    def prepare_run(self, work: Work) -> None:
         """As ``forget``; through a protocol, server and client are made anew, so that neither remembers anything."""
-        ground, protocol = self.ground, self.ground.case.protocol
-        folder = scratch.folder_of(ground.token)
+        target, protocol = self.target, self.target.case.protocol
+        folder = scratch.scratch_folder(target.token)
         if protocol:
-            loopback_mount.end(folder, ground.token)
-        self.forget(work)
-        if protocol == "nfs" and (units := loopback_mount.asleep()):
-            claims.write(msgspec.structs.replace(ground.made, units=units))
+            loopback_mount.unmount_folder(folder, target.token)
+        self.drop_caches(work)
+        if protocol == "nfs" and (units := loopback_mount.stopped_units()):
+            scratch_claim.write_claim(msgspec.structs.replace(target.claim, units=units))
             loopback_mount.start_nfs()
         if protocol:
-            loopback_mount.begin(protocol, folder, ground.token)
+            loopback_mount.mount_folder(protocol, folder, target.token)
 
-    def forget(self, work: Work) -> None:
+    def drop_caches(self, work: Work) -> None:
         """Nothing of the last run in memory, nor, where files are made, on disk. A warm cache device stays warm."""
-        case, token = self.ground.case, self.ground.token
-        if case.volblocksize and not KINDS[case.workload].laid:
+        case, token = self.target.case, self.target.token
+        if case.volblocksize and not KINDS[case.workload].needs_file:
             scratch.wait_for_volume(case, token)
-            command.run(["blkdiscard", "-f", self.ground.place], timeout=scratch.LONG)
-        if not KINDS[case.workload].laid:
-            for path in scratch.folder_of(token).iterdir():
+            command.run(["blkdiscard", "-f", self.target.place], timeout=scratch.LONG)
+        if not KINDS[case.workload].needs_file:
+            for path in scratch.scratch_folder(token).iterdir():
                 if path.is_file() and (path.name == DATA or path.name.startswith("larder.")):
                     path.unlink()
         if not case.warmups:
-            out, back = scratch.forgetting(case, token)
+            out, back = scratch.remount_commands(case, token)
             work.stop_if_asked()
-            scratch.leave(out)
+            scratch.run_when_idle(out)
             work.stop_if_asked()
-            scratch.come_back(case, back)
+            scratch.run_when_disks_return(case, back)
             if case.volblocksize:
                 scratch.wait_for_volume(case, token)
 
-    def once(self, work: Work, doing: str) -> Figures:
+    def run_program(self, work: Work, doing: str) -> Figures:
         """Carry the program out, and understand what it says. Raises Failed, Cancelled."""
-        case = self.ground.case
+        case = self.target.case
         if case.workload == "resilver":
-            return resilver_run.rebuilt(self.ground, work, doing)
+            return resilver_run.measure_resilver(self.target, work, doing)
         if case.sample and case.workload in FROM_MEMORY:
-            return sample_data.written(self.ground, work, doing).with_more(self.synced(work, doing))
-        look = telling(self.ground, work, doing, estimate.of_run(case))
+            return sample_data.write_measured(self.target, work, doing).with_extra_seconds(self.sync_pool(work, doing))
+        look = progress_reporter(self.target, work, doing, estimate.run_seconds(case))
         # iperf3 says what went wrong in its JSON, and ends with status 1; so does Larder's client of AFP.
         accept = (0, 1) if case.where == "network" or case.protocol == "afp" else (0,)
         result = command.run(self.words, timeout=HOURS, accept=accept, meanwhile=look)
@@ -176,11 +178,11 @@ class Measuring:
             found = from_afp(result.stdout, result.stderr)
         else:
             found = from_fio(result.stdout)
-        return found.with_more(self.synced(work, doing)) if case.workload in SYNCED else found
+        return found.with_extra_seconds(self.sync_pool(work, doing)) if case.workload in SYNCED else found
 
-    def synced(self, work: Work, doing: str) -> float:
+    def sync_pool(self, work: Work, doing: str) -> float:
         """Wait until what was written has arrived; the seconds that it took."""
         began = time.monotonic()
-        look = telling(self.ground, work, doing, estimate.of_run(self.ground.case))
-        command.run(self.ground.syncing, timeout=HOURS, meanwhile=look)
+        look = progress_reporter(self.target, work, doing, estimate.run_seconds(self.target.case))
+        command.run(self.target.sync_command, timeout=HOURS, meanwhile=look)
         return time.monotonic() - began

@@ -22,10 +22,10 @@ from appliance import command
 from appliance.benchmarks import checks, estimate
 from appliance.benchmarks.case import Case
 from appliance.benchmarks.parse_results import Figures, from_dd
-from appliance.benchmarks.progress import HOURS, telling
-from appliance.benchmarks.scratch import part_of
-from appliance.benchmarks.target import Ground
-from appliance.benchmarks.workloads import DATA, KINDS, pouring
+from appliance.benchmarks.progress import HOURS, progress_reporter
+from appliance.benchmarks.scratch import sample_part_path
+from appliance.benchmarks.target import BenchmarkTarget
+from appliance.benchmarks.workloads import DATA, KINDS, sample_copy_command
 from appliance.errors import Failed, Refused
 from appliance.files import traversal
 from appliance.formatting import size_text
@@ -56,36 +56,36 @@ class SampleData:
 
     def __init__(self, root: int, most: int, block: int, look: Callable[[], None]) -> None:
         self.root, self.most, self.block, self.look = root, most, block, look
-        self.different, self.rest = 0, b""
-        self.endless = self.turns()
+        self.unique_bytes, self.rest = 0, b""
+        self.endless = self.repeat_files()
 
     def close(self) -> None:
         """Let go of whatever file or folder is held open."""
         self.endless.close()
 
-    def read(self, wanted: int) -> bytes:
+    def read_chunk(self, wanted: int) -> bytes:
         """The next bytes, at most ``wanted``, never none. Raises Failed where the folder holds too little."""
         self.look()
         chunk = self.rest or next(filter(None, self.endless))
         self.rest = chunk[wanted:]
         return chunk[:wanted]
 
-    def turns(self) -> Generator[bytes]:
+    def repeat_files(self) -> Generator[bytes]:
         """Turn after turn; the first tells how much there is."""
-        for chunk in self.once():
-            self.different += len(chunk)
+        for chunk in self.read_files():
+            self.unique_bytes += len(chunk)
             yield chunk
-        if self.different < min(LEAST, self.most):
-            raise Failed(f"The folder holds too little to stand for anything: {size_text(self.different)} in ordinary files, where it takes {size_text(LEAST)}")  # fmt: skip
+        if self.unique_bytes < min(LEAST, self.most):
+            raise Failed(f"The folder holds too little to stand for anything: {size_text(self.unique_bytes)} in ordinary files, where it takes {size_text(LEAST)}")  # fmt: skip
         while True:
             empty = True
-            for chunk in self.once():
+            for chunk in self.read_files():
                 empty = empty and not chunk
                 yield chunk
             if empty:
                 raise Failed("The files of the sample went away while they were read")
 
-    def once(self) -> Iterator[bytes]:
+    def read_files(self) -> Iterator[bytes]:
         """The contents of the files, the beginnings of all before the rest of any.
 
         A file of its own begins a record, and dedup compares records. So a large file gives whole ones and loses the end
@@ -100,14 +100,14 @@ class SampleData:
                 for one in found:
                     self.look()
                     size = one.status.st_size
-                    if one.is_folder or size <= start or again(one.status, linked):
+                    if one.is_folder or size <= start or is_known_link(one.status, linked):
                         continue
                     if size < block:
-                        small += b"".join(content(one.handle, 0, size))
+                        small += b"".join(read_content(one.handle, 0, size))
                         pieces = iter([small[:block]] if len(small) >= block else [])
                         small = small[block:] if len(small) >= block else small
                     else:
-                        pieces = content(one.handle, start, min(end, size // block * block))
+                        pieces = read_content(one.handle, start, min(end, size // block * block))
                     for piece in pieces:
                         yield piece[:left]
                         left -= len(piece)
@@ -116,7 +116,7 @@ class SampleData:
         yield small[:left]
 
 
-def again(status: os.stat_result, linked: set[int]) -> bool:
+def is_known_link(status: os.stat_result, linked: set[int]) -> bool:
     """Whether a file with several names was met under another; it would look like a block that dedup finds."""
     if status.st_nlink == 1:
         return False
@@ -126,7 +126,7 @@ def again(status: os.stat_result, linked: set[int]) -> bool:
     return known
 
 
-def content(handle: int, start: int, end: int) -> Iterator[bytes]:
+def read_content(handle: int, start: int, end: int) -> Iterator[bytes]:
     """What an ordinary file holds between two places; one that cannot be read gives less. Its access time stays."""
     try:
         opened = private_mount.opened(handle, os.O_RDONLY | os.O_NOATIME)
@@ -143,18 +143,18 @@ def content(handle: int, start: int, end: int) -> Iterator[bytes]:
 
 
 @contextmanager
-def folder(case: Case) -> Iterator[int]:
+def open_sample_folder(case: Case) -> Iterator[int]:
     """A descriptor of the chosen folder, looked at anew. Raises Refused where it is not what was chosen, Failed."""
     found = listing.dataset_now(case.sample)
-    Refused.unless_empty(checks.of_sample(found, case.sample, case.sample_guid))
+    Refused.unless_empty(checks.check_sample(found, case.sample, case.sample_guid))
     with traversal.open_dir_nofollow(found.mountpoint) as root:
         traversal.refuse_unless_of(root, found.name)
         yield root
 
 
-def room(token: str, case: Case) -> int:
+def part_size(token: str, case: Case) -> int:
     """Bytes of the sample to keep in memory: whole MiB, and whole records. Raises Failed where there is no room."""
-    there = os.statvfs(part_of(token).parent)
+    there = os.statvfs(sample_part_path(token).parent)
     found = (
         min(PART, there.f_bavail * there.f_frsize // OF_ROOM) // max(MIB, case.recordsize) * max(MIB, case.recordsize)
     )
@@ -164,13 +164,13 @@ def room(token: str, case: Case) -> int:
     return found
 
 
-def keep(token: str, sample: SampleData, size: int) -> None:
+def load_part(token: str, sample: SampleData, size: int) -> None:
     """Have the next ``size`` bytes of the sample in memory. Raises Failed, Cancelled."""
     flags = os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
-        with os.fdopen(os.open(part_of(token), flags, 0o600), "wb") as out:
+        with os.fdopen(os.open(sample_part_path(token), flags, 0o600), "wb") as out:
             while size:
-                chunk = sample.read(size)
+                chunk = sample.read_chunk(size)
                 out.write(chunk)
                 size -= len(chunk)
     except OSError as error:
@@ -178,65 +178,65 @@ def keep(token: str, sample: SampleData, size: int) -> None:
         raise Failed("The sample could not be read into memory", error.strerror or "") from error
 
 
-def lay(ground: Ground, work: Work) -> int:
+def write_sample(target: BenchmarkTarget, work: Work) -> int:
     """Lay down the file that is read, or have in memory what is written; how many of its bytes nothing repeats.
 
     Raises Refused, Failed, Cancelled.
     """
-    case, token = ground.case, ground.token
-    look = now_and_then(telling(ground, work, "Reading the sample", 2 * estimate.of_run(case)))
-    part, reads = room(token, case), KINDS[case.workload].laid
+    case, token = target.case, target.token
+    look = limit_rate(progress_reporter(target, work, "Reading the sample", 2 * estimate.run_seconds(case)))
+    part, reads = part_size(token, case), KINDS[case.workload].needs_file
     whole = case.size if reads else part
-    with folder(case) as root, closing(SampleData(root, whole, case.recordsize, look)) as sample:
+    with open_sample_folder(case) as root, closing(SampleData(root, whole, case.recordsize, look)) as sample:
         for at in range(0, whole, part):
             size = min(part, whole - at)
-            keep(token, sample, size)
+            load_part(token, sample, size)
             if reads:
-                command.run([*pouring(part_of(token), ground.place, at, size), "conv=notrunc,fsync"], timeout=HOURS, meanwhile=look)  # fmt: skip
+                command.run([*sample_copy_command(sample_part_path(token), target.place, at, size), "conv=notrunc,fsync"], timeout=HOURS, meanwhile=look)  # fmt: skip
     if reads:
-        part_of(token).unlink()
-    work.note(f"{size_text(sample.different)} of the files in {case.sample} are the sample")
-    return sample.different
+        sample_part_path(token).unlink()
+    work.note(f"{size_text(sample.unique_bytes)} of the files in {case.sample} are the sample")
+    return sample.unique_bytes
 
 
-def written(ground: Ground, work: Work, doing: str) -> Figures:
+def write_measured(target: BenchmarkTarget, work: Work, doing: str) -> Figures:
     """Write what is in memory until the case's size is reached, in the time that dd says it took. Raises Failed, Cancelled."""
-    case, part = ground.case, part_of(ground.token)
-    look, held = now_and_then(telling(ground, work, doing, estimate.of_run(case))), part.stat().st_size
+    case, part = target.case, sample_part_path(target.token)
+    look, held = limit_rate(progress_reporter(target, work, doing, estimate.run_seconds(case))), part.stat().st_size
     seconds = 0.0
     for at in range(0, case.size, held):
         look()  # a part can be written in less time than a program is looked after in
-        argv = [*pouring(part, ground.place, at, min(held, case.size - at), case.gentle), "conv=notrunc"]
+        argv = [*sample_copy_command(part, target.place, at, min(held, case.size - at), case.gentle), "conv=notrunc"]
         result = command.run(argv, timeout=HOURS, meanwhile=look)
         seconds += from_dd(result.stderr, reading=False).seconds
     return Figures(rate=case.size / seconds, seconds=seconds, written=case.size, tool="dd")
 
 
-def kept(ground: Ground) -> float:
+def compressed_share(target: BenchmarkTarget) -> float:
     """Of the file's bytes, the part that lies on the disks once it was compressed; parity is not counted (``st_blocks``)."""
-    found = Path(ground.place, DATA).stat()
+    found = Path(target.place, DATA).stat()
     return min(found.st_blocks * 512 / found.st_size, 1.0) if found.st_size else 1.0
 
 
-def times(ground: Ground) -> float:
+def read_dedup_ratio(target: BenchmarkTarget) -> float:
     """How often dedup met each block of the scratch pool, on average. Raises Failed."""
-    if not ground.case.dedup:
+    if not target.case.dedup:
         return 1.0
-    said = command.run(["zpool", "list", "-H", "-p", "-o", "dedupratio", "--", ground.pool], timeout=60).stdout
+    said = command.run(["zpool", "list", "-H", "-p", "-o", "dedupratio", "--", target.pool], timeout=60).stdout
     try:
         return max(float(said.strip().rstrip("x")), 1.0)
     except ValueError as error:
         raise Failed("zpool did not say what dedup found", said[:200]) from error
 
 
-def now_and_then(look: Callable[[], None]) -> Callable[[], None]:
+def limit_rate(look: Callable[[], None]) -> Callable[[], None]:
     """``look``, once a second however often it is called: a folder can hold a million small files."""
     last = 0.0
 
-    def perhaps() -> None:
+    def look_if_due() -> None:
         nonlocal last
         if time.monotonic() - last >= SECONDS_BETWEEN_LOOKS:
             look()
             last = time.monotonic()
 
-    return perhaps
+    return look_if_due

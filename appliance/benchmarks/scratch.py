@@ -1,7 +1,7 @@
 """What is measured on: making a scratch pool or dataset, keeping reads from memory between runs, and clearing it away.
 
 Clearing is the same after a good end, a failure, ``kill -9`` and a power cut. It touches only what the claim names
-(``claims.py``): a pool or dataset by its random name and its property, a disk that still carries that pool's traces.
+(``scratch_claim.py``): a pool or dataset by its random name and its property, a disk that still carries that pool's traces.
 A scratch pool is in no cache file, so it is not brought in at the next start.
 """
 
@@ -13,9 +13,9 @@ import time
 from pathlib import Path
 
 from appliance import command
-from appliance.benchmarks import arc_limit, claims, loopback_mount
+from appliance.benchmarks import arc_limit, loopback_mount, scratch_claim
 from appliance.benchmarks.case import Case
-from appliance.benchmarks.claims import Claim
+from appliance.benchmarks.scratch_claim import Claim
 from appliance.disks import inventory, udev
 from appliance.disks.clear_labels import erase_step, zero_ends
 from appliance.disks.partitions import size_of
@@ -38,17 +38,17 @@ TIMES = 3
 MISSING = (retry.AWAY, "no such pool", "insufficient replicas", "missing device", "no such device")
 
 
-def folder_of(token: str) -> Path:
+def scratch_folder(token: str) -> Path:
     """Where the scratch dataset is mounted: nobody but root gets in."""
     return paths.RUN / "sweeps" / token
 
 
-def part_of(token: str) -> Path:
+def sample_part_path(token: str) -> Path:
     """The part of a sample that is in memory, in a folder that only root may enter (``sampling.py``)."""
     return paths.RUN / "sweeps" / f"{token}.sample"
 
 
-def properties(case: Case, token: str) -> dict[str, str]:
+def dataset_properties(case: Case, token: str) -> dict[str, str]:
     """Of the scratch dataset, whether it is a pool's own or one in a pool that is there.
 
     What the folders above it hand down is not for it: nobody is to see it, and snapshots would keep what is measured.
@@ -60,53 +60,53 @@ def properties(case: Case, token: str) -> dict[str, str]:
         "recordsize": str(case.recordsize),
         "primarycache": "metadata" if case.aside else "all",
         "atime": "off",
-        "mountpoint": str(folder_of(token)),
+        "mountpoint": str(scratch_folder(token)),
         PROPERTY: token,
         share_settings.PROPERTY: NOTHING,
         set_policy.PROPERTY: NOTHING,
     }
 
 
-def device(case: Case, path: str) -> str:
+def data_device(case: Case, path: str) -> str:
     """What of a data disk is given to the pool."""
     return f"{path}-part1" if case.partition and path in case.disks else path
 
 
-def create_pool(case: Case, token: str, unequal: bool) -> list[str]:
+def create_pool_command(case: Case, token: str, unequal: bool) -> list[str]:
     """``unequal``: the disks of a group differ in size, which zpool wants to be told is meant."""
     words = [
         word
-        for group in case.groups
-        for word in (*(() if case.layout == "stripe" else (case.layout,)), *(device(case, path) for path in group))
+        for group in case.vdev_disks
+        for word in (*(() if case.layout == "stripe" else (case.layout,)), *(data_device(case, path) for path in group))
     ]
     beside = [word for role, path in (("log", case.log), ("cache", case.cache)) if path for word in (role, path)]
     return [
         "zpool", "create", *(["-f"] if unequal else []), "-o", f"ashift={case.ashift}", "-o", "cachefile=none", "-o", "failmode=continue",
-        *(word for key, value in properties(case, token).items() for word in ("-O", f"{key}={value}")),
-        "--", claims.name_of(token), *words, *beside,
+        *(word for key, value in dataset_properties(case, token).items() for word in ("-O", f"{key}={value}")),
+        "--", scratch_claim.scratch_name(token), *words, *beside,
     ]  # fmt: skip
 
 
-def create_dataset(case: Case, token: str, quota: int) -> list[str]:
-    settings = {**properties(case, token), "quota": str(quota)}
-    return ["zfs", "create", *(word for key, value in settings.items() for word in ("-o", f"{key}={value}")), "--", f"{case.pool}/{claims.name_of(token)}"]  # fmt: skip
+def create_dataset_command(case: Case, token: str, quota: int) -> list[str]:
+    settings = {**dataset_properties(case, token), "quota": str(quota)}
+    return ["zfs", "create", *(word for key, value in settings.items() for word in ("-o", f"{key}={value}")), "--", f"{case.pool}/{scratch_claim.scratch_name(token)}"]  # fmt: skip
 
 
 VOLUME = "volume"
 
 
-def volume_of(case: Case, token: str) -> str:
+def volume_name(case: Case, token: str) -> str:
     """The name of the scratch volume; it goes with the scratch dataset that it lies in."""
-    return f"{f'{case.pool}/' if case.pool else ''}{claims.name_of(token)}/{VOLUME}"
+    return f"{f'{case.pool}/' if case.pool else ''}{scratch_claim.scratch_name(token)}/{VOLUME}"
 
 
 def volume_device(case: Case, token: str) -> str:
-    return f"/dev/zvol/{volume_of(case, token)}"
+    return f"/dev/zvol/{volume_name(case, token)}"
 
 
-def create_volume(case: Case, token: str) -> list[str]:
+def create_volume_command(case: Case, token: str) -> list[str]:
     """Sparse: what it holds is what is measured, and a reservation for it would have to be waited for."""
-    return ["zfs", "create", "-s", "-V", str(case.size), "-b", str(case.volblocksize), "--", volume_of(case, token)]
+    return ["zfs", "create", "-s", "-V", str(case.size), "-b", str(case.volblocksize), "--", volume_name(case, token)]
 
 
 def wait_for_volume(case: Case, token: str) -> None:
@@ -119,20 +119,20 @@ def wait_for_volume(case: Case, token: str) -> None:
     raise Failed("The scratch volume did not appear among the devices")
 
 
-def unequal(sizes: list[list[int]]) -> bool:
+def has_unequal_disks(sizes: list[list[int]]) -> bool:
     return any(max(group) - min(group) > FUZZ for group in sizes if group)
 
 
-def forgetting(case: Case, token: str) -> tuple[list[str], list[str]]:
+def remount_commands(case: Case, token: str) -> tuple[list[str], list[str]]:
     """The two commands after which reads come from the disks: the pool leaves and comes back, or the dataset does."""
-    name = claims.name_of(token)
+    name = scratch_claim.scratch_name(token)
     if case.where == "dataset":
         return ["zfs", "unmount", "--", f"{case.pool}/{name}"], ["zfs", "mount", "--", f"{case.pool}/{name}"]
-    where = [word for path in parts(case) for word in ("-d", path)]
+    where = [word for path in partition_paths(case) for word in ("-d", path)]
     return ["zpool", "export", "--", name], ["zpool", "import", *where, "-o", "cachefile=none", "--", name]
 
 
-def leave(argv: list[str]) -> None:
+def run_when_idle(argv: list[str]) -> None:
     """Run a command that has something leave, again where it was still open: udev looks at a volume that was written to,
     a server lets go of a folder a moment after its client, and what an agent had started outlives it by a moment.
     Raises what ``command.run`` raises."""
@@ -148,11 +148,11 @@ def leave(argv: list[str]) -> None:
     command.run(argv, timeout=LONG)
 
 
-def come_back(case: Case, argv: list[str]) -> None:
+def run_when_disks_return(case: Case, argv: list[str]) -> None:
     """Run the second of ``forgetting``, again where a disk of the pool was away for a moment. Raises Failed."""
     for _again in range(TIMES):
         if case.where == "scratch":
-            wait_for_parts(case)
+            wait_for_partitions(case)
         try:
             command.run(argv, timeout=LONG)
             return
@@ -163,12 +163,12 @@ def come_back(case: Case, argv: list[str]) -> None:
     command.run(argv, timeout=LONG)
 
 
-def parts(case: Case) -> list[str]:
+def partition_paths(case: Case) -> list[str]:
     """What the pool lies on: a whole disk that is given to a pool gets a partition for it, the first."""
-    return [f"{path}-part1" for path in case.every]
+    return [f"{path}-part1" for path in case.all_disks]
 
 
-def wait_for_parts(case: Case) -> None:
+def wait_for_partitions(case: Case) -> None:
     """Return when the partitions of an exported pool are there, and still are once udev is idle. Raises Failed.
 
     When a pool lets go of its disks, udev has their tables read anew, and for a moment the partitions are away: a pool
@@ -177,14 +177,14 @@ def wait_for_parts(case: Case) -> None:
     seen = 0
     for _ in range(udev.LOOKS):
         udev.settle()
-        seen = seen + 1 if all(size_of(path) for path in parts(case)) else 0
+        seen = seen + 1 if all(size_of(path) for path in partition_paths(case)) else 0
         if seen == 2:
             return
         time.sleep(udev.SECONDS_BETWEEN_LOOKS)
     raise Failed("A disk of the scratch pool did not come back after the pool had let go of it")
 
 
-def empty(path: str) -> None:
+def clear_device(path: str) -> None:
     """Take ZFS's labels from a device that its pool has let go of: they lie within this of either end. Raises Failed.
 
     ``zpool labelclear`` refuses while the pool still knows the device; the kernel refuses this while the pool has it open.
@@ -193,35 +193,35 @@ def empty(path: str) -> None:
 
 
 # --- clearing -------------------------------------------------------------------------------------------------
-def clear(token: str, work: Work) -> None:
+def clear_case(token: str, work: Work) -> None:
     """Leave nothing of a case, and touch nothing else. Raises Failed where something of it cannot be cleared now."""
     # What of somebody's files is in memory goes first, whatever becomes of the rest.
-    part_of(token).unlink(missing_ok=True)
-    arc_limit.release(token)
-    claim = claims.read_claim(token)
+    sample_part_path(token).unlink(missing_ok=True)
+    arc_limit.release_limit(token)
+    claim = scratch_claim.read_claim(token)
     if claim is None:
         work.note("There is nothing to clear away")
         return
     if claim.protocol:
-        loopback_mount.end(folder_of(token), token)
+        loopback_mount.unmount_folder(scratch_folder(token), token)
     if claim.units:
         loopback_mount.stop_nfs(claim.units)
     if claim.dataset:
         clear_dataset(claim, work)
-        claims.forget_claim(token)
+        scratch_claim.forget_claim(token)
         return
     clear_pool(claim, work)
     if away := clear_disks(claim, work):
         # What is away cannot be cleared; the note stays, so that it is when the disk is back.
-        claims.write(Claim(token=token, disks=tuple(away)))
+        scratch_claim.write_claim(Claim(token=token, disks=tuple(away)))
     else:
-        claims.forget_claim(token)
+        scratch_claim.forget_claim(token)
     remove_folder(token)
 
 
 def remove_folder(token: str) -> None:
     try:
-        folder_of(token).rmdir()
+        scratch_folder(token).rmdir()
     except OSError:
         pass  # never made, or something is still mounted there: the next clearing tries again
 
@@ -232,37 +232,37 @@ def clear_dataset(claim: Claim, work: Work) -> None:
         raise Failed(
             f"The scratch folder {claim.dataset} cannot be removed while the pool {claim.pool} is not in use here. Bring the pool back; Larder then removes the folder"
         )
-    if value_of(claim.dataset) == claim.token:
-        leave(["zfs", "destroy", "-r", "-f", "--", claim.dataset])
+    if read_token(claim.dataset) == claim.token:
+        run_when_idle(["zfs", "destroy", "-r", "-f", "--", claim.dataset])
         work.note(f"{claim.dataset} is gone")
     remove_folder(claim.token)
 
 
-def value_of(dataset: str) -> str:
+def read_token(dataset: str) -> str:
     """The token that a dataset carries itself; empty where it is not there or carries none of its own."""
     result = command.run(["zfs", "get", "-H", "-p", "-s", "local", "-o", "value", PROPERTY, "--", dataset], timeout=60, accept=(0, 1))  # fmt: skip
     return result.stdout.strip() if result.status == 0 else ""
 
 
-def pool_of(claim: Claim) -> Pool | None:
+def find_pool(claim: Claim) -> Pool | None:
     return next((pool for pool in status.read_pools() if pool.name == claim.name), None)
 
 
 def clear_pool(claim: Claim, work: Work) -> None:
-    pool = pool_of(claim)
+    pool = find_pool(claim)
     if pool is not None and pool.state == "SUSPENDED" and all(map(size_of, claim.disks)):
         # Its disks are back, but it goes on only when it is told to. Without them this could wait for ever.
         command.run(["zpool", "clear", "--", claim.name], timeout=120, accept=range(256))
-        pool = pool_of(claim)
+        pool = find_pool(claim)
     if pool is None:
         return
     if pool.state == "SUSPENDED":
         raise Failed(
             f"The scratch pool {claim.name} has stopped because a disk of it does not answer. Put the disk back, or restart the box; Larder then clears the rest away"
         )
-    if value_of(claim.name) != claim.token:
+    if read_token(claim.name) != claim.token:
         raise Failed(f"The pool {claim.name} does not carry Larder's sign, so it is left alone")
-    leave(["zpool", "destroy", "-f", "--", claim.name])
+    run_when_idle(["zpool", "destroy", "-f", "--", claim.name])
     work.note(f"The scratch pool {claim.name} is gone")
 
 
@@ -274,7 +274,7 @@ def clear_disks(claim: Claim, work: Work) -> list[str]:
         disk = there.get(path)
         if disk is None or disk.free:
             continue
-        if ours(disk, claim, labels_of(disk)):
+        if is_leftover(disk, claim, partition_labels(disk)):
             erase_step([disk]).act(work)
         else:
             work.note(
@@ -283,7 +283,7 @@ def clear_disks(claim: Claim, work: Work) -> list[str]:
     return [path for path in claim.disks if path not in there]
 
 
-def ours(disk: Disk, claim: Claim, labels: list[str]) -> bool:
+def is_leftover(disk: Disk, claim: Claim, labels: list[str]) -> bool:
     """Whether all that a disk carries is of the scratch pool: its label, or partitions made for it that hold nothing yet.
 
     ``labels`` are the names of its partitions: the pool's own, or the ones that zpool gives (``zfs-`` and digits, and
@@ -306,7 +306,7 @@ def ours(disk: Disk, claim: Claim, labels: list[str]) -> bool:
     )
 
 
-def labels_of(disk: Disk) -> list[str]:
+def partition_labels(disk: Disk) -> list[str]:
     """The names of a disk's partitions in its table. Raises Failed."""
     result = command.run(["lsblk", "-J", "-o", "TYPE,PARTLABEL", disk.path], timeout=20)
     try:
@@ -317,6 +317,6 @@ def labels_of(disk: Disk) -> list[str]:
     return [str(row.get("partlabel") or "") for row in rows]
 
 
-def devices_of(pool: Pool | None) -> list[str]:
+def device_paths(pool: Pool | None) -> list[str]:
     """Paths of what a pool lies on."""
     return [one.path for one in pool.devices() if one.path] if pool else []

@@ -28,10 +28,10 @@ class Summary:
 
     def apart_from(self, other: Summary) -> bool:
         """Whether their runs do not overlap: only then is a difference more than chance with so few runs."""
-        return difference(self, other) in {"clear", "near"}
+        return find_difference(self, other) in {"clear", "near"}
 
 
-def difference(now: Summary, before: Summary) -> Difference:
+def find_difference(now: Summary, before: Summary) -> Difference:
     """Whether one case is better or worse than another: only where all runs lie apart and the medians differ notably.
 
     Every sentence, every mark in a table and every comparison goes by this.
@@ -40,17 +40,17 @@ def difference(now: Summary, before: Summary) -> Difference:
         return "single"
     if now.least <= before.most and before.least <= now.most:
         return "overlap"
-    percent = change(now.median, before.median)
+    percent = percent_change(now.median, before.median)
     return "clear" if percent is not None and abs(percent) >= NOTABLE else "near"
 
 
-def summary(values: Iterable[float]) -> Summary | None:
+def summarize_values(values: Iterable[float]) -> Summary | None:
     """None where no run counts."""
     found = sorted(values)
     return Summary(statistics.median(found), found[0], found[-1], len(found)) if found else None
 
 
-def change(now: float, before: float) -> float | None:
+def percent_change(now: float, before: float) -> float | None:
     """In per cent of ``before``; None where that is nothing."""
     return (now - before) / before * 100 if before else None
 
@@ -64,7 +64,7 @@ def change_text(percent: float | None) -> str:
     return f"{'−' if percent < 0 and float(text) else '+' if float(text) else '±'}{text} %"
 
 
-def outlier(values: dict[str, float], *, share: float = 0.8) -> str:
+def find_outlier(values: dict[str, float], *, share: float = 0.8) -> str:
     """The one whose value lies below ``share`` of the others' median; empty where there is none or they are fewer than 3."""
     if len(values) < 3:
         return ""

@@ -39,12 +39,12 @@ class Circumstances(msgspec.Struct, frozen=True, kw_only=True):
     per_disk: dict[str, float] = {}  # by link: seconds that each request took on average
 
 
-def reasons(case: Case, figures: Figures, around: Circumstances) -> Iterator[str]:
+def invalid_reasons(case: Case, figures: Figures, around: Circumstances) -> Iterator[str]:
     """Why this run does not count; none where it does."""
     kind = KINDS[case.workload]
     if case.zeros and case.compression != "off":
         yield "Zeros on a pool that compresses are not written at all. Choose data that holds something, or switch compression off."
-    if kind.reads and case.makes and not case.aside and case.size < TIMES_MEMORY * around.memory:
+    if kind.reads and case.makes_folder and not case.aside and case.size < TIMES_MEMORY * around.memory:
         yield f"{size_text(case.size)} fit into memory, which may keep up to {size_text(around.memory)}. It takes at least {size_text(TIMES_MEMORY * around.memory)}, or memory limited meanwhile."
     stored = 0.0 if case.zeros else 1 - (case.compressible / 100 if case.compression != "off" else 0.0)
     stored = 1.0 if case.zeros and case.compression == "off" else stored
@@ -59,24 +59,24 @@ def reasons(case: Case, figures: Figures, around: Circumstances) -> Iterator[str
         yield f"While it ran, {' and '.join(around.lost)} stopped answering."
 
 
-def disturbances(around: Circumstances) -> Iterator[str]:
+def find_disturbances(around: Circumstances) -> Iterator[str]:
     """What makes a run worth repeating, though it may well be true."""
     yield from around.busy
     if around.throttled:
         yield "The processor slowed itself down because it was too warm."
 
 
-def warm(around: Circumstances) -> bool:
+def is_cache_warm(around: Circumstances) -> bool:
     """Whether a cache device has what is asked for: next to nothing of what is read goes there any more."""
     return around.filling <= STILL_FILLING * around.read
 
 
-def remarks(case: Case, around: Circumstances) -> Iterator[str]:
+def run_remarks(case: Case, around: Circumstances) -> Iterator[str]:
     if case.zeros and case.workload == "dd-write":
         yield "dd wrote zeros."
     if around.beside:
         yield "Another measurement ran at the same time."
-    if case.cache and not warm(around):
+    if case.cache and not is_cache_warm(around):
         yield f"{size_text(around.filling)} went to the cache device meanwhile: it was not warm yet, and would help more later."
     if around.hottest >= HOT:
         yield f"A disk was at {around.hottest} °C."

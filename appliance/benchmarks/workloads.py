@@ -41,7 +41,7 @@ class WorkloadKind:
     reads: bool = False
     writes: bool = False
     timed: bool = False  # lasts as long as was asked for, not until an amount is done
-    laid: bool = False  # needs its file to be there before
+    needs_file: bool = False  # needs its file to be there before
 
     @property
     def more_is_better(self) -> bool:
@@ -50,12 +50,12 @@ class WorkloadKind:
 
 KINDS: dict[str, WorkloadKind] = {
     "seq-write": WorkloadKind("Large files, writing", "One large file is written from its beginning to its end.", "B/s", "rate", writes=True),
-    "seq-read": WorkloadKind("Large files, reading", "One large file is read from its beginning to its end.", "B/s", "rate", reads=True, laid=True),
+    "seq-read": WorkloadKind("Large files, reading", "One large file is read from its beginning to its end.", "B/s", "rate", reads=True, needs_file=True),
     "dd-write": WorkloadKind("dd, writing", "What dd writes, as in the tables that people post.", "B/s", "rate", writes=True),
-    "dd-read": WorkloadKind("dd, reading", "What dd reads back.", "B/s", "rate", reads=True, laid=True),
-    "random-read": WorkloadKind("Small reads all over", "4 KiB are read here and there, as a database or a virtual machine does.", "per second", "operations", reads=True, timed=True, laid=True),
-    "random-write": WorkloadKind("Small writes all over", "4 KiB are written here and there.", "per second", "operations", writes=True, timed=True, laid=True),
-    "mixed": WorkloadKind("Small reads and writes", "Seven reads to three writes of 4 KiB.", "per second", "operations", reads=True, writes=True, timed=True, laid=True),
+    "dd-read": WorkloadKind("dd, reading", "What dd reads back.", "B/s", "rate", reads=True, needs_file=True),
+    "random-read": WorkloadKind("Small reads all over", "4 KiB are read here and there, as a database or a virtual machine does.", "per second", "operations", reads=True, timed=True, needs_file=True),
+    "random-write": WorkloadKind("Small writes all over", "4 KiB are written here and there.", "per second", "operations", writes=True, timed=True, needs_file=True),
+    "mixed": WorkloadKind("Small reads and writes", "Seven reads to three writes of 4 KiB.", "per second", "operations", reads=True, writes=True, timed=True, needs_file=True),
     "sync-write": WorkloadKind("Small writes that are waited for", "4 KiB each, on disk before the next: NFS, databases, virtual machines.", "per second", "operations", writes=True, timed=True),
     "small-files": WorkloadKind("Many small files", "1,000 files of 512 bytes by each writer, each safe on disk before the next.", "per second", "operations", writes=True),
     "resilver": WorkloadKind("Rebuilding a disk", "How long it takes until a replaced disk holds its part again.", "seconds", "seconds", writes=True),
@@ -70,7 +70,7 @@ KINDS: dict[str, WorkloadKind] = {
 PLACES = {"disk-start": 0.0, "disk-middle": 0.5, "disk-end": 1.0}
 
 
-def over_afp(case: Case, folder: str) -> list[str]:
+def afp_command(case: Case, folder: str) -> list[str]:
     """Larder's own client, which serves the folder to itself (``over_afp.py``)."""
     program = [sys.executable, "-I", "-m", "appliance.benchmarks.afp_benchmark", case.workload, folder]
     compressible = [f"--compressible={case.compressible}"] if case.compressible else []
@@ -79,20 +79,20 @@ def over_afp(case: Case, folder: str) -> list[str]:
     return [*program, f"--size={case.size}", *compressible]
 
 
-def target(case: Case, folder: str) -> list[str]:
+def target_options(case: Case, folder: str) -> list[str]:
     """The one file in the folder; or the volume, whose device is then named instead of a folder, past the page cache."""
     if case.volblocksize:
-        return ["--direct=1", f"--filename={escaped(folder)}"]
+        return ["--direct=1", f"--filename={escape_colons(folder)}"]
     return [f"--directory={folder}", f"--filename={DATA}"]
 
 
-def commands_for(case: Case, folder: str, disk_size: int = 0) -> list[str]:
+def workload_command(case: Case, folder: str, disk_size: int = 0) -> list[str]:
     """The command of one measured run, in the scratch folder or on the case's disk of ``disk_size`` bytes."""
     gently = GENTLY if case.gentle else ()
     if case.workload.startswith("dd-"):
-        return [*gently, *dd(case, folder)]
+        return [*gently, *dd_command(case, folder)]
     if case.where == "disk":
-        return [*gently, *of_disk(case, disk_size)]
+        return [*gently, *disk_command(case, disk_size)]
     if case.where == "network":
         back = ["--reverse"] if case.workload == "net-receive" else []
         return [
@@ -104,45 +104,45 @@ def commands_for(case: Case, folder: str, disk_size: int = 0) -> list[str]:
             f"--client={case.peer}",
         ]
     if case.workload == "bonnie":
-        return [*gently, *bonnie(case, folder)]
+        return [*gently, *bonnie_command(case, folder)]
     if case.protocol == "afp":
-        return [*gently, *APART, *over_afp(case, folder)]
-    return [*gently, *FIO, *compress(case), *fio_words(case, folder)]
+        return [*gently, *APART, *afp_command(case, folder)]
+    return [*gently, *FIO, *compression_options(case), *fio_options(case, folder)]
 
 
-def laying(case: Case, folder: str) -> list[str]:
+def prefill_command(case: Case, folder: str) -> list[str]:
     """The command that writes the file which is then read or overwritten; not measured."""
-    return [*(GENTLY if case.gentle else ()), *FIO, *compress(case), *sequential("write", case, folder), "--end_fsync=1"]  # fmt: skip
+    return [*(GENTLY if case.gentle else ()), *FIO, *compression_options(case), *sequential_options("write", case, folder), "--end_fsync=1"]  # fmt: skip
 
 
-def pouring(part: Path, folder: str, at: int, size: int, gentle: bool = False) -> list[str]:
+def sample_copy_command(part: Path, folder: str, at: int, size: int, gentle: bool = False) -> list[str]:
     """The command that writes so many bytes of a sample into the file, from ``at`` on; both in whole MiB."""
     return [*(GENTLY if gentle else ()), "dd", f"if={part}", f"of={folder}/{DATA}", "bs=1M", f"count={size // MIB}", f"seek={at // MIB}"]  # fmt: skip
 
 
-def filling(folder: str, size: int, gentle: bool = False) -> list[str]:
+def fill_command(folder: str, size: int, gentle: bool = False) -> list[str]:
     """The command that fills a pool with so many bytes before a disk of it is rebuilt."""
     return [*(GENTLY if gentle else ()), *FIO, f"--directory={folder}", f"--filename={DATA}", "--rw=write", f"--bs={MIB}", f"--size={size}", "--end_fsync=1"]  # fmt: skip
 
 
-def compress(case: Case) -> list[str]:
+def compression_options(case: Case) -> list[str]:
     return [f"--buffer_compress_percentage={case.compressible}"] if case.compressible else []
 
 
-def sequential(direction: str, case: Case, folder: str) -> list[str]:
+def sequential_options(direction: str, case: Case, folder: str) -> list[str]:
     block = max(case.volblocksize or case.recordsize, LEAST_BLOCK)
-    return [*target(case, folder), f"--rw={direction}", f"--bs={block}", f"--size={case.size}"]
+    return [*target_options(case, folder), f"--rw={direction}", f"--bs={block}", f"--size={case.size}"]
 
 
-def fio_words(case: Case, folder: str) -> list[str]:
+def fio_options(case: Case, folder: str) -> list[str]:
     timed = ["--time_based", f"--runtime={case.seconds}"]
-    small = [*target(case, folder), f"--bs={SMALL}", f"--size={case.size}", f"--numjobs={case.writers}", *timed]  # fmt: skip
+    small = [*target_options(case, folder), f"--bs={SMALL}", f"--size={case.size}", f"--numjobs={case.writers}", *timed]  # fmt: skip
     match case.workload:
         case "seq-write":
             # A client keeps what it was given until it is asked to hand it over.
-            return [*sequential("write", case, folder), *(["--end_fsync=1"] if case.protocol else [])]
+            return [*sequential_options("write", case, folder), *(["--end_fsync=1"] if case.protocol else [])]
         case "seq-read":
-            return sequential("read", case, folder)
+            return sequential_options("read", case, folder)
         case "random-read":
             return [*small, "--rw=randread"]
         case "random-write":
@@ -161,9 +161,9 @@ def fio_words(case: Case, folder: str) -> list[str]:
             ]  # fmt: skip
 
 
-def of_disk(case: Case, disk_size: int) -> list[str]:
+def disk_command(case: Case, disk_size: int) -> list[str]:
     """Reading one disk as it is: fio is told that it may only read, and the kernel's own memory is passed by."""
-    words = [*FIO, "--readonly", "--direct=1", f"--filename={escaped(case.disks[0])}"]
+    words = [*FIO, "--readonly", "--direct=1", f"--filename={escape_colons(case.disks[0])}"]
     size = min(case.size, disk_size // 4 // MIB * MIB)
     if case.workload == "disk-latency":
         return [*words, "--rw=randread", f"--bs={SMALL}", "--norandommap", f"--size={disk_size // MIB * MIB}", "--time_based", f"--runtime={case.seconds}"]  # fmt: skip
@@ -171,12 +171,12 @@ def of_disk(case: Case, disk_size: int) -> list[str]:
     return [*words, "--rw=read", f"--bs={MIB}", f"--offset={start}", f"--size={size}"]
 
 
-def escaped(path: str) -> str:
+def escape_colons(path: str) -> str:
     """fio takes a colon for the end of a file's name (fio(1), ``filename``)."""
     return path.replace(":", "\\:")
 
 
-def dd(case: Case, folder: str) -> list[str]:
+def dd_command(case: Case, folder: str) -> list[str]:
     file, count = f"{folder}/{DATA}", case.size // MIB
     if case.workload == "dd-read":
         return ["dd", f"if={file}", "of=/dev/null", "bs=1M"]
@@ -184,6 +184,6 @@ def dd(case: Case, folder: str) -> list[str]:
     return ["dd", f"if={source}", f"of={file}", "bs=1M", f"count={count}", *(["conv=fsync"] if case.protocol else [])]
 
 
-def bonnie(case: Case, folder: str) -> list[str]:
+def bonnie_command(case: Case, folder: str) -> list[str]:
     """bonnie++(8): no single characters (``-f``), which take long and tell nothing of disks; no check of its own for memory."""
     return ["bonnie++", "-d", folder, "-s", str(case.size // MIB), "-r", "0", "-n", "1", "-f", "-u", "root", "-q", "-m", "larder"]  # fmt: skip

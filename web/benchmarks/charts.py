@@ -23,7 +23,7 @@ class Bar:
     height = HEIGHT
 
 
-def bar(row: ResultRow, block: Block) -> Bar | None:
+def draw_bar(row: ResultRow, block: Block) -> Bar | None:
     """All bars of a block have one scale. None where nothing counts."""
     if not row.summary or not block.most:
         return None
@@ -39,7 +39,7 @@ LIVE_WIDTH, LIVE_HEIGHT = 600, 80
 
 
 @dataclass(frozen=True)
-class Live:
+class LiveGraph:
     """What the disks of the running case move: two lines in the units of the drawing, and the top of its scale."""
 
     read: str
@@ -49,16 +49,16 @@ class Live:
     height = LIVE_HEIGHT
 
 
-def live(speeds: list[list[int]]) -> Live | None:
+def draw_live_graph(speeds: list[list[int]]) -> LiveGraph | None:
     """From pairs of bytes a second, the newest last and at the right. None before there are two."""
     top = max((max(pair) for pair in speeds), default=0)
     if len(speeds) < 2 or not top:
         return None
-    read, written = (points([pair[at] for pair in speeds], top, LIVE_WIDTH, LIVE_HEIGHT) for at in (0, 1))
-    return Live(read, written, top)
+    read, written = (polyline_points([pair[at] for pair in speeds], top, LIVE_WIDTH, LIVE_HEIGHT) for at in (0, 1))
+    return LiveGraph(read, written, top)
 
 
-def points(values: list[float] | list[int], top: float, width: int, height: int) -> str:
+def polyline_points(values: list[float] | list[int], top: float, width: int, height: int) -> str:
     """A line through these values from the left to the right; ``top`` is the upper edge, 0 the lower one."""
     step = width / max(len(values) - 1, 1)
     return " ".join(f"{at * step:.1f},{height - value * (height - 2) / top - 1:.1f}" for at, value in enumerate(values))
@@ -74,7 +74,7 @@ class Trend:
     style: int
 
 
-def trends(rows: list[list[ResultRow | None]], most: float) -> list[Trend]:
+def draw_trends(rows: list[list[ResultRow | None]], most: float) -> list[Trend]:
     """A line for each list of rows of the same case; where one does not count, the line goes past it."""
     found = []
     for number, one in enumerate(rows):
@@ -94,7 +94,7 @@ WIDE, TALL, STYLES = 600, 160, 6
 
 
 @dataclass(frozen=True)
-class Cell:
+class HeatCell:
     """One place of a heat map: its value in words, and how good it is, from 1 to SHADES; 0 where nothing counts."""
 
     text: str
@@ -102,16 +102,16 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Heat:
+class HeatMap:
     """Two settings against each other: the first downwards, the second across."""
 
     down: str
     across: str
     heads: tuple[str, ...]
-    lines: tuple[tuple[str, tuple[Cell, ...]], ...]
+    lines: tuple[tuple[str, tuple[HeatCell, ...]], ...]
 
 
-def heat(block: Block) -> Heat | None:
+def draw_heat_map(block: Block) -> HeatMap | None:
     """None unless exactly two settings differ, each in at least two ways: anything else is told by the bars."""
     if len(block.columns) != 2:
         return None
@@ -123,13 +123,13 @@ def heat(block: Block) -> Heat | None:
     if not medians:
         return None
 
-    def cell(one: str, other: str) -> Cell:
+    def cell(one: str, other: str) -> HeatCell:
         row = found.get((one, other))
         if row is None or row.summary is None:
-            return Cell("does not count" if row and row.measured.state in {"done", "failed"} else "")
+            return HeatCell("does not count" if row and row.measured.state in {"done", "failed"} else "")
         span = max(medians) - min(medians)
         part = (row.summary.median - min(medians)) / span if span else 1.0
-        return Cell(row.value, 1 + round((part if block.kind.more_is_better else 1 - part) * (SHADES - 1)))
+        return HeatCell(row.value, 1 + round((part if block.kind.more_is_better else 1 - part) * (SHADES - 1)))
 
     lines = tuple((one, tuple(cell(one, other) for other in seconds)) for one in firsts)
-    return Heat(block.columns[0], block.columns[1], tuple(seconds), lines)
+    return HeatMap(block.columns[0], block.columns[1], tuple(seconds), lines)

@@ -21,7 +21,7 @@ def store_sweep(sweep: Sweep, *, title: str, preset: str, pk: str, user: str) ->
             row.save(force_insert=True)
             CaseRow.objects.bulk_create(
                 CaseRow(sweep=row, number=number, spec=msgspec.json.encode(case).decode())
-                for number, case in enumerate(sweep.cases())
+                for number, case in enumerate(sweep.build_cases())
             )
     except IntegrityError:
         return SweepRow.objects.get(pk=key)

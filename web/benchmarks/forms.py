@@ -11,7 +11,7 @@ from django.http import QueryDict
 from appliance.benchmarks import checks
 from appliance.benchmarks.case import LEAST_LIMITED, NETWORK, ON_VOLUMES, PER_DISK, WAYS
 from appliance.benchmarks.matrix import Sweep
-from appliance.benchmarks.presets import BenchmarkPreset, smallest
+from appliance.benchmarks.presets import BenchmarkPreset, smallest_size
 from appliance.benchmarks.run_case import RunBenchmarkCase
 from appliance.benchmarks.workloads import KINDS
 from appliance.errors import Reason, Refused
@@ -62,21 +62,23 @@ NOT_OF_DISKS = (
 )
 
 
-def many(label: str, choices: list[tuple[Any, str]], coerce: Any = str, **more: Any) -> forms.TypedMultipleChoiceField:
+def multiple_choice(
+    label: str, choices: list[tuple[Any, str]], coerce: Any = str, **more: Any
+) -> forms.TypedMultipleChoiceField:
     return forms.TypedMultipleChoiceField(
         label=label, choices=choices, coerce=coerce, widget=forms.CheckboxSelectMultiple, error_messages={"required": "Choose at least one."}, **more
     )  # fmt: skip
 
 
-def number(label: str, least: int, most: int, help_text: str = "") -> forms.IntegerField:
+def number_field(label: str, least: int, most: int, help_text: str = "") -> forms.IntegerField:
     return forms.IntegerField(label=label, min_value=least, max_value=most, help_text=help_text)
 
 
-def protocol_of(word: str) -> str:
+def protocol_name(word: str) -> str:
     return "" if word == PLAIN else word
 
 
-def truth(word: str) -> bool:
+def parse_bool(word: str) -> bool:
     return word == "True"
 
 
@@ -88,32 +90,32 @@ class SweepForm(forms.Form):
     )
     peer = forms.CharField(label="Other computer", max_length=253, help_text="Its name or address. Run iperf3 -s there; it is free for Windows, macOS and Linux.")  # fmt: skip
     pool = forms.ChoiceField(label="Which pool?")
-    disks = many("Which disks?", [])
+    disks = multiple_choice("Which disks?", [])
     log = forms.ChoiceField(label="Log device to try", required=False)
     cache = forms.ChoiceField(label="Cache device to try", required=False)
-    layouts = many("Layouts", LAYOUTS, help_text="Those that need more disks than you chose are left out.")
-    counts = many("With how many of the disks", [], int, required=False, help_text="Each number is measured for itself, with the first of the disks above; none chosen means all of them.")  # fmt: skip
-    workloads = many("What is measured", [])
-    fills = many("Filled to", [(25, "25 %"), (50, "50 %")], int)
+    layouts = multiple_choice("Layouts", LAYOUTS, help_text="Those that need more disks than you chose are left out.")
+    counts = multiple_choice("With how many of the disks", [], int, required=False, help_text="Each number is measured for itself, with the first of the disks above; none chosen means all of them.")  # fmt: skip
+    workloads = multiple_choice("What is measured", [])
+    fills = multiple_choice("Filled to", [(25, "25 %"), (50, "50 %")], int)
     sample = forms.ChoiceField(label="Data to measure with", required=False, help_text="A folder with files of the kind that you keep: parts of them are copied to the scratch pool, without their names. Encrypted folders are not offered, since the copy is not encrypted. The figure below then does not count.")  # fmt: skip
-    compressible = number("How much smaller compression makes your data, in per cent", 0, 95, "0 for photos and films, 30 to 60 for documents and programs.")  # fmt: skip
+    compressible = number_field("How much smaller compression makes your data, in per cent", 0, 95, "0 for photos and films, 30 to 60 for documents and programs.")  # fmt: skip
     size = forms.CharField(label="Data of one run", max_length=20)
-    repeats = number("Runs of each case", 1, 9, "The middle one counts. Three tell a difference from chance.")
-    seconds = number("Seconds of a run of small reads or writes", 1, 3600)
-    warmups = number("Runs before those that count", 0, 9)
-    writers = number("Writers at the same time", 1, 64)
-    ashifts = many(
+    repeats = number_field("Runs of each case", 1, 9, "The middle one counts. Three tell a difference from chance.")
+    seconds = number_field("Seconds of a run of small reads or writes", 1, 3600)
+    warmups = number_field("Runs before those that count", 0, 9)
+    writers = number_field("Writers at the same time", 1, 64)
+    ashifts = multiple_choice(
         "Sector size", [(9, "512 bytes (ashift 9)"), (12, "4 KiB (ashift 12)"), (13, "8 KiB (ashift 13)")], int
     )
-    partitions = many(
+    partitions = multiple_choice(
         "Of each disk", [("whole", "the whole disk"), ("part", "a partition of two thirds of the smallest")]
     )
-    recordsizes = many("Record size", RECORDS, int)
-    compressions = many("Compression", [("off", "off"), ("lz4", "lz4"), ("zstd", "zstd")])
-    dedups = many("Dedup", [(False, "off"), (True, "on")], truth)
-    volblocksizes = many("Block size of the volume", VOLUMES, int)
-    protocols = many("Way in", [(name or PLAIN, words) for name, words in WAYS.items()], protocol_of)
-    syncs = many("Writes that are waited for (sync)", [("standard", "standard"), ("always", "always"), ("disabled", "disabled: faster by not doing what was promised")])  # fmt: skip
+    recordsizes = multiple_choice("Record size", RECORDS, int)
+    compressions = multiple_choice("Compression", [("off", "off"), ("lz4", "lz4"), ("zstd", "zstd")])
+    dedups = multiple_choice("Dedup", [(False, "off"), (True, "on")], parse_bool)
+    volblocksizes = multiple_choice("Block size of the volume", VOLUMES, int)
+    protocols = multiple_choice("Way in", [(name or PLAIN, words) for name, words in WAYS.items()], protocol_name)
+    syncs = multiple_choice("Writes that are waited for (sync)", [("standard", "standard"), ("always", "always"), ("disabled", "disabled: faster by not doing what was promised")])  # fmt: skip
     zeros = forms.BooleanField(label="Let dd write zeros", required=False, help_text="As in old tables. They mean nothing where compression is on, and such cases are marked.")  # fmt: skip
     limited = forms.BooleanField(label="Limit memory while it is measured", required=False, help_text="For less data than twice the memory: ZFS may then keep half as much as one run writes, at most 512 MiB. It is the memory of the whole box, so everything else is slower meanwhile.")  # fmt: skip
     aside = forms.BooleanField(label="Keep memory out of reads", required=False, help_text="Leaves the memory of other pools alone. But then nothing is read ahead, so large files read slower than in daily use.")  # fmt: skip
@@ -124,25 +126,25 @@ class SweepForm(forms.Form):
     ) -> None:
         self.preset, self.bays, self.facts, self.memory = preset, bays, facts, memory
         self.where = WHERE[preset.needs]
-        super().__init__(data, initial=self.proposed())
-        for field in self.not_asked():
+        super().__init__(data, initial=self.initial_values())
+        for field in self.unused_fields():
             del self.fields[field]
-        self.choose("workloads", [(name, kind.title) for name, kind in KINDS.items() if self.fits(name)])
-        self.choose("pool", [(str(pool.guid), pool.name) for pool in facts.pools])
+        self.set_choices("workloads", [(name, kind.title) for name, kind in KINDS.items() if self.fits_preset(name)])
+        self.set_choices("pool", [(str(pool.guid), pool.name) for pool in facts.pools])
         paths = [(bay.disk.path, f"{bay.label.capitalize()}: {bay.disk.model} (serial {bay.disk.serial})") for bay in self.usable]  # fmt: skip
-        self.choose("sample", [("", "made up, as stated below"), *((str(one.guid), f"files of {one.name}") for one in self.samples)])  # fmt: skip
-        self.choose("disks", paths)
-        self.choose(
+        self.set_choices("sample", [("", "made up, as stated below"), *((str(one.guid), f"files of {one.name}") for one in self.samples)])  # fmt: skip
+        self.set_choices("disks", paths)
+        self.set_choices(
             "counts", [(count, f"{count} disk{'s' if count > 1 else ''}") for count in range(1, len(paths) + 1)]
         )
-        self.choose("log", [("", "none"), *paths])
-        self.choose("cache", [("", "none"), *paths])
+        self.set_choices("log", [("", "none"), *paths])
+        self.set_choices("cache", [("", "none"), *paths])
 
-    def choose(self, field: str, choices: list[tuple[Any, str]]) -> None:
+    def set_choices(self, field: str, choices: list[tuple[Any, str]]) -> None:
         if field in self.fields:
             self.fields[field].choices = choices  # type: ignore[attr-defined]  # all of these have choices
 
-    def not_asked(self) -> set[str]:
+    def unused_fields(self) -> set[str]:
         away: set[str] = set()
         if self.where != "scratch":
             away |= set(OF_SCRATCH)
@@ -167,7 +169,7 @@ class SweepForm(forms.Form):
             away.add("protocols")
         return away | ({"disks"} if self.where == "dataset" else {"pool"})
 
-    def fits(self, workload: str) -> bool:
+    def fits_preset(self, workload: str) -> bool:
         if self.preset.name == "volumes":
             return workload in ON_VOLUMES
         if self.where == "network" or workload in NETWORK:
@@ -184,7 +186,7 @@ class SweepForm(forms.Form):
     @property
     def samples(self) -> list[Dataset]:
         """Folders whose files may be measured with."""
-        return [one for one in self.facts.datasets if may_be_read(one)]
+        return [one for one in self.facts.datasets if can_be_sample(one)]
 
     @property
     def unusable(self) -> list[Bay]:
@@ -204,17 +206,19 @@ class SweepForm(forms.Form):
     def more(self) -> list[forms.BoundField]:
         return [self[name] for name in self.fields if name not in self.asked_first]
 
-    def proposed(self) -> dict[str, object]:
+    def initial_values(self) -> dict[str, object]:
         """What stands in the form at first."""
         free = [bay.disk for bay in self.usable if bay.disk.bus != "usb" or self.where == "disk"]
         extra = ""
         if self.preset.extra and len(free) > 1:
             extra = next((disk.path for disk in free if not disk.rotational), free[-1].path)
         chosen = [disk for disk in free if disk.path != extra]
-        size, little = self.proposed_size(smallest(chosen) or min((pool.free for pool in self.facts.pools), default=0))
+        size, little = self.proposed_size(
+            smallest_size(chosen) or min((pool.free for pool in self.facts.pools), default=0)
+        )
         limited = little and size >= LEAST_LIMITED
         aside = little and not limited and self.preset.extra != "cache"  # a cache device is filled from memory
-        filled = self.preset.fill(smallest(chosen), max(len(chosen), 1))
+        filled = self.preset.fill(smallest_size(chosen), max(len(chosen), 1))
         parts = ["whole", "part"] if filled.pop("partitions", None) else ["whole"]
         found: dict[str, object] = {
             "title": self.preset.title, "disks": [disk.path for disk in chosen], "layouts": ["stripe"], "ashifts": [12],
@@ -253,7 +257,7 @@ class SweepForm(forms.Form):
         if not self.errors:
             try:
                 self.sweep = self.sweep_of(values)
-                for reason in dict.fromkeys(speaks_against(self.sweep, self.facts)):
+                for reason in dict.fromkeys(check_sweep(self.sweep, self.facts)):
                     self.say(reason)
             except Refused as refusal:
                 for reason in refusal.reasons:
@@ -276,7 +280,7 @@ class SweepForm(forms.Form):
             pool = next(pool for pool in self.facts.pools if str(pool.guid) == values["pool"])
             found |= {"pool": pool.name, "guid": pool.guid}
         if self.where == "scratch":
-            part = int(smallest(chosen) * 2 / 3) // MIB * MIB
+            part = int(smallest_size(chosen) * 2 / 3) // MIB * MIB
             found["partitions"] = [part if kind == "part" else 0 for kind in values["partitions"]]
             found["logs"] = ["", values["log"]] if values["log"] else [""]
             found["caches"] = ["", values["cache"]] if values.get("cache") else [""]
@@ -288,11 +292,13 @@ class SweepForm(forms.Form):
         return msgspec.convert(found, Sweep)
 
 
-def may_be_read(dataset: Dataset) -> bool:
+def can_be_sample(dataset: Dataset) -> bool:
     """Whether a folder can be a sample, as the agent will see it."""
-    return not any(checks.of_sample(dataset, dataset.name, dataset.guid))
+    return not any(checks.check_sample(dataset, dataset.name, dataset.guid))
 
 
-def speaks_against(sweep: Sweep, facts: Facts) -> list[Reason]:
+def check_sweep(sweep: Sweep, facts: Facts) -> list[Reason]:
     """Everything that speaks against any of its cases, as the agent will see it."""
-    return [reason for case in sweep.cases() for reason in RunBenchmarkCase(token=NO_TOKEN, case=case).check(facts)]
+    return [
+        reason for case in sweep.build_cases() for reason in RunBenchmarkCase(token=NO_TOKEN, case=case).check(facts)
+    ]

@@ -58,11 +58,11 @@ class SweepRow(models.Model):
     def open(self) -> bool:
         return self.state in self.OPEN
 
-    def takes(self) -> set[str]:
+    def claimed_resources(self) -> set[str]:
         """What no other sweep may have at the same time: its disks, or its pool; reading a sample disturbs too."""
         sweep = self.sweep
         return {
-            *sweep.every,
+            *sweep.all_disks,
             *filter(None, [sweep.pool, sweep.sample.split("/")[0], "network" if sweep.where == "network" else ""]),
         }
 

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_GET
 from appliance.benchmarks import conclusions, conditions, estimate, results
 from appliance.benchmarks import export as exporting
 from appliance.benchmarks.matrix import axes_of
-from appliance.benchmarks.presets import BY_NAME, PRESETS, smallest
+from appliance.benchmarks.presets import BY_NAME, PRESETS, smallest_size
 from appliance.benchmarks.results import Block, MeasuredCase, ResultRow, value_text
 from appliance.benchmarks.statistics import change_text
 from appliance.benchmarks.workloads import KINDS
@@ -41,39 +41,41 @@ class ResultLine:
     job: str = ""
 
 
-def whole(number: str) -> int:
+def parse_number(number: str) -> int:
     """A case's number from an address; the first for anything else."""
     return int(number) if number.isascii() and number.isdigit() and len(number) < 6 else 0
 
 
-def rows_of(row: SweepRow) -> list[CaseRow]:
+def case_rows(row: SweepRow) -> list[CaseRow]:
     return list(row.cases.prefetch_related("results"))
 
 
-def measured(cases: list[CaseRow]) -> list[MeasuredCase]:
+def measured_cases(cases: list[CaseRow]) -> list[MeasuredCase]:
     return [case.measured for case in cases]
 
 
-def shown(blocks: tuple[Block, ...], cases: list[CaseRow]) -> list[tuple[Block, list[ResultLine], charts.Heat | None]]:
+def block_lines(
+    blocks: tuple[Block, ...], cases: list[CaseRow]
+) -> list[tuple[Block, list[ResultLine], charts.HeatMap | None]]:
     jobs = {case.number: str(case.job or "") for case in cases}
     return [
         (
             block,
-            [ResultLine(row, charts.bar(row, block), jobs[row.measured.number]) for row in block.rows],
-            charts.heat(block),
+            [ResultLine(row, charts.draw_bar(row, block), jobs[row.measured.number]) for row in block.rows],
+            charts.draw_heat_map(block),
         )
         for block in blocks
     ]
 
 
 @require_GET
-def sweep(request: HttpRequest, pk: str) -> HttpResponse:
+def show_sweep(request: HttpRequest, pk: str) -> HttpResponse:
     """How far it is, what it gave so far, and what that means."""
 
     def build() -> dict[str, object]:
         row = get_object_or_404(SweepRow, pk=pk)
-        cases = rows_of(row)
-        blocks = results.blocks(measured(cases), whole(request.GET.get("baseline", "")))
+        cases = case_rows(row)
+        blocks = results.build_blocks(measured_cases(cases), parse_number(request.GET.get("baseline", "")))
         current = next((case for case in cases if case.state in {CaseRow.State.RUNNING, CaseRow.State.CLEARING}), None)
         progress = Progress.objects.filter(job=current.job).first() if current and current.job else None
         ended = {
@@ -81,30 +83,30 @@ def sweep(request: HttpRequest, pk: str) -> HttpResponse:
         }
         return {
             "sweep": row,
-            "blocks": shown(blocks, cases),
-            "sentences": conclusions.sentences(blocks),
+            "blocks": block_lines(blocks, cases),
+            "sentences": conclusions.summarize_results(blocks),
             "current": current,
             "title": KINDS[current.case.workload].title if current else "",
             "progress": progress,
-            "graph": charts.live(progress.speeds) if progress else None,
+            "graph": charts.draw_live_graph(progress.speeds) if progress else None,
             "done": len(ended),
             "total": len(cases),
             "percent": len(ended) * 100 // len(cases) if cases else 0,
-            "left": left(row, cases, ended) if row.open else 0,
-            "versions": versions_of(row),
-            "disks": disks_of(row),
-            "shared": conditions.shared([case.case for case in cases]),
+            "left": remaining_seconds(row, cases, ended) if row.open else 0,
+            "versions": sweep_versions(row),
+            "disks": disk_labels(row),
+            "shared": conditions.shared_conditions([case.case for case in cases]),
             "exports": EXPORTS,
             "repeated": row.state == SweepRow.State.DONE
             and SweepRow.objects.filter(preset=row.preset, spec=row.spec, state=SweepRow.State.DONE).count() > 1,
-            "others": others(row),
+            "others": comparable_sweeps(row),
         }
 
     return live.respond(request, "benchmarks/sweep.html", build)
 
 
-def others(row: SweepRow) -> list[SweepRow]:
-    """What it can be compared with: the same question first, then what was measured on the same kind of ground."""
+def comparable_sweeps(row: SweepRow) -> list[SweepRow]:
+    """What it can be compared with: the same question first, then what was measured on the same kind of target."""
     needs = BY_NAME[row.preset].needs if row.preset in BY_NAME else ""
     alike = [preset.name for preset in PRESETS if preset.needs == needs] or [row.preset]
     first = Case(When(preset=row.preset, then=0), default=1)
@@ -112,18 +114,18 @@ def others(row: SweepRow) -> list[SweepRow]:
     return list(found.order_by(first, "-created").defer("spec")[:MOST_OTHERS])
 
 
-def disks_of(row: SweepRow) -> list[str]:
+def disk_labels(row: SweepRow) -> list[str]:
     """Every disk that takes part, as a person knows it."""
-    return [link_label(path.rsplit("/", 1)[-1]) for path in row.sweep.every]
+    return [link_label(path.rsplit("/", 1)[-1]) for path in row.sweep.all_disks]
 
 
-def left(row: SweepRow, cases: list[CaseRow], ended: dict[int, float]) -> int:
+def remaining_seconds(row: SweepRow, cases: list[CaseRow], ended: dict[int, float]) -> int:
     facts = store.facts_of_pools()
-    sizes = smallest([disk for path in row.sweep.disks if (disk := facts.disk(path))])
-    return estimate.left([case.case for case in cases], ended, sizes)
+    sizes = smallest_size([disk for path in row.sweep.disks if (disk := facts.disk(path))])
+    return estimate.remaining_seconds([case.case for case in cases], ended, sizes)
 
 
-def commands_of(cases: list[CaseRow]) -> dict[int, list[str]]:
+def case_commands(cases: list[CaseRow]) -> dict[int, list[str]]:
     """By the case's number, every command that measured it, as its job was planned."""
     plans = dict(Job.objects.filter(pk__in=[case.job for case in cases if case.job]).values_list("pk", "plan"))
     return {
@@ -134,32 +136,32 @@ def commands_of(cases: list[CaseRow]) -> dict[int, list[str]]:
 
 
 @require_GET
-def export(request: HttpRequest, pk: str, form: str) -> HttpResponse:
+def export_sweep(request: HttpRequest, pk: str, form: str) -> HttpResponse:
     """Its figures as a file."""
     if form not in FORMS:
         raise Http404
     row = get_object_or_404(SweepRow, pk=pk)
-    cases = rows_of(row)
-    blocks = results.blocks(measured(cases), whole(request.GET.get("baseline", "")))
-    versions = versions_of(row)
+    cases = case_rows(row)
+    blocks = results.build_blocks(measured_cases(cases), parse_number(request.GET.get("baseline", "")))
+    versions = sweep_versions(row)
     when = row.started.isoformat(timespec="minutes") if row.started else ""
     if form == "csv":
         text = exporting.as_csv(blocks)
     elif form == "json":
         text = exporting.as_json(
-            row.title, blocks, commands_of(cases), versions=versions, began=when, sweep=json.loads(row.spec)
+            row.title, blocks, case_commands(cases), versions=versions, began=when, sweep=json.loads(row.spec)
         )
     else:
-        shared = conditions.shared([case.case for case in cases])
-        kept = {**shared, "Begun": when, "Disks": ", ".join(disks_of(row)), **versions}
-        text = exporting.as_markdown(row.title, blocks, conclusions.sentences(blocks), kept)
+        shared = conditions.shared_conditions([case.case for case in cases])
+        kept = {**shared, "Begun": when, "Disks": ", ".join(disk_labels(row)), **versions}
+        text = exporting.as_markdown(row.title, blocks, conclusions.summarize_results(blocks), kept)
     response = HttpResponse(text, content_type=f"{FORMS[form]}; charset=utf-8")
     response["Content-Disposition"] = f'attachment; filename="{slugify(row.title) or "sweep"}.{form}"'
     return response
 
 
 @dataclass(frozen=True)
-class Pair:
+class CasePair:
     """The same case in two sweeps."""
 
     name: str
@@ -170,21 +172,24 @@ class Pair:
     unclear: str  # why it is not called a change; empty where it is one
 
 
-def pairs(before: SweepRow, now: SweepRow) -> list[Pair]:
+def pair_cases(before: SweepRow, now: SweepRow) -> list[CasePair]:
     """Cases with the same settings and workload, in the order of the newer sweep."""
-    first, second = (measured(rows_of(row)) for row in (before, now))
-    old = {key(one): one for one in first}
-    both_times = [one for one in second if key(one) in old]
+    first, second = (measured_cases(case_rows(row)) for row in (before, now))
+    old = {case_key(one): one for one in first}
+    both_times = [one for one in second if case_key(one) in old]
     columns = axes_of([one.case for one in both_times])
     found = []
     for one in both_times:
-        here, there = results.row(one, old[key(one)], columns), results.row(old[key(one)], old[key(one)], ())
+        here, there = (
+            results.build_row(one, old[case_key(one)], columns),
+            results.build_row(old[case_key(one)], old[case_key(one)], ()),
+        )
         unclear = UNCLEAR.get(here.difference or "", "")
-        found.append(Pair(here.name, here.kind.title, there, here, change_text(here.change), unclear))
+        found.append(CasePair(here.name, here.kind.title, there, here, change_text(here.change), unclear))
     return found
 
 
-def key(one: MeasuredCase) -> tuple[object, ...]:
+def case_key(one: MeasuredCase) -> tuple[object, ...]:
     """What makes two cases of different sweeps the same; which disks they had is not part of it, but for single ones."""
     return (one.case.workload, *one.case.settings.items())
 
@@ -195,34 +200,34 @@ def over_time(request: HttpRequest, pk: str) -> HttpResponse:
     row = get_object_or_404(SweepRow, pk=pk)
     again = SweepRow.objects.filter(preset=row.preset, spec=row.spec, state=SweepRow.State.DONE).order_by("-created")
     made = list(again.prefetch_related("cases__results")[:MOST_TIMES])[::-1]
-    tables = [results.blocks([case.measured for case in one.cases.all()]) for one in made]
+    tables = [results.build_blocks([case.measured for case in one.cases.all()]) for one in made]
     found = []
     for block in tables[-1] if tables else ():
         same = [next((other for other in one if other.workload == block.workload), None) for one in tables]
-        rows = [[row_of(other, line.measured.number) for other in same] for line in block.rows]
+        rows = [[find_row(other, line.measured.number) for other in same] for line in block.rows]
         if most := max((other.most for other in same if other), default=0.0):
-            found.append((block, charts.trends(rows, most), value_text(most, block.kind.unit)))
+            found.append((block, charts.draw_trends(rows, most), value_text(most, block.kind.unit)))
     context = {"sweep": row, "made": made, "blocks": found, "wide": charts.WIDE, "tall": charts.TALL}
     return render(request, "benchmarks/over_time.html", context)
 
 
-def row_of(block: Block | None, number: int) -> ResultRow | None:
+def find_row(block: Block | None, number: int) -> ResultRow | None:
     return next((row for row in block.rows if row.measured.number == number), None) if block else None
 
 
 @require_GET
-def compare(request: HttpRequest, pk: str, other: str) -> HttpResponse:
+def compare_sweeps(request: HttpRequest, pk: str, other: str) -> HttpResponse:
     """Two sweeps side by side, the older one first."""
     chosen = [get_object_or_404(SweepRow, pk=one) for one in (pk, other)]
     before, now = sorted(chosen, key=lambda row: row.created)
-    found = pairs(before, now)
-    same = conditions.settings([pair.now.measured.case for pair in found])
+    found = pair_cases(before, now)
+    same = conditions.common_settings([pair.now.measured.case for pair in found])
     context = {
         "before": before,
         "now": now,
         "pairs": found,
-        "same": ", ".join(results.phrase(name, text) for name, text in same.items()),
-        "differences": differences(before, now),
+        "same": ", ".join(results.setting_phrase(name, text) for name, text in same.items()),
+        "differences": setting_differences(before, now),
     }
     return render(request, "benchmarks/compare.html", context)
 
@@ -236,9 +241,9 @@ class SettingDifference:
     now: str
 
 
-def differences(before: SweepRow, now: SweepRow) -> list[SettingDifference]:
+def setting_differences(before: SweepRow, now: SweepRow) -> list[SettingDifference]:
     """What may be the reason where figures differ: how it was measured, on which disks, with which versions."""
-    then, since = ({**conditions.conditions(list(row.sweep.cases())), "Disks": ", ".join(disks_of(row)), **versions_of(row)} for row in (before, now))  # fmt: skip
+    then, since = ({**conditions.run_conditions(list(row.sweep.build_cases())), "Disks": ", ".join(disk_labels(row)), **sweep_versions(row)} for row in (before, now))  # fmt: skip
     return [
         SettingDifference(name, then.get(name, ""), since.get(name, ""))
         for name in dict.fromkeys((*then, *since))
@@ -246,5 +251,5 @@ def differences(before: SweepRow, now: SweepRow) -> list[SettingDifference]:
     ]
 
 
-def versions_of(row: SweepRow) -> dict[str, str]:
+def sweep_versions(row: SweepRow) -> dict[str, str]:
     return dict(json.loads(row.versions)) if row.versions else {}

@@ -18,7 +18,7 @@ from django.views.decorators.http import require_GET, require_POST
 from appliance import names
 from appliance.benchmarks import estimate
 from appliance.benchmarks.matrix import Sweep, axes_of
-from appliance.benchmarks.presets import BY_NAME, PRESETS, smallest
+from appliance.benchmarks.presets import BY_NAME, PRESETS, smallest_size
 from appliance.benchmarks.run_case import RunBenchmarkCase
 from appliance.benchmarks.workloads import KINDS
 from appliance.disks.erase import typed_for
@@ -28,7 +28,7 @@ from appliance.formatting import disk_label
 from appliance.operation import Plan, checked_plan
 from web import live
 from web.benchmarks.create import store_sweep
-from web.benchmarks.forms import NO_TOKEN, SweepForm, speaks_against
+from web.benchmarks.forms import NO_TOKEN, SweepForm, check_sweep
 from web.benchmarks.models import CaseRow, SweepRow
 from web.inventory import present, store
 from web.inventory.models import CachingRow
@@ -56,7 +56,7 @@ SAID = {
 
 
 @require_GET
-def sweeps(request: HttpRequest) -> HttpResponse:
+def list_sweeps(request: HttpRequest) -> HttpResponse:
     """What can be measured, and what was."""
 
     def build() -> dict[str, object]:
@@ -74,14 +74,14 @@ def sweeps(request: HttpRequest) -> HttpResponse:
     return live.respond(request, "benchmarks/list.html", build)
 
 
-def memory() -> int:
+def memory_limit() -> int:
     """What ZFS's memory may grow to; 0 where that was not read yet."""
     row = CachingRow.objects.first()
     return row.fact.memory if row and isinstance(row.fact, Caching) else 0
 
 
 @require_GET
-def new(request: HttpRequest, name: str) -> HttpResponse:
+def new_sweep(request: HttpRequest, name: str) -> HttpResponse:
     """The matrix of a preset; once it is answered well, its review."""
     preset = BY_NAME.get(name)
     if preset is None:
@@ -89,19 +89,19 @@ def new(request: HttpRequest, name: str) -> HttpResponse:
     asked = "answered" in request.GET
     facts = store.facts()
     form = SweepForm(
-        request.GET if asked else None, preset=preset, bays=present.box().bays, facts=facts, memory=memory()
+        request.GET if asked else None, preset=preset, bays=present.box().bays, facts=facts, memory=memory_limit()
     )
     if asked and "change" not in request.GET and form.is_valid():
         query = request.GET.copy()
         query["change"] = "1"
         back = f"{request.path}?{query.urlencode()}"
-        return review(request, form.sweep, facts, title=form.cleaned_data["title"], preset=name, back=back)
+        return review_sweep(request, form.sweep, facts, title=form.cleaned_data["title"], preset=name, back=back)
     wrong = asked and bool(form.errors)
     return render(request, "benchmarks/new.html", {"form": form, "preset": preset}, status=400 if wrong else 200)
 
 
 @dataclass(frozen=True)
-class Typed:
+class TypedDisk:
     """One disk whose name has to be typed."""
 
     field: str
@@ -114,19 +114,19 @@ class Typed:
         return disk_label(self.disk)
 
 
-def to_type(sweep: Sweep, facts: Facts) -> list[Typed]:
+def disks_to_type(sweep: Sweep, facts: Facts) -> list[TypedDisk]:
     """The disks that a sweep writes to; none where it only reads or stays in a folder."""
     if not sweep.destroys:
         return []
-    disks = [disk for path in sweep.every if (disk := facts.disk(path))]
-    return [Typed(f"typed-{at}", disk, typed_for(disk)) for at, disk in enumerate(disks)]
+    disks = [disk for path in sweep.all_disks if (disk := facts.disk(path))]
+    return [TypedDisk(f"typed-{at}", disk, typed_for(disk)) for at, disk in enumerate(disks)]
 
 
-def review(
-    request: HttpRequest, sweep: Sweep, facts: Facts, *, title: str, preset: str, back: str, typed: list[Typed] | None = None, pk: str = "", status: int = 200
+def review_sweep(
+    request: HttpRequest, sweep: Sweep, facts: Facts, *, title: str, preset: str, back: str, typed: list[TypedDisk] | None = None, pk: str = "", status: int = 200
 ) -> HttpResponse:  # fmt: skip
     """What will be measured, how long it takes, and what it is done with."""
-    cases = list(sweep.cases())
+    cases = list(sweep.build_cases())
     columns = axes_of(cases)
     first: Plan = checked_plan(RunBenchmarkCase(token=NO_TOKEN, case=cases[0]), facts)
     context = {
@@ -136,10 +136,12 @@ def review(
         "preset": preset,
         "columns": columns,
         "cases": [([case.settings.get(name, "") for name in columns], KINDS[case.workload].title) for case in cases],
-        "seconds": estimate.of_all(cases, smallest([disk for path in sweep.disks if (disk := facts.disk(path))])),
+        "seconds": estimate.total_seconds(
+            cases, smallest_size([disk for path in sweep.disks if (disk := facts.disk(path))])
+        ),
         "first": first,
-        "typed": to_type(sweep, facts) if typed is None else typed,
-        "disks": [disk for path in sweep.every if (disk := facts.disk(path))],
+        "typed": disks_to_type(sweep, facts) if typed is None else typed,
+        "disks": [disk for path in sweep.all_disks if (disk := facts.disk(path))],
         "pk": pk or str(uuid.uuid4()),
         "back": back,
     }
@@ -151,19 +153,19 @@ def refused(request: HttpRequest, reasons: tuple[Reason, ...], status: int = 409
 
 
 @require_GET
-def again(request: HttpRequest, pk: str) -> HttpResponse:
+def repeat_sweep(request: HttpRequest, pk: str) -> HttpResponse:
     """The review of the very same sweep: made again and again it tells what has changed."""
     row = get_object_or_404(SweepRow, pk=pk)
     facts, sweep = store.facts(), row.sweep
     try:
-        Refused.unless_empty(dict.fromkeys(speaks_against(sweep, facts)))
-        return review(request, sweep, facts, title=row.title, preset=row.preset, back=reverse("sweep", args=[pk]))
+        Refused.unless_empty(dict.fromkeys(check_sweep(sweep, facts)))
+        return review_sweep(request, sweep, facts, title=row.title, preset=row.preset, back=reverse("sweep", args=[pk]))
     except Refused as refusal:
         return refused(request, refusal.reasons)
 
 
 @require_POST
-def start(request: HttpRequest) -> HttpResponse:
+def start_sweep(request: HttpRequest) -> HttpResponse:
     """The review was confirmed: look once more, and keep the sweep."""
     facts = store.facts()
     try:
@@ -178,30 +180,32 @@ def start(request: HttpRequest) -> HttpResponse:
                     "benchmark-unreadable", "This benchmark cannot be read. Start again from the list of benchmarks."
                 )
             ) from error
-        Refused.unless_empty(dict.fromkeys(speaks_against(sweep, facts)))
+        Refused.unless_empty(dict.fromkeys(check_sweep(sweep, facts)))
     except Refused as refusal:
         return refused(request, refusal.reasons)
     title, preset = request.POST.get("title", "")[:200], request.POST.get("preset", "")[:30]
     typed = [
-        Typed(
+        TypedDisk(
             one.field,
             one.disk,
             one.word,
             "" if request.POST.get(one.field, "") == one.word else f"Type {one.word} exactly.",
         )
-        for one in to_type(sweep, facts)
+        for one in disks_to_type(sweep, facts)
     ]
     if any(one.error for one in typed):
         back = request.POST.get("back", "")
         back = back if back.startswith(reverse("sweeps")) else reverse("sweeps")
-        return review(request, sweep, facts, title=title, preset=preset, back=back, typed=typed, pk=pk, status=400)
+        return review_sweep(
+            request, sweep, facts, title=title, preset=preset, back=back, typed=typed, pk=pk, status=400
+        )
     row = store_sweep(sweep, title=title or "Measurement", preset=preset, pk=pk, user=request.user.get_username())
     queue.send("workers.tick")
     return redirect("sweep", pk=row.pk)
 
 
 @require_POST
-def forget(request: HttpRequest, pk: str) -> HttpResponse:
+def forget_sweep(request: HttpRequest, pk: str) -> HttpResponse:
     """Take one that has ended from the list, with its figures. Asked twice it is done once."""
     SweepRow.objects.filter(pk=pk).exclude(state__in=SweepRow.OPEN).delete()
     store.touch("sweeps")
@@ -220,7 +224,7 @@ def stop_case(row: SweepRow) -> None:
 
 
 @require_POST
-def act(request: HttpRequest, pk: str, what: str) -> HttpResponse:
+def change_sweep(request: HttpRequest, pk: str, what: str) -> HttpResponse:
     """Pause it, after the case that is measured now or at once, go on, or stop it. Asked twice it is done once."""
     if what not in ACTS:
         raise Http404

@@ -35,7 +35,7 @@ class Attention:
     more: int = 0
 
 
-def attention(
+def collect_attention(
     box: present.Box, troubles: list[service_status.Trouble], waiting: list[Job], checked: object
 ) -> list[Attention]:
     """What the owner should know, the worst first; one calm line where nothing is wrong."""
@@ -97,14 +97,14 @@ def attention(
     return [Attention("healthy", "All is well.")]
 
 
-def shared() -> list[Folder]:
+def shared_folders() -> list[Folder]:
     """The folders that people reach from other computers, or that are on the way there."""
     rows = DatasetRow.objects.filter(facts__contains='"share_source":"local"').order_by("name")[:100]
     return [folder for folder in folders_of(list(rows)) if folder.shared][:SHOWN]
 
 
 @require_GET
-def overview(request: HttpRequest) -> HttpResponse:
+def show_overview(request: HttpRequest) -> HttpResponse:
     """Is my data safe, is anything happening, what should I do."""
 
     def build() -> dict[str, object]:
@@ -118,7 +118,7 @@ def overview(request: HttpRequest) -> HttpResponse:
         under_way = list(Job.objects.filter(state__in=Job.OPEN).defer("plan", "log", "operation")[:20])
         progress = {row.job: row for row in Progress.objects.filter(job__in=[job.pk for job in under_way])}
         free = [bay for bay in box.bays if bay.state == "empty"]
-        worst, *others = attention(box, now.troubles, unseen, now.checked)
+        worst, *others = collect_attention(box, now.troubles, unseen, now.checked)
         return {
             "attention": worst,
             "others": others,
@@ -128,7 +128,7 @@ def overview(request: HttpRequest) -> HttpResponse:
             "activities": list(Activity.objects.filter(state__in=Activity.UNDER_WAY)),
             "jobs": [(job, progress.get(job.pk)) for job in under_way],
             "ended": unseen,
-            "shared": shared(),
+            "shared": shared_folders(),
         }
 
     return live.respond(request, "overview/overview.html", build)

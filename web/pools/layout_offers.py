@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from appliance.benchmarks import known_results
+from appliance.benchmarks import layout_results
 from appliance.benchmarks.results import MeasuredCase
 from appliance.disks.smr_models import shingled
 from appliance.formatting import opening
@@ -92,7 +92,7 @@ def make_offer(
     """A proposal as the page shows it; ``paths`` are the disks in the order of the candidates."""
     used = frozenset(paths[at] for group in proposal.groups for at in group)
     choice = proposal.choice
-    cases = () if choice.equal else known_results.of_layout(measured, choice.layout, choice.groups, used)
+    cases = () if choice.equal else layout_results.find_layout_results(measured, choice.layout, choice.groups, used)
     return LayoutOffer(
         proposal,
         layout_diagram.draw(proposal, disks),
@@ -101,7 +101,7 @@ def make_offer(
         risk.percent_text(proposal.third_loss),
         tuple(text for text in proposal.warnings if text not in common),
         proposal.waste if proposal.waste * NOTABLE_SHARE > proposal.raw else 0,
-        known_results.sentence(cases),
+        layout_results.results_text(cases),
     )
 
 

@@ -37,7 +37,7 @@ def state(tmp_path: Path, monkeypatch) -> Path:
 
 
 def test_the_folder_is_served_to_guests_on_the_loopback_alone_by_servers_of_its_own(state, commands, tmp_path):
-    assert afp_benchmark.serve(tmp_path) == "Netatalk4.2.3"
+    assert afp_benchmark.serve_folder(tmp_path) == "Netatalk4.2.3"
     assert commands.tools == ["mount", "mount", "cnid_metad", "afpd"]
     assert commands.ran[0][-1] == str(state)  # covered before anything is written there
     assert commands.ran[1] == ["mount", "--bind", str(tmp_path), str(state / "sweep")]
@@ -53,10 +53,10 @@ def test_what_is_missing_is_said(state, commands, tmp_path, monkeypatch):
     monkeypatch.setattr(afp, "information", lambda _host: b"")
     monkeypatch.setattr(afp_benchmark, "SECONDS_TO_START", -1)
     with pytest.raises(Failed, match="started and does not answer"):
-        afp_benchmark.serve(tmp_path)
+        afp_benchmark.serve_folder(tmp_path)
     monkeypatch.setattr(afp_benchmark, "STATE", tmp_path / "nothing")
     with pytest.raises(Failed, match="not installed"):
-        afp_benchmark.serve(tmp_path)
+        afp_benchmark.serve_folder(tmp_path)
 
 
 def test_why_it_could_not_be_measured_is_printed_and_understood(state, tmp_path, monkeypatch, capsys):
@@ -84,51 +84,53 @@ def test_what_is_none_of_it_is_not_taken(text):
 
 def test_data_neither_repeats_nor_compresses_unless_it_is_to(monkeypatch):
     monkeypatch.setattr(afp_benchmark, "POOL", 2**20)
-    pool = afp_benchmark.random_pool(0)
+    pool = afp_benchmark.random_bytes(0)
     blocks = [bytes(afp_benchmark.data_at(pool, at, 2**17)) for at in range(0, 2**23, 2**17)]
     assert all(len(block) == 2**17 for block in blocks)
     assert len({block[at : at + 512] for block in blocks for at in range(0, 2**17, 512)}) == 2**23 // 512
     assert len(zlib.compress(blocks[-1])) >= 2**17
-    shrunk = afp_benchmark.random_pool(50)
+    shrunk = afp_benchmark.random_bytes(50)
     assert len(zlib.compress(bytes(shrunk[: 2**17]))) < 0.6 * 2**17
 
 
 def test_a_file_is_asked_for_to_its_last_byte():
-    assert list(afp_benchmark.strokes(2500, 1000)) == [(0, 1000), (1000, 1000), (2000, 500)]
+    assert list(afp_benchmark.request_ranges(2500, 1000)) == [(0, 1000), (1000, 1000), (2000, 500)]
 
 
 def test_the_sessions_of_many_writers_count_together():
     one, other = afp_benchmark.Tally(512, [0.1]), afp_benchmark.Tally(512, [0.3])
-    found = afp_benchmark.figures([one, other], 2.0, reads=False)
+    found = afp_benchmark.summarize_tallies([one, other], 2.0, reads=False)
     assert found == Figures(rate=512, operations=1, seconds=2, latency=0.2, latency99=0.3, written=1024)
 
 
 # --- as a case --------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("workload", ["seq-write", "small-files"])
 def test_a_person_sees_the_one_command_with_a_loopback_that_nobody_else_has(workload):
-    steps = in_pool(protocol="afp", workload=workload).steps(shapes.facts(shapes.single()))
+    steps = in_pool(protocol="afp", workload=workload).build_steps(shapes.facts(shapes.single()))
     shown = next(step.shown for step in steps if step.name == "run-1")
     assert shown.startswith("unshare --mount --propagation=slave --net --pid --fork --kill-child ")
-    assert f"appliance.benchmarks.afp_benchmark {workload} {scratch.folder_of(TOKEN)} " in shown
+    assert f"appliance.benchmarks.afp_benchmark {workload} {scratch.scratch_folder(TOKEN)} " in shown
     words = shown.splitlines()[0].split()
     assert (
-        afp_benchmark.words().parse_args(words[words.index("appliance.benchmarks.afp_benchmark") + 1 :]).workload
+        afp_benchmark.argument_parser()
+        .parse_args(words[words.index("appliance.benchmarks.afp_benchmark") + 1 :])
+        .workload
         == workload
     )
 
 
 def test_nothing_is_mounted_or_served_for_it_beforehand(commands, folders):
-    loopback_mount.begin("afp", scratch.folder_of(TOKEN), TOKEN)
-    loopback_mount.end(scratch.folder_of(TOKEN), TOKEN)
+    loopback_mount.mount_folder("afp", scratch.scratch_folder(TOKEN), TOKEN)
+    loopback_mount.unmount_folder(scratch.scratch_folder(TOKEN), TOKEN)
     assert [argv for argv in commands.ran if argv[0] != "systemctl"] == []
-    assert not loopback_mount.mounted_at(TOKEN).exists()
+    assert not loopback_mount.client_mountpoint(TOKEN).exists()
 
 
 def test_what_its_client_does_not_do_is_left_out_or_refused():
     with refuses("workload-not-over-afp"):
         in_pool(protocol="afp", workload="random-read")
     both: dict[str, Any] = {"where": "dataset", "pool": "tank", "guid": 7, "workloads": ("seq-read", "random-read")}
-    found = [(case.protocol, case.workload) for case in Sweep(**both, protocols=("nfs", "afp")).cases()]
+    found = [(case.protocol, case.workload) for case in Sweep(**both, protocols=("nfs", "afp")).build_cases()]
     assert found == [("nfs", "seq-read"), ("nfs", "random-read"), ("afp", "seq-read")]
     with refuses("afp-without-cases"):
         Sweep(**both | {"workloads": ("mixed",)}, protocols=("afp",))

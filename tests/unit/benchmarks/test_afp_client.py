@@ -45,37 +45,37 @@ def netatalk(talk: list[tuple[str, bytes]]) -> Iterator[tuple[AfpSession, list[b
 
 def test_a_guest_writes_reads_and_removes_a_file():
     with netatalk(TALK) as (line, other):
-        line.begin("sweep")
+        line.sign_in("sweep")
         assert line.most == afp_client.REQUEST
-        line.create("larder.0.0")
-        fork = line.open("larder.0.0", WRITING)
-        line.write(fork, 0, WRITTEN)
-        line.flush(fork)
-        line.close(fork)
-        fork = line.open("larder.0.0", READING)
-        assert bytes(line.read(fork, 0, 512)) == WRITTEN
-        assert len(line.read(fork, 512, 512)) == 0
-        line.close(fork)
-        line.remove("larder.0.0")
+        line.create_file("larder.0.0")
+        fork = line.open_fork("larder.0.0", WRITING)
+        line.write_fork(fork, 0, WRITTEN)
+        line.flush_fork(fork)
+        line.close_fork(fork)
+        fork = line.open_fork("larder.0.0", READING)
+        assert bytes(line.read_fork(fork, 0, 512)) == WRITTEN
+        assert len(line.read_fork(fork, 512, 512)) == 0
+        line.close_fork(fork)
+        line.remove_file("larder.0.0")
         with pytest.raises(Failed, match="did not open a file: there is no such file or volume"):
-            line.open("larder.0.0", READING)
-        line.create("larder.0.1")
-        line.remove("larder.0.1")
-        line.end()
+            line.open_fork("larder.0.0", READING)
+        line.create_file("larder.0.1")
+        line.remove_file("larder.0.1")
+        line.sign_out()
     assert other == []
 
 
 @pytest.mark.parametrize("at", [1, 3, 5])
 def test_a_server_that_goes_away_is_said(at):
     with netatalk(TALK[:at]) as (line, _other), pytest.raises(Failed, match="went away when it was to"):
-        line.begin("sweep")
+        line.sign_in("sweep")
 
 
 @pytest.mark.parametrize("kept", [3, 20])
 def test_an_answer_that_stops_in_the_middle_is_said(kept):
     cut = [TALK[0], ("received", TALK[1][1][:kept])]
     with netatalk(cut) as (line, _other), pytest.raises(Failed, match="went away when it was to begin a session"):
-        line.begin("sweep")
+        line.sign_in("sweep")
 
 
 def test_what_a_server_says_by_itself_is_no_answer():
@@ -84,8 +84,8 @@ def test_what_a_server_says_by_itself_is_no_answer():
     tickle, back = (bytes((0, afp_client.TICKLE, 0, number, *bytes(12))) for number in (9, 5))
     for said in (talk, [talk[0], ("received", tickle), ("sent", back), talk[1]]):
         with netatalk([*TALK[:6], *said]) as (line, other):
-            line.begin("sweep")
-            line.create("larder.0.2")
+            line.sign_in("sweep")
+            line.create_file("larder.0.2")
         assert other == []
 
 
@@ -93,24 +93,24 @@ def test_a_server_that_gives_no_answer_is_not_waited_for_for_ever():
     ours, theirs = socket.socketpair()
     ours.settimeout(0.05)
     with ours, theirs, pytest.raises(Failed, match="gave no answer within"):
-        AfpSession(ours).begin("sweep")
+        AfpSession(ours).sign_in("sweep")
 
 
 def test_more_than_was_asked_for_is_not_taken():
     large = TALK[1][1][:8] + (2**31).to_bytes(4, "big") + TALK[1][1][12:]
     with netatalk([TALK[0], ("received", large)]) as (line, _other), pytest.raises(Failed, match="more than was asked"):
-        line.begin("sweep")
+        line.sign_in("sweep")
 
 
 def test_less_than_was_asked_for_is_not_taken_either():
     shorter = TALK[5][1][:8] + (2).to_bytes(4, "big") + TALK[5][1][12:18]
     with netatalk([*TALK[:5], ("received", shorter)]) as (line, _other), pytest.raises(Failed, match="less than was asked"):  # fmt: skip
-        line.begin("sweep")
+        line.sign_in("sweep")
 
 
 @pytest.mark.parametrize(("told", "most"), [(b"", 0), (b"\x02\x04\x00\x00\x00\x80", 0), (b"\x00\x04\x00", 0), (b"\x00\x04\x00\x01\x00\x00", 65536)])  # fmt: skip
 def test_how_much_a_server_takes_at_a_time_is_what_it_says(told, most):
-    assert afp_client.quantum_in(told) == most
+    assert afp_client.find_quantum(told) == most
 
 
 def test_nobody_there_is_said():
@@ -118,7 +118,7 @@ def test_nobody_there_is_said():
         free.bind(("127.0.0.1", 0))
         with (
             pytest.raises(Failed, match="does not answer"),
-            afp_client.session("127.0.0.1", free.getsockname()[1], "sweep"),
+            afp_client.open_session("127.0.0.1", free.getsockname()[1], "sweep"),
         ):
             pass
 

@@ -44,53 +44,53 @@ def module(folders: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], dict[
 
     write()
     monkeypatch.setattr(arc_limit, "PARAMETERS", place)
-    monkeypatch.setattr(arc_limit, "put", put)
+    monkeypatch.setattr(arc_limit, "write_parameter", put)
     monkeypatch.setattr(kstat, "KSTAT", folders)
     return lambda: {**texts, **{name: str(value) for name, value in arc.items()}}
 
 
 def test_it_is_held_at_half_the_data_and_is_as_it_was_afterwards(module):
     before = module()
-    assert arc_limit.limit(TOKEN, 256 * MIB) == 128 * MIB
+    assert arc_limit.limit_arc(TOKEN, 256 * MIB) == 128 * MIB
     assert module()["c_max"] == str(128 * MIB)
-    arc_limit.release(TOKEN)
+    arc_limit.release_limit(TOKEN)
     assert module() == before
-    assert not arc_limit.kept_limit().exists()
-    arc_limit.release(TOKEN)
+    assert not arc_limit.limit_path().exists()
+    arc_limit.release_limit(TOKEN)
     assert module() == before
 
 
 def test_with_two_cases_it_is_as_it_was_when_the_last_one_ends(module):
     before = module()
-    arc_limit.limit(TOKEN, GIB)
-    arc_limit.limit(OTHER, 256 * MIB)
+    arc_limit.limit_arc(TOKEN, GIB)
+    arc_limit.limit_arc(OTHER, 256 * MIB)
     assert module()["c_max"] == str(128 * MIB)
-    arc_limit.release(OTHER)
+    arc_limit.release_limit(OTHER)
     assert module()["c_max"] == str(512 * MIB)
-    arc_limit.release(TOKEN)
+    arc_limit.release_limit(TOKEN)
     assert module() == before
 
 
 def test_clearing_up_after_a_killed_case_lets_it_go_also_where_nothing_else_is_left(module, commands):
     before = module()
-    arc_limit.limit(TOKEN, GIB)
-    scratch.clear(TOKEN, Working())
+    arc_limit.limit_arc(TOKEN, GIB)
+    scratch.clear_case(TOKEN, Working())
     assert module() == before
 
 
 def test_where_the_module_does_not_take_it_that_is_said_and_undone_by_clearing_up(module, monkeypatch):
-    monkeypatch.setattr(arc_limit, "put", lambda _name, _text: None)
+    monkeypatch.setattr(arc_limit, "write_parameter", lambda _name, _text: None)
     with pytest.raises(Failed, match="did not take the limit"):
-        arc_limit.limit(TOKEN, GIB)
-    arc_limit.release(TOKEN)
-    assert not arc_limit.kept_limit().exists()
+        arc_limit.limit_arc(TOKEN, GIB)
+    arc_limit.release_limit(TOKEN)
+    assert not arc_limit.limit_path().exists()
 
 
 def test_where_it_cannot_be_changed_that_is_said(module, monkeypatch, tmp_path):
     monkeypatch.undo()
     monkeypatch.setattr(arc_limit, "PARAMETERS", tmp_path / "nothing")
     with pytest.raises(Failed, match="cannot be changed"):
-        arc_limit.put("zfs_arc_max", "1")
+        arc_limit.write_parameter("zfs_arc_max", "1")
 
 
 def test_the_plan_says_that_the_whole_box_has_less(module):

@@ -19,10 +19,10 @@ from appliance.benchmarks.case import Case
 from appliance.benchmarks.matrix import Sweep, axes_of
 from appliance.benchmarks.parse_results import Figures, from_bonnie, from_dd, from_fio, from_iperf
 from appliance.benchmarks.presets import BY_NAME, PRESETS
-from appliance.benchmarks.results import RESULT, BenchmarkRun, Block, MeasuredCase, blocks, told, value_text
-from appliance.benchmarks.statistics import change, change_text, outlier, summary
+from appliance.benchmarks.results import RESULT, BenchmarkRun, Block, MeasuredCase, build_blocks, encode_run, value_text
+from appliance.benchmarks.statistics import change_text, find_outlier, percent_change, summarize_values
 from appliance.benchmarks.validity import Circumstances
-from appliance.benchmarks.workloads import KINDS, SYNCED, commands_for, escaped
+from appliance.benchmarks.workloads import KINDS, SYNCED, escape_colons, workload_command
 from appliance.errors import Failed, Refused
 from appliance.layout.geometry import GIB, MIB
 from tests.reasons import refuses
@@ -51,7 +51,7 @@ def measured(number: int, of: Case, *values: float) -> MeasuredCase:
 
 # --- the matrix -----------------------------------------------------------------------------------------------
 def test_a_matrix_is_its_cases_in_order_the_workload_turning_fastest():
-    cases = list(sweep(layouts=["raidz1", "raidz2"], ashifts=[9, 12]).cases())
+    cases = list(sweep(layouts=["raidz1", "raidz2"], ashifts=[9, 12]).build_cases())
     assert [(one.layout, one.ashift, one.workload) for one in cases] == [
         (layout, ashift, workload)
         for layout in ("raidz1", "raidz2")
@@ -62,7 +62,7 @@ def test_a_matrix_is_its_cases_in_order_the_workload_turning_fastest():
 
 
 def test_layouts_that_need_more_disks_than_there_are_are_left_out():
-    found = sweep(layouts=["mirror", "raidz2"], counts=[2, 3, 4, 6], workloads=["seq-write"]).cases()
+    found = sweep(layouts=["mirror", "raidz2"], counts=[2, 3, 4, 6], workloads=["seq-write"]).build_cases()
     assert [(one.layout, len(one.disks)) for one in found] == [
         ("mirror", 2),
         ("mirror", 3),
@@ -72,12 +72,12 @@ def test_layouts_that_need_more_disks_than_there_are_are_left_out():
 
 
 def test_four_mirrored_disks_are_two_pairs_and_three_are_one_mirror():
-    assert case(layout="mirror", disks=FIVE[:4]).groups == [FIVE[:2], FIVE[2:4]]
-    assert case(layout="mirror", disks=FIVE[:3]).groups == [FIVE[:3]]
+    assert case(layout="mirror", disks=FIVE[:4]).vdev_disks == [FIVE[:2], FIVE[2:4]]
+    assert case(layout="mirror", disks=FIVE[:3]).vdev_disks == [FIVE[:3]]
 
 
 def test_each_disk_is_read_at_each_place():
-    found = list(sweep(where="disk", workloads=["disk-start", "disk-end"], layouts=["stripe"]).cases())
+    found = list(sweep(where="disk", workloads=["disk-start", "disk-end"], layouts=["stripe"]).build_cases())
     assert [(one.disks, one.workload) for one in found] == [((path,), work) for path in FIVE for work in ("disk-start", "disk-end")]  # fmt: skip
     assert axes_of(found) == ["Disk"]
 
@@ -115,7 +115,7 @@ def test_no_two_cases_of_a_sweep_are_the_same_and_each_survives_being_kept(layou
         made = sweep(layouts=sorted(layouts), ashifts=sorted(ashifts), disks=FIVE[:count])
     except Refused:
         return
-    cases = list(made.cases())
+    cases = list(made.build_cases())
     assert len(set(cases)) == len(cases)
     assert msgspec.json.decode(msgspec.json.encode(cases), type=list[Case]) == cases
     assert msgspec.json.decode(msgspec.json.encode(made), type=Sweep) == made
@@ -132,10 +132,10 @@ def test_every_preset_makes_a_sweep_of_as_many_disks_as_it_asks_for(preset, coun
     extra = {f"{preset.extra}s": ["", path_of(6)]} if preset.extra else {}
     peer = {"peer": "imac.local"} if where == "network" else {}
     made = msgspec.convert({**common, **preset.fill(2 * 10**12, count), **extra, **peer}, Sweep)
-    found = list(made.cases())
+    found = list(made.build_cases())
     assert found
     assert len(found) == 1 or axes_of(found) or len(made.workloads) > 1
-    assert 0 < estimate.of_all(found, 2 * 10**12) < 30 * 24 * 3600
+    assert 0 < estimate.total_seconds(found, 2 * 10**12) < 30 * 24 * 3600
 
 
 @pytest.mark.parametrize("peer", ["", "-x", "192.168.1.0/24", "a b", "x;reboot", "../etc", "*"])
@@ -148,7 +148,7 @@ def test_the_network_is_measured_both_ways():
     made = sweep(
         where="network", disks=(), layouts=["stripe"], workloads=["net-send", "net-receive"], peer="imac.local"
     )
-    to, back = (commands_for(one, "/x") for one in made.cases())
+    to, back = (workload_command(one, "/x") for one in made.build_cases())
     assert to[-1] == "--client=imac.local"
     assert "--reverse" in back
     assert "--reverse" not in to
@@ -211,7 +211,7 @@ def test_the_figures_of_dd_are_exact_where_its_own_rate_is_rounded():
 # --- commands -------------------------------------------------------------------------------------------------
 def test_a_disk_of_its_own_is_only_read_and_at_the_place_that_was_meant():
     one = case(where="disk", disks=FIVE[:1], layout="stripe", workload="disk-end", size=GIB)
-    words = commands_for(one, "", 2 * 10**12)
+    words = workload_command(one, "", 2 * 10**12)
     assert "--readonly" in words
     assert "--rw=read" in words
     start, size = (
@@ -221,14 +221,14 @@ def test_a_disk_of_its_own_is_only_read_and_at_the_place_that_was_meant():
 
 
 def test_a_colon_in_a_disks_name_does_not_end_it():
-    assert escaped("/dev/disk/by-id/ata-a:b") == "/dev/disk/by-id/ata-a\\:b"
+    assert escape_colons("/dev/disk/by-id/ata-a:b") == "/dev/disk/by-id/ata-a\\:b"
 
 
 @pytest.mark.parametrize(
     "workload", [name for name in KINDS if not name.startswith(("disk-", "net-")) and name != "resilver"]
 )
 def test_every_workload_stays_in_its_folder_and_counts_until_the_data_is_safe(workload):
-    words = commands_for(case(workload=workload), "/run/larder/sweeps/x")
+    words = workload_command(case(workload=workload), "/run/larder/sweeps/x")
     assert any("/run/larder/sweeps/x" in word for word in words)
     assert not any(word.startswith("/dev/disk") for word in words)
     if KINDS[workload].writes and workload not in {*SYNCED, "bonnie"}:
@@ -236,7 +236,7 @@ def test_every_workload_stays_in_its_folder_and_counts_until_the_data_is_safe(wo
 
 
 def test_a_gentle_case_lets_everything_else_go_first():
-    assert commands_for(case(gentle=True), "/x")[:3] == ["nice", "-n", "19"]
+    assert workload_command(case(gentle=True), "/x")[:3] == ["nice", "-n", "19"]
 
 
 # --- honesty --------------------------------------------------------------------------------------------------
@@ -248,68 +248,68 @@ WRITTEN = Figures(rate=1e8, written=4 * GIB)
 
 
 def test_a_run_whose_bytes_reached_the_disks_counts():
-    assert list(validity.reasons(case(), WRITTEN, moved(written=5 * GIB))) == []
+    assert list(validity.invalid_reasons(case(), WRITTEN, moved(written=5 * GIB))) == []
 
 
 def test_zeros_on_a_pool_that_compresses_are_caught():
     zeros = case(workload="dd-write", zeros=True, compression="lz4")
-    assert any("Zeros" in reason for reason in validity.reasons(zeros, WRITTEN, moved(written=MIB)))
+    assert any("Zeros" in reason for reason in validity.invalid_reasons(zeros, WRITTEN, moved(written=MIB)))
     plain = case(workload="dd-write", zeros=True)
-    assert list(validity.reasons(plain, WRITTEN, moved(written=4 * GIB))) == []
-    assert list(validity.reasons(plain, WRITTEN, moved(written=MIB)))
+    assert list(validity.invalid_reasons(plain, WRITTEN, moved(written=4 * GIB))) == []
+    assert list(validity.invalid_reasons(plain, WRITTEN, moved(written=MIB)))
 
 
 def test_a_read_that_fits_in_memory_is_caught_unless_memory_was_kept_out():
     small = case(workload="seq-read", size=GIB)
     figures = Figures(rate=1e9, read=GIB)
-    assert "fit into memory" in " ".join(validity.reasons(small, figures, moved(read=GIB)))
-    assert list(validity.reasons(msgspec.structs.replace(small, aside=True), figures, moved(read=GIB))) == []
+    assert "fit into memory" in " ".join(validity.invalid_reasons(small, figures, moved(read=GIB)))
+    assert list(validity.invalid_reasons(msgspec.structs.replace(small, aside=True), figures, moved(read=GIB))) == []
 
 
 def test_a_read_that_memory_answered_is_caught_whatever_its_size():
-    said = list(validity.reasons(case(workload="seq-read"), Figures(read=4 * GIB), moved(read=GIB)))
+    said = list(validity.invalid_reasons(case(workload="seq-read"), Figures(read=4 * GIB), moved(read=GIB)))
     assert said == ["4 GiB were read, but only 1 GiB of it from the disks. Memory did the rest."]
 
 
 def test_data_that_was_to_shrink_may_shrink_by_that_much_and_no_more():
     half = case(compression="lz4", compressible=50)
-    assert list(validity.reasons(half, WRITTEN, moved(written=2 * GIB))) == []
-    assert list(validity.reasons(half, WRITTEN, moved(written=GIB)))
+    assert list(validity.invalid_reasons(half, WRITTEN, moved(written=2 * GIB))) == []
+    assert list(validity.invalid_reasons(half, WRITTEN, moved(written=GIB)))
 
 
 def test_a_disk_that_left_during_the_run_spoils_it_and_a_check_disturbs_it():
     around = moved(written=5 * GIB, lost=("sda",), busy=("tank is being checked",), throttled=2)
-    assert any("stopped answering" in reason for reason in validity.reasons(case(), WRITTEN, around))
-    assert len(list(validity.disturbances(around))) == 2
+    assert any("stopped answering" in reason for reason in validity.invalid_reasons(case(), WRITTEN, around))
+    assert len(list(validity.find_disturbances(around))) == 2
 
 
 # --- statistics -----------------------------------------------------------------------------------------------
 def test_the_changes_of_the_field_notes_come_out_as_they_stand_there():
-    assert change_text(change(132.74, 79.04)) == "+67.9 %"
-    assert change_text(change(92.40, 12.03)) == "+668 %"
-    assert change_text(change(118.70, 120.43)) == "−1.4 %"
-    assert change_text(change(1, 0)) == ""
+    assert change_text(percent_change(132.74, 79.04)) == "+67.9 %"
+    assert change_text(percent_change(92.40, 12.03)) == "+668 %"
+    assert change_text(percent_change(118.70, 120.43)) == "−1.4 %"
+    assert change_text(percent_change(1, 0)) == ""
     assert change_text(0.0) == "±0.0 %"
 
 
 @given(st.lists(st.floats(1, 1e12), min_size=1, max_size=9))
 def test_a_median_lies_between_the_least_and_the_most(values):
-    found = summary(values)
+    found = summarize_values(values)
     assert found is not None
     assert found.least <= found.median <= found.most
     assert not found.apart_from(found)
 
 
 def test_the_odd_one_out_needs_others_to_differ_from():
-    assert outlier({"a": 100, "b": 101, "c": 50}) == "c"
-    assert outlier({"a": 100, "b": 101, "c": 95}) == ""
-    assert outlier({"a": 100, "b": 50}) == ""
+    assert find_outlier({"a": 100, "b": 101, "c": 50}) == "c"
+    assert find_outlier({"a": 100, "b": 101, "c": 95}) == ""
+    assert find_outlier({"a": 100, "b": 50}) == ""
 
 
 # --- table and meaning ----------------------------------------------------------------------------------------
 def ashifts(nine: tuple[float, ...], twelve: tuple[float, ...]) -> tuple:
-    first, second = sweep(ashifts=[9, 12], workloads=["seq-write"]).cases()
-    return blocks([measured(0, first, *nine), measured(1, second, *twelve)])
+    first, second = sweep(ashifts=[9, 12], workloads=["seq-write"]).build_cases()
+    return build_blocks([measured(0, first, *nine), measured(1, second, *twelve)])
 
 
 def test_the_table_tells_the_change_against_the_baseline_and_the_sentence_who_wins():
@@ -319,21 +319,21 @@ def test_the_table_tells_the_change_against_the_baseline_and_the_sentence_who_wi
     assert second.change_text == "+68.0 %"
     assert second.value == "133 MiB/s"
     assert (
-        conclusions.sentences([block])[0]
+        conclusions.summarize_results([block])[0]
         == "Large files, writing: ashift 12 is best, with 133 MiB/s: +68.0 % against ashift 9 (79 MiB/s)."
     )
 
 
 def test_a_device_is_said_as_with_or_without_it_and_a_bare_word_with_what_it_is_of():
-    found = list(sweep(workloads=["sync-write"], logs=["", path_of(6)], syncs=["standard", "always"]).cases())
-    (block,) = blocks([measured(at, one, 100.0 + at) for at, one in enumerate(found)])
+    found = list(sweep(workloads=["sync-write"], logs=["", path_of(6)], syncs=["standard", "always"]).build_cases())
+    (block,) = build_blocks([measured(at, one, 100.0 + at) for at, one in enumerate(found)])
     assert block.rows[0].name == "without log device, sync standard"
     assert block.rows[1].name == "with log device WDC WD20EARS-00MVWB0 (serial WD-WCAZA0000006), sync standard"
 
 
 def test_where_runs_overlap_no_winner_is_named():
     (block,) = ashifts((100.0 * MIB, 120.0 * MIB), (110.0 * MIB, 125.0 * MIB))
-    said = conclusions.sentences([block])[0]
+    said = conclusions.summarize_results([block])[0]
     assert (
         said
         == "Large files, writing: no clear difference. All lie between 110 MiB/s and 118 MiB/s, and their runs overlap."
@@ -342,7 +342,7 @@ def test_where_runs_overlap_no_winner_is_named():
 
 def test_where_runs_lie_apart_and_yet_near_to_each_other_no_winner_is_named_and_no_overlap_claimed():
     (block,) = ashifts((79.0 * MIB, 79.1 * MIB), (81.0 * MIB, 81.1 * MIB))
-    assert conclusions.sentences([block])[0].endswith(
+    assert conclusions.summarize_results([block])[0].endswith(
         "no clear difference. All lie between 79.1 MiB/s and 81.1 MiB/s, that is too little to choose by."
     )
 
@@ -356,22 +356,24 @@ def test_a_run_that_does_not_count_is_in_no_median():
 
 
 def test_the_slow_disk_is_named():
-    disks = list(sweep(where="disk", workloads=["disk-start"], layouts=["stripe"]).cases())
+    disks = list(sweep(where="disk", workloads=["disk-start"], layouts=["stripe"]).build_cases())
     speeds = [150.0, 151, 149, 40, 152]
-    found = blocks([measured(at, one, speed * MIB) for at, (one, speed) in enumerate(zip(disks, speeds, strict=True))])
-    said = conclusions.sentences(found)[0]
+    found = build_blocks(
+        [measured(at, one, speed * MIB) for at, (one, speed) in enumerate(zip(disks, speeds, strict=True))]
+    )
+    said = conclusions.summarize_results(found)[0]
     assert "WD-WCAZA0000004" in said
     assert "odd one out" in said
 
 
 def test_the_disk_that_holds_a_pool_up_is_named():
-    one = next(sweep(workloads=["seq-write"]).cases())
+    one = next(sweep(workloads=["seq-write"]).build_cases())
     links = [path.rsplit("/", 1)[-1] for path in FIVE]
 
     def said(waits: dict[str, float]) -> str:
         around = Circumstances(per_disk=waits)
         runs = (BenchmarkRun(number=1, figures=Figures(rate=1.0), around=around),)
-        return " ".join(conclusions.sentences(blocks([MeasuredCase(0, one, runs)])))
+        return " ".join(conclusions.summarize_results(build_blocks([MeasuredCase(0, one, runs)])))
 
     slow = said(dict.fromkeys(links, 0.0007) | {links[2]: 3.5})
     assert "WD-WCAZA0000003) held the others up: a request took it 3500.0 ms, and them 0.7 ms." in slow
@@ -384,15 +386,17 @@ def test_the_disk_that_holds_a_pool_up_is_named():
 )
 def test_what_was_done_to_memory_stands_with_figures_of_reading(changes, said):
     found = " ".join(
-        conclusions.sentences(blocks([measured(0, case(workload="seq-read", size=4 * GIB, **changes), 100.0)]))
+        conclusions.summarize_results(
+            build_blocks([measured(0, case(workload="seq-read", size=4 * GIB, **changes), 100.0)])
+        )
     )
     assert said in found
     assert said or ("read ahead" not in found and "held at" not in found)
 
 
 def test_another_case_can_be_the_baseline():
-    cases = list(sweep(ashifts=[9, 12]).cases())
-    found = blocks([measured(at, one, 100.0 + at) for at, one in enumerate(cases)], baseline=3)
+    cases = list(sweep(ashifts=[9, 12]).build_cases())
+    found = build_blocks([measured(at, one, 100.0 + at) for at, one in enumerate(cases)], baseline=3)
     assert [[row.is_baseline for row in block.rows] for block in found] == [[False, True], [False, True]]
 
 
@@ -404,14 +408,14 @@ def test_values_as_people_say_them():
 
 def test_an_export_keeps_every_run_and_defuses_names_that_are_formulas():
     disks = ["/dev/disk/by-id/ata-=cmd_x_1", *FIVE[1:3]]
-    made = list(sweep(where="disk", workloads=["disk-start"], layouts=["stripe"], disks=disks).cases())
-    found = blocks([measured(at, one, 1.0, 2.0) for at, one in enumerate(made)])
+    made = list(sweep(where="disk", workloads=["disk-start"], layouts=["stripe"], disks=disks).build_cases())
+    found = build_blocks([measured(at, one, 1.0, 2.0) for at, one in enumerate(made)])
     lines = list(csv.reader(io.StringIO(export.as_csv(found))))
     assert len(lines) == 1 + 3 * 2
     assert lines[1][2].startswith("'=cmd")
     assert json.loads(export.as_json("x", found))["cases"][0]["runs"][1]["figures"]["rate"] == 2.0
-    assert "| =cmd x (serial 1) |" in export.as_markdown("x", found, conclusions.sentences(found))
-    assert export.cell("a|b\n[c](d)") == "a\\|b \\[c\\](d)"
+    assert "| =cmd x (serial 1) |" in export.as_markdown("x", found, conclusions.summarize_results(found))
+    assert export.escape_cell("a|b\n[c](d)") == "a\\|b \\[c\\](d)"
 
 
 @pytest.mark.parametrize("long", ["", "x" * 700])
@@ -425,7 +429,7 @@ def test_a_run_is_told_whole_however_much_there_is_to_tell(long):
     run = BenchmarkRun(
         number=1, figures=figures, around=around, invalid=("y" * 200, long), disturbed=around.busy, remarks=(long,)
     )
-    text = told(run)
+    text = encode_run(run)
     assert len(text) <= 2000
     kept = msgspec.json.decode(text.removeprefix(RESULT), type=BenchmarkRun)
     assert (kept.number, kept.figures.rate, bool(kept.invalid), kept.around.read) == (1, 1e9, True, 1)
@@ -433,12 +437,12 @@ def test_a_run_is_told_whole_however_much_there_is_to_tell(long):
 
 
 def test_what_is_left_is_guessed_anew_from_what_was_done():
-    cases = list(sweep(ashifts=[9, 12]).cases())
-    whole = estimate.of_all(cases)
-    first = estimate.of_case(cases[0])
-    assert estimate.left(cases, {}) == whole
-    assert estimate.left(cases, {0: 2 * first}) == pytest.approx(2 * (whole - first), abs=2)
-    assert estimate.left(cases, dict.fromkeys(range(4), 1.0)) == 0
+    cases = list(sweep(ashifts=[9, 12]).build_cases())
+    whole = estimate.total_seconds(cases)
+    first = estimate.case_seconds(cases[0])
+    assert estimate.remaining_seconds(cases, {}) == whole
+    assert estimate.remaining_seconds(cases, {0: 2 * first}) == pytest.approx(2 * (whole - first), abs=2)
+    assert estimate.remaining_seconds(cases, dict.fromkeys(range(4), 1.0)) == 0
 
 
 def test_presets_are_found_by_name():
@@ -452,15 +456,19 @@ def test_through_each_protocol_it_is_said_what_the_limit_is():
             number, found, (BenchmarkRun(number=1, figures=Figures(rate=rate * MIB), around=Circumstances()),)
         )
 
-    said = " ".join(conclusions.ways(blocks([one(0, "", 100), one(1, "smb", 40), one(2, "nfs", 95)])))
+    said = " ".join(
+        conclusions.describe_protocols(build_blocks([one(0, "", 100), one(1, "smb", 40), one(2, "nfs", 95)]))
+    )
     assert "over SMB: the protocol is the limit, with 40 MiB/s where the folder itself gives 100 MiB/s." in said
     assert "over NFS: the pool is the limit" in said
-    assert "the wire is the limit" in " ".join(conclusions.ways(blocks([one(0, "", 400), one(1, "nfs", 200)])))
+    assert "the wire is the limit" in " ".join(
+        conclusions.describe_protocols(build_blocks([one(0, "", 400), one(1, "nfs", 200)]))
+    )
     # AFP is measured by other means: the best is named without it, and why is said.
-    said = " ".join(conclusions.sentences(blocks([one(0, "", 50), one(1, "smb", 40), one(2, "afp", 90)])))
+    said = " ".join(conclusions.summarize_results(build_blocks([one(0, "", 50), one(1, "smb", 40), one(2, "afp", 90)])))
     assert "over AFP is best" not in said
     assert "not how fast a Mac is" in said
-    assert "a Mac" not in " ".join(conclusions.sentences(blocks([one(0, "", 50), one(1, "smb", 40)])))
+    assert "a Mac" not in " ".join(conclusions.summarize_results(build_blocks([one(0, "", 50), one(1, "smb", 40)])))
 
 
 def test_the_figures_of_iperf_are_what_arrived():
@@ -502,7 +510,7 @@ def test_the_figures_of_bonnie_are_its_blocks_and_the_rest_in_words():
 def test_what_kind_of_wire_it_is(rate, said):
     found = case(where="network", disks=(), layout="stripe", workload="net-send", peer="imac.local")
     one = MeasuredCase(0, found, (BenchmarkRun(number=1, figures=Figures(rate=rate * MIB), around=Circumstances()),))
-    assert said in " ".join(conclusions.sentences(blocks([one])))
+    assert said in " ".join(conclusions.summarize_results(build_blocks([one])))
 
 
 # --- one rule for every conclusion -----------------------------------------------------------------------------
@@ -511,13 +519,13 @@ SIZES = [2**power for power in range(12, 20)]
 
 def compared(*rows: tuple[float, ...]) -> Block:
     """One workload with a case for each record size; the first is the baseline."""
-    cases = sweep(workloads=["seq-write"], recordsizes=SIZES[: len(rows)]).cases()
+    cases = sweep(workloads=["seq-write"], recordsizes=SIZES[: len(rows)]).build_cases()
     made = [measured(at, one, *(value * MIB for value in values)) for at, (one, values) in enumerate(zip(cases, rows, strict=True))]  # fmt: skip
-    return blocks(made)[0]
+    return build_blocks(made)[0]
 
 
 def said_of(*rows: tuple[float, ...]) -> str:
-    return " ".join(conclusions.of_block(compared(*rows)))
+    return " ".join(conclusions.describe_block(compared(*rows)))
 
 
 def by_the_rule(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
@@ -574,12 +582,12 @@ def test_single_runs_are_said_to_tell_nothing_and_not_to_overlap():
 
 
 def test_disks_whose_runs_overlap_have_no_odd_one_out():
-    disks = list(sweep(where="disk", workloads=["disk-start"], layouts=["stripe"]).cases())
+    disks = list(sweep(where="disk", workloads=["disk-start"], layouts=["stripe"]).build_cases())
 
     def said(third: tuple[float, ...]) -> str:
         runs = [third if at == 2 else (150.0, 150.5, 151.0) for at in range(len(disks))]
         found = [measured(at, one, *(run * MIB for run in runs[at])) for at, one in enumerate(disks)]
-        return " ".join(conclusions.of_disks(blocks(found)[0]))
+        return " ".join(conclusions.describe_disks(build_blocks(found)[0]))
 
     assert "odd one out" in said((60.0, 60.5, 61.0))
     assert "no clear difference between the disks; their runs overlap" in said((60.0, 60.5, 151.0))
@@ -596,7 +604,7 @@ def test_every_conclusion_follows_the_rule(rows):
     base, found = rows[0], dict(zip((row.name for row in block.rows), rows, strict=True))
     for row, values in zip(block.rows[1:], rows[1:], strict=True):
         assert row.clear == by_the_rule(values, base)
-    sentences = list(conclusions.of_block(block))
+    sentences = list(conclusions.describe_block(block))
     for text in sentences:
         text = text.removeprefix("Large files, writing: ")
         for claim, whole in re.findall(

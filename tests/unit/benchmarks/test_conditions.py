@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from appliance.benchmarks import environment, validity
-from appliance.benchmarks.conditions import conditions, shared, versions_since
+from appliance.benchmarks.conditions import run_conditions, shared_conditions, versions_since
 from appliance.benchmarks.matrix import Sweep
 from appliance.benchmarks.results import span_text
 from appliance.benchmarks.validity import Circumstances
@@ -14,7 +14,7 @@ from tests.unit.benchmarks.test_benchmarks import case, sweep
 
 
 def of(found: Sweep) -> dict[str, str]:
-    return shared(list(found.cases()))
+    return shared_conditions(list(found.build_cases()))
 
 
 def test_what_all_cases_have_in_common_is_told_and_what_differs_is_not():
@@ -42,21 +42,21 @@ def test_how_it_was_measured_is_told(changes, name, said):
 
 
 def test_nothing_is_told_that_does_not_belong_to_what_was_measured():
-    assert shared([]) == {}
+    assert shared_conditions([]) == {}
     network = Sweep(where="network", workloads=("net-send",), peer="10.0.0.2", seconds=10)
     assert of(network) == {
         "Other computer": "10.0.0.2",
         "Runs": "3 of each case",
         "A timed run lasts": "10 s",
     }
-    single = conditions(list(sweep(where="disk", workloads=["disk-start"], size=256 * MIB).cases()))
+    single = run_conditions(list(sweep(where="disk", workloads=["disk-start"], size=256 * MIB).build_cases()))
     assert single == {"Runs": "3 of each case", "Data of one run": "256 MiB"}
 
 
 def test_zeros_are_labelled_with_each_figure_that_they_gave():
     zeros = case(workload="dd-write", zeros=True)
-    assert "dd wrote zeros." in list(validity.remarks(zeros, Circumstances()))
-    assert list(validity.remarks(case(workload="dd-write"), Circumstances())) == []
+    assert "dd wrote zeros." in list(validity.run_remarks(zeros, Circumstances()))
+    assert list(validity.run_remarks(case(workload="dd-write"), Circumstances())) == []
 
 
 def test_the_box_itself_is_told_with_the_versions(monkeypatch, tmp_path):
@@ -67,11 +67,11 @@ def test_the_box_itself_is_told_with_the_versions(monkeypatch, tmp_path):
     monkeypatch.setattr(environment, "PROCESSOR", tmp_path / "cpuinfo")
     monkeypatch.setattr(environment, "MEMORY", tmp_path / "meminfo")
     monkeypatch.setattr("os.cpu_count", lambda: 2)
-    found = environment.versions()
+    found = environment.read_versions()
     assert found["Processor"] == "AMD Athlon(tm) II Neo N36L Dual-Core, 2 cores"
     assert found["Memory of the box"].startswith("3.86 GiB")
     (tmp_path / "meminfo").write_text("")
-    assert "Memory of the box" not in environment.versions()
+    assert "Memory of the box" not in environment.read_versions()
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from appliance.benchmarks import claims, loopback_mount, scratch
-from appliance.benchmarks.claims import Claim
-from appliance.benchmarks.prefill import Laid
-from appliance.benchmarks.runner import Measuring
+from appliance.benchmarks import loopback_mount, scratch, scratch_claim
+from appliance.benchmarks.prefill import Prefill
+from appliance.benchmarks.runner import CaseRunner
+from appliance.benchmarks.scratch_claim import Claim
 from appliance.errors import Failed
 from appliance.shares import nfs
 from tests.reasons import refuses
@@ -24,7 +24,7 @@ EXPORTED = "{path}  127.0.0.1(sync,wdelay,hide,no_subtree_check,sec=sys,rw,secur
 
 @pytest.fixture
 def folder(folders) -> Path:
-    found = scratch.folder_of(TOKEN)
+    found = scratch.scratch_folder(TOKEN)
     found.mkdir(parents=True)
     return found
 
@@ -35,19 +35,19 @@ def at_once(monkeypatch):
 
 
 def test_over_nfs_the_export_is_for_the_box_alone_and_in_no_file(commands, folder):
-    loopback_mount.begin("nfs", folder, TOKEN)
+    loopback_mount.mount_folder("nfs", folder, TOKEN)
     serve, mount = commands.ran
     assert serve[:2] == ["exportfs", "-o"]
     assert {"no_root_squash", "secure"} <= set(serve[2].split(","))
     assert serve[-1] == f"127.0.0.1:{folder}"
-    assert mount[-2:] == [f"127.0.0.1:{folder}", str(loopback_mount.mounted_at(TOKEN))]
+    assert mount[-2:] == [f"127.0.0.1:{folder}", str(loopback_mount.client_mountpoint(TOKEN))]
 
 
 def test_over_smb_a_samba_of_its_own_serves_with_a_password_that_is_in_no_argument(commands, folder, monkeypatch):
-    monkeypatch.setattr(loopback_mount, "answers", lambda _port: True)
-    loopback_mount.begin("smb", folder, TOKEN)
+    monkeypatch.setattr(loopback_mount, "is_port_open", lambda _port: True)
+    loopback_mount.mount_folder("smb", folder, TOKEN)
     assert commands.tools == ["smbpasswd", "smbd", "mount"]
-    own = loopback_mount.own_folder(TOKEN)
+    own = loopback_mount.samba_folder(TOKEN)
     password = (own / "credentials").read_text().split("password=")[1].strip()
     assert commands.given[0] == f"{password}\n{password}\n"
     assert not any(password in word for argv in commands.ran for word in argv)
@@ -59,22 +59,22 @@ def test_over_smb_a_samba_of_its_own_serves_with_a_password_that_is_in_no_argume
 
 
 def test_a_samba_that_does_not_answer_is_said(commands, folder, monkeypatch):
-    monkeypatch.setattr(loopback_mount, "answers", lambda _port: False)
+    monkeypatch.setattr(loopback_mount, "is_port_open", lambda _port: False)
     with pytest.raises(Failed, match="did not begin to serve"):
-        loopback_mount.begin("smb", folder, TOKEN)
+        loopback_mount.mount_folder("smb", folder, TOKEN)
 
 
 def test_the_end_of_nfs_takes_only_this_export_away(commands, folder, monkeypatch):
     released: list[str] = []
     commands.answers |= {"systemctl": "active\n", "exportfs": EXPORTED.format(path=folder) + EXPORTED.format(path="/tank/photos")}  # fmt: skip
     monkeypatch.setattr(nfs, "release", released.append)
-    loopback_mount.mounted_at(TOKEN).mkdir()
+    loopback_mount.client_mountpoint(TOKEN).mkdir()
     monkeypatch.setattr(os.path, "ismount", lambda _path: False)
-    loopback_mount.end(folder, TOKEN)
+    loopback_mount.unmount_folder(folder, TOKEN)
     assert ["exportfs", "-u", f"127.0.0.1:{folder}"] in commands.ran
     assert not any("/tank/photos" in word for argv in commands.ran for word in argv)
     assert released == [str(folder)]
-    assert not loopback_mount.mounted_at(TOKEN).exists()
+    assert not loopback_mount.client_mountpoint(TOKEN).exists()
 
 
 def process(folders: Path, number: int, exe: str, cgroup: str) -> None:
@@ -96,14 +96,14 @@ def test_only_the_samba_of_an_agent_is_ended(commands, folders, folder, monkeypa
         (folders / "proc" / str(pid) / "exe").unlink()
 
     monkeypatch.setattr(os, "kill", kill)
-    own = loopback_mount.own_folder(TOKEN)
+    own = loopback_mount.samba_folder(TOKEN)
     own.mkdir(parents=True)
     for pid in (11, 12, 13):
         (own / f"{pid}.pid").write_text(f"{pid}\n")
     loopback_mount.stop_samba(own.with_name("nothing"))
     assert killed == []
     (own / "12.pid").unlink()
-    loopback_mount.end(folder, TOKEN)
+    loopback_mount.unmount_folder(folder, TOKEN)
     assert killed == [(11, signal.SIGTERM)]
     assert not own.exists()
 
@@ -111,31 +111,31 @@ def test_only_the_samba_of_an_agent_is_ended(commands, folders, folder, monkeypa
 @pytest.mark.parametrize(("listed", "stopped"), [("", True), (EXPORTED.format(path="/tank/photos"), False)])
 def test_a_server_that_was_started_for_it_stops_unless_somebody_shares_something(commands, folders, monkeypatch, listed, stopped):  # fmt: skip
     commands.answers |= {"systemctl": "active\n", "exportfs": listed, "zfs": "\n"}
-    claims.write(Claim(token=TOKEN, pool="tank", protocol="nfs", units=loopback_mount.UNITS))
+    scratch_claim.write_claim(Claim(token=TOKEN, pool="tank", protocol="nfs", units=loopback_mount.UNITS))
     monkeypatch.setattr("appliance.zfs.status.read_pools", lambda: (shapes.single(),))
-    scratch.clear(TOKEN, Working())
+    scratch.clear_case(TOKEN, Working())
     assert (["systemctl", "stop", *loopback_mount.UNITS] in commands.ran) is stopped
-    assert claims.read_claim(TOKEN) is None
+    assert scratch_claim.read_claim(TOKEN) is None
 
 
 def test_a_run_has_server_and_client_made_anew_around_the_leaving_of_the_folder(commands, folder, monkeypatch):
     done: list[str] = []
-    monkeypatch.setattr(loopback_mount, "end", lambda *_which: done.append("end"))
-    monkeypatch.setattr(loopback_mount, "begin", lambda *which: done.append(f"begin {which[0]}"))
+    monkeypatch.setattr(loopback_mount, "unmount_folder", lambda *_which: done.append("end"))
+    monkeypatch.setattr(loopback_mount, "mount_folder", lambda *which: done.append(f"begin {which[0]}"))
     monkeypatch.setattr(nfs, "running", lambda unit=nfs.UNIT: unit == "rpcbind.socket")
     commands.on_run = lambda argv: done.append(" ".join(argv[:2]))
-    Measuring(in_pool(protocol="nfs").ground, (), Laid()).prepare(Working())
+    CaseRunner(in_pool(protocol="nfs").target, (), Prefill()).prepare_run(Working())
     assert done == ["end", "udevadm settle", "zfs unmount", "zfs mount", "systemctl start", "begin nfs"]
-    kept = claims.read_claim(TOKEN)
+    kept = scratch_claim.read_claim(TOKEN)
     assert kept is not None
     assert (kept.protocol, kept.units) == ("nfs", (nfs.UNIT, "rpc-statd.service", "rpcbind.service"))
 
 
 def test_the_commands_that_a_person_sees_write_to_what_the_client_sees():
-    steps = in_pool(protocol="smb").steps(shapes.facts(shapes.single()))
+    steps = in_pool(protocol="smb").build_steps(shapes.facts(shapes.single()))
     shown = next(step.shown for step in steps if step.name == "run-1")
     assert "mount -t cifs" in shown
-    assert f"--directory={loopback_mount.mounted_at(TOKEN)}" in shown
+    assert f"--directory={loopback_mount.client_mountpoint(TOKEN)}" in shown
     assert "--end_fsync=1" in shown
     assert "password" not in shown
 

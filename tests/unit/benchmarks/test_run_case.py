@@ -11,15 +11,15 @@ import pytest
 
 from appliance import command
 from appliance.agent.registry import decode_operation
-from appliance.benchmarks import claims, environment, scratch
+from appliance.benchmarks import environment, scratch, scratch_claim
 from appliance.benchmarks.case import Case
-from appliance.benchmarks.claims import Claim
 from appliance.benchmarks.cleanup import CleanUpBenchmark
-from appliance.benchmarks.prefill import Laid
-from appliance.benchmarks.progress import telling
+from appliance.benchmarks.prefill import Prefill
+from appliance.benchmarks.progress import progress_reporter
 from appliance.benchmarks.results import RESULT, BenchmarkRun
 from appliance.benchmarks.run_case import RunBenchmarkCase
-from appliance.benchmarks.runner import Measuring
+from appliance.benchmarks.runner import CaseRunner
+from appliance.benchmarks.scratch_claim import Claim
 from appliance.disks import clear_labels, inventory, udev
 from appliance.errors import Cancelled, Failed
 from appliance.facts.box import Facts, Use
@@ -125,7 +125,7 @@ def test_it_survives_being_kept_as_a_job():
 
 # --- the commands ---------------------------------------------------------------------------------------------
 def test_a_scratch_pool_is_in_no_cache_file_and_carries_its_sign():
-    argv = scratch.create_pool(operation(log=path_of(4), ashift=9).case, TOKEN, unequal=False)
+    argv = scratch.create_pool_command(operation(log=path_of(4), ashift=9).case, TOKEN, unequal=False)
     assert "cachefile=none" in argv
     assert f"larder:sweep={TOKEN}" in argv
     assert "ashift=9" in argv
@@ -135,12 +135,12 @@ def test_a_scratch_pool_is_in_no_cache_file_and_carries_its_sign():
 
 def test_four_mirrored_disks_make_pairs_and_partitions_are_what_is_given():
     case = operation(layout="mirror", disks=tuple(map(path_of, (1, 2, 3, 4))), partition=GIB).case
-    words = scratch.create_pool(case, TOKEN, unequal=False)
+    words = scratch.create_pool_command(case, TOKEN, unequal=False)
     assert words[words.index(NAME) + 1 :] == ["mirror", f"{path_of(1)}-part1", f"{path_of(2)}-part1", "mirror", f"{path_of(3)}-part1", f"{path_of(4)}-part1"]  # fmt: skip
 
 
 def test_a_scratch_folder_has_a_limit_and_lies_in_its_pool():
-    argv = scratch.create_dataset(in_pool().case, TOKEN, 2 * GIB)
+    argv = scratch.create_dataset_command(in_pool().case, TOKEN, 2 * GIB)
     assert f"quota={2 * GIB}" in argv
     assert argv[-1] == f"tank/{NAME}"
 
@@ -174,19 +174,19 @@ def quiet(monkeypatch: pytest.MonkeyPatch) -> dict[str, list]:
     monkeypatch.setattr(udev, "SECONDS_BETWEEN_LOOKS", 0)
     monkeypatch.setattr(Path, "exists", lambda _path: True)
     monkeypatch.setattr(clear_labels, "zero_ends", lambda _path: None)
-    monkeypatch.setattr(environment, "memory", lambda: GIB)
+    monkeypatch.setattr(environment, "read_memory_limit", lambda: GIB)
     return world
 
 
 def test_a_run_leaves_its_figures_in_the_log(commands, folders, quiet, monkeypatch):
     readings = iter(
-        [{path_of(1): environment.Moved()}] * 2 + [{path_of(1): environment.Moved(10, 0, 200 * MIB, 0.5)}] * 9
+        [{path_of(1): environment.DiskIo()}] * 2 + [{path_of(1): environment.DiskIo(10, 0, 200 * MIB, 0.5)}] * 9
     )
-    monkeypatch.setattr(environment, "moved", lambda _paths: next(readings))
+    monkeypatch.setattr(environment, "read_io", lambda _paths: next(readings))
     commands.answers["fio"] = recorded_text("fio-write-3.39.json")
     found, work = operation(size=64 * MIB, repeats=1), Working()
-    scratch.folder_of(TOKEN).mkdir(parents=True)
-    (scratch.folder_of(TOKEN) / "data").touch()
+    scratch.scratch_folder(TOKEN).mkdir(parents=True)
+    (scratch.scratch_folder(TOKEN) / "data").touch()
     plan = checked_plan(found, box())
     next(step for step in plan.steps if step.name == "run-1").act(work)
     (line,) = [note for note in work.notes if note.startswith(RESULT)]
@@ -195,7 +195,7 @@ def test_a_run_leaves_its_figures_in_the_log(commands, folders, quiet, monkeypat
     assert run.around.written == 200 * MIB
     assert run.invalid == ()
     assert run.around.per_disk == {path_of(1).rsplit("/", 1)[-1]: 0.05}
-    assert not list(scratch.folder_of(TOKEN).iterdir())
+    assert not list(scratch.scratch_folder(TOKEN).iterdir())
     assert [argv[:2] for argv in commands.ran if argv[0] == "zpool"] == [["zpool", "export"], ["zpool", "import"], ["zpool", "sync"], ["zpool", "sync"]]  # fmt: skip
     assert len(line) < 2000
 
@@ -205,15 +205,15 @@ def test_a_pool_comes_back_only_when_all_of_its_partitions_are_there(commands, q
     settled: list[int] = []
     monkeypatch.setattr(scratch, "size_of", lambda _path: next(sizes))
     monkeypatch.setattr(udev, "settle", lambda: settled.append(1))
-    scratch.wait_for_parts(operation().case)
+    scratch.wait_for_partitions(operation().case)
     assert len(settled) == 3
     monkeypatch.setattr(scratch, "size_of", lambda _path: 0)
     with pytest.raises(Failed, match="did not come back"):
-        scratch.wait_for_parts(operation().case)
+        scratch.wait_for_partitions(operation().case)
 
 
 def test_a_scratch_folder_is_neither_shared_nor_kept_in_snapshots_as_what_is_above_it():
-    argv = scratch.create_dataset(in_pool().case, TOKEN, GIB)
+    argv = scratch.create_dataset_command(in_pool().case, TOKEN, GIB)
     assert {"larder:share=none", "larder:policy=none"} <= set(argv)
     scratched = dataset("tank/x", share="none", share_source="local", policy="none", policy_source="local")
     assert setting_of(scratched) is None
@@ -222,11 +222,11 @@ def test_a_scratch_folder_is_neither_shared_nor_kept_in_snapshots_as_what_is_abo
 
 def test_a_pool_that_stops_ends_the_run_at_once(folders, quiet, monkeypatch, tmp_path):
     monkeypatch.setattr(command, "SECONDS_BETWEEN_LOOKS", 0.05)
-    monkeypatch.setattr(environment, "moved", lambda _paths: {})
+    monkeypatch.setattr(environment, "read_io", lambda _paths: {})
     monkeypatch.setattr(kstat, "KSTAT", tmp_path)
     (tmp_path / NAME).mkdir()
     (tmp_path / NAME / "state").write_text("SUSPENDED\n")
-    look = telling(operation().ground, Working(), "Run 1 of 3", 10)
+    look = progress_reporter(operation().target, Working(), "Run 1 of 3", 10)
     with pytest.raises(Failed, match="does not answer"):
         command.run(["sleep", "60"], meanwhile=look)
     (tmp_path / NAME / "state").write_text("ONLINE\n")
@@ -234,10 +234,10 @@ def test_a_pool_that_stops_ends_the_run_at_once(folders, quiet, monkeypatch, tmp
 
 
 def test_a_run_beside_a_check_of_another_pool_is_repeated_and_says_so(commands, folders, quiet, monkeypatch):
-    monkeypatch.setattr(environment, "moved", lambda _paths: {})
-    monkeypatch.setattr(environment, "busy", lambda _pools, _but: ("tank was being checked.",))
+    monkeypatch.setattr(environment, "read_io", lambda _paths: {})
+    monkeypatch.setattr(environment, "running_pool_work", lambda _pools, _but: ("tank was being checked.",))
     commands.answers["fio"] = recorded_text("fio-sync-3.39.json")
-    scratch.folder_of(TOKEN).mkdir(parents=True)
+    scratch.scratch_folder(TOKEN).mkdir(parents=True)
     work = Working()
     found = operation(workload="sync-write", repeats=1)
     next(step for step in checked_plan(found, box()).steps if step.name == "run-1").act(work)
@@ -246,10 +246,10 @@ def test_a_run_beside_a_check_of_another_pool_is_repeated_and_says_so(commands, 
 
 
 def test_a_run_beside_a_self_test_of_a_measured_disk_is_repeated_and_says_so(commands, folders, quiet, monkeypatch):
-    monkeypatch.setattr(environment, "moved", lambda _paths: {})
+    monkeypatch.setattr(environment, "read_io", lambda _paths: {})
     running = {"ata_smart_data": {"self_test": {"status": {"value": 249, "remaining_percent": 90}}}}
     commands.answers |= {"fio": recorded_text("fio-sync-3.39.json"), "smartctl": json.dumps(running)}
-    scratch.folder_of(TOKEN).mkdir(parents=True)
+    scratch.scratch_folder(TOKEN).mkdir(parents=True)
     work = Working()
     found = operation(workload="sync-write", repeats=1)
     next(step for step in checked_plan(found, box()).steps if step.name == "run-1").act(work)
@@ -261,25 +261,25 @@ def test_a_run_beside_a_self_test_of_a_measured_disk_is_repeated_and_says_so(com
 
 
 def test_a_disk_is_asked_for_its_self_test_once_whatever_of_it_a_pool_has_and_not_woken(commands):
-    assert environment.testing([f"{path_of(1)}-part1", f"{path_of(1)}-part2", path_of(2)]) == ()
+    assert environment.running_selftests([f"{path_of(1)}-part1", f"{path_of(1)}-part2", path_of(2)]) == ()
     assert [argv[-1] for argv in commands.ran] == [path_of(1), path_of(2)]
     assert all("standby" in argv for argv in commands.ran)
 
 
 def test_what_a_disk_moved_is_read_from_the_kernels_counters():
     text = "  100  5  2048  300  50  2  4096  200  0  600  500 0 0 0 0 0 0"
-    assert environment.moved_from(text) == environment.Moved(150, 2048 * 512, 4096 * 512, 0.5)
-    assert environment.moved_from("nonsense") == environment.Moved()
-    done = environment.between(
-        {"a": environment.Moved(100, 0, 0, 1.0)},
-        {"a": environment.Moved(200, 512, 1024, 3.0), "b": environment.Moved()},
+    assert environment.parse_block_stat(text) == environment.DiskIo(150, 2048 * 512, 4096 * 512, 0.5)
+    assert environment.parse_block_stat("nonsense") == environment.DiskIo()
+    done = environment.io_between(
+        {"a": environment.DiskIo(100, 0, 0, 1.0)},
+        {"a": environment.DiskIo(200, 512, 1024, 3.0), "b": environment.DiskIo()},
     )
     assert (done.read, done.written, done.per_disk) == (512, 1024, {"a": 0.02})
 
 
 # --- clearing away --------------------------------------------------------------------------------------------
 def claimed(*numbers: int, pool: str = "") -> None:
-    claims.write(Claim(token=TOKEN, disks=tuple(map(path_of, numbers)), pool=pool))
+    scratch_claim.write_claim(Claim(token=TOKEN, disks=tuple(map(path_of, numbers)), pool=pool))
 
 
 def scratch_pool(state: str = "ONLINE") -> Any:
@@ -291,14 +291,14 @@ def test_clearing_removes_the_pool_its_traces_and_the_note(commands, folders, qu
     quiet["pools"] = [scratch_pool()]
     quiet["disks"] = [disk(1, uses=(TRACES,), content=("sda1", "sda")), disk(2)]
     commands.answers |= {"zfs": f"{TOKEN}\n", "lsblk": '{"blockdevices": []}'}
-    scratch.clear(TOKEN, Working())
+    scratch.clear_case(TOKEN, Working())
     assert ["zpool", "destroy", "-f", "--", NAME] in commands.ran
     assert [argv[-1] for argv in commands.ran if argv[0] == "wipefs"] == [f"{path_of(1)}-part1", path_of(1)]
-    assert claims.read_claim(TOKEN) is None
+    assert scratch_claim.read_claim(TOKEN) is None
 
 
 def test_clearing_twice_or_what_never_was_does_nothing(commands, folders, quiet):
-    scratch.clear(TOKEN, Working())
+    scratch.clear_case(TOKEN, Working())
     assert commands.ran == []
 
 
@@ -307,9 +307,9 @@ def test_a_pool_of_that_name_without_the_sign_is_left_alone(commands, folders, q
     quiet["pools"] = [scratch_pool()]
     commands.answers["zfs"] = "\n"
     with pytest.raises(Failed, match="left alone"):
-        scratch.clear(TOKEN, Working())
+        scratch.clear_case(TOKEN, Working())
     assert not any("destroy" in argv for argv in commands.ran)
-    assert claims.read_claim(TOKEN) is not None
+    assert scratch_claim.read_claim(TOKEN) is not None
 
 
 def test_a_pool_that_has_stopped_is_said_and_kept_in_mind(commands, folders, quiet, monkeypatch):
@@ -317,8 +317,8 @@ def test_a_pool_that_has_stopped_is_said_and_kept_in_mind(commands, folders, qui
     claimed(1)
     quiet["pools"] = [scratch_pool("SUSPENDED")]
     with pytest.raises(Failed, match="Put the disk back"):
-        scratch.clear(TOKEN, Working())
-    assert claims.read_claim(TOKEN) is not None
+        scratch.clear_case(TOKEN, Working())
+    assert scratch_claim.read_claim(TOKEN) is not None
     assert commands.ran == []  # with its disk away it could wait for ever
 
 
@@ -332,9 +332,9 @@ def test_a_pool_that_has_stopped_goes_on_when_its_disks_are_back_and_is_cleared_
             quiet["pools"] = [scratch_pool()]
 
     commands.on_run = told
-    scratch.clear(TOKEN, Working())
+    scratch.clear_case(TOKEN, Working())
     assert ["zpool", "destroy", "-f", "--", NAME] in commands.ran
-    assert claims.read_claim(TOKEN) is None
+    assert scratch_claim.read_claim(TOKEN) is None
 
 
 @pytest.mark.parametrize(
@@ -356,7 +356,7 @@ def test_a_pool_that_has_stopped_goes_on_when_its_disks_are_back_and_is_cleared_
     ],
 )
 def test_only_a_disk_that_carries_nothing_but_the_scratch_pool_is_erased(found, labels, mine):
-    assert scratch.ours(found, Claim(token=TOKEN, disks=(path_of(1),)), labels) is mine
+    assert scratch.is_leftover(found, Claim(token=TOKEN, disks=(path_of(1),)), labels) is mine
 
 
 def test_a_disk_that_now_holds_something_else_is_left_as_it_is(commands, folders, quiet):
@@ -364,7 +364,7 @@ def test_a_disk_that_now_holds_something_else_is_left_as_it_is(commands, folders
     quiet["disks"] = [disk(1, uses=(Use("old", "holds ext4 data called photos", "1"),), content=("sda",))]
     commands.answers["lsblk"] = '{"blockdevices": [{"children": [{"partlabel": "photos"}]}]}'
     work = Working()
-    scratch.clear(TOKEN, work)
+    scratch.clear_case(TOKEN, work)
     assert "wipefs" not in commands.tools
     assert "left alone" in " ".join(work.notes)
 
@@ -372,15 +372,15 @@ def test_a_disk_that_now_holds_something_else_is_left_as_it_is(commands, folders
 def test_a_disk_that_is_away_stays_noted_until_it_is_back(commands, folders, quiet):
     claimed(1, 2)
     quiet["disks"] = [disk(1)]
-    scratch.clear(TOKEN, Working())
-    left = claims.read_claim(TOKEN)
+    scratch.clear_case(TOKEN, Working())
+    left = scratch_claim.read_claim(TOKEN)
     assert left is not None
     assert left.disks == (path_of(2),)
     quiet["disks"] = [disk(1), disk(2, uses=(TRACES,), content=("sdb1", "sdb"))]
     commands.answers["lsblk"] = '{"blockdevices": []}'
-    scratch.clear(TOKEN, Working())
+    scratch.clear_case(TOKEN, Working())
     assert {argv[-1] for argv in commands.ran if argv[0] == "wipefs"} == {f"{path_of(2)}-part1", path_of(2)}
-    assert claims.read_claim(TOKEN) is None
+    assert scratch_claim.read_claim(TOKEN) is None
 
 
 @pytest.mark.parametrize(("sign", "gone"), [(TOKEN, True), ("", False), ("ba9876543210", False)])
@@ -388,7 +388,7 @@ def test_a_scratch_folder_goes_only_by_its_sign(commands, folders, quiet, sign, 
     claimed(pool="tank")
     quiet["pools"] = [shapes.single()]
     commands.answers["zfs"] = f"{sign}\n"
-    scratch.clear(TOKEN, Working())
+    scratch.clear_case(TOKEN, Working())
     destroyed = ["zfs", "destroy", "-r", "-f", "--", f"tank/{NAME}"] in commands.ran
     assert destroyed is gone
 
@@ -398,8 +398,8 @@ def test_a_scratch_folder_of_a_pool_that_is_away_is_kept_in_mind(commands, folde
     claimed(pool="tank")
     quiet["pools"] = pools
     with pytest.raises(Failed, match="Bring the pool back"):
-        scratch.clear(TOKEN, Working())
-    assert claims.read_claim(TOKEN) is not None
+        scratch.clear_case(TOKEN, Working())
+    assert scratch_claim.read_claim(TOKEN) is not None
     assert commands.ran == []
 
 
@@ -407,7 +407,7 @@ def test_a_note_that_was_damaged_is_no_reason_to_erase(commands, folders, quiet)
     claimed(1)
     (paths.AGENT_STATE / "sweeps" / TOKEN).write_bytes(b"{")
     with pytest.raises(Failed):
-        scratch.clear(TOKEN, Working())
+        scratch.clear_case(TOKEN, Working())
     assert commands.ran == []
 
 
@@ -460,12 +460,12 @@ def test_a_pool_whose_disk_was_away_for_a_moment_comes_back_at_the_next_try(comm
             raise command.CommandFailed(command.Result(tuple(argv), 1, "", text, 0.0))
 
     commands.on_run = refuse
-    out_and_back = scratch.forgetting(operation().case, TOKEN)
-    scratch.come_back(operation().case, out_and_back[1])
+    out_and_back = scratch.remount_commands(operation().case, TOKEN)
+    scratch.run_when_disks_return(operation().case, out_and_back[1])
     assert commands.tools == ["zpool", "zpool"]
     texts = iter(["cannot import 'x': pool is formatted using an unsupported version"])
     with pytest.raises(command.CommandFailed):
-        scratch.come_back(operation().case, out_and_back[1])
+        scratch.run_when_disks_return(operation().case, out_and_back[1])
 
 
 def test_a_pool_or_folder_that_is_still_open_is_cleared_away_a_moment_later(commands, folders, quiet):
@@ -480,9 +480,9 @@ def test_a_pool_or_folder_that_is_still_open_is_cleared_away_a_moment_later(comm
             raise command.CommandFailed(command.Result(tuple(argv), 1, "", text, 0.0))
 
     commands.on_run = refuse
-    scratch.clear(TOKEN, Working())
+    scratch.clear_case(TOKEN, Working())
     assert [argv[:2] for argv in commands.ran].count(["zfs", "destroy"]) == 2
-    assert claims.read_claim(TOKEN) is None
+    assert scratch_claim.read_claim(TOKEN) is None
 
 
 # --- volumes --------------------------------------------------------------------------------------------------
@@ -499,9 +499,9 @@ def test_a_volume_takes_the_place_of_the_file_and_is_written_past_the_page_cache
 def test_the_device_of_a_volume_is_waited_for_before_its_first_run(commands, folders, quiet, monkeypatch):
     done: list[str] = []
     monkeypatch.setattr(scratch, "wait_for_volume", lambda *_which: done.append("waited"))
-    scratch.folder_of(TOKEN).mkdir(parents=True)
+    scratch.scratch_folder(TOKEN).mkdir(parents=True)
     commands.on_run = lambda argv: done.append(argv[0])
-    Measuring(operation(volblocksize=16384).ground, (), Laid()).prepare(Working())
+    CaseRunner(operation(volblocksize=16384).target, (), Prefill()).prepare_run(Working())
     assert done == ["waited", "blkdiscard", "zpool", "zpool", "waited"]
 
 
@@ -532,7 +532,7 @@ def test_a_pool_that_is_still_open_leaves_a_moment_later(monkeypatch):
     monkeypatch.setattr(command, "run", run)
     monkeypatch.setattr(udev, "settle", lambda: None)
     monkeypatch.setattr(udev, "SECONDS_BETWEEN_LOOKS", 0)
-    scratch.leave(["zpool", "export", "--", NAME])
+    scratch.run_when_idle(["zpool", "export", "--", NAME])
     said = iter(["cannot export 'x': no such pool"])
     with pytest.raises(command.CommandFailed):
-        scratch.leave(["zpool", "export", "--", NAME])
+        scratch.run_when_idle(["zpool", "export", "--", NAME])

@@ -16,10 +16,10 @@ from appliance.agent.registry import decode_operation
 from appliance.benchmarks import conclusions, environment, prefill, sample_data, scratch, validity
 from appliance.benchmarks.matrix import Sweep, axes_of
 from appliance.benchmarks.parse_results import Figures
-from appliance.benchmarks.prefill import Laid
-from appliance.benchmarks.results import BenchmarkRun, MeasuredCase, blocks
+from appliance.benchmarks.prefill import Prefill
+from appliance.benchmarks.results import BenchmarkRun, MeasuredCase, build_blocks
 from appliance.benchmarks.run_case import RunBenchmarkCase
-from appliance.benchmarks.runner import Measuring
+from appliance.benchmarks.runner import CaseRunner
 from appliance.benchmarks.validity import Circumstances
 from appliance.errors import Cancelled, Failed, Refused
 from appliance.files import traversal
@@ -59,8 +59,8 @@ def tree(folders: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(traversal, "dataset_of", lambda _handle: PHOTOS.name)
     monkeypatch.setattr(names, "served_path", lambda path: path)
     monkeypatch.setattr(paths, "POOLS", folders)
-    monkeypatch.setattr(environment, "moved", lambda _paths: {})
-    scratch.folder_of(TOKEN).mkdir(parents=True)
+    monkeypatch.setattr(environment, "read_io", lambda _paths: {})
+    scratch.scratch_folder(TOKEN).mkdir(parents=True)
     return top
 
 
@@ -69,7 +69,7 @@ def taken(top: Path, most: int, wanted: int) -> tuple[bytes, sample_data.SampleD
         sample = sample_data.SampleData(root, most, 128 * KIB, lambda: None)
         found, left = [], wanted
         while left:
-            found.append(sample.read(left))
+            found.append(sample.read_chunk(left))
             left -= len(found[-1])
         sample.close()
         return b"".join(found), sample
@@ -79,19 +79,19 @@ def taken(top: Path, most: int, wanted: int) -> tuple[bytes, sample_data.SampleD
 def test_no_link_pipe_or_name_is_in_a_sample_and_nothing_from_outside(tree):
     found, sample = taken(tree, 40 * MIB, 31 * MIB + 100)
     assert {letter: found.count(letter) for letter in (b"F", b"A", b"B", b"S")} == {b"F": 30 * MIB, b"A": MIB, b"B": 100, b"S": 0}  # fmt: skip
-    assert sample.different == 31 * MIB + 100
+    assert sample.unique_bytes == 31 * MIB + 100
 
 
 def test_no_more_is_read_in_a_turn_than_was_asked_for_and_one_film_does_not_stand_for_all(tree):
     found, sample = taken(tree, 16 * MIB, 16 * MIB)
-    assert sample.different == 16 * MIB
+    assert sample.unique_bytes == 16 * MIB
     assert found.count(b"A") == MIB
 
 
 def test_a_sample_that_is_used_up_begins_anew_and_tells_how_much_it_was(tree):
     found, sample = taken(tree, 100 * MIB, 70 * MIB)
-    assert sample.different == 31 * MIB + 100
-    assert found[: MIB * 8] == found[sample.different :][: MIB * 8]
+    assert sample.unique_bytes == 31 * MIB + 100
+    assert found[: MIB * 8] == found[sample.unique_bytes :][: MIB * 8]
 
 
 def test_each_large_file_begins_a_record_so_that_dedup_meets_what_it_would_in_the_folder(tree):
@@ -100,9 +100,9 @@ def test_each_large_file_begins_a_record_so_that_dedup_meets_what_it_would_in_th
         (tree / "may" / name).write_bytes(one)
         (tree / "may" / f"small-{name}").write_bytes(os.urandom(50 * KIB))
     found, sample = taken(tree, 40 * MIB, 32 * MIB)
-    records = [found[at : at + 128 * KIB] for at in range(0, sample.different, 128 * KIB)]
+    records = [found[at : at + 128 * KIB] for at in range(0, sample.unique_bytes, 128 * KIB)]
     assert [records.count(one[: 128 * KIB]), records.count(one[128 * KIB : 256 * KIB])] == [3, 3]
-    assert sample.different == 31 * MIB + 3 * 256 * KIB + 3 * 50 * KIB + 100
+    assert sample.unique_bytes == 31 * MIB + 3 * 256 * KIB + 3 * 50 * KIB + 100
 
 
 def test_a_file_with_several_names_is_read_once(tree):
@@ -110,8 +110,8 @@ def test_a_file_with_several_names_is_read_once(tree):
         os.link(tree / "may" / "a", tree / f"again-{number}")
     assert taken(tree, 100 * MIB, MIB)[1].most == 100 * MIB
     found, sample = taken(tree, 100 * MIB, 32 * MIB)
-    assert sample.different == 31 * MIB + 100
-    assert found[: sample.different].count(b"A") == MIB
+    assert sample.unique_bytes == 31 * MIB + 100
+    assert found[: sample.unique_bytes].count(b"A") == MIB
 
 
 def test_a_folder_with_next_to_nothing_in_it_is_no_sample(tree):
@@ -146,7 +146,7 @@ def test_a_folder_that_cannot_be_gone_through_is_said_without_a_files_name(tree,
 
     monkeypatch.setattr(traversal, "open_listing", damaged)
     with pytest.raises(Failed) as failed:
-        sample_data.lay(sampled().ground, Working())
+        sample_data.write_sample(sampled().target, Working())
     assert "anna" not in str(failed.value)
 
 
@@ -158,7 +158,7 @@ def test_files_that_go_away_while_they_are_read_end_it_in_words(tree, commands):
     commands.on_run = away
     with pytest.MonkeyPatch.context() as patch, pytest.raises(Failed, match="went away"):
         patch.setattr(sample_data, "PART", 32 * MIB)
-        sample_data.lay(sampled(size=200 * MIB).ground, Working())
+        sample_data.write_sample(sampled(size=200 * MIB).target, Working())
 
 
 @given(st.integers(1, 40), st.lists(st.integers(1, 3 * MIB), min_size=1, max_size=6))
@@ -166,7 +166,7 @@ def test_whatever_size_is_asked_for_comes_and_never_more(most, wishes):
     sample = sample_data.SampleData(-1, most * MIB, 128 * KIB, lambda: None)
     sample.endless = (b"x" * (at + 1) for at in range(10**9))
     for wanted in wishes:
-        assert 0 < len(sample.read(wanted)) <= wanted
+        assert 0 < len(sample.read_chunk(wanted)) <= wanted
 
 
 # --- the folder is looked at anew -----------------------------------------------------------------------------
@@ -200,39 +200,39 @@ def test_a_folder_that_is_not_what_was_chosen_or_must_not_be_copied_is_refused(c
 def test_the_agent_looks_again_when_it_reads(tree, monkeypatch, changed, code):
     found = dataset(PHOTOS.name, **{"mountpoint": str(tree), **changed})
     monkeypatch.setattr(status, "read_datasets", lambda: (found,))
-    with refuses(code), sample_data.folder(sampled().case):
+    with refuses(code), sample_data.open_sample_folder(sampled().case):
         pass
 
 
 def test_a_volume_in_place_of_the_sample_is_refused(tree, monkeypatch):
     volume = dataset(PHOTOS.name, mountpoint=str(tree), kind="volume")
     monkeypatch.setattr(status, "read_datasets", lambda: (volume,))
-    with pytest.raises(Refused), sample_data.folder(sampled().case):
+    with pytest.raises(Refused), sample_data.open_sample_folder(sampled().case):
         pass
 
 
 def test_something_else_at_its_place_is_not_read(tree, monkeypatch, commands):
     monkeypatch.setattr(traversal, "dataset_of", lambda _handle: "tank")
     with refuses("dataset-not-at-mountpoint"):
-        sample_data.lay(sampled().ground, Working())
+        sample_data.write_sample(sampled().target, Working())
     assert commands.ran == []
 
 
 # --- where it goes --------------------------------------------------------------------------------------------
 def test_what_is_read_goes_through_memory_that_only_root_opens_and_only_to_the_scratch_pool(tree, commands, monkeypatch):  # fmt: skip
     monkeypatch.setattr(sample_data, "PART", 16 * MIB)
-    part, modes, sizes = scratch.part_of(TOKEN), [], []
+    part, modes, sizes = scratch.sample_part_path(TOKEN), [], []
 
     def look(_argv: list[str]) -> None:
         modes.append(part.stat().st_mode & 0o777)
         sizes.append(part.stat().st_size)
 
     commands.on_run = look
-    laid, work = Laid(), Working()
-    prefill.sample(sampled().ground, work, laid)
-    assert laid.different == 31 * MIB + 100
+    prefilled, work = Prefill(), Working()
+    prefill.prepare_sample(sampled().target, work, prefilled)
+    assert prefilled.unique_bytes == 31 * MIB + 100
     assert [argv[0] for argv in commands.ran] == ["dd", "dd", "dd"]
-    assert {argv[2] for argv in commands.ran} == {f"of={scratch.folder_of(TOKEN)}/data"}
+    assert {argv[2] for argv in commands.ran} == {f"of={scratch.scratch_folder(TOKEN)}/data"}
     assert [argv[4:6] for argv in commands.ran] == [["count=16", "seek=0"], ["count=16", "seek=16"], ["count=8", "seek=32"]]  # fmt: skip
     assert (modes, sizes) == ([0o600] * 3, [16 * MIB, 16 * MIB, 8 * MIB])
     assert not part.exists()
@@ -241,10 +241,10 @@ def test_what_is_read_goes_through_memory_that_only_root_opens_and_only_to_the_s
 
 def test_what_is_written_while_it_is_measured_comes_from_memory_again_and_again(tree, commands, monkeypatch):
     monkeypatch.setattr(sample_data, "PART", 16 * MIB)
-    ground, laid = sampled(workload="seq-write").ground, Laid()
-    prefill.sample(ground, Working(), laid)
+    target, prefilled = sampled(workload="seq-write").target, Prefill()
+    prefill.prepare_sample(target, Working(), prefilled)
     assert commands.ran == []
-    assert laid.different == 16 * MIB
+    assert prefilled.unique_bytes == 16 * MIB
     result = Figures(rate=40 * MIB / 1.5, seconds=1.5, written=40 * MIB, tool="dd")
 
     def run(argv: Any, **more: Any) -> Any:
@@ -252,22 +252,22 @@ def test_what_is_written_while_it_is_measured_comes_from_memory_again_and_again(
         return type(answer)(answer.argv, 0, "", DD.format(size=MIB), 0.0)
 
     monkeypatch.setattr("appliance.command.run", run)
-    assert sample_data.written(ground, Working(), "Run 1 of 3") == result
+    assert sample_data.write_measured(target, Working(), "Run 1 of 3") == result
     assert [argv[4:6] for argv in commands.ran] == [["count=16", "seek=0"], ["count=16", "seek=16"], ["count=8", "seek=32"]]  # fmt: skip
-    assert scratch.part_of(TOKEN).stat().st_size == 16 * MIB
+    assert scratch.sample_part_path(TOKEN).stat().st_size == 16 * MIB
 
 
 def test_what_is_in_memory_goes_with_clearing_even_without_a_note_of_what_was_made(tree, commands):
-    scratch.part_of(TOKEN).write_bytes(b"photos")
-    scratch.clear(TOKEN, Working())
-    assert not scratch.part_of(TOKEN).exists()
+    scratch.sample_part_path(TOKEN).write_bytes(b"photos")
+    scratch.clear_case(TOKEN, Working())
+    assert not scratch.sample_part_path(TOKEN).exists()
 
 
 def test_a_link_in_the_place_of_the_part_is_not_followed(tree, commands):
     target = tree / "may" / "a"
-    scratch.part_of(TOKEN).symlink_to(target)
+    scratch.sample_part_path(TOKEN).symlink_to(target)
     with pytest.raises(Failed, match=r"into memory: Too many levels of symbolic links$"):
-        sample_data.lay(sampled().ground, Working())
+        sample_data.write_sample(sampled().target, Working())
     assert target.read_bytes() == b"A" * MIB
 
 
@@ -275,7 +275,7 @@ def test_memory_without_room_is_said(tree, monkeypatch):
     full = os.statvfs_result((4096, 4096, 100, 10, 10, 0, 0, 0, 0, 255))
     monkeypatch.setattr("os.statvfs", lambda _path: full)
     with pytest.raises(Failed, match="no room in memory"):
-        sample_data.room(TOKEN, sampled().case)
+        sample_data.part_size(TOKEN, sampled().case)
 
 
 def test_reading_stops_when_somebody_asks_for_it(tree, commands):
@@ -284,13 +284,13 @@ def test_reading_stops_when_somebody_asks_for_it(tree, commands):
             raise Cancelled
 
     with pytest.raises(Cancelled):
-        sample_data.lay(sampled().ground, Stopped())
+        sample_data.write_sample(sampled().target, Stopped())
     assert commands.ran == []
 
 
 def test_writing_stops_when_somebody_asks_for_it_however_fast_a_part_is_written(tree, commands, monkeypatch):
-    ground = sampled(workload="seq-write").ground
-    scratch.part_of(TOKEN).write_bytes(b"x" * MIB)
+    target = sampled(workload="seq-write").target
+    scratch.sample_part_path(TOKEN).write_bytes(b"x" * MIB)
     monkeypatch.setattr(sample_data, "SECONDS_BETWEEN_LOOKS", 0)
     answer = type(command.run(["true"]))(("dd",), 0, "", DD.format(size=MIB), 0.0)
 
@@ -305,7 +305,7 @@ def test_writing_stops_when_somebody_asks_for_it_however_fast_a_part_is_written(
     ran: list[Any] = []
     monkeypatch.setattr(command, "run", lambda argv, **_more: (ran.append(argv), answer)[1])
     with pytest.raises(Cancelled):
-        sample_data.written(ground, Later(), "Run 1 of 3")
+        sample_data.write_measured(target, Later(), "Run 1 of 3")
     assert len(ran) == 2
 
 
@@ -344,7 +344,7 @@ def test_the_steps_say_that_it_is_read_and_survive_being_kept():
     assert plan.steps[2].title == "Read files of tank/photos as a sample, without their names"
     assert plan.steps[3].shown.startswith("fio ")
     written = checked_plan(sampled(workload="seq-write", size=GIB), box(datasets=(PHOTOS,)))
-    assert written.steps[3].shown.splitlines()[0].startswith(f"dd if={scratch.part_of(TOKEN)} ")
+    assert written.steps[3].shown.splitlines()[0].startswith(f"dd if={scratch.sample_part_path(TOKEN)} ")
     assert written.steps[3].shown.endswith("zpool sync -- larder-sweep-0123456789ab")
     assert decode_operation(msgspec.json.encode(found).decode()) == found
 
@@ -352,8 +352,8 @@ def test_the_steps_say_that_it_is_read_and_survive_being_kept():
 def test_a_sweep_leaves_out_writing_with_dedup_because_a_sample_repeats_there():
     common = {"where": "scratch", "disks": (path_of(1),), "workloads": ["seq-write", "seq-read"], "sample": PHOTOS.name, "sample_guid": PHOTOS.guid}  # fmt: skip
     made = msgspec.convert({**common, "dedups": [False, True]}, Sweep)
-    assert [(one.dedup, one.workload) for one in made.cases()] == [(False, "seq-write"), (False, "seq-read"), (True, "seq-read")]  # fmt: skip
-    assert axes_of(list(made.cases())) == ["Dedup"]
+    assert [(one.dedup, one.workload) for one in made.build_cases()] == [(False, "seq-write"), (False, "seq-read"), (True, "seq-read")]  # fmt: skip
+    assert axes_of(list(made.build_cases())) == ["Dedup"]
     with refuses("sample-without-cases"):
         msgspec.convert({**common, "dedups": [True], "workloads": ["seq-write"]}, Sweep)
 
@@ -362,7 +362,7 @@ def test_a_sweep_leaves_out_writing_with_dedup_because_a_sample_repeats_there():
 def told(around: Circumstances, **changes: Any) -> tuple[str, str]:
     case = sampled(size=GIB, aside=True, **changes).case
     figures = Figures(rate=1.0, seconds=1.0, read=GIB)
-    return " ".join(validity.reasons(case, figures, around)), " ".join(validity.remarks(case, around))
+    return " ".join(validity.invalid_reasons(case, figures, around)), " ".join(validity.run_remarks(case, around))
 
 
 def test_what_compression_left_is_said_and_expected_of_the_disks():
@@ -384,28 +384,28 @@ def test_a_sample_that_repeats_says_so_and_means_nothing_for_dedup():
 
 
 def test_what_lies_on_the_disks_is_read_from_the_file_and_from_the_pool(tree, commands):
-    data = scratch.folder_of(TOKEN) / "data"
+    data = scratch.scratch_folder(TOKEN) / "data"
     data.touch()
-    assert sample_data.kept(sampled().ground) == 1.0
+    assert sample_data.compressed_share(sampled().target) == 1.0
     with data.open("r+b") as out:
         out.truncate(100 * MIB)
-    assert sample_data.kept(sampled().ground) < 0.01
-    assert sample_data.times(sampled().ground) == 1.0
+    assert sample_data.compressed_share(sampled().target) < 0.01
+    assert sample_data.read_dedup_ratio(sampled().target) == 1.0
     commands.answers["zpool"] = "1.43\n"
-    assert sample_data.times(sampled(dedup=True).ground) == 1.43
+    assert sample_data.read_dedup_ratio(sampled(dedup=True).target) == 1.43
     commands.answers["zpool"] = "-\n"
     with pytest.raises(Failed):
-        sample_data.times(sampled(dedup=True).ground)
+        sample_data.read_dedup_ratio(sampled(dedup=True).target)
 
 
 def test_a_run_with_a_sample_carries_what_it_was(tree, commands, monkeypatch):
-    data = scratch.folder_of(TOKEN) / "data"
+    data = scratch.scratch_folder(TOKEN) / "data"
     data.write_bytes(b"x" * 4096)
     commands.answers |= {"fio": recorded_text("fio-sync-3.39.json"), "zpool": "1.00\n"}
-    monkeypatch.setattr(environment, "pools", lambda: ())
-    monkeypatch.setattr(environment, "memory", lambda: 0)
-    monkeypatch.setattr(Measuring, "prepare", lambda _self, _work: None)
-    run = Measuring(sampled(dedup=True).ground, ("fio",), Laid(10 * MIB)).judged(Working(), 1)
+    monkeypatch.setattr(environment, "read_pools", lambda: ())
+    monkeypatch.setattr(environment, "read_memory_limit", lambda: 0)
+    monkeypatch.setattr(CaseRunner, "prepare_run", lambda _self, _work: None)
+    run = CaseRunner(sampled(dedup=True).target, ("fio",), Prefill(10 * MIB)).measure_run(Working(), 1)
     assert run.around.sample == 10 * MIB
     assert "dedup finds what is not so" in " ".join(run.invalid)
 
@@ -420,25 +420,27 @@ def test_what_compression_and_dedup_make_of_the_files_is_a_sentence():
         measured(1, Circumstances(sample=GIB, kept=0.8), compression="lz4"),
         measured(2, Circumstances(sample=GIB, kept=0.62), compression="zstd"),
     ]
-    assert "Your files: lz4 leaves 80 % of them, zstd 62 %." in conclusions.sentences(blocks(every))
+    assert "Your files: lz4 leaves 80 % of them, zstd 62 %." in conclusions.summarize_results(build_blocks(every))
     seldom = measured(3, Circumstances(sample=GIB, deduped=1.02), dedup=True)
-    assert "dedup meets each block 1.02 times, too seldom" in " ".join(conclusions.sentences(blocks([seldom])))
+    assert "dedup meets each block 1.02 times, too seldom" in " ".join(
+        conclusions.summarize_results(build_blocks([seldom]))
+    )
     often = measured(3, Circumstances(sample=GIB, deduped=3.5), dedup=True)
-    assert "Your files: dedup meets each block 3.50 times." in conclusions.sentences(blocks([often]))
-    assert "Your files" not in " ".join(conclusions.sentences(blocks(every[:1])))
+    assert "Your files: dedup meets each block 3.50 times." in conclusions.summarize_results(build_blocks([often]))
+    assert "Your files" not in " ".join(conclusions.summarize_results(build_blocks(every[:1])))
 
 
 def test_what_lies_on_the_pool_in_the_end_is_the_files_and_a_write_of_it_repeats_the_part(tree, monkeypatch):
     monkeypatch.setattr(sample_data, "PART", 16 * MIB)
-    data, read = scratch.folder_of(TOKEN) / "data", sampled(size=24 * MIB)
-    sample_data.lay(read.ground, Working())
+    data, read = scratch.scratch_folder(TOKEN) / "data", sampled(size=24 * MIB)
+    sample_data.write_sample(read.target, Working())
     found = data.read_bytes()
     assert len(found) == 24 * MIB
     assert (found.count(b"F"), found.count(b"A")) == (23 * MIB, MIB)
     data.unlink()
-    write = sampled(workload="seq-write", size=24 * MIB).ground
-    sample_data.lay(write, Working())
-    figures = sample_data.written(write, Working(), "Run 1 of 3")
+    write = sampled(workload="seq-write", size=24 * MIB).target
+    sample_data.write_sample(write, Working())
+    figures = sample_data.write_measured(write, Working(), "Run 1 of 3")
     assert figures.written == data.stat().st_size == 24 * MIB
     assert figures.rate == pytest.approx(24 * MIB / figures.seconds)
-    assert data.read_bytes()[16 * MIB :] == scratch.part_of(TOKEN).read_bytes()[: 8 * MIB]
+    assert data.read_bytes()[16 * MIB :] == scratch.sample_part_path(TOKEN).read_bytes()[: 8 * MIB]

@@ -121,7 +121,7 @@ def test_unreadable_or_contradicting_disk_is_refused(use):
 
 def test_sweep_refuses_unknown_content():
     case = Case(where="scratch", workload="seq-write", disks=(path_of(1),), size=MIB)
-    (reason,) = checks.reasons(case, "larder-sweep-0123456789ab", box(unknown()))
+    (reason,) = checks.check_case(case, "larder-sweep-0123456789ab", box(unknown()))
     assert "does not recognise" in reason.text
 
 

@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from appliance.benchmarks import environment, estimate, runner, scratch, validity, workloads
-from appliance.benchmarks.prefill import Laid
+from appliance.benchmarks.prefill import Prefill
 from appliance.benchmarks.results import RESULT, BenchmarkRun
-from appliance.benchmarks.target import Ground
+from appliance.benchmarks.target import BenchmarkTarget
 from appliance.benchmarks.validity import Circumstances
 from appliance.layout.geometry import GIB, MIB
 from appliance.operation import checked_plan
@@ -31,34 +31,38 @@ def kstats(monkeypatch, tmp_path):
 def test_other_folders_of_the_measured_pool_are_looked_at_and_the_scratch_folder_is_not(kstats):
     (kstats / "objset-0x36").write_text(PHOTOS.format(written=5, read=7))
     (kstats / "objset-0x99").write_text(PHOTOS.replace("tank/my photos", f"tank/{NAME}").format(written=50, read=70))
-    assert environment.use([shapes.pool(shapes.leaf(1), name="tank")], "tank", NAME, ()) == {"tank/my photos": 12}
+    assert environment.read_other_io([shapes.pool(shapes.leaf(1), name="tank")], "tank", NAME, ()) == {
+        "tank/my photos": 12
+    }
 
 
 def test_another_pool_is_looked_at_by_its_disks_but_not_by_the_one_that_is_measured(kstats, monkeypatch):
-    monkeypatch.setattr(environment, "moved", lambda paths: {path: environment.Moved(1, 10, 20, 0.1) for path in paths})
+    monkeypatch.setattr(
+        environment, "read_io", lambda paths: {path: environment.DiskIo(1, 10, 20, 0.1) for path in paths}
+    )
     tank = shapes.pool(shapes.leaf(1), name="tank")
     beside = shapes.pool(shapes.leaf(2), name="larder-sweep-" + "f" * 12)
-    assert environment.use([tank, beside], NAME, NAME, ()) == {"tank": 30}
-    assert environment.use([tank], NAME, NAME, [one.path for one in tank.devices()]) == {}
-    assert environment.beside([tank, beside], NAME)
-    assert not environment.beside([tank, shapes.pool(shapes.leaf(2), name=NAME)], NAME)
+    assert environment.read_other_io([tank, beside], NAME, NAME, ()) == {"tank": 30}
+    assert environment.read_other_io([tank], NAME, NAME, [one.path for one in tank.devices()]) == {}
+    assert environment.has_other_scratch_pool([tank, beside], NAME)
+    assert not environment.has_other_scratch_pool([tank, shapes.pool(shapes.leaf(2), name=NAME)], NAME)
 
 
 def test_only_who_moved_much_for_as_long_as_it_took_is_told():
     before = {"tank": 5 * GIB, "tank/photos": GIB}
     after = {"tank": 5 * GIB + 300 * MIB, "tank/photos": GIB + 8 * MIB, "attic": 400 * MIB}
-    assert environment.used(before, after, 30) == (
+    assert environment.describe_other_io(before, after, 30) == (
         "attic was in use: 400 MiB were read or written.",
         "tank was in use: 300 MiB were read or written.",
     )
-    assert environment.used(before, before, 0) == ()
+    assert environment.describe_other_io(before, before, 0) == ()
 
 
 def test_a_run_beside_a_copy_of_files_is_repeated_and_says_so(commands, folders, quiet, kstats, monkeypatch):  # noqa: F811
-    monkeypatch.setattr(environment, "moved", lambda _paths: {})
-    monkeypatch.setattr(scratch, "devices_of", lambda _pool: [])
+    monkeypatch.setattr(environment, "read_io", lambda _paths: {})
+    monkeypatch.setattr(scratch, "device_paths", lambda _pool: [])
     commands.answers["fio"] = recorded_text("fio-sync-3.39.json")
-    scratch.folder_of(TOKEN).mkdir(parents=True)
+    scratch.scratch_folder(TOKEN).mkdir(parents=True)
     written = iter(range(0, 100 * GIB, GIB))
 
     def copied(_argv: list[str]) -> None:
@@ -66,7 +70,7 @@ def test_a_run_beside_a_copy_of_files_is_repeated_and_says_so(commands, folders,
 
     commands.on_run = copied
     work, case = Working(), msgspec.structs.replace(in_pool().case, workload="sync-write", repeats=1)
-    runner.Measuring(Ground(TOKEN, case), ("fio",), Laid()).measured(work, 1)
+    runner.CaseRunner(BenchmarkTarget(TOKEN, case), ("fio",), Prefill()).run_and_record(work, 1)
     assert commands.tools.count("fio") == 2
     (line,) = [note for note in work.notes if note.startswith(RESULT)]
     run = msgspec.json.decode(line.removeprefix(RESULT), type=BenchmarkRun)
@@ -85,8 +89,8 @@ def test_a_cache_device_is_filled_until_it_tells_something(commands, folders, qu
     monkeypatch.setattr(runner, "size_of", lambda _path: 5000 * MIB)
     monkeypatch.setattr(
         environment,
-        "moved",
-        lambda _paths: {data: environment.Moved(1, read[0], 0, 0.0), cache: environment.Moved(1, 0, filled[0], 0.0)},
+        "read_io",
+        lambda _paths: {data: environment.DiskIo(1, read[0], 0, 0.0), cache: environment.DiskIo(1, 0, filled[0], 0.0)},
     )
     commands.answers["fio"] = recorded_text("fio-small-3.39.json")
 
@@ -106,14 +110,14 @@ def test_a_cache_device_is_filled_until_it_tells_something(commands, folders, qu
 
 def test_a_cache_device_that_is_not_warm_yet_is_said():
     case = operation(workload="random-read", cache=path_of(4), warmups=1).case
-    assert "not warm yet" in " ".join(validity.remarks(case, Circumstances(read=GIB, filling=300 * MIB)))
-    assert list(validity.remarks(case, Circumstances(read=GIB, filling=30 * MIB))) == []
+    assert "not warm yet" in " ".join(validity.run_remarks(case, Circumstances(read=GIB, filling=300 * MIB)))
+    assert list(validity.run_remarks(case, Circumstances(read=GIB, filling=30 * MIB))) == []
     bare = msgspec.structs.replace(case, cache="")
-    assert estimate.of_case(case) > estimate.of_case(bare) + 60
+    assert estimate.case_seconds(case) > estimate.case_seconds(bare) + 60
 
 
 def test_what_lies_there_before_is_written_as_gently_as_what_is_measured():
     gentle = operation(workload="seq-read", gentle=True).case
-    for words in (workloads.laying(gentle, "/x"), workloads.filling("/x", MIB, gentle=True)):
+    for words in (workloads.prefill_command(gentle, "/x"), workloads.fill_command("/x", MIB, gentle=True)):
         assert words[: len(workloads.GENTLY)] == list(workloads.GENTLY)
-    assert workloads.laying(msgspec.structs.replace(gentle, gentle=False), "/x")[0] == "fio"
+    assert workloads.prefill_command(msgspec.structs.replace(gentle, gentle=False), "/x")[0] == "fio"

@@ -13,7 +13,7 @@ from django.db import connections
 from django.test.utils import CaptureQueriesContext
 
 from appliance.benchmarks.cleanup import CleanUpBenchmark
-from appliance.benchmarks.environment import Moved
+from appliance.benchmarks.environment import DiskIo
 from appliance.benchmarks.presets import PRESETS
 from appliance.benchmarks.run_case import RunBenchmarkCase
 from appliance.errors import Failed
@@ -168,7 +168,7 @@ def test_the_review_of_a_sample_says_what_becomes_of_it_and_leaves_out_what_it_c
     assert begun.status_code == 302
     found = SweepRow.objects.get()
     assert (found.sweep.sample, found.sweep.compressible) == ("attic/photos", 0)
-    assert "attic" in found.takes()
+    assert "attic" in found.claimed_resources()
 
 
 def test_a_folder_that_was_encrypted_or_made_anew_since_the_review_is_refused(web, empty):
@@ -511,7 +511,7 @@ def test_the_page_draws_what_the_disks_of_the_running_case_move(web, empty):
 def test_a_meter_reads_bytes_a_second_and_forgets_what_is_long_past(monkeypatch):
     clock, read = iter(range(0, 10_000, 2)), iter(range(0, 10_000_000, 1000))
     monkeypatch.setattr("workers.io_rate.time.monotonic", lambda: next(clock))
-    monkeypatch.setattr("workers.io_rate.environment.moved", lambda _paths: {"a": Moved(1, next(read), 0, 0.0)})
+    monkeypatch.setattr("workers.io_rate.environment.read_io", lambda _paths: {"a": DiskIo(1, next(read), 0, 0.0)})
     found = io_rate.Meter(["a"])
     for _ in range(io_rate.KEPT + 5):
         speeds = found.speeds()
@@ -519,7 +519,7 @@ def test_a_meter_reads_bytes_a_second_and_forgets_what_is_long_past(monkeypatch)
 
 
 def test_only_a_case_on_disks_has_a_meter(empty):
-    assert io_rate.meter_of(RunBenchmarkCase(token="0" * 12, case=next(sweeps_made.spec().cases()))) is not None
+    assert io_rate.meter_of(RunBenchmarkCase(token="0" * 12, case=next(sweeps_made.spec().build_cases()))) is not None
     assert io_rate.meter_of(CleanUpBenchmark(token="0" * 12)) is None
 
 

@@ -14,14 +14,14 @@ WORTH = {"seq-write": "writes large files with", "seq-read": "reads them with", 
 
 
 @dataclass(frozen=True)
-class KnownResult:
+class LayoutResult:
     """One figure in words: ``writes large files with 132 MiB/s``."""
 
     workload: str
     text: str
 
 
-def usual(case: Case) -> bool:
+def has_usual_settings(case: Case) -> bool:
     """Whether a case has the settings that a new pool gets; only then does its figure tell of one."""
     plain = not (
         case.partition or case.log or case.cache or case.dedup or case.protocol or case.volblocksize or case.sample
@@ -32,27 +32,27 @@ def usual(case: Case) -> bool:
     return same and plain and not case.gentle and not slowed
 
 
-def of_layout(
+def find_layout_results(
     measured: Iterable[MeasuredCase], layout: str, groups: int, disks: frozenset[str]
-) -> tuple[KnownResult, ...]:
+) -> tuple[LayoutResult, ...]:
     """What is known of that layout on exactly these disks (by-id paths), the newest first in ``measured``."""
-    found: dict[str, KnownResult] = {}
+    found: dict[str, LayoutResult] = {}
     for one in measured:
         case, summary = one.case, one.summary
-        if summary is None or case.workload not in WORTH or not usual(case):
+        if summary is None or case.workload not in WORTH or not has_usual_settings(case):
             continue
-        shape = 1 if layout == "stripe" else len(case.groups)
+        shape = 1 if layout == "stripe" else len(case.vdev_disks)
         if (case.layout, shape, frozenset(case.disks)) != (layout, groups, disks):
             continue
         value = value_text(summary.median, KINDS[case.workload].unit)
         words = f"{WORTH[case.workload]} {value}"
         if case.fill:
             words += f" when {case.fill} % full"
-        found.setdefault(f"{case.workload}-{case.fill}", KnownResult(case.workload, words))
+        found.setdefault(f"{case.workload}-{case.fill}", LayoutResult(case.workload, words))
     order = list(WORTH)
     return tuple(sorted(found.values(), key=lambda known: order.index(known.workload)))
 
 
-def sentence(known: tuple[KnownResult, ...]) -> str:
+def results_text(known: tuple[LayoutResult, ...]) -> str:
     """``Measured with these disks: it writes large files with 132 MiB/s, rebuilt a disk in 40 min.`` Empty where nothing is."""
     return f"Measured with these disks: it {', '.join(one.text for one in known)}." if known else ""

@@ -26,7 +26,7 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        return name_of(self.token)
+        return scratch_name(self.token)
 
     @property
     def dataset(self) -> str:
@@ -34,24 +34,24 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.pool}/{self.name}" if self.pool else ""
 
 
-def token(text: str) -> str:
+def checked_token(text: str) -> str:
     """Twelve hexadecimal digits. Raises Refused."""
     if not re.fullmatch(r"[0-9a-f]{12}", text):
         raise Refused(Reason("case-token-invalid", "That is not the token of a benchmark case.", field="token"))
     return text
 
 
-def is_scratch(pool: str) -> bool:
+def is_scratch_name(pool: str) -> bool:
     """Whether a pool of this name is one that is only there to be measured."""
     return re.fullmatch(rf"{PREFIX}[0-9a-f]{{12}}", pool) is not None
 
 
-def name_of(token: str) -> str:
+def scratch_name(token: str) -> str:
     """Of the scratch pool or dataset."""
     return f"{PREFIX}{token}"
 
 
-def write(claim: Claim) -> None:
+def write_claim(claim: Claim) -> None:
     """Keep it, on disk before this returns."""
     folder = paths.AGENT_STATE / "sweeps"
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -61,7 +61,7 @@ def write(claim: Claim) -> None:
 def read_claim(of: str) -> Claim | None:
     """None where nothing is claimed under that token. Raises Failed where the file is not what was written."""
     try:
-        return msgspec.json.decode((paths.AGENT_STATE / "sweeps" / token(of)).read_bytes(), type=Claim)
+        return msgspec.json.decode((paths.AGENT_STATE / "sweeps" / checked_token(of)).read_bytes(), type=Claim)
     except FileNotFoundError:
         return None
     except msgspec.MsgspecError as error:
@@ -69,4 +69,4 @@ def read_claim(of: str) -> Claim | None:
 
 
 def forget_claim(of: str) -> None:
-    (paths.AGENT_STATE / "sweeps" / token(of)).unlink(missing_ok=True)
+    (paths.AGENT_STATE / "sweeps" / checked_token(of)).unlink(missing_ok=True)

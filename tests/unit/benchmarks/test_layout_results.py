@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from appliance.benchmarks import known_results
+from appliance.benchmarks import layout_results
 from tests.unit.benchmarks.test_benchmarks import case, measured
 from tests.unit.made import path_of
 
@@ -13,7 +13,7 @@ MIB = 2**20
 
 
 def of(*found, layout: str = "raidz1", groups: int = 1, disks: tuple[str, ...] = THREE) -> str:
-    return known_results.sentence(known_results.of_layout(found, layout, groups, frozenset(disks)))
+    return layout_results.results_text(layout_results.find_layout_results(found, layout, groups, frozenset(disks)))
 
 
 def test_the_newest_figure_of_each_kind_is_told_in_the_order_of_what_matters():
