@@ -43,7 +43,7 @@ def begin_due_maintenance() -> list[Job]:
     begun: list[Job] = []
 
     def begin(kind: str) -> None:
-        standing = {found.key: (pool, found) for pool, found, _row in maintenance.cares(facts, kind, now) if pool.name not in at_it}  # fmt: skip
+        standing = {found.key: (pool, found) for pool, found, _row in maintenance.pool_cares(facts, kind, now) if pool.name not in at_it}  # fmt: skip
         busy = beginning or (kind == "scrub" and rebuilding(facts))
         acts = schedule.decide([found for _pool, found in standing.values()], now, zone, busy=busy)
         for act in acts:
@@ -73,7 +73,7 @@ def do(act: schedule.DueAct, kind: str, pool: Pool, facts: Facts) -> Job | None:
         operation = PauseScrub(pool=pool.name)
     else:
         operation = StartScrub.of(pool)
-    row = maintenance.row_for(pool, kind, facts)
+    row = maintenance.schedule_row(pool, kind, facts)
     if act.what == "start":
         row.tried = timezone.now()
     row.held = activities.key(pool, work) if act.what == "pause" and work else ""

@@ -33,7 +33,7 @@ def overdue_faults(facts: Facts, now: datetime) -> Iterator[Fault]:
 
 def scrubs(facts: Facts, now: datetime) -> Iterator[Fault]:
     """Pools whose check should have been done by now and neither was nor is under way; what a person paused waits for that person."""
-    for pool, found, _row in maintenance.cares(facts, "scrub", now):
+    for pool, found, _row in maintenance.pool_cares(facts, "scrub", now):
         if not found.usable or found.state == "running" or found.held:
             continue
         due = schedule.due_on(found, now, schedule.box_zone())

@@ -15,13 +15,13 @@ from appliance.formatting import maker_size, size_text
 from appliance.layout import risk
 from appliance.layout.choices import (
     LayoutChoice,
-    deal,
-    recommended,
+    deal_disks,
+    differ_in_size,
+    partition_size,
     rest_mirrors,
-    rests_of,
-    sensible,
-    slice_of,
-    unequal,
+    rest_sizes,
+    sensible_layouts,
+    usual_layout,
 )
 from appliance.layout.geometry import MIB, PARTITION_MARGIN, expanded_bytes, file_bytes, parity_of, usable_bytes
 
@@ -89,25 +89,25 @@ class Proposal:
         """How much of the disks is for files."""
         return self.usable * 100 // self.raw if self.raw else 0
 
-    def held(self, survives: int) -> int:
+    def usable_surviving(self, survives: int) -> int:
         """Bytes for files in pools that survive so many failures for certain."""
         second = self.rest if self.choice.mirrored and survives <= 1 else 0
         return self.usable + second if self.survives >= survives else 0
 
 
-def advise(disks: Sequence[Candidate], *, ashift: int = 12) -> tuple[Proposal, ...]:
+def propose_layouts(disks: Sequence[Candidate], *, ashift: int = 12) -> tuple[Proposal, ...]:
     """Every sensible layout of these disks, the recommended one first, then by what they survive and hold."""
     if not disks:
         return ()
-    found = [judge(disks, choice, ashift=ashift) for choice in sensible([disk.size for disk in disks])]
-    usual = next(one for one in found if one.choice == recommended(len(disks)))
-    best = weighed(found, usual)
-    reason = f"{reason_for(best, usual, len(disks))}{beside(found, best)}"
+    found = [judge_layout(disks, choice, ashift=ashift) for choice in sensible_layouts([disk.size for disk in disks])]
+    usual = next(one for one in found if one.choice == usual_layout(len(disks)))
+    best = choose_recommended(found, usual)
+    reason = f"{recommendation_reason(best, usual, len(disks))}{equal_partitions_note(found, best)}"
     found.sort(key=lambda one: (one is not best, -one.survives, -one.usable, one.choice.value))
     return (replace(found[0], reason=reason), *found[1:])
 
 
-def weighed(found: Sequence[Proposal], usual: Proposal) -> Proposal:
+def choose_recommended(found: Sequence[Proposal], usual: Proposal) -> Proposal:
     """The layout to recommend: the usual one of so many disks, unless their sizes make it hold much less than another.
 
     Equal partitions are two pools to look after, so they are offered and not recommended.
@@ -117,43 +117,43 @@ def weighed(found: Sequence[Proposal], usual: Proposal) -> Proposal:
     for survives, share in ((usual.survives, ENOUGH), (1, WORTH_A_FAILURE)):
         others = [one for one in whole if one.survives >= survives]
         if usual.survives >= survives and others and best.usable < share * max(one.usable for one in others):
-            best = safest(others)
+            best = choose_safest(others)
     return best
 
 
-def safest(found: Sequence[Proposal]) -> Proposal:
+def choose_safest(found: Sequence[Proposal]) -> Proposal:
     """Of those that hold nearly as much as the largest, the one that is least likely to lose data."""
     most = max(one.usable for one in found)
     near = [one for one in found if one.usable >= NEARLY * most]
     return min(near, key=lambda one: (one.second_loss, one.third_loss, -one.usable, one.choice.value))
 
 
-def beside(found: Sequence[Proposal], best: Proposal) -> str:
+def equal_partitions_note(found: Sequence[Proposal], best: Proposal) -> str:
     """What equal partitions would hold, as a sentence, where that is much more and as safe."""
     others = [one for one in found if one.choice.equal and one.survives >= best.survives]
-    most = max(others, key=lambda one: one.held(best.survives), default=best)
-    if best.usable >= ENOUGH * most.held(best.survives):
+    most = max(others, key=lambda one: one.usable_surviving(best.survives), default=best)
+    if best.usable >= ENOUGH * most.usable_surviving(best.survives):
         return ""
-    return f" Equal partitions would hold {size_text(most.held(best.survives))}, but as two pools to look after."
+    return f" Equal partitions would hold {size_text(most.usable_surviving(best.survives))}, but as two pools to look after."
 
 
-def judge(disks: Sequence[Candidate], choice: LayoutChoice, *, ashift: int = 12) -> Proposal:
+def judge_layout(disks: Sequence[Candidate], choice: LayoutChoice, *, ashift: int = 12) -> Proposal:
     """What one layout of these disks gives; the choice has to fit their number."""
     sizes = [disk.size for disk in disks]
-    groups, spares = deal(sizes, choice)
-    slice_ = slice_of(sizes) if choice.equal else 0
+    groups, spares = deal_disks(sizes, choice)
+    slice_ = partition_size(sizes) if choice.equal else 0
     margin = 0 if slice_ else PARTITION_MARGIN
     shape = [[slice_ or sizes[at] for at in group] for group in groups]
     risks = risk_groups(choice.layout, shape)
     counted = sum(sum(group) if choice.layout == "stripe" else min(group) * len(group) for group in shape)
-    left = rests_of(sizes) if slice_ else []
+    left = rest_sizes(sizes) if slice_ else []
     mirrors = [[left[at] for at in group] for group in rest_mirrors(left)] if choice.mirrored else []
     rests = [min(group) for group in mirrors for _disk in group] if mirrors else [size for size in left if size]
     members, data = sum(map(len, shape)), sum(data_disks(choice.layout, len(group)) for group in shape)
     mirrored = choice.layout == "mirror"
     proposal = Proposal(
         choice=choice,
-        title=title_of(choice, len(groups[0])),
+        title=layout_title(choice, len(groups[0])),
         groups=groups,
         spares=spares,
         raw=sum(sizes),
@@ -161,9 +161,9 @@ def judge(disks: Sequence[Candidate], choice: LayoutChoice, *, ashift: int = 12)
         large_files=file_bytes(choice.layout, shape, ashift, MIB),
         parity_cost=counted - counted * data // members,
         waste=sum(sizes) - counted - sum(rests),
-        survives=risk.certain(risks),
-        second_loss=risk.loss(risks, 2),
-        third_loss=risk.loss(risks, 3),
+        survives=risk.failures_survived(risks),
+        second_loss=risk.loss_probability(risks, 2),
+        third_loss=risk.loss_probability(risks, 3),
         random_read=members if choice.layout in {"stripe", "mirror"} else len(groups),
         random_write=members if choice.layout == "stripe" else len(groups),
         sequential_read=members if mirrored else data,
@@ -173,8 +173,8 @@ def judge(disks: Sequence[Candidate], choice: LayoutChoice, *, ashift: int = 12)
     )
     return replace(
         proposal,
-        growth=tuple(ways_to_grow(proposal, shape, ashift, margin)),
-        warnings=tuple(warnings_about(disks, proposal, shape, ashift)),
+        growth=tuple(list_growth(proposal, shape, ashift, margin)),
+        warnings=tuple(layout_warnings(disks, proposal, shape, ashift)),
     )
 
 
@@ -190,7 +190,7 @@ def data_disks(layout: str, disks: int) -> int:
     return disks - parity_of(layout, disks)
 
 
-def title_of(choice: LayoutChoice, width: int) -> str:
+def layout_title(choice: LayoutChoice, width: int) -> str:
     """``raidz2 of 6``, ``2 × Mirror of 2, 1 spare``, ``One disk alone``."""
     name = {"stripe": "Stripe", "mirror": "Mirror"}.get(choice.layout, choice.layout)
     if choice.layout == "stripe" and width == 1:
@@ -202,7 +202,7 @@ def title_of(choice: LayoutChoice, width: int) -> str:
     return f"{title}, the rest mirrored" if choice.mirrored else title
 
 
-def reason_for(best: Proposal, usual: Proposal, disks: int) -> str:
+def recommendation_reason(best: Proposal, usual: Proposal, disks: int) -> str:
     """Why this is the layout for a household, in a sentence or two."""
     holds = size_text(best.usable)
     if best is not usual:
@@ -225,18 +225,18 @@ def reason_for(best: Proposal, usual: Proposal, disks: int) -> str:
     return f"Any two disks may fail, also the second while the first is being rebuilt, and it still holds {holds}."
 
 
-def ways_to_grow(proposal: Proposal, groups: Sequence[Sequence[int]], ashift: int, margin: int) -> Iterator[Growth]:
+def list_growth(proposal: Proposal, groups: Sequence[Sequence[int]], ashift: int, margin: int) -> Iterator[Growth]:
     """What can be done later to hold more or survive more, and what it brings."""
     layout, now = proposal.choice.layout, proposal.usable
     smallest, width = min(min(group) for group in groups), len(groups[0])
     common = maker_size(smallest)
 
-    def gain(after: Sequence[Sequence[int]]) -> int:
+    def gain_from(after: Sequence[Sequence[int]]) -> int:
         return max(usable_bytes(layout, after, ashift, margin=margin) - now, 0)
 
     if layout.startswith("raidz"):
         # zpool-attach(8): RAID-Z expansion. What is written before keeps its share of parity until it is written anew.
-        afresh = gain([[*groups[0], min(groups[0])], *groups[1:]])
+        afresh = gain_from([[*groups[0], min(groups[0])], *groups[1:]])
         yield Growth(
             f"Add one disk of {common} to a group",
             max(expanded_bytes(layout, groups, ashift, margin=margin) - now, 0),
@@ -253,13 +253,13 @@ def ways_to_grow(proposal: Proposal, groups: Sequence[Sequence[int]], ashift: in
     if layout == "stripe":
         yield Growth(
             f"Add one more disk of {common}",
-            gain([[*groups[0], smallest]]),
+            gain_from([[*groups[0], smallest]]),
             "More disks, and each of them loses everything when it fails.",
         )
     else:
         yield Growth(
             f"Add another group of {width} disks of {common}",
-            gain([*groups, [smallest] * width]),
+            gain_from([*groups, [smallest] * width]),
             "At once. What is there already stays where it is.",
         )
     several = layout != "stripe" and len(groups) > 1
@@ -267,12 +267,12 @@ def ways_to_grow(proposal: Proposal, groups: Sequence[Sequence[int]], ashift: in
     what = f"the {width} disks of one group" if several else "every disk" if width > 1 else "the disk"
     yield Growth(
         f"Replace {what} by one of {maker_size(2 * smallest)}" + (", one after the other" if width > 1 else ""),
-        gain(larger),
+        gain_from(larger),
         "The space appears when the last one is rebuilt.",
     )
 
 
-def warnings_about(
+def layout_warnings(
     disks: Sequence[Candidate], proposal: Proposal, groups: Sequence[Sequence[int]], ashift: int
 ) -> Iterator[str]:
     """What the person should know before taking it."""
@@ -289,7 +289,7 @@ def warnings_about(
         yield f"The second pool, {size_text(proposal.rest)} for files, survives one failed disk. It is on the same disks as the first: a failed disk has to be replaced in both."
     elif proposal.rest:
         yield f"The second pool, {size_text(proposal.rest)} for files, protects nothing: each failed disk that it is on loses all of it. Only for what you can do without."
-    elif layout != "stripe" and unequal([disk.size for disk in disks]) and proposal.waste:
+    elif layout != "stripe" and differ_in_size([disk.size for disk in disks]) and proposal.waste:
         idle = proposal.waste - sum(disks[at].size for at in proposal.spares)
         if idle > 0:
             yield f"The disks differ in size. Each counts only as much as the smallest of its group, so {size_text(idle)} would lie unused."
@@ -309,7 +309,7 @@ def warnings_about(
         yield "Hard disks and solid-state disks are mixed. The pool is as slow as its hard disks; a solid-state disk serves better as log or cache, or in a pool of its own."
 
 
-def for_data(disks: Sequence[Candidate]) -> list[int]:
+def choose_data_disks(disks: Sequence[Candidate]) -> list[int]:
     """Positions of the disks to propose a pool of at first: hard disks where there are any, without those in trouble."""
     well = [at for at, disk in enumerate(disks) if not disk.trouble] or list(range(len(disks)))
     turning = [at for at in well if disks[at].rotational]

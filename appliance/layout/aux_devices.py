@@ -27,7 +27,7 @@ def index_memory(size: int, block: int = TYPICAL_BLOCK) -> int:
 
 
 @dataclass(frozen=True)
-class Told:
+class AuxAdvice:
     """What speaks for and against a kind of device on this box. ``worth`` is None where nothing was measured."""
 
     worth: bool | None
@@ -36,7 +36,7 @@ class Told:
     costs: str
 
 
-def log_told(caching: Caching) -> Told:
+def log_advice(caching: Caching) -> AuxAdvice:
     share = caching.sync_percent
     measured = (
         "Too little has been written since the box started to tell how much of it somebody waited for."
@@ -45,7 +45,7 @@ def log_told(caching: Caching) -> Told:
     )
     if share is not None:
         measured += " A fast log would be felt." if share >= MANY_SYNC_WRITES else " A log would hardly be felt here."
-    return Told(
+    return AuxAdvice(
         None if share is None else share >= MANY_SYNC_WRITES,
         measured,
         "Makes writes faster that a program waits for: NFS, databases, virtual machines. Copying files over SMB hardly uses it.",
@@ -53,7 +53,7 @@ def log_told(caching: Caching) -> Told:
     )
 
 
-def cache_told(caching: Caching, size: int = 0) -> Told:
+def cache_advice(caching: Caching, size: int = 0) -> AuxAdvice:
     """``size`` is what was chosen, in bytes, if anything was."""
     hits = caching.hit_percent
     measured = (
@@ -70,10 +70,10 @@ def cache_told(caching: Caching, size: int = 0) -> Told:
     whole = size or 100 * GIB
     heavy = (
         f" More than a quarter of what this box keeps in memory ({size_text(caching.memory)}) would go to the index."
-        if heavy_index(whole, caching.memory)
+        if is_index_heavy(whole, caching.memory)
         else ""
     )
-    return Told(
+    return AuxAdvice(
         None if hits is None else hits < WELL_CACHED,
         measured,
         "Keeps a second copy of what is read often, on a solid-state disk. Little for films and other large files that are read once. It may fail without loss.",
@@ -81,6 +81,6 @@ def cache_told(caching: Caching, size: int = 0) -> Told:
     )
 
 
-def heavy_index(size: int, memory: int) -> bool:
+def is_index_heavy(size: int, memory: int) -> bool:
     """Whether the index of such a cache device would crowd out what it is meant to help. Unknown memory is no."""
     return bool(memory) and index_memory(size) * HEAVY_INDEX > memory

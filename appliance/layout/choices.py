@@ -44,24 +44,24 @@ class LayoutChoice:
         return f"{self.layout}-{self.groups}" + (f"-{self.spares}" if self.spares else "")
 
 
-def parse(text: str) -> LayoutChoice | None:
+def parse_layout(text: str) -> LayoutChoice | None:
     """The choice that a ``value`` says; None where it says none."""
     layout, *numbers = text.split("-")
     mirrored = numbers[-2:] == ["equal", "mirror"]
     numbers = numbers[:-1] if mirrored else numbers
     equal = numbers[-1:] == ["equal"]
     numbers = numbers[:-1] if equal else numbers
-    if layout not in LEAST_DISKS or not 1 <= len(numbers) <= 2 or not all(map(plain_number, numbers)):
+    if layout not in LEAST_DISKS or not 1 <= len(numbers) <= 2 or not all(map(is_plain_number, numbers)):
         return None
     groups, spares = int(numbers[0]), int(numbers[1]) if len(numbers) > 1 else 0
     return LayoutChoice(layout, groups, spares, equal, mirrored) if groups else None
 
 
-def plain_number(text: str) -> bool:
+def is_plain_number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= 2
 
 
-def deal(sizes: Sequence[int], choice: LayoutChoice) -> tuple[tuple[tuple[int, ...], ...], tuple[int, ...]]:
+def deal_disks(sizes: Sequence[int], choice: LayoutChoice) -> tuple[tuple[tuple[int, ...], ...], tuple[int, ...]]:
     """Positions of the disks in each group, and of the spares.
 
     The largest disks are the spares: a spare has to be as large as whatever it stands in for. Several groups are cut
@@ -78,26 +78,26 @@ def deal(sizes: Sequence[int], choice: LayoutChoice) -> tuple[tuple[tuple[int, .
     return (*cut, tuple(rest[(choice.groups - 1) * width :])), tuple(sorted(spares))
 
 
-def unequal(sizes: Sequence[int]) -> bool:
+def differ_in_size(sizes: Sequence[int]) -> bool:
     """Whether the disks differ by more than makers' rounding."""
     return max(sizes) - min(sizes) > NOTABLY_UNEQUAL * max(sizes)
 
 
-def slice_of(sizes: Sequence[int]) -> int:
+def partition_size(sizes: Sequence[int]) -> int:
     """The size of the equal partitions, in bytes: what the smallest disk has room for, in whole MiB."""
     return max(min(sizes) - SLACK, 0) // MIB * MIB
 
 
-def rest_of(size: int, slice_: int) -> int:
+def rest_size(size: int, slice_: int) -> int:
     """What a disk has left beside its equal partition, in whole MiB; 0 where that is too little to use."""
     left = (size - slice_ - SLACK) // MIB * MIB
     return left if left >= LEAST_REST else 0
 
 
-def rests_of(sizes: Sequence[int]) -> list[int]:
+def rest_sizes(sizes: Sequence[int]) -> list[int]:
     """What each of these disks has left beside the largest partition that all of them have room for."""
-    slice_ = slice_of(sizes)
-    return [rest_of(size, slice_) for size in sizes]
+    slice_ = partition_size(sizes)
+    return [rest_size(size, slice_) for size in sizes]
 
 
 def rest_mirrors(rests: Sequence[int]) -> list[list[int]]:
@@ -107,7 +107,7 @@ def rest_mirrors(rests: Sequence[int]) -> list[list[int]]:
     return [*pairs[:-1], [*pairs[-1], by_size[-1]]] if pairs and len(by_size) % 2 else pairs
 
 
-def fits(choice: LayoutChoice, disks: int) -> bool:
+def is_possible(choice: LayoutChoice, disks: int) -> bool:
     """Whether so many disks can be laid out like that at all."""
     members = disks - choice.spares
     return (
@@ -118,34 +118,34 @@ def fits(choice: LayoutChoice, disks: int) -> bool:
     )
 
 
-def possible(disks: int) -> Iterator[LayoutChoice]:
+def possible_layouts(disks: int) -> Iterator[LayoutChoice]:
     """Every layout of whole disks that ZFS makes sense of: what "choose myself" offers."""
     for layout in LEAST_DISKS:
         for spares in range(MOST_SPARES + 1):
             if layout == "stripe" and spares:
                 continue
             for groups in range(1, disks + 1):
-                if fits(choice := LayoutChoice(layout, groups, spares), disks):
+                if is_possible(choice := LayoutChoice(layout, groups, spares), disks):
                     yield choice
 
 
-def sensible(sizes: Sequence[int]) -> list[LayoutChoice]:
+def sensible_layouts(sizes: Sequence[int]) -> list[LayoutChoice]:
     """The layouts worth comparing for these disks; the recommended one is among them."""
     disks = len(sizes)
-    found = [choice for choice in possible(disks) if worth(choice, disks)]
-    if disks > 1 and unequal(sizes) and any(rests_of(sizes)):
+    found = [choice for choice in possible_layouts(disks) if is_worth_proposing(choice, disks)]
+    if disks > 1 and differ_in_size(sizes) and any(rest_sizes(sizes)):
         found += [
             LayoutChoice(choice.layout, 1, 0, equal=True)
             for choice in found
             if choice.groups == 1 and not choice.spares and choice.layout in EQUAL
         ]
-        if rest_mirrors(rests_of(sizes)):
+        if rest_mirrors(rest_sizes(sizes)):
             found += [replace(choice, mirrored=True) for choice in found if choice.equal]
-    best = recommended(disks)
+    best = usual_layout(disks)
     return list(dict.fromkeys(chain(found, [] if best in found else [best])))
 
 
-def worth(choice: LayoutChoice, disks: int) -> bool:
+def is_worth_proposing(choice: LayoutChoice, disks: int) -> bool:
     """Whether a possible layout is one to propose."""
     width = (disks - choice.spares) // choice.groups
     if choice.layout == "stripe":
@@ -159,7 +159,7 @@ def worth(choice: LayoutChoice, disks: int) -> bool:
     return width <= WIDEST[choice.layout] and (choice.layout != "raidz3" or width >= LEAST_RAIDZ3)
 
 
-def recommended(disks: int) -> LayoutChoice:
+def usual_layout(disks: int) -> LayoutChoice:
     """The layout for a household: survive one failure from two disks on, two from five on (field notes, “Which layout”).
 
     Groups are no wider than ten disks; what does not divide evenly is a spare.

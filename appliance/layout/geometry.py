@@ -46,7 +46,7 @@ def sectors_of_block(block: int, ashift: int, disks: int, parity: int) -> int:
     return -(-total // (parity + 1)) * (parity + 1)
 
 
-def vdevs_of(layout: str, sizes: Sequence[int], margin: int) -> list[int]:
+def vdev_sizes(layout: str, sizes: Sequence[int], margin: int) -> list[int]:
     """Bytes of each top-level vdev of a group, parity not yet taken off: one for each disk of a stripe."""
     if layout == "stripe":
         return [usable_part(size, margin) for size in sizes]
@@ -54,7 +54,7 @@ def vdevs_of(layout: str, sizes: Sequence[int], margin: int) -> list[int]:
     return [smallest if layout == "mirror" else smallest * len(sizes)]
 
 
-def deflated(space: int, layout: str, disks: int, ashift: int) -> int:
+def deflated_bytes(space: int, layout: str, disks: int, ashift: int) -> int:
     """What ``zfs list`` says of so many bytes of a group (``vdev_deflated_space``)."""
     if layout in {"stripe", "mirror"}:
         return space
@@ -67,7 +67,7 @@ def usable_part(size: int, margin: int = PARTITION_MARGIN) -> int:
     return max((size - margin) // LABEL * LABEL - LABELS, 0)
 
 
-def slop(space: int, log: int = 0) -> int:
+def slop_bytes(space: int, log: int = 0) -> int:
     """``spa_get_slop_space``: a thirty-second held back, at most 128 GiB and at least 128 MiB (half where that is more).
 
     ``log`` are the bytes of the embedded logs, which are not in ``space``. They count as held back, up to half of it.
@@ -108,13 +108,13 @@ def without_slop(layout: str, groups: Sequence[Sequence[int]], ashift: int, marg
     """
     space = log = 0
     for group, disks in zip(groups, made, strict=True):
-        for size in vdevs_of(layout, group, margin):
+        for size in vdev_sizes(layout, group, margin):
             slab = metaslab_size(size // len(group) * disks) if layout in RAIDZ else metaslab_size(size)
             count = size // slab
             own = slab if count >= FEWEST_FOR_LOG else 0
-            log += deflated(own, layout, disks, ashift)
-            space += deflated(count * slab - own, layout, disks, ashift)
-    return max(space - slop(space, log), 0)
+            log += deflated_bytes(own, layout, disks, ashift)
+            space += deflated_bytes(count * slab - own, layout, disks, ashift)
+    return max(space - slop_bytes(space, log), 0)
 
 
 def file_bytes(layout: str, groups: Sequence[Sequence[int]], ashift: int = 12, recordsize: int = TYPICAL_BLOCK) -> int:

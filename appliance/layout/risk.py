@@ -14,12 +14,12 @@ from math import comb
 Group = tuple[int, int]
 
 
-def certain(groups: Sequence[Group]) -> int:
+def failures_survived(groups: Sequence[Group]) -> int:
     """How many failed disks are survived wherever they are: the weakest group decides."""
     return min((parity for _disks, parity in groups), default=0)
 
 
-def ways_survived(groups: Sequence[Group], failures: int) -> int:
+def count_survived(groups: Sequence[Group], failures: int) -> int:
     """Of all sets of so many failed disks, how many lose nothing: the coefficient of a product of polynomials."""
     ways = [1] + [0] * failures
     for disks, parity in groups:
@@ -30,10 +30,10 @@ def ways_survived(groups: Sequence[Group], failures: int) -> int:
     return ways[failures]
 
 
-def loss(groups: Sequence[Group], failures: int) -> Fraction:
+def loss_probability(groups: Sequence[Group], failures: int) -> Fraction:
     """The probability that so many disks, failed at random, lose data. 1 where there are not so many disks."""
     every = comb(sum(disks for disks, _parity in groups), failures)
-    return 1 - Fraction(ways_survived(groups, failures), every) if every else Fraction(1)
+    return 1 - Fraction(count_survived(groups, failures), every) if every else Fraction(1)
 
 
 def percent_text(odds: Fraction) -> str:

@@ -15,7 +15,7 @@ from appliance.disks.partitions import Cut, mirrors_of, partition_step, there, u
 from appliance.errors import Failed, Reason
 from appliance.facts.box import Disk, Facts, Pool
 from appliance.formatting import disk_label, size_text
-from appliance.layout.choices import NOTABLY_UNEQUAL, SLACK, rest_of
+from appliance.layout.choices import NOTABLY_UNEQUAL, SLACK, rest_size
 from appliance.layout.geometry import LEAST_DISKS, MIB, PARTITION_MARGIN, parity_of, usable_bytes
 from appliance.operation import Loss, Operation, Plan, Step, Work, if_lost
 from appliance.pools.vdevs import aux_rules, retry
@@ -212,7 +212,7 @@ class CreatePool(Operation, tag="create-pool"):
         if not self.partition:
             return []
         disks = [disk for path in self.disks if (disk := facts.disk(path))]
-        return [Cut(disk, self.partition, rest_of(disk.size, self.partition) if self.rest else 0) for disk in disks]
+        return [Cut(disk, self.partition, rest_size(disk.size, self.partition) if self.rest else 0) for disk in disks]
 
     def plan(self, facts: Facts) -> Plan:
         disks = [disk for path in self.every if (disk := facts.disk(path))]
@@ -267,7 +267,7 @@ class CreatePool(Operation, tag="create-pool"):
         if self.ashift == 9:
             yield "Sectors of 512 bytes (ashift 9) are slow on nearly every disk sold since 2011 and cannot be changed later."
         found = [[disk for path in paths if (disk := facts.disk(path))] for paths in (self.logs, self.cache)]
-        yield from aux_rules.warnings(*found)
+        yield from aux_rules.aux_warnings(*found)
 
     def steps(self, full: list[Disk], shape: list[list[int]], cuts: list[Cut]) -> Iterator[Step]:
         secret = asked_once()
@@ -287,7 +287,7 @@ class CreatePool(Operation, tag="create-pool"):
         if self.rest:
             yield self.rest_step(cuts, secret)
         both = f"{self.name} and {self.rest}" if self.rest else self.name
-        shown = f"zpool status -j --json-int -- {self.name}" + (f" {self.rest}" if self.rest else "")
+        shown = shlex.join(status.READ_POOLS)
         yield Step("verify", f"Read {both} back and see that every disk is in it", shown, self.verify)
 
     def rest_step(self, cuts: list[Cut], secret: Callable[[Work], str]) -> Step:

@@ -20,6 +20,8 @@ from appliance.zfs import ashift, scan_status
 from appliance.zfs.scan_status import moment, number
 
 ROLES = {"logs": "log", "l2cache": "cache", "spares": "spare", "special": "special", "dedup": "dedup"}
+# -t and -i: how far trimming and initializing are, which it leaves out otherwise.
+READ_POOLS = ("zpool", "status", "-j", "--json-int", "-t", "-i")
 # What a removed vdev leaves in the tree: it has no disk, and nobody can do anything with it.
 NOTHING = {"hole", "indirect", "missing"}
 COLUMNS = (
@@ -218,8 +220,7 @@ def datasets_from(listing: Mapping[str, Any]) -> Iterator[Dataset]:
 
 def read_pools() -> tuple[Pool, ...]:
     """Every imported pool, now. Raises Failed (also when the module is missing)."""
-    # -t and -i: how far trimming and initializing are, which it leaves out otherwise.
-    result = command.run(["zpool", "status", "-j", "--json-int", "-t", "-i"], timeout=20)
+    result = command.run(READ_POOLS, timeout=20)
     return ashift.filled(tuple(pools_from(parse(result.stdout, "zpool status"))) if result.stdout.strip() else ())
 
 

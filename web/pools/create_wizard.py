@@ -114,7 +114,10 @@ def extras_context(answers: Answers) -> dict[str, object]:
     choice = answers.choice
     return {
         "others": answers.others,
-        "told": {"logs": aux_devices.log_told(caching), "cache": aux_devices.cache_told(caching, max(fast, default=0))},
+        "told": {
+            "logs": aux_devices.log_advice(caching),
+            "cache": aux_devices.cache_advice(caching, max(fast, default=0)),
+        },
         "stripe": choice is not None and choice.layout == "stripe",
         "dealt": choice.spares if choice else 0,
         "picked": {field: answers.query.getlist(field) for field in FIELDS["extras"]},

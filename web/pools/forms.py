@@ -99,7 +99,7 @@ class LayoutForm(forms.Form):
         self.sizes = sizes
 
     def clean_layout(self) -> str:
-        choice = choices.parse(self.cleaned_data["layout"])
+        choice = choices.parse_layout(self.cleaned_data["layout"])
         if choice is None or choice.spares > choices.MOST_SPARES:
             raise validation_error([Reason("layout-unknown", "Choose one of the layouts.")])
         if reason := reason_against(choice, self.sizes):
@@ -125,13 +125,13 @@ def reason_against(choice: LayoutChoice, sizes: list[int]) -> Reason | None:
             layout=LAYOUT_NAMES[choice.layout],
             count=least,
         )
-    if not choices.fits(choice, len(sizes)):
+    if not choices.is_possible(choice, len(sizes)):
         return Reason("layout-unknown", "Choose one of the layouts.")
-    if choice.equal and (choice.layout == "stripe" or not any(choices.rests_of(sizes))):
+    if choice.equal and (choice.layout == "stripe" or not any(choices.rest_sizes(sizes))):
         return Reason(
             "partitions-no-gain", "Equal partitions would give these disks no more space. Choose another layout."
         )
-    if choice.mirrored and not choices.rest_mirrors(choices.rests_of(sizes)):
+    if choice.mirrored and not choices.rest_mirrors(choices.rest_sizes(sizes)):
         return Reason("rest-not-mirrored", "What is left of these disks cannot be mirrored. Choose another layout.")
     return None
 

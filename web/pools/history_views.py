@@ -40,26 +40,26 @@ class Heard:
 
 
 @require_GET
-def reports(request: HttpRequest, key: str) -> HttpResponse:
+def show_reports(request: HttpRequest, key: str) -> HttpResponse:
     """How every scrub, rebuilding and other long work of this pool ended."""
 
-    def build() -> dict[str, object]:
+    def build_context() -> dict[str, object]:
         row = get_object_or_404(PoolRow, key=key)
         page = Paginator(WorkReport.objects.filter(pool_key=key), PAGE).get_page(request.GET.get("page"))
         return {"name": row.name, "key": key, "page": page, "reports": [found.report for found in page]}
 
-    return live.respond(request, "pools/reports.html", build)
+    return live.respond(request, "pools/reports.html", build_context)
 
 
 @require_GET
-def history(request: HttpRequest, key: str) -> HttpResponse:
+def show_history(request: HttpRequest, key: str) -> HttpResponse:
     """What was done to the pool, the newest first. Looking has it read again."""
     if PoolRow.objects.filter(key=key).exists() and store.claim_refresh(
         store.history_source(key), not_since=timezone.now() - FRESH
     ):
         queue.send("workers.read_history", key)
 
-    def build() -> dict[str, object]:
+    def build_context() -> dict[str, object]:
         row = get_object_or_404(PoolRow, key=key)
         lines = HistoryLine.objects.filter(pool_key=key)
         every = request.GET.get("show") == "all"
@@ -75,14 +75,14 @@ def history(request: HttpRequest, key: str) -> HttpResponse:
             "error": source.error if source else "",
         }
 
-    return live.respond(request, "pools/history.html", build)
+    return live.respond(request, "pools/history.html", build_context)
 
 
 @require_GET
-def events(request: HttpRequest, key: str) -> HttpResponse:
+def show_events(request: HttpRequest, key: str) -> HttpResponse:
     """What ZFS noticed about the pool since the box was started, the newest first."""
 
-    def build() -> dict[str, object]:
+    def build_context() -> dict[str, object]:
         row = get_object_or_404(PoolRow, key=key)
         found = Event.objects.filter(source="zed", subject=row.name)
         for quiet in pool_events.QUIET:
@@ -91,4 +91,4 @@ def events(request: HttpRequest, key: str) -> HttpResponse:
         heard = [Heard(event, pool_events.words(event.kind, event.fields)) for event in page]
         return {"name": row.name, "key": key, "page": page, "heard": heard}
 
-    return live.respond(request, "pools/events.html", build)
+    return live.respond(request, "pools/events.html", build_context)

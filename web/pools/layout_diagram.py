@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from appliance.layout.advice import Candidate, Proposal
-from appliance.layout.choices import rest_of
+from appliance.layout.choices import rest_size
 from appliance.layout.geometry import parity_of
 
 DISK, GAP, GROUP_GAP, HEIGHT = 14, 3, 9, 44  # in the units of the drawing
@@ -32,19 +32,21 @@ class LayoutDiagram:
     disk = DISK
 
 
-def shares(proposal: Proposal, disks: list[Candidate], group: tuple[int, ...], at: int) -> Iterator[tuple[str, float]]:
+def disk_uses(
+    proposal: Proposal, disks: list[Candidate], group: tuple[int, ...], at: int
+) -> Iterator[tuple[str, float]]:
     """What one disk of a group is used for, as bytes, from the bottom up."""
     size, layout = disks[at].size, proposal.choice.layout
     counted = proposal.slice or (size if layout == "stripe" else min(disks[one].size for one in group))
     parity = 0.0 if layout == "stripe" else counted * parity_of(layout, len(group)) / len(group)
-    rest = rest_of(size, proposal.slice) if proposal.slice else 0
+    rest = rest_size(size, proposal.slice) if proposal.slice else 0
     yield "data", counted - parity
     yield "parity", parity
     yield "rest", rest
     yield "idle", size - counted - rest
 
 
-def draw(proposal: Proposal, disks: list[Candidate]) -> LayoutDiagram:
+def draw_layout(proposal: Proposal, disks: list[Candidate]) -> LayoutDiagram:
     """The disks side by side, groups apart, spares last; a larger disk is drawn taller."""
     scale = HEIGHT / max(disk.size for disk in disks)
     parts: list[DiagramPart] = []
@@ -53,7 +55,7 @@ def draw(proposal: Proposal, disks: list[Candidate]) -> LayoutDiagram:
     for group in proposal.groups:
         for at in group:
             y = float(HEIGHT)
-            for use, size in shares(proposal, disks, group, at):
+            for use, size in disk_uses(proposal, disks, group, at):
                 sums[use] += size
                 if (height := size * scale) >= 0.5:
                     y -= height
@@ -66,7 +68,7 @@ def draw(proposal: Proposal, disks: list[Candidate]) -> LayoutDiagram:
         parts.append(DiagramPart(x, round(HEIGHT - height, 1), round(height, 1), "spare"))
         x += DISK + GAP
     width = max(part.x for part in parts) + DISK
-    return LayoutDiagram(width, tuple(parts), words_of(sums, proposal.raw))
+    return LayoutDiagram(width, tuple(parts), describe_uses(sums, proposal.raw))
 
 
 USES = {
@@ -78,7 +80,7 @@ USES = {
 }
 
 
-def words_of(sums: dict[str, float], whole: int) -> str:
+def describe_uses(sums: dict[str, float], whole: int) -> str:
     """The picture for those who do not see it: ``67 % for data, 33 % for protection``."""
     told = [(round(sums[use] * 100 / whole), words) for use, words in USES.items()]
     return ", ".join(f"{percent} % {words}" for percent, words in told if percent)

@@ -10,7 +10,7 @@ from appliance.benchmarks.results import MeasuredCase
 from appliance.disks.smr_models import shingled
 from appliance.formatting import opening
 from appliance.layout import choices, risk
-from appliance.layout.advice import Candidate, Proposal, advise, for_data, judge
+from appliance.layout.advice import Candidate, Proposal, choose_data_disks, judge_layout, propose_layouts
 from appliance.pools.create import survival
 from web.benchmarks.models import CaseRow
 from web.inventory.present import Bay
@@ -69,16 +69,16 @@ def layout_candidate(bay: Bay) -> Candidate:
 def propose_disks(bays: list[Bay]) -> list[str]:
     """Paths of the disks for the first proposal: empty, built in, and of the kind that pools are made of."""
     free = [bay for bay in bays if bay.disk.path and bay.disk.free and bay.disk.bus != "usb"]
-    return [free[at].disk.path for at in for_data([layout_candidate(bay) for bay in free])]
+    return [free[at].disk.path for at in choose_data_disks([layout_candidate(bay) for bay in free])]
 
 
 def offer_layouts(bays: list[Bay]) -> LayoutOffers:
     """Every layout of the disks in these bays. Two queries."""
     disks, paths = [layout_candidate(bay) for bay in bays], [bay.disk.path for bay in bays]
-    proposals = advise(disks)
+    proposals = propose_layouts(disks)
     common, measured = common_warnings(proposals), read_measured_cases()
     proposed = {proposal.choice for proposal in proposals}
-    others = [judge(disks, choice) for choice in choices.possible(len(disks)) if choice not in proposed]
+    others = [judge_layout(disks, choice) for choice in choices.possible_layouts(len(disks)) if choice not in proposed]
 
     def offer(proposal: Proposal) -> LayoutOffer:
         return make_offer(proposal, disks, common, paths, measured)
@@ -95,7 +95,7 @@ def make_offer(
     cases = () if choice.equal else layout_results.find_layout_results(measured, choice.layout, choice.groups, used)
     return LayoutOffer(
         proposal,
-        layout_diagram.draw(proposal, disks),
+        layout_diagram.draw_layout(proposal, disks),
         survival(proposal.survives),
         risk.percent_text(proposal.second_loss),
         risk.percent_text(proposal.third_loss),

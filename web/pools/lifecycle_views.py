@@ -61,7 +61,7 @@ class ImportCandidate:
         return str(self.found.guid)
 
 
-def candidate(found: Importable) -> ImportCandidate:
+def import_candidate(found: Importable) -> ImportCandidate:
     """An importable pool in words."""
     if found.active_elsewhere:
         return ImportCandidate(
@@ -139,9 +139,9 @@ def candidate(found: Importable) -> ImportCandidate:
 def bring_in(request: HttpRequest) -> HttpResponse:
     """The pools that were found on the disks at the last look."""
 
-    def build() -> dict[str, object]:
+    def build_context() -> dict[str, object]:
         here = set(PoolRow.objects.values_list("key", flat=True))
-        found = [candidate(row.fact) for row in ImportableRow.objects.exclude(key__in=here).order_by("name")]
+        found = [import_candidate(row.fact) for row in ImportableRow.objects.exclude(key__in=here).order_by("name")]
         uses = (use for row in DiskRow.objects.all() for use in row.fact.uses if use.kind == "exported")
         known = {one.key for one in found} | here
         hints = {use.identity: use.pool for use in uses if use.identity not in known}
@@ -157,11 +157,11 @@ def bring_in(request: HttpRequest) -> HttpResponse:
             "trouble": source.error if source else "",
         }
 
-    return live.respond(request, "pools/bring_in.html", build)
+    return live.respond(request, "pools/bring_in.html", build_context)
 
 
 @require_POST
-def look(_request: HttpRequest) -> HttpResponse:
+def look_for_pools(_request: HttpRequest) -> HttpResponse:
     """Have all disks searched. It wakes sleeping ones, so a person asks for it."""
     if store.claim_refresh("importable", not_since=timezone.now() - LOOK_AGAIN):
         queue.send("workers.look_for_pools")
@@ -238,7 +238,7 @@ def import_pool(request: HttpRequest, guid: str) -> HttpResponse:
             return confirm.review(request, operation, back=reverse("import_pool", args=[guid]))
         except Refused as refusal:
             add_reasons(form, refusal.reasons)
-    context = {"form": form, "candidate": candidate(found), "found": found}
+    context = {"form": form, "candidate": import_candidate(found), "found": found}
     return render(request, "pools/import.html", context, status=400 if form.is_bound else 200)
 
 
@@ -260,7 +260,7 @@ class ShareOffer:
         return ", ".join((*named.write, *named.read)) if named else ""
 
 
-def offers(pool: Pool) -> list[ShareOffer]:
+def share_offers(pool: Pool) -> list[ShareOffer]:
     """What the folders of a pool ask to be shared as, and are not; two queries."""
     served = {row.fact.path for row in ShareRow.objects.all()}
     asking = DatasetRow.objects.filter(pool=pool.name, facts__regex='"share_source":"(local|received)"').order_by(
@@ -274,13 +274,13 @@ def offers(pool: Pool) -> list[ShareOffer]:
     ]
 
 
-def section(pool: Pool) -> dict[str, object]:
+def lifecycle_context(pool: Pool) -> dict[str, object]:
     """What the pool's page says of moving or ending it. Looking asks for the details of the review pages."""
     if store.claim_refresh("looking-details", not_since=timezone.now() - DETAILS_FRESH):
         queue.send("workers.read_details")
     row = DetailRow.objects.filter(key=str(pool.guid)).first()
     detail: PoolDetail | None = row.fact if row else None
-    return {"checkpoint": pool.checkpoint, "detail": detail, "offers": offers(pool)}
+    return {"checkpoint": pool.checkpoint, "detail": detail, "offers": share_offers(pool)}
 
 
 @require_GET

@@ -17,21 +17,21 @@ KINDS = ("scrub", "trim")
 WORDS = {"scrub": "check (scrub)", "trim": "trim"}
 
 
-def solid_state(pool: Pool, facts: Facts) -> bool:
+def is_solid_state(pool: Pool, facts: Facts) -> bool:
     """Whether every disk of it is one without moving parts, and known."""
     turning = {disk.path: disk.rotational for disk in facts.disks}
     paths = [device.path.rsplit("-part", 1)[0] for device in pool.devices()]
     return bool(paths) and not any(turning.get(path, True) for path in paths)
 
 
-def usual(kind: str, pool: Pool, facts: Facts) -> Schedule:
+def usual_schedule(kind: str, pool: Pool, facts: Facts) -> Schedule:
     """Once a month in the small hours; trim only where all disks are solid state and can be trimmed."""
-    if kind == "trim" and not (pool.can_trim and solid_state(pool, facts)):
+    if kind == "trim" and not (pool.can_trim and is_solid_state(pool, facts)):
         return Schedule("never")
     return Schedule("month")
 
 
-def rows_of(pools: Iterable[Pool]) -> dict[tuple[str, str], CareSchedule]:
+def schedule_rows(pools: Iterable[Pool]) -> dict[tuple[str, str], CareSchedule]:
     keys = [str(pool.guid) for pool in pools]
     return {(row.pool_key, row.kind): row for row in CareSchedule.objects.filter(pool_key__in=keys)}
 
@@ -47,19 +47,19 @@ def last_ends(pools: Iterable[Pool]) -> dict[tuple[str, str], datetime]:
     return {(pool_key, kind): last for pool_key, kind, last in found if last}
 
 
-def cares(facts: Facts, kind: str, now: datetime) -> list[tuple[Pool, Care, CareSchedule | None]]:
+def pool_cares(facts: Facts, kind: str, now: datetime) -> list[tuple[Pool, Care, CareSchedule | None]]:
     """How every pool stands with one kind of care. Two queries."""
-    rows, ends = rows_of(facts.pools), last_ends(facts.pools)
+    rows, ends = schedule_rows(facts.pools), last_ends(facts.pools)
     found = []
     for pool in facts.pools:
         key = (str(pool.guid), kind)
         row = rows.get(key)
-        schedule = row.schedule if row else usual(kind, pool, facts)
-        found.append((pool, care_of(pool, kind, schedule, row, ends.get(key), facts, now), row))
+        schedule = row.schedule if row else usual_schedule(kind, pool, facts)
+        found.append((pool, build_care(pool, kind, schedule, row, ends.get(key), facts, now), row))
     return found
 
 
-def care_of(
+def build_care(
     pool: Pool,
     kind: str,
     schedule: Schedule,
@@ -87,12 +87,12 @@ def care_of(
     )
 
 
-def row_for(pool: Pool, kind: str, facts: Facts) -> CareSchedule:
+def schedule_row(pool: Pool, kind: str, facts: Facts) -> CareSchedule:
     """The row of a schedule, made with the usual one where there is none; not stored yet then."""
     known = CareSchedule.objects.filter(pool_key=str(pool.guid), kind=kind).first()
     if known:
         return known
-    plain = usual(kind, pool, facts)
+    plain = usual_schedule(kind, pool, facts)
     return CareSchedule(
         pool_key=str(pool.guid), kind=kind, every=plain.every, first=plain.first, last=plain.last, inside=plain.inside
     )

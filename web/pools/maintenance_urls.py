@@ -12,7 +12,7 @@ urlpatterns = [
     path("trim/", maintenance_views.trim_pool, name="trim_pool"),
     path("schedule/<str:kind>/", maintenance_views.edit_schedule, name="schedule"),
     path("settings/", maintenance_views.pool_settings, name="pool_settings"),
-    path("reports/", history_views.reports, name="pool_reports"),
-    path("history/", history_views.history, name="pool_history"),
-    path("events/", history_views.events, name="pool_events"),
+    path("reports/", history_views.show_reports, name="pool_reports"),
+    path("history/", history_views.show_history, name="pool_history"),
+    path("events/", history_views.show_events, name="pool_events"),
 ]

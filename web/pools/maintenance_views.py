@@ -109,7 +109,7 @@ def edit_schedule(request: HttpRequest, key: str, kind: str) -> HttpResponse:
     if kind not in maintenance.KINDS:
         raise Http404
     pool = get_pool(key)
-    row = maintenance.row_for(pool, kind, facts_of(pool))
+    row = maintenance.schedule_row(pool, kind, pool_facts(pool))
     initial: dict[str, object] = {"every": row.every, "first": row.first, "last": row.last, "inside": row.inside}
     form = ScheduleForm(request.POST or None, kind=kind, initial=initial)
     if request.method == "POST" and form.is_valid():
@@ -150,7 +150,7 @@ class MaintenanceLine:
         return f"{self.next:%d %B, %H:%M}".lstrip("0") if self.next else ""
 
 
-def line_of(found: appliance_schedule.Care, kind: str, now: datetime, jobs: Iterable[Job]) -> MaintenanceLine:
+def maintenance_line(found: appliance_schedule.Care, kind: str, now: datetime, jobs: Iterable[Job]) -> MaintenanceLine:
     zone = appliance_schedule.box_zone()
     plain = found.schedule
     hours = "at any time" if plain.first == plain.last else f"between {plain.first:02d}:00 and {plain.last:02d}:00"
@@ -166,25 +166,25 @@ def line_of(found: appliance_schedule.Care, kind: str, now: datetime, jobs: Iter
     )
 
 
-def context(pool: Pool) -> dict[str, object]:
+def checks_context(pool: Pool) -> dict[str, object]:
     """What the card of checks on the pool's page shows. A constant number of queries."""
     key = str(pool.guid)
     return {
         "activities": list(Activity.objects.filter(pool_key=key, state__in=Activity.UNDER_WAY)),
-        "lines": lines_of(pool),
+        "lines": maintenance_lines(pool),
         "reports": [row.report for row in WorkReport.objects.filter(pool_key=key)[:SHOWN]],
     }
 
 
-def lines_of(pool: Pool) -> dict[str, MaintenanceLine]:
+def maintenance_lines(pool: Pool) -> dict[str, MaintenanceLine]:
     """How the pool stands with its checks, and with trimming where its disks can do that."""
-    facts, now = facts_of(pool), timezone.now()
+    facts, now = pool_facts(pool), timezone.now()
     kinds = [kind for kind in maintenance.KINDS if kind == "scrub" or pool.can_trim]
     jobs = list(Job.objects.filter(state__in=Job.OPEN, subject=pool.name).only("id", "title", "kind"))
-    return {kind: line_of(maintenance.cares(facts, kind, now)[0][1], kind, now, jobs) for kind in kinds}
+    return {kind: maintenance_line(maintenance.pool_cares(facts, kind, now)[0][1], kind, now, jobs) for kind in kinds}
 
 
-def facts_of(pool: Pool) -> Facts:
+def pool_facts(pool: Pool) -> Facts:
     """As much as the care of one pool needs: its top folder for its age, the disks for their kind."""
     root = DatasetRow.objects.filter(name=pool.name).first()
     disks = tuple(row.fact for row in DiskRow.objects.all())

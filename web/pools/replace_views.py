@@ -33,7 +33,7 @@ def choose_disk(request: HttpRequest, key: str) -> HttpResponse:
     box = present.box()
     pool = find_pool(Facts(tuple(card.pool for card in box.cards)), key)
     choices = [
-        place for place in vdev_tree.places(pool) if place.leaf and place.role in REPLACEABLE and not stands_in(place)
+        place for place in vdev_tree.places(pool) if place.leaf and place.role in REPLACEABLE and not is_stand_in(place)
     ]
     if request.method == "POST":
         guid = parse_guid(request.POST.get("vdev", ""))
@@ -43,7 +43,7 @@ def choose_disk(request: HttpRequest, key: str) -> HttpResponse:
         case = pool_replacement.open_replacement(pool, place, box, request.user.get_username())
         store.touch("replacements")
         return redirect("replacement", pk=case.pk)
-    rows = [(place.vdev, row) for place, row in zip(choices, named(pool, box, choices), strict=True)]
+    rows = [(place.vdev, row) for place, row in zip(choices, rows_of_places(pool, box, choices), strict=True)]
     return render(
         request,
         "pools/replace/which.html",
@@ -51,43 +51,43 @@ def choose_disk(request: HttpRequest, key: str) -> HttpResponse:
     )
 
 
-def stands_in(place: vdev_tree.Place) -> bool:
+def is_stand_in(place: vdev_tree.Place) -> bool:
     """A spare in use, or the new disk of a replacement: not what somebody wants to replace."""
     parent = place.parent
     return parent is not None and parent.kind in {"spare", "replacing"} and parent.children[0].guid != place.vdev.guid
 
 
-def named(pool: Pool, box: present.Box, places: list[vdev_tree.Place]) -> list[topology.TopologyRow]:
+def rows_of_places(pool: Pool, box: present.Box, places: list[vdev_tree.Place]) -> list[topology.TopologyRow]:
     """The rows of the tree for these places, in their order."""
     found: dict[str, topology.TopologyRow] = {}
 
-    def walk(rows: tuple[topology.TopologyRow, ...]) -> None:
+    def collect(rows: tuple[topology.TopologyRow, ...]) -> None:
         for row in rows:
             found.setdefault(row.id, row)
-            walk(row.children)
+            collect(row.children)
 
-    walk(topology.rows(pool, box))
+    collect(topology.topology_rows(pool, box))
     return [found[f"{place.vdev.guid}-{place.role}"] for place in places]
 
 
 @require_GET
-def replacements(request: HttpRequest) -> HttpResponse:
+def list_replacements(request: HttpRequest) -> HttpResponse:
     """Those that are open, and the reports of those that are closed."""
 
-    def build() -> dict[str, object]:
+    def build_context() -> dict[str, object]:
         return {
             "open": list(Replacement.objects.filter(closed=None)[:50]),
             "closed": list(Replacement.objects.exclude(closed=None)[:50]),
         }
 
-    return live.respond(request, "pools/replace/list.html", build)
+    return live.respond(request, "pools/replace/list.html", build_context)
 
 
 @require_GET
-def replacement(request: HttpRequest, pk: int) -> HttpResponse:
+def show_replacement(request: HttpRequest, pk: int) -> HttpResponse:
     """One replacement, as things stand now."""
 
-    def build() -> dict[str, object]:
+    def build_context() -> dict[str, object]:
         case = get_object_or_404(Replacement, pk=pk)
         now = pool_replacement.replacement_state(case, present.box())
         return {
@@ -96,13 +96,13 @@ def replacement(request: HttpRequest, pk: int) -> HttpResponse:
             "steps": pool_replacement.STEPS,
             "activities": Activity.objects.filter(pool=case.pool, kind="resilver", state="scanning")[:1],
             "jobs": list(Job.objects.filter(subject=case.pool, state__in=Job.OPEN).only("id", "title", "state")[:3]),
-            "stop_link": topology_link(case, now),
+            "stop_link": stop_url(case, now),
         }
 
-    return live.respond(request, "pools/replace/replacement.html", build)
+    return live.respond(request, "pools/replace/replacement.html", build_context)
 
 
-def topology_link(case: Replacement, now: pool_replacement.Situation) -> str:
+def stop_url(case: Replacement, now: pool_replacement.Situation) -> str:
     """Where a replacement with a new disk that failed, or the wrong one, is stopped."""
     return reverse("vdev_act", args=[case.pool_guid, now.new.guid, "detach"]) if now.new else ""
 
@@ -141,7 +141,7 @@ def accept_disk(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 @require_POST
-def close(request: HttpRequest, pk: int) -> HttpResponse:
+def close_replacement(request: HttpRequest, pk: int) -> HttpResponse:
     """Close the replacement and save its report. The pool is not touched."""
     case = get_open_case(pk)
     now = pool_replacement.replacement_state(case, present.box())

@@ -14,7 +14,7 @@ from appliance.zfs import vdev_tree
 from appliance.zfs.vdev_tree import Place
 from web.disks.models import Replacement
 from web.inventory.present import Bay, Box, device_label
-from web.pools.topology import facts_of
+from web.pools.topology import box_facts
 
 STEPS = (
     ("offline", "Take it out of use"),
@@ -35,7 +35,7 @@ class ReplacementCandidate:
     warnings: tuple[str, ...]
 
     @property
-    def good(self) -> bool:
+    def is_good(self) -> bool:
         return not self.reasons
 
 
@@ -56,7 +56,7 @@ class Situation:
     report: str = ""
 
     @property
-    def at(self) -> int:
+    def step_index(self) -> int:
         return next((number for number, (step, _title) in enumerate(STEPS) if step == self.step), 0)
 
 
@@ -77,7 +77,7 @@ def open_replacement(pool: Pool, place: Place, box: Box, user: str) -> Replaceme
             "serial": bay.disk.serial if bay else serial,
             "model": bay.disk.model if bay else model,
             "bay": bay.label if bay else (f"bay {lost.label}" if lost and lost.label else ""),
-            "known": {one.key: describe(one) for one in box.bays if one.key != link},
+            "known": {one.key: describe_disk(one) for one in box.bays if one.key != link},
             "guids": [str(device.guid) for device in pool.devices()],
             "begun_by": user,
         },
@@ -85,33 +85,33 @@ def open_replacement(pool: Pool, place: Place, box: Box, user: str) -> Replaceme
     return found
 
 
-def describe(bay: Bay) -> str:
+def describe_disk(bay: Bay) -> str:
     return f"{bay.label} ({bay.disk.model}, serial {bay.disk.serial})"
 
 
 def replacement_state(case: Replacement, box: Box) -> Situation:
     """Where the replacement stands."""
-    facts = facts_of(box)
+    facts = box_facts(box)
     pool = next((pool for pool in facts.pools if str(pool.guid) == case.pool_guid), None)
     if pool is None:
         return Situation(
             "lost", "attention", f"{case.pool} is not in use on this box.", "Import it again to go on, or close this."
         )
     place = vdev_tree.find(pool, int(case.vdev_guid))
-    new = newcomer(case, pool)
+    new = find_new_device(case, pool)
     wrong = tuple(
-        text for key, text in case.known.items() if key not in {bay.key for bay in box.bays} and needed(key, facts)
+        text for key, text in case.known.items() if key not in {bay.key for bay in box.bays} and is_needed(key, facts)
     )
     if place is None:
-        return settled(case, pool, new, box)
+        return settled_situation(case, pool, new, box)
     if place.parent and place.parent.kind == "replacing" and new:
-        return rebuilding(case, pool, new, box, facts, wrong)
+        return rebuilding_situation(case, pool, new, box, facts, wrong)
     here = next((bay for bay in box.bays if bay.key == case.disk), None)
-    gone = online_offline.surely_gone(place.vdev, facts)
-    return swapping(case, pool, place, here, candidates(case, pool, box, facts), wrong, gone=gone)
+    gone = online_offline.is_surely_gone(place.vdev, facts)
+    return swap_situation(case, pool, place, here, find_candidates(case, pool, box, facts), wrong, gone=gone)
 
 
-def newcomer(case: Replacement, pool: Pool) -> Vdev | None:
+def find_new_device(case: Replacement, pool: Pool) -> Vdev | None:
     """The device that was not in the pool when the replacement began."""
     known = set(case.guids)
     fresh = [
@@ -124,12 +124,12 @@ def newcomer(case: Replacement, pool: Pool) -> Vdev | None:
     return fresh[-1] if fresh else None
 
 
-def needed(key: str, facts: Facts) -> bool:
+def is_needed(key: str, facts: Facts) -> bool:
     """Whether a disk that vanished is still part of a pool, so that pulling it was a mistake."""
     return any(vdev_tree.link_of(device) == key for one in facts.pools for device in one.devices())
 
 
-def settled(case: Replacement, pool: Pool, new: Vdev | None, box: Box) -> Situation:
+def settled_situation(case: Replacement, pool: Pool, new: Vdev | None, box: Box) -> Situation:
     """The old disk is no part of the pool any more."""
     if new is None:
         return Situation(
@@ -138,7 +138,7 @@ def settled(case: Replacement, pool: Pool, new: Vdev | None, box: Box) -> Situat
             f"{opening(case.name)} is no longer part of {pool.name}, and no new disk took its place.",
             "Somebody took it out. Look at the pool, then close this.",
         )
-    label = label_of(new, box)
+    label = new_disk_label(new, box)
     if new.state != "ONLINE" or pool.rebuilding:
         return Situation(
             "follow",
@@ -147,8 +147,8 @@ def settled(case: Replacement, pool: Pool, new: Vdev | None, box: Box) -> Situat
             new=new,
             new_label=label,
         )
-    report = report_of(case, pool, new, label)
-    good = pool.state == "ONLINE" and not online_offline.counts(new)
+    report = build_report(case, pool, new, label)
+    good = pool.state == "ONLINE" and not online_offline.count_errors(new)
     return Situation(
         "done",
         "healthy" if good else "attention",
@@ -160,7 +160,7 @@ def settled(case: Replacement, pool: Pool, new: Vdev | None, box: Box) -> Situat
     )
 
 
-def report_of(case: Replacement, pool: Pool, new: Vdev, label: str) -> str:
+def build_report(case: Replacement, pool: Pool, new: Vdev, label: str) -> str:
     """What was done and how it ended, in a few sentences to keep."""
     said = [f"{opening(case.name)} was replaced by {label}."]
     if pool.scan and pool.scan.kind == "resilver" and pool.scan.ended and pool.scan.ended >= case.begun:
@@ -170,8 +170,8 @@ def report_of(case: Replacement, pool: Pool, new: Vdev, label: str) -> str:
             said.append(f"Rebuilding took {took} and wrote {size_text(pool.scan.repaired)}.")
         left = max(pool.scan.errors, pool.errors)
         said.append("Nothing was lost." if not left else f"{left} errors were left.")
-    if online_offline.counts(new):
-        said.append(f"The new disk has errors already: {online_offline.meaning(new)}")
+    if online_offline.count_errors(new):
+        said.append(f"The new disk has errors already: {online_offline.explain_errors(new)}")
     left = pool.failures_left
     said.append(
         f"{pool.name} survives {left} more failed {'disk' if left == 1 else 'disks'}."
@@ -181,12 +181,14 @@ def report_of(case: Replacement, pool: Pool, new: Vdev, label: str) -> str:
     return " ".join(said)
 
 
-def label_of(device: Vdev, box: Box) -> str:
+def new_disk_label(device: Vdev, box: Box) -> str:
     return opening(device_label(device, {bay.key: bay for bay in box.bays}))
 
 
-def rebuilding(case: Replacement, pool: Pool, new: Vdev, box: Box, facts: Facts, wrong: tuple[str, ...]) -> Situation:
-    label = label_of(new, box)
+def rebuilding_situation(
+    case: Replacement, pool: Pool, new: Vdev, box: Box, facts: Facts, wrong: tuple[str, ...]
+) -> Situation:
+    label = new_disk_label(new, box)
     if new.state in online_offline.AWAY:
         return Situation(
             "accept",
@@ -196,7 +198,7 @@ def rebuilding(case: Replacement, pool: Pool, new: Vdev, box: Box, facts: Facts,
             new=new,
             new_label=label,
             wrong=wrong,
-            candidates=candidates(case, pool, box, facts),
+            candidates=find_candidates(case, pool, box, facts),
         )
     left = pool.failures_left
     if wrong:
@@ -218,7 +220,7 @@ def rebuilding(case: Replacement, pool: Pool, new: Vdev, box: Box, facts: Facts,
     return Situation("follow", "working", f"{label} is being rebuilt.", text, new=new, new_label=label, wrong=wrong)
 
 
-def swapping(
+def swap_situation(
     case: Replacement,
     pool: Pool,
     place: Place,
@@ -273,7 +275,7 @@ def swapping(
             f"{pool.name} knows this disk by another name than Larder does, so this page cannot see whether it is the right one that goes. Compare the serial number with care.",
             candidates=found,
         )
-    ready = any(one.good and one.new for one in found)
+    ready = any(one.is_good and one.new for one in found)
     return Situation(
         "accept",
         "attention",
@@ -281,20 +283,20 @@ def swapping(
         "A new disk was found. Look at it once more, then let it take the place."
         if ready
         else "It appears here within some seconds"
-        + (", or take one that is in the box already" if any(one.good for one in found) else "")
+        + (", or take one that is in the box already" if any(one.is_good for one in found) else "")
         + ". If you have changed your mind, put the old one back: it can go on where it was.",
         candidates=found,
     )
 
 
-def candidates(case: Replacement, pool: Pool, box: Box, facts: Facts) -> tuple[ReplacementCandidate, ...]:
+def find_candidates(case: Replacement, pool: Pool, box: Box, facts: Facts) -> tuple[ReplacementCandidate, ...]:
     """The disks that nothing uses, those that are new since the beginning first."""
     found = []
     for bay in box.bays:
         if bay.disk.path and not bay.disk.blocked and bay.key != case.disk:
             reasons = tuple(reasons_against(case, pool, bay, facts))
             found.append(ReplacementCandidate(bay, bay.key not in case.known, reasons, tuple(disk_warnings(bay))))
-    return tuple(sorted(found, key=lambda one: (not one.good, one.bay.number)))
+    return tuple(sorted(found, key=lambda one: (not one.is_good, one.bay.number)))
 
 
 def replace_operation(case: Replacement, pool: str, disk: str) -> ReplaceDisk:

@@ -17,7 +17,14 @@ from appliance.operation import Operation
 from appliance.pools.create import LAYOUT_NAMES
 from appliance.pools.vdevs import online_offline
 from appliance.pools.vdevs.aux_vdevs import AddCache, AddLog, AddSpare, RemoveVdev
-from appliance.pools.vdevs.expand import AddVdev, AutoexpandVdev, ExpandRaidz, data_groups, layout_of, yields
+from appliance.pools.vdevs.expand import (
+    AddVdev,
+    AutoexpandVdev,
+    ExpandRaidz,
+    data_groups,
+    expansion_sizes,
+    group_layout,
+)
 from appliance.pools.vdevs.replace import AttachDisk, DetachDisk
 from appliance.zfs import vdev_tree
 from web.inventory import present, store
@@ -155,9 +162,9 @@ def add_disks(request: HttpRequest, key: str, kind: str) -> HttpResponse:
         "asks_agreement": any(reason.field == "less_protection" for reason in reasons)
         or request.GET.get("less_protection") == "on",
         "agreed": request.GET.get("less_protection") == "on",
-        "layouts": layouts(pool) if how.layouts else (),
+        "layouts": layout_options(pool) if how.layouts else (),
         "layout": request.GET.get("layout") or usual_layout(pool),
-        "yields": told_yields(pool, vdev) if kind == "expand" else (),
+        "yields": expansion_facts(pool, vdev) if kind == "expand" else (),
     }
     return render(request, "pools/add.html", context, status=400 if reasons else 200)
 
@@ -169,10 +176,10 @@ def without_answer(request: HttpRequest) -> str:
 
 
 def usual_layout(pool: Pool) -> str:
-    return next((layout_of(group) for group in data_groups(pool) if layout_of(group) in LAYOUT_NAMES), "mirror")
+    return next((group_layout(group) for group in data_groups(pool) if group_layout(group) in LAYOUT_NAMES), "mirror")
 
 
-def layouts(pool: Pool) -> list[tuple[str, str]]:
+def layout_options(pool: Pool) -> list[tuple[str, str]]:
     """The pool's own layout first: it keeps the pool as safe as it is."""
     own = usual_layout(pool)
     words = {"stripe": "One disk alone, without protection", "mirror": "Mirror: each disk holds the same"}
@@ -183,12 +190,12 @@ def layouts(pool: Pool) -> list[tuple[str, str]]:
     ]
 
 
-def told_yields(pool: Pool, vdev: int) -> list[tuple[str, str]]:
+def expansion_facts(pool: Pool, vdev: int) -> list[tuple[str, str]]:
     """What an expansion brings, said before a disk is chosen."""
     place = vdev_tree.find(pool, vdev)
     if place is None or place.vdev.kind != "raidz":
         return []
-    before, shown, afresh = yields(place.vdev)
+    before, shown, afresh = expansion_sizes(place.vdev)
     return [
         ("Space for files now", f"about {size_text(before)}"),
         ("With one disk more", f"about {size_text(shown)}"),

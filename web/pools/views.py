@@ -24,21 +24,21 @@ from web.snapshots import space
 
 
 @require_GET
-def pools(request: HttpRequest) -> HttpResponse:
+def list_pools(request: HttpRequest) -> HttpResponse:
     """Every pool."""
 
-    def build() -> dict[str, object]:
+    def build_context() -> dict[str, object]:
         box = present.box()
         return {"cards": box.cards, "free": sum(bay.state == "empty" for bay in box.bays)}
 
-    return live.respond(request, "pools/list.html", build)
+    return live.respond(request, "pools/list.html", build_context)
 
 
 @require_GET
-def pool(request: HttpRequest, key: str) -> HttpResponse:
+def show_pool(request: HttpRequest, key: str) -> HttpResponse:
     """One pool: how it is, what it is made of, its folders."""
 
-    def build() -> dict[str, object]:
+    def build_context() -> dict[str, object]:
         box = present.box()
         card = next((card for card in box.cards if card.key == key), None)
         if card is None:
@@ -49,18 +49,18 @@ def pool(request: HttpRequest, key: str) -> HttpResponse:
             "pool": card.pool,
             "folders": folders,
             "locked": [dataset for dataset in folders if dataset.locked and dataset.encryption_root == dataset.name],
-            "moving": lifecycle_views.section(card.pool),
+            "moving": lifecycle_views.lifecycle_context(card.pool),
             "space": next(pool_usage.usage_of_pools([card.pool], timezone.now()), None),
-            **maintenance_views.context(card.pool),
-            "rows": topology.rows(card.pool, box),
+            **maintenance_views.checks_context(card.pool),
+            "rows": topology.topology_rows(card.pool, box),
             "pool_actions": list(topology.pool_actions(card.pool)),
-            "advice": [*topology.advice(card.pool, box), *scarce_space(card)],
+            "advice": [*topology.pool_advice(card.pool, box), *space_advice(card)],
         }
 
-    return live.respond(request, "pools/pool.html", build)
+    return live.respond(request, "pools/pool.html", build_context)
 
 
-def scarce_space(card: PoolCard) -> Iterator[topology.Advice]:
+def space_advice(card: PoolCard) -> Iterator[topology.Advice]:
     """Suggest deleting old snapshots when the pool is nearly full."""
     name = card.pool.name
     if health.of_space(name, card.used, card.total) and (held := space.held_in(name)):

@@ -71,7 +71,7 @@ class Answers:
 
     @property
     def choice(self) -> LayoutChoice | None:
-        return choices.parse(self.query.get("layout", ""))
+        return choices.parse_layout(self.query.get("layout", ""))
 
     @property
     def needs_disks(self) -> bool:
@@ -154,7 +154,7 @@ class Answers:
         given = options.cleaned_data
         disks = [bay.disk for bay in self.chosen if bay.disk.path]
         sizes = [disk.size for disk in disks]
-        groups, spares = choices.deal(sizes, choice)
+        groups, spares = choices.deal_disks(sizes, choice)
         others = {field: self.chosen_paths(field) for field in FIELDS["extras"]}
         others["spares"] = tuple(dict.fromkeys([disks[at].path for at in spares] + list(others["spares"])))
         return CreatePool(
@@ -167,7 +167,7 @@ class Answers:
             autotrim=bool(disks) and not any(disk.rotational for disk in disks),
             encrypted=bool(given.get("encrypted")),
             key_file=bool(given.get("key_file")),
-            partition=choices.slice_of(sizes) if choice.equal and sizes else 0,
+            partition=choices.partition_size(sizes) if choice.equal and sizes else 0,
             rest=given.get("rest", "") if choice.equal else "",
             rest_mirror=choice.mirrored and bool(given.get("rest")),
             **others,

@@ -52,7 +52,7 @@ def cache_warnings(disks: Sequence[Disk]) -> Iterator[str]:
         yield "A hard disk as cache is no faster than the pool itself. Choose a solid-state disk, or leave the cache out."
 
 
-def warnings(logs: Sequence[Disk], cache: Sequence[Disk]) -> Iterator[str]:
+def aux_warnings(logs: Sequence[Disk], cache: Sequence[Disk]) -> Iterator[str]:
     """What to know about them before they are there."""
     yield from log_warnings(logs)
     yield from cache_warnings(cache)

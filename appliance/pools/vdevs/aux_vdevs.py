@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from appliance.errors import Reason
 from appliance.facts.box import Caching, Facts, Pool, Vdev
 from appliance.formatting import disk_label, size_text
-from appliance.layout.aux_devices import LOG_EVER_USED, cache_told, log_told
-from appliance.layout.geometry import slop
+from appliance.layout.aux_devices import LOG_EVER_USED, cache_advice, log_advice
+from appliance.layout.geometry import slop_bytes
 from appliance.operation import Plan, command_step, if_lost, never
 from appliance.pools.vdevs import aux_rules, retry
 from appliance.pools.vdevs.base import VdevChange, VdevOperation, ashift_option, check_sector_size, sector_warning
@@ -16,7 +16,7 @@ from appliance.pools.vdevs.expand import data_groups, usual_ashift
 from appliance.zfs import vdev_tree
 
 
-class ExtraDisks(VdevOperation):
+class AddAuxVdev(VdevOperation):
     """Base of the three: disks that go in beside the data and can be taken out again at any time."""
 
     disks: tuple[str, ...]
@@ -27,11 +27,11 @@ class ExtraDisks(VdevOperation):
 
     def check_change(self, facts: Facts, pool: Pool) -> Iterator[Reason]:
         yield from self.check_new_disks(facts)
-        for disk in self.chosen(facts):
+        for disk in self.chosen_disks(facts):
             yield from check_sector_size(disk, usual_ashift(pool))
 
 
-class AddSpare(ExtraDisks, tag="add-spare"):
+class AddSpare(AddAuxVdev, tag="add-spare"):
     """Disks that wait, and stand in by themselves when another fails."""
 
     needs_proof = if_lost
@@ -41,8 +41,8 @@ class AddSpare(ExtraDisks, tag="add-spare"):
         return f"Add a spare to {self.pool}"
 
     def plan(self, facts: Facts) -> Plan:
-        names = ", ".join(disk_label(disk) for disk in self.chosen(facts))
-        return self.with_disks(
+        names = ", ".join(disk_label(disk) for disk in self.chosen_disks(facts))
+        return self.plan_with_disks(
             facts,
             command_step(
                 "add",
@@ -59,29 +59,29 @@ class AddSpare(ExtraDisks, tag="add-spare"):
                 run=retry.run_with_udev_retry,
             ),
             summary=f"{names} waits, switched on but unused, and stands in by itself when a disk of {self.pool} fails. It adds no space.",
-            warnings=self.warnings(facts),
+            warnings=self.plan_warnings(facts),
             undo="A spare that waits can be taken out at any time.",
         )
 
-    def warnings(self, facts: Facts) -> Iterator[str]:
+    def plan_warnings(self, facts: Facts) -> Iterator[str]:
         pool = facts.pool(self.pool)
         groups = data_groups(pool) if pool else []
-        for disk in self.chosen(facts):
-            short = [place for group in groups for place in members(group) if vdev_tree.shortage(disk, place)]
+        for disk in self.chosen_disks(facts):
+            short = [place for group in groups for place in group_places(group) if vdev_tree.shortage(disk, place)]
             if short:
                 yield f"{disk_label(disk)} is too small to stand in for {len(short)} of the disks of {self.pool}."
         if pool and pool.failures_left == 0 and all(not group.children for group in groups):
             yield f"{self.pool} has no copies, so there is nothing from which a spare could be filled. Add a copy instead."
 
 
-def members(group: Vdev) -> Iterator[vdev_tree.Place]:
+def group_places(group: Vdev) -> Iterator[vdev_tree.Place]:
     if not group.children:
         yield vdev_tree.Place(group)
     for child in group.children:
         yield vdev_tree.Place(child, (group,))
 
 
-class AddLog(ExtraDisks, tag="add-log"):
+class AddLog(AddAuxVdev, tag="add-log"):
     """A log device (SLOG) for writes that must be safe before they are answered; two disks are mirrored."""
 
     needs_proof = if_lost
@@ -102,8 +102,8 @@ class AddLog(ExtraDisks, tag="add-log"):
 
     def plan(self, facts: Facts) -> Plan:
         ashift = usual_ashift(facts.pool(self.pool))
-        told = log_told(Caching())
-        return self.with_disks(
+        told = log_advice(Caching())
+        return self.plan_with_disks(
             facts,
             command_step(
                 "add",
@@ -113,20 +113,20 @@ class AddLog(ExtraDisks, tag="add-log"):
                 run=retry.run_with_udev_retry,
             ),
             summary=f"{self.pool} first writes to the log what a client wants to be safe at once (NFS, databases, virtual machines). Windows and Mac shares and plain copying hardly use it.",
-            warnings=self.warnings(facts, ashift),
+            warnings=self.plan_warnings(facts, ashift),
             undo="The log can be taken out at any time; nothing is lost by it.",
             told={"It costs": told.costs, "It brings": told.brings},
         )
 
-    def warnings(self, facts: Facts, ashift: int) -> Iterator[str]:
-        disks = self.chosen(facts)
+    def plan_warnings(self, facts: Facts, ashift: int) -> Iterator[str]:
+        disks = self.chosen_disks(facts)
         yield from aux_rules.log_warnings(disks)
         if any(disk.size > 8 * LOG_EVER_USED for disk in disks):
             yield f"A log never uses more than about {size_text(LOG_EVER_USED)}; the rest of the disk lies unused."
         yield from sector_warning(disks, ashift)
 
 
-class AddCache(ExtraDisks, tag="add-cache"):
+class AddCache(AddAuxVdev, tag="add-cache"):
     """A cache device (L2ARC) for what is read again and again and does not fit into memory."""
 
     needs_proof = if_lost
@@ -136,10 +136,10 @@ class AddCache(ExtraDisks, tag="add-cache"):
         return f"Add a cache to {self.pool}"
 
     def plan(self, facts: Facts) -> Plan:
-        disks = self.chosen(facts)
-        told = cache_told(Caching(), sum(disk.size for disk in disks))
+        disks = self.chosen_disks(facts)
+        told = cache_advice(Caching(), sum(disk.size for disk in disks))
         names = ", ".join(disk_label(disk) for disk in disks)
-        return self.with_disks(
+        return self.plan_with_disks(
             facts,
             command_step(
                 "add",
@@ -149,13 +149,13 @@ class AddCache(ExtraDisks, tag="add-cache"):
                 run=retry.run_with_udev_retry,
             ),
             summary=f"{self.pool} keeps on {names} what falls out of memory, to read it from there the next time. Nothing of it is needed: the cache can fail or be taken out at any time.",
-            warnings=self.warnings(facts),
+            warnings=self.plan_warnings(facts),
             undo="The cache can be taken out at any time; nothing is lost by it.",
             told={"It costs": told.costs, "It brings": told.brings},
         )
 
-    def warnings(self, facts: Facts) -> Iterator[str]:
-        yield from aux_rules.cache_warnings(self.chosen(facts))
+    def plan_warnings(self, facts: Facts) -> Iterator[str]:
+        yield from aux_rules.cache_warnings(self.chosen_disks(facts))
 
 
 class RemoveVdev(VdevChange, tag="remove-vdev"):
@@ -212,7 +212,7 @@ class RemoveVdev(VdevChange, tag="remove-vdev"):
                 "A group can only be removed while every disk of the pool works. Replace the failed disk first.",
                 field="vdev",
             )
-        elif group.used + 2 * slop(sum(one.space for one in groups)) > sum(
+        elif group.used + 2 * slop_bytes(sum(one.space for one in groups)) > sum(
             max(one.space - one.used, 0) for one in others
         ):
             yield Reason(
@@ -230,7 +230,7 @@ class RemoveVdev(VdevChange, tag="remove-vdev"):
             )
 
     def plan(self, facts: Facts) -> Plan:
-        place = self.place(facts)
+        place = self.find_place(facts)
         group = place.vdev if place else Vdev("", "disk", self.vdev, "UNKNOWN")
         data = place is not None and place.role == "normal"
         name = vdev_tree.group_label(group) if group.children else vdev_tree.label(group, facts)
@@ -258,7 +258,7 @@ class RemoveVdev(VdevChange, tag="remove-vdev"):
         )
 
     def probe(self, step: str, facts: Facts) -> bool:
-        place = self.place(facts)
+        place = self.find_place(facts)
         return facts.pool(self.pool) is not None and (place is None or place.vdev.removing)
 
     def recovery_hint(self, step: str, facts: Facts) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator
 
 import msgspec
@@ -25,17 +26,20 @@ class VdevOperation(Operation):
 
     def __post_init__(self) -> None:
         names.existing_pool(self.pool)
-        if not 0 <= self.target < LARGEST_GUID:
+        if not 0 <= self.target_guid < LARGEST_GUID:
             raise Refused(
                 Reason(
-                    "vdev-number", "{number} is not the number of a part of a pool.", field="vdev", number=self.target
+                    "vdev-number",
+                    "{number} is not the number of a part of a pool.",
+                    field="vdev",
+                    number=self.target_guid,
                 )
             )
         for path in self.new_disks:
             names.by_id(path)
 
     @property
-    def target(self) -> int:
+    def target_guid(self) -> int:
         """The guid of the vdev it is about; 0 where it is about the pool itself."""
         return 0
 
@@ -54,8 +58,8 @@ class VdevOperation(Operation):
     def disks_taken(self) -> tuple[str, ...]:
         return self.new_disks
 
-    def place(self, facts: Facts) -> Place | None:
-        return vdev_tree.find(facts.pool(self.pool), self.target)
+    def find_place(self, facts: Facts) -> Place | None:
+        return vdev_tree.find(facts.pool(self.pool), self.target_guid)
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         refused = list(self.check_pool(facts))
@@ -107,7 +111,7 @@ class VdevOperation(Operation):
             if disk := facts.disk(path):
                 yield from check_disk_fits(disk, place)
 
-    def chosen(self, facts: Facts) -> list[Disk]:
+    def chosen_disks(self, facts: Facts) -> list[Disk]:
         return [disk for path in self.new_disks if (disk := facts.disk(path))]
 
     def identity(self, facts: Facts) -> dict[str, object]:
@@ -120,15 +124,15 @@ class VdevOperation(Operation):
             "operation": msgspec.to_builtins(self),
             "pool": pool.guid if pool else 0,
             "shape": [[place.vdev.guid, place.role] for place in vdev_tree.places(pool)] if pool else [],
-            "disks": [disk.identity for disk in self.chosen(facts)],
+            "disks": [disk.identity for disk in self.chosen_disks(facts)],
         }
 
     def losses(self, facts: Facts) -> tuple[Loss, ...]:
         return tuple(
-            Loss(f"{disk_label(disk)} {use.text}", disk.size) for disk in self.chosen(facts) for use in disk.uses
+            Loss(f"{disk_label(disk)} {use.text}", disk.size) for disk in self.chosen_disks(facts) for use in disk.uses
         )
 
-    def with_disks(
+    def plan_with_disks(
         self,
         facts: Facts,
         change: Step,
@@ -139,13 +143,13 @@ class VdevOperation(Operation):
         told: dict[str, str] | None = None,
     ) -> Plan:
         """The plan of a change that takes disks: erase what they hold, change, read the pool back."""
-        full = [disk for disk in self.chosen(facts) if disk.uses]
+        full = [disk for disk in self.chosen_disks(facts) if disk.uses]
         first = (erase_step(full),) if full else ()
         taken = Step(
             "verify",
             f"Read {self.pool} back and see that the new disks are in it",
-            f"zpool status -j --json-int -- {self.pool}",
-            self.verify_taken,
+            shlex.join(status.READ_POOLS),
+            self.verify_new_disks,
         )
         return Plan(
             summary=summary,
@@ -158,7 +162,7 @@ class VdevOperation(Operation):
             facts=told or {},
         )
 
-    def verify_taken(self, work: Work) -> None:
+    def verify_new_disks(self, work: Work) -> None:
         pool = read_back(self.pool)
         for path in self.new_disks:
             place = vdev_tree.find_disk(pool, path)
@@ -168,18 +172,18 @@ class VdevOperation(Operation):
                 raise Failed(f"{path.rsplit('/', 1)[-1]} is part of {self.pool} but its state is {place.vdev.state}")
             work.note(f"{place.vdev.name} is part of {self.pool}")
 
-    def taken(self, facts: Facts) -> bool:
+    def has_new_disks(self, facts: Facts) -> bool:
         """The probe: every chosen disk is in the pool."""
         pool = facts.pool(self.pool)
         return bool(self.new_disks) and all(vdev_tree.find_disk(pool, path) is not None for path in self.new_disks)
 
     def probe(self, step: str, facts: Facts) -> bool:
         if step == "erase":
-            return self.taken(facts) or all(disk.free for disk in self.chosen(facts))
-        return self.taken(facts)
+            return self.has_new_disks(facts) or all(disk.free for disk in self.chosen_disks(facts))
+        return self.has_new_disks(facts)
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        if self.taken(facts):
+        if self.has_new_disks(facts):
             return f"The disk is part of {self.pool} now. Look at the pool's page."
         gone = [path.rsplit("/", 1)[-1] for path in self.new_disks if facts.disk(path) is None]
         if gone:
@@ -193,11 +197,11 @@ class VdevChange(VdevOperation):
     vdev: int
 
     @property
-    def target(self) -> int:
+    def target_guid(self) -> int:
         return self.vdev
 
     def check_change(self, facts: Facts, pool: Pool) -> Iterator[Reason]:
-        place = self.place(facts)
+        place = self.find_place(facts)
         if place is None:
             yield missing_vdev(self.pool)
         else:

@@ -25,7 +25,7 @@ def data_groups(pool: Pool) -> list[Vdev]:
     return [vdev for vdev in pool.vdevs if vdev.role == "normal"]
 
 
-def layout_of(group: Vdev) -> str:
+def group_layout(group: Vdev) -> str:
     """A group's layout in the words of CreatePool: ``raidz2``, ``mirror``, ``stripe``."""
     if group.kind in {"mirror", "spare", "replacing"}:
         return "mirror" if group.kind == "mirror" else "stripe"
@@ -42,7 +42,7 @@ def least_parity(pool: Pool) -> int:
     return min((group.parity for group in data_groups(pool)), default=0)
 
 
-def width(group: Vdev) -> int:
+def group_width(group: Vdev) -> int:
     return len(group.children) or 1
 
 
@@ -81,7 +81,7 @@ class AddVdev(VdevOperation, tag="add-vdev"):
             )
         if len(self.disks) > MOST_DISKS:
             yield Reason("disks-too-many", "Choose at most {count} disks.", field="disks", count=MOST_DISKS)
-        for disk in self.chosen(facts):
+        for disk in self.chosen_disks(facts):
             yield from check_sector_size(disk, usual_ashift(pool))
         if any(vdev.removing for vdev in pool.vdevs):
             yield Reason(
@@ -94,43 +94,43 @@ class AddVdev(VdevOperation, tag="add-vdev"):
                 field="less_protection",
                 pool=self.pool,
                 now=survival(least_parity(pool)),
-                then=survival(self.parity()),
+                then=survival(self.new_parity()),
             )
 
-    def parity(self) -> int:
+    def new_parity(self) -> int:
         return parity_of(self.layout, max(len(self.disks), 1))
 
     def lowers_protection(self, pool: Pool) -> bool:
         """Whether the new group survives fewer failed disks than any group that is there."""
-        return self.parity() < least_parity(pool)
+        return self.new_parity() < least_parity(pool)
 
-    def uneven(self, pool: Pool, sizes: list[int]) -> bool:
+    def needs_force(self, pool: Pool, sizes: list[int]) -> bool:
         """Whether zpool wants to be told that it is meant: another layout, width or sizes than the pool has (check_replication)."""
-        now = {(layout_of(group), width(group) if group.children else 0) for group in data_groups(pool)}
+        now = {(group_layout(group), group_width(group) if group.children else 0) for group in data_groups(pool)}
         new = (self.layout, len(self.disks) if self.layout != "stripe" else 0)
         return now != {new} or (self.layout != "stripe" and bool(sizes) and max(sizes) - min(sizes) > FUZZ)
 
     def plan(self, facts: Facts) -> Plan:
         pool = facts.pool(self.pool)
-        disks = self.chosen(facts)
+        disks = self.chosen_disks(facts)
         sizes, ashift = [disk.size for disk in disks], usual_ashift(pool)
-        argv = ["zpool", "add", *(["-f"] if pool and self.uneven(pool, sizes) else []), *ashift_option(ashift)]
+        argv = ["zpool", "add", *(["-f"] if pool and self.needs_force(pool, sizes) else []), *ashift_option(ashift)]
         argv += ["--", self.pool, *([] if self.layout == "stripe" else [self.layout]), *self.disks]
         named = (
             f"a {LAYOUT_NAMES[self.layout].lower()} of {len(disks)} disks"
             if self.layout != "stripe"
             else "a single disk without protection"
         )
-        return self.with_disks(
+        return self.plan_with_disks(
             facts,
             command_step("add", f"Add {named}", argv, touches=self.disks, run=retry.run_with_udev_retry, timeout=600),
             summary=f"{self.pool} gets {named}, about {size_text(usable_bytes(self.layout, [sizes], ashift))} more for files.",
-            warnings=self.warnings(facts, pool, ashift),
-            undo=self.way_back(pool),
-            told={"Survives then": f"{survival(self.parity())} in the new group"},
+            warnings=self.plan_warnings(facts, pool, ashift),
+            undo=self.undo_text(pool),
+            told={"Survives then": f"{survival(self.new_parity())} in the new group"},
         )
 
-    def way_back(self, pool: Pool | None) -> str:
+    def undo_text(self, pool: Pool | None) -> str:
         """Device removal: zpool-remove(8), only where no group is a raidz."""
         raidz = self.layout.startswith("raidz") or (
             pool is not None and any(group.kind == "raidz" for group in data_groups(pool))
@@ -141,12 +141,12 @@ class AddVdev(VdevOperation, tag="add-vdev"):
             else "The group can be taken out again as long as the others have room for what is on it."
         )
 
-    def warnings(self, facts: Facts, pool: Pool | None, ashift: int) -> Iterator[str]:
+    def plan_warnings(self, facts: Facts, pool: Pool | None, ashift: int) -> Iterator[str]:
         if pool and self.lowers_protection(pool):
-            yield f"A pool is as safe as its weakest group. {self.pool} survives {survival(least_parity(pool))} in each group. The new group would survive {survival(self.parity())}, and losing one group loses the whole pool."
+            yield f"A pool is as safe as its weakest group. {self.pool} survives {survival(least_parity(pool))} in each group. The new group would survive {survival(self.new_parity())}, and losing one group loses the whole pool."
         if (pool and any(group.kind == "raidz" for group in data_groups(pool))) or self.layout.startswith("raidz"):
             yield "This is for good: no group can be taken out of a pool that has a raidz."
-        yield from sector_warning(self.chosen(facts), ashift)
+        yield from sector_warning(self.chosen_disks(facts), ashift)
 
 
 class ExpandRaidz(VdevChange, tag="expand-raidz"):
@@ -185,7 +185,7 @@ class ExpandRaidz(VdevChange, tag="expand-raidz"):
                 field="vdev",
                 pool=self.pool,
             )
-        if width(place.vdev) >= MOST_RAIDZ:
+        if group_width(place.vdev) >= MOST_RAIDZ:
             yield Reason(
                 "raidz-too-wide",
                 "This raidz has {count} disks, the most that ZFS allows.",
@@ -196,12 +196,12 @@ class ExpandRaidz(VdevChange, tag="expand-raidz"):
         yield from self.check_fit(facts, Place(place.vdev.children[0], (place.vdev,)))
 
     def plan(self, facts: Facts) -> Plan:
-        place = self.place(facts) or Place(Vdev("raidz1-0", "raidz", self.vdev, "UNKNOWN"))
+        place = self.find_place(facts) or Place(Vdev("raidz1-0", "raidz", self.vdev, "UNKNOWN"))
         group, new = place.vdev, facts.disk(self.disk)
         into = disk_label(new) if new else self.disk
-        before, shown, afresh = yields(group)
+        before, shown, afresh = expansion_sizes(group)
         name = group.name.rsplit("-", 1)[0]
-        return self.with_disks(
+        return self.plan_with_disks(
             facts,
             command_step(
                 "expand",
@@ -211,11 +211,11 @@ class ExpandRaidz(VdevChange, tag="expand-raidz"):
                 run=retry.run_with_udev_retry,
                 timeout=600,
             ),
-            summary=f"The {name} of {width(group)} disks becomes one of {width(group) + 1}. It survives as many failed disks as before, and files stay available.",
+            summary=f"The {name} of {group_width(group)} disks becomes one of {group_width(group) + 1}. It survives as many failed disks as before, and files stay available.",
             warnings=(
                 "This cannot be undone: a raidz never becomes narrower.",
                 "ZFS reads and rewrites everything on it, which can take days. The new space appears when it has ended. It goes on after a restart of the box.",
-                *sector_warning(self.chosen(facts), group.ashift),
+                *sector_warning(self.chosen_disks(facts), group.ashift),
             ),
             undo="It cannot be undone.",
             told={
@@ -226,9 +226,9 @@ class ExpandRaidz(VdevChange, tag="expand-raidz"):
         )
 
 
-def yields(group: Vdev) -> tuple[int, int, int]:
+def expansion_sizes(group: Vdev) -> tuple[int, int, int]:
     """What a raidz gives for files now, what ZFS will show with one disk more, and what a new one that wide would give."""
-    layout, ashift, disks = layout_of(group), group.ashift or 12, width(group)
+    layout, ashift, disks = group_layout(group), group.ashift or 12, group_width(group)
     smallest = min((child.size for child in group.children if child.size), default=0)
     whole = smallest + 10 * MIB  # a member's size is its partition's; the advisor counts from whole disks
     now = [[whole] * disks]
@@ -260,7 +260,7 @@ class AutoexpandVdev(VdevChange, tag="autoexpand-vdev"):
                 field="vdev",
                 disk=away[0],
             )
-        elif not gain(place.vdev):
+        elif not autoexpand_gain(place.vdev):
             yield Reason(
                 "vdev-not-expandable",
                 "The smallest disk of {group} is used completely already, so there is nothing to gain.",
@@ -269,10 +269,10 @@ class AutoexpandVdev(VdevChange, tag="autoexpand-vdev"):
             )
 
     def plan(self, facts: Facts) -> Plan:
-        place = self.place(facts)
+        place = self.find_place(facts)
         devices = list(place.vdev.devices()) if place else []
         return Plan(
-            summary=f"{self.pool} uses the whole of its larger disks: about {size_text(gain(place.vdev) if place else 0)} more, before parity.",
+            summary=f"{self.pool} uses the whole of its larger disks: about {size_text(autoexpand_gain(place.vdev) if place else 0)} more, before parity.",
             steps=(
                 command_step(
                     "grow",
@@ -286,14 +286,14 @@ class AutoexpandVdev(VdevChange, tag="autoexpand-vdev"):
         )
 
     def probe(self, step: str, facts: Facts) -> bool:
-        place = self.place(facts)
-        return place is not None and not gain(place.vdev)
+        place = self.find_place(facts)
+        return place is not None and not autoexpand_gain(place.vdev)
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         return f"{self.pool} is as safe as before. Look at its page, and start again if the space has not grown."
 
 
-def gain(group: Vdev) -> int:
+def autoexpand_gain(group: Vdev) -> int:
     """Bytes, before parity, that a group would gain by using its disks whole; 0 where it uses them so already.
 
     ZFS says it itself (``ex_dev_size``). Where it does not, a member that is larger than needed by more than a

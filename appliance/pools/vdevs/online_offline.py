@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 
 from appliance.errors import Failed, Reason
 from appliance.facts.box import Facts, Pool, Vdev
 from appliance.operation import Plan, Step, Work, command_step, never
 from appliance.pools.vdevs.base import VdevChange, VdevOperation, missing_vdev, read_back
-from appliance.zfs import vdev_tree
+from appliance.zfs import status, vdev_tree
 from appliance.zfs.vdev_tree import Place
 
 WORKING = {"ONLINE", "DEGRADED"}
@@ -41,10 +42,10 @@ class OfflineDisk(VdevChange, tag="offline-disk"):
             )
 
     def plan(self, facts: Facts) -> Plan:
-        place = self.place(facts) or Place(Vdev("", "disk", self.vdev, "UNKNOWN"))
+        place = self.find_place(facts) or Place(Vdev("", "disk", self.vdev, "UNKNOWN"))
         pool = facts.pool(self.pool)
         name = vdev_tree.label(place.vdev, facts)
-        left = margin(pool, place.group) - 1 if pool else 0
+        left = failures_left(pool, place.group) - 1 if pool else 0
         return Plan(
             summary=f"ZFS stops using {name}. {self.pool} goes on with the others, and survives {left} more failed {'disk' if left == 1 else 'disks'} meanwhile."
             if left > 0
@@ -65,17 +66,17 @@ class OfflineDisk(VdevChange, tag="offline-disk"):
         )
 
     def probe(self, step: str, facts: Facts) -> bool:
-        place = self.place(facts)
+        place = self.find_place(facts)
         return place is not None and place.vdev.state == "OFFLINE"
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        place = self.place(facts)
+        place = self.find_place(facts)
         if place is not None and place.vdev.state in AWAY:
             return "ZFS does not use the disk any more. It can be pulled out."
         return "ZFS still uses the disk. Do not pull it out yet; start again."
 
 
-def margin(pool: Pool, group: Vdev) -> int:
+def failures_left(pool: Pool, group: Vdev) -> int:
     """How many more members a group can do without; a member being rebuilt counts as not there."""
     return group.parity - sum(not pool.whole(child) for child in group.children)
 
@@ -90,7 +91,7 @@ def can_do_without(pool: Pool | None, place: Place) -> bool:
     ):
         return True
     member = place.above[1] if len(place.above) > 1 else place.vdev
-    return not pool.whole(member) or margin(pool, place.group) > 0
+    return not pool.whole(member) or failures_left(pool, place.group) > 0
 
 
 class OnlineDisk(VdevChange, tag="online-disk"):
@@ -104,7 +105,7 @@ class OnlineDisk(VdevChange, tag="online-disk"):
 
     def disks_found(self, facts: Facts) -> tuple[str, ...]:
         # It may be erased at this moment, as a disk that was taken offline.
-        place = self.place(facts)
+        place = self.find_place(facts)
         disk = vdev_tree.disk_of(place.vdev, facts) if place and place.leaf else None
         return (disk.path,) if disk and disk.path else ()
 
@@ -113,7 +114,7 @@ class OnlineDisk(VdevChange, tag="online-disk"):
             yield Reason("vdev-not-disk", "Choose a single disk.", field="vdev")
         elif place.vdev.state not in AWAY:
             yield Reason("disk-online", "ZFS uses this disk already.", field="vdev")
-        elif surely_gone(place.vdev, facts):
+        elif is_surely_gone(place.vdev, facts):
             yield Reason(
                 "disk-not-here",
                 "{disk} is not in the box. Put it back into its bay, or replace it.",
@@ -122,7 +123,7 @@ class OnlineDisk(VdevChange, tag="online-disk"):
             )
 
     def plan(self, facts: Facts) -> Plan:
-        place = self.place(facts) or Place(Vdev("", "disk", self.vdev, "UNKNOWN"))
+        place = self.find_place(facts) or Place(Vdev("", "disk", self.vdev, "UNKNOWN"))
         name = vdev_tree.label(place.vdev, facts)
         return Plan(
             summary=f"{self.pool} uses {name} again and copies onto it what changed meanwhile. Files stay available.",
@@ -133,7 +134,7 @@ class OnlineDisk(VdevChange, tag="online-disk"):
                     ["zpool", "online", "--", self.pool, vdev_tree.operand(place.vdev)],
                     undo="Take it offline again.",
                 ),
-                Step("verify", "See that ZFS uses it", f"zpool status -j --json-int -- {self.pool}", self.verify),
+                Step("verify", "See that ZFS uses it", shlex.join(status.READ_POOLS), self.verify_online),
             ),
             identity=self.identity(facts),
             warnings=("ZFS had stopped using this disk because of its errors. If they come back, replace it.",)
@@ -142,7 +143,7 @@ class OnlineDisk(VdevChange, tag="online-disk"):
             undo="It can be taken offline again.",
         )
 
-    def verify(self, work: Work) -> None:
+    def verify_online(self, work: Work) -> None:
         place = vdev_tree.find(read_back(self.pool), self.vdev)
         if place is None or place.vdev.state not in WORKING:
             raise Failed(
@@ -152,7 +153,7 @@ class OnlineDisk(VdevChange, tag="online-disk"):
         work.note(f"{place.vdev.name} is {place.vdev.state.lower()}")
 
     def probe(self, step: str, facts: Facts) -> bool:
-        place = self.place(facts)
+        place = self.find_place(facts)
         return place is not None and place.vdev.state in WORKING
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
@@ -161,7 +162,7 @@ class OnlineDisk(VdevChange, tag="online-disk"):
         return "If the disk was wiped, or another one is in its bay, it cannot come back: replace it. Otherwise look at its cable and start again."
 
 
-def surely_gone(device: Vdev, facts: Facts) -> bool:
+def is_surely_gone(device: Vdev, facts: Facts) -> bool:
     """Whether the disk is certainly not in the box. A pool made elsewhere may know it by a name that Larder does not use."""
     return (
         device.path.startswith("/dev/disk/by-id/")
@@ -170,7 +171,7 @@ def surely_gone(device: Vdev, facts: Facts) -> bool:
     )
 
 
-def growing_waits(pool: Pool) -> bool:
+def is_expansion_waiting(pool: Pool) -> bool:
     """Whether a raidz stands still in its growing although every disk is back and rebuilt.
 
     A failed write stops the growing until ``zpool clear`` or the end of a rebuilding (``zpool status``: "paused for
@@ -189,7 +190,7 @@ class ClearErrors(VdevOperation, tag="clear-errors"):
     vdev: int = 0
 
     @property
-    def target(self) -> int:
+    def target_guid(self) -> int:
         return self.vdev
 
     @property
@@ -201,12 +202,16 @@ class ClearErrors(VdevOperation, tag="clear-errors"):
         if pool is None:
             yield Reason("pool-missing", "The pool {pool} is not in use here any more.", pool=self.pool)
             return
-        if self.vdev and self.place(facts) is None:
+        if self.vdev and self.find_place(facts) is None:
             yield missing_vdev(self.pool)
             return
         if pool.state == "SUSPENDED":
-            away = [device for device in pool.devices() if device.role != "spare" and surely_gone(device, facts)]
-            short = [group for group in pool.vdevs if group.role not in {"spare", "cache"} and too_few(group, facts)]
+            away = [device for device in pool.devices() if device.role != "spare" and is_surely_gone(device, facts)]
+            short = [
+                group
+                for group in pool.vdevs
+                if group.role not in {"spare", "cache"} and has_too_few_disks(group, facts)
+            ]
             if short:
                 missing = "; ".join(vdev_tree.label(device, facts) for device in away[:4])
                 yield Reason(
@@ -216,17 +221,17 @@ class ClearErrors(VdevOperation, tag="clear-errors"):
                     disks=missing,
                     pool=self.pool,
                 )
-        elif not self.called_for(pool):
+        elif not self.is_called_for(pool):
             yield Reason("errors-none", "There are no errors to clear.", field="vdev")
 
-    def called_for(self, pool: Pool) -> bool:
+    def is_called_for(self, pool: Pool) -> bool:
         """Whether there is something that clearing mends."""
-        return pool.state == "SUSPENDED" or bool(self.devices(pool)) or growing_waits(pool)
+        return pool.state == "SUSPENDED" or bool(self.devices_with_errors(pool)) or is_expansion_waiting(pool)
 
-    def devices(self, pool: Pool) -> list[Vdev]:
+    def devices_with_errors(self, pool: Pool) -> list[Vdev]:
         place = vdev_tree.find(pool, self.vdev)
         chosen = place.vdev.devices() if place else (pool.devices() if not self.vdev else ())
-        return [device for device in chosen if counts(device) or device.state in {"FAULTED", "DEGRADED"}]
+        return [device for device in chosen if count_errors(device) or device.state in {"FAULTED", "DEGRADED"}]
 
     def plan(self, facts: Facts) -> Plan:
         pool = facts.pool(self.pool)
@@ -237,7 +242,7 @@ class ClearErrors(VdevOperation, tag="clear-errors"):
             summary = (
                 f"{self.pool} starts again: ZFS opens its disks anew and goes on with what was waiting to be written."
             )
-        elif pool is not None and growing_waits(pool):
+        elif pool is not None and is_expansion_waiting(pool):
             summary = f"{self.pool} goes on growing by its new disk, from where it stopped."
         else:
             summary = "The counts go back to nothing, so that new errors can be told from old ones. What they were stands below. No data is changed by it."
@@ -246,24 +251,26 @@ class ClearErrors(VdevOperation, tag="clear-errors"):
             summary=summary,
             steps=(command_step("clear", step, argv, timeout=120),),
             identity=self.identity(facts),
-            warnings=tuple(self.warnings(pool, stopped)),
+            warnings=tuple(self.plan_warnings(pool, stopped)),
             undo="It cannot be undone, and harms nothing.",
-            facts={vdev_tree.label(device, facts): meaning(device) for device in self.devices(pool)[:12]}
+            facts={
+                vdev_tree.label(device, facts): explain_errors(device) for device in self.devices_with_errors(pool)[:12]
+            }
             if pool
             else {},
         )
 
-    def warnings(self, pool: Pool | None, stopped: bool) -> Iterator[str]:  # a fact, not a switch
+    def plan_warnings(self, pool: Pool | None, stopped: bool) -> Iterator[str]:  # a fact, not a switch
         if stopped:
             yield "If a disk is still missing, the pool stops again at once. Then look at cables and power first."
-        if pool and any(device.state == "FAULTED" for device in self.devices(pool)):
+        if pool and any(device.state == "FAULTED" for device in self.devices_with_errors(pool)):
             yield "ZFS gave up a disk because of its errors. Clearing makes it try that disk again; a disk that really is broken will be given up again. Replace it then."
         if pool and pool.errors:
             yield f"{pool.errors} damaged places in files stay damaged. Clearing the counts mends nothing; restore those files from a snapshot or another copy."
 
     def probe(self, step: str, facts: Facts) -> bool:
         pool = facts.pool(self.pool)
-        return pool is not None and not self.called_for(pool)
+        return pool is not None and not self.is_called_for(pool)
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         pool = facts.pool(self.pool)
@@ -272,19 +279,19 @@ class ClearErrors(VdevOperation, tag="clear-errors"):
         return f"{self.pool} works. Look at its page: if new errors are counted, they are new."
 
 
-def too_few(group: Vdev, facts: Facts) -> bool:
+def has_too_few_disks(group: Vdev, facts: Facts) -> bool:
     """Whether too many of a group's disks are not in the box for it to work."""
     if not group.children:
-        return surely_gone(group, facts)
-    gone = sum(all(surely_gone(device, facts) for device in child.devices()) for child in group.children)
+        return is_surely_gone(group, facts)
+    gone = sum(all(is_surely_gone(device, facts) for device in child.devices()) for child in group.children)
     return gone > group.parity
 
 
-def counts(device: Vdev) -> int:
+def count_errors(device: Vdev) -> int:
     return device.read_errors + device.write_errors + device.checksum_errors
 
 
-def meaning(device: Vdev) -> str:
+def explain_errors(device: Vdev) -> str:
     """What the counts of a disk say, in words."""
     said = []
     if device.read_errors:

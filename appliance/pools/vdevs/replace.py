@@ -53,7 +53,7 @@ class ReplaceDisk(VdevChange, tag="replace-disk"):
         yield from self.check_fit(facts, place)
 
     def plan(self, facts: Facts) -> Plan:
-        place = self.place(facts) or Place(Vdev("", "disk", self.vdev, "UNKNOWN"))
+        place = self.find_place(facts) or Place(Vdev("", "disk", self.vdev, "UNKNOWN"))
         new = facts.disk(self.disk)
         old, into = vdev_tree.label(place.vdev, facts), disk_label(new) if new else self.disk
         same = vdev_tree.link_of(place.vdev) == Path(self.disk).name  # one that was erased since it was offline
@@ -65,17 +65,17 @@ class ReplaceDisk(VdevChange, tag="replace-disk"):
             run=retry.run_with_udev_retry,
             undo="Take the new disk out again while it is being rebuilt; the old one stays.",
         )
-        return self.with_disks(
+        return self.plan_with_disks(
             facts,
             change,
             summary=f"{f'{into} goes back into its own place in {self.pool}, as if it were new' if same else f'{into} takes the place of {old} in {self.pool}'}. ZFS then copies everything onto it that belongs there; files stay available meanwhile.",
-            warnings=self.warnings(facts, place),
+            warnings=self.plan_warnings(facts, place),
             undo="Until the rebuilding has ended, the new disk can be taken out again.",
             told={"Old disk": old, "New disk": into},
         )
 
-    def warnings(self, facts: Facts, place: Place) -> Iterator[str]:
-        yield from sector_warning(self.chosen(facts), place.group.ashift)
+    def plan_warnings(self, facts: Facts, place: Place) -> Iterator[str]:
+        yield from sector_warning(self.chosen_disks(facts), place.group.ashift)
         pool = facts.pool(self.pool)
         if pool and pool.rebuilding:
             yield f"{self.pool} is rebuilding already. This disk is rebuilt together with the other, or after it."
@@ -101,9 +101,9 @@ class AttachDisk(VdevChange, tag="attach-disk"):
     def title(self) -> str:
         return f"Add a copy to {self.pool}"
 
-    def beside(self, facts: Facts) -> Place | None:
+    def source_place(self, facts: Facts) -> Place | None:
         """The disk that the new one becomes a copy of: one that works."""
-        place = self.place(facts)
+        place = self.find_place(facts)
         if place is None or place.leaf:
             return place
         return next(
@@ -116,7 +116,7 @@ class AttachDisk(VdevChange, tag="attach-disk"):
         )
 
     def check_place(self, facts: Facts, pool: Pool, place: Place) -> Iterator[Reason]:
-        beside = self.beside(facts)
+        beside = self.source_place(facts)
         if beside is None:
             yield Reason(
                 "mirror-not-working",
@@ -138,7 +138,7 @@ class AttachDisk(VdevChange, tag="attach-disk"):
         yield from self.check_fit(facts, beside)
 
     def plan(self, facts: Facts) -> Plan:
-        place = self.beside(facts) or Place(Vdev("", "disk", self.vdev, "UNKNOWN"))
+        place = self.source_place(facts) or Place(Vdev("", "disk", self.vdev, "UNKNOWN"))
         new = facts.disk(self.disk)
         into = disk_label(new) if new else self.disk
         copies = max(len(place.group.children), 1) + 1
@@ -150,11 +150,11 @@ class AttachDisk(VdevChange, tag="attach-disk"):
             run=retry.run_with_udev_retry,
             undo="Take the copy out again.",
         )
-        return self.with_disks(
+        return self.plan_with_disks(
             facts,
             change,
             summary=f"{into} becomes one of {copies} copies. When it is filled, this part of {self.pool} survives {copies - 1} failed {'disk' if copies == 2 else 'disks'}. The space stays as it is.",
-            warnings=sector_warning(self.chosen(facts), place.group.ashift),
+            warnings=sector_warning(self.chosen_disks(facts), place.group.ashift),
             undo="The copy can be taken out again at any time.",
         )
 
@@ -180,7 +180,9 @@ class DetachDisk(VdevChange, tag="detach-disk"):
             )
             return
         others = [child for child in place.parent.children if child.guid != self.vdev]
-        if not any(self.good(child) for child in others) and not (len(place.above) > 1 and can_do_without(pool, place)):
+        if not any(self.is_good_copy(child) for child in others) and not (
+            len(place.above) > 1 and can_do_without(pool, place)
+        ):
             # Within a group that is whole without it, even the only one that works of a replacement may go (vdev_dtl_required).
             yield Reason("copy-last", "This is the last good copy. Removing it would lose the data.", field="vdev")
         if (
@@ -196,14 +198,14 @@ class DetachDisk(VdevChange, tag="detach-disk"):
             )
 
     @staticmethod
-    def good(child: Vdev) -> bool:
+    def is_good_copy(child: Vdev) -> bool:
         return any(device.state in {"ONLINE", "DEGRADED"} for device in child.devices())
 
     def plan(self, facts: Facts) -> Plan:
-        place = self.place(facts) or Place(Vdev("", "disk", self.vdev, "UNKNOWN"))
+        place = self.find_place(facts) or Place(Vdev("", "disk", self.vdev, "UNKNOWN"))
         name = vdev_tree.label(place.vdev, facts)
         return Plan(
-            summary=self.meaning(place, name),
+            summary=self.describe_effect(place, name),
             steps=(
                 command_step(
                     "detach",
@@ -213,11 +215,11 @@ class DetachDisk(VdevChange, tag="detach-disk"):
                 ),
             ),
             identity=self.identity(facts),
-            warnings=tuple(self.warnings(place)),
+            warnings=tuple(self.plan_warnings(place)),
             undo="It can be added again, and is then filled anew. What it holds cannot be read on its own.",
         )
 
-    def meaning(self, place: Place, name: str) -> str:
+    def describe_effect(self, place: Place, name: str) -> str:
         parent = place.parent
         if parent and parent.kind == "spare":
             if parent.children[0].guid == self.vdev:
@@ -227,10 +229,10 @@ class DetachDisk(VdevChange, tag="detach-disk"):
             return f"{name} leaves {self.pool}, and the replacement ends with the other disk in its place."
         return f"{name} is no longer a copy and becomes free."
 
-    def warnings(self, place: Place) -> Iterator[str]:
+    def plan_warnings(self, place: Place) -> Iterator[str]:
         parent = place.parent
         if parent and parent.kind == "mirror":
-            left = sum(self.good(child) for child in parent.children if child.guid != self.vdev)
+            left = sum(self.is_good_copy(child) for child in parent.children if child.guid != self.vdev)
             if left == 1:
                 yield "One copy is left then: a failed disk loses everything in this pool."
 

@@ -8,7 +8,7 @@ import random
 import pytest
 
 from appliance.layout import choices
-from appliance.layout.advice import Candidate, Proposal, judge
+from appliance.layout.advice import Candidate, Proposal, judge_layout
 from appliance.layout.geometry import LEAST_DISKS
 
 # Forty pools, one after the other, take more than two minutes under emulation.
@@ -57,13 +57,13 @@ def random_sets() -> list[tuple[list[int], choices.LayoutChoice, int]]:
         layout, ashift = layouts[number % len(layouts)], ASHIFTS[number % len(ASHIFTS)]
         count = dice.randint(max(2, LEAST_DISKS[layout]), 12)
         sizes = [dice.randint(1 * TB, 20 * TB) for _disk in range(count)]
-        fitting = [choice for choice in choices.possible(count) if choice.layout == layout]
+        fitting = [choice for choice in choices.possible_layouts(count) if choice.layout == layout]
         found.append((sizes, dice.choice(fitting), ashift))
     return found
 
 
 def proposal_of(sizes: list[int], choice: choices.LayoutChoice, ashift: int) -> Proposal:
-    return judge([Candidate(size) for size in sizes], choice, ashift=ashift)
+    return judge_layout([Candidate(size) for size in sizes], choice, ashift=ashift)
 
 
 def test_what_is_promised_is_what_zfs_gives_within_one_per_cent(appliance):

@@ -10,7 +10,7 @@ import uuid
 
 import pytest
 
-from appliance.layout.advice import Candidate, judge
+from appliance.layout.advice import Candidate, judge_layout
 from appliance.layout.choices import LayoutChoice
 from deploy.image.machine import wait_for
 from tests.visitor import Answer, Visitor, disk_paths
@@ -101,7 +101,7 @@ def test_equal_partitions_give_a_protected_and_an_unprotected_pool(appliance, vi
     appliance.run("zpool", "destroy", "tank")
     data = disk_paths(appliance, 4, 5, 6)
     sizes = [appliance.disks[bay - 1].size for bay in (4, 5, 6)]
-    promised = judge([Candidate(size) for size in sizes], LayoutChoice("raidz1", 1, 0, equal=True))
+    promised = judge_layout([Candidate(size) for size in sizes], LayoutChoice("raidz1", 1, 0, equal=True))
     review = reviewed(visitor, "even", data, "raidz1-1-0-equal", rest="spill")
     assert "sgdisk --clear" in review.words
     assert "protected by nothing" in review.words

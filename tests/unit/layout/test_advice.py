@@ -12,18 +12,18 @@ from hypothesis import strategies as st
 from appliance.disks.smr_models import shingled
 from appliance.formatting import size_text
 from appliance.layout import choices
-from appliance.layout.advice import Candidate, Proposal, advise, for_data, judge
+from appliance.layout.advice import Candidate, Proposal, choose_data_disks, judge_layout, propose_layouts
 from appliance.layout.choices import (
     SLACK,
     LayoutChoice,
-    deal,
-    fits,
-    parse,
-    possible,
-    recommended,
+    deal_disks,
+    is_possible,
+    parse_layout,
+    partition_size,
+    possible_layouts,
     rest_mirrors,
-    rests_of,
-    slice_of,
+    rest_sizes,
+    usual_layout,
 )
 from appliance.layout.geometry import GIB, LEAST_DISKS, MIB, expanded_bytes, file_bytes, usable_bytes
 
@@ -41,26 +41,26 @@ def one(found: tuple[Proposal, ...], value: str) -> Proposal:
 # --- which layouts ------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("count", range(1, 25))
 def test_one_layout_is_recommended_first_and_it_says_why(count):
-    found = advise(disks(*[4] * count))
+    found = propose_layouts(disks(*[4] * count))
     assert [bool(proposal.reason) for proposal in found] == [True] + [False] * (len(found) - 1)
-    assert found[0].choice == recommended(count)
+    assert found[0].choice == usual_layout(count)
     assert len({proposal.choice for proposal in found}) == len(found)
 
 
 @pytest.mark.parametrize("count", range(2, 25))
 def test_the_recommended_layout_survives_a_failure_and_two_from_five_disks_on(count):
-    best = advise(disks(*[4] * count))[0]
+    best = propose_layouts(disks(*[4] * count))[0]
     assert best.survives >= (1 if count < 5 else 2)
     assert max(len(group) for group in best.groups) <= 11
 
 
 @given(st.lists(st.integers(min_value=TB // 10, max_value=20 * TB), min_size=1, max_size=24))
 def test_every_proposal_uses_each_disk_once_and_holds_less_than_the_disks(sizes):
-    for proposal in advise([Candidate(size) for size in sizes]):
+    for proposal in propose_layouts([Candidate(size) for size in sizes]):
         used = sorted([at for group in proposal.groups for at in group] + list(proposal.spares))
         assert used == list(range(len(sizes)))
         assert len({len(group) for group in proposal.groups}) == 1
-        assert fits(replace_equal(proposal.choice), len(sizes))
+        assert is_possible(replace_equal(proposal.choice), len(sizes))
         assert 0 < proposal.usable + proposal.rest < sum(sizes)
         assert proposal.raw == sum(sizes)
         assert proposal.usable + proposal.parity_cost + proposal.waste < proposal.raw
@@ -73,7 +73,7 @@ def replace_equal(choice: LayoutChoice) -> LayoutChoice:
 
 
 def test_the_layouts_of_four_disks_are_those_that_people_compare():
-    assert {proposal.title for proposal in advise(disks(2, 2, 2, 2))} == {
+    assert {proposal.title for proposal in propose_layouts(disks(2, 2, 2, 2))} == {
         "2 × Mirror of 2",
         "raidz1 of 4",
         "raidz2 of 4",
@@ -95,32 +95,32 @@ def test_the_layouts_of_four_disks_are_those_that_people_compare():
     ],
 )
 def test_several_groups_and_spares_are_among_the_proposals(count, title):
-    assert title in {proposal.title for proposal in advise(disks(*[2] * count))}
+    assert title in {proposal.title for proposal in propose_layouts(disks(*[2] * count))}
 
 
 def test_without_disks_there_is_no_advice():
-    assert advise([]) == ()
+    assert propose_layouts([]) == ()
 
 
 @pytest.mark.parametrize("count", range(1, 17))
 def test_whatever_can_be_chosen_by_hand_can_be_judged(count):
-    found = list(possible(count))
-    assert recommended(count) in found
+    found = list(possible_layouts(count))
+    assert usual_layout(count) in found
     for choice in found:
-        assert judge(disks(*[2] * count), choice).usable > 0
+        assert judge_layout(disks(*[2] * count), choice).usable > 0
 
 
 @pytest.mark.parametrize(
     "choice",
     [
-        *possible(12),
+        *possible_layouts(12),
         LayoutChoice("raidz1", 1, 0, equal=True),
         LayoutChoice("mirror", 2, 1, equal=True),
         LayoutChoice("mirror", 1, 0, equal=True, mirrored=True),
     ],
 )
 def test_a_choice_comes_back_from_its_address(choice):
-    assert parse(choice.value) == choice
+    assert parse_layout(choice.value) == choice
 
 
 @pytest.mark.parametrize(
@@ -144,29 +144,29 @@ def test_a_choice_comes_back_from_its_address(choice):
     ],
 )
 def test_what_is_no_choice_is_none(text):
-    assert parse(text) is None
+    assert parse_layout(text) is None
 
 
 # --- which disk where ---------------------------------------------------------------------------------------
 def test_pairs_are_made_of_disks_of_one_size_and_the_largest_is_the_spare():
     sizes = [4 * TB, 2 * TB, 3 * TB, 2 * TB, 3 * TB]
-    assert deal(sizes, LayoutChoice("mirror", 2, 1)) == (((1, 3), (2, 4)), (0,))
-    assert judge([Candidate(size) for size in sizes], LayoutChoice("mirror", 2, 1)).usable == usable_bytes(
+    assert deal_disks(sizes, LayoutChoice("mirror", 2, 1)) == (((1, 3), (2, 4)), (0,))
+    assert judge_layout([Candidate(size) for size in sizes], LayoutChoice("mirror", 2, 1)).usable == usable_bytes(
         "mirror", [[2 * TB] * 2, [3 * TB] * 2]
     )
 
 
 def test_a_single_group_keeps_the_order_of_the_bays():
-    assert deal([3 * TB, 2 * TB, 1 * TB], LayoutChoice("raidz1")) == (((0, 1, 2),), ())
+    assert deal_disks([3 * TB, 2 * TB, 1 * TB], LayoutChoice("raidz1")) == (((0, 1, 2),), ())
 
 
 def test_what_does_not_divide_stays_in_the_last_group():
-    assert [len(group) for group in deal([TB] * 5, LayoutChoice("mirror", 2))[0]] == [2, 3]
+    assert [len(group) for group in deal_disks([TB] * 5, LayoutChoice("mirror", 2))[0]] == [2, 3]
 
 
 # --- figures ------------------------------------------------------------------------------------------------
 def test_the_figures_of_six_disks_are_the_builders_own():
-    found = advise(disks(*[2] * 6))
+    found = propose_layouts(disks(*[2] * 6))
     figures = {
         value: (one(found, value).random_write, one(found, value).second_loss)
         for value in ("raidz1-1", "raidz2-1", "mirror-3", "raidz1-2")
@@ -180,7 +180,7 @@ def test_the_figures_of_six_disks_are_the_builders_own():
 
 
 def test_speed_is_told_for_reading_and_writing():
-    found = advise(disks(*[2] * 6))
+    found = propose_layouts(disks(*[2] * 6))
     told = {
         value: (p.random_read, p.random_write, p.sequential_read, p.sequential_write)
         for value in ("stripe-1", "mirror-2", "raidz2-1")
@@ -190,7 +190,7 @@ def test_speed_is_told_for_reading_and_writing():
 
 
 def test_parity_costs_what_it_costs():
-    found = advise(disks(*[2] * 6))
+    found = propose_layouts(disks(*[2] * 6))
     assert one(found, "raidz2-1").parity_cost == 4 * TB
     assert one(found, "mirror-3").parity_cost == 6 * TB
     assert one(found, "stripe-1").parity_cost == 0
@@ -210,7 +210,7 @@ def test_pointers_cost_a_fraction_that_a_person_would_not_miss(layout):
 
 # --- unequal disks ------------------------------------------------------------------------------------------
 def test_disks_of_unequal_size_are_offered_in_equal_partitions_with_a_second_pool():
-    found = advise(disks(2, 2, 2, 3, 4))
+    found = propose_layouts(disks(2, 2, 2, 3, 4))
     whole, equal = one(found, "raidz2-1"), one(found, "raidz2-1-0-equal")
     assert equal.usable == pytest.approx(whole.usable, rel=0.002)
     assert whole.rest == 0
@@ -221,19 +221,19 @@ def test_disks_of_unequal_size_are_offered_in_equal_partitions_with_a_second_poo
 
 
 def test_disks_of_equal_size_are_not_cut_up():
-    assert not any(proposal.choice.equal for proposal in advise(disks(2, 2, 2.001, 2)))
+    assert not any(proposal.choice.equal for proposal in propose_layouts(disks(2, 2, 2.001, 2)))
 
 
 @given(st.lists(st.integers(min_value=100 * GIB, max_value=20 * TB), min_size=2, max_size=12))
 def test_an_equal_partition_and_what_is_left_fit_on_every_disk(sizes):
-    for size, rest in zip(sizes, rests_of(sizes), strict=True):
-        assert slice_of(sizes) + rest + SLACK <= size
-        assert slice_of(sizes) % MIB == 0
+    for size, rest in zip(sizes, rest_sizes(sizes), strict=True):
+        assert partition_size(sizes) + rest + SLACK <= size
+        assert partition_size(sizes) % MIB == 0
         assert rest == 0 or rest >= choices.LEAST_REST
 
 
 def test_what_equal_partitions_leave_is_offered_as_a_mirror_too():
-    found = advise(disks(2, 2, 3, 3))
+    found = propose_layouts(disks(2, 2, 3, 3))
     striped, mirrored = one(found, "raidz1-1-0-equal"), one(found, "raidz1-1-0-equal-mirror")
     assert mirrored.usable == striped.usable
     assert mirrored.rest == pytest.approx(TB * 31 / 32, rel=0.01)
@@ -241,10 +241,14 @@ def test_what_equal_partitions_leave_is_offered_as_a_mirror_too():
     assert mirrored.title == "raidz1 of 4, equal partitions, the rest mirrored"
     assert any("survives one failed disk" in text for text in mirrored.warnings)
     assert not any("protects nothing" in text for text in mirrored.warnings)
-    assert (mirrored.held(1), striped.held(1), mirrored.held(2)) == (mirrored.usable + mirrored.rest, striped.usable, 0)
-    assert parse(mirrored.choice.value) == mirrored.choice
+    assert (mirrored.usable_surviving(1), striped.usable_surviving(1), mirrored.usable_surviving(2)) == (
+        mirrored.usable + mirrored.rest,
+        striped.usable,
+        0,
+    )
+    assert parse_layout(mirrored.choice.value) == mirrored.choice
     # One disk alone has nothing to be mirrored with.
-    assert not any(proposal.choice.mirrored for proposal in advise(disks(2, 2, 3)))
+    assert not any(proposal.choice.mirrored for proposal in propose_layouts(disks(2, 2, 3)))
 
 
 @pytest.mark.parametrize(
@@ -271,20 +275,20 @@ def mixed(random: Random) -> list[Candidate]:
 
 def weighs(sizes: list[Candidate]) -> None:
     """No other layout that is as safe holds much more, or the sentence says so."""
-    best, *others = advise(sizes)
+    best, *others = propose_layouts(sizes)
     assert best.survives >= 1
     for other in others:
-        more = other.held(best.survives)
+        more = other.usable_surviving(best.survives)
         if best.usable < 0.6 * more:
             assert other.choice.equal, (best.title, best.usable, other.title, more)
             assert "Equal partitions would hold" in best.reason
     if "would hold only" in best.reason:
-        usual = next(one for one in others if one.choice == recommended(len(sizes)))
+        usual = next(one for one in others if one.choice == usual_layout(len(sizes)))
         assert f"{usual.title} would hold only {size_text(usual.usable)}" in best.reason
         assert usual.usable < best.usable
         assert ("may fail there" in best.reason) == (usual.survives > best.survives)
     else:
-        assert best.choice == recommended(len(sizes))
+        assert best.choice == usual_layout(len(sizes))
     for told in re.findall(r"(\d+) %", best.reason):
         assert int(told) == best.usable * 100 // sum(one.size for one in sizes)
 
@@ -301,7 +305,7 @@ def test_the_same_holds_for_sets_of_any_seed(seed):
 
 
 def test_six_disks_of_three_sizes_are_advised_as_pairs():
-    best = advise(disks(0.5, 0.5, 2, 2, 3, 3))[0]
+    best = propose_layouts(disks(0.5, 0.5, 2, 2, 3, 3))[0]
     assert best.title == "3 × Mirror of 2"
     assert (
         best.reason
@@ -310,7 +314,7 @@ def test_six_disks_of_three_sizes_are_advised_as_pairs():
 
 
 def test_the_share_of_three_unequal_disks_is_counted_and_not_two_thirds():
-    best = advise(disks(1, 4, 4))[0]
+    best = propose_layouts(disks(1, 4, 4))[0]
     assert best.percent == 21
     assert "21 % of the space is for files" in best.reason
     assert "two thirds" not in best.reason
@@ -318,13 +322,15 @@ def test_the_share_of_three_unequal_disks_is_counted_and_not_two_thirds():
 
 # --- growth -------------------------------------------------------------------------------------------------
 def test_growing_says_what_each_way_brings():
-    raidz = {growth.how.split()[0]: growth for growth in one(advise(disks(2, 2, 2, 2)), "raidz1-1").growth[::2]}
+    raidz = {
+        growth.how.split()[0]: growth for growth in one(propose_layouts(disks(2, 2, 2, 2)), "raidz1-1").growth[::2]
+    }
     assert raidz["Add"].gain == expanded_bytes("raidz1", [[2 * TB] * 4]) - usable_bytes("raidz1", [[2 * TB] * 4])
     assert raidz["Replace"].gain == usable_bytes("raidz1", [[4 * TB] * 4]) - usable_bytes("raidz1", [[2 * TB] * 4])
 
 
 def test_a_mirror_can_be_attached_to_for_safety_and_grows_by_pairs_for_space():
-    growth = one(advise(disks(2, 2, 2, 2)), "mirror-2").growth
+    growth = one(propose_layouts(disks(2, 2, 2, 2)), "mirror-2").growth
     assert [step.gain > 0 for step in growth] == [False, True, True]
     assert growth[1].how == "Add another group of 2 disks of 2 TB"
     assert growth[2].how == "Replace the 2 disks of one group by one of 4 TB, one after the other"
@@ -332,13 +338,13 @@ def test_a_mirror_can_be_attached_to_for_safety_and_grows_by_pairs_for_space():
 
 
 def test_one_disk_becomes_a_mirror():
-    steps = advise(disks(2))[0].growth
+    steps = propose_layouts(disks(2))[0].growth
     assert any("becomes a mirror" in step.note for step in steps)
 
 
 # --- warnings -----------------------------------------------------------------------------------------------
 def warnings(found: list[Candidate], value: str) -> str:
-    return " ".join(judge(found, parse(value) or LayoutChoice("stripe")).warnings)
+    return " ".join(judge_layout(found, parse_layout(value) or LayoutChoice("stripe")).warnings)
 
 
 def test_plain_disks_in_a_safe_layout_are_warned_of_nothing():
@@ -381,14 +387,14 @@ def test_a_sick_disk_and_one_that_shingles_are_warned_of_by_name():
 def test_hard_disks_and_solid_state_disks_together_are_warned_of_and_not_proposed_together():
     mixed = [replace(disk, rotational=bool(at)) for at, disk in enumerate(disks(0.2, 2, 2))]
     assert "Hard disks and solid-state disks are mixed" in warnings(mixed, "raidz1-1")
-    assert for_data(mixed) == [1, 2]
-    assert for_data(mixed[:1]) == [0]
+    assert choose_data_disks(mixed) == [1, 2]
+    assert choose_data_disks(mixed[:1]) == [0]
 
 
 def test_a_sick_disk_is_not_proposed_unless_there_is_no_other():
     sick = [replace(disk, trouble="is failing") if not at else disk for at, disk in enumerate(disks(2, 2, 2))]
-    assert for_data(sick) == [1, 2]
-    assert for_data(sick[:1]) == [0]
+    assert choose_data_disks(sick) == [1, 2]
+    assert choose_data_disks(sick[:1]) == [0]
 
 
 @pytest.mark.parametrize(

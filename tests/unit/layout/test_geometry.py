@@ -10,7 +10,7 @@ from appliance.layout.geometry import (
     metaslab_size,
     parity_of,
     sectors_of_block,
-    slop,
+    slop_bytes,
     usable_bytes,
 )
 from appliance.zfs import status
@@ -66,7 +66,7 @@ def test_a_stripe_uses_every_byte_of_unequal_disks():
     ("space", "held"), [(10 * 1024 * GIB, 128 * GIB), (64 * GIB, 2 * GIB), (GIB, 2**27), (2**27, 2**26)]
 )
 def test_it_holds_back_what_zfs_holds_back(space, held):
-    assert slop(space) == held
+    assert slop_bytes(space) == held
 
 
 @given(st.integers(min_value=64 * 2**20, max_value=10**17))
@@ -107,7 +107,7 @@ def test_a_second_group_never_holds_less(group, layout):
     ],
 )
 def test_embedded_logs_count_as_held_back_up_to_half(space, log, held):
-    assert slop(space, log) == held
+    assert slop_bytes(space, log) == held
 
 
 @pytest.mark.parametrize(("mirrors", "less"), [(1, 0), (4, 0), (6, 0.0029), (60, 0.008)])

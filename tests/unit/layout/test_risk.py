@@ -60,7 +60,7 @@ def by_counting(groups: list[risk.Group], failures: int) -> Fraction:
 @pytest.mark.parametrize("failures", [1, 2, 3])
 @pytest.mark.parametrize("groups", LAYOUTS, ids=str)
 def test_the_odds_are_those_of_failing_every_pair_and_every_triple_of_disks(groups, failures):
-    assert risk.loss(groups, failures) == by_counting(groups, failures)
+    assert risk.loss_probability(groups, failures) == by_counting(groups, failures)
 
 
 groups_of_any_kind = st.lists(
@@ -72,19 +72,19 @@ groups_of_any_kind = st.lists(
 
 @given(groups_of_any_kind, st.integers(1, 5))
 def test_the_odds_are_those_of_counting_for_groups_of_any_kind(groups, failures):
-    assert risk.loss(groups, failures) == by_counting(groups, failures)
+    assert risk.loss_probability(groups, failures) == by_counting(groups, failures)
 
 
 @given(groups_of_any_kind)
 def test_what_is_survived_for_certain_has_no_odds_and_one_more_failure_has_some(groups):
-    survived = risk.certain(groups)
-    assert risk.loss(groups, survived) == 0
-    assert risk.loss(groups, survived + 1) > 0
+    survived = risk.failures_survived(groups)
+    assert risk.loss_probability(groups, survived) == 0
+    assert risk.loss_probability(groups, survived + 1) > 0
 
 
 @pytest.mark.parametrize("pairs", range(2, 13))
 def test_mirrors_in_pairs_lose_at_the_second_failure_with_one_over_the_others(pairs):
-    assert risk.loss([(2, 1)] * pairs, 2) == Fraction(1, 2 * pairs - 1)
+    assert risk.loss_probability([(2, 1)] * pairs, 2) == Fraction(1, 2 * pairs - 1)
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_mirrors_in_pairs_lose_at_the_second_failure_with_one_over_the_others(pa
     ],
 )
 def test_they_are_the_builders_own_figures(groups, percent):
-    assert round(risk.loss(groups, 2) * 100) == percent
+    assert round(risk.loss_probability(groups, 2) * 100) == percent
 
 
 @pytest.mark.parametrize(

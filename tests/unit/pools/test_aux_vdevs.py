@@ -94,7 +94,7 @@ def test_the_index_of_a_cache_device_costs_memory_by_the_block():
 
 @pytest.mark.parametrize(("share", "worth"), [(None, None), (3, False), (60, True)])
 def test_a_log_is_advised_by_what_was_measured(share, worth):
-    told = aux_devices.log_told(Caching(sync_percent=share))
+    told = aux_devices.log_advice(Caching(sync_percent=share))
     assert told.worth is worth
     assert ("Too little" in told.measured) is (share is None)
     assert share is None or f"{share} %" in told.measured
@@ -102,17 +102,17 @@ def test_a_log_is_advised_by_what_was_measured(share, worth):
 
 @pytest.mark.parametrize(("hits", "worth"), [(None, None), (99, False), (60, True)])
 def test_a_cache_is_advised_by_what_was_measured(hits, worth):
-    told = aux_devices.cache_told(Caching(hit_percent=hits), 512 * GIB)
+    told = aux_devices.cache_advice(Caching(hit_percent=hits), 512 * GIB)
     assert told.worth is worth
     assert "512 GiB of cache take about 384 MiB with blocks of 128 KiB, 3 GiB with blocks of 16 KiB" in told.costs
 
 
 def test_an_index_that_would_crowd_out_the_cache_is_known():
-    assert aux_devices.heavy_index(4000 * GIB, 4 * GIB)
-    assert not aux_devices.heavy_index(100 * GIB, 4 * GIB)
-    assert not aux_devices.heavy_index(4000 * GIB, 0)
-    assert "More than a quarter" in aux_devices.cache_told(Caching(memory=4 * GIB), 4000 * GIB).costs
-    assert "More than a quarter" not in aux_devices.cache_told(Caching(memory=4 * GIB), 100 * GIB).costs
+    assert aux_devices.is_index_heavy(4000 * GIB, 4 * GIB)
+    assert not aux_devices.is_index_heavy(100 * GIB, 4 * GIB)
+    assert not aux_devices.is_index_heavy(4000 * GIB, 0)
+    assert "More than a quarter" in aux_devices.cache_advice(Caching(memory=4 * GIB), 4000 * GIB).costs
+    assert "More than a quarter" not in aux_devices.cache_advice(Caching(memory=4 * GIB), 100 * GIB).costs
 
 
 def test_zpool_gets_a_word_for_each_kind_and_several_logs_are_a_mirror():
@@ -130,15 +130,15 @@ def test_a_spare_too_small_is_refused_by_how_much_and_one_of_nearly_the_size_is_
 
 def test_warnings_name_a_single_log_a_turning_disk_and_the_memory_for_a_cache():
     fast = disk(1, rotational=False)
-    assert any("single disk" in text for text in devices.warnings([fast], []))
-    assert not list(devices.warnings([fast, fast], []))
-    assert any("hard disk as log" in text for text in devices.warnings([disk(1), disk(2)], []))
-    assert any("hard disk as cache" in text for text in devices.warnings([], [disk(1)]))
-    assert any("takes memory" in text for text in devices.warnings([], [fast]))
+    assert any("single disk" in text for text in devices.aux_warnings([fast], []))
+    assert not list(devices.aux_warnings([fast, fast], []))
+    assert any("hard disk as log" in text for text in devices.aux_warnings([disk(1), disk(2)], []))
+    assert any("hard disk as cache" in text for text in devices.aux_warnings([], [disk(1)]))
+    assert any("takes memory" in text for text in devices.aux_warnings([], [fast]))
 
 
 def test_the_memory_of_a_cache_device_is_said_to_depend_on_the_size_of_blocks():
-    told = aux_devices.cache_told(Caching(50, None, 8 * GIB), 1_000_000_000 * 1365).costs
+    told = aux_devices.cache_advice(Caching(50, None, 8 * GIB), 1_000_000_000 * 1365).costs
     assert "96 bytes for each block" in told
     assert "and more with smaller ones" in told
     assert "up to" not in told

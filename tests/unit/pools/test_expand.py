@@ -7,7 +7,7 @@ import pytest
 from appliance.layout.geometry import usable_bytes
 from appliance.operation import checked_plan
 from appliance.pools.vdevs.aux_vdevs import AddCache, AddLog, AddSpare, RemoveVdev
-from appliance.pools.vdevs.expand import AddVdev, AutoexpandVdev, ExpandRaidz, yields
+from appliance.pools.vdevs.expand import AddVdev, AutoexpandVdev, ExpandRaidz, expansion_sizes
 from tests.unit.made import disk, path_of
 from tests.unit.pools import shapes
 from tests.unit.pools.shapes import refusals
@@ -53,7 +53,7 @@ def test_a_raidz_says_before_and_after():
     facts = shapes.facts(shapes.raidz2())
     plan = checked_plan(ExpandRaidz(pool="tank", vdev=50, disk=path_of(5)), facts)
     assert plan.steps[0].shown == f"zpool attach -o ashift=12 -- tank raidz2-0 {path_of(5)}"
-    before, after, afresh = yields(facts.pools[0].vdevs[0])
+    before, after, afresh = expansion_sizes(facts.pools[0].vdevs[0])
     assert abs(before - usable_bytes("raidz2", [[shapes.SIZE] * 4])) < before / 100
     assert after == pytest.approx(before * 5 / 4, rel=0.005)  # what is held back does not grow beyond 128 GiB
     assert abs(afresh - usable_bytes("raidz2", [[shapes.SIZE] * 5])) < afresh / 100

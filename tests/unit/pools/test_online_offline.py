@@ -10,7 +10,7 @@ from appliance.errors import Failed
 from appliance.facts.box import LongWork
 from appliance.operation import checked_plan
 from appliance.pools import health
-from appliance.pools.vdevs.online_offline import ClearErrors, OfflineDisk, OnlineDisk, meaning
+from appliance.pools.vdevs.online_offline import ClearErrors, OfflineDisk, OnlineDisk, explain_errors
 from appliance.zfs import ashift, status
 from tests.unit.made import path_of, recorded, recorded_pool, recorded_text
 from tests.unit.pools import shapes
@@ -91,7 +91,7 @@ def test_a_disk_known_by_another_name_may_try():
 def test_online_is_not_believed_without_looking(monkeypatch):
     monkeypatch.setattr(status, "read_pools", lambda: (shapes.raidz2("UNAVAIL", "ONLINE", "ONLINE", "ONLINE"),))
     with pytest.raises(Failed, match="UNAVAIL"):
-        on().verify(Working())
+        on().verify_online(Working())
 
 
 def test_clearing_explains_every_count():
@@ -105,7 +105,7 @@ def test_clearing_explains_every_count():
     assert "something other than was written" in said[1]
     assert checked_plan(clear(102), shapes.facts(pool)).steps[0].shown == "zpool clear -- tank 102"
     assert refusals(clear(), shapes.facts(shapes.mirror())) == ["errors-none"]
-    assert meaning(shapes.leaf(1, "FAULTED")).startswith("given up by ZFS")
+    assert explain_errors(shapes.leaf(1, "FAULTED")).startswith("given up by ZFS")
 
 
 def test_a_stopped_pool_starts_again_once_enough_disks_are_back():

@@ -104,10 +104,10 @@ def test_the_probe_sees_the_new_disk_and_settles_the_erasing_too():
 def test_verifying_fails_where_the_disk_did_not_get_in(monkeypatch):
     monkeypatch.setattr(status, "read_pools", lambda: (shapes.raidz2(),))
     with pytest.raises(Failed, match="is not part of tank"):
-        swap().verify_taken(Working())
+        swap().verify_new_disks(Working())
     monkeypatch.setattr(status, "read_pools", lambda: (shapes.replacing(new="FAULTED"),))
     with pytest.raises(Failed, match="FAULTED"):
-        swap().verify_taken(Working())
+        swap().verify_new_disks(Working())
 
 
 def test_the_digest_changes_with_the_shape_of_the_pool_and_not_with_its_state():
