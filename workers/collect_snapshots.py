@@ -154,7 +154,7 @@ class Rows:
                 SnapshotRow.objects.bulk_create(new, batch_size=50)
                 SnapshotRow.objects.bulk_update(changed, COLUMNS, batch_size=40)
             self.changed = True
-        policy_ledger.remember(row for row in new if row.run)
+        policy_ledger.record_made(row for row in new if row.run)
 
     def close(self) -> None:
         """Let the rows of those go that were not there any more."""

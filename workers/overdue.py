@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from appliance import schedule
 from appliance.alerts.rules import Fault
 from appliance.facts.box import Facts
-from appliance.snapshots.policy import AHEAD, behind, opens, standing
+from appliance.snapshots.policy import AHEAD, next_opening, overdue_grains, unchanged_snapshot
 from web.alerts import reconcile
 from web.inventory import store
 from web.pools import maintenance
@@ -74,15 +74,15 @@ class OverdueSnapshots:
         before, since = pending_faults.read_pending("snapshots"), dict[str, datetime]()
         self.late = {}
         for pool, datasets in with_policies().items():
-            for one in followed(datasets, lambda policy, taken: behind(policy, taken, now, zone)):
+            for one in followed(datasets, lambda policy, taken: overdue_grains(policy, taken, now, zone)):
                 dataset, policy = one.dataset, one.policy
-                if standing(policy, one.taken, one.latest, now):
+                if unchanged_snapshot(policy, one.taken, one.latest, now):
                     continue  # nothing was written: its latest snapshot serves
-                key = pending_faults.key(str(dataset.guid), policy.sentence_in_full)
+                key = pending_faults.key(str(dataset.guid), policy.fingerprint)
                 begun = datetime.fromtimestamp(before[key], UTC) if key in before else now
                 since[key] = begun if begun <= now + AHEAD else now  # noted while the clock was wrong
                 # What was told stays so until it is taken, also when the worker has begun anew meanwhile.
-                if opens(policy, since[key], zone) + SNAPSHOT_AFTER <= now or pools.get(pool) in told:
+                if next_opening(policy, since[key], zone) + SNAPSHOT_AFTER <= now or pools.get(pool) in told:
                     self.late.setdefault(pool, []).append(dataset.name)
         pending_faults.store_pending("snapshots", {key: begun.timestamp() for key, begun in since.items()})
 

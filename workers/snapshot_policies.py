@@ -10,16 +10,15 @@ import uuid
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from django.db import transaction
 from django.db.models import OuterRef, QuerySet, Subquery
 from django.utils import timezone
 
-from appliance import schedule
+from appliance import schedule, snapshot_names
 from appliance.errors import Refused
 from appliance.facts.datasets import Dataset
-from appliance.snapshots import names
 from appliance.snapshots import policy as snapshot_policy
 from appliance.snapshots.destroy import MOST, PruneSnapshots
 from appliance.snapshots.policy import Policy, Taken, Wanted
@@ -110,20 +109,24 @@ def take(
     with transaction.atomic():
         for dataset, wanted in wanted_of(datasets, now, seen_at(clock_says) + shift):
             if wanted.latest:
-                policy_ledger.give(dataset, wanted)
+                policy_ledger.extend_latest(dataset, wanted)
             elif wanted.grains:
                 targets.append((dataset.name, dataset.guid, wanted.grains))
     if not targets:
         return None
-    text = now.astimezone(UTC).strftime(names.FORMAT)
+    text = snapshot_names.format_moment(now)
     run = PolicyRun(id=uuid.uuid4(), pool=pool)
     doubted = {"at": now.isoformat()} if shift else {}  # what ZFS will note is wrong
     run.targets = {
-        str(guid): {"short": names.name_for(names.coarsest(grains), now), "grains": list(grains), **doubted}
+        str(guid): {
+            "short": snapshot_names.name_for(snapshot_names.coarsest_grain(grains), now),
+            "grains": list(grains),
+            **doubted,
+        }
         for _name, guid, grains in targets
     }
     try:
-        operation = RunSnapshotPolicies.of(pool, str(run.pk), text, targets)
+        operation = RunSnapshotPolicies.for_targets(pool, str(run.pk), text, targets)
         run.save(force_insert=True)
         return confirm.start_without_review(operation, user=BY)
     except Refused as refusal:
@@ -137,8 +140,8 @@ def wanted_of(
 ) -> Iterator[tuple[Dataset, Wanted]]:
     """What is to be done now for the datasets of which a snapshot is due."""
     zone = schedule.box_zone()
-    for one in followed(datasets, lambda policy, taken: snapshot_policy.due(policy, taken, now, zone)):
-        yield one.dataset, snapshot_policy.wanted(one.policy, one.taken, now, zone, latest=one.latest, seen=seen)
+    for one in followed(datasets, lambda policy, taken: snapshot_policy.due_grains(policy, taken, now, zone)):
+        yield one.dataset, snapshot_policy.decide_run(one.policy, one.taken, now, zone, latest=one.latest, seen=seen)
 
 
 @dataclass(frozen=True)
@@ -189,12 +192,12 @@ def counts_of() -> dict[str, int]:
 
 def prune(datasets: list[tuple[Dataset, Policy]]) -> Job | None:
     """Ask for what the policies of a pool no longer keep to go."""
-    rows: list[SnapshotRow] = policy_ledger.expired(datasets, counts_of())[:MOST]
+    rows: list[SnapshotRow] = policy_ledger.expired_rows(datasets, counts_of())[:MOST]
     if not rows:
         return None
     try:
-        operation = PruneSnapshots.of((row.name, int(row.guid)) for row in rows)
-        if not operation.there(store.facts_for(operation)):
+        operation = PruneSnapshots.for_pairs((row.name, int(row.guid)) for row in rows)
+        if not operation.find_chosen(store.facts_for(operation)):
             return None  # the agent would see none of them as expired yet: it is asked once it does
         return confirm.start_without_review(operation, user=BY)
     except Refused as refusal:

@@ -377,16 +377,16 @@ def answer(
                 found = next((one for one in status.read_datasets() if one.name == dataset), None)
                 send({"facts": msgspec.to_builtins(details.read_details(found)) if found else None})
             case ListFolder(snapshot, path, after):
-                send({"facts": msgspec.to_builtins(requests.folder(snapshot, path, after))})
+                send({"facts": msgspec.to_builtins(requests.list_folder(snapshot, path, after))})
             case OpenFile(snapshot, path):
-                with requests.file(snapshot, path) as (told, handle):
+                with requests.open_file(snapshot, path) as (told, handle):
                     hand_over({"facts": told}, handle)
             case ReadVersions(dataset, path):
                 send({"facts": msgspec.to_builtins(requests.versions_of(dataset, path))})
             case ReadDifference(snapshot, until, seconds):
                 send({"facts": msgspec.to_builtins(diff.read_diff(snapshot, until, seconds))})
             case ReadSpace(ranges, held):
-                send({"facts": msgspec.to_builtins(space.measure(ranges, held))})
+                send({"facts": msgspec.to_builtins(space.measure_space(ranges, held))})
             case ReadHistory(pool):
                 send({"facts": {"lines": history.read_history(pool)}})
     except Refused as refusal:

@@ -18,7 +18,7 @@ from typing import Literal
 
 import msgspec
 
-from appliance import command, names
+from appliance import command, names, snapshot_names
 from appliance.datasets import reasons
 from appliance.datasets.encryption import key_store
 from appliance.errors import Failed, Reason, Refused
@@ -28,7 +28,6 @@ from appliance.facts.sharing import Account
 from appliance.files import traversal
 from appliance.files.posix_acl import ACCESS, DEFAULT, ORDER, Access, Level
 from appliance.operation import Plan, Step, Work, command_step, never
-from appliance.snapshots import names as snapshot_names
 from appliance.snapshots.take import SnapshotsOperation, before_step
 from appliance.system.accounts import PEOPLE, UIDS, group_number, people_number
 from appliance.zfs import mount, mountpoints

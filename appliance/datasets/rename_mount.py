@@ -105,8 +105,8 @@ class RenameDataset(DatasetOperation, tag="rename-dataset"):
         dataset = self.there(facts)
         if dataset is None or dataset.policy_source in policy.OWN:
             return dataset is None
-        then = policy.above(facts.dataset(self.parent))
-        return expiry.loses(facts.below(self.dataset), policy.policy_of(dataset), then)
+        then = policy.parent_policy(facts.dataset(self.parent))
+        return expiry.may_lose(facts.below(self.dataset), policy.policy_of(dataset), then)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -234,7 +234,7 @@ class RenameDataset(DatasetOperation, tag="rename-dataset"):
         if shares:
             yield "Whoever has a file of it open loses the connection. The shares keep their names."
         if dataset := self.there(facts):
-            yield from policy.on_moving(dataset, facts.dataset(self.parent))
+            yield from policy.describe_move(dataset, facts.dataset(self.parent))
 
     def probe(self, step: str, facts: Facts) -> bool:
         now = facts.dataset_of(self.guid)

@@ -20,7 +20,7 @@ from appliance.formatting import size_text
 from appliance.operation import Loss, Plan, Step, Work, always
 from appliance.pools.checkpoint import COSTS, TakeCheckpoint
 from appliance.shares import dataset_teardown, pool_teardown
-from appliance.snapshots.destroy import blocked, told
+from appliance.snapshots.destroy import describe_blocks, list_names
 from appliance.snapshots.hold_clone import SnapshotOperation
 from appliance.zfs import libzfs, list_snapshots, status, system_datasets
 
@@ -45,7 +45,7 @@ class RollBack(SnapshotOperation, tag="roll-back"):
         return (self.dataset,)
 
     def newer(self, facts: Facts) -> list[Snapshot]:
-        found = self.there(facts)
+        found = self.find_snapshot(facts)
         return [one for one in facts.snapshots_of(self.dataset) if found and one.txg > found.txg]
 
     def checkpoint(self, facts: Facts) -> TakeCheckpoint | None:
@@ -58,14 +58,14 @@ class RollBack(SnapshotOperation, tag="roll-back"):
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from super().check(facts)
-        if self.there(facts) is None:
+        if self.find_snapshot(facts) is None:
             return
         dataset = facts.dataset(self.dataset)
         if dataset and dataset.readonly:
             yield reasons.dataset_read_only(self.dataset)
         if dataset and (refusal := system_datasets.reason_against(dataset, facts.datasets)):
             yield refusal
-        for text in blocked(self.newer(facts)):
+        for text in describe_blocks(self.newer(facts)):
             yield Reason(
                 "newer-snapshot-needed",
                 "{why}. It is newer, so it would be destroyed. Release it first, or make the clone independent.",
@@ -84,7 +84,7 @@ class RollBack(SnapshotOperation, tag="roll-back"):
 
     def no_room(self, facts: Facts) -> Iterator[Reason]:
         """What ZFS would refuse only after the newer snapshots are destroyed (dsl_dataset_rollback_check)."""
-        dataset, found = facts.dataset(self.dataset), self.there(facts)
+        dataset, found = facts.dataset(self.dataset), self.find_snapshot(facts)
         if dataset is None or found is None:
             return
         limit, kept = (status.whole(getattr(dataset.properties.get(one), "value", 0)) for one in ("refquota", "refreservation"))  # fmt: skip
@@ -106,7 +106,7 @@ class RollBack(SnapshotOperation, tag="roll-back"):
 
     def plan(self, facts: Facts) -> Plan:
         newer, shares = self.newer(facts), self.shares(facts)
-        dataset, found = facts.dataset(self.dataset), self.there(facts)
+        dataset, found = facts.dataset(self.dataset), self.find_snapshot(facts)
         moment = f"{found.created:%d %B %Y, %H:%M} UTC" if found else ""
         # What is in none of the snapshots that stay: since the newest one, and what each of those that go holds.
         written = (dataset.written if dataset else 0) + sum(one.written for one in newer)
@@ -114,7 +114,7 @@ class RollBack(SnapshotOperation, tag="roll-back"):
             summary=f"{self.dataset} becomes what it was on {moment}. Folders below it that have snapshots of their own stay as they are.",
             steps=(self.step(newer, facts),),
             identity={
-                **self.identity(),
+                **self.plan_identity(),
                 "newer": sorted(one.guid for one in newer),
                 "dataset": dataset.guid if dataset else 0,
             },
@@ -134,7 +134,7 @@ class RollBack(SnapshotOperation, tag="roll-back"):
     def losses(self, newer: list[Snapshot], moment: str) -> Iterator[Loss]:
         yield Loss(f"everything written to {self.dataset} after {moment}")
         if newer:
-            yield Loss(f"{self.dataset}: {told([one.short for one in newer])}")
+            yield Loss(f"{self.dataset}: {list_names([one.short for one in newer])}")
 
     def warnings(self, facts: Facts, shares: list[Share]) -> Iterator[str]:
         if shares:
@@ -217,14 +217,14 @@ class RollBack(SnapshotOperation, tag="roll-back"):
         known = {one.guid for one in newer}
         if more := [one.name for one in now if one.guid not in known]:
             raise Failed(f"{more[0]} was taken meanwhile. {nothing}. Look at what would be lost, and roll back again")
-        if said := blocked(now):
+        if said := describe_blocks(now):
             raise Failed(f"A newer snapshot is in the way. {nothing}", "; ".join(said[:5]))
         return libzfs.newer_bookmarks(self.dataset, found.txg)
 
     def probe(self, step: str, facts: Facts) -> bool:
         dataset = facts.dataset(self.dataset)
         return (
-            self.there(facts) is not None
+            self.find_snapshot(facts) is not None
             and not self.newer(facts)
             and dataset is not None
             and dataset.written == 0

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from appliance import command
+from appliance import command, snapshot_names
 from appliance.errors import Failed, Reason
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
@@ -87,9 +87,9 @@ TEMPLATE = Template(
    shadow:sort = desc
    shadow:snapdirseverywhere = yes
    shadow:crossmountpoints = yes
-   shadow:format = -%Y.%m.%d-%H.%M.%S
-   shadow:snapprefix = ^larder-[a-z]*$
-   shadow:delimiter = -20
+{% for key, value in shadow.items() %}
+   {{ key }} = {{ value }}
+{% endfor %}
 {% endif %}
 {% if share.part.recycle %}
    recycle:repository = .recycle
@@ -179,6 +179,7 @@ def render(facts: Facts) -> str:
         guests=any(one.guest != "no" for one in every),
         policy=facts.smb_policy,
         unasked=samba_defaults.unasked(),
+        shadow=snapshot_names.SHADOW,
     )
 
 

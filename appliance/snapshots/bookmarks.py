@@ -1,4 +1,4 @@
-"""Bookmarks: moments of a dataset that are remembered without their files. Reading them, making one, letting one go."""
+"""Bookmarks: points in time of a dataset without its files. Read, make and destroy them."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ COLUMNS = "name,guid,createtxg,creation"
 
 
 def bookmarks_from(listing: Mapping[str, Any]) -> Iterator[Bookmark]:
-    """The bookmarks of a ``zfs list -j -p -t bookmark`` object with COLUMNS."""
+    """The bookmarks in the object that ``zfs list -j -p -t bookmark`` prints for COLUMNS."""
     for name, raw in (listing.get("datasets") or {}).items():
-        values = {key: whole(one.get("value")) for key, one in (raw.get("properties") or {}).items()}
+        values = {key: whole(column.get("value")) for key, column in (raw.get("properties") or {}).items()}
         yield Bookmark(
             name=str(name),
             guid=values.get("guid", 0),
@@ -37,13 +37,13 @@ def bookmarks_from(listing: Mapping[str, Any]) -> Iterator[Bookmark]:
 
 
 def read_bookmarks(datasets: Iterable[str]) -> Iterator[Bookmark]:
-    """The bookmarks of these datasets, without those below; a dataset that has gone is passed over. Raises Failed."""
+    """The bookmarks of these datasets, without those below them. Missing datasets are skipped. Raises Failed."""
     for listing in list_snapshots.listings(datasets, "bookmark", COLUMNS):
         yield from bookmarks_from(listing)
 
 
 class BookmarkSnapshot(SnapshotOperation, tag="bookmark-snapshot"):
-    """Remember a snapshot's moment without its data, so that a backup can go on from it after the snapshot has gone."""
+    """Bookmark a snapshot, so that a backup can continue from its moment after the snapshot is destroyed."""
 
     needs_proof = never
 
@@ -63,32 +63,42 @@ class BookmarkSnapshot(SnapshotOperation, tag="bookmark-snapshot"):
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from super().check(facts)
-        # Of pages; where it runs, ZFS itself refuses a second of the same name.
-        if any(one.name == self.target for one in facts.bookmarks):
-            yield Reason("", f"{self.dataset} has a bookmark {self.name} already. Choose another name.", field="name")
+        # Only pages have the bookmarks among their facts; in the agent ZFS itself refuses a second one of the same name.
+        if any(bookmark.name == self.target for bookmark in facts.bookmarks):
+            yield Reason(
+                "bookmark-exists",
+                "{dataset} already has a bookmark {name}. Choose another name.",
+                field="name",
+                dataset=self.dataset,
+                name=self.name,
+            )
 
     def plan(self, facts: Facts) -> Plan:
-        shown = shlex.join(["zfs", "bookmark", self.snapshot, self.target])
-        act = Step(
-            "bookmark", "Make it", shown, lambda _work: libzfs.bookmark(self.target, self.snapshot), (self.target,),
+        step = Step(
+            "bookmark",
+            "Make the bookmark",
+            shlex.join(["zfs", "bookmark", self.snapshot, self.target]),
+            lambda _work: libzfs.bookmark(self.target, self.snapshot),
+            (self.target,),
             "Destroy the bookmark",
-        )  # fmt: skip
+        )
         return Plan(
-            summary=f"{self.target} remembers the moment of {self.snapshot}. It keeps no files: a backup that was made up to that moment can go on from it.",
-            steps=(act,),
-            identity=self.identity(),
-            undo="It takes next to no space. It is listed below the folder's snapshots, and can be destroyed there.",
+            summary=f"{self.target} marks the moment of {self.snapshot}. It keeps no files, "
+            "but a backup that was made up to that moment can continue from it.",
+            steps=(step,),
+            identity=self.plan_identity(),
+            undo="A bookmark uses almost no space. It is listed below the folder's snapshots and can be destroyed there.",
         )
 
     def probe(self, step: str, facts: Facts) -> bool:
-        return any(one.name == self.target for one in read_bookmarks([self.dataset]))
+        return any(bookmark.name == self.target for bookmark in read_bookmarks([self.dataset]))
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return "It was not made. Make it again."
+        return "The bookmark was not made. Make it again."
 
 
 class DestroyBookmark(SnapshotsOperation, tag="destroy-bookmark"):
-    """Let a bookmark go, known by its name and by the guid of the snapshot that it was made of. No file depends on it."""
+    """Destroy a bookmark, identified by its name and by the guid of its snapshot. No file depends on it."""
 
     needs_proof = always
 
@@ -116,36 +126,34 @@ class DestroyBookmark(SnapshotsOperation, tag="destroy-bookmark"):
     def load_extra_facts(self, facts: Facts) -> Facts:
         return replace(facts, bookmarks=tuple(read_bookmarks([self.dataset])))
 
-    def there(self, facts: Facts) -> Bookmark | None:
-        return next((one for one in facts.bookmarks if (one.name, one.guid) == (self.bookmark, self.guid)), None)
+    def find_bookmark(self, facts: Facts) -> Bookmark | None:
+        wanted = (self.bookmark, self.guid)
+        return next((bookmark for bookmark in facts.bookmarks if (bookmark.name, bookmark.guid) == wanted), None)
 
     def check(self, facts: Facts) -> Iterator[Reason]:
-        yield from self.stopped(facts)
-        if self.there(facts) is None:
-            yield Reason("", f"The bookmark {self.bookmark} is no longer there.")
+        yield from self.check_pool(facts)
+        if self.find_bookmark(facts) is None:
+            yield Reason("bookmark-missing", "The bookmark {bookmark} is no longer there.", bookmark=self.bookmark)
 
     def plan(self, facts: Facts) -> Plan:
+        step = Step(
+            "bookmark",
+            "Destroy the bookmark",
+            shlex.join(["zfs", "destroy", self.bookmark]),
+            lambda _work: libzfs.destroy_bookmark(self.bookmark),
+            (self.bookmark,),
+        )
         return Plan(
-            summary=f"{self.bookmark} goes. No file and no snapshot does.",
-            steps=(
-                Step(
-                    "bookmark",
-                    "Destroy it",
-                    shlex.join(["zfs", "destroy", self.bookmark]),
-                    lambda _work: libzfs.destroy_bookmark(self.bookmark),
-                    (self.bookmark,),
-                ),
-            ),
+            summary=f"{self.bookmark} is destroyed. No file and no snapshot is lost.",
+            steps=(step,),
             identity={"operation": msgspec.to_builtins(self)},
             losses=(Loss(f"the bookmark {self.bookmark}"),),
-            warnings=(
-                "A backup that wants to go on from this moment has to begin anew where the snapshot itself has gone too.",
-            ),
-            undo="It can be made again only while its snapshot is there.",
+            warnings=("A backup that should continue from this moment has to start over if the snapshot is gone too.",),
+            undo="It can be made again only while its snapshot exists.",
         )
 
     def probe(self, step: str, facts: Facts) -> bool:
-        return self.there(facts) is None
+        return self.find_bookmark(facts) is None
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return "It is still there. Destroy it again."
+        return "The bookmark still exists. Destroy it again."

@@ -1,7 +1,8 @@
-"""Destroying snapshots: those that a person chose, and those that a policy no longer keeps."""
+"""Destroy snapshots: those that a user chose, and those that a snapshot schedule no longer keeps."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -11,7 +12,7 @@ from typing import Self
 import msgspec
 
 from appliance import names, schedule
-from appliance.errors import Failed, Reason
+from appliance.errors import Failed, Reason, Refused
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Snapshot
 from appliance.operation import Loss, Plan, Step, Work, always, never
@@ -19,13 +20,13 @@ from appliance.snapshots import expiry, policy, space
 from appliance.snapshots.take import SnapshotsOperation
 from appliance.zfs import libzfs
 
-MOST = 3000  # with names of the longest, what fits into a request to the agent
+MOST = 3000  # as many as fit into a request to the agent with the longest names
 NAMED = 20
-QUICK = 100  # so many are destroyed within seconds, also on slow disks
+QUICK = 100  # destroyed within seconds, even on slow disks
 
 
 class Chosen(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_like=True):
-    """A snapshot by both its name and its guid: a new one of the same name is another."""
+    """A snapshot by name and guid: a new one of the same name is another snapshot."""
 
     name: str
     guid: int
@@ -35,7 +36,7 @@ class Chosen(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_like
 
 
 class DestroySnapshots(SnapshotsOperation, tag="destroy-snapshots"):
-    """Destroy the chosen snapshots of one pool. Held and cloned ones stay and are named; what has gone already is fine."""
+    """Destroy the chosen snapshots of one pool. Held and cloned ones stay and are named; missing ones are skipped."""
 
     needs_proof = always
 
@@ -43,11 +44,13 @@ class DestroySnapshots(SnapshotsOperation, tag="destroy-snapshots"):
 
     def __post_init__(self) -> None:
         if not self.snapshots:
-            raise names.refuse("Choose at least one snapshot.", "snapshots")
+            raise Refused(Reason("snapshot-not-chosen", "Choose at least one snapshot.", field="snapshots"))
         if len(self.snapshots) > MOST:
-            raise names.refuse(f"At most {MOST} snapshots at once. Choose fewer.", "snapshots")
-        if len({self.pool_of(one.name) for one in self.snapshots}) != 1:
-            raise names.refuse("Snapshots of one pool at a time. Choose those of one.", "snapshots")
+            raise Refused(
+                Reason("snapshots-too-many", "Choose at most {count} snapshots.", field="snapshots", count=MOST)
+            )
+        if len({self.pool_of(chosen.name) for chosen in self.snapshots}) != 1:
+            raise Refused(Reason("snapshots-of-several-pools", "Choose snapshots of only one pool.", field="snapshots"))
 
     @staticmethod
     def pool_of(name: str) -> str:
@@ -55,7 +58,7 @@ class DestroySnapshots(SnapshotsOperation, tag="destroy-snapshots"):
 
     @property
     def datasets(self) -> tuple[str, ...]:
-        return tuple(sorted({one.name.partition("@")[0] for one in self.snapshots}))
+        return tuple(sorted({chosen.name.partition("@")[0] for chosen in self.snapshots}))
 
     @property
     def title(self) -> str:
@@ -73,111 +76,122 @@ class DestroySnapshots(SnapshotsOperation, tag="destroy-snapshots"):
     def lasts(self) -> bool:
         return len(self.snapshots) > QUICK
 
-    def there(self, facts: Facts) -> list[Snapshot]:
-        """Those chosen that are there and are the same ones, oldest first in each dataset."""
-        known = {(one.name, one.guid): one for one in facts.snapshots}
-        found = [known[key] for one in self.snapshots if (key := (one.name, one.guid)) in known]
-        return sorted(found, key=lambda one: (one.dataset, one.txg))
+    def find_chosen(self, facts: Facts) -> list[Snapshot]:
+        """The chosen snapshots that still exist, oldest first in each dataset."""
+        known = {(snapshot.name, snapshot.guid): snapshot for snapshot in facts.snapshots}
+        keys = ((chosen.name, chosen.guid) for chosen in self.snapshots)
+        found = [known[key] for key in keys if key in known]
+        return sorted(found, key=lambda snapshot: (snapshot.dataset, snapshot.txg))
 
-    def free_to_go(self, facts: Facts) -> list[Snapshot]:
-        return [one for one in self.there(facts) if not one.holds and not one.clones]
+    def find_destroyable(self, facts: Facts) -> list[Snapshot]:
+        """Of those, the snapshots that nothing holds and no clone depends on."""
+        return [snapshot for snapshot in self.find_chosen(facts) if not snapshot.holds and not snapshot.clones]
 
-    def runs(self, facts: Facts) -> list[list[Snapshot]]:
-        """Those that go, by their runs without a gap."""
-        return space.neighbours(self.free_to_go(facts), facts.snapshots)
+    def find_runs(self, facts: Facts) -> list[list[Snapshot]]:
+        """The snapshots to destroy, grouped into runs of neighbours."""
+        return space.group_neighbours(self.find_destroyable(facts), facts.snapshots)
 
     def load_extra_facts(self, facts: Facts) -> Facts:
-        found = super().load_extra_facts(facts)
-        pairs = space.ends(self.runs(found))
-        return replace(found, spans=space.spans(pairs, space.measure(pairs).ranges))
+        loaded = super().load_extra_facts(facts)
+        pairs = space.run_ends(self.find_runs(loaded))
+        return replace(loaded, spans=space.build_spans(pairs, space.measure_space(pairs).ranges))
 
-    def freed(self, facts: Facts) -> space.Freed:
-        """What comes back, as far as it was measured."""
-        return space.freed(self.runs(facts), facts.spans)
+    def freed_space(self, facts: Facts) -> space.Freed:
+        """The space that destroying them frees, as far as it was measured."""
+        return space.sum_freed(self.find_runs(facts), facts.spans)
 
     def check(self, facts: Facts) -> Iterator[Reason]:
-        yield from self.stopped(facts)
-        there = self.there(facts)
-        if not there:
-            yield Reason("", "None of these snapshots is there any more.")
-        elif not self.free_to_go(facts):
-            yield Reason("", "Each of these is held, or a clone is made from it: " + "; ".join(blocked(there)))
+        yield from self.check_pool(facts)
+        chosen = self.find_chosen(facts)
+        if not chosen:
+            yield Reason("snapshots-missing", "None of these snapshots is there any more.")
+        elif not self.find_destroyable(facts):
+            yield Reason(
+                "snapshots-blocked",
+                "None of these snapshots can be destroyed. {snapshots}. Release what is held, and destroy the clones first.",
+                snapshots="; ".join(describe_blocks(chosen)),
+            )
 
     def plan(self, facts: Facts) -> Plan:
-        there = self.there(facts)
-        stay = blocked(there)
-        going = self.free_to_go(facts)
-        freed = self.freed(facts)
+        chosen = self.find_chosen(facts)
+        stay = describe_blocks(chosen)
+        going = self.find_destroyable(facts)
+        freed = self.freed_space(facts)
+        commands = [shlex.join(["zfs", "destroy", "--", snapshot.name]) for snapshot in going[:NAMED]]
+        of_chosen = f", of {len(chosen)} chosen" if stay else ""
         return Plan(
-            summary=f"{counted(going)} will go{f', of {len(there)} chosen' if stay else ''}. The files in your folders stay as they are now.",
+            summary=f"{count_snapshots(going)} will be destroyed{of_chosen}. The files in your folders stay as they are.",
             steps=(
                 Step(
                     "destroy",
-                    f"Destroy {counted(going)}",
-                    "\n".join(f"zfs destroy -- '{one.name}'" for one in going[:NAMED]) + ("\n…" if len(going) > NAMED else ""),
-                    lambda work: self.act(work, going, freed, stay),
+                    f"Destroy {count_snapshots(going)}",
+                    "\n".join([*commands, *(["…"] if len(going) > NAMED else [])]),
+                    lambda work: self.destroy_all(work, going, freed, stay),
                     self.datasets,
                 ),
             ),
-            identity={"snapshots": sorted([one.name, one.guid] for one in self.snapshots)},
-            losses=self.losses(there),
-            warnings=tuple(staying(stay)),
-            undo="What only these snapshots hold cannot be had back.",
+            identity={"snapshots": sorted([chosen.name, chosen.guid] for chosen in self.snapshots)},
+            losses=self.list_losses(chosen),
+            warnings=tuple(staying_notes(stay)),
+            undo="Files that are only in these snapshots are lost for good.",
             type_to_confirm=self.subject if len(going) > NAMED else "",
-            facts={"Space that comes back": freed.text},
+            facts={"Space freed": freed.text},
             title=self.title_for(going) if stay else "",
-        )  # fmt: skip
+        )
 
     def title_for(self, going: Sequence[Snapshot]) -> str:
-        """A heading that counts what really goes."""
+        """A heading that counts only what will really be destroyed."""
         if len(going) == 1:
             return f"Destroy the snapshot {going[0].name}"
         return f"Destroy {len(going)} snapshots of {self.subject}"
 
-    def losses(self, there: Sequence[Snapshot]) -> tuple[Loss, ...]:
-        """What was chosen and does not stay: what went by itself meanwhile is no reason to refuse the rest.
+    def list_losses(self, chosen: Sequence[Snapshot]) -> tuple[Loss, ...]:
+        """The snapshots that were chosen and do not stay. Those already gone count too: they are no reason to refuse the rest.
 
-        One that stays by the review and is released before the job runs is another plan: nobody was shown that it goes.
+        A snapshot that stays by the review and is released before the job runs changes the plan, because no user saw
+        that it would be destroyed.
         """
-        stay = {one.name for one in there if one.holds or one.clones}
-        going = sorted(one.name for one in self.snapshots if one.name not in stay)
+        stay = {snapshot.name for snapshot in chosen if snapshot.holds or snapshot.clones}
+        going = sorted(chosen.name for chosen in self.snapshots if chosen.name not in stay)
         by_dataset = groupby(going, lambda name: name.partition("@")[0])
         return tuple(
-            Loss(f"{dataset}: {told([name.partition('@')[2] for name in found])}") for dataset, found in by_dataset
+            Loss(f"{dataset}: {list_names([name.partition('@')[2] for name in names_])}")
+            for dataset, names_ in by_dataset
         )
 
-    def act(self, work: Work, going: Sequence[Snapshot], freed: space.Freed, stay: Sequence[str] = ()) -> None:
+    def destroy_all(self, work: Work, going: Sequence[Snapshot], freed: space.Freed, stay: Sequence[str] = ()) -> None:
         total = len(going)
-        for text in staying(stay):
-            work.note(text)  # also what was held or cloned only after the plan was shown
+        for text in staying_notes(stay):
+            work.note(text)  # includes what was held or cloned only after the review
 
         def before(done: int) -> None:
-            work.progress(done * 100 // max(total, 1), f"{done} of {total} are gone")
+            work.progress(done * 100 // max(total, 1), f"{done} of {total} destroyed")
             work.stop_if_asked()
 
-        left = libzfs.destroy_snapshots([one.name for one in going], before)
-        for one in left:
-            work.note(f"{one.name} stays: {one.why}")
-        work.note(f"{total - len(left)} of {total} are gone.")
+        left = libzfs.destroy_snapshots([snapshot.name for snapshot in going], before)
+        for failure in left:
+            work.note(f"{failure.name} stays: {failure.why}")
+        work.note(f"{total - len(left)} of {total} destroyed.")
         if not left:
-            work.note(f"What comes back: {freed.text}. ZFS gives it back in the background.")
+            work.note(f"Space freed: {freed.text}. ZFS frees it in the background.")
         if len(left) == total:
             raise Failed("None of the snapshots was destroyed", f"{left[0].name}: {left[0].why}")
 
     def probe(self, step: str, facts: Facts) -> bool:
-        return not self.free_to_go(facts)
+        return not self.find_destroyable(facts)
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        left = len(self.free_to_go(facts))
-        return f"{left} of them are still there. Destroy them again."
+        left = len(self.find_destroyable(facts))
+        return f"{left} of them still exist. Destroy them again."
 
     @classmethod
-    def of(cls, chosen: Iterable[tuple[str, int]]) -> Self:
+    def for_pairs(cls, chosen: Iterable[tuple[str, int]]) -> Self:
+        """The operation for snapshots given by name and guid."""
         return cls(snapshots=tuple(Chosen(name, guid) for name, guid in chosen))
 
 
 class PruneSnapshots(DestroySnapshots, tag="prune-snapshots"):
-    """Destroy what a policy made and no longer keeps. Never one that no policy made, and never the last of a dataset."""
+    """Destroy what a schedule took and no longer keeps: never another snapshot, and never the last one of a dataset."""
 
     needs_proof = never
 
@@ -187,55 +201,57 @@ class PruneSnapshots(DestroySnapshots, tag="prune-snapshots"):
 
     @property
     def title(self) -> str:
-        return f"Destroy {len(self.snapshots)} snapshots that the policies of {self.subject} no longer keep"
+        return f"Destroy {len(self.snapshots)} snapshots that the schedules of {self.subject} no longer keep"
 
-    def there(self, facts: Facts) -> list[Snapshot]:
-        """Those that the folder's policy, as the agent sees it, no longer keeps; of a dataset that would be left with none,
-        the newest stays. So no proof is asked for, and no more goes without one."""
-        rules = {one.name: policy.policy_of(one) for one in facts.datasets}
+    def find_chosen(self, facts: Facts) -> list[Snapshot]:
+        """The snapshots that the folder's schedule, as the agent reads it, no longer keeps.
+
+        The newest snapshot of a dataset that would be left with none stays. This is why no proof is needed.
+        """
+        policies = {dataset.name: policy.policy_of(dataset) for dataset in facts.datasets}
         now, zone = datetime.now(UTC), schedule.box_zone()
         found = [
-            one
-            for one in super().there(facts)
-            if expiry.may_go(one, rules.get(one.dataset), facts.snapshots_of(one.dataset), now, zone)
+            snapshot
+            for snapshot in super().find_chosen(facts)
+            if expiry.may_go(snapshot, policies.get(snapshot.dataset), facts.snapshots_of(snapshot.dataset), now, zone)
         ]
-        going = {one.guid for one in found}
+        going = {snapshot.guid for snapshot in found}
         last = {
             known[-1].guid
             for dataset in self.datasets
-            if (known := facts.snapshots_of(dataset)) and all(one.guid in going for one in known)
+            if (known := facts.snapshots_of(dataset)) and all(snapshot.guid in going for snapshot in known)
         }
-        return [one for one in found if one.guid not in last]
+        return [snapshot for snapshot in found if snapshot.guid not in last]
 
-    def losses(self, there: Sequence[Snapshot]) -> tuple[Loss, ...]:
-        """All that were asked for: nobody looks at them before, and one that is held meanwhile just stays."""
-        return super().losses(())
-
-
-def blocked(found: Iterable[Snapshot]) -> list[str]:
-    """What keeps snapshots from being destroyed, one sentence each."""
-    said = []
-    for one in found:
-        if one.clones:
-            said.append(f"{one.name}: the folder {one.clones[0]} is a clone of it")
-        elif one.holds:
-            said.append(f"{one.name}: it is held")
-    return said
+    def list_losses(self, chosen: Sequence[Snapshot]) -> tuple[Loss, ...]:
+        """All that were requested: nobody reviews them, and one that is held meanwhile just stays."""
+        return super().list_losses(())
 
 
-def staying(found: Sequence[str]) -> Iterator[str]:
-    """What ``blocked`` said, as lines for a plan and for a job's log: all where they are few."""
-    yield from (f"It stays: {text}" for text in found[:NAMED])
-    if len(found) > NAMED:
-        yield f"{len(found) - NAMED} more stay, held or cloned."
+def describe_blocks(snapshots: Iterable[Snapshot]) -> list[str]:
+    """What keeps snapshots from being destroyed, one clause each."""
+    found = []
+    for snapshot in snapshots:
+        if snapshot.clones:
+            found.append(f"{snapshot.name}: the folder {snapshot.clones[0]} is a clone of it")
+        elif snapshot.holds:
+            found.append(f"{snapshot.name}: it is held")
+    return found
 
 
-def counted(found: Sequence[Snapshot]) -> str:
-    return f"The snapshot {found[0].name}" if len(found) == 1 else f"{len(found)} snapshots"
+def staying_notes(blocks: Sequence[str]) -> Iterator[str]:
+    """The clauses of ``describe_blocks`` as lines for a plan and a job's log: all if they are few, else the first."""
+    yield from (f"It stays: {text}" for text in blocks[:NAMED])
+    if len(blocks) > NAMED:
+        yield f"{len(blocks) - NAMED} more stay, held or cloned."
 
 
-def told(found: Sequence[str]) -> str:
-    """Snapshots of one dataset as a line: all where they are few, else how many and some of them."""
-    if len(found) <= NAMED:
-        return ", ".join(found)
-    return f"{len(found)} snapshots: {', '.join(found[:NAMED])} and {len(found) - NAMED} more"
+def count_snapshots(snapshots: Sequence[Snapshot]) -> str:
+    return f"The snapshot {snapshots[0].name}" if len(snapshots) == 1 else f"{len(snapshots)} snapshots"
+
+
+def list_names(short_names: Sequence[str]) -> str:
+    """Snapshots of one dataset on one line: all if they are few, else their number and the first."""
+    if len(short_names) <= NAMED:
+        return ", ".join(short_names)
+    return f"{len(short_names)} snapshots: {', '.join(short_names[:NAMED])} and {len(short_names) - NAMED} more"

@@ -1,4 +1,4 @@
-"""What is done to one snapshot: holding it with a reason, letting go, another name, a clone of it."""
+"""Operations on one snapshot: hold it with a reason, release it, rename it, clone it."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from dataclasses import replace
 import msgspec
 
 from appliance import names
-from appliance.errors import Reason
+from appliance.errors import Reason, Refused
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Snapshot
 from appliance.operation import Plan, Step, Work, always, command_step, never
 from appliance.shares.settings import PROPERTY, ShareSetting
-from appliance.snapshots.take import SnapshotsOperation
+from appliance.snapshots.take import SnapshotsOperation, snapshot_exists
 from appliance.zfs import libzfs, mount, mountpoints, system_datasets
 
-# A hold's tag is what ZFS keeps of it; zfs-hold(8) lists tags of others as they are. The tag says who and why.
+# ZFS keeps of a hold only its tag, so the tag says who set it and why. Tags of other tools are shown as they are.
 OURS = re.compile(r"larder:(?P<who>[^:]*):(?P<why>.*)")
 LONGEST_TAG = 200
 
 
 class SnapshotOperation(SnapshotsOperation):
-    """Base of what is done to one snapshot, known by its guid."""
+    """Base of operations on one snapshot, identified by its guid."""
 
     snapshot: str
     guid: int
@@ -43,20 +43,21 @@ class SnapshotOperation(SnapshotsOperation):
     def snapshot_datasets(self) -> tuple[str, ...]:
         return (self.dataset,)
 
-    def there(self, facts: Facts) -> Snapshot | None:
-        return next((one for one in facts.snapshots if (one.name, one.guid) == (self.snapshot, self.guid)), None)
+    def find_snapshot(self, facts: Facts) -> Snapshot | None:
+        wanted = (self.snapshot, self.guid)
+        return next((snapshot for snapshot in facts.snapshots if (snapshot.name, snapshot.guid) == wanted), None)
 
     def check(self, facts: Facts) -> Iterator[Reason]:
-        yield from self.stopped(facts)
-        if self.there(facts) is None:
-            yield Reason("", f"The snapshot {self.snapshot} is no longer there.")
+        yield from self.check_pool(facts)
+        if self.find_snapshot(facts) is None:
+            yield Reason("snapshot-missing", "The snapshot {snapshot} is no longer there.", snapshot=self.snapshot)
 
-    def identity(self) -> dict[str, object]:
+    def plan_identity(self) -> dict[str, object]:
         return {"operation": msgspec.to_builtins(self)}
 
 
 class HoldSnapshot(SnapshotOperation, tag="hold-snapshot"):
-    """Keep a snapshot from being destroyed, by anybody, until it is released."""
+    """Protect a snapshot from deletion, by anybody, until it is released."""
 
     needs_proof = never
 
@@ -68,9 +69,11 @@ class HoldSnapshot(SnapshotOperation, tag="hold-snapshot"):
         names.check_note(self.why, field="why")
         names.refuse_invisible_characters(self.who, "who")
         if not self.why:
-            raise names.refuse("Say why it has to stay. Whoever finds it later will want to know.", "why")
+            raise Refused(
+                Reason("hold-without-reason", "Enter why the snapshot has to stay. It helps others later.", field="why")
+            )
         if len(self.tag.encode()) > LONGEST_TAG:
-            raise names.refuse("That is too long. Say it in fewer words.", "why")
+            raise Refused(Reason("hold-reason-too-long", "The reason is too long. Use fewer words.", field="why"))
 
     @property
     def tag(self) -> str:
@@ -82,30 +85,30 @@ class HoldSnapshot(SnapshotOperation, tag="hold-snapshot"):
 
     def plan(self, facts: Facts) -> Plan:
         return Plan(
-            summary=f"{self.snapshot} stays until it is released. No policy and no other tool can destroy it.",
+            summary=f"{self.snapshot} stays until it is released. No snapshot schedule and no other tool can destroy it.",
             steps=(
                 Step(
                     "hold",
-                    "Hold it",
+                    "Hold the snapshot",
                     shlex.join(["zfs", "hold", self.tag, self.snapshot]),
                     lambda _work: libzfs.hold(self.snapshot, self.tag),
                     (self.snapshot,),
-                    "Release it",
+                    "Release the snapshot",
                 ),
             ),
-            identity=self.identity(),
-            undo="It can be released again.",
+            identity=self.plan_identity(),
+            undo="The snapshot can be released.",
         )
 
     def probe(self, step: str, facts: Facts) -> bool:
-        return self.there(facts) is not None and self.tag in libzfs.holds(self.snapshot)
+        return self.find_snapshot(facts) is not None and self.tag in libzfs.holds(self.snapshot)
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return "It is not held. Hold it again."
+        return "The snapshot is not held. Hold it again."
 
 
 class ReleaseSnapshot(SnapshotOperation, tag="release-snapshot"):
-    """Let go of every hold of a snapshot, naming each."""
+    """Remove every hold of a snapshot and name each in the job's log."""
 
     needs_proof = always
 
@@ -115,43 +118,42 @@ class ReleaseSnapshot(SnapshotOperation, tag="release-snapshot"):
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from super().check(facts)
-        found = self.there(facts)
-        if found and not found.holds:
-            yield Reason("", f"{self.snapshot} is not held.")
+        snapshot = self.find_snapshot(facts)
+        if snapshot and not snapshot.holds:
+            yield Reason("snapshot-not-held", "{snapshot} is not held.", snapshot=self.snapshot)
 
     def plan(self, facts: Facts) -> Plan:
         def act(work: Work) -> None:
             for tag in libzfs.holds(self.snapshot):
                 libzfs.release(self.snapshot, tag)
-                work.note(f"Released: {said(tag)}")
+                work.note(f"Released: {hold_text(tag)}")
 
+        text = shlex.join(["zfs", "release", "--", self.snapshot])
         return Plan(
-            summary=f"{self.snapshot} may be destroyed again. Nothing happens to it by this alone.",
-            steps=(
-                Step("release", "Release all its holds", f"zfs release -- '{self.snapshot}'", act, (self.snapshot,)),
-            ),
-            identity=self.identity(),
-            warnings=("A backup that is under way may have set a hold. It then has to begin anew.",),
-            undo="It can be held again.",
+            summary=f"{self.snapshot} can be destroyed again. Releasing it does not destroy it.",
+            steps=(Step("release", "Release all its holds", text, act, (self.snapshot,)),),
+            identity=self.plan_identity(),
+            warnings=("A backup in progress may have set a hold. If so, it has to start over.",),
+            undo="The snapshot can be held again.",
         )
 
     def probe(self, step: str, facts: Facts) -> bool:
-        found = self.there(facts)
-        return found is None or not found.holds
+        snapshot = self.find_snapshot(facts)
+        return snapshot is None or not snapshot.holds
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return "It is still held. Release it again."
+        return "The snapshot is still held. Release it again."
 
 
-def said(tag: str) -> str:
-    """A hold as a person reads it: who set it and why, as far as its tag tells."""
-    if found := OURS.fullmatch(tag):
-        return f"{found['why']} ({found['who'] or 'somebody'})"
+def hold_text(tag: str) -> str:
+    """A hold in words: why it was set and by whom, as far as its tag tells."""
+    if match := OURS.fullmatch(tag):
+        return f"{match['why']} ({match['who'] or 'somebody'})"
     return f"{tag} (set by another tool)"
 
 
 class RenameSnapshot(SnapshotOperation, tag="rename-snapshot"):
-    """Give a snapshot another name. A policy that made it knows it by its guid, but no longer by its run's name."""
+    """Rename a snapshot. The schedule that made it still knows it by its guid, but no longer by the name of its run."""
 
     needs_proof = never
 
@@ -171,27 +173,29 @@ class RenameSnapshot(SnapshotOperation, tag="rename-snapshot"):
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from super().check(facts)
-        if any(one.name == self.target for one in facts.snapshots):
-            yield Reason("", f"{self.dataset} has a snapshot {self.to} already. Choose another name.", field="to")
+        if any(snapshot.name == self.target for snapshot in facts.snapshots):
+            yield snapshot_exists(self.dataset, self.to, field="to")
 
     def plan(self, facts: Facts) -> Plan:
         argv = ["zfs", "rename", "--", self.snapshot, self.target]
         return Plan(
-            summary=f"The snapshot is called {self.to} from then on.",
-            steps=(command_step("rename", "Rename it", argv, touches=[self.snapshot], undo="Rename it back"),),
-            identity=self.identity(),
-            undo="It can be renamed back.",
+            summary=f"The snapshot gets the name {self.to}.",
+            steps=(
+                command_step("rename", "Rename the snapshot", argv, touches=[self.snapshot], undo="Rename it back"),
+            ),
+            identity=self.plan_identity(),
+            undo="The snapshot can be renamed back.",
         )
 
     def probe(self, step: str, facts: Facts) -> bool:
-        return any((one.name, one.guid) == (self.target, self.guid) for one in facts.snapshots)
+        return any((snapshot.name, snapshot.guid) == (self.target, self.guid) for snapshot in facts.snapshots)
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return "It has its old name. Rename it again."
+        return "The snapshot still has its old name. Rename it again."
 
 
 class CloneSnapshot(SnapshotOperation, tag="clone-snapshot"):
-    """Make a folder of its own that begins as the snapshot is, and can be written to."""
+    """Make a new, writable folder that starts with the content of the snapshot."""
 
     needs_proof = never
 
@@ -201,11 +205,15 @@ class CloneSnapshot(SnapshotOperation, tag="clone-snapshot"):
         super().__post_init__()
         names.check_folder_name(self.name)
         if len(self.target) > names.LONGEST_DATASET:
-            raise names.refuse("The full name would be too long for ZFS. Choose a shorter one.", "name")
+            raise Refused(
+                Reason(
+                    "dataset-name-too-long", "The full name is too long for ZFS. Choose a shorter name.", field="name"
+                )
+            )
 
     @property
     def target(self) -> str:
-        """Beside the folder that it is made from; below it where that is the pool itself."""
+        """The new dataset: beside the snapshot's dataset, or below it if that is the pool's top."""
         above = self.dataset.rpartition("/")[0] or self.dataset
         return f"{above}/{self.name}"
 
@@ -215,23 +223,25 @@ class CloneSnapshot(SnapshotOperation, tag="clone-snapshot"):
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from super().check(facts)
-        if any(one.name.lower() == self.target.lower() for one in facts.datasets):
-            yield Reason("", f"There is already a folder {self.target}. Choose another name.", field="name")
+        if any(dataset.name.lower() == self.target.lower() for dataset in facts.datasets):
+            yield Reason(
+                "dataset-exists", "{dataset} already exists. Choose another name.", field="name", dataset=self.target
+            )
         source = facts.dataset(self.dataset)
         if source and (refusal := system_datasets.reason_against(source, facts.datasets)):
             yield refusal
-        place = self.place(facts)
+        place = self.find_mountpoint(facts)
         if place and (against := mount.reason_against(self.target, place, facts.datasets)):
             yield against
 
-    def place(self, facts: Facts) -> str:
-        """Where it will be mounted; empty where it will not: a volume, or a folder of a place that has none."""
+    def find_mountpoint(self, facts: Facts) -> str:
+        """Where it will be mounted; empty for a volume, and where the parent has no mountpoint."""
         source, above = facts.dataset(self.dataset), facts.dataset(self.target.rpartition("/")[0])
         if source is None or source.kind != "filesystem" or source.locked or above is None:
             return ""
         return f"{above.mountpoint.rstrip('/')}/{self.name}" if above.mountpoint.startswith("/") else ""
 
-    def steps(self, place: str, settings: list[str]) -> tuple[Step, ...]:
+    def plan_steps(self, place: str, settings: list[str]) -> tuple[Step, ...]:
         later = mount.NOT_YET if place else ()
         argv = ["zfs", "clone", *later, *settings, "--", self.snapshot, self.target]
         clone = command_step("clone", f"Make {self.target}", argv, touches=[self.target], undo="Destroy it")
@@ -245,22 +255,24 @@ class CloneSnapshot(SnapshotOperation, tag="clone-snapshot"):
         return (replace(clone, act=act), mount.mount_step(self.target, place, new=True))
 
     def plan(self, facts: Facts) -> Plan:
-        # What is below a shared folder is shared with it: a copy of what somebody once deleted had better not be.
+        # A folder below a shared one is shared with it, but this one may hold files that somebody deleted on purpose.
         above = facts.dataset(self.target.rpartition("/")[0])
         off = ["-o", f"{PROPERTY}={ShareSetting().text()}"] if above and above.share else []
+        unshared = "It is not shared, although the folder above it is." if off else "It is not shared."
         return Plan(
-            summary=f"{self.target} begins as {self.snapshot} is. It takes space only for what is changed in it. It is not shared{', although the folder above it is' if off else ''}.",
-            steps=self.steps(self.place(facts), off),
-            identity=self.identity(),
-            warnings=(f"While it is there, {self.snapshot} cannot be destroyed.",),
-            undo="It can be destroyed again.",
+            summary=f"{self.target} starts with the content of {self.snapshot}. "
+            f"Only what is changed in it uses space. {unshared}",
+            steps=self.plan_steps(self.find_mountpoint(facts), off),
+            identity=self.plan_identity(),
+            warnings=(f"As long as it exists, {self.snapshot} cannot be destroyed.",),
+            undo="The folder can be destroyed.",
         )
 
     def probe(self, step: str, facts: Facts) -> bool:
-        found = facts.dataset(self.target)
-        return found is not None and found.origin == self.snapshot and (step != "mount" or found.mounted)
+        dataset = facts.dataset(self.target)
+        return dataset is not None and dataset.origin == self.snapshot and (step != "mount" or dataset.mounted)
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         if facts.dataset(self.target):
-            return f"{self.target} is there, but not mounted. Look what else is at its place, then mount it."
-        return f"{self.target} is not there. Make it again."
+            return f"{self.target} exists, but is not mounted. Look what else is at its mountpoint, then mount it."
+        return f"{self.target} does not exist. Make it again."

@@ -1,4 +1,4 @@
-"""Setting and taking away a folder's snapshot policy: a property of its dataset, so it goes where the data goes."""
+"""Set and remove a folder's snapshot schedule: a property of its dataset, so it moves with the data."""
 
 from __future__ import annotations
 
@@ -13,24 +13,27 @@ from appliance.operation import Operation, Plan, command_step
 from appliance.snapshots import expiry
 from appliance.snapshots import policy as snapshot_policy
 from appliance.snapshots.policy import Policy
+from appliance.snapshots.take import dataset_missing, pool_stopped
 
 PROPERTY = "larder:policy"
 
 
 class SetSnapshotPolicy(Operation, tag="set-snapshot-policy"):
-    """Give a dataset its own policy, or with none let it follow the folder above it."""
+    """Give a dataset a schedule of its own; without ``policy``, let it follow the folder above it."""
 
     dataset: str
     policy: Policy | None = None
 
     def needs_proof(self, facts: Facts, plan: Plan) -> bool:
-        """Where it keeps less than now: what it destroys, the policies then destroy without a word."""
+        """Whether it keeps less than now: the snapshots above the new numbers are then destroyed without a review."""
         dataset = facts.dataset(self.dataset)
         if dataset is None:
             return True
-        then = self.policy or snapshot_policy.above(facts.dataset(self.dataset.rpartition("/")[0]))
-        return expiry.loses(
-            [dataset, *snapshot_policy.followers(dataset, facts.datasets)], snapshot_policy.policy_of(dataset), then
+        then = self.policy or snapshot_policy.parent_policy(facts.dataset(self.dataset.rpartition("/")[0]))
+        return expiry.may_lose(
+            [dataset, *snapshot_policy.inheriting_datasets(dataset, facts.datasets)],
+            snapshot_policy.policy_of(dataset),
+            then,
         )
 
     def __post_init__(self) -> None:
@@ -39,39 +42,42 @@ class SetSnapshotPolicy(Operation, tag="set-snapshot-policy"):
     @property
     def title(self) -> str:
         if self.policy is None:
-            return f"Let {self.dataset} follow the snapshot policy above it"
-        return f"Set the snapshot policy of {self.dataset}"
+            return f"Let {self.dataset} follow the snapshot schedule above it"
+        return f"Set the snapshot schedule of {self.dataset}"
 
     @property
     def subject(self) -> str:
         return self.dataset
 
     @property
-    def text(self) -> str:
+    def property_value(self) -> str:
         return msgspec.json.encode(self.policy).decode()
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         dataset = facts.dataset(self.dataset)
         if dataset is None:
-            yield Reason("", f"The folder {self.dataset} is no longer there.")
+            yield dataset_missing(self.dataset)
         elif dataset.readonly and (pool := facts.pool(dataset.pool)) and pool.state == "SUSPENDED":
-            yield Reason("", f"The pool {dataset.pool} has stopped.")
+            yield pool_stopped(dataset.pool)
         elif self.policy is None and dataset.policy_source not in snapshot_policy.OWN:
-            yield Reason("", f"{self.dataset} has no policy of its own.")
+            yield Reason("schedule-not-own", "{dataset} has no snapshot schedule of its own.", dataset=self.dataset)
 
     def plan(self, facts: Facts) -> Plan:
         dataset = facts.dataset(self.dataset)
         if self.policy is None:
             argv = ["zfs", "inherit", PROPERTY, self.dataset]
-            summary = f"{self.dataset} follows the folder above it. Snapshots that its own policy made stay until that one's numbers say otherwise."
+            summary = (
+                f"{self.dataset} follows the folder above it. Snapshots that its own schedule took stay until the "
+                "schedule above no longer keeps them."
+            )
         else:
-            argv = ["zfs", "set", f"{PROPERTY}={self.text}", self.dataset]
+            argv = ["zfs", "set", f"{PROPERTY}={self.property_value}", self.dataset]
             summary = f"Snapshots of {self.dataset}: {self.policy.sentence}."
         return Plan(
             summary=summary,
             steps=(command_step("set", self.title, argv, touches=[self.dataset], undo="Set it again as it was"),),
             identity={"operation": msgspec.to_builtins(self), "dataset": dataset.guid if dataset else 0},
-            undo="It can be set again as it was. What expires meanwhile cannot be had back.",
+            undo="The schedule can be set again as it was. Snapshots that expire meanwhile are lost.",
         )
 
     def probe(self, step: str, facts: Facts) -> bool:
@@ -80,7 +86,7 @@ class SetSnapshotPolicy(Operation, tag="set-snapshot-policy"):
             return False
         if self.policy is None:
             return dataset.policy_source not in snapshot_policy.OWN
-        return dataset.policy_source == "local" and snapshot_policy.parse(dataset.policy) == self.policy
+        return dataset.policy_source == "local" and snapshot_policy.parse_policy(dataset.policy) == self.policy
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return "The policy is as it was. Set it again."
+        return "The schedule is unchanged. Set it again."

@@ -1,4 +1,4 @@
-"""What snapshots hold: exact for a row of neighbours (``lzc_snaprange_space``), and who keeps which from being destroyed."""
+"""Space used by snapshots, exact for a run of neighbours (``lzc_snaprange_space``), and the holds on them."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ Row = TypeVar("Row")
 
 @dataclass(frozen=True)
 class MeasuredSpace:
-    """``ranges``: bytes for each that was asked for, None where a snapshot of it has gone. ``holds``: for each snapshot's
-    name its tags, hostile text, and when each was set in seconds since 1970."""
+    """``ranges``: bytes for each requested range, None if one of its snapshots is missing.
+
+    ``holds``: by the snapshot's name its tags, which are hostile text, with the time each was set in seconds since 1970.
+    """
 
     ranges: tuple[int | None, ...]
     holds: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -29,7 +31,7 @@ class MeasuredSpace:
 
 @dataclass(frozen=True)
 class Freed:
-    """What destroying some snapshots frees, in bytes. Not ``exact``: what groups of them share comes on top."""
+    """Bytes that destroying some snapshots frees. If not ``exact``, more is freed: what several of them share."""
 
     size: int
     exact: bool
@@ -38,11 +40,11 @@ class Freed:
     def text(self) -> str:
         if self.exact:
             return size_text(self.size)
-        return f"at least {size_text(self.size)}; what several of them share comes on top"
+        return f"at least {size_text(self.size)}, plus what several of them share"
 
 
-def measure(ranges: Iterable[Pair], held: Iterable[str] = ()) -> MeasuredSpace:
-    """Bytes that come back when all from one snapshot to another go, both included; and the holds. Full names."""
+def measure_space(ranges: Iterable[Pair], held: Iterable[str] = ()) -> MeasuredSpace:
+    """Measure what destroying each range of snapshots frees, both ends included, and read holds. Takes full names."""
     sizes: list[int | None] = []
     for first, last in ranges:
         try:
@@ -58,40 +60,46 @@ def measure(ranges: Iterable[Pair], held: Iterable[str] = ()) -> MeasuredSpace:
     return MeasuredSpace(tuple(sizes), holds)
 
 
-def spans(ranges: Sequence[Pair], sizes: Iterable[int | None]) -> tuple[Span, ...]:
-    """What was measured, as facts."""
+def build_spans(ranges: Sequence[Pair], sizes: Iterable[int | None]) -> tuple[Span, ...]:
+    """Measured ranges as facts, without those that could not be measured."""
     return tuple(Span(*pair, size) for pair, size in zip(ranges, sizes, strict=False) if size is not None)
 
 
-def runs(row: Iterable[Row], goes: Callable[[Row], bool]) -> Iterator[list[Row]]:
-    """The runs without a gap among those that go, in the order of the row: for each, what comes back is exact."""
-    for going, found in groupby(row, goes):
+def split_runs(row: Iterable[Row], goes: Callable[[Row], bool]) -> Iterator[list[Row]]:
+    """Split off the gapless runs of those that ``goes`` selects, in order. The space that each run frees is exact."""
+    for going, members in groupby(row, goes):
         if going:
-            yield list(found)
+            yield list(members)
 
 
-def neighbours(going: Iterable[Snapshot], every: Iterable[Snapshot]) -> list[list[Snapshot]]:
-    """The same for snapshots of several datasets, each by the order of its transaction groups."""
-    leaving = {(one.dataset, one.guid) for one in going}
-    about = {dataset for dataset, _guid in leaving}
-    rows = sorted((one for one in every if one.dataset in about), key=lambda one: (one.dataset, one.txg))
+def group_neighbours(going: Iterable[Snapshot], every: Iterable[Snapshot]) -> list[list[Snapshot]]:
+    """The gapless runs among snapshots of several datasets, each in the order of its transaction groups."""
+    leaving = {(snapshot.dataset, snapshot.guid) for snapshot in going}
+    datasets = {dataset for dataset, _guid in leaving}
+    rows = sorted(
+        (snapshot for snapshot in every if snapshot.dataset in datasets),
+        key=lambda snapshot: (snapshot.dataset, snapshot.txg),
+    )
     return [
         run
-        for _dataset, row in groupby(rows, lambda one: one.dataset)
-        for run in runs(row, lambda one: (one.dataset, one.guid) in leaving)
+        for _dataset, row in groupby(rows, lambda snapshot: snapshot.dataset)
+        for run in split_runs(row, lambda snapshot: (snapshot.dataset, snapshot.guid) in leaving)
     ]
 
 
-def ends(found: Iterable[Sequence[Snapshot]]) -> list[Pair]:
-    """What to ask ZFS about these runs, as many as may be asked at once."""
-    return [(run[0].name, run[-1].name) for run in found][:MOST_RANGES]
+def run_ends(runs: Iterable[Sequence[Snapshot]]) -> list[Pair]:
+    """The first and last snapshot of each run, for at most as many runs as may be measured at once."""
+    return [(run[0].name, run[-1].name) for run in runs][:MOST_RANGES]
 
 
-def freed(found: Sequence[Sequence[Snapshot]], known: Iterable[Span]) -> Freed:
-    """What comes back when these runs go. One that was not measured counts with what its members hold alone."""
+def sum_freed(runs: Sequence[Sequence[Snapshot]], known: Iterable[Span]) -> Freed:
+    """What destroying these runs frees. A run that was not measured counts with the unique space of its members."""
     sizes = {(span.first, span.last): span.size for span in known}
-    told = [sizes.get((run[0].name, run[-1].name)) for run in found]
-    total = sum(sum(one.used for one in run) if size is None else size for run, size in zip(found, told, strict=True))
-    # What two runs of one dataset share comes back only with both, and no run tells of it.
-    alone = len({run[0].dataset for run in found}) == len(found)
-    return Freed(total, exact=alone and None not in told)
+    measured = [sizes.get((run[0].name, run[-1].name)) for run in runs]
+    total = sum(
+        sum(snapshot.used for snapshot in run) if size is None else size
+        for run, size in zip(runs, measured, strict=True)
+    )
+    # What two runs of one dataset share is freed only with both, and the size of neither includes it.
+    alone = len({run[0].dataset for run in runs}) == len(runs)
+    return Freed(total, exact=alone and None not in measured)

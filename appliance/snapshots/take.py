@@ -1,46 +1,66 @@
-"""Taking snapshots: of one folder or of all below it too, in one transaction; and what policies take by themselves."""
+"""Take snapshots: of one folder or its whole tree in one transaction, and those that snapshot schedules ask for."""
 
 from __future__ import annotations
 
-import re
+import shlex
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Self
 
 import msgspec
 
-from appliance import names
-from appliance.errors import Failed, Reason
+from appliance import names, snapshot_names
+from appliance.errors import Failed, Reason, Refused
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
 from appliance.operation import Operation, Plan, Step, Work, never
-from appliance.snapshots import names as snapshot_names
 from appliance.strict_struct import StrictStruct
 from appliance.zfs import libzfs, list_snapshots
 
-STOPPED = "The pool {} has stopped. Bring its disks back first."
+NAMED = 5  # snapshots that the command of a schedule's run names
 
 
 class SnapshotsOperation(Operation):
-    """What every operation about snapshots shares: the agent reads the snapshots of the datasets that it is about."""
+    """Base of operations on snapshots: the agent reads the snapshots of the datasets that they name."""
 
     def load_extra_facts(self, facts: Facts) -> Facts:
         there = {dataset.name for dataset in facts.datasets}
         found = list_snapshots.list_snapshots(name for name in self.snapshot_datasets() if name in there)
         return replace(facts, snapshots=tuple(found))
 
-    def stopped(self, facts: Facts) -> Iterator[Reason]:
-        """A pool that does not answer, or that can only be read, takes no change."""
+    def check_pool(self, facts: Facts) -> Iterator[Reason]:
+        """Refuse where the pool is missing or does not respond."""
         name = self.subject.split("/", 1)[0]
         pool = facts.pool(name)
         if pool is None:
-            yield Reason("", f"The pool {name} is no longer there.")
+            yield Reason("pool-missing", "The pool {pool} is not in use here any more.", pool=name)
         elif pool.state == "SUSPENDED":
-            yield Reason("", STOPPED.format(name))
+            yield pool_stopped(name)
+
+
+def pool_stopped(pool: str) -> Reason:
+    return Reason(
+        "pool-stopped", "{pool} has stopped because its disks do not answer. Bring them back first.", pool=pool
+    )
+
+
+def dataset_missing(dataset: str) -> Reason:
+    return Reason("dataset-missing", "The folder {dataset} is no longer there.", dataset=dataset)
+
+
+def snapshot_exists(dataset: str, name: str, *, field: str) -> Reason:
+    """The reason not to give a snapshot a name that another snapshot of the dataset has."""
+    return Reason(
+        "snapshot-exists",
+        "{dataset} already has a snapshot {name}. Choose another name.",
+        field=field,
+        dataset=dataset,
+        name=name,
+    )
 
 
 class TakeSnapshot(SnapshotsOperation, tag="take-snapshot"):
-    """Keep a dataset as it is now; with ``below``, the whole tree at the same moment."""
+    """Keep a dataset as it is now; with ``below``, its whole tree at the same moment."""
 
     needs_proof = never
 
@@ -57,7 +77,7 @@ class TakeSnapshot(SnapshotsOperation, tag="take-snapshot"):
 
     @property
     def title(self) -> str:
-        return f"Take a snapshot of {self.dataset}" + (" and all below it" if self.below else "")
+        return f"Take a snapshot of {self.dataset}" + (" and all folders below it" if self.below else "")
 
     @property
     def subject(self) -> str:
@@ -66,34 +86,46 @@ class TakeSnapshot(SnapshotsOperation, tag="take-snapshot"):
     def snapshot_datasets(self) -> tuple[str, ...]:
         return (self.dataset,)
 
-    def members(self, facts: Facts) -> list[Dataset]:
+    def find_members(self, facts: Facts) -> list[Dataset]:
+        """The datasets that get a snapshot."""
         below = f"{self.dataset}/"
-        return [one for one in facts.datasets if one.name == self.dataset or (self.below and one.name.startswith(below))]  # fmt: skip
+        return [
+            dataset
+            for dataset in facts.datasets
+            if dataset.name == self.dataset or (self.below and dataset.name.startswith(below))
+        ]
 
     def check(self, facts: Facts) -> Iterator[Reason]:
-        yield from self.stopped(facts)
+        yield from self.check_pool(facts)
         if facts.dataset(self.dataset) is None:
-            yield Reason("", f"The folder {self.dataset} is no longer there.")
-        for member in self.members(facts):
-            if len(f"{member.name}@{self.name}") > 255:
-                yield Reason("", f"The name would be too long for {member.name}. Choose a shorter one.", field="name")
-        if any(one.short == self.name for one in facts.snapshots_of(self.dataset)):
-            yield Reason("", f"{self.dataset} has a snapshot {self.name} already. Choose another name.", field="name")
+            yield dataset_missing(self.dataset)
+        for member in self.find_members(facts):
+            if len(f"{member.name}@{self.name}") > names.LONGEST_SNAPSHOT:
+                yield Reason(
+                    "snapshot-name-too-long",
+                    "The name is too long for {dataset}. Choose a shorter one.",
+                    field="name",
+                    dataset=member.name,
+                )
+        if any(snapshot.short == self.name for snapshot in facts.snapshots_of(self.dataset)):
+            yield snapshot_exists(self.dataset, self.name, field="name")
 
     def plan(self, facts: Facts) -> Plan:
-        wanted = [f"{member.name}@{self.name}" for member in self.members(facts)]
+        members = self.find_members(facts)
+        wanted = [f"{member.name}@{self.name}" for member in members]
 
         def act(_work: Work) -> None:
             libzfs.snapshot(wanted, {"larder:note": self.note} if self.note else {})
 
-        many = f" and of {len(wanted) - 1} folders below it, all at the same moment" if len(wanted) > 1 else ""
+        tree = f" and of {len(wanted) - 1} folders below it, all at the same moment" if len(wanted) > 1 else ""
+        argv = ["zfs", "snapshot", *(["-r"] if self.below else []), "--", f"{self.dataset}@{self.name}"]
         return Plan(
-            summary=f"A snapshot of {self.dataset}{many}. It takes no space until something in it is changed or deleted.",
+            summary=f"Take a snapshot of {self.dataset}{tree}. It uses no space until files are changed or deleted.",
             steps=(
                 Step(
                     "take",
                     f"Take the snapshot {self.name}",
-                    f"zfs snapshot {'-r ' if self.below else ''}-- '{self.dataset}@{self.name}'",
+                    shlex.join(argv),
                     act,
                     tuple(wanted),
                     "Destroy the snapshot",
@@ -101,25 +133,25 @@ class TakeSnapshot(SnapshotsOperation, tag="take-snapshot"):
             ),
             identity={
                 "operation": msgspec.to_builtins(self),
-                "datasets": [member.guid for member in self.members(facts)],
+                "datasets": [member.guid for member in members],
             },
-            undo="It can be destroyed again.",
+            undo="The snapshot can be destroyed.",
         )
 
     def probe(self, step: str, facts: Facts) -> bool:
-        return any(one.short == self.name for one in facts.snapshots_of(self.dataset))
+        return any(snapshot.short == self.name for snapshot in facts.snapshots_of(self.dataset))
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return "There is no such snapshot. Take it again; if the pool is full, destroy old snapshots first."
+        return "The snapshot was not taken. Take it again. If the pool is full, destroy old snapshots first."
 
 
 def before_step(dataset: str, name: str, note: str) -> Step:
-    """The first step of a change that nothing takes back: keep the folder as it is now, under a name of ``naming.BEFORE``."""
+    """The first step of a change that cannot be undone: take a snapshot, under a name with ``snapshot_names.BEFORE``."""
     wanted = f"{dataset}@{name}"
     return Step(
         "before",
-        "Keep it as it is now",
-        f"zfs snapshot -- '{wanted}'",
+        "Take a snapshot first",
+        shlex.join(["zfs", "snapshot", "--", wanted]),
         lambda _work: libzfs.snapshot([wanted], {"larder:note": note}),
         (wanted,),
         "Destroy the snapshot",
@@ -127,7 +159,7 @@ def before_step(dataset: str, name: str, note: str) -> Step:
 
 
 class SnapshotTarget(StrictStruct):
-    """A dataset whose policy wants a snapshot, known by its guid, and for which grains."""
+    """A dataset whose schedule wants a snapshot, identified by its guid, and the grains that the snapshot serves."""
 
     dataset: str
     guid: int
@@ -136,26 +168,28 @@ class SnapshotTarget(StrictStruct):
     def __post_init__(self) -> None:
         names.existing_dataset(self.dataset)
         if not self.grains or not set(self.grains) <= set(snapshot_names.GRAINS):
-            raise names.refuse("That is not what a policy makes.", "grains")
+            raise Refused(Reason("grains-invalid", "No snapshot schedule has these intervals.", field="grains"))
 
 
 class RunSnapshotPolicies(SnapshotsOperation, tag="run-snapshot-policies"):
-    """Take what the policies of one pool want now, in one transaction. ``run`` is set on each, to know them by."""
+    """Take the snapshots that are due in one pool, in one transaction. Each carries ``run`` as a property to know it by."""
 
     needs_proof = never
 
     pool: str
     run: str
-    moment: str  # FORMAT of naming.py
+    moment: str  # as in snapshot_names.FORMAT
     targets: tuple[SnapshotTarget, ...]
 
     def __post_init__(self) -> None:
         names.existing_pool(self.pool)
         names.job_id(self.run)
-        if not re.fullmatch(r"\d{4}(\.\d\d){2}-\d\d(\.\d\d){2}", self.moment):
-            raise names.refuse("That is not a moment.", "moment")
-        if not self.targets or any(one.dataset.split("/", 1)[0] != self.pool for one in self.targets):
-            raise names.refuse("A run is about the folders of one pool.", "targets")
+        if not snapshot_names.MOMENT.fullmatch(self.moment):
+            raise Refused(Reason("moment-invalid", "That is not a date and time.", field="moment"))
+        if not self.targets or any(target.dataset.split("/", 1)[0] != self.pool for target in self.targets):
+            raise Refused(
+                Reason("targets-of-other-pool", "All folders of a run must be in the same pool.", field="targets")
+            )
 
     @property
     def title(self) -> str:
@@ -169,52 +203,54 @@ class RunSnapshotPolicies(SnapshotsOperation, tag="run-snapshot-policies"):
         return ()
 
     def load_extra_facts(self, facts: Facts) -> Facts:
-        # Only the probe asks for them, and a run over hundreds of datasets is not to list them all before.
+        # Only the probe needs the snapshots, and listing those of hundreds of datasets before each run takes long.
         return facts
 
     def name_of(self, target: SnapshotTarget) -> str:
-        return f"{target.dataset}@{snapshot_names.PREFIX}{snapshot_names.coarsest(target.grains)}-{self.moment}"
+        grain = snapshot_names.coarsest_grain(target.grains)
+        return f"{target.dataset}@{snapshot_names.PREFIX}{grain}-{self.moment}"
 
-    def wanted(self, facts: Facts) -> list[SnapshotTarget]:
-        """Those that are still the same dataset: one that was destroyed or renamed meanwhile is not waited for."""
+    def find_targets(self, facts: Facts) -> list[SnapshotTarget]:
+        """The targets that are still the same dataset; those destroyed or renamed meanwhile are skipped."""
         guids = {dataset.name: dataset.guid for dataset in facts.datasets}
         return [
-            one
-            for one in self.targets
-            if guids.get(one.dataset) == one.guid and len(self.name_of(one)) <= names.LONGEST_SNAPSHOT
+            target
+            for target in self.targets
+            if guids.get(target.dataset) == target.guid and len(self.name_of(target)) <= names.LONGEST_SNAPSHOT
         ]
 
     def check(self, facts: Facts) -> Iterator[Reason]:
-        yield from self.stopped(facts)
-        if not self.wanted(facts):
-            yield Reason("", "None of these folders is there any more.")
+        yield from self.check_pool(facts)
+        if not self.find_targets(facts):
+            yield Reason("datasets-missing", "None of these folders is there any more.")
 
     def plan(self, facts: Facts) -> Plan:
-        wanted = [self.name_of(one) for one in self.wanted(facts)]
+        wanted = [self.name_of(target) for target in self.find_targets(facts)]
 
         def act(work: Work) -> None:
             left = libzfs.snapshot_most(wanted, {"larder:run": self.run})
-            for one in left:
-                work.note(f"{one.name} was not taken: {one.why}")
+            for failure in left:
+                work.note(f"{failure.name} was not taken: {failure.why}")
             if left and len(left) == len(wanted):
                 raise Failed("No snapshot was taken", f"{left[0].name}: {left[0].why}")
 
-        shown = " ".join(f"'{name}'" for name in wanted[:5]) + (" …" if len(wanted) > 5 else "")
+        text = shlex.join(["zfs", "snapshot", "--", *wanted[:NAMED]]) + (" …" if len(wanted) > NAMED else "")
         return Plan(
-            summary=f"{len(wanted)} snapshots in {self.pool}, all at the same moment.",
-            steps=(Step("take", "Take them", f"zfs snapshot -- {shown}", act, tuple(wanted)),),
+            summary=f"Take {len(wanted)} snapshots in {self.pool}, all at the same moment.",
+            steps=(Step("take", "Take the snapshots", text, act, tuple(wanted)),),
             identity={"operation": msgspec.to_builtins(self)},
         )
 
     def probe(self, step: str, facts: Facts) -> bool:
-        # One transaction: all of a run are there, or none; those refused one by one were told.
-        first = self.wanted(facts)
-        return any(one.run == self.run for one in list_snapshots.list_snapshots([one.dataset for one in first]))
+        # One transaction: either all snapshots of a run exist or none. Those refused one by one are in the job's log.
+        datasets = [target.dataset for target in self.find_targets(facts)]
+        return any(snapshot.run == self.run for snapshot in list_snapshots.list_snapshots(datasets))
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return "None was taken. The next run follows within minutes."
+        return "No snapshot was taken. The next run follows within minutes."
 
     @classmethod
-    def of(cls, pool: str, run: str, moment: str, targets: list[tuple[str, int, tuple[str, ...]]]) -> Self:
+    def for_targets(cls, pool: str, run: str, moment: str, targets: list[tuple[str, int, tuple[str, ...]]]) -> Self:
+        """The operation for these names, guids and grains of datasets."""
         made: Any = tuple(SnapshotTarget(dataset=name, guid=guid, grains=grains) for name, guid, grains in targets)
         return cls(pool=pool, run=run, moment=moment, targets=made)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from appliance import names
+from appliance import names, snapshot_names
 from appliance.datasets import permissions, reasons
 from appliance.datasets.permissions import Said
 from appliance.errors import Failed, Reason, Refused
@@ -21,7 +21,6 @@ from appliance.files import traversal
 from appliance.files.posix_acl import ORDER
 from appliance.operation import Plan, Step, Work, command_step, never
 from appliance.shares.settings import setting_of
-from appliance.snapshots import names as snapshot_names
 from appliance.snapshots.take import before_step
 from appliance.system import accounts
 from appliance.users import drop_from_shares

@@ -76,11 +76,17 @@ def beneath(root: int, parts: tuple[bytes, ...]) -> Iterator[int]:
             try:
                 below = os.open(part, WAY | (0 if last else os.O_DIRECTORY), dir_fd=handle)
             except NotADirectoryError as error:
-                raise Refused(Reason("", "A link, or a file, is in the way. Larder follows no links.")) from error
+                raise Refused(
+                    Reason("path-through-link", "There is a link or a file on this path. Larder follows no links.")
+                ) from error
             os.close(handle)
             handle = below
             if os.fstat(handle).st_dev != device:
-                raise Refused(Reason("", "That is another folder with snapshots of its own. Look there."))
+                raise Refused(
+                    Reason(
+                        "path-in-other-dataset", "That is another folder with its own snapshots. Open its snapshots."
+                    )
+                )
         yield handle
     finally:
         os.close(handle)

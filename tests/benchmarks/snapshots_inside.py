@@ -100,7 +100,10 @@ def policies() -> None:
 
     def ours(at: int) -> float:
         return took(
-            acts(RunSnapshotPolicies.of("bench", str(uuid.uuid4()), f"2026.01.01-00.00.{at:02d}", targets), known)
+            acts(
+                RunSnapshotPolicies.for_targets("bench", str(uuid.uuid4()), f"2026.01.01-00.00.{at:02d}", targets),
+                known,
+            )
         )
 
     def theirs(at: int) -> float:
@@ -181,7 +184,7 @@ def destroying() -> None:
 
     def ours(at: int) -> float:
         names = fill(f"o{at}")
-        chosen = DestroySnapshots.of((one.name, one.guid) for one in list_snapshots.list_snapshots(MANY))
+        chosen = DestroySnapshots.for_pairs((one.name, one.guid) for one in list_snapshots.list_snapshots(MANY))
         assert len(chosen.snapshots) == len(names)
         known = facts()
         begun = time.perf_counter()

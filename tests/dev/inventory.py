@@ -14,6 +14,7 @@ from django.db import connections, router, transaction
 from django.db.models import Model
 from django.utils import timezone
 
+from appliance import snapshot_names
 from appliance.alerts import rules
 from appliance.alerts.rules import AlertInput
 from appliance.disks.smart import read_smart as read_smart
@@ -22,7 +23,6 @@ from appliance.facts.datasets import Dataset, DatasetDetail
 from appliance.facts.sharing import SmbPolicy
 from appliance.formatting import time_left
 from appliance.pools import history
-from appliance.snapshots import names
 from appliance.snapshots import policy as snapshot_policy
 from appliance.system import paths
 from tests.dev.boxes import BOXES
@@ -173,7 +173,7 @@ def put_snapshots(box: Box, now: datetime) -> None:
     """Those that the policies keep, one by hand that somebody protects, and a bookmark."""
     run = str(PolicyRun.objects.create(pool="tank").pk)
     written = connections["inventory"].ops.adapt_datetimefield_value
-    slots = [(str(10**6 + at), 10**5 + at, grain, names.name_for(grain, taken), written(taken)) for at, (taken, grain) in enumerate(sorted(slots_of(box.kept, now)))]  # fmt: skip
+    slots = [(str(10**6 + at), 10**5 + at, grain, snapshot_names.name_for(grain, taken), written(taken)) for at, (taken, grain) in enumerate(sorted(slots_of(box.kept, now)))]  # fmt: skip
     followed = [one for one in box.datasets if one.policy]
     insert(
         SnapshotRow,
@@ -212,7 +212,7 @@ def slots_of(policy: snapshot_policy.Policy, now: datetime) -> Iterator[tuple[da
 
 
 def keep_one(dataset: Dataset, at: datetime) -> None:
-    key, name = str(dataset.guid), names.name_for(names.BY_HAND, at)
+    key, name = str(dataset.guid), snapshot_names.name_for(snapshot_names.BY_HAND, at)
     row = SnapshotRow.objects.create(dataset_key=key, dataset=dataset.name, short=name, guid="77", txg=77, created=at, used=3 * 2**30, referenced=dataset.referenced, holds=1, note="Before the move to the new house")  # fmt: skip
     BookmarkRow.objects.create(dataset_key=key, dataset=dataset.name, short="before-the-move", guid=row.guid, txg=row.txg, created=at)  # fmt: skip
 

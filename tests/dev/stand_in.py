@@ -96,7 +96,7 @@ def ask(request: dict[str, Any], **_more: object) -> Iterator[dict[str, Any]]:
             lines = recorded_text("zfs-diff-2.3.9.txt").encode().splitlines()
             changes = [
                 {"what": one.what, "kind": one.kind, "path": one.path, "to": one.to}
-                for one in diff.sort(diff.changes_from(lines, "/tank/f"))
+                for one in diff.sort_changes(diff.changes_from(lines, "/tank/f"))
             ]
             yield {"facts": {"changes": changes, "complete": True}}
         case "read-space":

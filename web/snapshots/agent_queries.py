@@ -23,10 +23,10 @@ def ask_agent(dataset: str, ask: Callable[[], Any]) -> tuple[Any, str]:
     pool = dataset.split("/", 1)[0]
     if pool in store.stopped_pools():
         return None, f"{pool} has stopped because its disks do not answer. Bring them back first."
-    return answered(ask)
+    return try_agent(ask)
 
 
-def answered(ask: Callable[[], Any]) -> tuple[Any, str]:
+def try_agent(ask: Callable[[], Any]) -> tuple[Any, str]:
     """The same without a look at the pool."""
     try:
         return ask(), ""
@@ -34,20 +34,20 @@ def answered(ask: Callable[[], Any]) -> tuple[Any, str]:
         return None, explain(error)
 
 
-def measured(operation: DestroySnapshots) -> Facts:
+def measure_facts(operation: DestroySnapshots) -> Facts:
     """The inventory's facts with what would come back; without, where ZFS does not say it in time."""
     facts = store.facts_for(operation)
-    pairs = space.ends(operation.runs(facts))
+    pairs = space.run_ends(operation.find_runs(facts))
     if not pairs:
         return facts
     asked = {"verb": "read-space", "ranges": pairs}
     found, _trouble = ask_agent(operation.subject, lambda: agent.last(asked, silence=SECONDS_FOR_SPACE)["facts"])
-    return replace(facts, spans=space.spans(pairs, found["ranges"])) if found else facts
+    return replace(facts, spans=space.build_spans(pairs, found["ranges"])) if found else facts
 
 
 def freed_by_pruning(rows: Sequence[SnapshotRow]) -> space.Freed:
     """What comes back when a policy destroys these; where they lie in too many folders, what each of them holds alone."""
     if len(rows) > MOST or len({row.dataset_key for row in rows}) > space.MOST_RANGES:
         return space.Freed(sum(row.used for row in rows), exact=False)
-    operation = DestroySnapshots.of((row.name, int(row.guid)) for row in rows)
-    return operation.freed(measured(operation))
+    operation = DestroySnapshots.for_pairs((row.name, int(row.guid)) for row in rows)
+    return operation.freed_space(measure_facts(operation))

@@ -12,7 +12,7 @@ from appliance import names
 from appliance.errors import Refused
 
 
-def readable(encoded: str) -> str:
+def readable_text(encoded: str) -> str:
     """A percent-encoded name or way as text: what is no text, or would not be seen, is a question mark."""
     return "".join(one if one.isprintable() else "?" for one in unquote(encoded, errors="replace"))
 
@@ -25,11 +25,11 @@ class BrowsePath:
 
     @property
     def name(self) -> str:
-        return readable(self.path.rpartition("/")[2])
+        return readable_text(self.path.rpartition("/")[2])
 
     @property
     def words(self) -> str:
-        return readable(self.path)
+        return readable_text(self.path)
 
     @property
     def above(self) -> str:
@@ -39,7 +39,7 @@ class BrowsePath:
     def folders(self) -> list[tuple[str, str]]:
         """The folders on the way, without the last name, each as text and as its own way."""
         parts = self.path.split("/")[:-1]
-        return [(readable(part), "/".join(parts[: at + 1])) for at, part in enumerate(parts)]
+        return [(readable_text(part), "/".join(parts[: at + 1])) for at, part in enumerate(parts)]
 
     def to(self, name: str) -> str:
         return f"{self.path}/{name}" if self.path else name
@@ -55,7 +55,7 @@ def way_of(request: HttpRequest) -> BrowsePath:
     return BrowsePath(path)
 
 
-def moment(seconds: float) -> datetime:
+def file_time(seconds: float) -> datetime:
     """A file's time, which anybody can set to anything."""
     try:
         return datetime.fromtimestamp(seconds, UTC)

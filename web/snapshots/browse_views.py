@@ -18,8 +18,8 @@ from web import agent
 from web.inventory.models import SnapshotRow
 from web.snapshots import diff, file_preview
 from web.snapshots.agent_queries import SECONDS, ask_agent
-from web.snapshots.browse_path import BrowsePath, moment, readable, way_of
-from web.snapshots.detail_views import begun, row_of
+from web.snapshots.browse_path import BrowsePath, file_time, readable_text, way_of
+from web.snapshots.detail_views import row_of, start_or_add_errors
 from web.snapshots.views import dataset_of
 
 BLOCK = 256 * 1024
@@ -29,7 +29,7 @@ DOWNLOADS = threading.BoundedSemaphore(2)
 OWN_POLICY = "default-src 'none'; sandbox"  # whatever a file holds, it runs nowhere and loads nothing
 
 
-def neighbours(row: SnapshotRow) -> dict[str, SnapshotRow | None]:
+def adjacent_snapshots(row: SnapshotRow) -> dict[str, SnapshotRow | None]:
     """The snapshots before and after this one. Two queries."""
     own = SnapshotRow.objects.filter(dataset_key=row.dataset_key)
     return {
@@ -39,24 +39,24 @@ def neighbours(row: SnapshotRow) -> dict[str, SnapshotRow | None]:
 
 
 @require_GET
-def files(request: HttpRequest, key: str, guid: str) -> HttpResponse:
+def browse_folder(request: HttpRequest, key: str, guid: str) -> HttpResponse:
     """A folder of a snapshot, a page of it."""
     row, way, after = row_of(key, guid), way_of(request), request.GET.get("after", "")[:1000]
     asked = {"verb": "list-folder", "snapshot": row.name, "path": way.path, "after": after}
     found, trouble = ask_agent(row.dataset, lambda: agent.last(asked, silence=SECONDS)["facts"])
     entries = [
-        {**entry, "words": readable(entry["name"]), "path": way.to(entry["name"]), "at": moment(entry["mtime"])}
+        {**entry, "words": readable_text(entry["name"]), "path": way.to(entry["name"]), "at": file_time(entry["mtime"])}
         for entry in (found or {}).get("entries", ())
     ]
     context = {"row": row, "key": key, "way": way, "found": found, "entries": entries, "trouble": trouble}
-    return render(request, "snapshots/files.html", {**context, "after": after, **neighbours(row)})
+    return render(request, "snapshots/files.html", {**context, "after": after, **adjacent_snapshots(row)})
 
 
 @require_GET
-def file(request: HttpRequest, key: str, guid: str) -> HttpResponse:
+def show_file(request: HttpRequest, key: str, guid: str) -> HttpResponse:
     """One file of a snapshot: what it is, a look at it, and what can be done with it."""
     row, way = row_of(key, guid), way_of(request)
-    found, trouble = ask_agent(row.dataset, lambda: opened(row, way))
+    found, trouble = ask_agent(row.dataset, lambda: open_snapshot_file(row, way))
     look = None
     if found:
         facts, stream = found
@@ -67,11 +67,11 @@ def file(request: HttpRequest, key: str, guid: str) -> HttpResponse:
                 trouble = f"It could not be read: {error.strerror}."
     context = {"row": row, "key": key, "way": way, "look": look, "trouble": trouble}
     if found:
-        context |= {"size": int(found[0]["size"]), "at": moment(found[0]["mtime"])}
-    return render(request, "snapshots/file.html", {**context, **neighbours(row)})
+        context |= {"size": int(found[0]["size"]), "at": file_time(found[0]["mtime"])}
+    return render(request, "snapshots/file.html", {**context, **adjacent_snapshots(row)})
 
 
-def opened(row: SnapshotRow, way: BrowsePath) -> tuple[dict[str, Any], IO[bytes]]:
+def open_snapshot_file(row: SnapshotRow, way: BrowsePath) -> tuple[dict[str, Any], IO[bytes]]:
     """A file of a snapshot, from the agent, which opened it. Raises Refused, Failed."""
     asked = {"verb": "open-file", "snapshot": row.name, "path": way.path}
     facts, handle = agent.open_file(asked, silence=SECONDS)
@@ -79,14 +79,14 @@ def opened(row: SnapshotRow, way: BrowsePath) -> tuple[dict[str, Any], IO[bytes]
 
 
 @require_GET
-def content(request: HttpRequest, key: str, guid: str) -> HttpResponseBase:
+def serve_content(request: HttpRequest, key: str, guid: str) -> HttpResponseBase:
     """The file itself: a picture to look at, or anything as a download. It never runs in the browser."""
     row, way = row_of(key, guid), way_of(request)
     if not DOWNLOADS.acquire(blocking=False):
         return trouble_page(request, row, way, "Two files are being fetched already. Wait until one of them has ended.")
     with ExitStack() as held:
         held.callback(DOWNLOADS.release)
-        found, trouble = ask_agent(row.dataset, lambda: opened(row, way))
+        found, trouble = ask_agent(row.dataset, lambda: open_snapshot_file(row, way))
         if found is None:
             return trouble_page(request, row, way, trouble)
         facts, stream = found
@@ -121,12 +121,12 @@ class Fetched:
 
 
 def trouble_page(request: HttpRequest, row: SnapshotRow, way: BrowsePath, trouble: str) -> HttpResponse:
-    context = {"row": row, "key": row.dataset_key, "way": way, "trouble": trouble, **neighbours(row)}
+    context = {"row": row, "key": row.dataset_key, "way": way, "trouble": trouble, **adjacent_snapshots(row)}
     return render(request, "snapshots/file.html", context, status=409)
 
 
 @require_GET
-def versions(request: HttpRequest, key: str) -> HttpResponse:
+def list_versions(request: HttpRequest, key: str) -> HttpResponse:
     """The time line of one file or folder: only the versions that differ."""
     dataset, way = dataset_of(key), way_of(request)
     asked = {"verb": "read-versions", "dataset": dataset.name, "path": way.path}
@@ -135,7 +135,7 @@ def versions(request: HttpRequest, key: str) -> HttpResponse:
     created = dict(
         SnapshotRow.objects.filter(dataset_key=key, guid__in=[one["guid"] for one in listed[:500]]).values_list("guid", "created")
     )  # fmt: skip
-    lines = [{**one, "at": moment(one["mtime"]), "taken": created.get(one["guid"])} for one in listed[:500]]
+    lines = [{**one, "at": file_time(one["mtime"]), "taken": created.get(one["guid"])} for one in listed[:500]]
     context = {"dataset": dataset, "key": key, "way": way, "found": found, "lines": lines, "trouble": trouble}
     return render(request, "snapshots/versions.html", context)
 
@@ -153,7 +153,7 @@ class RestorePlaceForm(forms.Form):
 
 
 @require_http_methods(["GET", "POST"])
-def restore(request: HttpRequest, key: str, guid: str) -> HttpResponse:
+def restore_entry(request: HttpRequest, key: str, guid: str) -> HttpResponse:
     """Have a file or folder back. Nothing is erased by it, so it begins without a review."""
     row, way = row_of(key, guid), way_of(request)
     form = RestorePlaceForm(request.POST or None)
@@ -164,20 +164,20 @@ def restore(request: HttpRequest, key: str, guid: str) -> HttpResponse:
                 snapshot=row.name, guid=int(row.guid), path=way.path, place=form.cleaned_data["place"]
             )
 
-        if job := begun(form, made, request):
+        if job := start_or_add_errors(form, made, request):
             return redirect("job", pk=job.pk)
     context = {"row": row, "key": key, "way": way, "form": form}
     return render(request, "snapshots/restore.html", context, status=400 if form.is_bound else 200)
 
 
 @require_GET
-def difference(request: HttpRequest, key: str, guid: str) -> HttpResponse:
+def show_difference(request: HttpRequest, key: str, guid: str) -> HttpResponse:
     """What changed from a snapshot to another, or until now."""
     row = row_of(key, guid)
     later = SnapshotRow.objects.filter(dataset_key=key, created__gt=row.created).order_by("created", "id")
     wanted = request.GET.get("until", "")
     until = later.filter(guid=wanted).first() if wanted else None
-    found = diff.between(row, until)
+    found = diff.changes_between(row, until)
     context = {
         "row": row,
         "key": key,

@@ -84,7 +84,7 @@ def is_volume(key: str) -> bool:
 
 
 @require_http_methods(["GET"])
-def one(request: HttpRequest, key: str, guid: str) -> HttpResponse:
+def show_snapshot(request: HttpRequest, key: str, guid: str) -> HttpResponse:
     """What a snapshot is and holds."""
     row = row_of(key, guid)
     acts = [(act, words[2]) for act, words in ACTS.items() if (act != "release" or row.holds)]
@@ -96,7 +96,7 @@ def one(request: HttpRequest, key: str, guid: str) -> HttpResponse:
 
 
 @require_http_methods(["GET", "POST"])
-def act(request: HttpRequest, key: str, guid: str, act: str) -> HttpResponse:
+def run_act(request: HttpRequest, key: str, guid: str, act: str) -> HttpResponse:
     """Ask what the act needs, then begin it: each of them can be undone."""
     if act not in ACTS:
         raise Http404
@@ -111,7 +111,7 @@ def act(request: HttpRequest, key: str, guid: str, act: str) -> HttpResponse:
         def made() -> Operation:
             return operation(snapshot=row.name, guid=int(row.guid), **more)
 
-        if begun := begin(form, made, request, back=reverse("snapshot", args=[key, guid])):
+        if begun := start_or_review(form, made, request, back=reverse("snapshot", args=[key, guid])):
             return begun
     context = {"row": row, "key": key, "form": form, "title": title, "meaning": meaning}
     return render(request, "snapshots/act.html", context, status=400 if form.is_bound else 200)
@@ -131,13 +131,13 @@ def roll_back(request: HttpRequest, key: str, guid: str) -> HttpResponse:
         except Refused as refusal:
             add_reasons(form, refusal.reasons)
     volume = is_volume(key)
-    undone = Changes() if volume else diff.between(row, seconds=SECONDS_FOR_FILES)
+    undone = Changes() if volume else diff.changes_between(row, seconds=SECONDS_FOR_FILES)
     context = {"row": row, "key": key, "form": form, "possible": possible, "volume": volume, "undone": undone}
     context |= {"first": undone.changes[:FILES]}
     return render(request, "snapshots/roll_back.html", context, status=400 if form.is_bound else 200)
 
 
-def begun(form: forms.Form, made: Callable[[], Operation], request: HttpRequest) -> Job | None:
+def start_or_add_errors(form: forms.Form, made: Callable[[], Operation], request: HttpRequest) -> Job | None:
     """The job, or its refusal at the fields."""
     try:
         return confirm.start_without_review(made(), user=request.user.get_username())
@@ -146,7 +146,9 @@ def begun(form: forms.Form, made: Callable[[], Operation], request: HttpRequest)
         return None
 
 
-def begin(form: forms.Form, made: Callable[[], Operation], request: HttpRequest, *, back: str) -> HttpResponse | None:
+def start_or_review(
+    form: forms.Form, made: Callable[[], Operation], request: HttpRequest, *, back: str
+) -> HttpResponse | None:
     """Where the job goes on, or its refusal at the fields."""
     try:
         return confirm.start_or_review(request, made(), back=back)

@@ -8,7 +8,7 @@ from typing import Any
 from web import agent
 from web.inventory.models import SnapshotRow
 from web.snapshots.agent_queries import SECONDS, ask_agent
-from web.snapshots.browse_path import readable
+from web.snapshots.browse_path import readable_text
 
 WORDS = ("new", "changed", "moved", "gone")
 
@@ -26,14 +26,14 @@ class Changes:
         return {word: sum(one["what"] == word for one in self.changes) for word in WORDS}
 
 
-def between(row: SnapshotRow, until: SnapshotRow | None = None, *, seconds: int = SECONDS) -> Changes:
+def changes_between(row: SnapshotRow, until: SnapshotRow | None = None, *, seconds: int = SECONDS) -> Changes:
     """From a snapshot to a later one, or until now; what could be told in so many seconds."""
     asked = {"verb": "read-difference", "snapshot": row.name, "until": until.name if until else "", "seconds": seconds}
     found, trouble = ask_agent(row.dataset, lambda: agent.last(asked, silence=seconds + SECONDS)["facts"])
     if not found:
         return Changes(trouble=trouble, complete=not trouble)
     changes = [
-        {**change, "words": readable(change["path"]), "new_words": readable(change["to"])}
+        {**change, "words": readable_text(change["path"]), "new_words": readable_text(change["to"])}
         for change in found.get("changes", ())
     ]
     return Changes(changes, found.get("complete", True))

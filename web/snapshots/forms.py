@@ -9,7 +9,7 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 
 from appliance import names
 from appliance.errors import Refused
-from appliance.snapshots.names import GRAINS
+from appliance.snapshot_names import GRAINS
 from appliance.snapshots.policy import MOST_KEPT, WORDS, Policy
 from web.forms_common import HOURS
 

@@ -77,19 +77,19 @@ def rows_for(asked: Asked) -> QuerySet[SnapshotRow]:
     return rows
 
 
-def page(asked: Asked) -> SnapshotPage:
+def snapshot_page(asked: Asked) -> SnapshotPage:
     """One query, whatever the place in the list."""
     column, down = {"": ("created", True), "size": ("used", True), "name": ("short", False)}[asked.order]
-    rows = beyond(rows_for(asked), asked.after, column, down=down)
+    rows = rows_after(rows_for(asked), asked.after, column, down=down)
     sign = "-" if down else ""
     found = list(rows.order_by(f"{sign}{column}", f"{sign}id")[: PAGE + 1])
     last = found[PAGE - 1] if len(found) > PAGE else None
-    return SnapshotPage(found[:PAGE], token(last, column) if last else "")
+    return SnapshotPage(found[:PAGE], page_token(last, column) if last else "")
 
 
-def beyond(rows: QuerySet[SnapshotRow], after: str, column: str, *, down: bool) -> QuerySet[SnapshotRow]:
+def rows_after(rows: QuerySet[SnapshotRow], after: str, column: str, *, down: bool) -> QuerySet[SnapshotRow]:
     """Those behind the last row of the page before, in the order of a column."""
-    if start := place(after, column):
+    if start := parse_token(after, column):
         value, key = start
         way = "lt" if down else "gt"
         rows = rows.filter(
@@ -98,7 +98,7 @@ def beyond(rows: QuerySet[SnapshotRow], after: str, column: str, *, down: bool) 
     return rows
 
 
-def by_number(rows: QuerySet[M], after: str, size: int, number: str, text: str) -> tuple[list[M], str]:
+def page_by_number(rows: QuerySet[M], after: str, size: int, number: str, text: str) -> tuple[list[M], str]:
     """A page of rows by one column, the largest first, and where that is equal by another; and what the address says of its
     last row, empty where none follow."""
     value, _dot, rest = after.partition(".")
@@ -109,13 +109,13 @@ def by_number(rows: QuerySet[M], after: str, size: int, number: str, text: str) 
     return page, f"{getattr(page[-1], number)}.{getattr(page[-1], text)}" if len(found) > size else ""
 
 
-def token(row: SnapshotRow, column: str) -> str:
+def page_token(row: SnapshotRow, column: str) -> str:
     value = getattr(row, column)
     text = str(int(value.timestamp() * 1_000_000)) if isinstance(value, datetime) else str(value)
     return f"{row.pk}.{text}"
 
 
-def place(after: str, column: str) -> tuple[Any, int] | None:
+def parse_token(after: str, column: str) -> tuple[Any, int] | None:
     """The last row of the page before, as the address says it; None for the first page and for nonsense."""
     key, _dot, text = after.partition(".")
     try:

@@ -11,14 +11,14 @@ from datetime import datetime
 from django.db.models import Count, Sum
 
 from appliance.facts.datasets import Dataset
+from appliance.snapshot_names import GRAINS
 from appliance.snapshots import policy as snapshot_policy
-from appliance.snapshots.names import GRAINS
 from appliance.snapshots.policy import Policy, Taken, Wanted
 from web.inventory.models import SnapshotReading, SnapshotRow
 from web.snapshots.models import MadeSnapshot, PolicyRun
 
 
-def remember(rows: Iterable[SnapshotRow]) -> None:
+def record_made(rows: Iterable[SnapshotRow]) -> None:
     """Record those whose run was asked for on this box, for that very dataset and under that very name."""
     found = [row for row in rows if is_id(row.run)]
     asked = {str(run.pk): run.targets for run in PolicyRun.objects.filter(pk__in={row.run for row in found})}
@@ -67,7 +67,7 @@ def taken_of(keys: Iterable[str] | None = None) -> dict[str, list[tuple[Taken, S
     return found
 
 
-def give(dataset: Dataset, wanted: Wanted) -> None:
+def extend_latest(dataset: Dataset, wanted: Wanted) -> None:
     """Have the latest snapshot of a dataset that has not changed since serve for the grains that are due too."""
     if not wanted.latest or not wanted.grains:
         return
@@ -89,7 +89,7 @@ class Cost:
         return Cost(self.count + other.count, self.least + other.least, self.most + other.most)
 
 
-def costs(datasets: Iterable[Dataset]) -> dict[str, Cost]:
+def policy_costs(datasets: Iterable[Dataset]) -> dict[str, Cost]:
     """By the dataset's key. ZFS's own figure of a folder counts all of its snapshots: exact where policies made them all."""
     wanted = {str(dataset.guid): dataset for dataset in datasets}
     found = {}
@@ -104,7 +104,7 @@ def costs(datasets: Iterable[Dataset]) -> dict[str, Cost]:
     return found
 
 
-def expired(datasets: Iterable[tuple[Dataset, Policy | None]], counts: dict[str, int]) -> list[SnapshotRow]:
+def expired_rows(datasets: Iterable[tuple[Dataset, Policy | None]], counts: dict[str, int]) -> list[SnapshotRow]:
     """What these policies no longer keep, without held and cloned ones. ``counts``: all snapshots of each dataset."""
     wanted = list(datasets)
     taken = taken_of([str(dataset.guid) for dataset, _policy in wanted] if len(wanted) <= 200 else None)
@@ -113,7 +113,7 @@ def expired(datasets: Iterable[tuple[Dataset, Policy | None]], counts: dict[str,
         key = str(dataset.guid)
         rows = {one.guid: row for one, row in taken.get(key, [])}
         own = [one for one, _row in taken.get(key, [])]
-        for one in snapshot_policy.expired(policy, own, others=counts.get(key, 0) - len(own)):
+        for one in snapshot_policy.expired_snapshots(policy, own, others=counts.get(key, 0) - len(own)):
             row = rows[one.guid]
             if not row.holds and not row.clones:
                 found.append(row)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from appliance.snapshots.names import GRAINS
+from appliance.snapshot_names import GRAINS
 
 WIDTH = 320  # in the units of the drawing, which are pixels where there is room
 EDGE = 4
@@ -36,7 +36,7 @@ class Drawing:
     right = WIDTH - EDGE
 
 
-def draw(kept: Sequence[tuple[datetime, Sequence[str]]], now: datetime) -> Drawing | None:
+def draw_timeline(kept: Sequence[tuple[datetime, Sequence[str]]], now: datetime) -> Drawing | None:
     """Of moments with their grains, newest first; nothing where there are none."""
     if not kept:
         return None

@@ -10,9 +10,9 @@ from typing import Any
 
 from django.db.models import Q, Sum
 
+from appliance.snapshot_names import GRAINS
 from appliance.snapshots import space
-from appliance.snapshots.hold_clone import said
-from appliance.snapshots.names import GRAINS
+from appliance.snapshots.hold_clone import hold_text
 from appliance.snapshots.policy import WORDS
 from appliance.snapshots.space import Pair
 from web.inventory.models import DatasetRow, SnapshotReading, SnapshotRow
@@ -40,7 +40,7 @@ class Hold:
     stale: bool
 
 
-def groups(every: Sequence[SnapshotRow], key: str, now: datetime) -> Iterator[tuple[str, list[SnapshotRow]]]:
+def snapshot_groups(every: Sequence[SnapshotRow], key: str, now: datetime) -> Iterator[tuple[str, list[SnapshotRow]]]:
     """The groups of snapshots that somebody may think of destroying together."""
     yield "All snapshots", list(every)
     for days, words in AGES:
@@ -72,7 +72,7 @@ class PoolSpace:
     used: int
 
 
-def pools() -> Iterator[PoolSpace]:
+def pool_spaces() -> Iterator[PoolSpace]:
     """The pools whose snapshots hold anything, by name. Two queries."""
     held: dict[str, int] = defaultdict(int)
     for dataset, size in SnapshotReading.objects.filter(used__gt=0).values_list("dataset", "used"):
@@ -83,15 +83,15 @@ def pools() -> Iterator[PoolSpace]:
 
 def pairs_of(every: Sequence[SnapshotRow], wanted: Collection[str]) -> list[Pair]:
     """The first and the last of each run of neighbours among those wanted by guid."""
-    return [(run[0].name, run[-1].name) for run in space.runs(every, lambda row: row.guid in wanted)]
+    return [(run[0].name, run[-1].name) for run in space.split_runs(every, lambda row: row.guid in wanted)]
 
 
-def question(
+def build_question(
     every: Sequence[SnapshotRow], key: str, now: datetime
 ) -> tuple[list[tuple[str, int, list[Pair]]], list[str]]:
     """The groups with the rows of neighbours in each, as many as may be asked for at once, and the held ones."""
     found, left = [], space.MOST_RANGES
-    for words, members in groups(every, key, now):
+    for words, members in snapshot_groups(every, key, now):
         pairs = pairs_of(every, {row.guid for row in members})
         if len(pairs) <= left:
             left -= len(pairs)
@@ -99,7 +99,7 @@ def question(
     return found, [row.name for row in every if row.holds][: space.MOST_HELD]
 
 
-def lines(asked: Iterable[tuple[str, int, list[Pair]]], sizes: Iterable[int | None]) -> Iterator[SpaceLine]:
+def space_lines(asked: Iterable[tuple[str, int, list[Pair]]], sizes: Iterable[int | None]) -> Iterator[SpaceLine]:
     """The answers, in the order of the questions; a group of which a snapshot has gone meanwhile is left out."""
     rest = iter(sizes)
     for words, count, pairs in asked:
@@ -109,10 +109,10 @@ def lines(asked: Iterable[tuple[str, int, list[Pair]]], sizes: Iterable[int | No
             yield SpaceLine(words, count, sum(known), least=len(mine) > 1)
 
 
-def holds(every: Iterable[SnapshotRow], found: dict[str, dict[str, Any]], now: datetime) -> Iterator[Hold]:
+def list_holds(every: Iterable[SnapshotRow], found: dict[str, dict[str, Any]], now: datetime) -> Iterator[Hold]:
     """Each hold with who set it and why, the oldest first; one of long ago may have been forgotten."""
     told = [
-        Hold(row, said(tag), at := datetime.fromtimestamp(int(since), UTC), now - at > STALE)
+        Hold(row, hold_text(tag), at := datetime.fromtimestamp(int(since), UTC), now - at > STALE)
         for row in every
         for tag, since in found.get(row.name, {}).items()
     ]

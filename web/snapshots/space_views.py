@@ -16,7 +16,7 @@ from web import agent
 from web.inventory import store
 from web.inventory.models import DatasetRow, SnapshotReading, SnapshotRow
 from web.snapshots import paging, policy_ledger, space
-from web.snapshots.agent_queries import SECONDS, answered, ask_agent
+from web.snapshots.agent_queries import SECONDS, ask_agent, try_agent
 from web.snapshots.views import dataset_of
 
 PAGE = 100
@@ -25,21 +25,21 @@ HELD_A_PAGE = 50
 
 
 @require_GET
-def of_dataset(request: HttpRequest, key: str) -> HttpResponse:
+def space_of_dataset(request: HttpRequest, key: str) -> HttpResponse:
     """What the snapshots of a folder hold, by groups that could go, and who holds which."""
     dataset, now = dataset_of(key), timezone.now()
     every = list(SnapshotRow.objects.filter(dataset_key=key).order_by("txg"))
-    asked, held = space.question(every, key, now)
+    asked, held = space.build_question(every, key, now)
     ranges = [pair for _words, _count, pairs in asked for pair in pairs]
     request_ = {"verb": "read-space", "held": held, "ranges": ranges}
-    found, trouble = ask_agent(dataset.name, partial(ask, request_)) if every else (None, "")
+    found, trouble = ask_agent(dataset.name, partial(ask_space, request_)) if every else (None, "")
     alone = sum(row.used for row in every)
     context = {
         "dataset": dataset,
         "key": key,
         "count": len(every),
-        "lines": list(space.lines(asked, found["ranges"])) if found else [],
-        "holds": list(space.holds(every, found["holds"], now)) if found else [],
+        "lines": list(space.space_lines(asked, found["ranges"])) if found else [],
+        "holds": list(space.list_holds(every, found["holds"], now)) if found else [],
         "largest": sorted((row for row in every if row.used), key=lambda row: -row.used)[:LARGEST],
         "shared": max(dataset.used_by_snapshots - alone, 0),
         "trouble": trouble,
@@ -48,14 +48,14 @@ def of_dataset(request: HttpRequest, key: str) -> HttpResponse:
 
 
 @require_GET
-def everywhere(request: HttpRequest) -> HttpResponse:
+def space_by_folder(request: HttpRequest) -> HttpResponse:
     """Which folders' snapshots hold most of the space, and how much of each pool. A page of them."""
     after = request.GET.get("after", "")[:60]
-    page, last = paging.by_number(SnapshotReading.objects.filter(used__gt=0), after, PAGE, "used", "dataset_key")
+    page, last = paging.page_by_number(SnapshotReading.objects.filter(used__gt=0), after, PAGE, "used", "dataset_key")
     datasets: dict[str, Dataset] = {
         row.key: row.fact for row in DatasetRow.objects.filter(pk__in=[one.dataset_key for one in page])
     }
-    costs = policy_ledger.costs(datasets.values())
+    costs = policy_ledger.policy_costs(datasets.values())
     lines = [
         {
             "key": one.dataset_key,
@@ -67,55 +67,55 @@ def everywhere(request: HttpRequest) -> HttpResponse:
         for one in page
         if one.dataset_key in datasets
     ]
-    context = {"pools": list(space.pools()), "lines": lines, "after": after, "next": last}
+    context = {"pools": list(space.pool_spaces()), "lines": lines, "after": after, "next": last}
     return render(request, "snapshots/space_by_folder.html", context)
 
 
 @require_GET
-def held(request: HttpRequest) -> HttpResponse:
+def list_held(request: HttpRequest) -> HttpResponse:
     """Who keeps which snapshots from being destroyed, in all folders, and which holds may have been forgotten."""
     after, now = request.GET.get("after", ""), timezone.now()
     rows = SnapshotRow.objects.filter(holds__gt=0).order_by("created", "id")
     count = rows.count()
-    found = list(paging.beyond(rows, after, "created", down=False)[: HELD_A_PAGE + 1])
+    found = list(paging.rows_after(rows, after, "created", down=False)[: HELD_A_PAGE + 1])
     page = found[:HELD_A_PAGE]
     stopped = store.stopped_pools()
     asked = [row.name for row in page if row.dataset.split("/", 1)[0] not in stopped]
-    answer, trouble = answered(partial(ask, {"verb": "read-space", "held": asked})) if asked else (None, "")
+    answer, trouble = try_agent(partial(ask_space, {"verb": "read-space", "held": asked})) if asked else (None, "")
     if len(asked) < len(page) and not trouble:
         trouble = "A pool has stopped because its disks do not answer. What is held in it is not told here."
-    holds = list(space.holds(page, answer["holds"] if answer else {}, now))
+    holds = list(space.list_holds(page, answer["holds"] if answer else {}, now))
     context = {
         "count": count,
         "holds": holds,
         "stale": sum(hold.stale for hold in holds),
         "trouble": trouble,
         "after": after,
-        "next": paging.token(page[-1], "created") if len(found) > HELD_A_PAGE else "",
+        "next": paging.page_token(page[-1], "created") if len(found) > HELD_A_PAGE else "",
     }
     return render(request, "snapshots/holds.html", context)
 
 
-def ask(request: dict[str, Any]) -> Any:
+def ask_space(request: dict[str, Any]) -> Any:
     return agent.last(request, silence=SECONDS)["facts"]
 
 
 @require_GET
-def by_themselves(request: HttpRequest) -> HttpResponse:
+def list_policies(request: HttpRequest) -> HttpResponse:
     """Every folder and the policy that is in force for it: its own, or one from above. A page of them."""
     after = request.GET.get("after", "")[:255]
     rows = list(DatasetRow.objects.filter(name__gt=after).order_by("name")[: PAGE + 1])
     page: list[Dataset] = [row.fact for row in rows[:PAGE]]
     keys = [row.key for row in rows[:PAGE]]
     counts = dict(SnapshotReading.objects.filter(pk__in=keys).values_list("dataset_key", "count"))
-    costs = policy_ledger.costs(page)
+    costs = policy_ledger.policy_costs(page)
     lines = [
         {
             "key": key,
             "dataset": dataset,
             "policy": policy.policy_of(dataset),
             "above": dataset.policy_from,
-            "offered": policy.offered(dataset),
+            "offered": policy.offered_policy(dataset),
             "count": counts.get(key, 0),
             "cost": costs.get(key, policy_ledger.Cost()),
         }

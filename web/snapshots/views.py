@@ -11,11 +11,10 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from appliance import schedule
+from appliance import schedule, snapshot_names
 from appliance.errors import Refused
 from appliance.facts.datasets import Dataset
 from appliance.operation import Operation
-from appliance.snapshots import names
 from appliance.snapshots import policy as snapshot_policy
 from appliance.snapshots.bookmarks import DestroyBookmark
 from appliance.snapshots.destroy import MOST, DestroySnapshots
@@ -41,24 +40,24 @@ def dataset_of(key: str) -> Dataset:
 
 
 @require_GET
-def everything(request: HttpRequest) -> HttpResponse:
+def all_snapshots(request: HttpRequest) -> HttpResponse:
     """The snapshots of all folders."""
     asked = paging.Asked.of(request.GET)
 
     def build() -> dict[str, object]:
         totals = SnapshotReading.objects.aggregate(count=Sum("count"), used=Sum("used"))
         return {
-            "found": paging.page(asked),
+            "found": paging.snapshot_page(asked),
             "count": totals["count"] or 0,
             "used": totals["used"] or 0,
-            **around(asked),
+            **filter_context(asked),
         }
 
     return live.respond(request, "snapshots/list.html", build)
 
 
 @require_GET
-def of_dataset(request: HttpRequest, key: str) -> HttpResponse:
+def snapshots_of_dataset(request: HttpRequest, key: str) -> HttpResponse:
     """The snapshots of one folder, and the policy that is in force for it."""
     asked = paging.Asked.of(request.GET, key)
 
@@ -68,7 +67,7 @@ def of_dataset(request: HttpRequest, key: str) -> HttpResponse:
         policy = snapshot_policy.policy_of(dataset)
         bookmarks = list(bookmarks_of(key)[: BOOKMARKS + 1])
         return {
-            "found": paging.page(asked),
+            "found": paging.snapshot_page(asked),
             "dataset": dataset,
             "key": key,
             "count": reading.count if reading else 0,
@@ -76,11 +75,11 @@ def of_dataset(request: HttpRequest, key: str) -> HttpResponse:
             "newest": newest_of(dataset, key),
             "policy": policy,
             "from_above": dataset.policy_source == "inherited",
-            "offered": snapshot_policy.offered(dataset),
+            "offered": snapshot_policy.offered_policy(dataset),
             "latest": Job.objects.filter(subject=dataset.name, kind__in=OWN).defer("plan", "log").first(),
             "bookmarks": bookmarks[:BOOKMARKS],
             "more_bookmarks": len(bookmarks) > BOOKMARKS,
-            **around(asked),
+            **filter_context(asked),
         }
 
     return live.respond(request, "snapshots/list.html", build)
@@ -92,17 +91,17 @@ def newest_of(dataset: Dataset, key: str) -> str:
     return (newest.first() or "") if dataset.kind == "filesystem" else ""
 
 
-def around(asked: paging.Asked) -> dict[str, object]:
+def filter_context(asked: paging.Asked) -> dict[str, object]:
     return {"asked": asked, "kinds": paging.KINDS.items(), "orders": paging.ORDERS.items()}
 
 
 @require_http_methods(["GET", "POST"])
-def take(request: HttpRequest, key: str) -> HttpResponse:
+def take_snapshot(request: HttpRequest, key: str) -> HttpResponse:
     """Take one now; a small act, so without a review page."""
     dataset = dataset_of(key)
     form = TakeForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
-        name = form.cleaned_data["name"] or names.name_for(names.BY_HAND, timezone.now())
+        name = form.cleaned_data["name"] or snapshot_names.name_for(snapshot_names.BY_HAND, timezone.now())
         try:
             operation = TakeSnapshot(
                 dataset=dataset.name, name=name, below=form.cleaned_data["below"], note=form.cleaned_data["note"]
@@ -116,7 +115,7 @@ def take(request: HttpRequest, key: str) -> HttpResponse:
 
 
 @require_POST
-def destroy(request: HttpRequest) -> HttpResponse:
+def destroy_snapshots(request: HttpRequest) -> HttpResponse:
     """Show what destroying the chosen ones takes away. Nothing is changed by this request."""
     chosen = [int(key) for key in request.POST.getlist("snapshot") if key.isdecimal() and len(key) < 19]
     rows: list[SnapshotRow] = []
@@ -128,8 +127,8 @@ def destroy(request: HttpRequest) -> HttpResponse:
         rows = list(paging.rows_for(paging.Asked.of(request.POST, key)).order_by("txg")[:MOST])
     back = reverse("snapshots_of", args=[key]) if key.isdecimal() else reverse("snapshots")
     try:
-        operation = DestroySnapshots.of((row.name, int(row.guid)) for row in rows)
-        return confirm.review(request, operation, back=back, facts=agent_queries.measured(operation))
+        operation = DestroySnapshots.for_pairs((row.name, int(row.guid)) for row in rows)
+        return confirm.review(request, operation, back=back, facts=agent_queries.measure_facts(operation))
     except Refused as refusal:
         return refusal_page(request, refusal.reasons, back)
 
@@ -140,10 +139,10 @@ def bookmarks_of(key: str) -> QuerySet[BookmarkRow]:
 
 
 @require_GET
-def bookmarks(request: HttpRequest, key: str) -> HttpResponse:
+def list_bookmarks(request: HttpRequest, key: str) -> HttpResponse:
     """The bookmarks of one folder, a page of them."""
     dataset, after = dataset_of(key), request.GET.get("after", "")
-    page, last = paging.by_number(bookmarks_of(key), after, BOOKMARKS_A_PAGE, "txg", "short")
+    page, last = paging.page_by_number(bookmarks_of(key), after, BOOKMARKS_A_PAGE, "txg", "short")
     context = {"dataset": dataset, "key": key, "bookmarks": page, "after": after, "next": last}
     return render(request, "snapshots/bookmarks_of.html", context)
 
@@ -161,10 +160,10 @@ def destroy_bookmark(request: HttpRequest, key: str, short: str) -> HttpResponse
 
 # --- policies -------------------------------------------------------------------------------------------------
 @require_http_methods(["GET", "POST"])
-def policy(request: HttpRequest, key: str) -> HttpResponse:
+def edit_policy(request: HttpRequest, key: str) -> HttpResponse:
     """The policy of a folder: first the numbers, then what they will destroy, then the change."""
     dataset = dataset_of(key)
-    now = snapshot_policy.policy_of(dataset) or snapshot_policy.offered(dataset) or USUAL
+    now = snapshot_policy.policy_of(dataset) or snapshot_policy.offered_policy(dataset) or USUAL
     form = PolicyForm(request.POST or None, initial=now)
     context: dict[str, object] = {
         "form": form,
@@ -178,27 +177,27 @@ def policy(request: HttpRequest, key: str) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         wanted = form.policy
         # Numbers changed after they were looked at are shown first.
-        if "set" in request.POST and request.POST.get("shown") == wanted.sentence_in_full:
-            return begun(request, SetSnapshotPolicy(dataset=dataset.name, policy=wanted), key)
-        context |= {"wanted": wanted, **shown(dataset, wanted), **will_be(wanted, form.cleaned_data["day"])}
+        if "set" in request.POST and request.POST.get("shown") == wanted.fingerprint:
+            return start_policy_change(request, SetSnapshotPolicy(dataset=dataset.name, policy=wanted), key)
+        context |= {"wanted": wanted, **policy_effect(dataset, wanted), **will_be(wanted, form.cleaned_data["day"])}
     return render(request, "snapshots/policy.html", context, status=400 if form.is_bound and form.errors else 200)
 
 
 @require_http_methods(["GET", "POST"])
-def follow(request: HttpRequest, key: str) -> HttpResponse:
+def follow_parent(request: HttpRequest, key: str) -> HttpResponse:
     """Take a folder's own policy away: first what following the one above means, then the change."""
     dataset = dataset_of(key)
     row = DatasetRow.objects.filter(name=dataset.name.rpartition("/")[0]).first()
     parent: Dataset | None = row.fact if row else None
-    wanted = snapshot_policy.above(parent)
-    told = wanted.sentence_in_full if wanted else ""
+    wanted = snapshot_policy.parent_policy(parent)
+    told = wanted.fingerprint if wanted else ""
     if request.method == "POST" and request.POST.get("shown") == told:
-        return begun(request, SetSnapshotPolicy(dataset=dataset.name), key)
+        return start_policy_change(request, SetSnapshotPolicy(dataset=dataset.name), key)
     context = {"dataset": dataset, "key": key, "parent": parent, "wanted": wanted, "told": told}
-    return render(request, "snapshots/follow.html", {**context, **shown(dataset, wanted)})
+    return render(request, "snapshots/follow.html", {**context, **policy_effect(dataset, wanted)})
 
 
-def begun(request: HttpRequest, operation: Operation, key: str) -> HttpResponse:
+def start_policy_change(request: HttpRequest, operation: Operation, key: str) -> HttpResponse:
     back = reverse("snapshots_of", args=[key])
     try:
         return confirm.start_or_review(request, operation, back=back)
@@ -206,13 +205,13 @@ def begun(request: HttpRequest, operation: Operation, key: str) -> HttpResponse:
         return refusal_page(request, refusal.reasons, back)
 
 
-def shown(dataset: Dataset, wanted: Policy | None) -> dict[str, object]:
+def policy_effect(dataset: Dataset, wanted: Policy | None) -> dict[str, object]:
     """What a policy destroys at once, in every folder that it will hold for."""
     concerned = [dataset]
     if wanted is None or wanted.below:
-        concerned += snapshot_policy.followers(dataset, tree_of(dataset))
+        concerned += snapshot_policy.inheriting_datasets(dataset, tree_of(dataset))
     counts = dict(SnapshotReading.objects.values_list("dataset_key", "count"))
-    going = policy_ledger.expired([(one, wanted) for one in concerned], counts)
+    going = policy_ledger.expired_rows([(one, wanted) for one in concerned], counts)
     return {
         "going": going[: paging.PAGE],
         "going_count": len(going),
@@ -225,14 +224,14 @@ def will_be(wanted: Policy, day: date | None) -> dict[str, object]:
     """What the policy will keep in the long run, as of a day at this hour."""
     now, zone = timezone.now(), schedule.box_zone()
     at = datetime.combine(day, now.astimezone(zone).time(), zone) if day else now
-    kept = snapshot_policy.picture(wanted, at, zone)
-    return {"will_be": kept, "day": day, "drawing": policy_timeline.draw(kept, at)}
+    kept = snapshot_policy.project_snapshots(wanted, at, zone)
+    return {"will_be": kept, "day": day, "drawing": policy_timeline.draw_timeline(kept, at)}
 
 
 def cost_of(dataset: Dataset) -> dict[str, object]:
     """What was taken by itself of a folder and of those that follow it, and what that holds now."""
-    concerned = [dataset, *snapshot_policy.followers(dataset, tree_of(dataset))]
-    found = policy_ledger.costs(concerned)
+    concerned = [dataset, *snapshot_policy.inheriting_datasets(dataset, tree_of(dataset))]
+    found = policy_ledger.policy_costs(concerned)
     return {"cost": sum(found.values(), policy_ledger.Cost()), "cost_folders": len(found)}
 
 

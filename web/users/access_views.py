@@ -11,12 +11,12 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
+from appliance import snapshot_names
 from appliance.datasets.permissions import Said, SetAccess, by_number, from_elsewhere, said_of
 from appliance.errors import Reason, Refused
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
 from appliance.files.posix_acl import Level
-from appliance.snapshots import names
 from web.inventory.models import DatasetRow
 from web.jobs import confirm
 from web.users.views import people_facts
@@ -63,7 +63,7 @@ def asked(request: HttpRequest, dataset: Dataset, facts: Facts) -> SetAccess:
     """The operation that the form asks for. Raises Refused."""
     people = {one.name: level(text) for one in facts.accounts if (text := request.POST.get(f"person-{one.name}", ""))}
     groups = {one.name: level(text) for one in facts.groups if (text := request.POST.get(f"group-{one.name}", "none")) != "none"}  # fmt: skip
-    before = names.name_for(names.BEFORE, timezone.now()) if "before" in request.POST else ""
+    before = snapshot_names.name_for(snapshot_names.BEFORE, timezone.now()) if "before" in request.POST else ""
     everybody = level(request.POST.get("everybody", ""))
     return SetAccess(dataset=dataset.name, everybody=everybody, people=people, groups=groups, before=before)
 

@@ -8,13 +8,13 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from appliance import snapshot_names
 from appliance.datasets.permissions import said_of
 from appliance.errors import Refused
 from appliance.facts.box import Facts
 from appliance.facts.sharing import Account
 from appliance.files.posix_acl import MAY
 from appliance.operation import Operation
-from appliance.snapshots import names
 from appliance.users.accounts import CreateAccount, EnableAccount, RenameAccount, SetPassword
 from appliance.users.remove import RemoveAccount
 from web import live
@@ -130,7 +130,7 @@ def remove(request: HttpRequest, name: str) -> HttpResponse:
     back = reverse("person", args=[name])
     try:
         heir = request.GET.get("heir", "")
-        before = names.name_for(names.BEFORE, timezone.now()) if heir else ""
+        before = snapshot_names.name_for(snapshot_names.BEFORE, timezone.now()) if heir else ""
         operation = RemoveAccount(name=row.name, heir=heir, before=before)
     except Refused as refusal:
         return refusal_page(request, refusal.reasons, back)

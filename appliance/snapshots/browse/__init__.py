@@ -1,4 +1,4 @@
-"""The content of snapshots: folders, versions of a file, differences, restoring.
+"""Browse snapshots: list folders, find versions of a file, compare, restore.
 
 Start at ``requests``, which the agent answers.
 """

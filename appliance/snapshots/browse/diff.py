@@ -1,4 +1,4 @@
-"""What changed in a folder between two snapshots, or since one: ``zfs diff`` in a form that pages can show."""
+"""Changes in a folder between two snapshots, or since one: ``zfs diff``, parsed for pages."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from appliance import command, names
 from appliance.errors import Reason, Refused
 from appliance.snapshots.browse import listing
 
-MOST = 2000  # changes that are shown
-SECONDS = 60  # that a person waits at most
+MOST = 2000  # changes shown
+SECONDS = 60  # that a user waits at most
 # zfs-diff(8)
 WHAT = {"+": "new", "-": "gone", "M": "changed", "R": "moved"}
 KINDS = {"/": "folder", "F": "file", "@": "link"}
@@ -20,7 +20,7 @@ KINDS = {"/": "folder", "F": "file", "@": "link"}
 
 @dataclass(frozen=True)
 class Change:
-    """``path`` and ``to`` are percent-encoded and below the dataset's top folder; ``to``: where it was moved."""
+    """One change. ``path`` and ``to`` are percent-encoded, relative to the dataset's top folder; ``to``: the new path."""
 
     what: str  # new, gone, changed, moved
     kind: str  # folder, file, link, other
@@ -30,51 +30,61 @@ class Change:
 
 @dataclass(frozen=True)
 class Difference:
+    """Changes by path; not ``complete`` if there are more, or ZFS took too long to find them."""
+
     changes: tuple[Change, ...]
     complete: bool
 
 
-def unescaped(text: bytes) -> bytes:
-    """A path as ``zfs diff`` writes it: anything unusual is a backslash and four octal digits (2.3.9)."""
-    return re.sub(rb"\\(0[0-7]{3})", lambda found: bytes([int(found[1], 8) & 0xFF]), text)
+def unescape_path(text: bytes) -> bytes:
+    """Decode a path of ``zfs diff``, which writes special bytes as a backslash and four octal digits (2.3.9)."""
+    return re.sub(rb"\\(0[0-7]{3})", lambda match: bytes([int(match[1], 8) & 0xFF]), text)
 
 
-def below(path: bytes, top: bytes) -> str:
-    """A full path as the way down from the dataset's top folder; empty for the top folder itself."""
+def relative_path(path: bytes, top: bytes) -> str:
+    """A full path relative to the dataset's top folder, percent-encoded; empty for the top folder itself."""
     rest = path.removeprefix(top).strip(b"/")
     return names.encode_relative_path(rest.split(b"/")) if rest else ""
 
 
 def changes_from(lines: Iterable[bytes], top: str) -> Iterator[Change]:
-    """Of ``zfs diff -F -H``: what happened, the kind, the path, and for what was moved the new path."""
+    """Parse lines of ``zfs diff -F -H``: what happened, the kind, the path, and the new path if it was moved."""
     start = os.fsencode(top)
     for line in lines:
         what, kind, path, to = [*line.split(b"\t"), b"", b"", b"", b""][:4]
-        said, way = WHAT.get(what.decode(errors="replace")), below(unescaped(path), start)
-        if said is None or (not way and said == "changed"):
+        change, relative = WHAT.get(what.decode(errors="replace")), relative_path(unescape_path(path), start)
+        if change is None or (not relative and change == "changed"):
             continue
-        yield Change(said, KINDS.get(kind.decode(errors="replace"), "other"), way, below(unescaped(to), start))
+        kind_word = KINDS.get(kind.decode(errors="replace"), "other")
+        yield Change(change, kind_word, relative, relative_path(unescape_path(to), start))
 
 
 def read_diff(snapshot: str, until: str = "", seconds: int = SECONDS) -> Difference:
-    """What changed from a snapshot to a later one of the same dataset, or until now; not complete where the time was too
-    short. Raises Refused, Failed."""
+    """Compare a snapshot with a later one of the same dataset, or with the files of now, within so many seconds.
+
+    Raises Refused, Failed.
+    """
     name = snapshot.partition("@")[0]
     if until and until.partition("@")[0] != name:
-        raise Refused(Reason("", "Both have to be snapshots of the same folder."))
+        raise Refused(Reason("snapshots-of-several-datasets", "Choose two snapshots of the same folder."))
     dataset = listing.dataset_now(name)
     if not dataset.mounted:
-        raise Refused(Reason("", f"{name} is not mounted. Mount it first: ZFS compares only folders that are in use."))
+        raise Refused(listing.not_mounted(name))
     argv = ["zfs", "diff", "-F", "-H", "--", snapshot, until or name]
     lines, complete = command.first_lines(argv, MOST, timeout=seconds)
-    return Difference(tuple(sort(changes_from(lines, dataset.mountpoint))), complete)
+    return Difference(tuple(sort_changes(changes_from(lines, dataset.mountpoint))), complete)
 
 
-def sort(found: Iterable[Change]) -> list[Change]:
-    """By path. A folder in which only names came or went is told by those names."""
+def sort_changes(found: Iterable[Change]) -> list[Change]:
+    """Sort by path, without folders that changed only because of listed names in them."""
     changes = list(found)
-    told = {one.path.rpartition("/")[0] for one in changes} | {one.to.rpartition("/")[0] for one in changes if one.to}
+    parents = {change.path.rpartition("/")[0] for change in changes}
+    parents |= {change.to.rpartition("/")[0] for change in changes if change.to}
     return sorted(
-        (one for one in changes if not (one.what == "changed" and one.kind == "folder" and one.path in told)),
-        key=lambda one: one.path,
+        (
+            change
+            for change in changes
+            if not (change.what == "changed" and change.kind == "folder" and change.path in parents)
+        ),
+        key=lambda change: change.path,
     )

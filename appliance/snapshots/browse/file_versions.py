@@ -1,4 +1,4 @@
-"""One file across all snapshots: only the versions that differ, found without looking into every snapshot."""
+"""The distinct versions of one file across all snapshots, found by bisection instead of reading every snapshot."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ SECONDS_AT_MOST = 20.0
 
 @dataclass(frozen=True)
 class Stamp:
-    """What a look at a way down shows. ``proof`` is equal in two snapshots only where nothing changed in between.
+    """The state of a path in one snapshot. ``proof`` is equal in two snapshots only if nothing changed in between.
 
-    There: the file's inode, size, mtime and ctime, which nobody can set back. Not there: the same of the last folder on
-    the way, whose mtime moves whenever a name comes or goes in it.
+    For a file: its inode, size, mtime and ctime; nobody can set back the ctime. If the path is missing: the same of the
+    last folder on the way, whose mtime changes whenever a name in it is added or removed.
     """
 
     there: bool
@@ -33,7 +33,7 @@ class Stamp:
 
 @dataclass(frozen=True)
 class Version:
-    """A stretch of snapshots that show the same. ``first`` and ``last`` are short names, oldest first."""
+    """A run of snapshots with the same state. ``first`` and ``last`` are short names, oldest first."""
 
     there: bool
     first: str
@@ -47,73 +47,78 @@ class Version:
 
 @dataclass(frozen=True)
 class Versions:
-    """Newest first. ``now``: whether the newest is what is in the folder now; None where that cannot be told."""
+    """Newest first. ``now``: whether the newest version equals the file of now; None if that is unknown."""
 
     versions: tuple[Version, ...]
     now: bool | None
     complete: bool
 
 
-def stamp(root: int, parts: tuple[bytes, ...]) -> Stamp:
-    """What lies that way down, or how far the way leads."""
+def read_stamp(root: int, parts: tuple[bytes, ...]) -> Stamp:
+    """The state of a path below ``root``, or of the last existing folder on the way to it."""
     try:
-        with private_mount.beneath(root, parts) as found:
-            return there(os.fstat(found))
+        with private_mount.beneath(root, parts) as handle:
+            return stamp_of(os.fstat(handle))
     except (FileNotFoundError, Refused):
         pass
     for depth in range(len(parts) - 1, -1, -1):
         try:
-            with private_mount.beneath(root, parts[:depth]) as found:
-                look = os.fstat(found)
-                return Stamp(False, (depth, look.st_ino, look.st_mtime_ns, look.st_ctime_ns))
+            with private_mount.beneath(root, parts[:depth]) as handle:
+                status = os.fstat(handle)
+                return Stamp(False, (depth, status.st_ino, status.st_mtime_ns, status.st_ctime_ns))
         except (FileNotFoundError, Refused):
             continue
     return Stamp(False, ())
 
 
-def there(look: os.stat_result) -> Stamp:
-    proof = (look.st_ino, look.st_size, look.st_mtime_ns, look.st_ctime_ns)
-    # A folder's size is how many names it holds.
-    size = 0 if stat.S_ISDIR(look.st_mode) else look.st_size
-    return Stamp(True, proof, listing.kind_of(look.st_mode), size, look.st_mtime)
+def stamp_of(status: os.stat_result) -> Stamp:
+    proof = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+    # A folder's size is the number of its entries.
+    size = 0 if stat.S_ISDIR(status.st_mode) else status.st_size
+    return Stamp(True, proof, listing.kind_of(status.st_mode), size, status.st_mtime)
 
 
-def stretches(
+def is_same_state(one: Stamp, other: Stamp) -> bool:
+    """Whether a page shows both as one version: the same file, or missing in both."""
+    return one.there == other.there and (not one.there or one.proof == other.proof)
+
+
+def bisect_runs(
     count: int, look: Callable[[int], Stamp], go_on: Callable[[], bool] = lambda: True
 ) -> tuple[list[tuple[int, int, Stamp]], bool]:
-    """The stretches of equal stamps among ``count`` looks, and whether all was looked at, by halving.
+    """Bisect ``count`` snapshots into runs with an equal stamp. Returns the runs and whether every boundary was found.
 
-    Where both ends of a stretch are equal nothing changed in between, so a file that never changed in 2,000 snapshots
-    costs two looks. Stopped early, what lies between two looks counts as the newer.
+    If both ends of a range are equal nothing changed in between, so a file that never changed in 2,000 snapshots is
+    read only twice. If ``go_on`` stops it early, the snapshots that were not read count to the newer run.
     """
     known: dict[int, Stamp] = {}
     complete = True
 
-    def at(index: int) -> Stamp:
+    def stamp_at(index: int) -> Stamp:
         if index not in known:
             known[index] = look(index)
         return known[index]
 
-    open_ends = [(0, count - 1)] if count else []
-    while open_ends:
-        low, high = open_ends.pop()
-        if at(low).proof == at(high).proof or high - low < 2:
+    ranges = [(0, count - 1)] if count else []
+    while ranges:
+        low, high = ranges.pop()
+        if stamp_at(low).proof == stamp_at(high).proof or high - low < 2:
             continue
         if not go_on():
             complete = False
             continue
         middle = (low + high) // 2
-        open_ends += [(low, middle), (middle, high)]
-    found: list[tuple[int, int, Stamp]] = []
+        ranges += [(low, middle), (middle, high)]
+    runs: list[tuple[int, int, Stamp]] = []
     begin = 0
     for index in sorted(known):
-        now = known[index]
-        if found and found[-1][2].there == now.there and (not now.there or found[-1][2].proof == now.proof):
-            found[-1] = (found[-1][0], index, found[-1][2])
+        stamp = known[index]
+        if runs and is_same_state(runs[-1][2], stamp):
+            runs[-1] = (runs[-1][0], index, runs[-1][2])
         else:
-            found.append((begin, index, now))
+            runs.append((begin, index, stamp))
         begin = index + 1
-    return found, complete
+    return runs, complete
 
 
 def read_versions(snapshots: Sequence[Snapshot], parts: tuple[bytes, ...], now: int | None) -> Versions:
@@ -122,15 +127,21 @@ def read_versions(snapshots: Sequence[Snapshot], parts: tuple[bytes, ...], now: 
 
     def look(index: int) -> Stamp:
         with private_mount.root_of(snapshots[index].name) as root:
-            return stamp(root, parts)
+            return read_stamp(root, parts)
 
-    found, complete = stretches(len(snapshots), look, lambda: time.monotonic() < until)
+    runs, complete = bisect_runs(len(snapshots), look, lambda: time.monotonic() < until)
     versions = tuple(
-        Version(seen.there, snapshots[low].short, snapshots[high].short, str(snapshots[high].guid), high - low + 1,
-                seen.kind, seen.size, seen.mtime)
-        for low, high, seen in reversed(found)
-    )  # fmt: skip
-    current = None if now is None or not found else stamp(now, parts)
-    same = None if current is None else (current.there, current.there and current.proof) == (
-        found[-1][2].there, found[-1][2].there and found[-1][2].proof)  # fmt: skip
+        Version(
+            there=stamp.there,
+            first=snapshots[low].short,
+            last=snapshots[high].short,
+            guid=str(snapshots[high].guid),
+            count=high - low + 1,
+            kind=stamp.kind,
+            size=stamp.size,
+            mtime=stamp.mtime,
+        )
+        for low, high, stamp in reversed(runs)
+    )
+    same = None if now is None or not runs else is_same_state(runs[-1][2], read_stamp(now, parts))
     return Versions(versions, same, complete)

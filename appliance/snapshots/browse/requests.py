@@ -1,4 +1,4 @@
-"""What the agent is asked about the content of snapshots: a folder, a file, the versions of a file."""
+"""Requests to the agent about the content of snapshots: a folder, a file, the versions of a file."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from appliance.snapshots.browse.listing import Listing
 from appliance.zfs import list_snapshots, private_mount
 
 
-def folder(snapshot: str, path: str, after: str) -> Listing:
-    """A page of a folder, each entry compared with what is there now. Raises Refused, Failed."""
+def list_folder(snapshot: str, path: str, after: str) -> Listing:
+    """A page of a folder's entries, each compared with the files of now. Raises Refused, Failed."""
     dataset = listing.dataset_now(snapshot.partition("@")[0])
-    with private_mount.root_of(snapshot) as root, listing.live(dataset) as now:
-        return listing.entries(root, names.parse_relative_path(path), after, now)
+    with private_mount.root_of(snapshot) as root, listing.open_live_folder(dataset) as now:
+        return listing.list_entries(root, names.parse_relative_path(path), after, now)
 
 
 @contextmanager
-def file(snapshot: str, path: str) -> Iterator[tuple[dict[str, object], int]]:
-    """A file's size in bytes and time in seconds since 1970, and the file opened for reading. Raises Refused, Failed."""
+def open_file(snapshot: str, path: str) -> Iterator[tuple[dict[str, object], int]]:
+    """Open a file for reading; with its size in bytes and its time in seconds since 1970. Raises Refused, Failed."""
     listing.dataset_now(snapshot.partition("@")[0])
     with private_mount.root_of(snapshot) as root:
-        handle = listing.file(root, names.parse_relative_path(path))
+        handle = listing.open_file(root, names.parse_relative_path(path))
         try:
-            look = os.fstat(handle)
-            yield {"size": look.st_size, "mtime": look.st_mtime}, handle
+            status = os.fstat(handle)
+            yield {"size": status.st_size, "mtime": status.st_mtime}, handle
         finally:
             os.close(handle)
 
 
 def versions_of(dataset: str, path: str) -> Versions:
-    """The versions of a file in all snapshots of its dataset. Raises Refused, Failed."""
+    """Find the versions of a file in all snapshots of its dataset. Raises Refused, Failed."""
     if not path:
-        raise Refused(Reason("", "Choose a file or folder."))
-    found = listing.dataset_now(dataset)
-    every = sorted(list_snapshots.list_snapshots([dataset]), key=lambda one: one.txg)
-    with listing.live(found) as now:
-        return file_versions.read_versions(every, names.parse_relative_path(path), now)
+        raise Refused(Reason("path-not-chosen", "Choose a file or folder."))
+    current = listing.dataset_now(dataset)
+    snapshots = sorted(list_snapshots.list_snapshots([dataset]), key=lambda snapshot: snapshot.txg)
+    with listing.open_live_folder(current) as now:
+        return file_versions.read_versions(snapshots, names.parse_relative_path(path), now)

@@ -1,4 +1,4 @@
-"""Having a file or a folder back from a snapshot, beside what is there now or in its place."""
+"""Restore a file or a folder from a snapshot, beside what is there now or in its place."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from urllib.parse import unquote
 from appliance import names
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts.box import Facts
-from appliance.facts.datasets import Snapshot
 from appliance.operation import Plan, Step, Work, never
 from appliance.snapshots.browse import listing
-from appliance.snapshots.browse.copy_tree import Copying, attributes
+from appliance.snapshots.browse.copy_tree import TreeCopy, copy_attributes
 from appliance.snapshots.hold_clone import SnapshotOperation
 from appliance.zfs import private_mount, system_datasets
 
 LONGEST_NAME = 255  # bytes
 MOST_TRIES = 50
+LONGEST_TITLE = 120
 
 
 class RestoreFromSnapshot(SnapshotOperation, tag="restore-from-snapshot"):
     """Copy a file or folder out of a snapshot into the folder of now. Nothing that is there is erased.
 
-    ``place``: ``beside`` gives it a name that says when it is from; ``back`` gives it its own name and place, and what is
-    there under this name now gets one that says so.
+    ``place``: ``beside`` adds the snapshot's date to the name of the copy. ``back`` restores to the original name, and
+    renames what has this name now.
     """
 
     needs_proof = never
@@ -41,155 +41,180 @@ class RestoreFromSnapshot(SnapshotOperation, tag="restore-from-snapshot"):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not names.parse_relative_path(self.path):
-            raise names.refuse("Choose a file or folder in the snapshot.", "path")
+            raise Refused(Reason("path-not-chosen", "Choose a file or folder.", field="path"))
 
     @property
     def parts(self) -> tuple[bytes, ...]:
         return names.parse_relative_path(self.path)
 
     @property
-    def shown(self) -> str:
-        """Its way as a person reads it."""
+    def path_text(self) -> str:
+        """The path as text."""
         return unquote(self.path, errors="replace")
 
     @property
     def title(self) -> str:
-        return f"Restore {''.join(one if one.isprintable() else '?' for one in self.shown)[-120:]}"
+        return f"Restore {printable_text(self.path_text)[-LONGEST_TITLE:]}"
 
     def lasts(self) -> bool:
         return True
 
     def locks(self) -> tuple[str, ...]:
-        # Not the pool: copying may take hours, and snapshots go on being taken meanwhile.
+        # Not the pool: copying may take hours, and snapshots are still taken meanwhile.
         return (f"restoring {self.dataset}",)
 
     def files_used(self) -> tuple[str, ...]:
         return (self.dataset,)
 
     @property
-    def temporary(self) -> bytes:
-        """A name of its own in the same folder, the same each time: what an interrupted run left is found and removed."""
+    def temporary_name(self) -> bytes:
+        """The copy's name until it is complete. It is the same each time, so leftovers of an interrupted run are found."""
         return b".larder-restoring-" + hashlib.sha256(f"{self.guid} {self.path}".encode()).hexdigest()[:16].encode()
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from super().check(facts)
-        found = facts.dataset(self.dataset)
-        if found is None:
+        dataset = facts.dataset(self.dataset)
+        if dataset is None:
             return
-        if found.kind != "filesystem":
-            yield Reason("", f"{self.dataset} is a volume: it holds a disk, not files.")
-        elif found.locked:
-            yield Reason("", f"{self.dataset} is locked. Unlock it first.")
-        elif refusal := system_datasets.reason_against(found, facts.datasets):
+        if dataset.kind != "filesystem":
+            yield listing.is_volume(self.dataset)
+        elif dataset.locked:
+            yield listing.is_locked(self.dataset)
+        elif refusal := system_datasets.reason_against(dataset, facts.datasets):
             yield refusal
-        elif not found.mounted or found.mountpoint == "/":
-            yield Reason("", f"{self.dataset} is not mounted. Mount it first.")
-        elif found.readonly:
-            yield Reason("", f"{self.dataset} can only be read. Make a folder from the snapshot instead.")
+        elif not dataset.mounted or dataset.mountpoint == "/":
+            yield listing.not_mounted(self.dataset)
+        elif dataset.readonly:
+            yield Reason(
+                "restore-into-read-only",
+                "{dataset} is read-only. Make a folder from the snapshot instead.",
+                dataset=self.dataset,
+            )
 
     def plan(self, facts: Facts) -> Plan:
-        moment = self.moment(facts)
+        moment = self.moment_text(facts)
         dataset = facts.dataset(self.dataset)
         top = dataset.mountpoint if dataset else ""
         summary = (
-            f"{self.shown} is copied out of the snapshot, with “(from {moment})” in its name."
+            f"{self.path_text} is copied out of the snapshot, with “(from {moment})” in its name."
             if self.place == "beside"
-            else f"{self.shown} is as it was at {moment} again. What is there under this name now stays, with “(replaced {moment})” in its name."
+            else f"{self.path_text} is restored as it was at {moment}. "
+            f"What has this name now stays, with “(replaced {moment})” in its name."
+        )
+        step = Step(
+            "restore",
+            "Copy it out of the snapshot",
+            f"cp -a {top}/.zfs/snapshot/{self.snapshot.partition('@')[2]}/… {top}/…",
+            lambda work: self.restore(work, facts),
+            (self.dataset,),
+            "Delete the copy",
         )
         return Plan(
             summary=summary,
-            steps=(
-                Step("restore", "Copy it out of the snapshot", f"cp -a {top}/.zfs/snapshot/{self.snapshot.partition('@')[2]}/… {top}/…", lambda work: self.act(work, facts), (self.dataset,), "Delete the copy"),
-            ),
-            identity=self.identity(),
-            warnings=("Who owns the files and who may use them is also as it was then. Look at that afterwards.",),
-            undo="Nothing is erased by it.",
-        )  # fmt: skip
+            steps=(step,),
+            identity=self.plan_identity(),
+            warnings=("Owners and permissions are restored as they were then. Check them afterwards.",),
+            undo="Nothing is erased.",
+        )
 
-    def moment(self, facts: Facts) -> str:
-        found: Snapshot | None = self.there(facts)
-        return f"{found.created.astimezone(UTC):%Y-%m-%d %H.%M.%S} UTC" if found else ""
+    def moment_text(self, facts: Facts) -> str:
+        snapshot = self.find_snapshot(facts)
+        return f"{snapshot.created.astimezone(UTC):%Y-%m-%d %H.%M.%S} UTC" if snapshot else ""
 
-    def act(self, work: Work, facts: Facts) -> None:
+    def restore(self, work: Work, facts: Facts) -> None:
         dataset = listing.dataset_now(self.dataset)
-        moment = self.moment(facts)
-        with private_mount.root_of(self.snapshot) as root, listing.live(dataset) as now:
+        moment = self.moment_text(facts)
+        with private_mount.root_of(self.snapshot) as root, listing.open_live_folder(dataset) as now:
             if now is None:
                 raise Failed(f"{self.dataset} is not mounted, so nothing was restored")
-            with self.source(root) as source, made_way(root, now, self.parts[:-1], work) as into:
-                copying = Copying(work)
-                copying.count(source)
-                clear(self.temporary, into)
+            with self.open_source(root) as source, open_target_folder(root, now, self.parts[:-1], work) as into:
+                copy = TreeCopy(work)
+                copy.count_tree(source)
+                remove_leftover(self.temporary_name, into)
                 try:
-                    copying.copy(source, self.temporary, into)
-                    name = self.settle(into, moment, work)
+                    copy.copy_entry(source, self.temporary_name, into)
+                    name = self.name_copy(into, moment, work)
                 except BaseException as error:
                     with suppress(OSError):
-                        clear(self.temporary, into)
+                        remove_leftover(self.temporary_name, into)
                     if isinstance(error, OSError):
-                        raise Failed(f"{self.shown} was not restored", error.strerror or "") from error
+                        raise Failed(f"{self.path_text} was not restored", error.strerror or "") from error
                     raise
-        work.note(f"{readable(name)} is there: {copying.done_files} files and folders")
-        if copying.left_out:
-            work.note(f"{copying.left_out} pipes, sockets or devices were left out")
-        if copying.stripped:
-            work.note(f"{copying.stripped} files could run as another user (set-uid). They no longer do")
+        work.note(f"{printable_name(name)} is restored: {copy.done_files} files and folders")
+        if copy.left_out:
+            work.note(f"{copy.left_out} pipes, sockets or devices were left out")
+        if copy.stripped:
+            work.note(f"{copy.stripped} files could run as another user (set-uid). They no longer do")
 
     @contextmanager
-    def source(self, root: int) -> Iterator[int]:
+    def open_source(self, root: int) -> Iterator[int]:
         try:
-            with private_mount.beneath(root, self.parts) as found:
-                if not (stat.S_ISDIR(mode := os.fstat(found).st_mode) or stat.S_ISREG(mode)):
-                    raise Refused(Reason("", "Only files and folders are restored. Larder follows no links."))
-                yield found
+            with private_mount.beneath(root, self.parts) as handle:
+                if not (stat.S_ISDIR(mode := os.fstat(handle).st_mode) or stat.S_ISREG(mode)):
+                    raise Refused(
+                        Reason(
+                            "link-not-restored",
+                            "Larder restores only files and folders, not links or special files on their own.",
+                        )
+                    )
+                yield handle
         except FileNotFoundError as error:
-            raise Refused(Reason("", f"There is no {self.shown} in this snapshot.")) from error
+            raise Refused(
+                Reason("path-not-in-snapshot", "There is no {path} in this snapshot.", path=self.path_text)
+            ) from error
 
-    def settle(self, into: int, moment: str, work: Work) -> bytes:
-        """Give the complete copy its name; the name. What has this name already is moved aside, never overwritten."""
+    def name_copy(self, into: int, moment: str, work: Work) -> bytes:
+        """Give the complete copy its name and return it. What has this name already is renamed, never overwritten."""
         own = self.parts[-1]
         if self.place == "beside":
             name = free_name(into, own, f"(from {moment})")
         else:
             name = own
-            if exists(into, own):
+            if name_exists(into, own):
                 aside = free_name(into, own, f"(replaced {moment})")
-                rename(into, own, aside)
-                work.note(f"What was there is called {readable(aside)} now")
-        rename(into, self.temporary, name)
+                rename_new(into, own, aside)
+                work.note(f"What was there is called {printable_name(aside)} now")
+        rename_new(into, self.temporary_name, name)
         os.fsync(into)
         return name
 
     def probe(self, step: str, facts: Facts) -> bool:
-        """Whether it is there as it was then: the copy gets its name last, complete."""
+        """Whether the copy exists as it was then: it gets its name last, when it is complete."""
         dataset = listing.dataset_now(self.dataset)
-        own, moment = self.parts[-1], self.moment(facts)
-        wanted = own if self.place == "back" else with_words(own, f"(from {moment})")
+        own, moment = self.parts[-1], self.moment_text(facts)
+        wanted = own if self.place == "back" else insert_words(own, f"(from {moment})")
         try:
-            with private_mount.root_of(self.snapshot) as root, listing.live(dataset) as now:
+            with private_mount.root_of(self.snapshot) as root, listing.open_live_folder(dataset) as now:
                 if now is None:
                     return False
                 with (
-                    private_mount.beneath(root, self.parts) as then,
-                    private_mount.beneath(now, (*self.parts[:-1], wanted)) as found,
+                    private_mount.beneath(root, self.parts) as source,
+                    private_mount.beneath(now, (*self.parts[:-1], wanted)) as copy,
                 ):
-                    one, other = os.fstat(then), os.fstat(found)
+                    then, found = os.fstat(source), os.fstat(copy)
         except (OSError, Refused, Failed):
             return False
-        return (stat.S_IFMT(one.st_mode), one.st_mtime_ns) == (stat.S_IFMT(other.st_mode), other.st_mtime_ns) and (
-            stat.S_ISDIR(one.st_mode) or one.st_size == other.st_size
-        )  # fmt: skip
+        same_kind_and_time = (stat.S_IFMT(then.st_mode), then.st_mtime_ns) == (
+            stat.S_IFMT(found.st_mode),
+            found.st_mtime_ns,
+        )
+        return same_kind_and_time and (stat.S_ISDIR(then.st_mode) or then.st_size == found.st_size)
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return f"Nothing that was there is lost. Restore it again; a part that was left ({self.temporary.decode()}) is then removed."
+        left = self.temporary_name.decode()
+        return f"Nothing that was there is lost. Restore it again; an incomplete copy ({left}) is then removed."
 
 
-def readable(name: bytes) -> str:
-    return "".join(one if one.isprintable() else "?" for one in name.decode(errors="replace"))
+def printable_text(text: str) -> str:
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
-def with_words(name: bytes, words: str, number: int = 1) -> bytes:
-    """A name that says more, before its ending, cut where it would be too long: ``a.txt`` to ``a (words).txt``."""
+def printable_name(name: bytes) -> str:
+    return printable_text(name.decode(errors="replace"))
+
+
+def insert_words(name: bytes, words: str, number: int = 1) -> bytes:
+    """Insert words before a name's extension, and cut it if too long: ``a.txt`` becomes ``a (words).txt``."""
     stem, dot, ending = name.rpartition(b".")
     if not stem or len(ending) > 20:
         stem, dot, ending = name, b"", b""
@@ -204,7 +229,7 @@ def with_words(name: bytes, words: str, number: int = 1) -> bytes:
     return stem + more + dot + ending
 
 
-def exists(folder: int, name: bytes) -> bool:
+def name_exists(folder: int, name: bytes) -> bool:
     try:
         os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
@@ -212,23 +237,23 @@ def exists(folder: int, name: bytes) -> bool:
     return True
 
 
-def rename(folder: int, name: bytes, to: bytes) -> None:
-    """Another name in the same folder; nothing is overwritten, whoever is quicker (renameat2(2), RENAME_NOREPLACE)."""
+def rename_new(folder: int, name: bytes, to: bytes) -> None:
+    """Rename within a folder without ever overwriting, also in a race (renameat2(2), RENAME_NOREPLACE)."""
     try:
         private_mount.system("renameat2", folder, name, folder, to, 1)
     except FileExistsError as error:
-        raise Failed(f"{readable(to)} came into being meanwhile. Restore it again") from error
+        raise Failed(f"{printable_name(to)} was created meanwhile. Restore it again") from error
 
 
 def free_name(folder: int, name: bytes, words: str) -> bytes:
     for number in range(1, MOST_TRIES):
-        wanted = with_words(name, words, number)
-        if not exists(folder, wanted):
+        wanted = insert_words(name, words, number)
+        if not name_exists(folder, wanted):
             return wanted
-    raise Failed("There are too many copies of it already. Move some away first")
+    raise Failed("There are too many copies of it already. Move some of them first")
 
 
-def clear(name: bytes, folder: int) -> None:
+def remove_leftover(name: bytes, folder: int) -> None:
     """Remove what an earlier run left. Links are removed, not followed (shutil: rmtree with dir_fd)."""
     try:
         if stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
@@ -240,34 +265,38 @@ def clear(name: bytes, folder: int) -> None:
 
 
 @contextmanager
-def made_way(root: int, now: int, parts: tuple[bytes, ...], work: Work) -> Iterator[int]:
-    """The folder of now that lies that way down, opened; those on the way that are gone are made as they were then."""
+def open_target_folder(root: int, now: int, parts: tuple[bytes, ...], work: Work) -> Iterator[int]:
+    """Open the folder of now at that path. Missing folders on the way are made as they were in the snapshot."""
     device = os.fstat(now).st_dev
     handle = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=now)
     try:
         for depth, part in enumerate(parts, 1):
-            new = False
-            try:
-                os.mkdir(part, 0o700, dir_fd=handle)
-                new = True
-            except FileExistsError:
-                pass
+            new = make_folder(handle, part)
             try:
                 below = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=handle)
             except OSError as error:
-                raise Failed(f"{readable(part)} is no folder any more, so nothing can be put there") from error
+                raise Failed(f"{printable_name(part)} is not a folder any more, so nothing can be put there") from error
             os.close(handle)
             handle = below
             if os.fstat(handle).st_dev != device:
-                raise Failed(f"{readable(part)} is another folder with snapshots of its own now")
+                raise Failed(f"{printable_name(part)} is now another folder with its own snapshots")
             if new:
-                work.note(f"The folder {readable(part)} was gone and is there again")
+                work.note(f"The folder {printable_name(part)} was missing and was made again")
                 with private_mount.beneath(root, parts[:depth]) as then:
                     read = private_mount.opened(then, os.O_RDONLY | os.O_DIRECTORY)
                     try:
-                        attributes(read, handle, os.fstat(read))
+                        copy_attributes(read, handle, os.fstat(read))
                     finally:
                         os.close(read)
         yield handle
     finally:
         os.close(handle)
+
+
+def make_folder(above: int, name: bytes) -> bool:
+    """Make a folder that only root may enter, unless the name exists. Returns whether it was made."""
+    try:
+        os.mkdir(name, 0o700, dir_fd=above)
+    except FileExistsError:
+        return False
+    return True

@@ -32,7 +32,7 @@ def test_snapshots_are_taken_by_themselves_and_old_ones_destroyed(page, applianc
     expect(page.get_by_role("heading", name="Nothing is destroyed by this")).to_be_visible()
     expect(page.get_by_role("heading", name="What will be there on a day like today")).to_be_visible()
     page.get_by_role("button", name="Set this policy").click()
-    steps.confirm(page, "Set the snapshot policy of tank/photos")  # it has snapshots, so the password is asked for
+    steps.confirm(page, "Set the snapshot schedule of tank/photos")  # it has snapshots, so the password is asked for
     steps.finished(page)
 
     page.goto("/snapshots/policies/")
@@ -44,7 +44,7 @@ def test_snapshots_are_taken_by_themselves_and_old_ones_destroyed(page, applianc
     page.get_by_label("Name begins with").fill("old")
     page.get_by_role("button", name="Show", exact=True).click()
     page.get_by_role("button", name="Destroy all that are as asked").click()
-    expect(page.get_by_text("Space that comes back")).to_be_visible()
+    expect(page.get_by_text("Space freed")).to_be_visible()
     page.get_by_label("type tank/photos").fill("tank/photos")
     steps.confirm(page, f"Destroy {OLD} snapshots of tank/photos")
     steps.finished(page)

@@ -87,13 +87,13 @@ def test_what_comes_back_is_said_to_the_byte_where_neighbours_go(visitor, applia
     said = appliance.run("zfs", "destroy", "-nvp", "tank/many@n0000%n0002")
     reclaimed = next(line.split()[1] for line in said.splitlines() if line.startswith("reclaim"))
     page = reviewed({"every": "", "begins": "n00"})
-    assert f"Space that comes back {size_text(int(reclaimed))}" in page.words
+    assert f"Space freed {size_text(int(reclaimed))}" in page.words
     assert int(reclaimed) > 9 * 2**20
     # Without the one in the middle it is the least that can be told.
     listed = visitor.get(f"/snapshots/of/{many}/?begins=n00").text
     outer = [re.search(rf'value="(\d+)" aria-label="Choose [^"]*@{name}"', listed) for name in ("n0000", "n0002")]
     assert all(outer)
-    assert "Space that comes back at least" in reviewed({"snapshot": [one[1] for one in outer if one]}).words
+    assert "Space freed at least" in reviewed({"snapshot": [one[1] for one in outer if one]}).words
     assert visitor.ended(visitor.confirm(page)).startswith("Done.")
 
 

@@ -22,8 +22,8 @@ def many(count: int) -> list[tuple[str, int]]:
     [
         SetAccess(dataset="tank/photos"),
         RemoveAccount(name="anna", heir="ben"),
-        DestroySnapshots.of(many(QUICK + 1)),
-        PruneSnapshots.of(many(QUICK + 1)),
+        DestroySnapshots.for_pairs(many(QUICK + 1)),
+        PruneSnapshots.for_pairs(many(QUICK + 1)),
         ImportPool(name="attic", guid=7),
         RenameDataset(dataset="tank/photos", guid=7, parent="tank", name="films"),
         UnlockAll(datasets=("tank/photos",)),
@@ -36,7 +36,7 @@ def test_job_that_may_take_long_says_so(operation: Operation):
 
 @pytest.mark.parametrize(
     "operation",
-    [RemoveAccount(name="anna"), DestroySnapshots.of(many(QUICK))],
+    [RemoveAccount(name="anna"), DestroySnapshots.for_pairs(many(QUICK))],
     ids=lambda operation: type(operation).__name__,
 )
 def test_quick_job_of_the_same_kind_does_not(operation: Operation):

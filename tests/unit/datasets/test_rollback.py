@@ -16,7 +16,7 @@ from appliance.facts.sharing import Share
 from appliance.operation import checked_plan
 from appliance.shares import dataset_teardown, pool_teardown
 from appliance.snapshots.bookmarks import BookmarkSnapshot
-from appliance.snapshots.space import measure
+from appliance.snapshots.space import measure_space
 from appliance.zfs import libzfs, list_snapshots, status
 from tests.reasons import refuses
 from tests.unit.pools.test_create import Working
@@ -204,5 +204,5 @@ def test_what_has_gone_meanwhile_is_not_measured(monkeypatch):
 
     monkeypatch.setattr(libzfs, "range_space", size)
     monkeypatch.setattr(libzfs, "holds", lambda _name: {"tag": 5})
-    found = measure([("tank/a@x", "tank/a@y"), ("tank/a@gone", "tank/a@y")], ["tank/a@x"])
+    found = measure_space([("tank/a@x", "tank/a@y"), ("tank/a@gone", "tank/a@y")], ["tank/a@x"])
     assert (found.ranges, found.holds) == ((7, None), {"tank/a@x": {"tag": 5}})

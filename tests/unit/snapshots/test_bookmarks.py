@@ -16,6 +16,7 @@ from appliance.operation import as_json, checked_plan
 from appliance.snapshots import bookmarks
 from appliance.snapshots.bookmarks import BookmarkSnapshot, DestroyBookmark
 from appliance.zfs import libzfs
+from tests.reasons import refuses
 from tests.unit.made import recorded
 from tests.unit.pools.test_create import Working
 from tests.unit.zfs.test_list_snapshots import GUID, facts, snap
@@ -25,7 +26,7 @@ THIS: dict[str, Any] = {"bookmark": MARK.name, "guid": MARK.guid}
 
 
 def listing(*found: Bookmark) -> str:
-    """Of the shape of the recorded one."""
+    """Made-up output of zfs list, in the form of the recorded one."""
 
     def value(text: object) -> dict[str, object]:
         return {"value": str(text), "source": {"type": "NONE", "data": "-"}}
@@ -48,7 +49,7 @@ def listing(*found: Bookmark) -> str:
     )
 
 
-def test_they_are_read_from_a_recorded_listing():
+def test_bookmarks_are_read_from_recorded_listing():
     assert list(bookmarks.bookmarks_from(recorded("zfs-list-bookmarks-2.3.9.json"))) == [
         Bookmark("tank/a#m1", 213066845596011319, 10, datetime(2026, 11, 22, 0, 40, 34, tzinfo=UTC)),
         Bookmark("tank/a/b#m2", 7769841630417364851, 12, datetime(2026, 11, 22, 0, 40, 36, tzinfo=UTC)),
@@ -57,7 +58,7 @@ def test_they_are_read_from_a_recorded_listing():
 
 @pytest.fixture
 def zfs(monkeypatch: pytest.MonkeyPatch) -> list[Bookmark]:
-    """What zfs list says is there."""
+    """The bookmarks that zfs list prints."""
     there: list[Bookmark] = []
 
     def run(argv: list[str], **_options: object) -> command.Result:
@@ -72,13 +73,13 @@ def with_marks(*found: Bookmark) -> Facts:
     return replace(facts(snap(1)), bookmarks=found)
 
 
-def test_they_are_read_with_guids_larger_than_a_signed_number(zfs):
+def test_read_bookmarks_keeps_guid_above_2_to_63(zfs):
     zfs.append(MARK)
     assert list(bookmarks.read_bookmarks(["tank/photos"])) == [MARK]
     assert (MARK.dataset, MARK.short) == ("tank/photos", "mark")
 
 
-def test_only_the_very_bookmark_is_destroyed(monkeypatch):
+def test_destroy_bookmark_refuses_missing_bookmark_and_stopped_pool(monkeypatch):
     gone: list[str] = []
     monkeypatch.setattr(libzfs, "destroy_bookmark", gone.append)
     plan = checked_plan(DestroyBookmark(**THIS), with_marks(MARK))
@@ -86,14 +87,14 @@ def test_only_the_very_bookmark_is_destroyed(monkeypatch):
     plan.steps[0].act(Working())
     assert gone == [MARK.name]
     for found in (with_marks(), with_marks(replace(MARK, guid=1))):
-        with pytest.raises(Refused, match="no longer there"):
+        with refuses("bookmark-missing"):
             checked_plan(DestroyBookmark(**THIS), found)
     stopped = replace(with_marks(MARK), pools=(Pool("tank", 1, "SUSPENDED"),))
-    with pytest.raises(Refused, match="has stopped"):
+    with refuses("pool-stopped"):
         checked_plan(DestroyBookmark(**THIS), stopped)
 
 
-def test_the_agent_reads_them_itself_and_plans_the_same(zfs):
+def test_destroy_bookmark_plans_the_same_in_page_and_agent(zfs):
     zfs.append(MARK)
     operation = DestroyBookmark(**THIS)
     read = operation.load_extra_facts(facts(snap(1)))
@@ -103,10 +104,10 @@ def test_the_agent_reads_them_itself_and_plans_the_same(zfs):
     assert decode_operation(as_json(operation)) == operation
 
 
-def test_one_is_made_unless_its_name_is_taken(zfs):
+def test_bookmark_snapshot_refuses_existing_name(zfs):
     made = BookmarkSnapshot(snapshot="tank/photos@s1", guid=snap(1).guid, name="mark")
     checked_plan(made, with_marks())
-    with pytest.raises(Refused, match="has a bookmark mark already"):
+    with refuses("bookmark-exists"):
         checked_plan(made, with_marks(MARK))
     assert not made.probe("bookmark", with_marks())
     zfs.append(MARK)
@@ -116,6 +117,6 @@ def test_one_is_made_unless_its_name_is_taken(zfs):
 @pytest.mark.parametrize(
     "name", ["tank/photos", "tank/photos@mark", "tank/photos#", "tank/photos#a/b", "#mark", "tank#a\nb"]
 )
-def test_what_is_no_bookmark_is_refused(name):
+def test_destroy_bookmark_refuses_invalid_name(name):
     with pytest.raises(Refused):
         DestroyBookmark(bookmark=name, guid=1)

@@ -1,4 +1,4 @@
-"""Looking into snapshots and having files back. A plain folder stands in for a mounted snapshot; everything else is real."""
+"""Browse snapshots and restore files. A plain folder stands in for a mounted snapshot; everything else is real."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ from appliance.snapshots.browse.file_versions import Stamp
 from appliance.snapshots.browse.restore import RestoreFromSnapshot
 from appliance.system import paths
 from appliance.zfs import private_mount
+from tests.reasons import refuses
 from tests.unit.made import dataset
 from tests.unit.pools.test_create import Working
 
@@ -37,7 +38,7 @@ SNAP = Snapshot("tank/photos@s1", 2**63 + 7, 5, datetime(2026, 11, 1, 12, 30, tz
 
 @pytest.fixture
 def then(tmp_path: Path) -> Path:
-    """What a snapshot holds."""
+    """The files of a snapshot."""
     top = tmp_path / "then"
     (top / "trip" / "day one").mkdir(parents=True)
     (top / "trip/day one/photo.jpg").write_bytes(b"old photo")
@@ -50,7 +51,7 @@ def then(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def now(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder as it is."""
+    """The folder as it is now."""
     monkeypatch.setattr(paths, "POOLS", tmp_path)
     top = tmp_path / "now"
     top.mkdir()
@@ -87,56 +88,56 @@ def opened(path: Path) -> Iterator[int]:
     os.close(handle)
 
 
-# --- ways -----------------------------------------------------------------------------------------------------
+# --- paths -----------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", [b"a b", b"\xff\xfe", b"new\nline", "ünï".encode(), b"x" * 255, b"%2e%2e", b"..."])
-def test_any_name_that_a_file_can_have_can_be_said(name):
+def test_path_encodes_any_file_name(name):
     assert names.parse_relative_path(names.encode_relative_path([b"up", name])) == (b"up", name)
 
 
 @pytest.mark.parametrize(
     "way", ["..", "a/..", ".", "/a", "a/", "a//b", "%2e%2e", "a%2Fb", "%00", "a%0", "a b", "x" * 256, "/".join(["a"] * 3000)]
 )  # fmt: skip
-def test_what_leads_elsewhere_is_no_way(way):
+def test_path_refuses_what_leads_elsewhere(way):
     with pytest.raises(Refused):
         names.parse_relative_path(way)
 
 
-def test_links_are_never_followed_and_what_is_not_there_is_said(then):
+def test_links_are_not_followed_and_missing_files_are_refused(then):
     with opened(then) as root:
         for way in ((b"way out", b"passwd"), (b"a.txt", b"x")):
-            with pytest.raises(Refused, match="follows no links"), private_mount.beneath(root, way):
+            with refuses("path-through-link"), private_mount.beneath(root, way):
                 pass
-        with pytest.raises(Refused, match="follows no links"):
-            listing.file(root, (b"link",))
-        with pytest.raises(Refused, match="no such file"):
-            listing.file(root, (b"nothing",))
-        handle = listing.file(root, (b"trip", b"day one", b"photo.jpg"))
+        with refuses("not-a-file"):
+            listing.open_file(root, (b"link",))
+        with refuses("file-not-in-snapshot"):
+            listing.open_file(root, (b"nothing",))
+        handle = listing.open_file(root, (b"trip", b"day one", b"photo.jpg"))
         assert os.read(handle, 100) == b"old photo"
         os.close(handle)
 
 
-def test_a_pipe_in_a_snapshot_holds_nobody(then):
+def test_pipe_in_snapshot_is_refused_without_blocking(then):
     os.mkfifo(then / "pipe")
-    with opened(then) as root, pytest.raises(Refused):
-        listing.file(root, (b"pipe",))
+    with opened(then) as root, refuses("not-a-file"):
+        listing.open_file(root, (b"pipe",))
 
 
 # --- lists ----------------------------------------------------------------------------------------------------
-def test_a_folder_is_listed_and_compared_with_what_is_there_now(then, now):
+def test_folder_is_listed_and_compared_with_folder_of_now(then, now):
     with opened(then) as root, opened(now) as live:
-        found = listing.entries(root, (), "", live)
+        found = listing.list_entries(root, (), "", live)
         assert {(one.name, one.kind, one.now) for one in found.entries} == {
             ("trip", "folder", "gone"), ("a.txt", "file", "changed"), ("gone.txt", "file", "gone"),
             ("link", "link", "gone"), ("way%20out", "link", "gone"),
         }  # fmt: skip
         assert found.entries[0].name == "trip"
-        assert {one.now for one in listing.entries(root, (b"trip",), "", live).entries} == {"gone"}
-        assert {one.now for one in listing.entries(root, (), "", None).entries} == {""}
-        with pytest.raises(Refused, match="not a folder"):
-            listing.entries(root, (b"way out",), "", live)
+        assert {one.now for one in listing.list_entries(root, (b"trip",), "", live).entries} == {"gone"}
+        assert {one.now for one in listing.list_entries(root, (), "", None).entries} == {""}
+        with refuses("not-a-folder"):
+            listing.list_entries(root, (b"way out",), "", live)
 
 
-def test_a_folder_of_many_thousands_is_paged_without_a_gap(tmp_path):
+def test_large_folder_is_paged_without_gap(tmp_path):
     for number in range(1050):
         (tmp_path / f"f{number}").touch()
     (tmp_path / "Folder").mkdir()
@@ -144,7 +145,7 @@ def test_a_folder_of_many_thousands_is_paged_without_a_gap(tmp_path):
     seen, after = [], ""
     with opened(tmp_path) as root:
         while True:
-            found = listing.entries(root, (), after, None)
+            found = listing.list_entries(root, (), after, None)
             assert len(found.entries) <= listing.AT_ONCE
             seen += [one.name for one in found.entries]
             after = found.next
@@ -153,12 +154,14 @@ def test_a_folder_of_many_thousands_is_paged_without_a_gap(tmp_path):
         assert len(seen) == len(set(seen)) == found.total == 1052
         assert seen[0] == "Folder"
         with pytest.raises(Refused):
-            listing.entries(root, (), "1..", None)
+            listing.list_entries(root, (), "1..", None)
+        with refuses("list-position-invalid"):
+            listing.list_entries(root, (), "9x", None)
 
 
 # --- versions -------------------------------------------------------------------------------------------------
 def looks(text: str) -> list[Stamp]:
-    """Made up: a letter for each snapshot; a dot is absence, whose proof is another after something came and went."""
+    """Made-up stamps, a letter for each snapshot. A dot means missing; its proof differs after each change."""
     stretch = [len(list(itertools.groupby(text[: at + 1]))) for at in range(len(text))]
     return [
         Stamp(letter != ".", (ord(letter), at if letter == "." else 0))
@@ -167,52 +170,52 @@ def looks(text: str) -> list[Stamp]:
 
 
 @pytest.mark.parametrize("text", ["", "a", "ab", "aaaa", "aabb", "abcd", "aa..bb", "...a", "a...", "abbbbbbbcccccccc..dd", "..a..b.."])  # fmt: skip
-def test_only_versions_that_differ_are_told_and_all_of_them(text):
+def test_bisect_finds_every_distinct_version(text):
     stamps = looks(text)
-    found, complete = file_versions.stretches(len(stamps), stamps.__getitem__)
+    found, complete = file_versions.bisect_runs(len(stamps), stamps.__getitem__)
     assert complete
     assert "".join(chr(stamp.proof[0]) * (high - low + 1) for low, high, stamp in found) == text
     letters = [chr(stamp.proof[0]) for _low, _high, stamp in found]
     assert all(one != other for one, other in itertools.pairwise(letters))
 
 
-def test_a_file_that_never_changed_costs_two_looks_and_one_change_a_few():
+def test_bisect_reads_few_snapshots_of_file_with_few_changes():
     asked: list[int] = []
 
     def look(index: int) -> Stamp:
         asked.append(index)
         return Stamp(True, (index >= 700,))
 
-    found, _ = file_versions.stretches(2000, look)
+    found, _ = file_versions.bisect_runs(2000, look)
     assert [(low, high) for low, high, _stamp in found] == [(0, 699), (700, 1999)]
     assert len(asked) <= 14
     asked.clear()
-    file_versions.stretches(600, look)
+    file_versions.bisect_runs(600, look)
     assert len(asked) == 2
 
 
-def test_when_time_is_up_it_says_so():
-    found, complete = file_versions.stretches(100, lambda index: Stamp(True, (index,)), lambda: False)
+def test_bisect_stopped_early_is_not_complete():
+    found, complete = file_versions.bisect_runs(100, lambda index: Stamp(True, (index,)), lambda: False)
     assert not complete
     assert [(low, high) for low, high, _stamp in found] == [(0, 0), (1, 99)]
 
 
-def test_a_name_that_came_and_went_moves_its_folder(tmp_path):
+def test_stamp_changes_when_name_in_parent_was_added_and_removed(tmp_path):
     with opened(tmp_path) as root:
-        before = file_versions.stamp(root, (b"sub", b"a"))
+        before = file_versions.read_stamp(root, (b"sub", b"a"))
         assert not before.there
         (tmp_path / "sub").mkdir()
         (tmp_path / "sub").rmdir()
-        assert file_versions.stamp(root, (b"sub", b"a")).proof != before.proof
+        assert file_versions.read_stamp(root, (b"sub", b"a")).proof != before.proof
         (tmp_path / "sub").mkdir()
         (tmp_path / "sub/a").write_text("x")
-        assert file_versions.stamp(root, (b"sub", b"a")).there
+        assert file_versions.read_stamp(root, (b"sub", b"a")).there
 
 
 # --- difference -----------------------------------------------------------------------------------------------
-def test_recorded_differences_are_readable():
+def test_recorded_diff_is_parsed():
     lines = (Path(__file__).parents[1] / "recorded/zfs-diff-2.3.9.txt").read_bytes().splitlines()
-    found = diff.sort(diff.changes_from(lines, "/tank/f"))
+    found = diff.sort_changes(diff.changes_from(lines, "/tank/f"))
     told = {(one.what, one.kind, one.path, one.to) for one in found}
     assert ("changed", "file", "with%20space", "") in told
     assert ("changed", "file", "new%0Aline", "") in told
@@ -225,7 +228,7 @@ def test_recorded_differences_are_readable():
     assert all(names.parse_relative_path(one.path) is not None for one in found)
 
 
-def test_only_the_first_lines_of_a_long_answer_are_kept():
+def test_first_lines_of_long_output_are_kept():
     lines, complete = command.first_lines(["seq", "100000"], 10, timeout=20)
     assert (lines[0], len(lines), complete) == (b"1", 10, False)
     assert command.first_lines(["seq", "3"], 10, timeout=20) == ([b"1", b"2", b"3"], True)
@@ -235,8 +238,8 @@ def test_only_the_first_lines_of_a_long_answer_are_kept():
     assert command.first_lines(["printf", "one\\ntwo"], 10, timeout=20) == ([b"one", b"two"], True)
 
 
-def test_first_lines_of_a_command_that_cannot_be_ended_are_not_waited_for(monkeypatch):
-    """As of one that hangs in the kernel: killing does nothing, and its output stays open."""
+def test_first_lines_do_not_wait_for_command_that_cannot_be_killed(monkeypatch):
+    """Such as one that hangs in the kernel: killing it does nothing, and its output stays open."""
     left: list[Any] = []
     monkeypatch.setattr(command, "end", left.append)
     lines, complete = command.first_lines(["sh", "-c", "echo one; exec sleep 60"], 10, timeout=0.5)
@@ -246,7 +249,7 @@ def test_first_lines_of_a_command_that_cannot_be_ended_are_not_waited_for(monkey
         command.end(process)
 
 
-# --- restoring ------------------------------------------------------------------------------------------------
+# --- restore ------------------------------------------------------------------------------------------------
 def restore(facts: Facts, path: str, place: Literal["beside", "back"] = "beside") -> Working:
     work = Working()
     operation = RestoreFromSnapshot(snapshot=SNAP.name, guid=SNAP.guid, path=path, place=place)
@@ -256,7 +259,7 @@ def restore(facts: Facts, path: str, place: Literal["beside", "back"] = "beside"
     return work
 
 
-def test_a_file_comes_back_beside_with_its_time_mode_and_attributes(roots, facts, then, now):
+def test_restore_beside_keeps_time_mode_and_attributes(roots, facts, then, now):
     (then / "a.txt").chmod(0o640)
     os.setxattr(then / "a.txt", "user.colour", b"red")
     os.utime(then / "a.txt", ns=(1, 1_600_000_000_123_456_789))
@@ -271,14 +274,14 @@ def test_a_file_comes_back_beside_with_its_time_mode_and_attributes(roots, facts
     assert len(list(now.iterdir())) == 3
 
 
-def test_a_file_in_its_place_moves_the_present_one_aside(roots, facts, now):
+def test_restore_in_place_renames_current_file(roots, facts, now):
     work = restore(facts, "a.txt", "back")
     assert (now / "a.txt").read_text() == "old"
     assert (now / "a (replaced 2026-11-01 12.30.00 UTC).txt").read_text() == "new and longer"
     assert any("called a (replaced" in note for note in work.notes)
 
 
-def test_a_folder_comes_back_whole_with_the_folders_above_it(roots, facts, then, now):
+def test_restore_folder_makes_missing_parents(roots, facts, then, now):
     (then / "trip/day one/secret").symlink_to("/etc/shadow")
     os.utime(then / "trip/day one", ns=(1, 1_500_000_000_000_000_000))
     (then / "trip").chmod(0o750)
@@ -290,7 +293,7 @@ def test_a_folder_comes_back_whole_with_the_folders_above_it(roots, facts, then,
 
 
 @pytest.mark.parametrize("kernel", ["copies", "cannot"])
-def test_sparse_file_stays_sparse_and_holds_the_same(roots, facts, then, now, monkeypatch, kernel):
+def test_restore_keeps_sparse_file_sparse(roots, facts, then, now, monkeypatch, kernel):
     def cannot(*_arguments: object) -> int:
         raise OSError(18, "Invalid cross-device link")
 
@@ -309,7 +312,7 @@ def test_sparse_file_stays_sparse_and_holds_the_same(roots, facts, then, now, mo
         assert hashlib.file_digest(old, "sha256").digest() == hashlib.file_digest(new, "sha256").digest()
 
 
-def test_file_with_several_names_is_restored_once_with_all_of_them(roots, facts, then, now):
+def test_restore_keeps_hard_links(roots, facts, then, now):
     (then / "trip/more").mkdir()
     (then / "trip/more/twice.jpg").hardlink_to(then / "trip/day one/photo.jpg")
     (then / "trip/thrice.jpg").hardlink_to(then / "trip/day one/photo.jpg")
@@ -320,7 +323,7 @@ def test_file_with_several_names_is_restored_once_with_all_of_them(roots, facts,
     assert (now / "trip/more/twice.jpg").read_bytes() == b"old photo"
 
 
-def test_restored_file_runs_as_nobody_else(roots, facts, then, now):
+def test_restore_drops_set_uid(roots, facts, then, now):
     (then / "trip/tool").write_text("x")
     (then / "trip/tool").chmod(0o6755)
     (then / "trip").chmod(0o2770)
@@ -330,14 +333,14 @@ def test_restored_file_runs_as_nobody_else(roots, facts, then, now):
     assert any("1 files could run as another user" in note for note in work.notes)
 
 
-def test_review_of_restoring_says_that_rights_are_those_of_then(facts):
+def test_restore_review_warns_of_old_permissions(facts):
     plan = checked_plan(RestoreFromSnapshot(snapshot=SNAP.name, guid=SNAP.guid, path="a.txt"), facts)
-    assert any("who may use them is also as it was then" in text for text in plan.warnings)
+    assert any("permissions are restored as they were then" in text for text in plan.warnings)
 
 
-def test_what_an_interrupted_run_left_is_removed_and_a_failed_one_leaves_nothing(roots, facts, now, monkeypatch):
+def test_restore_removes_leftovers_and_leaves_nothing_after_failure(roots, facts, now, monkeypatch):
     operation = RestoreFromSnapshot(snapshot=SNAP.name, guid=SNAP.guid, path="trip", place="back")
-    left = now / operation.temporary.decode()
+    left = now / operation.temporary_name.decode()
     (left / "sub").mkdir(parents=True)
     (left / "link").symlink_to("/etc")
     (step,) = checked_plan(operation, facts).steps
@@ -348,7 +351,7 @@ def test_what_an_interrupted_run_left_is_removed_and_a_failed_one_leaves_nothing
     def full(*_arguments: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(copy_tree, "attributes", full)
+    monkeypatch.setattr(copy_tree, "copy_attributes", full)
     with pytest.raises(Failed, match="No space"):
         checked_plan(replace_path(operation, "a.txt"), facts).steps[0].act(Working())
     assert sorted(one.name for one in now.iterdir()) == ["a.txt", "trip"]
@@ -358,36 +361,41 @@ def replace_path(operation: RestoreFromSnapshot, path: str) -> RestoreFromSnapsh
     return RestoreFromSnapshot(snapshot=operation.snapshot, guid=operation.guid, path=path, place=operation.place)
 
 
-def test_nothing_is_put_through_a_link_that_stands_in_the_way_now(roots, facts, now, tmp_path):
+def test_restore_does_not_write_through_link_on_the_way(roots, facts, now, tmp_path):
     (tmp_path / "elsewhere").mkdir()
     (now / "trip").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(Failed, match="no folder any more"):
+    with pytest.raises(Failed, match="not a folder any more"):
         restore(facts, "trip/day%20one")
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
-def test_links_are_not_restored_by_themselves_and_what_cannot_be_is_refused(roots, facts):
-    with pytest.raises(Refused, match="Only files and folders"):
+def test_restore_refuses_links_missing_paths_and_unusable_datasets(roots, facts):
+    with refuses("link-not-restored"):
         restore(facts, "link")
-    with pytest.raises(Refused, match="no nothing"):
+    with refuses("path-not-in-snapshot"):
         restore(facts, "nothing")
-    for changes, said in (({"mounted": False}, "not mounted"), ({"readonly": True}, "only be read"), ({"kind": "volume"}, "volume")):  # fmt: skip
+    changes: dict[str, Any]
+    for code, changes in (
+        ("dataset-not-mounted", {"mounted": False}),
+        ("restore-into-read-only", {"readonly": True}),
+        ("dataset-is-volume", {"kind": "volume"}),
+    ):
         other = replace(facts, datasets=(replace(facts.datasets[0], **changes),))
-        with pytest.raises(Refused, match=said):
+        with refuses(code):
             restore(other, "a.txt")
     with pytest.raises(Refused):
         RestoreFromSnapshot(snapshot=SNAP.name, guid=SNAP.guid, path="../x")
-    with pytest.raises(Refused, match="Choose"):
+    with refuses("path-not-chosen"):
         RestoreFromSnapshot(snapshot=SNAP.name, guid=SNAP.guid, path="")
 
 
-def test_a_name_is_never_made_too_long():
+def test_insert_words_keeps_name_within_limit():
     for name in (b"x" * 255, ("ü" * 127).encode(), b"\xff" * 255, b"x" * 250 + b".txt", b"." + b"y" * 254):
-        made = snapshot_restore.with_words(name, "(from 2026-11-01 12.30.00 UTC)", 3)
+        made = snapshot_restore.insert_words(name, "(from 2026-11-01 12.30.00 UTC)", 3)
         assert len(made) <= 255
         assert b"12.30.00 UTC) 3" in made
-    assert "ü" in snapshot_restore.with_words(("ü" * 127).encode(), "(x)").decode()
-    assert snapshot_restore.with_words(b".profile", "(x)") == b".profile (x)"
+    assert "ü" in snapshot_restore.insert_words(("ü" * 127).encode(), "(x)").decode()
+    assert snapshot_restore.insert_words(b".profile", "(x)") == b".profile (x)"
 
 
 # --- the agent ------------------------------------------------------------------------------------------------
@@ -395,7 +403,7 @@ def pass_on(connection: socket.socket, message: dict[str, Any], handle: int) -> 
     socket.send_fds(connection, [json.dumps(message).encode() + b"\n"], [handle])
 
 
-def test_an_open_file_travels_to_whoever_asked(roots, tmp_path, monkeypatch):
+def test_agent_hands_over_open_file(roots, tmp_path, monkeypatch):
     place = tmp_path / "agent.sock"
     monkeypatch.setattr("appliance.system.paths.AGENT_SOCKET", place)
     with socket.socket(socket.AF_UNIX) as listening:
@@ -434,7 +442,7 @@ def test_an_open_file_travels_to_whoever_asked(roots, tmp_path, monkeypatch):
     ],
     ids=str,
 )
-def test_the_agent_refuses_what_leads_elsewhere(roots, request_):
-    said: list[dict[str, Any]] = []
-    requests.answer(json.dumps(request_).encode(), said.append)
-    assert list(said[-1]) == ["refused"], said
+def test_agent_refuses_invalid_requests(roots, request_):
+    replies: list[dict[str, Any]] = []
+    requests.answer(json.dumps(request_).encode(), replies.append)
+    assert list(replies[-1]) == ["refused"], replies

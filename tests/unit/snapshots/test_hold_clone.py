@@ -8,8 +8,9 @@ import pytest
 from appliance.errors import Failed, Refused, explain
 from appliance.operation import checked_plan
 from appliance.shares.settings import setting_of
-from appliance.snapshots.hold_clone import CloneSnapshot, HoldSnapshot, ReleaseSnapshot, RenameSnapshot, said
+from appliance.snapshots.hold_clone import CloneSnapshot, HoldSnapshot, ReleaseSnapshot, RenameSnapshot, hold_text
 from appliance.zfs import libzfs
+from tests.reasons import refuses
 from tests.unit.made import dataset
 from tests.unit.pools.test_create import Working
 from tests.unit.zfs.test_list_snapshots import Many, facts, snap
@@ -18,20 +19,24 @@ ONE = snap(1)
 THIS: dict[str, Any] = {"snapshot": ONE.name, "guid": ONE.guid}
 
 
-def test_a_hold_says_who_and_why(monkeypatch):
+def test_hold_records_user_and_reason(monkeypatch):
     held = []
     monkeypatch.setattr(libzfs, "hold", lambda name, tag: held.append((name, tag)))
     hold = HoldSnapshot(**THIS, who="anna", why="for the tax office: 2026")
     checked_plan(hold, facts(ONE)).steps[0].act(Working())
     assert held == [(ONE.name, "larder:anna:for the tax office: 2026")]
-    assert said(held[0][1]) == "for the tax office: 2026 (anna)"
-    assert said("zrepl_last") == "zrepl_last (set by another tool)"
-    for why in ("", "a\nb", "x" * 201):
+    assert hold_text(held[0][1]) == "for the tax office: 2026 (anna)"
+    assert hold_text("zrepl_last") == "zrepl_last (set by another tool)"
+    with refuses("hold-without-reason"):
+        HoldSnapshot(**THIS, who="anna", why="")
+    with refuses("hold-reason-too-long"):
+        HoldSnapshot(**THIS, who="anna", why="x" * 195)
+    for why in ("a\nb", "x" * 201):
         with pytest.raises(Refused):
             HoldSnapshot(**THIS, who="anna", why=why)
 
 
-def test_a_hold_that_is_there_already_is_told_in_words(monkeypatch):
+def test_existing_hold_fails_in_plain_words(monkeypatch):
     class HoldExists(Exception):
         name = ONE.name.encode()
 
@@ -45,36 +50,36 @@ def test_a_hold_that_is_there_already_is_told_in_words(monkeypatch):
     assert "held under this name already" in explain(failed.value)
 
 
-def test_releasing_names_every_hold(monkeypatch):
+def test_release_names_every_hold_in_log(monkeypatch):
     monkeypatch.setattr(libzfs, "holds", lambda _name: {"larder:anna:tax": 1, "zrepl": 2})
-    let_go = []
-    monkeypatch.setattr(libzfs, "release", lambda name, tag: let_go.append(tag))
+    released = []
+    monkeypatch.setattr(libzfs, "release", lambda name, tag: released.append(tag))
     work = Working()
     checked_plan(ReleaseSnapshot(**THIS), facts(replace(ONE, holds=2))).steps[0].act(work)
-    assert let_go == ["larder:anna:tax", "zrepl"]
+    assert released == ["larder:anna:tax", "zrepl"]
     assert work.notes == ["Released: tax (anna)", "Released: zrepl (set by another tool)"]
-    with pytest.raises(Refused, match="is not held"):
+    with refuses("snapshot-not-held"):
         checked_plan(ReleaseSnapshot(**THIS), facts(ONE))
 
 
-def test_another_snapshot_of_the_same_name_is_left_alone():
-    with pytest.raises(Refused, match="no longer there"):
+def test_rename_refuses_another_snapshot_of_same_name():
+    with refuses("snapshot-missing"):
         checked_plan(RenameSnapshot(**THIS, to="new"), facts(replace(ONE, guid=7)))
 
 
-def test_renaming_and_cloning_refuse_what_is_there_already():
+def test_rename_and_clone_refuse_existing_name():
     assert checked_plan(RenameSnapshot(**THIS, to="new"), facts(ONE)).steps[0].shown == "zfs rename -- tank/photos@s1 tank/photos@new"  # fmt: skip
-    with pytest.raises(Refused, match="already"):
+    with refuses("snapshot-exists"):
         checked_plan(RenameSnapshot(**THIS, to="s2"), facts(ONE, snap(2)))
     clone = CloneSnapshot(**THIS, name="then")
     assert checked_plan(clone, facts(ONE)).steps[0].shown.endswith("-- tank/photos@s1 tank/then")
-    with pytest.raises(Refused, match="already a folder"):
+    with refuses("dataset-exists"):
         checked_plan(CloneSnapshot(**THIS, name="Photos"), facts(ONE))
     assert clone.probe("clone", replace(facts(), datasets=(dataset("tank/then", origin=ONE.name),)))
     assert not clone.probe("clone", replace(facts(), datasets=(dataset("tank/then"),)))
 
 
-def test_a_clone_below_a_shared_folder_is_not_shared_by_it():
+def test_clone_below_shared_folder_is_not_shared():
     clone = CloneSnapshot(**THIS, name="then")
     plan = checked_plan(clone, facts(ONE))
     assert "larder:share" not in plan.steps[0].shown

@@ -1,7 +1,7 @@
-"""What a policy promises, held against an oracle: a list of the states of a folder over time.
+"""The promise of a policy, compared with an oracle: a list of the states of a folder over time.
 
-For each of the last slots that a policy keeps, in which it could run, some snapshot that is still there has a state that was
-current at some time in that slot; whether unchanged folders are skipped or not.
+For each of the newest slots that a policy keeps, and in which it could run, some remaining snapshot has a state that was
+current at some time in that slot, whether or not unchanged folders are skipped.
 """
 
 from __future__ import annotations
@@ -17,18 +17,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from appliance.snapshots.names import GRAINS
-from appliance.snapshots.policy import Policy, Taken, expired, wanted
+from appliance.snapshot_names import GRAINS
+from appliance.snapshots.policy import Policy, Taken, decide_run, expired_snapshots
 
 UTC_ZONE = ZoneInfo("UTC")
 ZONES = [ZoneInfo(name) for name in ("Europe/Berlin", "America/Sao_Paulo", "Australia/Lord_Howe", "America/Havana", "UTC")]  # fmt: skip
-LONGEST_DOUBT = timedelta(
-    hours=3
-)  # after a clock that was wrong: two hours of tolerance, and the slot that they end in
+LONGEST_DOUBT = timedelta(hours=3)  # after a wrong clock: two hours of tolerance and the slot in which they end
 
 
 def slot_of(grain: str, at: datetime, zone: ZoneInfo) -> object:
-    """The slot of a moment, by another way than the code's."""
+    """The slot of a moment, computed independently of the code."""
     local = at.astimezone(zone)
     return {
         "frequent": (at.date(), at.hour, at.minute // 15),
@@ -52,8 +50,8 @@ class Folder:
     holds: dict[int, int] = field(default_factory=dict)  # the state in each snapshot, by guid
     seen: datetime | None = None
     latest: int | None = None
-    # The oracle's own notes: by grain and slot the states current in it, the slots in which the policy ran, by when it first
-    # did, and those of them in which it knew how the folder was just then.
+    # The oracle's records: the states current in each slot of each grain, when the policy first ran in each slot, and the
+    # slots in which it knew the folder's state at that moment.
     current: dict[tuple[str, object], set[int]] = field(default_factory=lambda: defaultdict(set))
     ran: dict[str, dict[object, datetime]] = field(default_factory=lambda: {grain: {} for grain in GRAINS})
     knew: set[tuple[str, object]] = field(default_factory=set)
@@ -67,7 +65,7 @@ class Folder:
             self.by_hand.add(self.txg)
 
     def look(self, clock: datetime) -> None:
-        """Read what ZFS says: the newest snapshot, and whether anything was written since."""
+        """Read the newest snapshot, and whether anything was written since."""
         newest = max([*self.by_hand, *(one.guid for one in self.taken)], default=None)
         self.seen = clock
         self.latest = newest if newest and self.holds[newest] == self.state else None
@@ -77,7 +75,7 @@ class Folder:
             self.current[grain, slot_of(grain, clock, self.zone)].add(self.state)
 
     def run(self, clock: datetime, *, fresh: bool = True) -> None:
-        """One look of the worker; where not ``fresh``, with what was read some time ago."""
+        """Run the worker once; if not ``fresh``, with what was read some time ago."""
         fresh = fresh or self.seen is None
         if fresh:
             self.look(clock)
@@ -89,25 +87,25 @@ class Folder:
                 if fresh and (hours is None or clock.astimezone(self.zone).hour in hours):
                     self.knew.add((grain, slot))
         assert self.seen
-        found = wanted(self.policy, self.taken, clock, self.zone, latest=self.latest, seen=min(self.seen, clock))
+        found = decide_run(self.policy, self.taken, clock, self.zone, latest=self.latest, seen=min(self.seen, clock))
         if found.latest and found.grains:
             given_to = replace(found.latest, grains=tuple({*found.latest.grains, *found.grains}), until=found.at)
             self.taken = [given_to if one.guid == found.latest.guid else one for one in self.taken]
         elif found.grains:
             self.add(own=Taken(0, 0, clock, found.grains))
             self.look(clock)
-        for gone in expired(self.policy, self.taken, others=len(self.by_hand)):
+        for gone in expired_snapshots(self.policy, self.taken, others=len(self.by_hand)):
             self.taken.remove(gone)
 
     def missing(self, *, since: datetime | None = None) -> list[tuple[str, object]]:
-        """The slots that are promised, of which no state is there any more."""
+        """The promised slots of which no state is left."""
         there = {self.holds[one.guid] for one in self.taken}
         lost = []
         for grain in self.policy.grains:
-            slots = sorted(self.ran[grain].items(), key=lambda one: one[1])[-self.policy.keep(grain) :]
+            slots = sorted(self.ran[grain].items(), key=lambda one: one[1])[-self.policy.kept_count(grain) :]
             for slot, first in slots:
-                told = (grain, slot) in self.knew and (since is None or first > since)
-                if told and not there & self.current[grain, slot]:
+                promised = (grain, slot) in self.knew and (since is None or first > since)
+                if promised and not there & self.current[grain, slot]:
                     lost.append((grain, slot))
         return lost
 
@@ -117,7 +115,7 @@ def clocks_change(at: datetime, zone: ZoneInfo) -> bool:
 
 
 def hours_of(policy: Policy) -> set[int] | None:
-    """The hours of the day in which it may run; None for all."""
+    """The hours of the day in which the policy may run; None for all."""
     if policy.first == policy.last:
         return None
     return {(policy.first + more) % 24 for more in range((policy.last - policy.first) % 24)}
@@ -125,7 +123,7 @@ def hours_of(policy: Policy) -> set[int] | None:
 
 @dataclass(frozen=True)
 class Stretch:
-    """Some time during which a folder is worked on, or not, or the box is off."""
+    """A period in which a folder is worked on, or is not, or the box is off."""
 
     kind: str  # work, quiet, off
     steps: int
@@ -142,7 +140,7 @@ paces = st.sampled_from([timedelta(minutes=11), timedelta(minutes=47), timedelta
 
 
 def live(folder: Folder, clock: datetime, stretch: Stretch, pace: timedelta, rough: random.Random) -> datetime:
-    """Live through a stretch of time; the clock after it."""
+    """Simulate a period. Returns the clock after it."""
     for _step in range(stretch.steps):
         folder.pass_by(clock)
         if stretch.kind == "work" and rough.random() < 0.6:
@@ -158,7 +156,7 @@ def live(folder: Folder, clock: datetime, stretch: Stretch, pace: timedelta, rou
 
 @settings(max_examples=60, deadline=None)
 @given(rules, stretches, starts, paces, st.sampled_from(ZONES), st.integers(0, 2**32))
-def test_every_slot_that_is_kept_has_a_state_that_was_current_in_it(policy, row, start, pace, zone, seed):
+def test_every_kept_slot_has_state_that_was_current_in_it(policy, row, start, pace, zone, seed):
     rough = random.Random(seed)
     folder, clock = Folder(policy, zone), start
     for stretch in row:
@@ -169,13 +167,13 @@ def test_every_slot_that_is_kept_has_a_state_that_was_current_in_it(policy, row,
 @settings(max_examples=30, deadline=None)
 @given(rules, stretches, starts, paces, st.sampled_from(ZONES), st.integers(0, 2**32),
        st.lists(st.timedeltas(timedelta(days=-400), timedelta(days=400)), min_size=1, max_size=3))  # fmt: skip
-def test_after_a_clock_that_was_wrong_the_promise_holds_again(policy, row, start, pace, zone, seed, wrong):
+def test_promise_is_kept_again_after_wrong_clock(policy, row, start, pace, zone, seed, wrong):
     rough = random.Random(seed)
     folder, clock = Folder(policy, zone), start
     for by in wrong:
         clock = live(folder, clock, row[0], pace, rough)
         live(folder, clock + by, Stretch("work", 20), pace, rough)
-    # What was visited by the wrong clock has its snapshot, of another moment than its date says.
+    # Slots that the wrong clock visited have snapshots whose dates are not the real ones.
     visited = {(grain, slot) for grain, slots in folder.ran.items() for slot in slots}
     folder.ran = {grain: {} for grain in GRAINS}
     since = clock + LONGEST_DOUBT
@@ -191,8 +189,8 @@ MONTHS = Policy(hourly=24, monthly=6, skip_unchanged=True)
 
 @pytest.mark.parametrize("policy", [USUAL, WEEKS, MONTHS, Policy(monthly=6, skip_unchanged=True)])
 @pytest.mark.parametrize("skip", [True, False])
-def test_work_of_january_outlives_a_quiet_february_and_a_busy_march(policy, skip):
-    """Work on the weekdays of January, nothing in February; on 1 March the folder is emptied and others go on working."""
+def test_state_before_quiet_month_outlives_busy_month(policy, skip):
+    """Work on the weekdays of January, nothing in February; on 1 March the folder is emptied and work goes on."""
     policy = msgspec.structs.replace(policy, skip_unchanged=skip)
     folder, clock = Folder(policy, UTC_ZONE), datetime(2027, 1, 1, tzinfo=UTC)
     last = datetime(2027, 1, 29, 18, tzinfo=UTC)  # a Friday
@@ -206,10 +204,10 @@ def test_work_of_january_outlives_a_quiet_february_and_a_busy_march(policy, skip
     there = {folder.holds[one.guid] for one in folder.taken}
     if policy.hourly:
         assert whole in there
-    assert any(state <= whole for state in there)  # a policy of months alone keeps the first of the month
+    assert any(state <= whole for state in there)  # a monthly policy keeps the first of the month
 
 
-def test_skipping_takes_no_snapshot_while_nothing_changes():
+def test_skip_unchanged_takes_no_snapshot_while_nothing_changes():
     folder, clock = Folder(USUAL, UTC_ZONE), datetime(2027, 1, 1, tzinfo=UTC)
     for hour in range(24 * 60):
         folder.run(clock + timedelta(hours=hour))

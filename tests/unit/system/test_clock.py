@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from appliance.snapshots.policy import Policy, Taken, behind, due, expired
+from appliance.snapshots.policy import Policy, Taken, due_grains, expired_snapshots, overdue_grains
 from appliance.system.clock import Clock, judge
 
 ZONE = ZoneInfo("Europe/Berlin")
@@ -37,11 +37,11 @@ class Box:
         for hour in range(hours):
             now, ran = wall + hour * HOUR, 60.0 + hour * 3600
             self.clock = judge(self.clock, None, boot=str(self.starts), running=ran, wall=now, is_synced=lambda: synced)
-            if grains := due(policy, self.there, self.clock.believed, ZONE):
+            if grains := due_grains(policy, self.there, self.clock.believed, ZONE):
                 self.txg += 1
                 self.when[self.txg] = self.true
                 self.there.append(Taken(self.txg, self.txg, self.clock.believed, grains))
-            for gone in expired(policy, self.there, others=0):
+            for gone in expired_snapshots(policy, self.there, others=0):
                 self.there.remove(gone)
             self.true += HOUR
 
@@ -82,7 +82,7 @@ def test_box_that_begins_each_start_at_the_same_date_still_gets_weeklies_and_mon
         box.session(10, start)
         box.off(timedelta(hours=14))
     counted = Counter(grain for one in box.there for grain in one.grains)
-    assert all(counted[grain] >= POLICY.keep(grain) for grain in POLICY.grains)
+    assert all(counted[grain] >= POLICY.kept_count(grain) for grain in POLICY.grains)
     moments = sorted(box.when[one.guid] for one in box.there if "monthly" in one.grains)
     assert all(later - earlier > timedelta(days=50) for earlier, later in pairwise(moments))
     assert box.true - moments[-1] < timedelta(days=75)  # 31 days of running, ten hours a day
@@ -95,7 +95,7 @@ def test_box_that_was_off_is_right_again_at_once_or_after_some_days(days):
     box.session(80)
     assert box.clock
     assert box.clock.believed == box.clock.wall
-    assert behind(POLICY, box.there, box.clock.wall, ZONE) == ()
+    assert overdue_grains(POLICY, box.there, box.clock.wall, ZONE) == ()
 
 
 LAST = Clock("1", 1000.0, NOW)

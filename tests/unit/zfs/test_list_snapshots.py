@@ -10,17 +10,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from appliance import command
+from appliance import command, snapshot_names
 from appliance.errors import Cancelled, Failed, Refused
 from appliance.facts.box import Facts, Pool
 from appliance.facts.datasets import Snapshot, Span
 from appliance.operation import checked_plan
-from appliance.snapshots import names as snapshot_names
 from appliance.snapshots.destroy import DestroySnapshots, PruneSnapshots
 from appliance.snapshots.policy import Policy
 from appliance.snapshots.set_policy import SetSnapshotPolicy
 from appliance.snapshots.take import RunSnapshotPolicies, TakeSnapshot
 from appliance.zfs import libzfs, list_snapshots
+from tests.reasons import refuses
 from tests.unit.made import JOB, dataset, recorded_text
 from tests.unit.pools.test_create import Working
 
@@ -139,7 +139,7 @@ def test_a_tree_is_taken_at_one_moment(library):
     assert library.there == {b"tank/photos@before", b"tank/photos/old@before"}
     assert library.calls == [2]
     assert TakeSnapshot(dataset="tank/photos", name="s1").probe("take", facts(snap(1)))
-    with pytest.raises(Refused, match="already"):
+    with refuses("snapshot-exists"):
         checked_plan(TakeSnapshot(dataset="tank/photos", name="s1"), facts(snap(1)))
 
 
@@ -157,9 +157,9 @@ def test_the_proposed_name_is_taken_as_it_is():
 def test_destroying_names_what_stays_and_why(library):
     found = [snap(1), snap(2, holds=1), snap(3, clones=("tank/copy",)), snap(4), snap(5)]
     library.there = {one.name.encode() for one in found}
-    chosen = DestroySnapshots.of((one.name, one.guid) for one in found[:4])
+    chosen = DestroySnapshots.for_pairs((one.name, one.guid) for one in found[:4])
     plan = checked_plan(chosen, facts(*found))
-    assert plan.summary.startswith("2 snapshots will go, of 4 chosen.")
+    assert plan.summary.startswith("2 snapshots will be destroyed, of 4 chosen.")
     assert plan.title == "Destroy 2 snapshots of tank/photos"
     assert [loss.what for loss in plan.losses] == ["tank/photos: s1, s4"]
     # Released after the review it would go without having been shown.
@@ -181,15 +181,15 @@ def test_destroying_names_what_stays_and_why(library):
 
 def test_destroying_many_wants_the_folder_s_name_typed():
     found = [replace(snap(1), name=f"tank/photos@s{at}", guid=at, txg=at) for at in range(30)]
-    many = DestroySnapshots.of((one.name, one.guid) for one in found)
+    many = DestroySnapshots.for_pairs((one.name, one.guid) for one in found)
     assert checked_plan(many, facts(*found)).type_to_confirm == "tank/photos"
     assert checked_plan(many, facts(*found[:5])).type_to_confirm == ""
 
 
 def test_what_went_by_itself_is_no_reason_to_refuse_the_rest():
-    chosen = DestroySnapshots.of((one.name, one.guid) for one in (snap(1), snap(2)))
+    chosen = DestroySnapshots.for_pairs((one.name, one.guid) for one in (snap(1), snap(2)))
     assert chosen.plan(facts(snap(1), snap(2))).digest() == chosen.plan(facts(snap(2))).digest()
-    with pytest.raises(Refused, match="None of these"):
+    with refuses("snapshots-missing"):
         checked_plan(chosen, facts(replace(snap(1), guid=7)))
 
 
@@ -209,8 +209,8 @@ def with_policy(*snapshots: Snapshot, policy: Policy | None = None) -> Facts:
 
 
 def pruned(facts: Facts, *snapshots: Snapshot) -> list[int]:
-    prune = PruneSnapshots.of((one.name, one.guid) for one in snapshots)
-    return [one.txg for one in prune.free_to_go(facts)]
+    prune = PruneSnapshots.for_pairs((one.name, one.guid) for one in snapshots)
+    return [one.txg for one in prune.find_destroyable(facts)]
 
 
 def test_pruning_spares_what_no_policy_made_and_the_last_one():
@@ -258,7 +258,7 @@ def test_a_policy_that_keeps_less_needs_a_proof():
 
 def test_a_run_takes_what_is_still_the_same_dataset(library):
     photos = dataset("tank/photos")
-    run = RunSnapshotPolicies.of(
+    run = RunSnapshotPolicies.for_targets(
         "tank",
         JOB,
         "2026.11.21-12.00.00",
@@ -271,20 +271,20 @@ def test_a_run_takes_what_is_still_the_same_dataset(library):
     plan = checked_plan(run, facts())
     plan.steps[0].act(Working())
     assert library.there == {b"tank/photos@larder-daily-2026.11.21-12.00.00"}
-    with pytest.raises(Refused):
-        RunSnapshotPolicies.of("tank", JOB, "2026.11.21-12.00.00", [("pond/photos", 1, ("hourly",))])
-    with pytest.raises(Refused):
-        RunSnapshotPolicies.of("tank", JOB, "now", [("tank/photos", 1, ("hourly",))])
+    with refuses("targets-of-other-pool"):
+        RunSnapshotPolicies.for_targets("tank", JOB, "2026.11.21-12.00.00", [("pond/photos", 1, ("hourly",))])
+    with refuses("moment-invalid"):
+        RunSnapshotPolicies.for_targets("tank", JOB, "now", [("tank/photos", 1, ("hourly",))])
 
 
 def test_a_policy_is_a_property_of_its_dataset():
     wanted = SetSnapshotPolicy(dataset="tank/photos", policy=Policy(hourly=24))
     plan = checked_plan(wanted, facts())
     assert plan.steps[0].shown.startswith('zfs set \'larder:policy={"frequent":0,"hourly":24,')
-    here = replace(facts(), datasets=(dataset("tank/photos", policy=wanted.text, policy_source="local"),))
+    here = replace(facts(), datasets=(dataset("tank/photos", policy=wanted.property_value, policy_source="local"),))
     assert wanted.probe("set", here)
     assert not wanted.probe("set", facts())
-    with pytest.raises(Refused, match="no policy of its own"):
+    with refuses("schedule-not-own"):
         checked_plan(SetSnapshotPolicy(dataset="tank/photos"), facts())
     assert (
         checked_plan(SetSnapshotPolicy(dataset="tank/photos"), here).steps[0].shown

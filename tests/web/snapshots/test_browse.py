@@ -97,7 +97,11 @@ def test_what_leads_elsewhere_is_no_page_and_nobody_is_asked(web, agent, url, pa
 
 
 @pytest.mark.parametrize(
-    "trouble", [Refused(Reason("", "There is no such folder.")), Failed("Larder's agent does not answer")]
+    "trouble",
+    [
+        Refused(Reason("folder-not-in-snapshot", "There is no such folder in this snapshot.")),
+        Failed("Larder's agent does not answer"),
+    ],
 )
 def test_trouble_is_a_sentence_on_the_page(web, agent, url, trouble):
     agent.says = trouble

@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from appliance import schedule
+from appliance import schedule, snapshot_names
 from appliance.errors import Failed
 from appliance.facts.datasets import Bookmark, Dataset, Snapshot
-from appliance.snapshots import names
 from appliance.snapshots.policy import Policy
 from appliance.snapshots.set_policy import SetSnapshotPolicy
 from tests.web import rows
@@ -28,7 +27,7 @@ from web.snapshots.models import ClockRow, MadeSnapshot, PolicyRun
 from workers import collect_snapshots, overdue, snapshot_policies
 
 MADE = datetime(2026, 11, 1, tzinfo=UTC)
-TEXT = SetSnapshotPolicy(dataset="x", policy=Policy(hourly=2)).text
+TEXT = SetSnapshotPolicy(dataset="x", policy=Policy(hourly=2)).property_value
 
 
 def snap(dataset: str, number: int, **changes: Any) -> Snapshot:
@@ -38,7 +37,7 @@ def snap(dataset: str, number: int, **changes: Any) -> Snapshot:
 
 def automatic(dataset: str, number: int, created: datetime) -> Snapshot:
     """As an hourly policy would have made and named it."""
-    return snap(dataset, number, created=created, name=f"{dataset}@{names.name_for('hourly', created)}")
+    return snap(dataset, number, created=created, name=f"{dataset}@{snapshot_names.name_for('hourly', created)}")
 
 
 class Zfs:
@@ -206,7 +205,7 @@ def test_chosen_snapshots_are_shown_before_they_go(web, calm):
     text = page.content.decode()
     assert page.status_code == 200
     assert "it is held" in text
-    assert "The snapshot tank/d0@s0001 will go, of 2 chosen" in text
+    assert "The snapshot tank/d0@s0001 will be destroyed, of 2 chosen" in text
     assert text.count("Destroy the snapshot tank/d0@s0001") >= 2  # the heading and the button
     assert "Destroy 2 snapshots" not in text.partition("<main")[2]
     assert Job.objects.count() == 0
@@ -243,10 +242,10 @@ def test_all_that_a_list_shows_can_go_at_once_and_nothing_else(web, calm, agent)
     one, other = fill(600, 2)
     assert 'name="every"' in web.get(f"/snapshots/of/{one.guid}/").content.decode()
     page = web.post("/snapshots/destroy/", {"of": one.guid, "every": "", "begins": "s00"})
-    assert "50 snapshots will go" in page.content.decode()
+    assert "50 snapshots will be destroyed" in page.content.decode()
     assert destroyed_by(page) == {f"tank/d0@s{number:04d}" for number in range(0, 100, 2)}
     page = web.post("/snapshots/destroy/", {"of": one.guid, "every": ""})
-    assert "300 snapshots will go" in page.content.decode()
+    assert "300 snapshots will be destroyed" in page.content.decode()
     assert destroyed_by(page) == {f"tank/d0@s{number:04d}" for number in range(0, 600, 2)}
     SnapshotRow.objects.filter(dataset=other.name, short="s0007").update(holds=1)
     page = web.post("/snapshots/destroy/", {"of": other.guid, "every": "", "kind": "held"})
@@ -259,17 +258,17 @@ def test_what_comes_back_is_exact_for_neighbours_and_the_least_otherwise(web, ca
     (dataset,) = fill(30)
     page = web.post("/snapshots/destroy/", {"of": dataset.guid, "every": ""})
     assert agent.asked[-1]["ranges"] == [("tank/d0@s0000", "tank/d0@s0029")]
-    assert page.context["plan"].facts == {"Space that comes back": "1 MiB"}
+    assert page.context["plan"].facts == {"Space freed": "1 MiB"}
     # One in between that is held makes two rows of them, and what these share is not told.
     SnapshotRow.objects.filter(short="s0010").update(holds=1)
     page = web.post("/snapshots/destroy/", {"of": dataset.guid, "every": ""})
     assert len(agent.asked[-1]["ranges"]) == 2
-    assert page.context["plan"].facts["Space that comes back"].startswith("at least 2 MiB")
+    assert page.context["plan"].facts["Space freed"].startswith("at least 2 MiB")
     digest = page.context["digest"]
     agent.silent = True
     page = web.post("/snapshots/destroy/", {"of": dataset.guid, "every": ""})
     assert page.status_code == 200
-    assert page.context["plan"].facts["Space that comes back"].startswith("at least 425 B")
+    assert page.context["plan"].facts["Space freed"].startswith("at least 425 B")
     assert page.context["digest"] == digest
 
 
@@ -307,11 +306,11 @@ def test_a_change_of_policy_shows_what_it_destroys_before(web, calm, zfs, agent)
     assert web.post(url, {**numbers, "set": "", "shown": "{}"}).status_code == 200
     assert Job.objects.count() == 0
     # It keeps less than now, so it is reviewed and asks for the password.
-    review = Page(web.post(url, {**numbers, "set": "", "shown": page.context["wanted"].sentence_in_full}))
+    review = Page(web.post(url, {**numbers, "set": "", "shown": page.context["wanted"].fingerprint}))
     assert Job.objects.count() == 0
     web.post("/jobs/confirm/", review.form("/jobs/confirm/").data)
     assert Job.objects.get().kind == "set-snapshot-policy"
-    more = web.post(url, {**numbers, "hourly": 48, "look": ""}).context["wanted"].sentence_in_full
+    more = web.post(url, {**numbers, "hourly": 48, "look": ""}).context["wanted"].fingerprint
     assert web.post(url, {**numbers, "hourly": 48, "set": "", "shown": more}).status_code == 302
     assert web.post(url, {**numbers, "hourly": -1}).status_code == 400
 
@@ -341,7 +340,7 @@ def test_what_a_policy_will_keep_is_drawn_for_any_day(web, calm, zfs):
 
 
 def test_following_the_folder_above_shows_what_that_destroys_before(web, calm, zfs, agent):
-    one = SetSnapshotPolicy(dataset="x", policy=Policy(hourly=1)).text
+    one = SetSnapshotPolicy(dataset="x", policy=Policy(hourly=1)).property_value
     above = settled("tank/a", policy=one, policy_source="local")
     own = settled("tank/a/b", policy=TEXT, policy_source="local")
     below = settled("tank/a/b/c", policy=TEXT, policy_source="inherited", policy_from="tank/a/b")
@@ -397,7 +396,7 @@ def test_only_what_a_run_of_this_box_made_is_recorded_and_pruned(calm, zfs):
     assert [one[0] for one in json.loads(job.operation)["snapshots"]] == [one.name for one in mine[:2]]
 
 
-SKIPPING = SetSnapshotPolicy(dataset="x", policy=Policy(hourly=2, daily=2, skip_unchanged=True)).text
+SKIPPING = SetSnapshotPolicy(dataset="x", policy=Policy(hourly=2, daily=2, skip_unchanged=True)).property_value
 
 
 def test_unchanged_folder_has_its_latest_snapshot_serve_for_the_grains_that_are_due(calm, zfs):
@@ -417,7 +416,7 @@ def test_unchanged_folder_has_its_latest_snapshot_serve_for_the_grains_that_are_
     zfs.there["tank/a"] += newer
     collect_snapshots.doubt(["tank/a"])
     collect_snapshots.follow([a])
-    assert policy_ledger.expired([(a, Policy(hourly=2, daily=2))], {str(a.guid): 3}) == []
+    assert policy_ledger.expired_rows([(a, Policy(hourly=2, daily=2))], {str(a.guid): 3}) == []
 
 
 def test_unchanged_folder_whose_latest_snapshot_is_a_persons_gets_one_of_the_policy(calm, zfs):
@@ -461,7 +460,7 @@ def test_another_snapshot_of_the_same_name_is_not_the_recorded_one(calm, zfs):
     zfs.there["tank/a"] = [replace(mine[0], guid=77, run=""), *mine[1:]]
     collect_snapshots.doubt(["tank/a"])
     collect_snapshots.follow([a])
-    assert policy_ledger.expired([(a, Policy(hourly=2))], {str(a.guid): 4})[0].short == "s0001"
+    assert policy_ledger.expired_rows([(a, Policy(hourly=2))], {str(a.guid): 4})[0].short == "s0001"
     assert not MadeSnapshot.objects.filter(guid=str(mine[0].guid)).exists()
 
 
@@ -573,5 +572,6 @@ def test_a_bookmark_of_a_name_that_is_there_is_refused_at_its_field(web, calm):
     rows.bookmark_of(key)
     answer = web.post(f"/snapshots/of/{key}/{row.guid}/bookmark/", {"name": "mark"})
     assert answer.status_code == 400
-    assert b"has a bookmark mark already" in answer.content
+    (error,) = answer.context["form"].errors.as_data()["name"]
+    assert error.code == "bookmark-exists"
     assert web.post(f"/snapshots/of/{key}/{row.guid}/bookmark/", {"name": "mark2"}).status_code == 302

@@ -21,8 +21,8 @@ from web.snapshots.models import MadeSnapshot
 from web.snapshots.policy_ledger import Cost
 from workers import collect_snapshots
 
-RULE = SetSnapshotPolicy(dataset="x", policy=Policy(hourly=2)).text
-ALONE = SetSnapshotPolicy(dataset="x", policy=Policy(daily=3, below=False)).text
+RULE = SetSnapshotPolicy(dataset="x", policy=Policy(hourly=2)).property_value
+ALONE = SetSnapshotPolicy(dataset="x", policy=Policy(daily=3, below=False)).property_value
 
 
 def made(key: str, *ages: int) -> list[SnapshotRow]:
@@ -47,7 +47,7 @@ def test_groups_are_measured_exactly_where_they_are_neighbours_and_at_least_othe
     for row in every[1:4:2]:
         MadeSnapshot.objects.create(dataset_key="1", guid=row.guid, grains="hourly")
     MadeSnapshot.objects.create(dataset_key="1", guid=every[2].guid, grains="hourly,daily")
-    asked, _held = space.question(every, "1", timezone.now())
+    asked, _held = space.build_question(every, "1", timezone.now())
     told = {words: (count, pairs) for words, count, pairs in asked}
     assert told["All snapshots"] == (5, [("tank/a@s0000", "tank/a@s0004")])
     assert told["All older than a month"] == (3, [("tank/a@s0000", "tank/a@s0002")])
@@ -55,12 +55,12 @@ def test_groups_are_measured_exactly_where_they_are_neighbours_and_at_least_othe
     assert told["Those that the policy takes every hour"] == (2, [("tank/a@s0001", "tank/a@s0001"), ("tank/a@s0003", "tank/a@s0003")])  # fmt: skip
     assert told["Those that no policy of this box made"][0] == 2
     sizes = [10] * sum(len(pairs) for _words, _count, pairs in asked)
-    lines = {line.words: line for line in space.lines(asked, sizes)}
+    lines = {line.words: line for line in space.space_lines(asked, sizes)}
     assert not lines["All snapshots"].least
     assert lines["Those that the policy takes every hour"].least
     assert lines["Those that the policy takes every hour"].size == 20
     # One that has gone meanwhile leaves its group untold, and the others right.
-    broken = dict.fromkeys(line.words for line in space.lines(asked, [None, *sizes[1:]]))
+    broken = dict.fromkeys(line.words for line in space.space_lines(asked, [None, *sizes[1:]]))
     assert "All snapshots" not in broken
     assert len(broken) == len(lines) - 1
 
@@ -129,7 +129,7 @@ def test_what_policies_cost_is_told_as_closely_as_is_known(web, calm):
         SnapshotReading.objects.create(
             dataset_key=str(dataset.guid), dataset=dataset.name, at=timezone.now(), count=count
         )
-    found = policy_ledger.costs([made, mixed, none])
+    found = policy_ledger.policy_costs([made, mixed, none])
     assert found[str(made.guid)] == Cost(2, 90 * 2**20, 90 * 2**20)
     assert found[str(mixed.guid)] == Cost(1, 10 * 2**20, 50 * 2**20)
     assert str(none.guid) not in found

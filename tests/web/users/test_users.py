@@ -211,7 +211,7 @@ def test_a_snapshot_is_taken_first_unless_that_is_unticked(web, folder, chosen):
     assert page.status_code == 200
     before = json.loads(page.context["operation_json"]).get("before", "")
     assert before.startswith("larder-before-20") == chosen
-    assert ("Keep it as it is now" in text_of(page)) == chosen
+    assert ("Take a snapshot first" in text_of(page)) == chosen
 
 
 @pytest.mark.parametrize("levels", [{}, {"everybody": "own"}, {"everybody": "none", "person-anna": "x"}, {"everybody": "none", "group-family": ""}])  # fmt: skip

@@ -60,7 +60,7 @@ def test_a_check_under_way_is_not_missed_but_one_that_somebody_paused_and_forgot
     assert told(None, state="paused") == ["tank was not checked in time."]
 
 
-FOLDER = rows.dataset("tank/photos", policy=SetSnapshotPolicy(dataset="tank/photos", policy=Policy(daily=7, first=2, last=4)).text, policy_source="local")  # fmt: skip
+FOLDER = rows.dataset("tank/photos", policy=SetSnapshotPolicy(dataset="tank/photos", policy=Policy(daily=7, first=2, last=4)).property_value, policy_source="local")  # fmt: skip
 
 
 @pytest.fixture
@@ -117,7 +117,7 @@ def test_what_was_told_stays_so_when_the_worker_begins_anew(folder):
 
 
 def test_a_folder_in_which_nothing_changed_misses_nothing(folder):
-    text = SetSnapshotPolicy(dataset="tank/photos", policy=Policy(daily=7, skip_unchanged=True)).text
+    text = SetSnapshotPolicy(dataset="tank/photos", policy=Policy(daily=7, skip_unchanged=True)).property_value
     rows.put(datasets=[rows.dataset("tank"), replace(FOLDER, policy=text, written=0)])
     taken(NOW.replace(hour=2))
     SnapshotReading.objects.create(dataset_key=str(FOLDER.guid), at=NOW, count=1)

@@ -1,0 +1,47 @@
+"""Names of the snapshots that Larder takes: a prefix, a grain or another word, and the moment in UTC.
+
+Samba's shadow_copy2 reads the moment from these names, so its settings are derived here from the same format.
+The time is in UTC because the clock of a household jumps twice a year.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+
+# From finest to coarsest. A snapshot that serves several grains is named after the coarsest.
+GRAINS = ("frequent", "hourly", "daily", "weekly", "monthly")
+PREFIX = "larder-"
+FORMAT = "%Y.%m.%d-%H.%M.%S"  # strftime(3)
+MOMENT = re.compile(r"\d{4}(?:\.\d\d){2}-\d\d(?:\.\d\d){2}")  # what FORMAT writes
+# Words in place of the grain: taken by a user, or by Larder before a change that is hard to undo.
+BY_HAND = "manual"
+BEFORE = "before"
+PATTERN = re.compile(rf"{PREFIX}(?P<grain>[a-z]+)-(?P<at>{MOMENT.pattern})")
+# vfs_shadow_copy2(8): Samba splits a name where the delimiter begins, matches the first part against ``snapprefix`` and
+# reads the rest, delimiter included, with ``format``. The century keeps hyphens in a prefix from being taken for it.
+SHADOW = {
+    "shadow:format": f"-{FORMAT}",
+    "shadow:snapprefix": f"^{PREFIX}[a-z]*$",
+    "shadow:delimiter": "-20",
+}
+
+
+def name_for(grain: str, at: datetime) -> str:
+    """The short name of a snapshot: ``larder-hourly-2026.11.21-12.00.00``."""
+    return f"{PREFIX}{grain}-{format_moment(at)}"
+
+
+def format_moment(at: datetime) -> str:
+    """A moment as it stands in a name: ``2026.11.21-12.00.00``."""
+    return at.astimezone(UTC).strftime(FORMAT)
+
+
+def is_for(word: str, name: str) -> bool:
+    """Whether Larder names a snapshot so, with this word in place of the grain."""
+    match = PATTERN.fullmatch(name)
+    return match is not None and match["grain"] == word
+
+
+def coarsest_grain(grains: tuple[str, ...]) -> str:
+    return max(grains, key=GRAINS.index)
