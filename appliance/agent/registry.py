@@ -10,9 +10,11 @@ from appliance.datasets.create import CreateDataset
 from appliance.datasets.destroy import DestroyDataset
 from appliance.datasets.encryption.keys import ChangeKey, DeleteStoredKey, LockDataset, StoreKey
 from appliance.datasets.encryption.unlock import UnlockAll, UnlockDataset
+from appliance.datasets.mount import MountDataset, UnmountDataset
 from appliance.datasets.permissions import SetAccess
+from appliance.datasets.promote import PromoteDataset
 from appliance.datasets.properties import InheritDatasetProperty, SetDatasetProperty
-from appliance.datasets.rename_mount import MountDataset, PromoteDataset, RenameDataset, UnmountDataset
+from appliance.datasets.rename import RenameDataset
 from appliance.datasets.rollback import RollBack
 from appliance.datasets.user_quotas import SetUserQuota
 from appliance.datasets.volumes import CreateVolume, GrowVolume

@@ -22,7 +22,7 @@ from appliance import names
 from appliance.agent import execution, journal, proof
 from appliance.agent.read_facts import read_facts
 from appliance.agent.registry import Registered
-from appliance.datasets import details
+from appliance.datasets import dataset_detail
 from appliance.disks import locate, probe, query, smart, standby
 from appliance.errors import Failed, LarderError, Reason, Refused, explain
 from appliance.facts.box import Facts
@@ -375,7 +375,7 @@ def answer(
                 send({"facts": damaged_files.read_damaged_files(pool)})
             case ReadDataset(dataset):
                 found = next((one for one in status.read_datasets() if one.name == dataset), None)
-                send({"facts": msgspec.to_builtins(details.read_details(found)) if found else None})
+                send({"facts": msgspec.to_builtins(dataset_detail.read_detail(found)) if found else None})
             case ListFolder(snapshot, path, after):
                 send({"facts": msgspec.to_builtins(requests.list_folder(snapshot, path, after))})
             case OpenFile(snapshot, path):

@@ -33,12 +33,12 @@ class DatasetOperation(Operation):
     def is_pool(self) -> bool:
         return "/" not in self.dataset
 
-    def there(self, facts: Facts) -> Dataset | None:
+    def find_dataset(self, facts: Facts) -> Dataset | None:
         """The very dataset that was meant."""
         found = facts.dataset(self.dataset)
         return found if found and found.guid == self.guid else None
 
-    def gone(self, facts: Facts) -> Reason:
+    def reason_missing(self, facts: Facts) -> Reason:
         """Why it is not there: renamed, replaced or destroyed behind the page's back."""
         now = facts.dataset_of(self.guid)
         if now:
@@ -57,8 +57,8 @@ class DatasetOperation(Operation):
         return dataset_missing(self.dataset)
 
     def check(self, facts: Facts) -> Iterator[Reason]:
-        if self.there(facts) is None:
-            yield self.gone(facts)
+        if self.find_dataset(facts) is None:
+            yield self.reason_missing(facts)
             return
         pool = facts.pool(self.dataset.split("/", 1)[0])
         if pool and pool.state == "SUSPENDED":
@@ -68,5 +68,5 @@ class DatasetOperation(Operation):
                 pool=pool.name,
             )
 
-    def identity(self) -> dict[str, object]:
+    def plan_identity(self) -> dict[str, object]:
         return {"operation": msgspec.to_builtins(self)}

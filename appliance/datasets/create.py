@@ -67,7 +67,7 @@ class CreateDataset(Operation, tag="create-dataset"):
     def wants_secret(self) -> bool:
         return bool(self.key)
 
-    def place(self, parent: Dataset) -> str:
+    def mountpoint_in(self, parent: Dataset) -> str:
         """Where it will be mounted."""
         return f"{parent.mountpoint.rstrip('/')}/{self.name}"
 
@@ -94,7 +94,7 @@ class CreateDataset(Operation, tag="create-dataset"):
                 field="parent",
                 dataset=self.parent,
             )
-        elif against := mount.reason_against(self.full_name, self.place(parent), facts.datasets):
+        elif against := mount.reason_against(self.full_name, self.mountpoint_in(parent), facts.datasets):
             yield against.with_field("parent")
         same = [dataset.name for dataset in facts.datasets if dataset.name.lower() == self.full_name.lower()]
         if same:
@@ -102,7 +102,7 @@ class CreateDataset(Operation, tag="create-dataset"):
 
     def plan(self, facts: Facts) -> Plan:
         parent = facts.dataset(self.parent)
-        place = self.place(parent) if parent else ""
+        place = self.mountpoint_in(parent) if parent else ""
         preset = presets.PRESETS[self.preset]
         return Plan(
             summary=f"The folder {self.full_name}: {preset.title.lower()}."
@@ -120,7 +120,7 @@ class CreateDataset(Operation, tag="create-dataset"):
         )
 
     def create_step(self, place: str) -> Step:
-        settings = [*presets.words(self.preset), *([f"quota={self.limit}"] if self.limit else [])]
+        settings = [*presets.property_arguments(self.preset), *([f"quota={self.limit}"] if self.limit else [])]
         if self.key:
             settings += ["encryption=aes-256-gcm", f"keyformat={KEY_FORMATS[self.key]}", "keylocation=prompt"]
         words = [word for one in settings for word in ("-o", one)]

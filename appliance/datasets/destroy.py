@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from appliance.datasets import details, reasons
+from appliance.datasets import dataset_detail, reasons
 from appliance.datasets.base import DatasetOperation
 from appliance.errors import Reason
 from appliance.facts.box import Facts
@@ -40,9 +40,9 @@ class DestroyDataset(DatasetOperation, tag="destroy-dataset"):
         return (self.dataset.split("/", 1)[0] if self.clones else self.dataset,)
 
     def load_extra_facts(self, facts: Facts) -> Facts:
-        return details.with_details(facts, self.there(facts))
+        return dataset_detail.add_detail(facts, self.find_dataset(facts))
 
-    def going(self, facts: Facts) -> list[Dataset]:
+    def datasets_to_destroy(self, facts: Facts) -> list[Dataset]:
         """Everything that goes: the dataset, all below it, and where agreed the clones with theirs."""
         detail = facts.dataset_detail(self.guid)
         clones = set(detail.clones) if detail and self.clones else set()
@@ -50,12 +50,12 @@ class DestroyDataset(DatasetOperation, tag="destroy-dataset"):
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from super().check(facts)
-        if self.there(facts) is None:
+        if self.find_dataset(facts) is None:
             return
         if self.is_pool:
-            yield reasons.is_pool()
+            yield reasons.dataset_is_pool()
             return
-        for one in self.going(facts):
+        for one in self.datasets_to_destroy(facts):
             if refusal := system_datasets.reason_against(one, facts.datasets):
                 yield refusal
                 return
@@ -80,7 +80,7 @@ class DestroyDataset(DatasetOperation, tag="destroy-dataset"):
             )
 
     def plan(self, facts: Facts) -> Plan:
-        going, detail = self.going(facts), facts.dataset_detail(self.guid)
+        going, detail = self.datasets_to_destroy(facts), facts.dataset_detail(self.guid)
         shares = dataset_teardown.shares_at(facts, going)
         argv = ["zfs", "destroy", "-R" if self.clones else "-r", "--", self.dataset]
 
@@ -88,7 +88,7 @@ class DestroyDataset(DatasetOperation, tag="destroy-dataset"):
             dataset_teardown.let_go(argv, self.dataset, [one.mountpoint for one in going if one.mounted])
             work.note(f"{self.dataset} is destroyed")
 
-        back = self.space(going)
+        back = self.freed_space(going)
         return Plan(
             summary=f"{self.dataset} and everything in it is gone for good. About {size_text(back)} come back.",
             steps=(
@@ -96,33 +96,33 @@ class DestroyDataset(DatasetOperation, tag="destroy-dataset"):
                 Step("destroy", f"Destroy {self.dataset}", " ".join(argv), act, tuple(one.name for one in going)),
             ),
             identity={
-                **self.identity(),
+                **self.plan_identity(),
                 "going": sorted(one.guid for one in going),
                 "chosen": detail.chosen if detail else "",
             },
-            losses=tuple(self.losses(going, facts)),
+            losses=tuple(self.list_losses(going, facts)),
             warnings=("Its snapshots go with it: they are no copy.",) if detail and detail.snapshots else (),
             undo="Nothing brings it back, unless the pool has a checkpoint from before.",
             type_to_confirm=self.dataset,
             facts={
-                "Snapshots": f"{detail.snapshots}{self.examples(detail.named)}" if detail else "",
+                "Snapshots": f"{detail.snapshots}{self.name_examples(detail.named)}" if detail else "",
                 "Space that comes back": size_text(back),
                 **dataset_teardown.told(facts, shares),
             },
         )  # fmt: skip
 
     @staticmethod
-    def examples(named: tuple[str, ...]) -> str:
+    def name_examples(named: tuple[str, ...]) -> str:
         if not named:
             return ""
         return f": {', '.join(named[:5])}" + (" and more" if len(named) > 5 else "")
 
-    def space(self, going: list[Dataset]) -> int:
+    def freed_space(self, going: list[Dataset]) -> int:
         """Bytes that come back: what the topmost of them take up, everything below counted."""
         names = {one.name for one in going}
         return sum(one.used for one in going if one.name.rsplit("/", 1)[0] not in names)
 
-    def losses(self, going: list[Dataset], facts: Facts) -> Iterator[Loss]:
+    def list_losses(self, going: list[Dataset], facts: Facts) -> Iterator[Loss]:
         for one in going[:MOST_LISTED]:
             yield Loss(f"the {'volume' if one.kind == 'volume' else 'folder'} {one.name}", one.referenced)
         if len(going) > MOST_LISTED:

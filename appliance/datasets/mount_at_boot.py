@@ -10,7 +10,7 @@ import logging
 import sys
 
 from appliance import command
-from appliance.datasets.encryption.unlock_at_boot import Speaking
+from appliance.datasets.encryption.unlock_at_boot import JournalWork
 from appliance.errors import LarderError, explain
 from appliance.zfs import mount, mountpoints, status
 
@@ -20,7 +20,7 @@ def main() -> None:
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     if not status.loaded():
         return
-    datasets, work, bad = status.read_datasets(), Speaking(), 0
+    datasets, work, bad = status.read_datasets(), JournalWork(), 0
     ready = [one for one in datasets if one.can_mount and not one.mounted and not one.locked]
     for one in sorted(ready, key=lambda found: found.mountpoint.count("/")):
         if mount.reason_against(one.name, one.mountpoint, datasets):

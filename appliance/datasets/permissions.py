@@ -1,13 +1,7 @@
-"""Who may read or change a folder: the simple view, applied to everything in it.
-
-What was said last is kept with the folder (``larder:access``), with whether it was carried through: pages read that, for
-looking at the files themselves would wake sleeping disks. Names mean the accounts of one box; the files carry numbers.
-The note therefore names its box and the numbers: on a box where they differ, ``said_of`` finds nothing.
-"""
+"""Set who may read or change a folder, and apply that to every file in it."""
 
 from __future__ import annotations
 
-import json
 import os
 import pwd
 import shlex
@@ -20,132 +14,20 @@ import msgspec
 
 from appliance import command, names, snapshot_names
 from appliance.datasets import reasons
-from appliance.datasets.encryption import key_store
+from appliance.datasets.access_note import PROPERTY, AccessNote, check_names, encode_note, valid_note
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
 from appliance.facts.sharing import Account
 from appliance.files import traversal
-from appliance.files.posix_acl import ACCESS, DEFAULT, ORDER, Access, Level
+from appliance.files.posix_acl import ACCESS, DEFAULT, Access, Level
 from appliance.operation import Plan, Step, Work, command_step, never
 from appliance.snapshots.take import SnapshotsOperation, before_step
-from appliance.system.accounts import PEOPLE, UIDS, group_number, people_number
+from appliance.system.accounts import PEOPLE, UIDS, group_number
 from appliance.zfs import mount, mountpoints
 
-PROPERTY = "larder:access"
-MOST = 100  # people and groups of one folder; a ZFS user property holds 8 KiB
 FOLDER_MODE = 0o2770  # new files get the group of their folder
 ENTER_BITS = 0o111
-
-
-class Said(msgspec.Struct, frozen=True, kw_only=True):
-    """What ``larder:access`` says. It may come with disks from anywhere, so decoding validates it."""
-
-    guid: int
-    everybody: Level = "none"
-    people: dict[str, Level] = {}
-    groups: dict[str, Level] = {}
-    done: bool = False
-    box: str = ""  # where it was said; empty: before Larder noted that
-    numbers: tuple[int, ...] = ()  # of people, then of groups, each in the order of their names; 0: not there
-    people_gid: int = 0  # of the group of everybody
-
-    def __post_init__(self) -> None:
-        check_names(self.people, self.groups)
-
-    def signed(self, facts: Facts) -> Said:
-        """The same with this box and its numbers."""
-        return msgspec.structs.replace(
-            self, box=key_store.mark(), numbers=numbers_of(self, facts), people_gid=people_number()
-        )
-
-    def holds(self, facts: Facts) -> bool:
-        """Whether the names mean here whom they meant where it was said: the same box, and the numbers unchanged."""
-        if (self.box, self.people_gid) != (key_store.mark(), people_number()):
-            return False
-        here = numbers_of(self, facts)
-        if len(here) != len(self.numbers):
-            return False
-        return by_number(self, facts).names <= self.names and all(
-            now in (0, then) for now, then in zip(here, self.numbers, strict=True)
-        )
-
-    @property
-    def names(self) -> frozenset[str]:
-        """Accounts, and groups as ``@group``."""
-        return frozenset(self.people) | {f"@{name}" for name in self.groups}
-
-    def level(self, name: str, facts: Facts) -> Level:
-        """What that account may do here, groups counted."""
-        if name in self.people:
-            return self.people[name]
-        through = [
-            level for group, level in self.groups.items() if (found := facts.group(group)) and name in found.members
-        ]
-        return max((self.everybody, *through), key=ORDER.index)
-
-
-def check_names(people: dict[str, Level], groups: dict[str, Level]) -> None:
-    """Raise Refused where a name is none, or there are too many."""
-    for name in people:
-        names.check_user_name(name, field="people")
-    for name in groups:
-        names.check_group_name(name, field="groups")
-    if len(people) + len(groups) > MOST:
-        raise Refused(
-            Reason(
-                "access-list-too-long",
-                "A folder's list has at most {most} users and groups. Put users into a group.",
-                field="people",
-                most=MOST,
-            )
-        )
-
-
-def numbers_of(said: Said, facts: Facts) -> tuple[int, ...]:
-    """The numbers that the names have on this box, in the order in which a note keeps them."""
-    uids = [account.uid if (account := facts.account(name)) else 0 for name in sorted(said.people)]
-    return (*uids, *(group.gid if (group := facts.group(name)) else 0 for name in sorted(said.groups)))
-
-
-def by_number(said: Said, facts: Facts) -> Said:
-    """What the files let in on this box: the accounts and groups that have the noted numbers here, whatever their names."""
-    levels = [
-        *(said.people[name] for name in sorted(said.people)),
-        *(said.groups[name] for name in sorted(said.groups)),
-    ]
-    pairs = list(zip(said.numbers, levels, strict=False))
-    uids, gids = dict(pairs[: len(said.people)]), dict(pairs[len(said.people) :])
-    return Said(
-        guid=said.guid,
-        everybody=said.everybody if said.people_gid == people_number() else "none",
-        people={one.name: uids[one.uid] for one in facts.accounts if one.uid in uids},
-        groups={one.name: gids[one.gid] for one in facts.groups if one.gid in gids},
-        done=said.done,
-    )
-
-
-def said_of(dataset: Dataset, facts: Facts) -> Said | None:
-    """What was last said about this very dataset on this box; None where nothing was."""
-    said = note_of(dataset)
-    return said if said and said.holds(facts) else None
-
-
-def from_elsewhere(dataset: Dataset, facts: Facts) -> Said | None:
-    """A note that does not apply here: of another box, with other numbers, or of before numbers were noted."""
-    said = note_of(dataset)
-    return said if said and not said.holds(facts) else None
-
-
-def note_of(dataset: Dataset) -> Said | None:
-    """The note of this very dataset, wherever it was written; None where there is none that Larder could have written."""
-    if not dataset.access or dataset.access_source != "local":
-        return None
-    try:
-        said = msgspec.json.decode(dataset.access, type=Said)
-    except (msgspec.MsgspecError, Refused):
-        return None
-    return said if said.guid == dataset.guid else None
 
 
 class SetAccess(SnapshotsOperation, tag="set-access"):
@@ -191,7 +73,7 @@ class SetAccess(SnapshotsOperation, tag="set-access"):
         return (self.dataset,) if self.before else ()
 
     @property
-    def snapshot(self) -> str:
+    def snapshot_name(self) -> str:
         return f"{self.dataset}@{self.before}"
 
     def check(self, facts: Facts) -> Iterator[Reason]:
@@ -205,7 +87,7 @@ class SetAccess(SnapshotsOperation, tag="set-access"):
             yield Reason("dataset-not-mounted", "{dataset} is not mounted. Mount it first.", dataset=self.dataset)
         if dataset.readonly:
             yield reasons.dataset_read_only(self.dataset)
-        if self.before and len(self.snapshot) > names.LONGEST_SNAPSHOT:
+        if self.before and len(self.snapshot_name) > names.LONGEST_SNAPSHOT:
             yield Reason(
                 "dataset-name-too-long-for-snapshot",
                 "The name of {dataset} is too long for a snapshot with the date in its name. Continue without a snapshot.",
@@ -233,9 +115,9 @@ class SetAccess(SnapshotsOperation, tag="set-access"):
         place = dataset.mountpoint
         numbers = {name: account.uid for name in self.people if (account := facts.account(name))}
         numbers |= {f"@{name}": group.gid for name in self.groups if (group := facts.group(name))}
-        said = self.said(dataset.guid).signed(facts)
+        said = self.make_note(dataset.guid).with_numbers(facts)
         return Plan(
-            summary=summary(self, facts),
+            summary=summarise_access(self, facts),
             steps=(
                 *((before_step(self.dataset, self.before, "before setting who may use it"),) if self.before else ()),
                 command_step(
@@ -248,33 +130,33 @@ class SetAccess(SnapshotsOperation, tag="set-access"):
                     "apply",
                     "Make it so for every file and folder in it",
                     f"for each below {place}, by descriptor: chgrp {PEOPLE}; chmod; set {ACCESS} (folders also {DEFAULT})",
-                    lambda work: carry_out(dataset, said, facts, work),
+                    lambda work: apply_note(dataset, said, facts, work),
                     (self.dataset,),
                 ),
                 self.note_step("done", "Note that it was carried through", msgspec.structs.replace(said, done=True)),
             ),
             identity={"operation": msgspec.to_builtins(self), "dataset": dataset.guid, "numbers": numbers},
-            warnings=tuple(blocked_above(self, facts)),
+            warnings=tuple(warn_blocked_above(self, facts)),
             undo="It can be said anew at any time. The snapshot keeps the files with the rights that they had; it stays until you destroy it."
             if self.before
             else "It can be said anew at any time. Who could do what before is not kept.",
         )
 
-    def said(self, guid: int, *, done: bool = False) -> Said:
-        return Said(guid=guid, everybody=self.everybody, people=self.people, groups=self.groups, done=done)
+    def make_note(self, guid: int, *, done: bool = False) -> AccessNote:
+        return AccessNote(guid=guid, everybody=self.everybody, people=self.people, groups=self.groups, done=done)
 
-    def note_step(self, name: Literal["begun", "done"], title: str, said: Said) -> Step:
-        return command_step(name, title, ["zfs", "set", f"{PROPERTY}={noted(said)}", self.dataset])
+    def note_step(self, name: Literal["begun", "done"], title: str, said: AccessNote) -> Step:
+        return command_step(name, title, ["zfs", "set", f"{PROPERTY}={encode_note(said)}", self.dataset])
 
     def probe(self, step: str, facts: Facts) -> bool:
         if step == "before":
-            return any(one.name == self.snapshot for one in facts.snapshots)
+            return any(one.name == self.snapshot_name for one in facts.snapshots)
         # Only the note at the end tells that every file was reached.
         dataset = facts.dataset(self.dataset)
-        said = said_of(dataset, facts) if dataset else None
+        said = valid_note(dataset, facts) if dataset else None
         if said is None:
             return False
-        wanted = self.said(said.guid, done=said.done).signed(facts)
+        wanted = self.make_note(said.guid, done=said.done).with_numbers(facts)
         return said == wanted and (said.done or step in {"kind", "begun"})
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
@@ -285,7 +167,7 @@ class SetAccess(SnapshotsOperation, tag="set-access"):
         return "Look at who may use the folder, and set it again."
 
 
-def summary(operation: SetAccess, facts: Facts) -> str:
+def summarise_access(operation: SetAccess, facts: Facts) -> str:
     """Who can change, who can only read, in words."""
     given = [("everybody with an account", operation.everybody)]
     given += [(f"everybody in {name}", level) for name, level in operation.groups.items()]
@@ -305,35 +187,35 @@ def summary(operation: SetAccess, facts: Facts) -> str:
     return f"{operation.dataset}: {text}. It holds for everything in it, over SMB, NFS and AFP. Folders within it that are datasets of their own keep their rules."
 
 
-def blocked_above(operation: SetAccess, facts: Facts) -> Iterator[str]:
+def warn_blocked_above(operation: SetAccess, facts: Facts) -> Iterator[str]:
     """People who are let in here but not into the folder around, which they would have to pass."""
-    here = operation.said(0)
+    here = operation.make_note(0)
     parts = operation.dataset.split("/")
     for depth in range(1, len(parts)):
         around = facts.dataset("/".join(parts[:depth]))
-        said = said_of(around, facts) if around else None
+        said = valid_note(around, facts) if around else None
         if around is None or said is None:
             continue
         shut = [
             account.called
             for account in facts.accounts
-            if here.level(account.name, facts) != "none" and said.level(account.name, facts) == "none"
+            if here.level_of(account.name, facts) != "none" and said.level_of(account.name, facts) == "none"
         ]
         if shut:
             yield f"{', '.join(shut)} may not enter {around.name}, which lies around it, and so cannot come in here."
 
 
-def carry_out(dataset: Dataset, said: Said, facts: Facts, work: Work) -> None:
+def apply_note(dataset: Dataset, said: AccessNote, facts: Facts, work: Work) -> None:
     """Make what was said so, for every file of the dataset; names that nobody has any more say nothing."""
     people = {account.uid: level for name, level in said.people.items() if (account := facts.account(name))}
     groups = {group.gid: level for name, level in said.groups.items() if (group := facts.group(name))}
-    change = {one.uid for one in facts.accounts if said.level(one.name, facts) == "change"}
+    change = {one.uid for one in facts.accounts if said.level_of(one.name, facts) == "change"}
     # Numbers that nobody has here, too: files of another box's accounts must not fall to an account that is made later.
     demoted = (frozenset(UIDS) | {one.uid for one in facts.accounts}) - change
-    apply(dataset.name, dataset.mountpoint, Access(said.everybody, people, groups), demoted, work)
+    apply_access(dataset.name, dataset.mountpoint, Access(said.everybody, people, groups), demoted, work)
 
 
-def apply(dataset: str, place: str, access: Access, demoted: frozenset[int], work: Work) -> None:
+def apply_access(dataset: str, place: str, access: Access, demoted: frozenset[int], work: Work) -> None:
     """Give every file and folder of a dataset the same rules, the top first, so that what is new meanwhile has them too.
 
     An owner can always change rights back, so what belongs to ``demoted`` people is given to root. Raises Refused where
@@ -345,12 +227,14 @@ def apply(dataset: str, place: str, access: Access, demoted: frozenset[int], wor
         traversal.refuse_unless_of(root, dataset)
         pace = traversal.WalkProgress(work, root)
         for found in traversal.walk_tree(root):
-            give(found, people, encoded, demoted)
+            apply_to_entry(found, people, encoded, demoted)
             pace.count_one()
     work.note(f"{pace.done} files and folders follow the new rules")
 
 
-def give(found: traversal.OpenEntry, people: int, encoded: dict[bool, bytes], demoted: frozenset[int]) -> None:
+def apply_to_entry(
+    found: traversal.OpenEntry, people: int, encoded: dict[bool, bytes], demoted: frozenset[int]
+) -> None:
     """One file or folder: its rules, its group, its owner where that may not stay.
 
     The rules come first, so that at no moment more people may do more than before and after. They set the mode as well;
@@ -365,19 +249,6 @@ def give(found: traversal.OpenEntry, people: int, encoded: dict[bool, bytes], de
         Path(found.link).chmod(FOLDER_MODE)
 
 
-def noted(said: Said) -> str:
-    """The property's text."""
-    return json.dumps(msgspec.to_builtins(said), sort_keys=True, separators=(",", ":"))
-
-
-def note_anew(dataset: Dataset, said: Said, work: Work) -> None:
-    """Change what is noted with a folder without touching its files; a folder that cannot be written is told in a note."""
-    try:
-        command.run(["zfs", "set", f"{PROPERTY}={noted(said)}", dataset.name], timeout=60)
-    except command.CommandFailed as failed:
-        work.note(f"{dataset.name} could not be changed and says what it said: {failed.said}")
-
-
 def private_steps(dataset: str, name: str) -> tuple[Step, Step]:
     """Make a dataset that only one person may enter. The account may be as new as the dataset."""
 
@@ -388,9 +259,11 @@ def private_steps(dataset: str, name: str) -> tuple[Step, Step]:
             uid = pwd.getpwnam(name).pw_uid
         except KeyError as error:
             raise Failed(f"The account {name} is gone") from error
-        apply(dataset, place, Access("none", {uid: "change"}), frozenset(), work)
-        said = Said(guid=int(guid), people={name: "change"}, done=True).signed(Facts(accounts=(Account(name, uid),)))
-        command.run(["zfs", "set", f"{PROPERTY}={noted(said)}", dataset], timeout=60)
+        apply_access(dataset, place, Access("none", {uid: "change"}), frozenset(), work)
+        said = AccessNote(guid=int(guid), people={name: "change"}, done=True).with_numbers(
+            Facts(accounts=(Account(name, uid),))
+        )
+        command.run(["zfs", "set", f"{PROPERTY}={encode_note(said)}", dataset], timeout=60)
 
     create = ["zfs", "create", *mount.NOT_YET, "-o", "acltype=posix", "-o", "aclinherit=passthrough", "--", dataset]
 

@@ -71,7 +71,7 @@ PRESETS: dict[str, Preset] = {
 }
 
 
-def words(name: str) -> Iterator[str]:
+def property_arguments(name: str) -> Iterator[str]:
     """``name=value`` of every property of a preset, its own mark last."""
     for choice in PRESETS[name].choices:
         yield f"{choice.name}={choice.value}"

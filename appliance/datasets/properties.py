@@ -26,13 +26,13 @@ class DatasetPropertyWords:
 
     title: str
     meaning: str
-    said: dict[str, str] = field(default_factory=dict)
+    choices: dict[str, str] = field(default_factory=dict)
     inherits: bool = True
     only: str = ""  # filesystem, volume; empty: both
 
     @property
     def is_size(self) -> bool:
-        return not self.said
+        return not self.choices
 
 
 SWITCH = {"on": "on", "off": "off"}
@@ -73,25 +73,25 @@ WARNINGS = {
 }  # fmt: skip
 
 
-def names_for(kind: str) -> list[str]:
+def properties_of_kind(kind: str) -> list[str]:
     """The properties that a file system or volume has."""
     return [name for name, words in KNOWN.items() if words.only in {"", kind}]
 
 
-def value_of(dataset: Dataset, name: str) -> Property:
+def read_property(dataset: Dataset, name: str) -> Property:
     return dataset.properties.get(name, Property("0" if KNOWN[name].is_size else "", "default"))
 
 
-def said(name: str, value: str) -> str:
+def value_text(name: str, value: str) -> str:
     """A value in words; one that nobody could have chosen here as it is."""
     if KNOWN[name].is_size:
         return size_text(int(value)) if value.isdigit() and int(value) else "none"
     if name == "recordsize" and value.isdigit():
         return size_text(int(value))
-    return KNOWN[name].said.get(value, value or "not known")
+    return KNOWN[name].choices.get(value, value or "not known")
 
 
-def source_words(found: Property) -> str:
+def describe_source(found: Property) -> str:
     """Where a value comes from, as a phrase."""
     if found.source == "inherited":
         return f"from {found.of}"
@@ -119,7 +119,7 @@ class SetDatasetProperty(DatasetOperation, tag="set-dataset-property"):
                 or int(self.value) > LARGEST_SIZE
             ):
                 raise Refused(reasons.size_malformed("value"))
-        elif self.value not in KNOWN[self.name].said:
+        elif self.value not in KNOWN[self.name].choices:
             raise Refused(Reason("setting-value-invalid", "Choose one of the values in the list.", field="value"))
 
     @property
@@ -127,13 +127,13 @@ class SetDatasetProperty(DatasetOperation, tag="set-dataset-property"):
         return f"Change a setting of {self.dataset}"
 
     @property
-    def grave(self) -> bool:
+    def needs_review(self) -> bool:
         """Whether a person should read what it means before."""
         return (self.name, self.value) in WARNINGS
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from super().check(facts)
-        dataset = self.there(facts)
+        dataset = self.find_dataset(facts)
         if dataset is None:
             return
         if KNOWN[self.name].only not in {"", dataset.kind}:
@@ -149,7 +149,7 @@ class SetDatasetProperty(DatasetOperation, tag="set-dataset-property"):
                     used=size_text(taken),
                 )
         if self.name in {"reservation", "refreservation"} and size:
-            now = int(value_of(dataset, self.name).value or 0)
+            now = int(read_property(dataset, self.name).value or 0)
             if size > now + dataset.available:
                 yield Reason(
                     "reservation-above-free",
@@ -160,7 +160,7 @@ class SetDatasetProperty(DatasetOperation, tag="set-dataset-property"):
 
     def plan(self, facts: Facts) -> Plan:
         words = KNOWN[self.name]
-        value = said(self.name, self.value)
+        value = value_text(self.name, self.value)
         shown = ("none" if self.value == "0" else self.value) if words.is_size else self.value
         return Plan(
             summary=f"{words.title}: {value}. {words.meaning}",
@@ -173,20 +173,20 @@ class SetDatasetProperty(DatasetOperation, tag="set-dataset-property"):
                     undo=BACK,
                 ),
             ),
-            identity=self.identity(),
-            warnings=(WARNINGS[self.name, self.value],) if self.grave else (),
+            identity=self.plan_identity(),
+            warnings=(WARNINGS[self.name, self.value],) if self.needs_review else (),
             undo=BACK,
         )
 
     def probe(self, step: str, facts: Facts) -> bool:
-        dataset = self.there(facts)
-        return dataset is not None and value_of(dataset, self.name).value == self.value
+        dataset = self.find_dataset(facts)
+        return dataset is not None and read_property(dataset, self.name).value == self.value
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        dataset = self.there(facts)
+        dataset = self.find_dataset(facts)
         if dataset is None:
-            return self.gone(facts).text
-        return f"It is “{said(self.name, value_of(dataset, self.name).value)}” now. Set it again if that is not what you want."
+            return self.reason_missing(facts).text
+        return f"It is “{value_text(self.name, read_property(dataset, self.name).value)}” now. Set it again if that is not what you want."
 
 
 class InheritDatasetProperty(DatasetOperation, tag="inherit-dataset-property"):
@@ -213,8 +213,8 @@ class InheritDatasetProperty(DatasetOperation, tag="inherit-dataset-property"):
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from super().check(facts)
-        dataset = self.there(facts)
-        if dataset and value_of(dataset, self.name).source not in {"local", "received"}:
+        dataset = self.find_dataset(facts)
+        if dataset and read_property(dataset, self.name).source not in {"local", "received"}:
             yield Reason(
                 "setting-inherited-already",
                 "This setting is already inherited from the folder above.",
@@ -222,14 +222,14 @@ class InheritDatasetProperty(DatasetOperation, tag="inherit-dataset-property"):
             )
 
     def plan(self, facts: Facts) -> Plan:
-        dataset, words = self.there(facts), KNOWN[self.name]
+        dataset, words = self.find_dataset(facts), KNOWN[self.name]
         above = facts.dataset(self.dataset.rsplit("/", 1)[0]) if not self.is_pool else None
         then = (
-            f"{said(self.name, value_of(above, self.name).value)}, as in {above.name}"
+            f"{value_text(self.name, read_property(above, self.name).value)}, as in {above.name}"
             if above
             else "what ZFS has by itself"
         )
-        now = said(self.name, value_of(dataset, self.name).value) if dataset else ""
+        now = value_text(self.name, read_property(dataset, self.name).value) if dataset else ""
         return Plan(
             summary=f"{words.title}: {then}, no longer {now}. It follows when that changes.",
             steps=(
@@ -241,13 +241,13 @@ class InheritDatasetProperty(DatasetOperation, tag="inherit-dataset-property"):
                     undo=BACK,
                 ),
             ),
-            identity=self.identity(),
+            identity=self.plan_identity(),
             undo=BACK,
         )
 
     def probe(self, step: str, facts: Facts) -> bool:
-        dataset = self.there(facts)
-        return dataset is not None and value_of(dataset, self.name).source not in {"local", "received"}
+        dataset = self.find_dataset(facts)
+        return dataset is not None and read_property(dataset, self.name).source not in {"local", "received"}
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         return "Its settings page says where each value comes from now."

@@ -25,7 +25,7 @@ def name_too_long() -> Reason:
     return Reason("dataset-name-too-long", "The full name is too long for ZFS. Choose a shorter name.", field="name")
 
 
-def is_pool() -> Reason:
+def dataset_is_pool() -> Reason:
     return Reason("dataset-is-pool", "This is the pool itself. Use the pool's page instead.")
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import msgspec
 
 from appliance.datasets import reasons
-from appliance.datasets.permissions import note_anew, note_of
+from appliance.datasets.access_note import read_note, rewrite_note
 from appliance.errors import Failed, Reason
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Snapshot
@@ -44,15 +44,15 @@ class RollBack(SnapshotOperation, tag="roll-back"):
     def files_taken(self) -> tuple[str, ...]:
         return (self.dataset,)
 
-    def newer(self, facts: Facts) -> list[Snapshot]:
+    def newer_snapshots(self, facts: Facts) -> list[Snapshot]:
         found = self.find_snapshot(facts)
         return [one for one in facts.snapshots_of(self.dataset) if found and one.txg > found.txg]
 
-    def checkpoint(self, facts: Facts) -> TakeCheckpoint | None:
+    def checkpoint_operation(self, facts: Facts) -> TakeCheckpoint | None:
         pool = facts.pool(self.dataset.split("/", 1)[0])
         return TakeCheckpoint(pool=pool.name, guid=pool.guid) if pool else None
 
-    def shares(self, facts: Facts) -> list[Share]:
+    def served_shares(self, facts: Facts) -> list[Share]:
         dataset = facts.dataset(self.dataset)
         return dataset_teardown.shares_at(facts, [dataset]) if dataset else []
 
@@ -65,14 +65,14 @@ class RollBack(SnapshotOperation, tag="roll-back"):
             yield reasons.dataset_read_only(self.dataset)
         if dataset and (refusal := system_datasets.reason_against(dataset, facts.datasets)):
             yield refusal
-        for text in describe_blocks(self.newer(facts)):
+        for text in describe_blocks(self.newer_snapshots(facts)):
             yield Reason(
                 "newer-snapshot-needed",
                 "{why}. It is newer, so it would be destroyed. Release it first, or make the clone independent.",
                 why=text,
             )
-        yield from self.no_room(facts)
-        taking = self.checkpoint(facts)
+        yield from self.room_reasons(facts)
+        taking = self.checkpoint_operation(facts)
         if self.way_back and taking:
             for reason in taking.check(facts):
                 yield Reason(
@@ -82,7 +82,7 @@ class RollBack(SnapshotOperation, tag="roll-back"):
                     why=reason.text,
                 )
 
-    def no_room(self, facts: Facts) -> Iterator[Reason]:
+    def room_reasons(self, facts: Facts) -> Iterator[Reason]:
         """What ZFS would refuse only after the newer snapshots are destroyed (dsl_dataset_rollback_check)."""
         dataset, found = facts.dataset(self.dataset), self.find_snapshot(facts)
         if dataset is None or found is None:
@@ -105,21 +105,21 @@ class RollBack(SnapshotOperation, tag="roll-back"):
             )
 
     def plan(self, facts: Facts) -> Plan:
-        newer, shares = self.newer(facts), self.shares(facts)
+        newer, shares = self.newer_snapshots(facts), self.served_shares(facts)
         dataset, found = facts.dataset(self.dataset), self.find_snapshot(facts)
         moment = f"{found.created:%d %B %Y, %H:%M} UTC" if found else ""
         # What is in none of the snapshots that stay: since the newest one, and what each of those that go holds.
         written = (dataset.written if dataset else 0) + sum(one.written for one in newer)
         return Plan(
             summary=f"{self.dataset} becomes what it was on {moment}. Folders below it that have snapshots of their own stay as they are.",
-            steps=(self.step(newer, facts),),
+            steps=(self.rollback_step(newer, facts),),
             identity={
                 **self.plan_identity(),
                 "newer": sorted(one.guid for one in newer),
                 "dataset": dataset.guid if dataset else 0,
             },
-            losses=tuple(self.losses(newer, moment)),
-            warnings=tuple(self.warnings(facts, shares)),
+            losses=tuple(self.list_losses(newer, moment)),
+            warnings=tuple(self.list_warnings(facts, shares)),
             undo="The pool keeps a checkpoint of the moment before. Going back to it puts the whole pool back."
             if self.way_back
             else "It cannot be undone.",
@@ -131,24 +131,24 @@ class RollBack(SnapshotOperation, tag="roll-back"):
             },
         )
 
-    def losses(self, newer: list[Snapshot], moment: str) -> Iterator[Loss]:
+    def list_losses(self, newer: list[Snapshot], moment: str) -> Iterator[Loss]:
         yield Loss(f"everything written to {self.dataset} after {moment}")
         if newer:
             yield Loss(f"{self.dataset}: {list_names([one.short for one in newer])}")
 
-    def warnings(self, facts: Facts, shares: list[Share]) -> Iterator[str]:
+    def list_warnings(self, facts: Facts, shares: list[Share]) -> Iterator[str]:
         if shares:
             yield "Its shares pause meanwhile. Whoever has a file of it open is disconnected, and should save elsewhere first."
         dataset = facts.dataset(self.dataset)
-        if dataset and note_of(dataset):
+        if dataset and read_note(dataset):
             yield "Who may use its files is also as it was then. Look at that afterwards, and set it again where it has changed since."
         if self.way_back:
             yield f"A checkpoint of the whole pool is taken first. {COSTS} Discard it on the pool's page when all is well."
         yield "To have back only some files, look into the snapshot and restore those. To keep both, make a folder from the snapshot."
 
-    def step(self, newer: list[Snapshot], facts: Facts) -> Step:
+    def rollback_step(self, newer: list[Snapshot], facts: Facts) -> Step:
         """One step, so that it cannot be stopped while the shares are paused."""
-        shares = self.shares(facts)
+        shares = self.served_shares(facts)
         pool = self.dataset.split("/", 1)[0]
         shown = [
             *([dataset_teardown.shown(shares)] if shares else []),
@@ -162,19 +162,19 @@ class RollBack(SnapshotOperation, tag="roll-back"):
             "rollback",
             f"Put {self.dataset} back to {self.snapshot.partition('@')[2]}",
             "\n".join(shown),
-            lambda work: self.act(work, newer, facts),
+            lambda work: self.roll_back(work, newer, facts),
             (self.dataset,),
         )
 
-    def left_paused(self, facts: Facts) -> bool:
+    def shares_left_paused(self, facts: Facts) -> bool:
         """Whether it is not shared as somebody agreed to: an earlier run was cut off before it served the shares again."""
         dataset = facts.dataset(self.dataset)
         return dataset is not None and not dataset_teardown.all_served(facts, [dataset])
 
-    def act(self, work: Work, newer: list[Snapshot], facts: Facts) -> None:
-        shares = self.shares(facts)
+    def roll_back(self, work: Work, newer: list[Snapshot], facts: Facts) -> None:
+        shares = self.served_shares(facts)
         paused = {share.path for share in shares}
-        again = bool(shares) or self.left_paused(facts)
+        again = bool(shares) or self.shares_left_paused(facts)
         try:
             if shares:
                 work.progress(5, "Pausing its shares")
@@ -184,15 +184,15 @@ class RollBack(SnapshotOperation, tag="roll-back"):
                 work.progress(20, "Taking a checkpoint of the pool")
                 libzfs.take_checkpoint(self.dataset.split("/", 1)[0])
                 work.note("The pool keeps a checkpoint of the moment before")
-            self.put_back(work, newer)
+            self.restore_snapshot(work, newer)
         finally:
             if again:
                 work.progress(90, "Serving its shares again")
                 pool_teardown.serve(status.read_datasets(), work.note)
 
-    def put_back(self, work: Work, newer: list[Snapshot]) -> None:
+    def restore_snapshot(self, work: Work, newer: list[Snapshot]) -> None:
         """Look at everything that may be in the way first: what is destroyed after that is destroyed for a reason."""
-        bookmarks = self.in_the_way(newer)
+        bookmarks = self.check_newer(newer)
         work.progress(40, f"Destroying {len(newer)} newer snapshots")
         if left := libzfs.destroy_snapshots([one.name for one in newer]):
             raise Failed("A newer snapshot is in the way", "; ".join(f"{one.name}: {one.why}" for one in left[:5]))
@@ -201,12 +201,12 @@ class RollBack(SnapshotOperation, tag="roll-back"):
             work.note(f"The bookmark {name} was newer and is gone")
         libzfs.rollback_to(self.dataset, self.snapshot)
         dataset = next((one for one in status.read_datasets() if one.name == self.dataset), None)
-        if dataset and (said := note_of(dataset)):
+        if dataset and (said := read_note(dataset)):
             # The files may have the rights of before it was said, and only the note would tell otherwise.
-            note_anew(dataset, msgspec.structs.replace(said, done=False), work)
+            rewrite_note(dataset, msgspec.structs.replace(said, done=False), work)
         work.note(f"{self.dataset} is as {self.snapshot} is")
 
-    def in_the_way(self, newer: list[Snapshot]) -> list[str]:
+    def check_newer(self, newer: list[Snapshot]) -> list[str]:
         """The newer bookmarks. Raises Failed where the snapshot has gone, or a newer one came or can no longer go."""
         nothing = "Nothing was destroyed, and the files are as they were"
         every = list(list_snapshots.list_snapshots([self.dataset]))
@@ -225,7 +225,7 @@ class RollBack(SnapshotOperation, tag="roll-back"):
         dataset = facts.dataset(self.dataset)
         return (
             self.find_snapshot(facts) is not None
-            and not self.newer(facts)
+            and not self.newer_snapshots(facts)
             and dataset is not None
             and dataset.written == 0
             and dataset_teardown.all_served(facts, [dataset])
@@ -234,10 +234,10 @@ class RollBack(SnapshotOperation, tag="roll-back"):
     def recovery_hint(self, step: str, facts: Facts) -> str:
         shares = (
             " Its shares may be paused: look at the folder, and switch them on there."
-            if self.left_paused(facts)
+            if self.shares_left_paused(facts)
             else ""
         )
-        if self.newer(facts):
+        if self.newer_snapshots(facts):
             return f"{self.dataset} was not put back; its files are as they were before.{shares} Roll it back again, or leave it so."
         return (
             f"No newer snapshot is there any more. If its files are not as they were then, roll it back again.{shares}"

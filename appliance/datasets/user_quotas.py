@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Literal
 
-from appliance.datasets import details, reasons
+from appliance.datasets import dataset_detail, reasons
 from appliance.datasets.base import DatasetOperation
 from appliance.errors import Reason, Refused
 from appliance.facts.box import Facts
@@ -41,11 +41,11 @@ class SetUserQuota(DatasetOperation, tag="set-user-quota"):
         return f"Limit {self.who} in {self.dataset}" if self.size else f"Lift the limit of {self.who} in {self.dataset}"
 
     def load_extra_facts(self, facts: Facts) -> Facts:
-        return details.with_details(facts, self.there(facts))
+        return dataset_detail.add_detail(facts, self.find_dataset(facts))
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from super().check(facts)
-        dataset = self.there(facts)
+        dataset = self.find_dataset(facts)
         if dataset is None:
             return
         if dataset.kind != "filesystem":
@@ -66,7 +66,7 @@ class SetUserQuota(DatasetOperation, tag="set-user-quota"):
                     touches=[self.dataset],
                 ),
             ),
-            identity=self.identity(),
+            identity=self.plan_identity(),
             undo="It can be set back at any time.",
         )
 

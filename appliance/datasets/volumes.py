@@ -152,7 +152,7 @@ class GrowVolume(DatasetOperation, tag="grow-volume"):
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from super().check(facts)
-        volume = self.there(facts)
+        volume = self.find_dataset(facts)
         if volume is None:
             return
         if volume.kind != "volume":
@@ -181,19 +181,19 @@ class GrowVolume(DatasetOperation, tag="grow-volume"):
             )
 
     def plan(self, facts: Facts) -> Plan:
-        volume = self.there(facts)
+        volume = self.find_dataset(facts)
         before = volume.volsize if volume else 0
         return Plan(
             summary=f"{self.dataset} grows from {size_text(before)} to {size_text(self.size)}. Whatever uses it has to be told to use the rest.",
             steps=(command_step("grow", "Make it larger", ["zfs", "set", "--", f"volsize={self.size}", self.dataset], touches=[self.dataset]),),
-            identity={**self.identity(), "before": before},
+            identity={**self.plan_identity(), "before": before},
             undo="It cannot be made smaller again.",
         )  # fmt: skip
 
     def probe(self, step: str, facts: Facts) -> bool:
-        volume = self.there(facts)
+        volume = self.find_dataset(facts)
         return volume is not None and volume.volsize == self.size
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        volume = self.there(facts)
-        return f"It has {size_text(volume.volsize)} now." if volume else self.gone(facts).text
+        volume = self.find_dataset(facts)
+        return f"It has {size_text(volume.volsize)} now." if volume else self.reason_missing(facts).text

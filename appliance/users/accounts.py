@@ -81,24 +81,24 @@ class CreateAccount(AccountOperation, tag="create-account"):
         if facts.group(self.name):
             yield group_exists(self.name)
         if self.home:
-            yield from home_folders.against(self.home, self.name, facts)
+            yield from home_folders.reasons_against(self.home, self.name, facts)
 
     def plan(self, facts: Facts) -> Plan:
         steps = [
-            Step("user", f"Create {self.name}", shlex.join(self.useradd("NEXT")), self.make_user),
+            Step("user", f"Create {self.name}", shlex.join(self.useradd_argv("NEXT")), self.make_user),
             password_step(self.name),
-            *(home_folders.steps(self.home, self.name) if self.home else ()),
+            *(home_folders.home_steps(self.home, self.name) if self.home else ()),
         ]
         return Plan(
             summary=f"The account {self.name} can be let into shares. It cannot log in to the box itself."
             + (f" It gets the folder {self.home}/{self.name}, which nobody else may enter." if self.home else ""),
             steps=tuple(steps),
-            identity={"operation": msgspec.to_builtins(self), "home": home_folders.guid(self.home, facts)},
-            warnings=tuple(already_in(self.name, facts)),
+            identity={"operation": msgspec.to_builtins(self), "home": home_folders.parent_guid(self.home, facts)},
+            warnings=tuple(warn_existing_shares(self.name, facts)),
             undo="It can be removed again.",
         )
 
-    def useradd(self, number: str) -> list[str]:
+    def useradd_argv(self, number: str) -> list[str]:
         return [
             "useradd",
             "--no-create-home",
@@ -120,7 +120,7 @@ class CreateAccount(AccountOperation, tag="create-account"):
         try:
             pwd.getpwnam(self.name)
         except KeyError:
-            command.run(self.useradd(str(accounts.new_uid())), timeout=30)
+            command.run(self.useradd_argv(str(accounts.new_uid())), timeout=30)
             return
         raise Refused(names.used_by_system(self.name).with_field("name"))
 
@@ -130,7 +130,7 @@ class CreateAccount(AccountOperation, tag="create-account"):
             return account is not None
         if step == "password":
             return accounts.known_to_samba(self.name) and accounts.has_password(self.name)
-        return home_folders.probe(self.home, account, step, facts)
+        return home_folders.probe_home(self.home, account, step, facts)
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         if not facts.account(self.name):
@@ -166,8 +166,8 @@ class SetPassword(AccountOperation, tag="set-password"):
     def plan(self, facts: Facts) -> Plan:
         return Plan(
             f"{self.name} gets a new password; the old one stops working. Computers that are connected as {self.name} are disconnected.",
-            (password_step(self.name), end_step(self.name)),
-            {"operation": msgspec.to_builtins(self), "uid": number(facts, self.name)},
+            (password_step(self.name), disconnect_step(self.name)),
+            {"operation": msgspec.to_builtins(self), "uid": user_number(facts, self.name)},
         )
 
     def probe(self, step: str, facts: Facts) -> bool:
@@ -225,13 +225,13 @@ class EnableAccount(AccountOperation, tag="enable-account"):
         lock = "--unlock" if self.enabled else "--lock"
         system = command_step("system", "The same for AFP, and note it", ["usermod", lock, "--comment", text, "--", self.name])  # fmt: skip
         # What is told on pages (the note) comes after what it tells.
-        steps = (samba, system) if self.enabled else (samba, system, end_step(self.name))
+        steps = (samba, system) if self.enabled else (samba, system, disconnect_step(self.name))
         return Plan(
             f"{self.name} can reach the shares again, with the password from before."
             if self.enabled
             else f"{self.name} cannot reach any share until it is enabled again, and is disconnected now. Files stay.",
             steps,
-            {"operation": msgspec.to_builtins(self), "uid": number(facts, self.name)},
+            {"operation": msgspec.to_builtins(self), "uid": user_number(facts, self.name)},
             undo=f"{'Disable' if self.enabled else 'Enable'} it again at any time.",
         )
 
@@ -244,13 +244,13 @@ class EnableAccount(AccountOperation, tag="enable-account"):
         return f"{self.name} may still be half open. {'Enable' if self.enabled else 'Disable'} it again."
 
 
-def already_in(name: str, facts: Facts) -> Iterator[str]:
+def warn_existing_shares(name: str, facts: Facts) -> Iterator[str]:
     """Shares that name somebody who is not there: a new account of that name is let in at once."""
-    for dataset in drop_from_shares.names(name, facts):
+    for dataset in drop_from_shares.folders_sharing_with(name, facts):
         yield f"The share of {dataset} already names {name}, from an earlier account or another box. The new account can use it at once."
 
 
-def number(facts: Facts, name: str) -> int:
+def user_number(facts: Facts, name: str) -> int:
     """The account's uid, which tells it from another of the same name; 0 where it is not there."""
     account = facts.account(name)
     return account.uid if account else 0
@@ -283,7 +283,7 @@ def password_step(name: str) -> Step:
     return Step("password", "Set the password for Samba and AFP", shown, act)
 
 
-def end_step(name: str) -> Step:
+def disconnect_step(name: str) -> Step:
     """Disconnect whoever is connected as that person: sessions outlive a password."""
     return Step(
         "sessions",

@@ -10,7 +10,7 @@ from appliance.shares import approved, publish
 from appliance.shares.settings import PROPERTY, setting_of
 
 
-def forget(who: str, heir: str, facts: Facts, work: Work) -> None:
+def drop_user(who: str, heir: str, facts: Facts, work: Work) -> None:
     """No share names ``who`` any more, so that a later one of that name gets nothing by it; ``heir`` may take the place.
 
     Shares that nobody here agreed to are left as they came. What cannot be written is told in a note: whoever goes is
@@ -36,15 +36,15 @@ def forget(who: str, heir: str, facts: Facts, work: Work) -> None:
         publish.republish_quietly(work)
 
 
-def forget_step(who: str, heir: str, facts: Facts) -> Step:
+def drop_step(who: str, heir: str, facts: Facts) -> Step:
     return Step(
         "unlist",
         "Take it out of the shares",
         f"zfs set {PROPERTY}=… of each",
-        lambda work: forget(who, heir, facts, work),
+        lambda work: drop_user(who, heir, facts, work),
     )
 
 
-def names(who: str, facts: Facts) -> list[str]:
+def folders_sharing_with(who: str, facts: Facts) -> list[str]:
     """The folders whose shares name somebody."""
     return [one.name for one in facts.datasets if (setting := setting_of(one)) and who in setting.people]

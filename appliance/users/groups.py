@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from appliance import command, names
-from appliance.datasets import permissions
+from appliance.datasets import access_note
 from appliance.datasets.reasons import group_missing, user_missing
 from appliance.errors import Reason, Refused
 from appliance.facts.box import Facts
@@ -53,7 +53,7 @@ class WithMembers(GroupOperation):
         if len(self.members) > MOST:
             raise Refused(Reason("group-too-large", "A group has at most {most} members.", field="members", most=MOST))
 
-    def strangers(self, facts: Facts) -> Iterator[Reason]:
+    def unknown_members(self, facts: Facts) -> Iterator[Reason]:
         for member in self.members:
             if not facts.account(member):
                 yield user_missing(member).with_field("members")
@@ -81,27 +81,27 @@ class CreateGroup(WithMembers, tag="create-group"):
             yield group_exists(self.name)
         if facts.account(self.name):
             yield user_exists(self.name)
-        yield from self.strangers(facts)
+        yield from self.unknown_members(facts)
 
     def plan(self, facts: Facts) -> Plan:
         return Plan(
-            f"The group {self.name} of {listed(self.members)}.",
+            f"The group {self.name} of {member_text(self.members)}.",
             (
-                Step("group", f"Create {self.name}", shlex.join(self.groupadd("NEXT")), self.make_group),
+                Step("group", f"Create {self.name}", shlex.join(self.groupadd_argv("NEXT")), self.make_group),
                 self.members_step(),
             ),
             {"operation": msgspec.to_builtins(self)},
             undo="It can be removed again.",
         )
 
-    def groupadd(self, number: str) -> list[str]:
+    def groupadd_argv(self, number: str) -> list[str]:
         return ["groupadd", "--gid", number, "--", self.name]
 
     def make_group(self, work: Work) -> None:
         try:
             grp.getgrnam(self.name)
         except KeyError:
-            command.run(self.groupadd(str(accounts.new_gid())), timeout=30)
+            command.run(self.groupadd_argv(str(accounts.new_gid())), timeout=30)
             return
         raise Refused(names.used_by_system(self.name).with_field("name"))
 
@@ -125,11 +125,11 @@ class SetMembers(WithMembers, tag="set-members"):
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from super().check(facts)
-        yield from self.strangers(facts)
+        yield from self.unknown_members(facts)
 
     def plan(self, facts: Facts) -> Plan:
         return Plan(
-            f"{self.name} is {listed(self.members)}. Who is connected already keeps what they could do until they connect again.",
+            f"{self.name} is {member_text(self.members)}. Who is connected already keeps what they could do until they connect again.",
             (self.members_step(),),
             {"operation": msgspec.to_builtins(self)},
         )
@@ -155,14 +155,16 @@ class RemoveGroup(GroupOperation, tag="remove-group"):
 
     def plan(self, facts: Facts) -> Plan:
         used = [
-            one.name for one in facts.datasets if (said := permissions.said_of(one, facts)) and self.name in said.groups
+            one.name
+            for one in facts.datasets
+            if (said := access_note.valid_note(one, facts)) and self.name in said.groups
         ]
-        used += [name for name in drop_from_shares.names(f"@{self.name}", facts) if name not in used]
+        used += [name for name in drop_from_shares.folders_sharing_with(f"@{self.name}", facts) if name not in used]
         return Plan(
             f"The group {self.name} is gone; the people in it keep their accounts. What it let them do ends with it.",
             (
-                Step("forget", "Take it out of the rules of folders", f"zfs set {permissions.PROPERTY}=… of each", lambda work: self.forget(facts, work)),
-                drop_from_shares.forget_step(f"@{self.name}", "", facts),
+                Step("forget", "Take it out of the rules of folders", f"zfs set {access_note.PROPERTY}=… of each", lambda work: self.drop_from_rules(facts, work)),
+                drop_from_shares.drop_step(f"@{self.name}", "", facts),
                 command_step("group", f"Remove {self.name}", ["groupdel", "--", self.name]),
             ),
             {"operation": msgspec.to_builtins(self), "gid": group.gid if (group := facts.group(self.name)) else 0},
@@ -170,17 +172,19 @@ class RemoveGroup(GroupOperation, tag="remove-group"):
             undo="A new group of that name is another one: it is let into nothing.",
         )  # fmt: skip
 
-    def forget(self, facts: Facts, work: Work) -> None:
+    def drop_from_rules(self, facts: Facts, work: Work) -> None:
         """No rule names the group any more."""
         for dataset in facts.datasets:
-            said = permissions.said_of(dataset, facts)
+            said = access_note.valid_note(dataset, facts)
             if said and self.name in said.groups:
                 groups = {name: has for name, has in said.groups.items() if name != self.name}
-                permissions.note_anew(dataset, msgspec.structs.replace(said, groups=groups).signed(facts), work)
+                access_note.rewrite_note(
+                    dataset, msgspec.structs.replace(said, groups=groups).with_numbers(facts), work
+                )
 
     def probe(self, step: str, facts: Facts) -> bool:
         return facts.group(self.name) is None
 
 
-def listed(members: Iterable[str]) -> str:
+def member_text(members: Iterable[str]) -> str:
     return ", ".join(sorted(set(members))) or "nobody yet"

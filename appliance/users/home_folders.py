@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from appliance import names
-from appliance.datasets import permissions
+from appliance.datasets import access_note, permissions
 from appliance.datasets.create import CreateDataset
 from appliance.errors import Reason, Refused
 from appliance.facts.box import Facts
@@ -15,20 +15,20 @@ from appliance.operation import Step
 FIELD = "home"
 
 
-def guid(home: str, facts: Facts) -> int:
+def parent_guid(home: str, facts: Facts) -> int:
     found = facts.dataset(home)
     return found.guid if found else 0
 
 
-def made(home: str, name: str) -> CreateDataset:
+def home_operation(home: str, name: str) -> CreateDataset:
     """The operation that makes such a folder: the same as any other."""
     return CreateDataset(parent=home, name=name)
 
 
-def against(home: str, name: str, facts: Facts) -> Iterator[Reason]:
+def reasons_against(home: str, name: str, facts: Facts) -> Iterator[Reason]:
     """What speaks against it, at the field of the form."""
     try:
-        reasons = list(made(home, name).check(facts))
+        reasons = list(home_operation(home, name).check(facts))
     except Refused as refusal:
         reasons = list(refusal.reasons)
     yield from (reason.with_field(FIELD) for reason in reasons)
@@ -40,14 +40,14 @@ def against(home: str, name: str, facts: Facts) -> Iterator[Reason]:
             yield from (reason.with_field(FIELD) for reason in refusal.reasons)
 
 
-def steps(home: str, name: str) -> tuple[Step, ...]:
+def home_steps(home: str, name: str) -> tuple[Step, ...]:
     """Make it with the property that says whose it is, and let only that person in."""
     return permissions.private_steps(f"{home}/{name}", name)
 
 
-def probe(home: str, account: Account, step: str, facts: Facts) -> bool:
+def probe_home(home: str, account: Account, step: str, facts: Facts) -> bool:
     dataset = facts.dataset(f"{home}/{account.name}")
     if dataset is None or step == "home":
         return dataset is not None and dataset.mounted
-    said = permissions.said_of(dataset, facts)
+    said = access_note.valid_note(dataset, facts)
     return said is not None and said.done and said.people == {account.name: "change"}

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from appliance import names, snapshot_names
-from appliance.datasets import permissions, reasons
-from appliance.datasets.permissions import Said
+from appliance.datasets import access_note, permissions, reasons
+from appliance.datasets.access_note import AccessNote
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
@@ -24,7 +24,7 @@ from appliance.shares.settings import setting_of
 from appliance.snapshots.take import before_step
 from appliance.system import accounts
 from appliance.users import drop_from_shares
-from appliance.users.accounts import AccountOperation, end_step, number, samba_step
+from appliance.users.accounts import AccountOperation, disconnect_step, samba_step, user_number
 
 
 class RemoveAccount(AccountOperation, tag="remove-account"):
@@ -78,11 +78,11 @@ class RemoveAccount(AccountOperation, tag="remove-account"):
                     folders=", ".join(away[:3]) + (" …" if len(away) > 3 else ""),
                 )
             if self.before:
-                yield from self.too_long(facts)
+                yield from self.check_name_lengths(facts)
 
-    def too_long(self, facts: Facts) -> Iterator[Reason]:
+    def check_name_lengths(self, facts: Facts) -> Iterator[Reason]:
         for dataset in facts.datasets:
-            if touchable(dataset) and len(f"{dataset.name}@{self.before}") > names.LONGEST_SNAPSHOT:
+            if is_writable(dataset) and len(f"{dataset.name}@{self.before}") > names.LONGEST_SNAPSHOT:
                 yield Reason(
                     "folder-name-too-long-for-snapshot",
                     "The name of {dataset} is too long for the snapshot that is taken first. Rename the folder, or let the files belong to nobody.",
@@ -91,17 +91,17 @@ class RemoveAccount(AccountOperation, tag="remove-account"):
                 )
 
     def plan(self, facts: Facts) -> Plan:
-        uid, heir = number(facts, self.name), number(facts, self.heir)
+        uid, heir = user_number(facts, self.name), user_number(facts, self.heir)
         first = (
             f"zfs snapshot -- FOLDER@{self.before} of each folder with files of {self.name}\n" if self.before else ""
         )
         hand = Step("files", f"Give its files to {self.heir}", f"{first}for each file of {self.name} on every folder: chown {self.heir}", lambda work: self.hand_over(uid, heir, facts, work))  # fmt: skip
         steps = [
             samba_step("close", "Close it in Samba", ["smbpasswd", "-d", self.name], self.name),
-            end_step(self.name),
+            disconnect_step(self.name),
             *([hand] if heir else []),
-            Step("forget", "Take it out of the rules of folders", f"zfs set {permissions.PROPERTY}=… of each", lambda work: self.forget(facts, work)),
-            drop_from_shares.forget_step(self.name, self.heir, facts),
+            Step("forget", "Take it out of the rules of folders", f"zfs set {access_note.PROPERTY}=… of each", lambda work: self.drop_from_rules(facts, work)),
+            drop_from_shares.drop_step(self.name, self.heir, facts),
             samba_step("samba", "Remove it from Samba", ["smbpasswd", "-x", self.name], self.name),
             command_step("user", f"Remove {self.name}", ["userdel", "--", self.name]),
         ]  # fmt: skip
@@ -111,7 +111,7 @@ class RemoveAccount(AccountOperation, tag="remove-account"):
             summary=f"{self.name} cannot reach any share any more. {files} Nothing is erased.",
             steps=tuple(steps),
             identity={"operation": msgspec.to_builtins(self), "uid": uid, "heir": heir},
-            warnings=tuple(left_alone(self.name, facts)),
+            warnings=tuple(warn_left_alone(self.name, facts)),
             undo="A new account of that name is another one: it owns none of these files.",
         )
 
@@ -126,31 +126,31 @@ class RemoveAccount(AccountOperation, tag="remove-account"):
                 kept.add(dataset.name)
 
         for dataset in facts.datasets:
-            if touchable(dataset):
+            if is_writable(dataset):
                 give_away(dataset, uid, heir, work, keep)
         for dataset in facts.datasets:
-            said = permissions.said_of(dataset, facts)
+            said = access_note.valid_note(dataset, facts)
             if said and self.name in said.people:
-                inherited = self.inherited(said, facts)
+                inherited = self.inherit_rules(said, facts)
                 keep(dataset)
-                permissions.carry_out(dataset, inherited, facts, work)
+                permissions.apply_note(dataset, inherited, facts, work)
 
-    def inherited(self, said: Said, facts: Facts) -> Said:
+    def inherit_rules(self, said: AccessNote, facts: Facts) -> AccessNote:
         """The rules of a folder with the heir in the place of the one who goes: whichever of both may do more."""
-        level = max(said.people[self.name], said.level(self.heir, facts), key=ORDER.index)
+        level = max(said.people[self.name], said.level_of(self.heir, facts), key=ORDER.index)
         people = {name: has for name, has in said.people.items() if name != self.name} | {self.heir: level}
         return msgspec.structs.replace(said, people=people)
 
-    def forget(self, facts: Facts, work: Work) -> None:
+    def drop_from_rules(self, facts: Facts, work: Work) -> None:
         """No rule names the account any more, so that a later one of that name gets nothing by it."""
         for dataset in facts.datasets:
-            said = permissions.said_of(dataset, facts)
+            said = access_note.valid_note(dataset, facts)
             if said is None or self.name not in said.people:
                 continue
             people = {name: has for name, has in said.people.items() if name != self.name}
             if self.heir:
-                people = dict(self.inherited(said, facts).people)
-            permissions.note_anew(dataset, msgspec.structs.replace(said, people=people).signed(facts), work)
+                people = dict(self.inherit_rules(said, facts).people)
+            access_note.rewrite_note(dataset, msgspec.structs.replace(said, people=people).with_numbers(facts), work)
 
     def probe(self, step: str, facts: Facts) -> bool:
         gone = facts.account(self.name) is None
@@ -165,7 +165,7 @@ class RemoveAccount(AccountOperation, tag="remove-account"):
         return f"{self.name} is gone."
 
 
-def touchable(dataset: Dataset) -> bool:
+def is_writable(dataset: Dataset) -> bool:
     """Whether its files can be given to somebody else."""
     return dataset.kind == "filesystem" and dataset.mounted and not dataset.readonly and dataset.mountpoint != "/"
 
@@ -192,12 +192,12 @@ def give_away(
         work.note(f"{given} files and folders in {dataset.name} were given away")
 
 
-def left_alone(name: str, facts: Facts) -> Iterator[str]:
+def warn_left_alone(name: str, facts: Facts) -> Iterator[str]:
     """Shares that nobody could use any more."""
     for dataset in facts.datasets:
         setting = setting_of(dataset)
         if setting and setting.people == {name}:
             yield f"{name} is the only one who may use the share of {dataset.name}. Nobody can use it then, until you let somebody in."
-        noted = permissions.from_elsewhere(dataset, facts)
+        noted = access_note.foreign_note(dataset, facts)
         if noted and name in noted.people:
             yield f"{dataset.name} names {name} in a note that is not valid on this box, and stays as it is. Set who may use it afterwards."

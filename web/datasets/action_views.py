@@ -10,7 +10,9 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods
 
 from appliance.datasets.destroy import DestroyDataset
-from appliance.datasets.rename_mount import MountDataset, PromoteDataset, RenameDataset, UnmountDataset
+from appliance.datasets.mount import MountDataset, UnmountDataset
+from appliance.datasets.promote import PromoteDataset
+from appliance.datasets.rename import RenameDataset
 from appliance.datasets.user_quotas import SetUserQuota
 from appliance.errors import Refused
 from appliance.facts.datasets import Dataset
@@ -30,9 +32,9 @@ ACTS: dict[str, Callable[[str, int], Operation]] = {
 
 
 @require_GET
-def act(request: HttpRequest, key: str, act: str) -> HttpResponse:
+def review_action(request: HttpRequest, key: str, act: str) -> HttpResponse:
     """The review page of an act that needs no further answer."""
-    row, back = actions.row_of(key), reverse("folder", args=[key])
+    row, back = actions.find_row(key), reverse("folder", args=[key])
     if act not in ACTS:
         raise Http404
     try:
@@ -42,9 +44,9 @@ def act(request: HttpRequest, key: str, act: str) -> HttpResponse:
 
 
 @require_GET
-def rename(request: HttpRequest, key: str) -> HttpResponse:
+def rename_folder(request: HttpRequest, key: str) -> HttpResponse:
     """A new name or place, then the review."""
-    row = actions.row_of(key)
+    row = actions.find_row(key)
     dataset: Dataset = row.fact
     parent, _slash, name = dataset.name.rpartition("/")
     parents = [
@@ -73,10 +75,10 @@ def rename(request: HttpRequest, key: str) -> HttpResponse:
 
 
 @require_GET
-def destroy(request: HttpRequest, key: str) -> HttpResponse:
+def destroy_folder(request: HttpRequest, key: str) -> HttpResponse:
     """What would go with it; the review once that is known."""
-    row, back = actions.row_of(key), reverse("folder", args=[key])
-    detail, error = actions.detail_of(row)
+    row, back = actions.find_row(key), reverse("folder", args=[key])
+    detail, error = actions.read_detail(row)
     if "review" in request.GET and detail:
         try:
             operation = DestroyDataset(dataset=row.name, guid=row.fact.guid, clones=request.GET.get("clones") == "on")
@@ -86,7 +88,7 @@ def destroy(request: HttpRequest, key: str) -> HttpResponse:
 
     def build() -> dict[str, object]:
         below = DatasetRow.objects.filter(name__startswith=f"{row.name}/").count()
-        found, failed = actions.detail_of(row)
+        found, failed = actions.read_detail(row)
         clones = {one.name: one.key for one in DatasetRow.objects.filter(name__in=found.clones if found else ())}
         return {
             "dataset": row.fact,
@@ -102,19 +104,21 @@ def destroy(request: HttpRequest, key: str) -> HttpResponse:
 
 
 @require_http_methods(["GET", "POST"])
-def people(request: HttpRequest, key: str) -> HttpResponse:
+def limit_space(request: HttpRequest, key: str) -> HttpResponse:
     """Who takes up how much, and may at most."""
-    row, back = actions.row_of(key), reverse("folder_people", args=[key])
+    row, back = actions.find_row(key), reverse("folder_people", args=[key])
     form = SpaceQuotaForm(
         request.POST or None, initial={"of": request.GET.get("of", "user"), "who": request.GET.get("who", "")}
     )
     if request.method == "POST" and form.is_valid():
         try:
-            return actions.begin(request, SetUserQuota(dataset=row.name, guid=row.fact.guid, **form.cleaned_data), back)
+            return actions.start_and_return(
+                request, SetUserQuota(dataset=row.name, guid=row.fact.guid, **form.cleaned_data), back
+            )
         except Refused as refusal:
             add_reasons(form, refusal.reasons)
     if form.is_bound:
-        detail, error = actions.detail_of(row)
+        detail, error = actions.read_detail(row)
         return render(
             request,
             "datasets/people.html",
@@ -123,7 +127,7 @@ def people(request: HttpRequest, key: str) -> HttpResponse:
         )
 
     def build() -> dict[str, object]:
-        detail, error = actions.detail_of(row)
+        detail, error = actions.read_detail(row)
         return {"dataset": row.fact, "key": key, "detail": detail, "error": error, "form": form}
 
     return live.respond(request, "datasets/people.html", build)

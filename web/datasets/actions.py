@@ -25,7 +25,7 @@ FRESH = timedelta(seconds=10)
 
 
 @dataclass(frozen=True)
-class Act:
+class ActionLink:
     """A link of the page's menu."""
 
     words: str
@@ -34,15 +34,15 @@ class Act:
     danger: bool = False
 
 
-def row_of(key: str) -> DatasetRow:
+def find_row(key: str) -> DatasetRow:
     return get_object_or_404(DatasetRow, key=key)
 
 
-def acts(key: str, dataset: Dataset) -> Iterator[Act]:
+def list_actions(key: str, dataset: Dataset) -> Iterator[ActionLink]:
     """What is possible with it now."""
 
-    def to(name: str, words: str, icon: str, *, danger: bool = False, **more: str) -> Act:
-        return Act(words, reverse(name, kwargs={"key": key, **more}), icon, danger)
+    def to(name: str, words: str, icon: str, *, danger: bool = False, **more: str) -> ActionLink:
+        return ActionLink(words, reverse(name, kwargs={"key": key, **more}), icon, danger)
 
     volume, top = dataset.kind == "volume", "/" not in dataset.name
     yield to("folder_settings", "Settings", "settings")
@@ -64,20 +64,20 @@ def acts(key: str, dataset: Dataset) -> Iterator[Act]:
         yield to("destroy_folder", "Destroy", "trash", danger=True)
 
 
-def context(row: DatasetRow) -> dict[str, object]:
+def folder_context(row: DatasetRow) -> dict[str, object]:
     """For the page of one dataset; no query."""
     dataset: Dataset = row.fact
     preset = dataset.properties.get(PRESET)
     known = PRESETS.get(preset.value) if preset and preset.source in {"local", "inherited"} else None
     return {
-        "acts": list(acts(row.key, dataset)),
-        "picture": space_bar.draw(dataset),
+        "acts": list(list_actions(row.key, dataset)),
+        "picture": space_bar.draw_space(dataset),
         "preset": known,
-        "keeps_key": key_store.marked(dataset),
+        "keeps_key": key_store.is_marked(dataset),
     }
 
 
-def detail_of(row: DatasetRow) -> tuple[DatasetDetail | None, str]:
+def read_detail(row: DatasetRow) -> tuple[DatasetDetail | None, str]:
     """What was read of it when somebody looked closer, and what went wrong with that. Looking has it read again."""
     name = store.dataset_source(row.key)
     if store.claim_refresh(name, not_since=timezone.now() - FRESH):
@@ -87,7 +87,7 @@ def detail_of(row: DatasetRow) -> tuple[DatasetDetail | None, str]:
     return (found.fact if found else None), (source.error if source else "")
 
 
-def begin(request: HttpRequest, operation: Operation, back: str) -> HttpResponse:
+def start_and_return(request: HttpRequest, operation: Operation, back: str) -> HttpResponse:
     """Make the job of a small act and go back; raises Refused."""
     confirm.start_without_review(operation, user=request.user.get_username())
     return redirect(back)

@@ -30,20 +30,20 @@ ACTS: dict[str, Callable[[str, int], Operation]] = {
 
 
 @require_GET
-def key(request: HttpRequest, key: str) -> HttpResponse:
+def show_key(request: HttpRequest, key: str) -> HttpResponse:
     """What opens this folder, and what can be done about it."""
-    dataset: Dataset = actions.row_of(key).fact
+    dataset: Dataset = actions.find_row(key).fact
     if dataset.encryption == "off":
         raise Http404
     root = DatasetRow.objects.filter(name=dataset.encryption_root).first()
-    context = {"dataset": dataset, "key": key, "root": root, "own": dataset.encryption_root == dataset.name, "keeps": key_store.marked(dataset)}  # fmt: skip
+    context = {"dataset": dataset, "key": key, "root": root, "own": dataset.encryption_root == dataset.name, "keeps": key_store.is_marked(dataset)}  # fmt: skip
     return render(request, "datasets/key.html", context)
 
 
 @require_GET
-def act(request: HttpRequest, key: str, act: str) -> HttpResponse:
+def review_key_action(request: HttpRequest, key: str, act: str) -> HttpResponse:
     """The review page of one of these; it asks for the passphrase or the key file."""
-    row, back = actions.row_of(key), reverse("folder", args=[key])
+    row, back = actions.find_row(key), reverse("folder", args=[key])
     if act not in ACTS:
         raise Http404
     try:

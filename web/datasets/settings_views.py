@@ -16,17 +16,17 @@ from appliance.datasets.properties import (
     DatasetPropertyWords,
     InheritDatasetProperty,
     SetDatasetProperty,
-    names_for,
-    said,
-    source_words,
-    value_of,
+    describe_source,
+    properties_of_kind,
+    read_property,
+    value_text,
 )
 from appliance.errors import Refused
 from appliance.facts.datasets import Dataset
 from web.datasets import actions
 from web.datasets.forms import SizeField
 from web.jobs import confirm
-from web.jobs.refusals import add_reasons, refusal_page
+from web.jobs.refusals import add_reasons, refusals_lead_to
 
 
 @dataclass(frozen=True)
@@ -35,24 +35,29 @@ class SettingLine:
 
     name: str
     words: DatasetPropertyWords
-    said: str
+    value_text: str
     value: str
     source: str
     own: bool  # it has a value of its own that could be given up for what is above
 
     @property
-    def bytes(self) -> int:
+    def byte_count(self) -> int:
         return int(self.value) if self.words.is_size and self.value.isdigit() else 0
 
 
-def settings_of(dataset: Dataset) -> list[SettingLine]:
+def list_settings(dataset: Dataset) -> list[SettingLine]:
     found = []
-    for name in names_for(dataset.kind):
-        value, words = value_of(dataset, name), KNOWN[name]
+    for name in properties_of_kind(dataset.kind):
+        value, words = read_property(dataset, name), KNOWN[name]
         own = words.inherits and value.source in {"local", "received"}
         found.append(
             SettingLine(
-                name, words, said(name, value.value), value.value, "" if words.is_size else source_words(value), own
+                name,
+                words,
+                value_text(name, value.value),
+                value.value,
+                "" if words.is_size else describe_source(value),
+                own,
             )
         )
     return found
@@ -72,19 +77,19 @@ class ValueForm(forms.Form):
                 help_text=f"{words.meaning} For example 500 GiB. Nothing: none.",
             )
         else:
-            choices = list(words.said.items())
-            if now not in words.said:
-                choices.insert(0, (now, f"{said(name, now)} (as it is)"))
+            choices = list(words.choices.items())
+            if now not in words.choices:
+                choices.insert(0, (now, f"{value_text(name, now)} (as it is)"))
             self.fields["value"] = forms.ChoiceField(
                 label=words.title, choices=choices, initial=now, help_text=words.meaning
             )
 
 
 @require_GET
-def settings(request: HttpRequest, key: str) -> HttpResponse:
+def show_settings(request: HttpRequest, key: str) -> HttpResponse:
     """Everything that is set, in plain words."""
-    dataset: Dataset = actions.row_of(key).fact
-    found = settings_of(dataset)
+    dataset: Dataset = actions.find_row(key).fact
+    found = list_settings(dataset)
     context = {
         "dataset": dataset,
         "key": key,
@@ -96,20 +101,20 @@ def settings(request: HttpRequest, key: str) -> HttpResponse:
 
 
 @require_http_methods(["GET", "POST"])
-def change(request: HttpRequest, key: str, name: str) -> HttpResponse:
+def change_setting(request: HttpRequest, key: str, name: str) -> HttpResponse:
     """Choose another value; what is grave is shown on a review page first."""
-    dataset: Dataset = actions.row_of(key).fact
-    if name not in names_for(dataset.kind):
+    dataset: Dataset = actions.find_row(key).fact
+    if name not in properties_of_kind(dataset.kind):
         raise Http404
     back = reverse("folder_settings", args=[key])
-    form = ValueForm(request.POST or None, name=name, now=value_of(dataset, name).value)
+    form = ValueForm(request.POST or None, name=name, now=read_property(dataset, name).value)
     if request.method == "POST" and form.is_valid():
         try:
             value = str(form.cleaned_data["value"])
             operation = SetDatasetProperty(dataset=dataset.name, guid=dataset.guid, name=name, value=value)  # type: ignore[arg-type]  # looked at above
-            if operation.grave:
+            if operation.needs_review:
                 return confirm.review(request, operation, back=back)
-            return actions.begin(request, operation, back)
+            return actions.start_and_return(request, operation, back)
         except Refused as refusal:
             add_reasons(form, refusal.reasons)
     context = {
@@ -123,13 +128,11 @@ def change(request: HttpRequest, key: str, name: str) -> HttpResponse:
 
 
 @require_POST
-def inherit(request: HttpRequest, key: str, name: str) -> HttpResponse:
+@refusals_lead_to("folder_settings", "key")
+def inherit_setting(request: HttpRequest, key: str, name: str) -> HttpResponse:
     """Give up the folder's own value."""
-    dataset: Dataset = actions.row_of(key).fact
-    if name not in names_for(dataset.kind):
+    dataset: Dataset = actions.find_row(key).fact
+    if name not in properties_of_kind(dataset.kind):
         raise Http404
-    back = reverse("folder_settings", args=[key])
-    try:
-        return actions.begin(request, InheritDatasetProperty(dataset=dataset.name, guid=dataset.guid, name=name), back)  # type: ignore[arg-type]  # looked at above
-    except Refused as refusal:
-        return refusal_page(request, refusal.reasons, back)
+    operation = InheritDatasetProperty(dataset=dataset.name, guid=dataset.guid, name=name)  # type: ignore[arg-type]  # looked at above
+    return actions.start_and_return(request, operation, reverse("folder_settings", args=[key]))

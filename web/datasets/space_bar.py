@@ -28,7 +28,7 @@ class SpaceBar:
     width = WIDTH
 
 
-def draw(dataset: Dataset) -> SpaceBar:
+def draw_space(dataset: Dataset) -> SpaceBar:
     """Of what is used and what is left of a limit or of the pool. A piece too thin to be seen is drawn one unit wide."""
     sizes = (
         ("Files", "data", dataset.used_by_data),

@@ -10,8 +10,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET, require_http_methods
 
+from appliance.datasets.access_note import foreign_note, resolve_numbers, valid_note
 from appliance.datasets.create import CreateDataset
-from appliance.datasets.permissions import by_number, from_elsewhere, said_of
 from appliance.datasets.presets import PRESETS
 from appliance.errors import Refused
 from appliance.facts.box import Facts
@@ -50,23 +50,23 @@ class Folder:
         return self.dataset.name.rsplit("/", 1)[-1]
 
 
-def folders_of(rows: list[DatasetRow]) -> list[Folder]:
+def build_folders(rows: list[DatasetRow]) -> list[Folder]:
     """Rows with their switches; two queries for all."""
     state = SwitchesState.read()
     return [Folder(row.key, row.fact, state.switches(row.key, row.fact)) for row in rows]
 
 
-def filesystems() -> QuerySet[DatasetRow]:
+def list_filesystems() -> QuerySet[DatasetRow]:
     return DatasetRow.objects.filter(facts__contains='"kind":"filesystem"').order_by("name")
 
 
 @require_GET
-def folders(request: HttpRequest) -> HttpResponse:
+def list_folders(request: HttpRequest) -> HttpResponse:
     """Every folder, with its switch."""
 
     def build() -> dict[str, object]:
-        page = Paginator(filesystems(), PAGE).get_page(request.GET.get("page"))
-        found = folders_of(list(page))
+        page = Paginator(list_filesystems(), PAGE).get_page(request.GET.get("page"))
+        found = build_folders(list(page))
         return {
             "page": page,
             "folders": found,
@@ -78,21 +78,21 @@ def folders(request: HttpRequest) -> HttpResponse:
 
 
 @require_GET
-def folder(request: HttpRequest, key: str) -> HttpResponse:
+def show_folder(request: HttpRequest, key: str) -> HttpResponse:
     """One folder: space, state, share, and how to reach it."""
 
     def build() -> dict[str, object]:
         row = get_object_or_404(DatasetRow, key=key)
-        found = folders_of([row])[0]
+        found = build_folders([row])[0]
         below = DatasetRow.objects.filter(name__startswith=f"{row.name}/").count()
         latest = Job.objects.filter(subject=row.name, kind="set-share").defer("plan", "log").first()
         shown = {"folder": found, "dataset": found.dataset, "below": below, "latest": latest}
-        return {**shown, **access_of(found.dataset), **actions.context(row)}
+        return {**shown, **access_context(found.dataset), **actions.folder_context(row)}
 
     return live.respond(request, "datasets/folder.html", build)
 
 
-def access_of(dataset: Dataset) -> dict[str, object]:
+def access_context(dataset: Dataset) -> dict[str, object]:
     """Who may use it; where its note does not apply here, that note and whom the files let in by their numbers."""
     if not dataset.access:
         return {"access": None}
@@ -100,15 +100,15 @@ def access_of(dataset: Dataset) -> dict[str, object]:
         accounts=tuple(row.fact for row in AccountRow.objects.order_by("name")),
         groups=tuple(row.fact for row in GroupRow.objects.order_by("name")),
     )
-    elsewhere = from_elsewhere(dataset, facts)
-    now = by_number(elsewhere, facts) if elsewhere else None
-    return {"access": said_of(dataset, facts), "elsewhere": elsewhere, "let_in_now": now}
+    elsewhere = foreign_note(dataset, facts)
+    now = resolve_numbers(elsewhere, facts) if elsewhere else None
+    return {"access": valid_note(dataset, facts), "elsewhere": elsewhere, "let_in_now": now}
 
 
 @require_http_methods(["GET", "POST"])
-def create(request: HttpRequest) -> HttpResponse:
+def create_folder(request: HttpRequest) -> HttpResponse:
     """Make a folder; a small act, so without a review page unless it gets a key of its own."""
-    parents = [row.name for row in filesystems()[:1000]]
+    parents = [row.name for row in list_filesystems()[:1000]]
     form = FolderForm(
         request.POST or None,
         parents=parents,

@@ -22,7 +22,7 @@ PAGE = 100
 
 
 @require_GET
-def volumes(request: HttpRequest) -> HttpResponse:
+def list_volumes(request: HttpRequest) -> HttpResponse:
     """Every volume."""
 
     def build() -> dict[str, object]:
@@ -33,7 +33,7 @@ def volumes(request: HttpRequest) -> HttpResponse:
 
 
 @require_http_methods(["GET", "POST"])
-def create(request: HttpRequest) -> HttpResponse:
+def create_volume(request: HttpRequest) -> HttpResponse:
     """Make a volume; a small act, so without a review page."""
     parents = list(DatasetRow.objects.filter(facts__contains='"kind":"filesystem"').order_by("name").values_list("name", flat=True)[:1000])  # fmt: skip
     form = VolumeForm(request.POST or None, parents=parents)
@@ -48,9 +48,9 @@ def create(request: HttpRequest) -> HttpResponse:
 
 
 @require_http_methods(["GET", "POST"])
-def grow(request: HttpRequest, key: str) -> HttpResponse:
+def grow_volume(request: HttpRequest, key: str) -> HttpResponse:
     """A larger size, then the review: it cannot be taken back."""
-    volume: Dataset = actions.row_of(key).fact
+    volume: Dataset = actions.find_row(key).fact
     if volume.kind != "volume":
         raise Http404
     back = reverse("folder", args=[key])

@@ -11,7 +11,7 @@ from django.views.decorators.http import require_GET
 
 from web import live
 from web.alerts.models import Alert
-from web.datasets.views import Folder, folders_of
+from web.datasets.views import Folder, build_folders
 from web.inventory import present
 from web.inventory.models import Activity, DatasetRow, Progress
 from web.jobs.models import Job
@@ -100,7 +100,7 @@ def collect_attention(
 def shared_folders() -> list[Folder]:
     """The folders that people reach from other computers, or that are on the way there."""
     rows = DatasetRow.objects.filter(facts__contains='"share_source":"local"').order_by("name")[:100]
-    return [folder for folder in folders_of(list(rows)) if folder.shared][:SHOWN]
+    return [folder for folder in build_folders(list(rows)) if folder.shared][:SHOWN]
 
 
 @require_GET

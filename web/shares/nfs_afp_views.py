@@ -19,7 +19,7 @@ from web.jobs import confirm
 from web.jobs.refusals import add_reasons
 from web.shares import switches, troubleshoot_views
 from web.shares.forms import AfpForm, NfsForm
-from web.users.views import people_facts
+from web.users.views import read_user_facts
 
 
 def begin(request: HttpRequest, form: NfsForm | AfpForm, dataset: str, protocol: Protocol) -> HttpResponse | None:
@@ -63,7 +63,7 @@ def numbers(protocol: Protocol) -> dict[str, object]:
     """What users of other computers need where NFS goes by number."""
     if protocol != "nfs":
         return {}
-    return {"users": people_facts().accounts, "people_gid": people_number()}
+    return {"users": read_user_facts().accounts, "people_gid": people_number()}
 
 
 @require_http_methods(["GET", "POST"])
@@ -71,7 +71,7 @@ def over_nfs(request: HttpRequest, key: str) -> HttpResponse:
     """Share a folder over NFS, or change how."""
     dataset: Dataset = get_object_or_404(DatasetRow, key=key).fact
     now = (setting_of(dataset) or ShareSetting()).nfs
-    facts = people_facts()
+    facts = read_user_facts()
     form = NfsForm(
         request.POST or None, initial=now, accounts=list(facts.accounts), usual=switches.usual_client(dataset, facts)
     )

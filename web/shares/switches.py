@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from django.urls import reverse
 
 from appliance import names
-from appliance.datasets.permissions import said_of
+from appliance.datasets.access_note import valid_note
 from appliance.errors import Reason, Refused
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
@@ -121,7 +121,7 @@ def proposed_afp(dataset: Dataset, facts: Facts) -> Afp:
 
 def usual_client(dataset: Dataset, facts: Facts) -> str:
     """As whom everybody counts who mounts a new export: the first who may use the folder by name or as everybody."""
-    said = said_of(dataset, facts)
+    said = valid_note(dataset, facts)
     able = [one for one in facts.accounts if not said or said.people.get(one.name, said.everybody) != "none"]
     return next((one.name for one in able), "")
 

@@ -27,7 +27,7 @@ from web.inventory.models import AccountRow, DatasetRow, SeenRow, Source
 from web.jobs import confirm, queue
 from web.jobs.refusals import refusal_page
 from web.shares import switches
-from web.users.views import people_facts
+from web.users.views import read_user_facts
 
 LONGEST_LOOK = timedelta(minutes=2)
 SOURCE = "seen"  # the name under which looking at a share is noted
@@ -60,7 +60,7 @@ def ways(request: HttpRequest, key: str, protocol: str) -> HttpResponse:
     if known == "nfs" and setting and setting.nfs:
         context |= {
             "client_as": setting.nfs.everybody_as,
-            "users": people_facts().accounts,
+            "users": read_user_facts().accounts,
             "people_gid": people_number(),
         }
     return render(request, "shares/addresses.html", context)

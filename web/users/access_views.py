@@ -12,17 +12,18 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
 from appliance import snapshot_names
-from appliance.datasets.permissions import Said, SetAccess, by_number, from_elsewhere, said_of
+from appliance.datasets.access_note import AccessNote, foreign_note, resolve_numbers, valid_note
+from appliance.datasets.permissions import SetAccess
 from appliance.errors import Reason, Refused
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
 from appliance.files.posix_acl import Level
 from web.inventory.models import DatasetRow
 from web.jobs import confirm
-from web.users.views import people_facts
+from web.users.views import read_user_facts
 
 LEVELS: tuple[Level, ...] = get_args(Level)
-AS_MADE = Said(guid=0, everybody="change")  # folders made in Larder begin like this
+AS_MADE = AccessNote(guid=0, everybody="change")  # folders made in Larder begin like this
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class AccessLine:
     note: str = ""
 
 
-def lines(said: Said, facts: Facts) -> list[AccessLine]:
+def build_lines(said: AccessNote, facts: Facts) -> list[AccessLine]:
     """Everybody, then groups, then people."""
     return [
         AccessLine("everybody", "Everybody with an account", "users", said.everybody),
@@ -51,7 +52,7 @@ def lines(said: Said, facts: Facts) -> list[AccessLine]:
     ]  # fmt: skip
 
 
-def level(text: str) -> Level:
+def parse_level(text: str) -> Level:
     """A level of the form. Raises Refused."""
     found = next((one for one in LEVELS if one == text), None)
     if found is None:
@@ -59,37 +60,39 @@ def level(text: str) -> Level:
     return found
 
 
-def asked(request: HttpRequest, dataset: Dataset, facts: Facts) -> SetAccess:
+def parse_form(request: HttpRequest, dataset: Dataset, facts: Facts) -> SetAccess:
     """The operation that the form asks for. Raises Refused."""
-    people = {one.name: level(text) for one in facts.accounts if (text := request.POST.get(f"person-{one.name}", ""))}
-    groups = {one.name: level(text) for one in facts.groups if (text := request.POST.get(f"group-{one.name}", "none")) != "none"}  # fmt: skip
+    people = {
+        one.name: parse_level(text) for one in facts.accounts if (text := request.POST.get(f"person-{one.name}", ""))
+    }
+    groups = {one.name: parse_level(text) for one in facts.groups if (text := request.POST.get(f"group-{one.name}", "none")) != "none"}  # fmt: skip
     before = snapshot_names.name_for(snapshot_names.BEFORE, timezone.now()) if "before" in request.POST else ""
-    everybody = level(request.POST.get("everybody", ""))
+    everybody = parse_level(request.POST.get("everybody", ""))
     return SetAccess(dataset=dataset.name, everybody=everybody, people=people, groups=groups, before=before)
 
 
 @require_http_methods(["GET", "POST"])
-def access(request: HttpRequest, key: str) -> HttpResponse:
+def set_access(request: HttpRequest, key: str) -> HttpResponse:
     """Ask who may do what, then lead to the review page."""
     dataset: Dataset = get_object_or_404(DatasetRow, key=key).fact
-    facts = people_facts()
+    facts = read_user_facts()
     reasons: tuple[Reason, ...] = ()
-    said, elsewhere = said_of(dataset, facts), from_elsewhere(dataset, facts)
+    said, elsewhere = valid_note(dataset, facts), foreign_note(dataset, facts)
     shown = said or elsewhere or AS_MADE
     if request.method == "POST":
         try:
-            operation = asked(request, dataset, facts)
-            shown = operation.said(dataset.guid)
+            operation = parse_form(request, dataset, facts)
+            shown = operation.make_note(dataset.guid)
             return confirm.review(request, operation, back=reverse("folder_access", args=[key]))
         except Refused as refusal:
             reasons = refusal.reasons
     context = {
         "dataset": dataset,
         "key": key,
-        "lines": lines(shown, facts),
+        "lines": build_lines(shown, facts),
         "said": said,
         "elsewhere": elsewhere,
-        "let_in_now": by_number(elsewhere, facts) if elsewhere else None,
+        "let_in_now": resolve_numbers(elsewhere, facts) if elsewhere else None,
         "reasons": reasons,
         "people": facts.accounts,
         "before": request.method != "POST" or "before" in request.POST,

@@ -13,7 +13,7 @@ from web.jobs.refusals import validation_error
 PLAIN = {"autocomplete": "off", "spellcheck": "false", "autocapitalize": "none"}
 
 
-def checked(grammar: Callable[[str], str], text: str) -> str:
+def clean_with(grammar: Callable[[str], str], text: str) -> str:
     """Validate with a function of ``names``: its refusal becomes the errors of the field."""
     try:
         return grammar(text)
@@ -31,7 +31,7 @@ def display_field() -> forms.CharField:
     )
 
 
-class PersonForm(forms.Form):
+class UserForm(forms.Form):
     """A new account; its password is asked on the next page."""
 
     name = forms.CharField(
@@ -55,10 +55,10 @@ class PersonForm(forms.Form):
         self.fields["home"].choices = choices  # type: ignore[attr-defined]
 
     def clean_name(self) -> str:
-        return checked(names.check_user_name, self.cleaned_data["name"])
+        return clean_with(names.check_user_name, self.cleaned_data["name"])
 
     def clean_display(self) -> str:
-        return checked(names.check_display_name, self.cleaned_data["display"])
+        return clean_with(names.check_display_name, self.cleaned_data["display"])
 
 
 class DisplayForm(forms.Form):
@@ -67,7 +67,7 @@ class DisplayForm(forms.Form):
     display = display_field()
 
     def clean_display(self) -> str:
-        return checked(names.check_display_name, self.cleaned_data["display"])
+        return clean_with(names.check_display_name, self.cleaned_data["display"])
 
 
 class HeirForm(forms.Form):
@@ -115,4 +115,4 @@ class GroupForm(MembersForm):
     field_order = ("name", "members")
 
     def clean_name(self) -> str:
-        return checked(names.check_group_name, self.cleaned_data["name"])
+        return clean_with(names.check_group_name, self.cleaned_data["name"])

@@ -14,17 +14,17 @@ from web.inventory.models import GroupRow
 from web.jobs import confirm
 from web.jobs.refusals import add_reasons, review_or_refusal
 from web.users.forms import GroupForm, MembersForm
-from web.users.views import accounts
+from web.users.views import read_users
 
 
-def choices() -> list[tuple[str, str]]:
-    return [(one.name, f"{one.called} ({one.name})" if one.display else one.name) for one in accounts()]
+def user_choices() -> list[tuple[str, str]]:
+    return [(one.name, f"{one.called} ({one.name})" if one.display else one.name) for one in read_users()]
 
 
 @require_http_methods(["GET", "POST"])
-def create(request: HttpRequest) -> HttpResponse:
+def create_group(request: HttpRequest) -> HttpResponse:
     """Make a group; a small act, so without a review page."""
-    people = choices()
+    people = user_choices()
     form = GroupForm(request.POST or None, people=people)
     if request.method == "POST" and form.is_valid():
         try:
@@ -36,10 +36,10 @@ def create(request: HttpRequest) -> HttpResponse:
 
 
 @require_http_methods(["GET", "POST"])
-def group(request: HttpRequest, name: str) -> HttpResponse:
+def edit_group(request: HttpRequest, name: str) -> HttpResponse:
     """One group: who is in it."""
     fact: Group = get_object_or_404(GroupRow, name=name).fact
-    people = choices()
+    people = user_choices()
     # A group may be emptied: a form without any box ticked is an answer, too.
     data = request.POST if request.method == "POST" else None
     form = MembersForm(data, people=people, initial={"members": list(fact.members)})
@@ -54,7 +54,7 @@ def group(request: HttpRequest, name: str) -> HttpResponse:
 
 
 @require_GET
-def remove(request: HttpRequest, name: str) -> HttpResponse:
+def remove_group(request: HttpRequest, name: str) -> HttpResponse:
     """The review page of removing a group."""
     row = get_object_or_404(GroupRow, name=name)
     return review_or_refusal(request, RemoveGroup(name=row.name), reverse("people"))

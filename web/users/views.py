@@ -9,7 +9,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from appliance import snapshot_names
-from appliance.datasets.permissions import said_of
+from appliance.datasets.access_note import valid_note
 from appliance.errors import Refused
 from appliance.facts.box import Facts
 from appliance.facts.sharing import Account
@@ -18,27 +18,27 @@ from appliance.operation import Operation
 from appliance.users.accounts import CreateAccount, EnableAccount, RenameAccount, SetPassword
 from appliance.users.remove import RemoveAccount
 from web import live
-from web.datasets.views import filesystems
+from web.datasets.views import list_filesystems
 from web.inventory.models import AccountRow, DatasetRow, GroupRow
 from web.jobs import confirm
 from web.jobs.models import Job
 from web.jobs.refusals import add_reasons, refusal_page, review_or_refusal
-from web.users.forms import DisplayForm, HeirForm, PersonForm
+from web.users.forms import DisplayForm, HeirForm, UserForm
 
 MOST_PARENTS = 1000
 KINDS = ("set-password", "rename-account", "enable-account", "remove-account")
 
 
-def accounts() -> list[Account]:
+def read_users() -> list[Account]:
     return [row.fact for row in AccountRow.objects.order_by("name")]
 
 
-def people_facts() -> Facts:
+def read_user_facts() -> Facts:
     """Accounts and groups, all that the rules of a folder need."""
-    return Facts(accounts=tuple(accounts()), groups=tuple(row.fact for row in GroupRow.objects.order_by("name")))
+    return Facts(accounts=tuple(read_users()), groups=tuple(row.fact for row in GroupRow.objects.order_by("name")))
 
 
-def started(request: HttpRequest, operation: Operation, back: str) -> HttpResponse:
+def start_or_refuse(request: HttpRequest, operation: Operation, back: str) -> HttpResponse:
     """A small act that can be taken back: its job, without a review page."""
     try:
         job = confirm.start_without_review(operation, user=request.user.get_username())
@@ -48,11 +48,11 @@ def started(request: HttpRequest, operation: Operation, back: str) -> HttpRespon
 
 
 @require_GET
-def people(request: HttpRequest) -> HttpResponse:
+def list_users(request: HttpRequest) -> HttpResponse:
     """Everybody who has an account for shares, and the groups."""
 
     def build() -> dict[str, object]:
-        facts = people_facts()
+        facts = read_user_facts()
         listed = [(one, [group for group in facts.groups if one.name in group.members]) for one in facts.accounts]
         return {"people": listed, "groups": facts.groups}
 
@@ -60,9 +60,9 @@ def people(request: HttpRequest) -> HttpResponse:
 
 
 @require_http_methods(["GET", "POST"])
-def create(request: HttpRequest) -> HttpResponse:
+def create_user(request: HttpRequest) -> HttpResponse:
     """Ask for the name, then lead to the review page, which asks for the password."""
-    form = PersonForm(request.POST or None, parents=[row.name for row in filesystems()[:MOST_PARENTS]])
+    form = UserForm(request.POST or None, parents=[row.name for row in list_filesystems()[:MOST_PARENTS]])
     if request.method == "POST" and form.is_valid():
         try:
             return confirm.review(request, CreateAccount(**form.cleaned_data), back=reverse("people"))
@@ -72,18 +72,18 @@ def create(request: HttpRequest) -> HttpResponse:
 
 
 @require_GET
-def person(request: HttpRequest, name: str) -> HttpResponse:
+def show_user(request: HttpRequest, name: str) -> HttpResponse:
     """One person: state, groups, the folders whose rules name them, and what can be done."""
 
     def build() -> dict[str, object]:
         account: Account = get_object_or_404(AccountRow, name=name).fact
-        facts = people_facts()
+        facts = read_user_facts()
         others = [(one.name, one.called) for one in facts.accounts if one.name != name]
         named = DatasetRow.objects.filter(facts__contains=f'\\"{name}\\"').order_by("name")
         folders = [
             (row.key, row.name, MAY[said.people[name]])
             for row in named
-            if (said := said_of(row.fact, facts)) and name in said.people
+            if (said := valid_note(row.fact, facts)) and name in said.people
         ]
         return {
             "person": account,
@@ -98,33 +98,33 @@ def person(request: HttpRequest, name: str) -> HttpResponse:
 
 
 @require_GET
-def password(request: HttpRequest, name: str) -> HttpResponse:
+def set_password(request: HttpRequest, name: str) -> HttpResponse:
     """The review page of a new password."""
     row = get_object_or_404(AccountRow, name=name)
     return review_or_refusal(request, SetPassword(name=row.name), reverse("people"))
 
 
 @require_POST
-def rename(request: HttpRequest, name: str) -> HttpResponse:
+def rename_user(request: HttpRequest, name: str) -> HttpResponse:
     """Change what people call somebody."""
     row, back = get_object_or_404(AccountRow, name=name), reverse("person", args=[name])
     try:
         operation = RenameAccount(name=row.name, display=request.POST.get("display", "").strip())
     except Refused as refusal:
         return refusal_page(request, refusal.reasons, back, status=400)
-    return started(request, operation, back)
+    return start_or_refuse(request, operation, back)
 
 
 @require_POST
-def switch(request: HttpRequest, name: str) -> HttpResponse:
+def enable_user(request: HttpRequest, name: str) -> HttpResponse:
     """Disable an account, or enable it; the form says which, so that sending it twice does it once."""
     row = get_object_or_404(AccountRow, name=name)
     operation = EnableAccount(name=row.name, enabled=request.POST.get("to") == "on")
-    return started(request, operation, reverse("person", args=[name]))
+    return start_or_refuse(request, operation, reverse("person", args=[name]))
 
 
 @require_GET
-def remove(request: HttpRequest, name: str) -> HttpResponse:
+def remove_user(request: HttpRequest, name: str) -> HttpResponse:
     """The review page of removing somebody, with what becomes of the files."""
     row = get_object_or_404(AccountRow, name=name)
     back = reverse("person", args=[name])

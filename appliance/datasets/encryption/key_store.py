@@ -17,7 +17,7 @@ PROPERTY = "larder:unlock"
 MACHINE = Path("/etc/machine-id")
 
 
-def mark() -> str:
+def box_mark() -> str:
     """What this box writes on datasets whose key it keeps: told apart from other boxes, and says nothing of them."""
     try:
         machine = MACHINE.read_bytes().strip()
@@ -26,32 +26,32 @@ def mark() -> str:
     return hashlib.sha256(b"larder unlock " + machine).hexdigest()[:16]
 
 
-def marked(dataset: Dataset) -> bool:
+def is_marked(dataset: Dataset) -> bool:
     """Whether the dataset says that this box keeps its key."""
     found = dataset.properties.get(PROPERTY)
-    return found is not None and found.source == "local" and found.value == mark()
+    return found is not None and found.source == "local" and found.value == box_mark()
 
 
-def path_of(guid: int) -> Path:
+def key_path(guid: int) -> Path:
     return FOLDER / str(guid)
 
 
 def has_key(guid: int) -> bool:
-    return path_of(guid).is_file()
+    return key_path(guid).is_file()
 
 
 def read_key(guid: int) -> str:
     """The passphrase, or the key's digits. Raises OSError where there is none."""
-    return path_of(guid).read_text()
+    return key_path(guid).read_text()
 
 
 def store_key(guid: int, secret: str) -> None:
     """Write it durably; only root can read it."""
     FOLDER.mkdir(parents=True, exist_ok=True, mode=0o700)
-    atomic_file.write(path_of(guid), secret.encode())
+    atomic_file.write(key_path(guid), secret.encode())
 
 
 def delete_key(guid: int) -> None:
-    path_of(guid).unlink(missing_ok=True)
+    key_path(guid).unlink(missing_ok=True)
     if FOLDER.is_dir():
         atomic_file.sync_folder(FOLDER)

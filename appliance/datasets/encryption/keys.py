@@ -10,7 +10,7 @@ from appliance import command
 from appliance.datasets import reasons
 from appliance.datasets.base import DatasetOperation
 from appliance.datasets.encryption import key_store
-from appliance.datasets.encryption.unlock import KEY_FILES, as_given, key_step, no_own_key
+from appliance.datasets.encryption.unlock import KEY_FILES, encode_key, key_step, no_own_key
 from appliance.errors import Failed, Reason
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
@@ -38,7 +38,7 @@ class LockDataset(DatasetOperation, tag="lock-dataset"):
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from super().check(facts)
-        dataset = self.there(facts)
+        dataset = self.find_dataset(facts)
         if dataset is None:
             return
         if dataset.encryption_root != self.dataset:
@@ -46,7 +46,7 @@ class LockDataset(DatasetOperation, tag="lock-dataset"):
         elif dataset.locked:
             yield Reason("dataset-locked-already", "{dataset} is already locked.", dataset=self.dataset)
 
-    def mounted(self, facts: Facts) -> list[Dataset]:
+    def mounted_datasets(self, facts: Facts) -> list[Dataset]:
         """What has to be unmounted: what the key opens, and whatever is mounted below."""
         names = {
             one.name
@@ -57,7 +57,7 @@ class LockDataset(DatasetOperation, tag="lock-dataset"):
         return [one for one in facts.datasets if one.name in names and one.mounted]
 
     def plan(self, facts: Facts) -> Plan:
-        mounted = self.mounted(facts)
+        mounted = self.mounted_datasets(facts)
         shares = dataset_teardown.shares_at(facts, mounted)
         tops = [one for one in mounted if not any(one.name.startswith(f"{other.name}/") for other in mounted)]
         unload = ["zfs", "unload-key", "--", self.dataset]
@@ -76,7 +76,7 @@ class LockDataset(DatasetOperation, tag="lock-dataset"):
             work.note(f"{self.dataset} is locked")
 
         shown = "\n".join(f"zfs unmount -- {one.name}" for one in tops)
-        keeps = key_store.marked(dataset) if (dataset := self.there(facts)) else False
+        keeps = key_store.is_marked(dataset) if (dataset := self.find_dataset(facts)) else False
         return Plan(
             summary=f"{self.dataset} and {max(len(mounted) - 1, 0)} folders below it cannot be read until the key is given again. Nothing is erased.",
             steps=(
@@ -84,23 +84,23 @@ class LockDataset(DatasetOperation, tag="lock-dataset"):
                 *([Step("unmount", "Unmount the folders", shown, unmount, tuple(one.name for one in mounted))] if mounted else []),
                 Step("unload", "Forget the key that is loaded", shlex.join(unload), act, (self.dataset,), "Unlock it again"),
             ),
-            identity={**self.identity(), "mounted": sorted(one.guid for one in mounted)},
+            identity={**self.plan_identity(), "mounted": sorted(one.guid for one in mounted)},
             warnings=(*(("Its shares answer nobody meanwhile.",) if shares else ()), *(("This box keeps its key: after the next start it is unlocked again.",) if keeps else ())),
             undo="Unlock it at any time.",
             facts=dataset_teardown.told(facts, shares),
         )  # fmt: skip
 
     def probe(self, step: str, facts: Facts) -> bool:
-        dataset = self.there(facts)
+        dataset = self.find_dataset(facts)
         if dataset is None or dataset.locked:
             return dataset is not None
-        return step in {"close", "unmount"} and not self.mounted(facts)
+        return step in {"close", "unmount"} and not self.mounted_datasets(facts)
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        dataset = self.there(facts)
+        dataset = self.find_dataset(facts)
         if dataset and dataset.locked:
             return f"{self.dataset} is locked."
-        if self.mounted(facts):
+        if self.mounted_datasets(facts):
             return (
                 f"{self.dataset} is still unlocked. Some of its folders may be unmounted: mount them, or lock it again."
             )
@@ -112,7 +112,7 @@ class EncryptionRootOperation(DatasetOperation):
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from super().check(facts)
-        dataset = self.there(facts)
+        dataset = self.find_dataset(facts)
         if dataset is None:
             return
         if dataset.encryption == "off":
@@ -140,17 +140,17 @@ class ChangeKey(EncryptionRootOperation, tag="change-key"):
         return True
 
     def plan(self, facts: Facts) -> Plan:
-        dataset = self.there(facts)
+        dataset = self.find_dataset(facts)
         kind = FORMATS[self.to]
         argv = ["zfs", "change-key", "-o", f"keyformat={kind}", "-o", "keylocation=prompt", "--", self.dataset]
         change = key_step("change", "Change the key", argv, kind, self.dataset)
         own = dataset is not None and dataset.encryption_root == self.dataset
-        keeps = dataset is not None and key_store.marked(dataset)
+        keeps = dataset is not None and key_store.is_marked(dataset)
         return Plan(
             summary=f"{self.dataset} is opened by a new {self.to} from now on."
             + ("" if own else f" So far it was opened by the key of {dataset.encryption_root if dataset else 'its parent'}."),
-            steps=(change, *([forget_step(self.dataset, self.guid)] if keeps else [])),
-            identity={**self.identity(), "root": dataset.encryption_root if dataset else "", "keeps": keeps},
+            steps=(change, *([delete_key_step(self.dataset, self.guid)] if keeps else [])),
+            identity={**self.plan_identity(), "root": dataset.encryption_root if dataset else "", "keeps": keeps},
             warnings=("The files are not encrypted anew. Whoever has the old key and an old copy of the disks can still read that copy.",),
             undo="It can be changed again at any time.",
             key_file=self.to == "key file",
@@ -165,7 +165,7 @@ class ChangeKey(EncryptionRootOperation, tag="change-key"):
 
 
 def mark_step(dataset: str) -> Step:
-    argv = ["zfs", "set", "--", f"{key_store.PROPERTY}={key_store.mark()}", dataset]
+    argv = ["zfs", "set", "--", f"{key_store.PROPERTY}={key_store.box_mark()}", dataset]
 
     def act(_work: Work) -> None:
         command.run(argv, timeout=60)
@@ -173,7 +173,7 @@ def mark_step(dataset: str) -> Step:
     return Step("mark", "Note on the folder that this box keeps its key", shlex.join(argv), act, (dataset,))
 
 
-def forget_step(dataset: str, guid: int) -> Step:
+def delete_key_step(dataset: str, guid: int) -> Step:
     argv = ["zfs", "inherit", "--", key_store.PROPERTY, dataset]
 
     def act(work: Work) -> None:
@@ -182,7 +182,7 @@ def forget_step(dataset: str, guid: int) -> Step:
         work.note("This box keeps the key no longer")
 
     return Step(
-        "forget", "Remove the key from this box", f"rm {key_store.path_of(guid)}\n{shlex.join(argv)}", act, (dataset,)
+        "forget", "Remove the key from this box", f"rm {key_store.key_path(guid)}\n{shlex.join(argv)}", act, (dataset,)
     )
 
 
@@ -200,7 +200,7 @@ class StoreKey(EncryptionRootOperation, tag="store-key"):
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from super().check(facts)
-        dataset = self.there(facts)
+        dataset = self.find_dataset(facts)
         if dataset and dataset.encryption != "off" and dataset.encryption_root != self.dataset:
             yield Reason(
                 "key-of-parent",
@@ -209,14 +209,14 @@ class StoreKey(EncryptionRootOperation, tag="store-key"):
             )
 
     def plan(self, facts: Facts) -> Plan:
-        dataset = self.there(facts)
+        dataset = self.find_dataset(facts)
         kind = dataset.key_format if dataset else ""
         trial = ["zfs", "load-key", "-n", "-L", "prompt", "--", self.dataset]
 
         def act(work: Work) -> None:
             secret = work.secret()
             try:
-                command.run(trial, timeout=300, given=as_given(secret, kind))
+                command.run(trial, timeout=300, given=encode_key(secret, kind))
             except command.CommandFailed as failed:
                 raise Failed("That does not open it, so nothing was kept", failed.said) from failed
             key_store.store_key(self.guid, secret)
@@ -225,20 +225,20 @@ class StoreKey(EncryptionRootOperation, tag="store-key"):
         return Plan(
             summary=f"The key of {self.dataset} is kept on this box's system disk, readable by root alone. {KEPT_MEANS}",
             steps=(
-                Step("keep", "Try the key, then keep it", f"{shlex.join(trial)}\nwrite {key_store.path_of(self.guid)}", act, (self.dataset,), "Remove it again"),
+                Step("keep", "Try the key, then keep it", f"{shlex.join(trial)}\nwrite {key_store.key_path(self.guid)}", act, (self.dataset,), "Remove it again"),
                 mark_step(self.dataset),
             ),
-            identity=self.identity(),
+            identity=self.plan_identity(),
             warnings=("Encryption then protects disks that leave this box, not the box itself.",),
             undo="The key can be removed from this box at any time.",
             key_file=kind in KEY_FILES,
         )  # fmt: skip
 
     def probe(self, step: str, facts: Facts) -> bool:
-        dataset = self.there(facts)
+        dataset = self.find_dataset(facts)
         if dataset is None or not key_store.has_key(self.guid):
             return False
-        return step == "keep" or key_store.marked(dataset)
+        return step == "keep" or key_store.is_marked(dataset)
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         if key_store.has_key(self.guid):
@@ -257,15 +257,15 @@ class DeleteStoredKey(DatasetOperation, tag="delete-key"):
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from super().check(facts)
-        dataset = self.there(facts)
-        if dataset and not key_store.marked(dataset):
+        dataset = self.find_dataset(facts)
+        if dataset and not key_store.is_marked(dataset):
             yield Reason("key-not-stored", "This box does not store its key.")
 
     def plan(self, facts: Facts) -> Plan:
         return Plan(
             summary=f"After the next start {self.dataset} stays locked until you unlock it. Be sure that you have the key elsewhere.",
-            steps=(forget_step(self.dataset, self.guid),),
-            identity=self.identity(),
+            steps=(delete_key_step(self.dataset, self.guid),),
+            identity=self.plan_identity(),
             warnings=(
                 "A deleted file can sometimes be read from a system disk. Change the key if the box gets into other hands.",
             ),
@@ -273,8 +273,8 @@ class DeleteStoredKey(DatasetOperation, tag="delete-key"):
         )
 
     def probe(self, step: str, facts: Facts) -> bool:
-        dataset = self.there(facts)
-        return not key_store.has_key(self.guid) and (dataset is None or not key_store.marked(dataset))
+        dataset = self.find_dataset(facts)
+        return not key_store.has_key(self.guid) and (dataset is None or not key_store.is_marked(dataset))
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         return f"The key is {'still' if key_store.has_key(self.guid) else 'no longer'} on this box. Remove it again until nothing is said of it."

@@ -20,7 +20,7 @@ from appliance.zfs import mount as zfs_mount
 KEY_FILES = {"hex", "raw"}  # zfsprops(7), keyformat: what nobody types
 
 
-def as_given(secret: str, key_format: str) -> str | bytes:
+def encode_key(secret: str, key_format: str) -> str | bytes:
     """A passphrase or a key's digits as ``zfs`` wants it on standard input. Raises Refused where it is no key.
 
     zfs-load-key(8): a line of text, or 32 bytes as they are for a raw key.
@@ -38,28 +38,30 @@ def key_step(name: str, title: str, argv: list[str], key_format: str, dataset: s
     """A step that is one command, which is given the job's secret on standard input."""
 
     def act(work: Work) -> None:
-        result = command.run(argv, timeout=300, given=as_given(work.secret(), key_format))
+        result = command.run(argv, timeout=300, given=encode_key(work.secret(), key_format))
         for line in (result.stdout + result.stderr).splitlines():
             work.note(line)
 
     return Step(name, title, shlex.join(argv), act, (dataset,), undo)
 
 
-def opened_by(facts: Facts, root: str) -> list[Dataset]:
+def datasets_of_key(facts: Facts, root: str) -> list[Dataset]:
     """What the key of an encryption root opens and what is meant to be mounted of it, parents first."""
     return [one for one in facts.datasets if one.encryption_root == root and one.can_mount]
 
 
-def members(facts: Facts, root: str) -> list[Dataset]:
+def mountable_datasets(facts: Facts, root: str) -> list[Dataset]:
     """Of those the ones that have their place in the folder of their pool."""
     return [
-        one for one in opened_by(facts, root) if not zfs_mount.reason_against(one.name, one.mountpoint, facts.datasets)
+        one
+        for one in datasets_of_key(facts, root)
+        if not zfs_mount.reason_against(one.name, one.mountpoint, facts.datasets)
     ]
 
 
-def left_out(facts: Facts, root: str) -> list[str]:
+def explain_unmounted(facts: Facts, root: str) -> list[str]:
     """Why the others are not mounted, a sentence for each."""
-    waiting = [one for one in opened_by(facts, root) if not one.mounted]
+    waiting = [one for one in datasets_of_key(facts, root) if not one.mounted]
     return [
         str(reason.message)
         for one in waiting
@@ -67,7 +69,7 @@ def left_out(facts: Facts, root: str) -> list[str]:
     ]
 
 
-def mount(waiting: Iterable[Dataset], work: Work) -> None:
+def mount_datasets(waiting: Iterable[Dataset], work: Work) -> None:
     """Mount what was unlocked, parents first; one that cannot be keeps only those below it unmounted. Raises Failed."""
     failed: list[tuple[Dataset, LarderError]] = []
     for one in sorted(waiting, key=lambda found: found.mountpoint.count("/")):
@@ -120,17 +122,17 @@ class UnlockDataset(Operation, tag="unlock-dataset"):
 
     def plan(self, facts: Facts) -> Plan:
         dataset = facts.dataset(self.dataset)
-        waiting = [member for member in members(facts, self.dataset) if not member.mounted]
+        waiting = [member for member in mountable_datasets(facts, self.dataset) if not member.mounted]
         kind = dataset.key_format if dataset else ""
         load = ["zfs", "load-key", "-L", "prompt", "--", self.dataset]
 
-        outside = left_out(facts, self.dataset)
+        outside = explain_unmounted(facts, self.dataset)
 
         def mount_waiting(work: Work) -> None:
             for text in outside:
                 work.note(text)
             try:
-                mount(waiting, work)
+                mount_datasets(waiting, work)
             finally:
                 publish.republish_quietly(work)
 
@@ -155,7 +157,7 @@ class UnlockDataset(Operation, tag="unlock-dataset"):
         dataset = facts.dataset(self.dataset)
         if dataset is None or dataset.locked:
             return False
-        return step == "key" or all(member.mounted for member in members(facts, self.dataset))
+        return step == "key" or all(member.mounted for member in mountable_datasets(facts, self.dataset))
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         dataset = facts.dataset(self.dataset)
@@ -193,7 +195,7 @@ class UnlockAll(Operation, tag="unlock-all"):
     def lasts(self) -> bool:
         return True
 
-    def locked(self, facts: Facts) -> list[Dataset]:
+    def locked_roots(self, facts: Facts) -> list[Dataset]:
         return [
             one
             for one in facts.datasets
@@ -201,25 +203,31 @@ class UnlockAll(Operation, tag="unlock-all"):
         ]
 
     def check(self, facts: Facts) -> Iterator[Reason]:
-        if not self.locked(facts):
+        if not self.locked_roots(facts):
             yield Reason("nothing-locked", "Nothing is locked.")
 
     def plan(self, facts: Facts) -> Plan:
-        locked = self.locked(facts)
-        waiting = {one.name: [member for member in members(facts, one.name) if not member.mounted] for one in locked}
+        locked = self.locked_roots(facts)
+        waiting = {
+            one.name: [member for member in mountable_datasets(facts, one.name) if not member.mounted] for one in locked
+        }
 
         def act(work: Work) -> None:
             passphrase, still, unmounted = work.secret(), [], []
             for one in locked:
                 work.stop_if_asked()
-                if not (self.open(one, passphrase) if one.key_format not in KEY_FILES else open_kept(one)):
+                if not (
+                    self.try_passphrase(one, passphrase)
+                    if one.key_format not in KEY_FILES
+                    else unlock_with_stored_key(one)
+                ):
                     still.append(one.name)
                     continue
                 work.note(f"{one.name} is unlocked")
-                for text in left_out(facts, one.name):
+                for text in explain_unmounted(facts, one.name):
                     work.note(text)
                 try:
-                    mount(waiting[one.name], work)
+                    mount_datasets(waiting[one.name], work)
                 except Failed as failed:
                     unmounted.append(str(failed))
             publish.republish_quietly(work)
@@ -235,30 +243,32 @@ class UnlockAll(Operation, tag="unlock-all"):
         return Plan(
             summary=f"The passphrase is tried on {len(locked)} locked folders, and what it opens is mounted. Keys that this box keeps are used too.",
             steps=(Step("unlock", "Try it on each", shown, act, tuple(one.name for one in locked)),),
-            warnings=tuple(text for one in locked for text in left_out(facts, one.name)),
+            warnings=tuple(text for one in locked for text in explain_unmounted(facts, one.name)),
             identity={"locked": sorted(one.guid for one in locked)},
         )
 
     @staticmethod
-    def open(one: Dataset, passphrase: str) -> bool:
+    def try_passphrase(one: Dataset, passphrase: str) -> bool:
         """Whether the passphrase, or else the key that is kept, opened it."""
         argv = ["zfs", "load-key", "-L", "prompt", "--", one.name]
-        return command.run(argv, timeout=300, given=f"{passphrase}\n", accept=range(256)).status == 0 or open_kept(one)
+        return command.run(
+            argv, timeout=300, given=f"{passphrase}\n", accept=range(256)
+        ).status == 0 or unlock_with_stored_key(one)
 
     def probe(self, step: str, facts: Facts) -> bool:
-        return not self.locked(facts)
+        return not self.locked_roots(facts)
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        locked = [one.name for one in self.locked(facts)]
+        locked = [one.name for one in self.locked_roots(facts)]
         return f"Still locked: {', '.join(locked)}. Unlock these one by one." if locked else "Everything is unlocked."
 
 
-def open_kept(one: Dataset) -> bool:
+def unlock_with_stored_key(one: Dataset) -> bool:
     """Whether the key that the box keeps opened it."""
     if not key_store.has_key(one.guid):
         return False
     try:
-        given = as_given(key_store.read_key(one.guid), one.key_format)
+        given = encode_key(key_store.read_key(one.guid), one.key_format)
     except (OSError, LarderError):
         return False
     argv = ["zfs", "load-key", "-L", "prompt", "--", one.name]

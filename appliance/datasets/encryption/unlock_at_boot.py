@@ -13,7 +13,7 @@ from appliance.zfs import status
 log = logging.getLogger(__name__)
 
 
-class Speaking:
+class JournalWork:
     """The Work of somebody who only wants to read notes in the system's journal."""
 
     def progress(self, percent: int, phrase: str) -> None: ...
@@ -32,16 +32,18 @@ def main() -> None:
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     if not status.loaded():
         return
-    facts, work, bad = Facts(datasets=status.read_datasets()), Speaking(), 0
+    facts, work, bad = Facts(datasets=status.read_datasets()), JournalWork(), 0
     for one in facts.datasets:
         if not (one.locked and one.encryption_root == one.name):
             continue
         try:
-            if unlock.open_kept(one):
+            if unlock.unlock_with_stored_key(one):
                 work.note(f"{one.name} is unlocked by the key that this box keeps")
-                for text in unlock.left_out(facts, one.name):
+                for text in unlock.explain_unmounted(facts, one.name):
                     work.note(text)
-                unlock.mount([member for member in unlock.members(facts, one.name) if not member.mounted], work)
+                unlock.mount_datasets(
+                    [member for member in unlock.mountable_datasets(facts, one.name) if not member.mounted], work
+                )
         except LarderError as error:
             bad += 1
             work.note(f"{one.name}: {explain(error)}")

@@ -6,7 +6,7 @@ import pytest
 
 from appliance.datasets.encryption.unlock import UnlockAll
 from appliance.datasets.permissions import SetAccess
-from appliance.datasets.rename_mount import RenameDataset
+from appliance.datasets.rename import RenameDataset
 from appliance.operation import Operation
 from appliance.pools.import_pool import ImportPool
 from appliance.snapshots.destroy import QUICK, DestroySnapshots, PruneSnapshots

@@ -8,11 +8,12 @@ from typing import Any, get_args
 import pytest
 
 from appliance.command import CommandFailed, Result
-from appliance.datasets import details as datasets_details_module
-from appliance.datasets import properties
+from appliance.datasets import dataset_detail, properties
 from appliance.datasets.destroy import DestroyDataset
+from appliance.datasets.mount import MountDataset, UnmountDataset
+from appliance.datasets.promote import PromoteDataset
 from appliance.datasets.properties import InheritDatasetProperty, SetDatasetProperty
-from appliance.datasets.rename_mount import MountDataset, PromoteDataset, RenameDataset, UnmountDataset
+from appliance.datasets.rename import RenameDataset
 from appliance.datasets.user_quotas import SetUserQuota
 from appliance.datasets.volumes import CreateVolume, GrowVolume
 from appliance.errors import Failed, Refused
@@ -93,8 +94,8 @@ def test_a_limit_below_what_it_holds_or_more_kept_free_than_there_is_is_refused(
 
 
 def test_what_loses_data_in_a_power_cut_is_grave():
-    assert of(SetDatasetProperty, name="sync", value="disabled").grave
-    assert not of(SetDatasetProperty, name="sync", value="standard").grave
+    assert of(SetDatasetProperty, name="sync", value="disabled").needs_review
+    assert not of(SetDatasetProperty, name="sync", value="standard").needs_review
 
 
 def test_only_a_value_of_its_own_is_given_up_for_the_one_above(commands):
@@ -117,7 +118,7 @@ def test_every_setting_that_can_be_asked_for_has_words():
 
 # --- who takes up space -------------------------------------------------------------------------------------------
 def test_the_recorded_use_of_space_is_read():
-    uses = list(datasets_details_module.uses_from(recorded_text("zfs-userspace-2.3.9.txt").splitlines(), "user"))
+    uses = list(dataset_detail.parse_space_use(recorded_text("zfs-userspace-2.3.9.txt").splitlines(), "user"))
     assert uses == [SpaceUse("user", "games", 3148288, 50 * 2**20), SpaceUse("user", "root", 1024)]
 
 
@@ -304,9 +305,9 @@ def detail(**changes: Any) -> tuple[DatasetDetail]:
 
 def test_the_recorded_dry_run_names_the_clones_outside():
     lines = recorded_text("zfs-destroy-dry-2.3.9.txt").splitlines()
-    assert datasets_details_module.outside(lines, "datasetsp/films") == ("datasetsp/copy",)
+    assert dataset_detail.parse_clones(lines, "datasetsp/films") == ("datasetsp/copy",)
     text = recorded_text("zfs-snapshot-holds-2.3.9.txt")
-    listed = datasets_details_module.snapshots_from(text.encode().splitlines())
+    listed = dataset_detail.parse_snapshots(text.encode().splitlines())
     every, held = list(listed.newest), listed.held
     assert (len(every), held) == (2, ["datasetsp/films@monday"])
 
@@ -347,20 +348,18 @@ def test_a_folder_that_came_since_the_page_was_looked_at_changes_the_digest():
 
 
 def test_snapshots_that_no_policy_made_are_told_from_the_others():
-    def listed(*lines: str) -> datasets_details_module.Listed:
-        return datasets_details_module.snapshots_from(line.encode() for line in lines)
+    def listed(*lines: str) -> dataset_detail.SnapshotListing:
+        return dataset_detail.parse_snapshots(line.encode() for line in lines)
 
     by_hand, policy = "tank/a@mine\t0\t18446744073709551615\t-", "tank/a@larder-hourly\t0\t5\t3f1a"
-    assert listed(policy).chosen == ""
-    assert listed(by_hand).chosen == listed(policy, by_hand, policy).chosen == "1 ffffffffffffffff"
-    assert listed(by_hand, "tank/a@other\t1\t7\t-").chosen == "2 6"
+    assert listed(policy).manual_digest == ""
+    assert listed(by_hand).manual_digest == listed(policy, by_hand, policy).manual_digest == "1 ffffffffffffffff"
+    assert listed(by_hand, "tank/a@other\t1\t7\t-").manual_digest == "2 6"
     assert listed(by_hand, "tank/a@other\t1\t7\t-").held == ["tank/a@other"]
 
 
 def test_listing_of_very_many_snapshots_keeps_only_the_newest_names():
-    found = datasets_details_module.snapshots_from(
-        f"tank/a@{number}\t1\t{number}\t-".encode() for number in range(100_000)
-    )
+    found = dataset_detail.parse_snapshots(f"tank/a@{number}\t1\t{number}\t-".encode() for number in range(100_000))
     assert (found.count, len(found.newest), len(found.held)) == (100_000, 40, 40)
     assert found.newest[-1] == "tank/a@99999"
 

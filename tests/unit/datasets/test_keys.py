@@ -50,7 +50,7 @@ def run(operation: Operation, found: Any) -> None:
 
 
 def marked() -> dict[str, Property]:
-    return {key_store.PROPERTY: Property(key_store.mark(), "local")}
+    return {key_store.PROPERTY: Property(key_store.box_mark(), "local")}
 
 
 def test_locking_unmounts_from_the_top_and_unloads(commands):
@@ -76,7 +76,7 @@ def test_a_new_key_goes_by_standard_input(commands, to, kind):
 
 def test_a_key_is_tried_before_it_is_kept_and_only_root_can_read_it(commands):
     run(of(StoreKey), facts())
-    path = key_store.path_of(vault().guid)
+    path = key_store.key_path(vault().guid)
     assert path.read_text() == CANARY
     assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o077) == (0o600, 0)
     assert commands.ran[0] == ["zfs", "load-key", "-n", "-L", "prompt", "--", "tank/vault"]
@@ -114,5 +114,7 @@ def test_forgetting_removes_file_and_mark(commands):
 def test_the_mark_of_another_box_is_not_ours(folders):
     theirs = marked()
     (folders / "machine-id").write_text("4567\n")
-    assert not key_store.marked(vault(properties=theirs))
-    assert not key_store.marked(vault(properties={key_store.PROPERTY: Property(key_store.mark(), "inherited", "tank")}))
+    assert not key_store.is_marked(vault(properties=theirs))
+    assert not key_store.is_marked(
+        vault(properties={key_store.PROPERTY: Property(key_store.box_mark(), "inherited", "tank")})
+    )

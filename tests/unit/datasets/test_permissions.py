@@ -11,9 +11,10 @@ import msgspec
 import pytest
 
 from appliance.agent.registry import decode_operation
-from appliance.datasets import permissions
+from appliance.datasets import access_note, permissions
+from appliance.datasets.access_note import AccessNote, encode_note, foreign_note, read_note, resolve_numbers, valid_note
 from appliance.datasets.encryption import key_store
-from appliance.datasets.permissions import Said, SetAccess, by_number, from_elsewhere, note_of, noted, said_of
+from appliance.datasets.permissions import SetAccess
 from appliance.errors import Cancelled, Failed, Refused
 from appliance.facts.datasets import Dataset, Snapshot
 from appliance.facts.sharing import Account, Group
@@ -90,7 +91,7 @@ def rules_of(path: Path, which: str = ACCESS) -> list[tuple[int, int, int]]:
 
 
 def carry_out(top: Path, work: Working | None = None, demoted: frozenset[int] = frozenset()) -> None:
-    permissions.apply("tank/photos", str(top), OPEN, demoted, work or Working())
+    permissions.apply_access("tank/photos", str(top), OPEN, demoted, work or Working())
 
 
 def test_every_file_and_folder_follows_and_new_ones_will(tree):
@@ -254,7 +255,7 @@ def asked(**changes) -> SetAccess:
 
 def test_it_notes_what_was_said_before_and_after_the_walk(commands, monkeypatch):
     walked: list[tuple[object, ...]] = []
-    monkeypatch.setattr(permissions, "apply", lambda *given: walked.append(given[:4]))
+    monkeypatch.setattr(permissions, "apply_access", lambda *given: walked.append(given[:4]))
     for step in checked_plan(asked(), BOX).steps:
         step.act(Working())
     texts = [argv[2].partition("=") for argv in commands.ran if argv[2].startswith("larder:access=")]
@@ -268,8 +269,8 @@ def test_it_notes_what_was_said_before_and_after_the_walk(commands, monkeypatch)
 
 def test_files_of_numbers_that_nobody_has_go_to_root_before_somebody_new_gets_the_number(commands, monkeypatch):
     walked: list[frozenset[int]] = []
-    monkeypatch.setattr(permissions, "apply", lambda *given: walked.append(given[3]))
-    permissions.carry_out(PHOTOS, Said(guid=PHOTOS.guid, everybody="change"), BOX, Working())
+    monkeypatch.setattr(permissions, "apply_access", lambda *given: walked.append(given[3]))
+    permissions.apply_note(PHOTOS, AccessNote(guid=PHOTOS.guid, everybody="change"), BOX, Working())
     assert 10003 in walked[0]
     assert walked[0].isdisjoint({0, 33, 10001, 10002})
 
@@ -342,7 +343,7 @@ def test_an_account_that_was_made_anew_meanwhile_is_another_one():
 
 
 def test_who_is_let_in_but_kept_out_of_the_folder_around_is_told():
-    around = replace(BOX.datasets[0], access=noted(Said(guid=BOX.datasets[0].guid, people={"anna": "none"}, everybody="read", done=True).signed(BOX)), access_source="local")  # fmt: skip
+    around = replace(BOX.datasets[0], access=encode_note(AccessNote(guid=BOX.datasets[0].guid, people={"anna": "none"}, everybody="read", done=True).with_numbers(BOX)), access_source="local")  # fmt: skip
     plan = checked_plan(asked(everybody="read"), replace(BOX, datasets=(around, PHOTOS)))
     assert plan.warnings == ("Anna may not enter tank, which lies around it, and so cannot come in here.",)
 
@@ -356,71 +357,71 @@ def test_who_is_let_in_but_kept_out_of_the_folder_around_is_told():
 )  # fmt: skip
 def test_a_note_from_elsewhere_says_nothing(text, source):
     came = replace(PHOTOS, access=text.replace("GUID", str(PHOTOS.guid)), access_source=source)
-    assert note_of(came) is said_of(came, BOX) is from_elsewhere(came, BOX) is None
+    assert read_note(came) is valid_note(came, BOX) is foreign_note(came, BOX) is None
 
 
 # Disks that moved to another box: names are those of that one, and files carry its numbers.
 
 
-def noted_with(said: Said) -> Dataset:
-    return replace(PHOTOS, access=noted(said), access_source="local")
+def noted_with(said: AccessNote) -> Dataset:
+    return replace(PHOTOS, access=encode_note(said), access_source="local")
 
 
-HERE = Said(guid=PHOTOS.guid, people={"anna": "change"}, groups={"family": "read"}, done=True)
+HERE = AccessNote(guid=PHOTOS.guid, people={"anna": "change"}, groups={"family": "read"}, done=True)
 
 
 def test_a_note_holds_on_its_own_box():
-    assert said_of(noted_with(HERE.signed(BOX)), BOX) == HERE.signed(BOX)
-    assert from_elsewhere(noted_with(HERE.signed(BOX)), BOX) is None
+    assert valid_note(noted_with(HERE.with_numbers(BOX)), BOX) == HERE.with_numbers(BOX)
+    assert foreign_note(noted_with(HERE.with_numbers(BOX)), BOX) is None
 
 
 def test_a_note_does_not_hold_where_accounts_were_made_in_the_other_order():
     """Also where both boxes call themselves the same, as two copies of one system disk do."""
     there = replace(BOX, accounts=(replace(ANNA, uid=10002), replace(BEN, uid=10001)))
-    moved = noted_with(HERE.signed(BOX))
-    assert said_of(moved, there) is None
-    assert from_elsewhere(moved, there) == HERE.signed(BOX)
-    assert by_number(HERE.signed(BOX), there).people == {"ben": "change"}
+    moved = noted_with(HERE.with_numbers(BOX))
+    assert valid_note(moved, there) is None
+    assert foreign_note(moved, there) == HERE.with_numbers(BOX)
+    assert resolve_numbers(HERE.with_numbers(BOX), there).people == {"ben": "change"}
 
 
 def test_a_note_does_not_hold_where_somebody_else_has_its_number():
     there = replace(BOX, accounts=(replace(BEN, uid=10001),))
-    assert said_of(noted_with(HERE.signed(BOX)), there) is None
+    assert valid_note(noted_with(HERE.with_numbers(BOX)), there) is None
 
 
 def test_a_note_still_holds_where_an_account_is_gone_and_nobody_has_its_number():
-    assert said_of(noted_with(HERE.signed(BOX)), replace(BOX, accounts=(BEN,))) is not None
+    assert valid_note(noted_with(HERE.with_numbers(BOX)), replace(BOX, accounts=(BEN,))) is not None
 
 
 def test_a_note_does_not_hold_for_an_account_made_anew_under_the_same_name():
     there = replace(BOX, accounts=(replace(ANNA, uid=10005), BEN))
-    assert said_of(noted_with(HERE.signed(BOX)), there) is None
+    assert valid_note(noted_with(HERE.with_numbers(BOX)), there) is None
 
 
 def test_a_note_does_not_hold_where_groups_have_other_numbers(monkeypatch):
-    signed = HERE.signed(BOX)
-    assert said_of(noted_with(signed), replace(BOX, groups=(replace(FAMILY, gid=20005),))) is None
-    monkeypatch.setattr(permissions, "people_number", lambda: 987)
-    assert said_of(noted_with(signed), BOX) is None
-    assert by_number(msgspec.structs.replace(signed, everybody="read"), BOX).everybody == "none"
+    signed = HERE.with_numbers(BOX)
+    assert valid_note(noted_with(signed), replace(BOX, groups=(replace(FAMILY, gid=20005),))) is None
+    monkeypatch.setattr(access_note, "people_number", lambda: 987)
+    assert valid_note(noted_with(signed), BOX) is None
+    assert resolve_numbers(msgspec.structs.replace(signed, everybody="read"), BOX).everybody == "none"
 
 
 def test_a_note_does_not_hold_on_another_box_even_with_the_same_numbers(monkeypatch):
     """Other accounts may have the numbers of files' owners there, who can always change them."""
-    signed = HERE.signed(BOX)
-    monkeypatch.setattr(key_store, "mark", lambda: "another")
-    assert said_of(noted_with(signed), BOX) is None
+    signed = HERE.with_numbers(BOX)
+    monkeypatch.setattr(key_store, "box_mark", lambda: "another")
+    assert valid_note(noted_with(signed), BOX) is None
 
 
 def test_a_note_of_before_numbers_were_noted_is_not_vouched_for():
-    assert said_of(noted_with(HERE), BOX) is None
-    assert from_elsewhere(noted_with(HERE), BOX) == HERE
+    assert valid_note(noted_with(HERE), BOX) is None
+    assert foreign_note(noted_with(HERE), BOX) == HERE
 
 
 def test_the_longest_note_fits_into_a_property():
-    people: dict[str, Level] = {f"a{number:030}": "change" for number in range(permissions.MOST)}
+    people: dict[str, Level] = {f"a{number:030}": "change" for number in range(access_note.MOST)}
     facts = box(accounts=tuple(Account(name, 10000 + number) for number, name in enumerate(people)))
-    assert len(noted(Said(guid=2**64 - 1, people=people, done=True).signed(facts))) < 8192
+    assert len(encode_note(AccessNote(guid=2**64 - 1, people=people, done=True).with_numbers(facts))) < 8192
 
 
 def test_the_group_of_everybody_has_the_same_number_on_every_box():
@@ -431,7 +432,11 @@ def test_the_group_of_everybody_has_the_same_number_on_every_box():
 
 def test_only_the_note_at_the_end_tells_that_it_was_carried_through():
     def after(done: bool):
-        said = replace(PHOTOS, access=noted(asked().said(PHOTOS.guid, done=done).signed(BOX)), access_source="local")
+        said = replace(
+            PHOTOS,
+            access=encode_note(asked().make_note(PHOTOS.guid, done=done).with_numbers(BOX)),
+            access_source="local",
+        )
         facts = replace(BOX, datasets=(said,))
         return [asked().probe(step, facts) for step in ("kind", "begun", "apply", "done")]
 

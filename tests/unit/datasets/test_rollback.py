@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from appliance.datasets.permissions import Said, noted
+from appliance.datasets.access_note import AccessNote, encode_note
 from appliance.datasets.rollback import RollBack
 from appliance.errors import Failed, Refused
 from appliance.facts.box import Checkpoint, Facts
@@ -107,7 +107,7 @@ def test_a_share_that_an_interrupted_run_left_paused_is_on_again(done, monkeypat
 
 
 def test_who_may_use_it_is_noted_as_not_carried_through_afterwards(done, monkeypatch):
-    text = noted(Said(guid=5, everybody="read", done=True))
+    text = encode_note(AccessNote(guid=5, everybody="read", done=True))
     found = shared(1, 2)
     said = tuple(replace(one, guid=5, access=text, access_source="local") if one.name == "tank/photos" else one for one in found.datasets)  # fmt: skip
     monkeypatch.setattr(status, "read_datasets", lambda: said)

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from appliance.agent.registry import decode_operation
-from appliance.datasets.permissions import Said, noted
+from appliance.datasets.access_note import AccessNote, encode_note
 from appliance.errors import Failed, Refused
 from appliance.facts.sharing import Account, Group
 from appliance.files import traversal
@@ -182,7 +182,10 @@ def test_a_home_is_a_folder_that_only_its_owner_may_enter():
     assert [step.name for step in plan.steps] == ["user", "password", "home", "private"]
     said, account = dataset("tank/berta", access_source="local"), Account("berta", 10000)
     whole = replace(
-        said, access=noted(Said(guid=said.guid, people={"berta": "change"}, done=True).signed(box(accounts=(account,))))
+        said,
+        access=encode_note(
+            AccessNote(guid=said.guid, people={"berta": "change"}, done=True).with_numbers(box(accounts=(account,)))
+        ),
     )
     assert not home.probe("home", box(datasets=(dataset("tank"),), accounts=(account,)))
     assert home.probe("home", box(datasets=(said,), accounts=(account,)))
@@ -221,7 +224,7 @@ def test_who_is_removed_is_named_by_no_share_that_is_served_here(commands, users
     again: list[object] = []
     monkeypatch.setattr(publish, "republish_quietly", again.append)
     work = Working()
-    drop_from_shares.forget("anna", heir, box(datasets=(mine, foreign)), work)
+    drop_from_shares.drop_user("anna", heir, box(datasets=(mine, foreign)), work)
     assert [argv for argv in commands.ran if argv[0] == "zfs"] == [["zfs", "set", f"larder:share={left}", "tank/a"]]
     assert again == [work]
 
@@ -237,8 +240,8 @@ def test_no_rule_of_a_folder_names_somebody_who_is_gone(commands, users):
     photos = dataset("tank/photos", access_source="local")
     photos = replace(
         photos,
-        access=noted(
-            Said(guid=photos.guid, people={"anna": "change", "ben": "read"}, done=True).signed(
+        access=encode_note(
+            AccessNote(guid=photos.guid, people={"anna": "change", "ben": "read"}, done=True).with_numbers(
                 box(accounts=(ANNA, BEN))
             )
         ),
@@ -250,8 +253,8 @@ def test_no_rule_of_a_folder_names_somebody_who_is_gone(commands, users):
 
 def test_an_heir_gets_what_the_one_who_goes_could_do():
     operation = RemoveAccount(name="anna", heir="ben")
-    said = Said(guid=1, people={"anna": "change", "ben": "none"}, done=True)
-    assert operation.inherited(said, box(accounts=(ANNA, BEN))).people == {"ben": "change"}
+    said = AccessNote(guid=1, people={"anna": "change", "ben": "none"}, done=True)
+    assert operation.inherit_rules(said, box(accounts=(ANNA, BEN))).people == {"ben": "change"}
 
 
 BEFORE = "larder-before-2026.11.21-12.00.00"
@@ -265,15 +268,15 @@ def test_each_folder_with_files_of_the_one_who_goes_gets_a_snapshot_before_they_
         (tmp_path / name).mkdir()
     (tmp_path / "mine" / "letter").write_text("x")
     facts = box(accounts=(ANNA, BEN), datasets=tuple(found.values()))
-    said = Said(guid=found["ruled"].guid, people={"anna": "change"}, done=True).signed(facts)
-    found["ruled"] = replace(found["ruled"], access=noted(said), access_source="local")
+    said = AccessNote(guid=found["ruled"].guid, people={"anna": "change"}, done=True).with_numbers(facts)
+    found["ruled"] = replace(found["ruled"], access=encode_note(said), access_source="local")
     facts = replace(facts, datasets=tuple(found.values()))
     owner = (tmp_path / "mine" / "letter").stat().st_ino
     monkeypatch.setattr(traversal, "refuse_unless_of", lambda *_given: None)
     monkeypatch.setattr(traversal, "walk_tree", lambda root: owned_by(7, walk_real_tree(root), owner))
     monkeypatch.setattr("appliance.zfs.libzfs.snapshot", lambda names, _properties: done.append(names[0]))
     monkeypatch.setattr("os.chown", lambda path, uid, _gid: done.append(uid))
-    monkeypatch.setattr("appliance.datasets.permissions.carry_out", lambda dataset, *_given: done.append(dataset.name))
+    monkeypatch.setattr("appliance.datasets.permissions.apply_note", lambda dataset, *_given: done.append(dataset.name))
     RemoveAccount(name="anna", heir="ben", before=BEFORE).hand_over(7, 1003, facts, Working())
     assert done == [f"tank/mine@{BEFORE}", 1003, f"tank/ruled@{BEFORE}", "tank/ruled"]
 
@@ -396,7 +399,9 @@ def test_a_removed_group_is_named_by_no_folder(commands, users):
     photos = dataset("tank/photos", access_source="local")
     photos = replace(
         photos,
-        access=noted(Said(guid=photos.guid, groups={"family": "change"}, done=True).signed(box(groups=(FAMILY,)))),
+        access=encode_note(
+            AccessNote(guid=photos.guid, groups={"family": "change"}, done=True).with_numbers(box(groups=(FAMILY,)))
+        ),
     )
     facts = box(groups=(FAMILY,), datasets=(photos,))
     assert checked_plan(RemoveGroup(name="family"), facts).warnings == ("It is let into tank/photos.",)

@@ -11,7 +11,8 @@ import pytest
 from appliance.command import CommandFailed, Result
 from appliance.datasets.create import CreateDataset
 from appliance.datasets.encryption.unlock import UnlockAll, UnlockDataset
-from appliance.datasets.rename_mount import MountDataset, RenameDataset
+from appliance.datasets.mount import MountDataset
+from appliance.datasets.rename import RenameDataset
 from appliance.errors import Failed
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset, Snapshot

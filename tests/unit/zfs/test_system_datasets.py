@@ -10,8 +10,9 @@ import pytest
 
 from appliance import names
 from appliance.datasets.destroy import DestroyDataset
+from appliance.datasets.mount import UnmountDataset
 from appliance.datasets.permissions import SetAccess
-from appliance.datasets.rename_mount import RenameDataset, UnmountDataset
+from appliance.datasets.rename import RenameDataset
 from appliance.datasets.rollback import RollBack
 from appliance.errors import Refused
 from appliance.facts.box import Facts, Pool

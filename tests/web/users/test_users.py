@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from appliance.datasets.permissions import Said, noted
+from appliance.datasets.access_note import AccessNote, encode_note
 from appliance.facts.sharing import Account, Group
 from appliance.system import paths
 from tests.reasons import codes_of_form, codes_on_page
@@ -15,7 +15,7 @@ from tests.web.reading import Page, text_of
 from web.inventory import store
 from web.inventory.models import AccountRow, DatasetRow
 from web.jobs.models import Job
-from web.users.views import people_facts
+from web.users.views import read_user_facts
 
 CANARY = "canary-password-77"
 
@@ -29,9 +29,9 @@ def people(calm) -> None:
 def folder(people) -> str:
     """A folder about which something was said, carried through; the address of its page of people."""
     photos = dataset("tank/photos", access_source="local")
-    said = Said(guid=photos.guid, people={"anna": "read"}, groups={"family": "change"}, done=True)
+    said = AccessNote(guid=photos.guid, people={"anna": "read"}, groups={"family": "change"}, done=True)
     rows.put(accounts=["anna", "ben"], groups=[Group("family", 20000, ("ben",))])
-    rows.put(datasets=[dataset("tank"), replace(photos, access=noted(said.signed(people_facts())))])
+    rows.put(datasets=[dataset("tank"), replace(photos, access=encode_note(said.with_numbers(read_user_facts())))])
     return f"/folders/{photos.guid}/access/"
 
 
@@ -247,7 +247,7 @@ def test_a_note_of_another_box_says_that_it_is_not_valid_and_whom_the_files_let_
 
 def test_a_note_without_numbers_is_not_vouched_for(web, folder):
     photos = DatasetRow.objects.get(name="tank/photos").fact
-    text = noted(Said(guid=photos.guid, people={"anna": "read"}, done=True))
+    text = encode_note(AccessNote(guid=photos.guid, people={"anna": "read"}, done=True))
     rows.put(datasets=[replace(photos, access=text)])
     page = text_of(web.get(folder.replace("access/", "")))
     assert "From an earlier version of Larder, not certain here." in page

@@ -15,13 +15,13 @@ MOST_USES = 1000
 SPACES = {"user": "userspace", "group": "groupspace"}
 
 
-def outside(lines: Iterable[str], name: str) -> tuple[str, ...]:
+def parse_clones(lines: Iterable[str], name: str) -> tuple[str, ...]:
     """Of ``zfs destroy -nvp -R``: the datasets that are neither this one nor below it, its dependent clones."""
     found = [line.partition("\t")[2] for line in lines if line.startswith("destroy\t")]
     return tuple(sorted(one for one in found if "@" not in one and one != name and not one.startswith(f"{name}/")))
 
 
-def uses_from(lines: Iterable[str], kind: str) -> Iterator[SpaceUse]:
+def parse_space_use(lines: Iterable[str], kind: str) -> Iterator[SpaceUse]:
     """Of ``zfs userspace -H -p -o name,used,quota``. A name is text from the box's own accounts, or a number."""
     for line in lines:
         who, used, quota = [*line.split("\t"), "", ""][:3]
@@ -30,7 +30,7 @@ def uses_from(lines: Iterable[str], kind: str) -> Iterator[SpaceUse]:
 
 
 @dataclass
-class Listed:
+class SnapshotListing:
     """What is kept of a listing of snapshots, however long it is."""
 
     count: int = 0
@@ -40,14 +40,14 @@ class Listed:
     held: list[str] = field(default_factory=list)
 
     @property
-    def chosen(self) -> str:
+    def manual_digest(self) -> str:
         """Which they are that no policy of Larder made: their number and the sum of their guids; empty where there are none."""
         return f"{self.by_hand} {self.mark:x}" if self.by_hand else ""
 
 
-def snapshots_from(lines: Iterable[bytes]) -> Listed:
+def parse_snapshots(lines: Iterable[bytes]) -> SnapshotListing:
     """Of ``zfs list -H -t snapshot -o name,userrefs,guid,larder:run``, the oldest first."""
-    found = Listed()
+    found = SnapshotListing()
     for line in lines:
         name, holds, guid, run = [*line.decode(errors="replace").split("\t"), "", "", ""][:4]
         if not holds:
@@ -62,31 +62,31 @@ def snapshots_from(lines: Iterable[bytes]) -> Listed:
     return found
 
 
-def read_details(dataset: Dataset) -> DatasetDetail:
+def read_detail(dataset: Dataset) -> DatasetDetail:
     """The details of one dataset, now; only root may ask who takes up space. Raises Failed."""
     listing = ["zfs", "list", "-H", "-t", "snapshot", "-r", "-o", "name,userrefs,guid,larder:run", "-s", "creation", "--", dataset.name]  # fmt: skip
-    found = snapshots_from(command.lines(listing, silence=300))
+    snapshots = parse_snapshots(command.lines(listing, silence=300))
     dry = ["zfs", "destroy", "-n", "-v", "-p", "-R", "--", dataset.name]
     clones: tuple[str, ...] = ()
     if "/" in dataset.name:  # of a pool's top dataset everything would go; nobody can ask for that here
-        clones = outside(command.run(dry, timeout=300, accept=range(256)).stdout.splitlines(), dataset.name)
+        clones = parse_clones(command.run(dry, timeout=300, accept=range(256)).stdout.splitlines(), dataset.name)
     uses: list[SpaceUse] = []
     if dataset.kind == "filesystem" and not dataset.locked:
         for kind, verb in SPACES.items():
             argv = ["zfs", verb, "-H", "-p", "-o", "name,used,quota", "--", dataset.name]
-            uses += uses_from(command.run(argv, timeout=120, accept=range(256)).stdout.splitlines(), kind)
+            uses += parse_space_use(command.run(argv, timeout=120, accept=range(256)).stdout.splitlines(), kind)
     return DatasetDetail(
         dataset.name,
         dataset.guid,
-        found.count,
-        tuple(reversed(found.newest)),
-        tuple(found.held),
+        snapshots.count,
+        tuple(reversed(snapshots.newest)),
+        tuple(snapshots.held),
         clones,
         tuple(sorted(uses, key=lambda use: (use.kind != "user", -use.used, use.who))[:MOST_USES]),
-        found.chosen,
+        snapshots.manual_digest,
     )
 
 
-def with_details(facts: Facts, dataset: Dataset | None) -> Facts:
+def add_detail(facts: Facts, dataset: Dataset | None) -> Facts:
     """The facts with what is true now of this one dataset."""
-    return replace(facts, dataset_details=(read_details(dataset),)) if dataset else facts
+    return replace(facts, dataset_details=(read_detail(dataset),)) if dataset else facts

@@ -1,0 +1,126 @@
+"""Mount and unmount a dataset."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from dataclasses import replace
+
+from appliance import command
+from appliance.datasets import reasons
+from appliance.datasets.base import DatasetOperation
+from appliance.errors import Reason
+from appliance.facts.box import Facts
+from appliance.operation import Plan, Step, Work, never
+from appliance.shares import dataset_teardown, publish
+from appliance.zfs import mount as zfs_mount
+from appliance.zfs import system_datasets
+
+
+class MountDataset(DatasetOperation, tag="mount-dataset"):
+    """Make a file system's files reachable at its place."""
+
+    needs_proof = never
+
+    @property
+    def title(self) -> str:
+        return f"Mount {self.dataset}"
+
+    def locks(self) -> tuple[str, ...]:
+        return (*super().locks(), "shares")
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        yield from super().check(facts)
+        dataset = self.find_dataset(facts)
+        if dataset is None:
+            return
+        if dataset.mounted:
+            yield Reason("dataset-mounted", "{dataset} is already mounted.", dataset=self.dataset)
+        elif dataset.locked:
+            yield reasons.dataset_locked(self.dataset)
+        elif dataset.kind != "filesystem" or dataset.canmount == "off" or not dataset.mountpoint.startswith("/"):
+            yield Reason("dataset-without-mountpoint", "{dataset} has no mountpoint on this box.", dataset=self.dataset)
+        elif against := zfs_mount.reason_against(self.dataset, dataset.mountpoint, facts.datasets):
+            yield against
+
+    def plan(self, facts: Facts) -> Plan:
+        dataset = self.find_dataset(facts)
+        place = dataset.mountpoint if dataset else ""
+        # Left so where a link was at its place, or where making it was cut short: no start of the box would mount it.
+        noauto = dataset is not None and dataset.canmount == "noauto"
+        later = ["zfs", "set", "-u", "canmount=on", self.dataset] if noauto else []
+
+        def act(work: Work) -> None:
+            zfs_mount.mount(self.dataset, work)
+            if later:
+                command.run(later, timeout=60)
+            publish.republish_quietly(work)
+
+        step = zfs_mount.mount_step(self.dataset, place)
+        step = replace(step, act=act, shown="\n".join([step.shown, *([shlex.join(later)] if later else [])]))
+        return Plan(
+            summary=f"The files of {self.dataset} can be reached at {place}"
+            + (", from now on after each start of the box too." if noauto else "."),
+            steps=(step,),
+            identity={**self.plan_identity(), "place": place},
+            undo="It can be unmounted at any time.",
+        )
+
+    def probe(self, step: str, facts: Facts) -> bool:
+        dataset = self.find_dataset(facts)
+        return dataset is not None and dataset.mounted
+
+    def recovery_hint(self, step: str, facts: Facts) -> str:
+        return "It is not mounted. Look whether something else is at its place."
+
+
+class UnmountDataset(DatasetOperation, tag="unmount-dataset"):
+    """Put a file system and all that is mounted in it out of reach until it is mounted again."""
+
+    needs_proof = never
+
+    @property
+    def title(self) -> str:
+        return f"Unmount {self.dataset}"
+
+    def locks(self) -> tuple[str, ...]:
+        return (*super().locks(), "shares")
+
+    def files_taken(self) -> tuple[str, ...]:
+        return (self.dataset,)
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        yield from super().check(facts)
+        dataset = self.find_dataset(facts)
+        if dataset and not dataset.mounted:
+            yield Reason("dataset-unmounted", "{dataset} is not mounted.", dataset=self.dataset)
+        if dataset and (refusal := system_datasets.reason_against(dataset, facts.datasets)):
+            yield refusal
+
+    def plan(self, facts: Facts) -> Plan:
+        mounted = [one for one in facts.below(self.dataset) if one.mounted]
+        shares = dataset_teardown.shares_at(facts, mounted)
+        argv = ["zfs", "unmount", "--", self.dataset]
+
+        def act(work: Work) -> None:
+            dataset_teardown.let_go(argv, self.dataset, [one.mountpoint for one in mounted])
+            work.note(f"{self.dataset} is unmounted")
+            if shares:
+                publish.tell_network(work.note)
+
+        return Plan(
+            summary=f"The files of {self.dataset} and of {len(mounted) - 1} mounted below it cannot be reached until it is mounted again. Nothing is erased.",
+            steps=(*dataset_teardown.close_step(shares), Step("unmount", "Unmount it", " ".join(argv), act, tuple(one.name for one in mounted), "Mount it again")),
+            identity={**self.plan_identity(), "mounted": sorted(one.guid for one in mounted)},
+            warnings=("Its shares answer nobody meanwhile.",) if shares else (),
+            undo="Mount it again at any time. The next start of the box mounts it by itself.",
+            facts=dataset_teardown.told(facts, shares),
+        )  # fmt: skip
+
+    def probe(self, step: str, facts: Facts) -> bool:
+        dataset = self.find_dataset(facts)
+        return dataset is not None and not dataset.mounted
+
+    def recovery_hint(self, step: str, facts: Facts) -> str:
+        dataset = self.find_dataset(facts)
+        return f"{self.dataset} is {'still' if dataset and dataset.mounted else 'not'} mounted."

@@ -1,0 +1,57 @@
+"""Make a clone independent of the dataset that it was made from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from appliance import command
+from appliance.datasets.base import DatasetOperation
+from appliance.errors import Reason
+from appliance.facts.box import Facts
+from appliance.operation import Plan, Step, Work
+from appliance.snapshots import expiry, policy
+
+
+class PromoteDataset(DatasetOperation, tag="promote-dataset"):
+    """Make a clone independent: the snapshots that both share become its own, and the original depends on it instead."""
+
+    def needs_proof(self, facts: Facts, plan: Plan) -> bool:
+        """Where the policy of the clone keeps less than that of the folder whose snapshots it gets."""
+        dataset = self.find_dataset(facts)
+        origin = facts.dataset(dataset.origin.partition("@")[0]) if dataset else None
+        if dataset is None or origin is None:
+            return True
+        return expiry.keeps_less(policy.policy_of(origin), policy.policy_of(dataset))
+
+    @property
+    def title(self) -> str:
+        return f"Make {self.dataset} independent"
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        yield from super().check(facts)
+        dataset = self.find_dataset(facts)
+        if dataset and not dataset.origin:
+            yield Reason("dataset-not-clone", "{dataset} does not depend on another folder.", dataset=self.dataset)
+
+    def plan(self, facts: Facts) -> Plan:
+        dataset = self.find_dataset(facts)
+        origin, _at, snapshot = (dataset.origin if dataset else "").partition("@")
+        argv = ["zfs", "promote", self.dataset]  # it takes no “--” (2.3.9: "invalid option '-'")
+
+        def act(work: Work) -> None:
+            command.run(argv, timeout=300)
+            work.note(f"{self.dataset} is independent")
+
+        return Plan(
+            summary=f"{self.dataset} was made from {origin} as of {snapshot}. It takes over that snapshot and all before it; {origin} then depends on {self.dataset}, and can be destroyed without it.",
+            steps=(Step("promote", "Exchange who depends on whom", " ".join(argv), act, (self.dataset, origin), f"Make {origin} independent again"),),
+            identity={**self.plan_identity(), "origin": dataset.origin if dataset else ""},
+            undo=f"Make {origin} independent again, which gives the snapshots back.",
+        )  # fmt: skip
+
+    def probe(self, step: str, facts: Facts) -> bool:
+        dataset = self.find_dataset(facts)
+        return dataset is not None and not dataset.origin
+
+    def recovery_hint(self, step: str, facts: Facts) -> str:
+        return "Nothing was changed. A snapshot of the same name in both is a common reason: rename one of them."

@@ -1,0 +1,253 @@
+"""Rename a dataset, or move it within its pool."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+
+from appliance import command, names
+from appliance.datasets import reasons
+from appliance.datasets.base import DatasetOperation
+from appliance.errors import LarderError, Reason, Refused
+from appliance.facts.box import Facts
+from appliance.facts.datasets import Dataset
+from appliance.facts.sharing import Share
+from appliance.operation import Plan, Step, Work
+from appliance.shares import dataset_teardown, pool_teardown
+from appliance.snapshots import expiry, policy
+from appliance.zfs import mount as zfs_mount
+from appliance.zfs import mountpoints, status, system_datasets
+
+
+@dataclass(frozen=True)
+class DatasetMove:
+    """Renaming a dataset with all below it: unmounted, renamed, and mounted where it is then. ZFS by itself would follow
+    links on the way there."""
+
+    name: str
+    target: str
+    family: tuple[Dataset, ...]
+    place: str  # where it will be; empty where it has no place or keeps its own
+
+    @property
+    def mounted_family(self) -> list[Dataset]:
+        """What has to be unmounted, parents first."""
+        return sorted((one for one in self.family if one.mounted), key=lambda one: one.mountpoint.count("/"))
+
+    def rename_argv(self, *, back: bool = False) -> list[str]:
+        name, target = (self.target, self.name) if back else (self.name, self.target)
+        kind = ["-u"] if self.family[0].kind == "filesystem" else []
+        return ["zfs", "rename", *kind, "--", name, target]
+
+    def command_text(self) -> str:
+        unmount = [shlex.join(["zfs", "unmount", "--", one.name]) for one in reversed(self.mounted_family)]
+        mount = [shlex.join(["mount", "-t", "zfs", self.new_name_of(one.name)]) for one in self.mounted_family]
+        return "\n".join([*unmount, shlex.join(self.rename_argv()), *mount])
+
+    def new_name_of(self, name: str) -> str:
+        return self.target + name.removeprefix(self.name)
+
+    def move_dataset(self, work: Work) -> None:
+        if self.place:
+            mountpoints.refuse_taken(self.place)
+        try:
+            for one in reversed(self.mounted_family):
+                dataset_teardown.let_go(
+                    ["zfs", "unmount", "--", one.name], self.name, [found.mountpoint for found in self.mounted_family]
+                )
+            command.run(self.rename_argv(), timeout=600)
+        except LarderError:
+            self.mount_back(work)
+            raise
+        try:
+            self.mount_family(work)
+        except LarderError:
+            self.undo_rename(work)
+            raise
+        for one in reversed(self.mounted_family):
+            if self.place:
+                mountpoints.remove_folder(one.mountpoint)
+        work.note(f"{self.name} is {self.target} now")
+
+    def mount_family(self, work: Work) -> None:
+        for one in self.mounted_family:
+            zfs_mount.mount(self.new_name_of(one.name), work, new=bool(self.place) and one.name == self.name)
+
+    def mount_back(self, work: Work) -> None:
+        """Everything where it was, as far as that goes, with its shares."""
+        for one in self.mounted_family:
+            try:
+                zfs_mount.mount(one.name, work)
+            except LarderError as error:
+                work.note(f"{one.name} was not mounted again: {error}")
+        with suppress(LarderError):
+            pool_teardown.serve(status.read_datasets(), work.note)
+
+    def undo_rename(self, work: Work) -> None:
+        """The name that it had, since it cannot be mounted under the other one."""
+        for one in reversed(self.mounted_family):
+            command.run(["zfs", "unmount", "--", self.new_name_of(one.name)], timeout=600, accept=range(256))
+        command.run(self.rename_argv(back=True), timeout=600)
+        work.note(f"It is called {self.name} again")
+        self.mount_back(work)
+
+
+class RenameDataset(DatasetOperation, tag="rename-dataset"):
+    """Give a dataset another name or another parent in its pool; everything below goes along."""
+
+    parent: str
+    name: str
+
+    def needs_proof(self, facts: Facts, plan: Plan) -> bool:
+        """Where the policy of the new place keeps less."""
+        dataset = self.find_dataset(facts)
+        if dataset is None or dataset.policy_source in policy.OWN:
+            return dataset is None
+        then = policy.parent_policy(facts.dataset(self.parent))
+        return expiry.may_lose(facts.below(self.dataset), policy.policy_of(dataset), then)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        names.existing_dataset(self.parent, field="parent")
+        names.check_folder_name(self.name)
+        if len(self.target) > names.LONGEST_DATASET:
+            raise Refused(reasons.name_too_long())
+
+    @property
+    def target(self) -> str:
+        return f"{self.parent}/{self.name}"
+
+    @property
+    def title(self) -> str:
+        return f"Rename {self.dataset} to {self.target}"
+
+    def locks(self) -> tuple[str, ...]:
+        return (*super().locks(), "shares")
+
+    def files_taken(self) -> tuple[str, ...]:
+        return (self.dataset, self.target)
+
+    def lasts(self) -> bool:
+        # Everything below is unmounted and mounted again.
+        return True
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        yield from super().check(facts)
+        dataset, parent = self.find_dataset(facts), facts.dataset(self.parent)
+        if dataset is None:
+            return
+        if self.is_pool:
+            yield Reason(
+                "pool-not-renamed", "This is the pool itself. To rename a pool, export it and import it again."
+            )
+            return
+        if self.target == self.dataset:
+            yield Reason("dataset-name-unchanged", "It already has that name, in that folder.", field="name")
+            return
+        if parent is None or parent.kind != "filesystem":
+            yield reasons.dataset_missing(self.parent).with_field("parent")
+            return
+        if refused := next(
+            filter(None, (system_datasets.reason_against(one, facts.datasets) for one in facts.below(self.dataset))),
+            None,
+        ):
+            yield refused
+        place = self.new_mountpoint(dataset, parent)
+        if place and (against := zfs_mount.reason_against(self.target, place, facts.datasets)):
+            yield against.with_field("parent")
+        yield from self.check_place(dataset, parent)
+        for other in facts.datasets:
+            if other.name.lower() == self.target.lower() and other.guid != self.guid:
+                yield reasons.dataset_exists(other.name)
+        longest = max(len(one.name) for one in facts.below(self.dataset)) - len(self.dataset) + len(self.target)
+        if longest > names.LONGEST_DATASET:
+            yield Reason(
+                "name-below-too-long",
+                "The full name of a folder below it would be too long for ZFS. Choose a shorter name.",
+                field="name",
+            )
+
+    def new_mountpoint(self, dataset: Dataset, parent: Dataset) -> str:
+        """Where its files will be; empty where it has no place, or one of its own that stays."""
+        above = self.dataset.rpartition("/")[2]
+        follows = dataset.mountpoint.endswith(f"/{above}") and dataset.can_mount
+        if not follows or not parent.mountpoint.startswith("/"):
+            return ""
+        return f"{parent.mountpoint.rstrip('/')}/{self.name}"
+
+    def check_place(self, dataset: Dataset, parent: Dataset) -> Iterator[Reason]:
+        if parent.pool != dataset.pool:
+            yield Reason(
+                "parent-in-other-pool",
+                "{parent} is in another pool. A folder can only move within its pool. Copy its files instead.",
+                field="parent",
+                parent=self.parent,
+            )
+        elif f"{self.parent}/".startswith(f"{self.dataset}/"):
+            yield Reason(
+                "dataset-into-itself", "A folder cannot be moved into itself. Choose another folder.", field="parent"
+            )
+        if parent.locked:
+            yield reasons.dataset_locked(self.parent).with_field("parent")
+        own = dataset.encryption_root == dataset.name
+        if dataset.encryption != "off" and not own and parent.encryption_root != dataset.encryption_root:
+            yield Reason(
+                "key-of-other-parent",
+                "It is encrypted with the key of {root} and has to stay below it. Give it a key of its own first.",
+                field="parent",
+                root=dataset.encryption_root,
+            )
+        if dataset.encryption == "off" and parent.encryption != "off":
+            yield Reason(
+                "parent-encrypted",
+                "{parent} is encrypted and {dataset} is not. Create a new folder there and copy the files.",
+                field="parent",
+                parent=self.parent,
+                dataset=self.dataset,
+            )
+
+    def plan(self, facts: Facts) -> Plan:
+        family = facts.below(self.dataset)
+        shares = dataset_teardown.shares_at(facts, family)
+        dataset, parent = self.find_dataset(facts), facts.dataset(self.parent)
+        move = DatasetMove(
+            self.dataset, self.target, family, self.new_mountpoint(dataset, parent) if dataset and parent else ""
+        )
+        moved = Step(
+            "rename",
+            f"Rename it to {self.target}",
+            move.command_text(),
+            move.move_dataset,
+            tuple(one.name for one in family),
+            "Rename it back",
+        )
+        return Plan(
+            summary=f"{self.dataset} becomes {self.target}, with {len(family) - 1} below it, its snapshots and settings.",
+            steps=(*dataset_teardown.close_step(shares), moved, *dataset_teardown.serve_step(shares)),
+            identity={**self.plan_identity(), "below": sorted(one.guid for one in family)},
+            warnings=tuple(self.list_warnings(facts, shares)),
+            undo="It can be renamed back at any time.",
+            facts=dataset_teardown.told(facts, shares),
+        )
+
+    def list_warnings(self, facts: Facts, shares: list[Share]) -> Iterator[str]:
+        if shares:
+            yield "Whoever has a file of it open loses the connection. The shares keep their names."
+        if dataset := self.find_dataset(facts):
+            yield from policy.describe_move(dataset, facts.dataset(self.parent))
+
+    def probe(self, step: str, facts: Facts) -> bool:
+        now = facts.dataset_of(self.guid)
+        if now is None or now.name != self.target or (now.can_mount and not now.locked and not now.mounted):
+            return False
+        return step != "serve" or dataset_teardown.all_served(facts, facts.below(self.target))
+
+    def recovery_hint(self, step: str, facts: Facts) -> str:
+        now = facts.dataset_of(self.guid)
+        if now is None:
+            return f"{self.dataset} is no longer there."
+        shares = " Look whether its shares are on." if step != "rename" else ""
+        mounted = "" if now.mounted or not now.can_mount else " It is not mounted: mount it."
+        return f"It is called {now.name} now.{mounted}{shares}"
