@@ -12,6 +12,7 @@ import json
 import mmap
 import os
 import re
+import shlex
 import stat
 import struct
 import time
@@ -23,6 +24,7 @@ import msgspec
 from appliance import names
 from appliance.disks import query
 from appliance.disks.clear_labels import erase_step
+from appliance.disks.inventory import missing_disk
 from appliance.disks.smart import section, whole
 from appliance.disks.udev import look_anew
 from appliance.errors import Bug, Failed, Reason
@@ -76,11 +78,18 @@ class EraseDisk(Operation, tag="erase-disk"):
     def check(self, facts: Facts) -> Iterator[Reason]:
         disk = facts.disk(self.disk)
         if disk is None:
-            yield Reason("", f"The disk {self.disk.rsplit('/', 1)[-1]} is no longer there.", field="disk")
+            yield missing_disk(self.disk)
         elif disk.blocked and (away := self.out_of_use(facts, disk)) and self.how == "full":
             yield from not_spared(*away)
         elif disk.blocked:
-            yield Reason("", f"{disk_label(disk)} {disk.blocked.text}, so it cannot be erased.", field="disk")
+            use = disk.blocked.text
+            yield Reason(
+                "disk-not-erasable",
+                "{disk} {use}, so it cannot be erased.",
+                field="disk",
+                disk=disk_label(disk),
+                use=use,
+            )
 
     def out_of_use(self, facts: Facts, disk: Disk) -> tuple[Pool, Place] | None:
         """The pool and place where it is offline, if nothing but that pool stands against erasing it."""
@@ -110,7 +119,7 @@ class EraseDisk(Operation, tag="erase-disk"):
                 Step(
                     "before",
                     "Ask the drive for its counts",
-                    f"smartctl --json -A {self.disk}",
+                    shlex.join(counts_argv(self.disk)),
                     lambda work: self.tell(work, "Before"),
                     (),
                 ),
@@ -125,7 +134,7 @@ class EraseDisk(Operation, tag="erase-disk"):
                 Step(
                     "after",
                     "Ask the drive for its counts again",
-                    f"smartctl --json -A {self.disk}",
+                    shlex.join(counts_argv(self.disk)),
                     lambda work: self.tell(work, "After"),
                     (),
                 ),
@@ -194,13 +203,32 @@ def not_spared(pool: Pool, place: Place) -> Iterator[Reason]:
     """Why what an offline disk holds may still be needed: it could be the last good copy of something."""
     beside = [device for device in place.group.devices() if device.guid != place.vdev.guid]
     if pool.state not in {"ONLINE", "DEGRADED"}:
-        yield Reason("", f"{pool.name} does not work without this disk. Bring it online again.", field="disk")
+        yield Reason(
+            "pool-not-working",
+            "{pool} does not work without this disk. Bring the disk online again.",
+            field="disk",
+            pool=pool.name,
+        )
     elif pool.rebuilding:
-        yield Reason("", f"{pool.name} is being rebuilt. Wait until that has ended.", field="disk")
+        yield Reason(
+            "pool-rebuilding", "{pool} is rebuilding. Wait until the rebuild has ended.", field="disk", pool=pool.name
+        )
     elif pool.errors:
-        yield Reason("", f"{pool.name} has damaged files, and this disk may hold what is left of them. Bring it online again, and check the pool.", field="disk")  # fmt: skip
+        yield Reason(
+            "pool-damaged",
+            "{pool} has damaged files, and this disk may hold good copies of them. Bring the disk online again, then scrub"
+            " the pool.",
+            field="disk",
+            pool=pool.name,
+        )
     elif any(device.read_errors or device.checksum_errors for device in beside):
-        yield Reason("", f"Other disks of {pool.name} made errors too, and this one may hold the last good copy. Bring it online again, check the pool, and clear the counts.", field="disk")  # fmt: skip
+        yield Reason(
+            "pool-errors",
+            "Other disks of {pool} made errors too, and this disk may hold the last good copy. Bring it online again, scrub"
+            " the pool, then clear the error counts.",
+            field="disk",
+            pool=pool.name,
+        )
 
 
 def afterwards(pool: Pool) -> str:
@@ -327,10 +355,14 @@ def device_size(handle: int) -> int:
     return size
 
 
+def counts_argv(path: str) -> list[str]:
+    return ["smartctl", "--json", "-A", "--", path]
+
+
 def counts_said(path: str) -> str:
     """The drive's counts of troubled sectors in words."""
     try:
-        result = query.query_disk(path, ["smartctl", "--json", "-A", path], timeout=60)
+        result = query.query_disk(path, counts_argv(path), timeout=60)
         answer = json.loads(result.stdout)
     except (Failed, ValueError):
         return "the drive tells no counts"

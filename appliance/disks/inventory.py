@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from appliance import command
-from appliance.errors import Failed
+from appliance.errors import Failed, Reason
 from appliance.facts.box import Disk, Pool, Use
 
 BY_ID = Path("/dev/disk/by-id")
@@ -150,6 +150,11 @@ def disks_from(
                 part["name"] for part in reversed(list(nodes(row))) if part.get("fstype") or part.get("pttype")
             ),
         )
+
+
+def missing_disk(path: str, field: str = "disk") -> Reason:
+    """The reason against using a disk that is not in the box any more; its by-id path."""
+    return Reason("disk-missing", "The disk {disk} is no longer there.", field=field, disk=path.rsplit("/", 1)[-1])
 
 
 def read_disks(pools: Iterable[Pool]) -> tuple[Disk, ...]:

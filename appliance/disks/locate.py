@@ -16,7 +16,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from appliance.disks import query
-from appliance.errors import Failed, Reason, Refused
+from appliance.disks.inventory import missing_disk
+from appliance.errors import Failed, Refused
 
 SECONDS = 30
 SECONDS_TO_SWITCH = 10
@@ -29,7 +30,7 @@ def kernel_name(path: str) -> str:
     """The kernel's name of the whole disk at a by-id path. Raises Refused where there is none."""
     name = Path(path).resolve().name
     if not (SYS_BLOCK / name / "device").exists():
-        raise Refused(Reason("", f"The disk {Path(path).name} is not there."))
+        raise Refused(missing_disk(path, ""))
     return name
 
 

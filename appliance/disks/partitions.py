@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -80,7 +81,7 @@ def partition_step(cuts: Sequence[Cut], labels: Sequence[str]) -> Step:
     return Step(
         "partition",
         "Partition the disks, so that each gives the same",
-        "\n".join(" ".join(argv) for _cut, argvs in commands for argv in argvs),
+        "\n".join(shlex.join(argv) for _cut, argvs in commands for argv in argvs),
         act,
         tuple(cut.disk.path for cut in cuts),
     )

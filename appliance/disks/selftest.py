@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from typing import Literal
 
 from appliance import names
 from appliance.disks import query, smart
+from appliance.disks.inventory import missing_disk
 from appliance.errors import Failed, Reason
 from appliance.facts.box import Facts
 from appliance.formatting import disk_label
@@ -40,14 +42,14 @@ class StartSelfTest(Operation, tag="start-self-test"):
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         if facts.disk(self.disk) is None:
-            yield Reason("", "That disk is no longer there.", field="disk")
+            yield missing_disk(self.disk)
 
     def plan(self, facts: Facts) -> Plan:
         disk = facts.disk(self.disk)
         label = disk_label(disk) if disk else self.disk
         return Plan(
             summary=f"{label} tests itself. {TOLD[self.test]}",
-            steps=(Step("start", f"Start the {self.test} self-test", " ".join(self.argv), self.act, (self.disk,)),),
+            steps=(Step("start", f"Start the {self.test} self-test", shlex.join(self.argv), self.act, (self.disk,)),),
             identity={"disk": disk.identity if disk else self.disk, "test": self.test, "wake": self.wake},
             undo="Nothing on the disk is changed.",
         )

@@ -21,7 +21,9 @@ TOLD, ASLEEP = "told", "asleep"
 def timer(minutes: int) -> int:
     """The timer's value: up to 240 in steps of five seconds, from 241 on in steps of half an hour. Raises Refused."""
     if minutes not in MINUTES:
-        raise Refused(Reason("", "A disk can be told to sleep after 10, 20 or 30 minutes, one or two hours, or never."))
+        raise Refused(
+            Reason("standby-time-unknown", "Choose 10, 20 or 30 minutes, one or two hours, or never.", field="sleep")
+        )
     return minutes * 60 // 5 if minutes <= 20 else 240 + minutes // 30
 
 

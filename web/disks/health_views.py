@@ -28,7 +28,7 @@ from web.inventory import present, store
 from web.inventory.models import DiskRow
 from web.jobs import confirm
 from web.jobs.models import Job
-from web.jobs.refusals import refusal_page
+from web.jobs.refusals import refusals_lead_to
 
 STATES = {"healthy": "healthy", "watch": "attention", "failing": "failed", "unknown": "unknown", "asleep": "asleep", "": "unknown"}  # fmt: skip
 STATE_WORDS = {"watch": "deserves a look", "failing": "failing", "": "not asked yet"}
@@ -112,33 +112,26 @@ def report(bay: present.Bay, row: DiskRow) -> str:
 
 
 @require_POST
+@refusals_lead_to("disk_health", "key")
 def self_test(request: HttpRequest, key: str) -> HttpResponse:
     """Let the disk test itself, as a job."""
     disk = get_object_or_404(DiskRow, key=key).fact
-    back = reverse("disk_health", args=[key])
     kind: Literal["short", "long"] = "long" if request.POST.get("test") == "long" else "short"
-    try:
-        confirm.start_without_review(StartSelfTest(disk=disk.path, test=kind), user=request.user.get_username())
-    except Refused as refusal:
-        return refusal_page(request, refusal.reasons, back)
-    return redirect(back)
+    confirm.start_without_review(StartSelfTest(disk=disk.path, test=kind), user=request.user.get_username())
+    return redirect("disk_health", key=key)
 
 
 @require_GET
+@refusals_lead_to("disk_health", "key")
 def put_back(request: HttpRequest, key: str) -> HttpResponse:
     """The review of putting an erased disk back into its own place in its pool."""
     disk = get_object_or_404(DiskRow, key=key).fact
-    back = reverse("disk_health", args=[key])
     for pool in store.facts().pools:
         place = vdev_tree.find_disk(pool, disk.path)
         if place and place.vdev.state not in WORKING:
-            try:
-                return confirm.review(
-                    request, ReplaceDisk(pool=pool.name, vdev=place.vdev.guid, disk=disk.path), back=back
-                )
-            except Refused as refusal:
-                return refusal_page(request, refusal.reasons, back)
-    return refusal_page(request, [Reason("", "No pool keeps a place for this disk.")], back)
+            operation = ReplaceDisk(pool=pool.name, vdev=place.vdev.guid, disk=disk.path)
+            return confirm.review(request, operation, back=reverse("disk_health", args=[key]))
+    raise Refused(Reason("disk-not-awaited", "No pool waits for this disk."))
 
 
 @require_POST

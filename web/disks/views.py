@@ -7,11 +7,11 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET
 
 from appliance.disks.erase import EraseDisk
-from appliance.errors import Refused
 from web import live
 from web.inventory import present
 from web.inventory.models import Event
-from web.jobs.refusals import refusal_page, review_or_refusal
+from web.jobs import confirm
+from web.jobs.refusals import refusals_lead_to
 
 
 @require_GET
@@ -42,14 +42,11 @@ def disk(request: HttpRequest, key: str) -> HttpResponse:
 
 
 @require_GET
+@refusals_lead_to("disk", "key")
 def erase(request: HttpRequest, key: str) -> HttpResponse:
     """The review of erasing a disk, quickly or with zeros everywhere."""
     bay = present.names_of(present.box().bays).get(key)
     if bay is None:
         raise Http404
-    back = reverse("disk", args=[key])
-    try:
-        operation = EraseDisk(disk=bay.disk.path, how="full" if request.GET.get("how") == "full" else "quick")
-    except Refused as refusal:
-        return refusal_page(request, refusal.reasons, back)
-    return review_or_refusal(request, operation, back)
+    operation = EraseDisk(disk=bay.disk.path, how="full" if request.GET.get("how") == "full" else "quick")
+    return confirm.review(request, operation, back=reverse("disk", args=[key]))

@@ -17,6 +17,7 @@ from appliance.errors import Bug, Cancelled, Failed, Refused
 from appliance.facts.box import Pool, Scan, Use, Vdev
 from appliance.layout.geometry import MIB
 from appliance.operation import checked_plan
+from tests.reasons import codes, refuses
 from tests.unit.made import BUSY, OLD, box, disk, path_of, recorded
 from tests.unit.pools.test_create import Working
 
@@ -27,15 +28,17 @@ def erase(how: str = "quick", number: int = 1) -> EraseDisk:
     return EraseDisk(disk=path_of(number), how=how)  # type: ignore[arg-type]
 
 
-def reasons(operation: EraseDisk, facts) -> str:
-    return " ".join(reason.text for reason in operation.check(facts))
+def refusals(operation: EraseDisk, facts) -> list[str]:
+    return codes(operation.check(facts))
 
 
 @pytest.mark.parametrize("kind", ["system", "pool", "mounted", "swap", "raid"])
 def test_a_disk_in_use_is_never_erased(kind):
     facts = box(disk(1, uses=(Use(kind, "is taken"),)))
     for how in ("quick", "full"):
-        assert "WD-WCAZA0000001) is taken, so it cannot be erased" in reasons(erase(how), facts)
+        (reason,) = erase(how).check(facts)
+        assert reason.code == "disk-not-erasable"
+        assert reason.message.arguments["use"] == "is taken"
 
 
 def tank(
@@ -55,27 +58,27 @@ REBUILT = Scan("resilver", "scanning", datetime(2026, 1, 1, tzinfo=UTC), None, 1
 
 def test_a_disk_that_is_offline_in_its_pool_can_be_erased_in_full_and_what_follows_is_said():
     facts = replace(box(disk(1, uses=(PART,)), disk(2, uses=(PART,))), pools=(tank(),))
-    assert reasons(erase("full"), facts) == ""
+    assert refusals(erase("full"), facts) == []
     plan = checked_plan(erase("full"), facts)
     assert "Until then tank survives no failed disk" in " ".join(plan.warnings)
-    assert "part of the pool tank, so it cannot be erased" in reasons(erase("quick"), facts)
-    assert "part of the pool tank, so it cannot be erased" in reasons(erase("full", 2), facts)
+    assert refusals(erase("quick"), facts) == ["disk-not-erasable"]
+    assert refusals(erase("full", 2), facts) == ["disk-not-erasable"]
 
 
 @pytest.mark.parametrize(
-    ("pool", "words"),
+    ("pool", "code"),
     [
-        (tank("ONLINE", pool="ONLINE"), "cannot be erased"),
-        (tank("FAULTED"), "cannot be erased"),
-        (tank(pool="SUSPENDED"), "does not work without this disk"),
-        (tank(errors=1), "damaged files"),
-        (tank(beside=2), "last good copy"),
-        (tank(scan=REBUILT), "being rebuilt"),
+        (tank("ONLINE", pool="ONLINE"), "disk-not-erasable"),
+        (tank("FAULTED"), "disk-not-erasable"),
+        (tank(pool="SUSPENDED"), "pool-not-working"),
+        (tank(errors=1), "pool-damaged"),
+        (tank(beside=2), "pool-errors"),
+        (tank(scan=REBUILT), "pool-rebuilding"),
     ],
 )
-def test_an_offline_disk_that_may_hold_the_last_good_copy_is_not_erased(pool, words):
+def test_an_offline_disk_that_may_hold_the_last_good_copy_is_not_erased(pool, code):
     facts = replace(box(disk(1, uses=(PART,)), disk(2, uses=(PART,))), pools=(pool,))
-    assert words in reasons(erase("full"), facts)
+    assert refusals(erase("full"), facts) == [code]
 
 
 @pytest.mark.parametrize(
@@ -83,16 +86,16 @@ def test_an_offline_disk_that_may_hold_the_last_good_copy_is_not_erased(pool, wo
 )
 def test_an_offline_disk_that_something_else_uses_too_is_not_erased(use):
     facts = replace(box(disk(1, uses=(PART, use)), disk(2, uses=(PART,))), pools=(tank(),))
-    assert "cannot be erased" in reasons(erase("full"), facts)
+    assert refusals(erase("full"), facts) == ["disk-not-erasable"]
 
 
 def test_a_disk_that_is_gone_is_said():
-    assert "no longer there" in reasons(erase(number=9), box(disk(1)))
+    assert refusals(erase(number=9), box(disk(1))) == ["disk-missing"]
 
 
 @pytest.mark.parametrize("path", ["/dev/sda", "/etc/passwd", "/dev/disk/by-id/../sda", "", "/dev/disk/by-id/a\nb"])
 def test_only_a_stable_path_is_taken(path):
-    with pytest.raises(Refused):
+    with refuses("disk-path-malformed"):
         EraseDisk(disk=path)
 
 

@@ -9,7 +9,8 @@ import pytest
 from appliance import command
 from appliance.agent import requests
 from appliance.disks import locate
-from appliance.errors import Failed, Refused
+from appliance.errors import Failed
+from tests.reasons import refuses
 from tests.unit.made import path_of
 
 
@@ -79,7 +80,7 @@ def test_without_any_light_the_disk_blinks_by_being_read(bay, tmp_path, monkeypa
 
 
 def test_what_is_no_disk_is_refused(bay, tmp_path):
-    with pytest.raises(Refused), locate.lit(str(tmp_path / "gone")):
+    with refuses("disk-missing"), locate.lit(str(tmp_path / "gone")):
         pass
     with pytest.raises(Failed):
         locate.blink(str(tmp_path / "gone"), seconds=0)

@@ -4,9 +4,10 @@ import pytest
 
 from appliance import command
 from appliance.disks.selftest import StartSelfTest
-from appliance.errors import Failed, Refused
+from appliance.errors import Failed
 from appliance.facts.box import Facts
 from appliance.operation import checked_plan
+from tests.reasons import refuses
 from tests.unit.made import disk, path_of
 
 
@@ -55,7 +56,7 @@ def test_a_disk_that_does_not_take_it_is_told(monkeypatch, status):
 
 
 def test_a_disk_that_is_gone_is_refused():
-    with pytest.raises(Refused, match="no longer there"):
+    with refuses("disk-missing"):
         checked_plan(StartSelfTest(disk=path_of(1)), Facts())
 
 
