@@ -73,7 +73,7 @@ test-system: $(VENV)/ready appliance-tools browser-tools ## Run the tests in the
 test-browser: $(VENV)/ready appliance-tools browser-tools ## Run the tests of Chromium against the appliance
 	$(PYTEST) $(or $(AT),tests/browser)
 
-test-soak: $(VENV)/ready appliance-tools browser-tools ## Run the tests that take hours
+test-soak: $(VENV)/ready appliance-tools browser-tools ## Run the tests that take hours (PART=1/4: a quarter of them; AT=…)
 	$(PYTEST) -m soak $(or $(AT),tests)
 
 test-container: $(VENV)/ready ## Build and try the containers

@@ -7,44 +7,45 @@ import json
 import os
 from collections import defaultdict
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from deploy.image import build, states
 from deploy.image.machine import Machine
+from tests import durations, warm
 
-DURATIONS = Path(__file__).with_name("durations.json")  # seconds of each file of tests with a machine, on two cores
-MEASURED = Path("build/durations.json")
-WITH_A_MACHINE = ("tests/system/", "tests/browser/")
 _seconds: dict[str, float] = defaultdict(float)
 
 
-def file_of(nodeid: str) -> str:
-    return nodeid.partition("::")[0]
-
-
-EVERY_RUN = Path(__file__).with_name("every_run.txt")
-
-
-def every_run() -> tuple[str, ...]:
-    """What of the tests with a machine is in every run."""
-    lines = (line.strip() for line in EVERY_RUN.read_text().splitlines())
-    return tuple(line for line in lines if line and not line.startswith("#"))
-
-
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What is not in the list of every run is soak. Files that take long come first, so that two lanes end at about the same
-    time; those not measured yet come before all."""
-    listed = every_run()
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark as soak what is not in the list of every run; put files that last long first, and those never measured before all.
+
+    With ``PART=1/4`` in the environment only that part of the files with a machine is left.
+    """
+    listed, known = durations.every_run(), durations.known_durations()
+    seconds: dict[str, float] = defaultdict(float)
     for item in items:
-        if item.nodeid.startswith(WITH_A_MACHINE) and not any(
-            item.nodeid == one or item.nodeid.startswith((f"{one}::", f"{one}[")) for one in listed
-        ):
-            item.add_marker(pytest.mark.soak)
-    known: dict[str, float] = json.loads(DURATIONS.read_text()) if DURATIONS.exists() else {}
-    items.sort(key=lambda item: -known.get(file_of(item.nodeid), float("inf")))
+        if item.nodeid.startswith(durations.WITH_A_MACHINE):
+            if not durations.is_listed(item.nodeid, listed):
+                item.add_marker(pytest.mark.soak)
+            seconds[durations.file_of(item.nodeid)] += known.get(item.nodeid, durations.UNKNOWN)
+    if part := os.environ.get("PART"):
+        chosen = durations.part_of(seconds, *(int(number) for number in part.split("/")))
+        left = [
+            item
+            for item in items
+            if durations.file_of(item.nodeid) not in seconds or durations.file_of(item.nodeid) in chosen
+        ]
+        config.hook.pytest_deselected(items=[item for item in items if item not in left])
+        items[:] = left
+    items.sort(key=lambda item: -seconds[durations.file_of(item.nodeid)])
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Item]) -> str:
+    expected = durations.expected_seconds(item.nodeid for item in items)
+    return f"Tests with a machine will take about {expected / 60:.0f} minutes, one after the other." if expected else ""
 
 
 def pytest_collection_finish() -> None:
@@ -55,17 +56,21 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    _seconds[file_of(report.nodeid)] += report.duration
+    _seconds[report.nodeid] += report.duration
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Keep how long each file took; the lanes of a parallel run tell it to the process that started them."""
+    """Keep how long each test with a machine took; the lanes of a parallel run tell it to the process that started them."""
     if hasattr(session.config, "workerinput"):
         return
-    machines = {file: round(took) for file, took in _seconds.items() if file.startswith(WITH_A_MACHINE)}
-    if machines:
-        MEASURED.parent.mkdir(exist_ok=True)
-        MEASURED.write_text(json.dumps(dict(sorted(machines.items())), indent=1) + "\n")
+    measured = {test: round(took, 1) for test, took in _seconds.items() if test.startswith(durations.WITH_A_MACHINE)}
+    if not measured:
+        return
+    durations.MEASURED.parent.mkdir(exist_ok=True)
+    durations.MEASURED.write_text(json.dumps(dict(sorted(measured.items())), indent=1) + "\n")
+    for line in durations.too_long(measured, durations.known_durations(), durations.every_run()):
+        print(f"\nTOO LONG: {line}")
+        session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
 
 
 @pytest.fixture(scope="session")
@@ -76,7 +81,7 @@ def layer():
 
 @pytest.fixture(scope="module")
 def appliance(request) -> Iterator[Machine]:
-    """A booted appliance on throw-away disks, shared by a file of tests.
+    """A booted appliance on throw-away disks, shared by a file of tests, in the state that the file asks for (tests/warm.py).
 
     LARDER_MACHINE names a running one to use instead, while a test is being written.
     """
@@ -84,5 +89,6 @@ def appliance(request) -> Iterator[Machine]:
         yield Machine.find(name)
         return
     layer = request.getfixturevalue("layer")
-    with states.borrowed(f"test-{os.getpid()}-{request.module.__name__.rsplit('.', 1)[-1]}", layer) as found:
+    name = f"test-{os.getpid()}-{request.module.__name__.rsplit('.', 1)[-1]}"
+    with states.borrowed(name, layer, warm.saved_state(layer, getattr(request.module, "STATE", warm.USUAL))) as found:
         yield found

@@ -8,7 +8,7 @@ import os
 import shlex
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from deploy.image.build import CACHE, locked, say
@@ -103,27 +103,46 @@ def save_warm_state(layer: Path, state: Path) -> None:
     try:
         machine.wait_ready()
         wait_for("the first facts", lambda: machine.run("python3", "-c", FIRST_FACTS) == "", timeout=240, every=1)
-        machine.run("sync")
-        machine.close_ssh()
-        state.mkdir()
-        machine.qmp("stop")
-        machine.qmp("migrate-set-parameters", **{"max-bandwidth": 64 * GIB})
-        machine.qmp("migrate", uri=f"exec:cat > {shlex.quote(str(state / 'memory'))}")
-        wait_for(
-            "the memory to be saved", lambda: machine.qmp("query-migrate").get("status") == "completed", timeout=120
-        )
-        machine.qmp("quit")
-        wait_for("QEMU to end", lambda: not machine.running(), timeout=20)
-        for file in machine.folder.glob("*.qcow2"):
-            shutil.move(file, state / file.name)
-        (state / "done").touch()
+        save(machine, state)
     finally:
         machine.discard()
 
 
-def warm(name: str, layer: Path) -> Machine:
-    """A booted machine in a few seconds, on throw-away overlays over the warm state."""
-    state = warm_state(layer)
+def save(machine: Machine, state: Path) -> None:
+    """End a machine and keep its disks and its memory as they are at this moment."""
+    machine.run("sync")
+    machine.close_ssh()
+    state.mkdir()
+    machine.qmp("stop")
+    machine.qmp("migrate-set-parameters", **{"max-bandwidth": 64 * GIB})
+    machine.qmp("migrate", uri=f"exec:cat > {shlex.quote(str(state / 'memory'))}")
+    wait_for("the memory to be saved", lambda: machine.qmp("query-migrate").get("status") == "completed", timeout=120)
+    machine.qmp("quit")
+    wait_for("QEMU to end", lambda: not machine.running(), timeout=20)
+    for file in machine.folder.glob("*.qcow2"):
+        shutil.move(file, state / file.name)
+    (state / "done").touch()
+
+
+def prepared_state(layer: Path, name: str, under: Path, prepare: Callable[[Machine], None]) -> Path:
+    """The saved state of a machine that was restored from ``under`` and then prepared; made once."""
+    state = layer / name
+    with locked(name):
+        if not (state / "done").exists():
+            shutil.rmtree(state, ignore_errors=True)
+            say(f"Preparing the appliance once for tests: {name}.")
+            machine = warm(f"making-{name}", layer, under)
+            try:
+                prepare(machine)
+                save(machine, state)
+            finally:
+                machine.discard()
+    return state
+
+
+def warm(name: str, layer: Path, state: Path | None = None) -> Machine:
+    """A booted machine in a few seconds, on throw-away overlays over a saved state: the warm one, where none is given."""
+    state = state or warm_state(layer)
     folder = fresh_folder(name)
     for file in state.glob("*.qcow2"):
         overlay(file, folder / file.name)
@@ -141,9 +160,9 @@ def warm(name: str, layer: Path) -> Machine:
 
 
 @contextlib.contextmanager
-def borrowed(name: str, layer: Path) -> Iterator[Machine]:
+def borrowed(name: str, layer: Path, state: Path | None = None) -> Iterator[Machine]:
     """A warm machine for a group of tests, gone afterwards."""
-    machine = warm(name, layer)
+    machine = warm(name, layer, state)
     try:
         yield machine
     finally:

@@ -16,15 +16,22 @@ CONFIG = "/etc/samba/larder.conf"
 
 
 def make_pool(appliance: Machine, name: str, *folders: str, bays: tuple[int, int] = (1, 2)) -> None:
-    """A mirror with these folders, made by hand: what is tested here is sharing."""
-    create_pool(appliance, "-o", "ashift=12", "-m", f"/{name}", name, "mirror", *disk_paths(appliance, *bays))
+    """A mirror with these folders, made by hand: what is tested here is sharing. What is there already stays."""
+    if name not in moving.pools(appliance):
+        create_pool(appliance, "-o", "ashift=12", "-m", f"/{name}", name, "mirror", *disk_paths(appliance, *bays))
+    there = appliance.run("zfs", "list", "-H", "-o", "name", "-r", name).splitlines()
     for folder in folders:
+        if f"{name}/{folder}" in there:
+            continue
         appliance.run("zfs", "create", f"{name}/{folder}")
         appliance.run("chown", "root:larder-people", f"/{name}/{folder}")
         appliance.run("chmod", "2770", f"/{name}/{folder}")
 
 
 def make_person(visitor: Visitor, name: str, password: str = PASSWORD) -> None:
+    """A user with this password; one who is there already stays."""
+    if visitor.appliance.run("getent", "passwd", name, check=False):
+        return
     review = visitor.send("/people/new/", {**visitor.get("/people/new/").hidden(), "name": name})
     said = visitor.ended(visitor.confirm(review, secret=password, again=password))
     assert said.startswith("Done."), said

@@ -10,6 +10,8 @@ from pathlib import Path
 from deploy.image.machine import Machine, wait_for
 from tests.browser import steps
 
+STATE = "new"
+
 MIB = 2**20
 PASSPHRASE = "four words for tank"
 SMB_PASSWORD = "anna's own words"

@@ -12,6 +12,8 @@ from tests.browser import steps
 from tests.system.shapes import page_of
 from tests.visitor import create_pool, disk_paths
 
+STATE = "new"
+
 # A hundred full screens, each read by axe: minutes under emulation.
 pytestmark = pytest.mark.soak
 

@@ -9,6 +9,8 @@ from tests.system import moving, protocols, sharing
 from tests.system.datasets.test_folders import guid, prop
 from tests.system.persons import make
 
+STATE = "pool"
+
 pytestmark = pytest.mark.soak  # about four minutes
 
 WORDS = "four words for vault"

@@ -10,6 +10,8 @@ from deploy.image.machine import wait_for
 from tests.system import afp, protocols, sharing
 from tests.system.protocols import MIB
 
+STATE = "pool"
+
 PASSWORD, SHORT = "annas own words", "words8ch"  # netatalk's tools know the ways in of old, with eight letters
 GIB = 2**30
 FINDER = b"TEXTttxt" + bytes(24)

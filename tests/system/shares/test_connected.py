@@ -9,6 +9,8 @@ from tests.system import protocols, sharing
 from tests.system.sharing import Client
 from tests.visitor import Answer, Visitor
 
+STATE = "share"
+
 pytestmark = pytest.mark.soak  # three minutes, most of it for a client of NFS
 PAGE = "/shares/connected/"
 

@@ -12,6 +12,8 @@ from deploy.image.machine import free_port, wait_for
 from tests.system import protocols, sharing
 from tests.system.protocols import MIB, NETWORKS
 
+STATE = "pool"
+
 
 @pytest.fixture(scope="module")
 def photos(appliance, visitor) -> str:

@@ -9,6 +9,8 @@ import pytest
 from tests.system import sharing
 from tests.system.sharing import Client
 
+STATE = "share"
+
 PAGE = "/shares/protection/"
 
 

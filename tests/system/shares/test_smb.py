@@ -11,6 +11,8 @@ from deploy.image.machine import wait_for
 from tests.system import moving, sharing
 from tests.system.sharing import CONFIG, Client
 
+STATE = "share"
+
 MIB = 2**20
 OUTSIDE = ("/etc/samba/smb.conf", "/etc/exports", "/etc/netatalk/afp.conf", "/etc/smartd.conf", "/etc/nsswitch.conf")
 

@@ -9,6 +9,8 @@ import pytest
 
 from tests.system import sharing
 
+STATE = "pool"
+
 pytestmark = pytest.mark.soak  # eight suites, each twice
 
 SUITES = (

@@ -10,6 +10,8 @@ from deploy.image.machine import wait_for
 from tests.system import moving, protocols, sharing
 from tests.system.sharing import Client
 
+STATE = "pool"
+
 pytestmark = pytest.mark.soak  # more than a GB goes over, up to three minutes
 
 MIB = 2**20

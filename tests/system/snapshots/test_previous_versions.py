@@ -12,6 +12,8 @@ from tests.system.policy import job_of, made
 from tests.system.sharing import Client
 from tests.visitor import Visitor
 
+STATE = "share"
+
 pytestmark = pytest.mark.soak  # two minutes
 
 

@@ -11,6 +11,8 @@ from tests.system import crash, sharing
 from tests.system.policy import job_of, known
 from tests.visitor import Answer, Visitor
 
+STATE = "share"
+
 ONE = "tank/photos@one"
 
 

@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from uuid import UUID
 
 import pytest
 
@@ -30,7 +31,7 @@ ACTS, TENTH = 100, 10
 LONGEST_UNTIL_THE_CUT = 12.0  # seconds from the first click: from before the job is stored until after it has ended
 JOBS = """
 import json, sqlite3
-rows = sqlite3.connect("/var/lib/larder/settings.sqlite3").execute("select id, state, title from larder_jobs_job order by created")
+rows = sqlite3.connect("/var/lib/larder/settings.sqlite3").execute("select id, state, title from jobs_job order by created")
 print(json.dumps(rows.fetchall()))
 """
 TIMEOUT = 180
@@ -120,7 +121,8 @@ def jobs_have_ended(visitor: Visitor, appliance: Machine) -> None:
         return found
 
     wait_for("every job to have ended", lambda: not [row for row in rows() if row[1] in {"queued", "running", "waiting"}], timeout=TIMEOUT)  # fmt: skip
-    for key, state, _title in rows()[-3:]:
+    for stored, state, _title in rows()[-3:]:
+        key = UUID(stored)
         if state == "interrupted":
             page = visitor.get(f"/jobs/{key}/")
             assert page.status == 200 and "fault of its own" not in page.words, page.words

@@ -1,0 +1,65 @@
+"""How a run of tests with machines is shared out, and when one of them lasts too long."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests import durations
+
+ROOT = Path(__file__).parents[2]
+A, B, C = (f"tests/system/pools/test_create.py::test_{letter}" for letter in "abc")
+
+
+@pytest.mark.parametrize("parts", [1, 2, 3, 5])
+def test_parts_hold_every_file_once(parts):
+    seconds = {f"file{number}": float(number) for number in range(1, 12)}
+    chosen = [durations.part_of(seconds, part, parts) for part in range(1, parts + 1)]
+    assert sorted(file for part in chosen for file in part) == sorted(seconds)
+
+
+def test_parts_last_about_equally_long():
+    seconds = {f"file{number}": float(number) for number in range(1, 41)}
+    lengths = [sum(seconds[file] for file in durations.part_of(seconds, part, 4)) for part in range(1, 5)]
+    assert max(lengths) - min(lengths) <= max(seconds.values())
+
+
+def test_test_longer_than_two_minutes_is_named():
+    assert len(durations.too_long({A: 130, B: 10}, {A: 100, B: 10}, (A, B))) == 1
+
+
+def test_slow_computer_is_no_fault_of_a_test():
+    known = {A: 100.0, B: 50.0, C: 50.0}
+    assert durations.too_long({test: 5 * took for test, took in known.items()}, known, (A, B, C)) == []
+
+
+def test_test_of_soak_may_last_longer():
+    assert durations.too_long({A: 1000, B: 10}, {A: 10, B: 10}, (B,)) == []
+
+
+def test_nothing_is_too_long_where_nothing_was_measured_before():
+    assert durations.too_long({A: 1000}, {}, (A,)) == []
+
+
+def test_every_line_of_the_list_is_a_test_that_exists():
+    for line in durations.every_run():
+        file, _, name = line.partition("::")
+        assert (ROOT / file).exists(), line
+        assert not name or f"def {name.partition('[')[0]}(" in (ROOT / file).read_text(), line
+
+
+def test_a_fifth_of_each_package_is_in_every_run():
+    listed, there, run = durations.every_run(), Counter[str](), Counter[str]()
+    for path in [*ROOT.glob("tests/system/*/test_*.py"), *ROOT.glob("tests/browser/*/test_*.py")]:
+        file = str(path.relative_to(ROOT))
+        package = "browser" if "/browser/" in file else file.split("/")[2]
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+                there[package] += 1
+                run[package] += durations.is_listed(f"{file}::{node.name}", listed) or f"{file}::{node.name}" in listed
+    assert {
+        package: f"{run[package]} of {there[package]}" for package in there if run[package] * 5 < there[package]
+    } == {}
