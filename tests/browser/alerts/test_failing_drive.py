@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser import steps
@@ -14,7 +13,6 @@ from tests.visitor import Visitor, create_pool
 
 from deploy.image.machine import Machine, wait_for  # isort: skip
 
-pytestmark = pytest.mark.soak  # five minutes: every sector of a disk is written
 
 NVME, OTHER = "LARDER-NVME-1", "LARDER-SMALL-6"
 SMALL = 2 * 10**9  # so that writing every sector takes minutes, not hours

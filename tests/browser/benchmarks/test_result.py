@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from tests.browser import steps
 from tests.system.measuring import nothing_left
 from tests.visitor import disk_paths
-
-pytestmark = pytest.mark.soak  # two minutes
 
 LONGEST = 1_200_000  # milliseconds for two cases in an emulated machine
 GRAVE = {"critical", "serious"}

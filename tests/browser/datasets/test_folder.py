@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
 from playwright.sync_api import expect
 
 from tests.browser import steps
 from tests.visitor import create_pool, disk_paths
-
-pytestmark = pytest.mark.soak  # a minute; its parts are tried without a browser
 
 
 def test_a_folder_is_made_edited_and_destroyed(page, appliance):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
@@ -12,7 +11,6 @@ from tests.browser import steps
 from tests.visitor import create_pool, disk_paths
 
 # Three minutes, most of them axe's: with the soak tests.
-pytestmark = pytest.mark.soak
 
 GRAVE = {"critical", "serious"}
 SHARE = '{"smb":{"name":"photos","write":["anna"]}}'

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
 from playwright.sync_api import expect
 
 from tests.browser import steps
 from tests.visitor import create_pool, disk_paths
-
-pytestmark = pytest.mark.soak  # three minutes
 
 OLD = 25  # more than a page
 

@@ -15,7 +15,6 @@ from tests.visitor import create_pool, disk_paths
 STATE = "new"
 
 # A hundred full screens, each read by axe: minutes under emulation.
-pytestmark = pytest.mark.soak
 
 SCREENS = Path("build/screens")
 PAGES = (

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from playwright.sync_api import expect
 
 from tests.browser import steps
-
-pytestmark = pytest.mark.soak  # more than a minute; each part is tested over the pages without a browser
 
 FIRST, SECOND = "anna's own words", "other words of anna"
 

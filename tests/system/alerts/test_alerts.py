@@ -66,7 +66,6 @@ def test_a_warning_of_an_nvme_disk_is_one_mail_and_its_end_another(appliance, vi
     alerting.each_once(appliance, post, since, kind)
 
 
-@pytest.mark.soak
 def test_smartd_stopped_is_told_and_its_return_too(appliance, visitor, post):
     since = alerting.begin(appliance, post)
     appliance.run("systemctl", "stop", "smartmontools")

@@ -10,7 +10,6 @@ from tests.system.crash import stopped
 from tests.system.mailbox import Mailbox
 from tests.visitor import Visitor, disk_paths
 
-pytestmark = pytest.mark.soak  # a quarter of an hour
 SPOOL = "/var/spool/larder"
 EVENT = '{"source": "zed", "received": "2026-11-21T12:00:00Z", "fields": {"ZEVENT_CLASS": "ereport.fs.zfs.checksum", "ZEVENT_POOL": "tank"}}'
 # As the hook does it: written beside, and renamed into the folder that the worker reads; but by one process, within seconds.

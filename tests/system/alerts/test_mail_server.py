@@ -12,7 +12,6 @@ from tests.system import alerting
 from tests.system.mailbox import Mailbox, mailbox, make_certificate
 from tests.visitor import Visitor
 
-pytestmark = pytest.mark.soak  # eight minutes
 USER, PASSWORD = "box@example.org", "a secret of its own"
 OFFLINE = "tank runs without a disk that was taken offline"
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from deploy.image.machine import DiskModel, Machine, wait_for
 from tests.system import alerting
 from tests.system.mailbox import text_of
 from tests.visitor import create_pool, disk_paths
 
-pytestmark = pytest.mark.soak
 MISSING = "other is not there"
 
 

@@ -12,7 +12,6 @@ from tests.system import alerting, shapes
 from tests.system.mailbox import Mailbox
 from tests.visitor import Visitor, create_pool, disk_paths
 
-pytestmark = pytest.mark.soak  # ten minutes
 NVME, HUNG = "LARDER-NVME-1", "scsi_debug"
 OFFLINE = "tank runs without a disk that was taken offline"
 KNOBS = "/sys/bus/pseudo/drivers/scsi_debug"

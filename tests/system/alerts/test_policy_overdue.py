@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from deploy.image.machine import wait_for
 from tests.system import alerting
 from tests.system.mailbox import text_of
@@ -12,7 +10,6 @@ from tests.system.sharing import key_of
 from tests.visitor import create_pool, disk_paths
 
 # Open: not yet seen to pass in an appliance, so none of it stands in the normal run.
-pytestmark = pytest.mark.soak
 MISSED = "tank: snapshots were not taken"
 
 

@@ -14,7 +14,6 @@ from tests.system.care import PARAMETERS
 from tests.system.mailbox import Mailbox, text_of
 from tests.visitor import Visitor, create_pool, disk_paths
 
-pytestmark = pytest.mark.soak  # half an hour
 FILE, MIB = "/root/small-pool", 2**20
 FULL = ("pool.full80", "pool.full90", "pool.full96")
 # Several at once: of one writer that waits for each write, the slow disk would have only a request at a time, done in 20 ms.

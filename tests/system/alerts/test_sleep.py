@@ -7,13 +7,9 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from deploy.image.machine import Machine, wait_for
 from tests.system import alerting
 from tests.visitor import disk_paths
-
-pytestmark = pytest.mark.soak  # two minutes, with a start in the middle
 
 
 def kept(appliance: Machine, key: str) -> list[object]:

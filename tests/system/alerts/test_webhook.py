@@ -11,7 +11,6 @@ from tests.system import alerting
 from tests.system.webhook import Hook, webhook
 from tests.visitor import Visitor
 
-pytestmark = pytest.mark.soak  # three minutes
 OFFLINE = "tank runs without a disk that was taken offline"
 INSIDE = "The webhook leads to an address inside your own network, which is not allowed in the settings."
 ITSELF = "The webhook leads to this box itself or to nowhere."

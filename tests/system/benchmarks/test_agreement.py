@@ -5,13 +5,9 @@ from __future__ import annotations
 import json
 import statistics
 
-import pytest
-
 from deploy.image.machine import wait_for
 from tests.system.measuring import complete, nothing_left, review
 from tests.visitor import create_pool, disk_paths
-
-pytestmark = pytest.mark.soak  # ten minutes
 
 RUNS = 5
 MIB = 2**20

@@ -10,8 +10,6 @@ from tests.system.crash import no_lock_left, struck, watching
 from tests.system.measuring import begin, ended, everything_told, nothing_left, review
 from tests.visitor import blank, create_pool, disk_paths
 
-pytestmark = pytest.mark.soak  # half an hour
-
 
 def long_one(visitor, disks, **changes):
     """A sweep whose one case lasts long enough to be struck."""

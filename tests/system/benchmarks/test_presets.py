@@ -15,8 +15,6 @@ from deploy.image.machine import wait_for
 from tests.system.measuring import begin, complete, ended, everything_told, nothing_left, review, typed
 from tests.visitor import blank, create_pool, disk_paths
 
-pytestmark = pytest.mark.soak  # an hour; the shortest way through all of it is in test_first.py
-
 
 def test_small_sectors_against_large_give_a_complete_table(visitor, appliance):
     disks = disk_paths(appliance, 1, 2, 3)

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.system import moving
 from tests.system.datasets.test_folders import guid, prop
 from tests.visitor import create_pool, disk_paths
-
-pytestmark = pytest.mark.soak  # with a start in the middle, three minutes
 
 FIRST, SECOND = "four words for vault", "four others for it"
 

@@ -11,7 +11,6 @@ from tests.system.persons import make
 
 STATE = "pool"
 
-pytestmark = pytest.mark.soak  # about four minutes
 
 WORDS = "four words for vault"
 PASSWORD = "words of a person"

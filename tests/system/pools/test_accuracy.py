@@ -12,7 +12,6 @@ from appliance.layout.advice import Candidate, Proposal, judge_layout
 from appliance.layout.geometry import LEAST_DISKS
 
 # Forty pools, one after the other, take more than two minutes under emulation.
-pytestmark = pytest.mark.soak
 
 TB = 10**12
 SETS, SEED, WITHIN = 40, 3, 0.01

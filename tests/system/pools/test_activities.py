@@ -10,7 +10,6 @@ from tests.system.moving import guid_of
 from tests.visitor import Visitor, create_pool, disk_paths
 
 # Two minutes each, the power cuts five and more under emulation.
-pytestmark = pytest.mark.soak
 
 
 @pytest.fixture(scope="module")

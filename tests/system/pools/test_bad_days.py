@@ -29,7 +29,6 @@ def tank(appliance, visitor) -> str:
     return path
 
 
-@pytest.mark.soak
 def test_of_two_plans_confirmed_at_once_one_is_done(appliance, visitor, tank):
     other = Visitor(appliance)
     other.sign_in()
@@ -89,7 +88,6 @@ def test_a_second_failure_while_rebuilding_is_told_and_survived(appliance, visit
 
 
 # Four minutes: ZFS takes its time to give a disk up that vanished.
-@pytest.mark.soak
 def test_a_new_disk_that_vanishes_while_it_is_being_rebuilt_loses_nothing_and_the_old_one_can_go_on(
     appliance, visitor, tank
 ):
@@ -121,7 +119,6 @@ def test_a_new_disk_that_vanishes_while_it_is_being_rebuilt_loses_nothing_and_th
 
 
 # About three minutes.
-@pytest.mark.soak
 def test_a_pool_that_stopped_says_what_to_do_and_starts_again(appliance, visitor, tank):
     create_pool(appliance, "-f", "-o", "ashift=12", "-o", "failmode=wait", "pond", disk_paths(appliance, 6)[0])
     path = page_of(appliance, "pond")
@@ -143,7 +140,6 @@ def test_a_pool_that_stopped_says_what_to_do_and_starts_again(appliance, visitor
 
 
 # Two and a half minutes.
-@pytest.mark.soak
 def test_a_full_pool_says_so_refuses_with_a_sentence_and_has_room_again_after_a_disk_is_added(appliance, visitor):
     for name in ("drop", "more"):
         appliance.insert(name, 2**30, serial=f"LARDER-{name.upper()}")

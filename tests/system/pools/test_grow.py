@@ -11,8 +11,6 @@ from tests.system import shapes
 from tests.system.shapes import LONG, by_id, chosen, done, guid_of, names, page_of, status
 from tests.visitor import blank, create_pool, disk_paths
 
-pytestmark = pytest.mark.soak  # rebuilding under emulation takes minutes
-
 
 def available(appliance, pool: str) -> int:
     return sum(int(value) for value in appliance.run("zfs", "list", "-Hp", "-o", "used,available", pool).split())
@@ -66,7 +64,6 @@ def test_a_group_that_protects_less_needs_agreement(appliance, visitor, tank):
     visitor.wait_until(tank, "tank works", "One failed disk would lose everything", timeout=120)
 
 
-@pytest.mark.soak
 def test_a_log_and_a_cache_come_and_go(appliance, visitor, tank):
     serials = ("LARDER-LOG-1", "LARDER-LOG-2", "LARDER-CACHE-3")
     for number, serial in enumerate(serials, 1):
@@ -92,7 +89,6 @@ def test_no_group_leaves_a_pool_with_a_raidz(appliance, visitor, tank):
     assert "has a raidz" in refused.words
 
 
-@pytest.mark.soak
 def test_a_mirror_is_emptied_and_leaves(appliance, visitor):
     appliance.run("zpool", "destroy", "tank", check=False)
     paths = disk_paths(appliance, 1, 2, 3, 4)
@@ -108,7 +104,6 @@ def test_a_mirror_is_emptied_and_leaves(appliance, visitor):
     appliance.run("sha256sum", "-c", "/root/sum")
 
 
-@pytest.mark.soak
 def test_larger_disks_are_used_whole_once_both_are_larger(appliance, visitor):
     for name, size in (("little1", 8), ("little2", 8), ("large1", 64), ("large2", 64)):
         appliance.insert(name, size * GIB, serial=f"LARDER-{name.upper()}")

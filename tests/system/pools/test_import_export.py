@@ -78,7 +78,6 @@ def test_export_and_import_under_another_name(visitor, appliance, anna):
     moving.done(visitor, moving.end_review(visitor, guid, "export"))
 
 
-@pytest.mark.soak
 def test_a_hostile_pool_mounts_nothing_where_it_should_not(visitor, appliance):
     (disk,) = disk_paths(appliance, 3)
     moving.clear(appliance, disk)
@@ -151,7 +150,6 @@ def disk(appliance) -> str:
     return found
 
 
-@pytest.mark.soak
 def test_a_damaged_pool_is_brought_in_at_the_moment_before(visitor, appliance, disk):
     """Written to until its box died, its newest state is gone: the moment just before it is promised, and kept."""
     # Something is written in each transaction group, so that the last two stand next to each other.
@@ -186,7 +184,6 @@ def hurt_at_rest(appliance, disk: str) -> str:
     return guid
 
 
-@pytest.mark.soak
 def test_where_the_moments_before_do_not_help_all_are_searched_read_only_first(visitor, appliance, disk):
     guid = hurt_at_rest(appliance, disk)
     page = moving.look(visitor, "hurt", "damaged", "As a last resort", "at best it can be brought in as it was on")
@@ -207,7 +204,6 @@ def test_where_the_moments_before_do_not_help_all_are_searched_read_only_first(v
     moving.clear(appliance, disk)
 
 
-@pytest.mark.soak
 def test_a_last_resort_that_a_power_cut_ends_is_told_truly_and_can_be_had_again(visitor, appliance, disk):
     guid = hurt_at_rest(appliance, disk)
     moving.look(visitor, "hurt", "damaged", "As a last resort")
@@ -245,7 +241,6 @@ def test_half_a_pool_is_listed_and_not_offered(visitor, appliance):
     moving.clear(appliance, *disks)
 
 
-@pytest.mark.soak
 def test_killed_in_the_middle_nothing_is_mounted_and_the_way_on_works(visitor, appliance):
     (disk,) = disk_paths(appliance, 6)
     moving.clear(appliance, disk)

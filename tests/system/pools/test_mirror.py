@@ -9,8 +9,6 @@ from tests.system import shapes
 from tests.system.shapes import LONG, chosen, done, guid_of, names, page_of, status
 from tests.visitor import create_pool, disk_paths
 
-pytestmark = pytest.mark.soak  # rebuilding under emulation takes minutes
-
 
 @pytest.fixture(scope="module")
 def pond(appliance, visitor) -> str:
@@ -39,7 +37,6 @@ def test_a_single_disk_gets_a_copy(appliance, visitor, pair):
     visitor.wait_until(pair, "mirror of 2", "survives one more failed disk", timeout=LONG)
 
 
-@pytest.mark.soak
 def test_a_disk_goes_offline_and_comes_back(appliance, visitor, pair):
     guid = guid_of(appliance, "pond", appliance.disks[1].serial)
     done(visitor, f"{pair}vdev/{guid}/offline/")
@@ -50,7 +47,6 @@ def test_a_disk_goes_offline_and_comes_back(appliance, visitor, pair):
     visitor.wait_until(pair, "pond works", without=("offline.",), timeout=LONG)
 
 
-@pytest.mark.soak
 def test_a_mirror_becomes_wider_and_narrower_and_the_disk_is_free_again(appliance, visitor, pair):
     third, serial = disk_paths(appliance, 3)[0], appliance.disks[2].serial
     done(visitor, chosen(f"{pair}add/copy/", third, vdev=str(guid_of(appliance, "pond", "mirror-0"))))
@@ -79,7 +75,6 @@ def test_errors_are_explained_and_cleared(appliance, visitor, pair):
     visitor.wait_until(pair, without=("something other than was written",), timeout=120)
 
 
-@pytest.mark.soak
 def test_the_last_copy_is_not_taken_out(appliance, visitor, pair):
     done(visitor, f"{pair}vdev/{guid_of(appliance, 'pond', appliance.disks[1].serial)}/detach/")
     visitor.wait_until(pair, "stripe of 1", timeout=120)

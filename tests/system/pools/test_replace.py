@@ -79,7 +79,6 @@ def test_a_light_can_be_asked_for_and_reads_only(appliance, visitor, tank):
     )  # fmt: skip
 
 
-@pytest.mark.soak
 def test_a_spare_stands_in_and_goes_back(appliance, visitor, tank):
     appliance.insert("spare9", 2 * TB, serial=SPARE)
     visitor.wait_until("/disks/", SPARE, timeout=120)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-import pytest
-
 from deploy.image.machine import wait_for
 from tests.system import moving, shapes
 from tests.system.care import PARAMETERS, reported
@@ -21,7 +19,6 @@ def found_of(text: str, *words: str) -> str:
 
 
 # Two minutes.
-@pytest.mark.soak
 def test_a_disk_that_vanishes_while_a_raidz_grows_holds_it_up_until_it_is_back(appliance, visitor):
     *three, fourth = disk_paths(appliance, 1, 2, 3, 4)
     create_pool(appliance, "-O", "compression=off", "-o", "ashift=12", "tank", "raidz1", *three)
@@ -53,7 +50,6 @@ def test_a_disk_that_vanishes_while_a_raidz_grows_holds_it_up_until_it_is_back(a
 
 
 # Two minutes.
-@pytest.mark.soak
 def test_a_disk_that_vanishes_from_a_mirror_that_is_emptied_stops_nothing(appliance, visitor):
     paths = disk_paths(appliance, 1, 2, 3, 4)
     create_pool(appliance, "-f", "-o", "ashift=12", "pair", "mirror", *paths[:2], "mirror", *paths[2:])

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-import pytest
-
 from deploy.image.machine import wait_for
 from tests.system import moving
 from tests.system.crash import no_lock_left, struck, watching
@@ -79,7 +77,6 @@ def test_a_disk_in_use_is_refused_by_the_page_and_by_the_kernel(visitor, applian
     moving.clear(appliance, disk)
 
 
-@pytest.mark.soak
 def test_a_full_wipe_tells_its_progress_and_stops_when_asked(visitor, appliance):
     appliance.insert("long", 2048 * MIB, serial=LONG)
     key = moving.disk_key(visitor, LONG)
@@ -91,7 +88,6 @@ def test_a_full_wipe_tells_its_progress_and_stops_when_asked(visitor, appliance)
     no_lock_left(appliance)
 
 
-@pytest.mark.soak
 def test_killed_while_it_writes_it_is_told_as_interrupted_and_offered_again(visitor, appliance):
     key = moving.disk_key(visitor, LONG)
     with watching(appliance, entry="step begun", step="zero", victim="agent") as watcher:

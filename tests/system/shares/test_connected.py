@@ -11,7 +11,6 @@ from tests.visitor import Answer, Visitor
 
 STATE = "share"
 
-pytestmark = pytest.mark.soak  # three minutes, most of it for a client of NFS
 PAGE = "/shares/connected/"
 
 

@@ -10,7 +10,6 @@ from tests.system.sharing import CONFIG, Client
 
 STATE = "share"
 
-pytestmark = pytest.mark.soak  # three minutes; that a hand edit stops Larder and survives is tried in test_smb.py
 
 EXPORTS = "/etc/exports.d/larder.exports"
 PAGE = "/shares/by-hand/"

@@ -9,8 +9,6 @@ import pytest
 from tests.system import moving, sharing
 from tests.system.sharing import CONFIG, Client
 
-pytestmark = pytest.mark.soak  # more than a minute; test_moved_fresh.py tries the same with a second appliance
-
 NAMES = ("photos", "films", "music")
 
 

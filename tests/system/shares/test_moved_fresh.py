@@ -13,8 +13,6 @@ from tests.system import moving, sharing
 from tests.system.sharing import CONFIG, Client
 from tests.visitor import Visitor, create_pool
 
-pytestmark = pytest.mark.soak  # two appliances at once, six minutes
-
 NAMES = ("photos", "films", "music")
 DISKS = ("moved1", "moved2")
 

@@ -80,7 +80,6 @@ def test_the_oldest_kind_of_smb_is_refused(box, tmp_path):
     assert anna.tried("photos", "ls")[0] != 0
 
 
-@pytest.mark.soak  # 170 seconds
 def test_a_transfer_goes_on_while_other_shares_come_change_and_go(visitor, box, tmp_path):
     sent = tmp_path / "sent"
     sent.write_bytes(os.urandom(256 * MIB))
@@ -131,7 +130,6 @@ def test_a_file_deleted_after_a_snapshot_is_fetched_back_by_its_gmt_path(box, tm
     assert back.read_text() == "as it was\n"
 
 
-@pytest.mark.soak  # a minute
 def test_time_machine_has_a_limit_that_samba_tells_and_the_folder_keeps(visitor, box, tmp_path):
     said = sharing.set_share(visitor, box, "tank/backups", name="backups", write="anna", time_machine="1", mac="on")
     assert said.startswith("Done."), said
@@ -183,7 +181,6 @@ def test_a_hand_edit_stops_larder_and_survives(visitor, box):
     )
 
 
-@pytest.mark.soak  # a hundred changes, ten minutes and more
 def test_fifty_of_fifty_switches_are_on_for_a_client_when_they_say_so(visitor, box, tmp_path):
     """A hundred changes; the system's own files are as they were."""
     anna, before = Client(box, tmp_path, "anna"), sums(box)

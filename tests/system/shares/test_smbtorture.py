@@ -11,7 +11,6 @@ from tests.system import sharing
 
 STATE = "pool"
 
-pytestmark = pytest.mark.soak  # eight suites, each twice
 
 SUITES = (
     "vfs.fruit", "vfs.fruit_timemachine", "smb2.read", "smb2.rw", "smb2.create", "smb2.dir", "smb2.streams", "smb2.durable-open",

@@ -12,7 +12,6 @@ from tests.system.sharing import Client
 
 STATE = "pool"
 
-pytestmark = pytest.mark.soak  # more than a GB goes over, up to three minutes
 
 MIB = 2**20
 LIMIT = 10**9

@@ -15,8 +15,6 @@ from tests.system.policy import made, set_policy, there
 from tests.system.sharing import key_of
 from tests.visitor import Visitor, create_pool, disk_paths
 
-pytestmark = pytest.mark.soak  # half an hour
-
 DATASETS = ("tank/photos", "tank/photos/below")
 STRANGER = "larder-hourly-2020.01.01-00.00.00"  # looks like the policy's, and was made by hand
 KEPT = 2

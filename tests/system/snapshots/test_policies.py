@@ -13,8 +13,6 @@ from tests.system.policy import job_of, known, made, set_policy, there
 from tests.system.sharing import key_of
 from tests.visitor import Visitor, create_pool, disk_paths
 
-pytestmark = pytest.mark.soak  # five minutes
-
 
 @pytest.fixture(scope="module")
 def photos(appliance: Machine, visitor: Visitor) -> str:

@@ -14,8 +14,6 @@ from tests.visitor import Visitor
 
 STATE = "share"
 
-pytestmark = pytest.mark.soak  # two minutes
-
 
 @pytest.fixture(scope="module")
 def photos(appliance: Machine, visitor: Visitor) -> str:

@@ -13,8 +13,6 @@ from tests.system.policy import known
 from tests.system.sharing import key_of
 from tests.visitor import Answer, Visitor, create_pool, disk_paths
 
-pytestmark = pytest.mark.soak  # twenty minutes
-
 COUNT = 520  # more than two batches of core.BATCH
 
 

@@ -80,7 +80,6 @@ def test_it_says_what_is_lost_and_keeps_a_checkpoint_and_the_share(visitor, appl
     appliance.run("zpool", "checkpoint", "-d", "-w", "tank")
 
 
-@pytest.mark.soak  # a minute each
 @pytest.mark.parametrize("way_back", [False, True])
 def test_killed_on_the_way_it_is_told_truthfully_and_can_be_done_again(visitor, appliance, photos, way_back):
     go_on(appliance, f"later{way_back}")

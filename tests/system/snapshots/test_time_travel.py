@@ -13,8 +13,6 @@ from tests.system.policy import known
 from tests.system.sharing import job_in, key_of
 from tests.visitor import Visitor, create_pool, disk_paths
 
-pytestmark = pytest.mark.soak  # five minutes
-
 # One line a thing: mode, owner, size, time to the nanosecond, name; then what is attached to files, then their content.
 SUMS = "cd '/tank/photos' && find {0} -printf '%m %U:%G %s %T@ %P\\n' | sort && (getfattr -R -h -d -m - {0} 2>/dev/null; find {0} -type f -exec sha256sum {{}} +) | sed 's| *[^ ]*{0}/| |; s|^# file: .*||' | sort"
 MAKE = """

@@ -20,8 +20,6 @@ from tests.system.policy import made, set_policy, there
 from tests.unit.snapshots.test_policy import BERLIN, Expected
 from tests.visitor import Visitor, create_pool, disk_paths
 
-pytestmark = pytest.mark.soak  # twenty minutes
-
 POLICY = Policy(hourly=6, daily=5, weekly=4, monthly=3)
 SHIFTS = (datetime(2026, 3, 29, tzinfo=BERLIN), datetime(2026, 10, 25, tzinfo=BERLIN))
 OFF = (datetime(2026, 7, 20, tzinfo=BERLIN), datetime(2026, 7, 27, tzinfo=BERLIN))
@@ -118,7 +116,6 @@ def looked_at(appliance: Machine) -> str:
     return appliance.run("python3", "-c", code)
 
 
-@pytest.mark.soak  # the worker looks every half minute
 def test_the_worker_goes_over_both_shifts_and_a_clock_set_back(visitor, appliance, year):
     zone = appliance.run("timedatectl", "show", "-p", "Timezone", "--value").strip()
     appliance.run("timedatectl", "set-timezone", "Europe/Berlin")

@@ -5,11 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-import pytest
-
 from deploy.image.build import CHECKOUT
-
-pytestmark = pytest.mark.soak
 
 
 def test_containers_are_built_serve_and_end():

@@ -71,7 +71,6 @@ def test_kill_9_at_a_recorded_step_leaves_the_truth_and_a_way_on(visitor, applia
 
 
 # Two boots under emulation take more than two minutes.
-@pytest.mark.soak
 @pytest.mark.parametrize(("entry", "step"), [("step begun", "create"), ("step done", "create"), ("step done", "erase")])
 def test_a_power_cut_leaves_the_truth_and_a_way_on(visitor, appliance, old_data, entry, step):
     with watching(appliance, entry=entry, step=step, victim="nobody") as watcher:

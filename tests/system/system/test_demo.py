@@ -9,15 +9,12 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import pytest
-
 from deploy.image.__main__ import DEMO_PORTS
 from deploy.image.build import CHECKOUT
 from deploy.image.machine import RUN, Machine
 from tests.visitor import Visitor, disk_paths
 
 # Two boots under emulation take more than two minutes.
-pytestmark = pytest.mark.soak
 NAME = "demo-of-the-tests"
 
 

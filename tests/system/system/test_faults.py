@@ -151,7 +151,6 @@ def open_now(appliance: Machine) -> list[list[str]]:
     return alerting.ask(appliance, "select kind, subject from larder_alerts_alert where state = 'open' and severity != 'notice' order by id")  # fmt: skip
 
 
-@pytest.mark.soak
 @pytest.mark.parametrize("one", FAULTS, ids=lambda one: one.name.replace(" ", "-"))
 def test_everything_else_goes_on_and_the_fault_is_reported_once(appliance, visitor, post, one):
     since = alerting.begin(appliance, post)
@@ -183,7 +182,6 @@ def open_since(appliance: Machine, since: int) -> list[list[str]]:
     return alerting.ask(appliance, f"select kind from larder_alerts_alert where id > {since} and state != 'cleared' and severity != 'notice'")  # fmt: skip
 
 
-@pytest.mark.soak
 @pytest.mark.parametrize("mode", ["refuse", "greylist", "hang", "drop"])
 def test_a_mail_server_that_fails_or_hangs_stops_nothing_and_what_waits_is_sent_later(appliance, visitor, post, mode):
     since = alerting.begin(appliance, post)
@@ -201,7 +199,6 @@ def test_a_mail_server_that_fails_or_hangs_stops_nothing_and_what_waits_is_sent_
     alerting.over(appliance, visitor, "pool.offline")
 
 
-@pytest.mark.soak
 def test_with_redis_away_a_fault_is_told(appliance, visitor, post):
     alerting.begin(appliance, post)
     with stopped(appliance, "redis-server@larder"):
@@ -211,7 +208,6 @@ def test_with_redis_away_a_fault_is_told(appliance, visitor, post):
     alerting.over(appliance, visitor, "pool.offline")
 
 
-@pytest.mark.soak
 def test_a_system_disk_that_takes_no_writes_is_told_by_mail_once(appliance, visitor, post):
     """The last test here: what follows is a restart of the box."""
     alerting.begin(appliance, post)

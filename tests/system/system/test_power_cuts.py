@@ -25,7 +25,6 @@ from tests.system.acts import FOLDERS, KEPT, PEOPLE, POOLS, Acts
 from tests.system.crash import no_lock_left
 from tests.visitor import Visitor, create_pool, disk_paths
 
-pytestmark = pytest.mark.soak
 SEEDS = [int(seed) for seed in os.environ.get("SEEDS", "1,2,3,4,5,6,7,8,9,10").split(",")]
 ACTS, TENTH = 100, 10
 LONGEST_UNTIL_THE_CUT = 12.0  # seconds from the first click: from before the job is stored until after it has ended

@@ -51,7 +51,6 @@ def test_installation_of_folders_becomes_one_of_links(appliance, checkout):
     assert appliance.run("ls", "/opt/larder").split() == ["app", "app.a", "static", "venv", venv]
 
 
-@pytest.mark.soak
 def test_power_cut_during_an_update_leaves_a_box_that_starts(appliance, checkout):
     for moment in ("app.b/manage.py", "app.b/venv", "app.b/static"):
         appliance.shell("[ $(readlink /opt/larder/app) = app.a ] || { mv /opt/larder/app.b /opt/larder/app.a; ln -sfn app.a /opt/larder/app; }; rm -rf /opt/larder/app.b")  # fmt: skip

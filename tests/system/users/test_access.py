@@ -10,8 +10,6 @@ from deploy.image.machine import wait_for
 from tests.system.persons import done, make
 from tests.visitor import create_pool, disk_paths
 
-pytestmark = pytest.mark.soak  # three minutes: hundreds of folders are walked
-
 PASSWORD = "words of a person"
 
 
@@ -64,7 +62,6 @@ def test_each_may_do_what_was_said_and_new_files_follow(appliance, visitor, fold
 
 
 # Open: not yet seen to pass in an appliance.
-@pytest.mark.soak
 def test_a_snapshot_of_before_keeps_the_rights_that_files_had(appliance, visitor, folder):
     sea, before = "2026/may/sea.jpg", appliance.run("getfacl", "--omit-header", "/tank/photos/2026/may/sea.jpg")
     done(visitor, say(visitor, folder, everybody="none", person_anna="change", group_family="change", before="on"))

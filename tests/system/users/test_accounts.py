@@ -10,8 +10,6 @@ from tests.system import canary, sharing
 from tests.system.persons import done, make, pressed, smb, system_takes
 from tests.visitor import create_pool, disk_paths
 
-pytestmark = pytest.mark.soak  # two minutes and more
-
 FIRST, SECOND = "first words 1", 'second: "words" ä'
 CANARY = "canary-password-8q2z"
 
