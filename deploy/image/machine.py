@@ -238,12 +238,16 @@ class Machine:
 
     def push_code(self) -> None:
         """Bring the checkout's code inside and restart what runs it, by the install's own recipe; takes seconds."""
+        self.run(f"{self.bring_code()}/deploy/install", "code", timeout=600)
+
+    def bring_code(self) -> str:
+        """Bring the checkout's code inside, to the folder that is given back."""
         names = [name for name in SHIPPED if (CHECKOUT / name).exists()]
         packed = subprocess.run(
             ["tar", "-C", str(CHECKOUT), "--exclude=__pycache__", "-cz", *names], check=True, capture_output=True
         ).stdout
         self.run("sh", "-ceu", "rm -rf /tmp/larder; mkdir /tmp/larder; tar -xz -C /tmp/larder", given=packed)
-        self.run("/tmp/larder/deploy/install", "code", timeout=600)
+        return "/tmp/larder"
 
     def wait_ready(self, *, timeout: float = 600) -> None:
         """Until ssh answers and every Larder unit is up and serves its first page."""
