@@ -1,6 +1,6 @@
-"""Measuring pools and shares: workloads, cases, runs, whether a result is valid, what it means.
+"""Benchmarks of pools, disks, shares and the network: workloads, cases, runs, validity and conclusions.
 
-It may import every other package; none imports it but ``layout`` advice by ``layout_results``. Start at ``matrix``,
+It may import every other package. The pages of pools use ``layout_results``. Start at ``matrix`` and
 ``run_case.RunBenchmarkCase``.
 """
 

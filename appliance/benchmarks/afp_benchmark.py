@@ -1,10 +1,9 @@
-"""The program that measures a folder over AFP: it serves the folder to itself, writes or reads, and prints figures.
+"""The program that benchmarks a folder over AFP: it serves the folder, reads or writes it, and prints figures.
 
-Debian has no client that mounts AFP, so what fio does through a mounted folder is done here by requests: one after the
-other, none ahead, nothing kept. It runs in namespaces of its own (``workloads.py`` has the words, unshare(1) what they
-mean): the server answers on a loopback that nobody else has, keeps its numbers of files (CNIDs, as people's shares do) in
-memory, and ends with this program, however that ends, because this is the first of its processes. The netatalk that people
-are served by is not touched, nor its ports and files.
+Debian has no client that mounts AFP, so requests here replace fio: one after the other, without read-ahead or caching.
+The program runs in its own namespaces (``workloads.APART``, unshare(1)). There the server answers on a separate loopback,
+keeps its file numbers (CNIDs) in memory, and ends with this program, which is the first process of the namespace. The
+netatalk that serves users is not touched, nor its ports and files.
 
 Prints one JSON object: ``Figures``, or ``{"error": "why"}`` with status 1.
 """
@@ -40,12 +39,12 @@ from appliance.errors import Failed, LarderError, explain
 from appliance.layout.geometry import MIB
 from appliance.shares import afp
 
-STATE = Path("/var/lib/netatalk")  # what netatalk keeps, built into it; covered by memory of this program's own
+STATE = Path("/var/lib/netatalk")  # netatalk's compiled-in state folder; a tmpfs of this program covers it
 HOST, VOLUME = "127.0.0.1", "sweep"
-ACCOUNT = "nobody"  # whose rights a guest has; afpd lets nobody be root
+ACCOUNT = "nobody"  # account of guests; afpd does not allow root
 SECONDS_TO_START = 30
 TIMEOUT = 60
-# Tickles go to the client every half minute; so many may go unanswered, for a flush answers nothing until it is done.
+# The server sends a tickle every 30 seconds. The timeout allows many unanswered ones, because a flush blocks replies.
 SETTINGS = """\
 [Global]
 afp listen = 127.0.0.1
@@ -62,15 +61,15 @@ log file = {state}/log
 path = {folder}
 ea = samba
 """
-POOL = 32 * MIB  # of random bytes that data is taken from: more than any record, so that none compresses or repeats
-SHIFT = 997  # bytes that the pool is moved by before it is used again
-CHUNK = 512  # of which a part is zeros, where data shall compress
+POOL = 32 * MIB  # random bytes that data is taken from; larger than any record, so that none compresses or repeats
+SHIFT = 997  # offset in bytes at each reuse of the pool
+CHUNK = 512  # bytes; with compressible data, a part of each chunk is zeros
 SIOCSIFFLAGS, UP = 0x8914, 1  # netdevice(7)
 
 
 # --- serving ----------------------------------------------------------------------------------------------------
 def serve_folder(folder: Path) -> str:
-    """Serve the folder to guests; what the server calls itself. Raises Failed."""
+    """Serve the folder to guests. Returns the server's name. Raises Failed."""
     if not STATE.is_dir():
         raise Failed("netatalk is not installed on this system")
     raise_loopback()
@@ -78,7 +77,7 @@ def serve_folder(folder: Path) -> str:
     seen, conf = STATE / VOLUME, STATE / "sweep.conf"
     seen.mkdir()
     seen.with_name("CNID").mkdir()
-    # Nobody but root gets to the folder by its own path.
+    # Guests cannot reach the folder by its own path.
     command.run(["mount", "--bind", str(folder), str(seen)], timeout=TIMEOUT)
     give_to_guest(seen)
     conf.write_text(SETTINGS.format(account=ACCOUNT, state=STATE, volume=VOLUME, folder=seen))
@@ -93,7 +92,7 @@ def serve_folder(folder: Path) -> str:
 
 
 def raise_loopback() -> None:
-    """A new network has a loopback that is down."""
+    """Switch the loopback on, which is down in a new network namespace."""
     try:
         with socket.socket() as line:
             fcntl.ioctl(line, SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", UP))
@@ -102,7 +101,7 @@ def raise_loopback() -> None:
 
 
 def give_to_guest(folder: Path) -> None:
-    """Make the scratch folder, and the file in it that is to be read, the guest's."""
+    """Make the guest account the owner of the scratch folder and its files."""
     try:
         guest = pwd.getpwnam(ACCOUNT)
         for path in (folder, *folder.iterdir()):
@@ -112,7 +111,7 @@ def give_to_guest(folder: Path) -> None:
 
 
 def read_log_end() -> str:
-    """The end of what the servers wrote down; empty where they wrote nothing."""
+    """The end of the servers' log; empty if there is none."""
     try:
         return " ".join((STATE / "log").read_text(errors="replace").splitlines()[-3:])[-600:]
     except OSError:
@@ -122,7 +121,7 @@ def read_log_end() -> str:
 # --- measuring --------------------------------------------------------------------------------------------------
 @dataclass
 class Tally:
-    """What one session did; ``waits`` are the seconds that each request to write or read took."""
+    """Bytes of one session; ``waits`` has the seconds of each read or write request."""
 
     moved: int = 0
     waits: list[float] = field(default_factory=list)
@@ -133,20 +132,20 @@ class Tally:
 
 
 def random_bytes(compressible: int) -> memoryview:
-    """Random bytes with so many per cent of zeros; the beginning stands at the end once more, for what goes over it."""
+    """Random bytes with ``compressible`` per cent of zeros. The beginning repeats at the end, for slices across it."""
     zeros = bytes(CHUNK * compressible // 100)
     made = b"".join(os.urandom(CHUNK - len(zeros)) + zeros for _ in range(POOL // CHUNK)) if zeros else os.urandom(POOL)
     return memoryview(made + made[: afp_client.REQUEST])
 
 
 def data_at(pool: memoryview, at: int, length: int) -> memoryview:
-    """What is written at a place of a file: never the same twice."""
+    """Data for offset ``at`` of a file, which does not repeat."""
     start = (at + at // POOL * SHIFT) % POOL
     return pool[start : start + length]
 
 
 def request_ranges(size: int, request: int) -> Iterator[tuple[int, int]]:
-    """Place and length of each request of a file."""
+    """Offset and length of each request for a file of ``size`` bytes."""
     for at in range(0, size, request):
         yield at, min(request, size - at)
 
@@ -178,7 +177,7 @@ def read_large(line: AfpSession, size: int) -> Tally:
 
 
 def write_small(line: AfpSession, names: Sequence[str], pool: memoryview) -> Tally:
-    """Many files, each on disk before the next."""
+    """Write many files, each flushed to disk before the next."""
     tally = Tally()
     for number, name in enumerate(names):
         line.create_file(name)
@@ -192,7 +191,7 @@ def write_small(line: AfpSession, names: Sequence[str], pool: memoryview) -> Tal
 
 
 def run_workload(asked: argparse.Namespace, port: int = afp.PORT) -> Figures:
-    """Carry the workload out against the server on the loopback. Raises Failed."""
+    """Run the workload against the server on the loopback. Raises Failed."""
     small, reads = asked.workload == "small-files", asked.workload == "seq-read"
     pool = memoryview(b"") if reads else random_bytes(asked.compressible)
     writers = range(asked.writers if small else 1)
@@ -240,7 +239,7 @@ def argument_parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     asked = argument_parser().parse_args(argv)
-    # The first process of a namespace is sent what it handles, and nothing else.
+    # The first process of a namespace receives only signals that it handles.
     signal.signal(signal.SIGTERM, lambda *_which: os._exit(128 + signal.SIGTERM))
     try:
         server = serve_folder(asked.folder)

@@ -1,10 +1,10 @@
-"""Holding ZFS's memory (the ARC) small while something is measured, so that little data tells of the disks all the same.
+"""Limit the ARC while a case runs, so that little data is enough to measure the disks and not memory.
 
-Unlike ``primarycache=metadata`` it leaves reading ahead as it is in daily use. It is the whole box's memory, so it goes
-back to what it was with the last case that wanted it small. Where that stands is gone with a restart, as the limit is.
+Unlike ``primarycache=metadata`` this keeps read-ahead as in daily use. The ARC belongs to the whole box, so the old limit
+returns after the last case that needs a limit. The file that stores it disappears at a restart, and so does the limit.
 
-``zfs_arc_max`` and ``zfs_arc_min`` (zfs(4)) are taken where they fit: the most has to lie above the least, and 0 changes
-nothing once the module runs (``arc_tuning_update``), so what was in force is written before what stood there.
+ZFS accepts ``zfs_arc_max`` and ``zfs_arc_min`` (zfs(4)) only if the maximum is above the minimum, and ignores 0 while the
+module is loaded (``arc_tuning_update``). So ``release_limit`` writes the old values in bytes before the old texts.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from appliance.system import atomic_file, locks, paths
 from appliance.zfs import kstat
 
 PARAMETERS = Path("/sys/module/zfs/parameters")
-FLOOR = 32 * MIB  # the least that zfs_arc_min is taken at
+FLOOR = 32 * MIB  # bytes; ZFS ignores a smaller zfs_arc_min
 
 
 class ArcLimit(msgspec.Struct, kw_only=True):
-    """What was in force before, in bytes; what stood in the parameters; and by token what each case wants."""
+    """The old limits in bytes, the old texts of the parameters, and the limit that each case wants, by token."""
 
     most: int
     least: int
@@ -38,12 +38,12 @@ def limit_path() -> Path:
 
 
 def hold_lock() -> AbstractContextManager[None]:
-    """One process at a time: cases of different disks may begin and end together."""
+    """Lock against other processes: cases on different disks may start and end at the same time."""
     return locks.held(("ZFS's memory",), lambda _name: None)
 
 
 def limit_arc(token: str, size: int) -> int:
-    """Hold memory to what suits so much data until ``release``; the bytes. Raises Failed where ZFS does not take it."""
+    """Limit the ARC for ``size`` bytes of data until ``release_limit``. Returns the limit. Raises Failed."""
     limit_path().parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with hold_lock():
         held = read_limit() or read_current_limit()
@@ -58,7 +58,7 @@ def limit_arc(token: str, size: int) -> int:
 
 
 def release_limit(token: str) -> None:
-    """Let it be as it was, unless another case wants it small. Harmless to repeat. Raises Failed."""
+    """Restore the old limit unless another case needs one. Harmless to repeat. Raises Failed."""
     if not limit_path().exists():
         return
     with hold_lock():
@@ -78,17 +78,17 @@ def release_limit(token: str) -> None:
 
 
 def read_limit() -> ArcLimit | None:
-    """None where nobody holds it. Raises Failed."""
+    """The stored limit, or None. Raises Failed."""
     try:
         return msgspec.json.decode(limit_path().read_bytes(), type=ArcLimit)
     except FileNotFoundError:
         return None
     except msgspec.MsgspecError as error:
-        raise Failed("The note of how much memory ZFS had cannot be read. A restart of the box mends it", str(error)) from error  # fmt: skip
+        raise Failed("The note of how much memory ZFS had cannot be read. Restart the box to fix it", str(error)) from error  # fmt: skip
 
 
 def read_arc_bounds() -> tuple[int, int]:
-    """The most and the least in bytes. Raises Failed."""
+    """Maximum and minimum of the ARC in bytes. Raises Failed."""
     found = kstat.counters("".join(kstat.texts([kstat.KSTAT / "arcstats"])))
     if not found.get("c_max"):
         raise Failed("ZFS does not say how much memory it may take")
@@ -105,9 +105,14 @@ def read_current_limit() -> ArcLimit:
 
 
 def apply_limit(held: ArcLimit) -> None:
-    """What suits the case with the least data; the least of memory goes down before the most."""
-    write_parameter("zfs_arc_min", str(FLOOR))
-    write_parameter("zfs_arc_max", str(min(held.wanted.values())))
+    """Set the limit of the case with the least data."""
+    for path, text in limit_writes(min(held.wanted.values())):
+        write_parameter(path.name, text)
+
+
+def limit_writes(size: int) -> list[tuple[Path, str]]:
+    """Files and texts that limit the ARC to ``size`` bytes. The minimum goes down before the maximum."""
+    return [(PARAMETERS / "zfs_arc_min", str(FLOOR)), (PARAMETERS / "zfs_arc_max", str(size))]
 
 
 def write_parameter(name: str, text: str) -> None:

@@ -1,4 +1,4 @@
-"""One case of a sweep: what is measured on what, with which settings. Pure values; ``run_case.py`` carries it out."""
+"""One case of a sweep: the workload, what it runs on, and the settings. Pure values; ``run_case.py`` runs it."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ Protocol = Literal["", "smb", "nfs", "afp"]
 Where = Literal["scratch", "dataset", "disk", "network"]
 LARGEST, LEAST = 16 * 2**40, MIB
 RECORDS = tuple(2**power for power in range(9, 25))  # recordsize, zfsprops(7): a power of two from 512 bytes to 16 MiB
-LEAST_MEMORY, MOST_MEMORY = 64 * MIB, 512 * MIB  # zfs_arc_max is not taken below; above, writes have room enough
-LEAST_LIMITED = 2 * LEAST_MEMORY  # of data, for which memory can be limited
+LEAST_MEMORY, MOST_MEMORY = 64 * MIB, 512 * MIB  # below, ZFS ignores zfs_arc_max; above, writes have enough room
+LEAST_LIMITED = 2 * LEAST_MEMORY  # bytes of data, from which on memory can be limited
 NETWORK = ("net-send", "net-receive")
 VOLUME_BLOCKS = tuple(2**power for power in range(9, 18))  # volblocksize, zfsprops(7): 512 bytes to 128 KiB
-SAMPLED = ("seq-write", "seq-read", "dd-read", "random-read")  # what a sample of files can be measured with
-FROM_MEMORY = ("seq-write",)  # of these, what is written while it is measured: a part of the sample, again and again
+SAMPLED = ("seq-write", "seq-read", "dd-read", "random-read")  # workloads that can use a sample of files
+FROM_MEMORY = ("seq-write",)  # of these, the ones that write a part of the sample repeatedly from memory
 ON_VOLUMES = ("seq-write", "seq-read", "random-read", "random-write", "mixed", "sync-write")
-OVER_AFP = ("seq-write", "seq-read", "small-files")  # what Larder's own client of AFP does
+OVER_AFP = ("seq-write", "seq-read", "small-files")  # workloads that Larder's own AFP client can run
 PER_DISK = ("disk-start", "disk-middle", "disk-end", "disk-latency")
 WAYS = {"": "in the box itself", "smb": "over SMB", "nfs": "over NFS", "afp": "over AFP"}
-FILLED = (25, 50)  # what a pool is filled to before a disk of it is rebuilt; per cent
+FILLED = (25, 50)  # per cent of the pool in use before a disk is rebuilt
 
 
 class SharedSettings(StrictStruct):
-    """What every case of a sweep has alike.
+    """The settings that all cases of a sweep share.
 
-    ``size`` is what one run writes or reads, in bytes; ``seconds`` is how long a run of random access lasts. Data can be
-    made smaller by ``compressible`` per cent; ``zeros`` (dd alone) is data that holds nothing. ``aside`` keeps ZFS's
-    memory out of the way of reads (primarycache=metadata), ``limited`` holds it small while the case lasts
-    (``memory.py``). ``warmups`` are runs before those that count. ``sample`` is a dataset, with its guid, whose files'
-    contents take the place of made-up data. ``peer`` is a computer on which ``iperf3 -s`` runs.
+    ``size`` is the data of one run in bytes, ``seconds`` the length of a run with random access. Generated data shrinks
+    by ``compressible`` per cent; with ``zeros`` dd writes zeros. ``aside`` keeps reads out of the ARC
+    (primarycache=metadata), ``limited`` limits the ARC during the case (``arc_limit.py``). ``warmups`` are runs before
+    those that count. ``sample`` is a dataset whose files replace generated data, ``sample_guid`` its guid. ``peer`` is a
+    computer that runs ``iperf3 -s``.
     """
 
     where: Where
@@ -61,9 +61,11 @@ class SharedSettings(StrictStruct):
 
 
 class Case(SharedSettings):
-    """``where``: on a scratch pool made of ``disks``, in a scratch dataset of ``pool``, reading one disk as it is, or over
-    the network to ``peer``. With a ``volblocksize`` in bytes a volume (zvol) takes the place of the file. ``protocol`` is
-    the way to the folder, over the box's own loopback; empty for none.
+    """One benchmark case.
+
+    ``where``: on a scratch pool made of ``disks``, in a scratch dataset of ``pool``, reading one raw disk, or over the
+    network to ``peer``. With a ``volblocksize`` in bytes, a zvol replaces the file. ``protocol`` is the share protocol
+    that reaches the folder over the loopback; empty for none.
     """
 
     workload: Workload
@@ -133,7 +135,7 @@ class Case(SharedSettings):
             raise Refused(reason.with_field("workload"))
 
     def contradictions(self) -> Iterator[Reason]:
-        """What cannot be measured at all, whatever the box is like."""
+        """Reasons why these settings cannot be tested together on any box."""
         if (self.where == "disk") != (self.workload in PER_DISK):
             yield Reason("workload-not-for-disk", "A single disk is only read. Every other workload needs a pool.")
         if (self.where == "network") != (self.workload in NETWORK):
@@ -192,7 +194,7 @@ class Case(SharedSettings):
             yield from self.against_sample()
 
     def against_sample(self) -> Iterator[Reason]:
-        """What cannot be measured with files of one's own."""
+        """Reasons why a sample of files cannot be used with these settings."""
         if self.where != "scratch" or self.protocol or self.volblocksize:
             yield Reason(
                 "sample-outside-scratch-pool",
@@ -212,17 +214,17 @@ class Case(SharedSettings):
 
     @property
     def makes_folder(self) -> bool:
-        """Whether a pool or a folder is made for it."""
+        """Whether a scratch pool or folder is made for the case."""
         return self.where in {"scratch", "dataset"}
 
     @property
     def all_disks(self) -> tuple[str, ...]:
-        """Every disk it takes or reads."""
+        """Every disk that the case takes or reads."""
         return (*self.disks, *filter(None, (self.log, self.cache)))
 
     @property
     def vdev_disks(self) -> list[tuple[str, ...]]:
-        """The disks by vdev: an even number of mirrored disks from four on makes pairs, as one would build it."""
+        """The disks of each vdev. Four or more mirrored disks, if even in number, make pairs."""
         count = len(self.disks)
         if self.layout == "mirror" and count >= 4 and count % 2 == 0:
             return [self.disks[at : at + 2] for at in range(0, count, 2)]
@@ -230,7 +232,7 @@ class Case(SharedSettings):
 
     @property
     def settings(self) -> dict[str, str]:
-        """What sets it apart, in words; two cases of one sweep differ in some of these or in their workload."""
+        """The settings in words, by name. Two cases of a sweep differ in one of these or in their workload."""
         if self.where == "disk":
             return {"Disk": link_label(self.disks[0].rsplit("/", 1)[-1])}
         if self.where == "network":
@@ -258,12 +260,12 @@ class Case(SharedSettings):
 
 
 def memory_for(size: int) -> int:
-    """Bytes that ZFS's memory is limited to for so much data: half of it, within what is sensible."""
+    """The ARC limit in bytes for ``size`` bytes of data: half of it, within sensible bounds."""
     return min(max(size // 2, LEAST_MEMORY), MOST_MEMORY)
 
 
 def layout_text(layout: str, disks: int) -> str:
-    """``raidz2 of 5 disks``; mirrors of four and more are pairs."""
+    """The layout in words: ``raidz2 of 5 disks``. Four or more mirrored disks are pairs."""
     if layout == "mirror" and disks >= 4 and disks % 2 == 0:
         return f"{disks // 2} mirrors of 2 disks"
     return f"{layout} of {disks} disk{'s' if disks != 1 else ''}"

@@ -1,4 +1,4 @@
-"""What speaks against measuring a case now: looked at for the review, and again by the agent before each case. Pure."""
+"""Preconditions of a benchmark case. The review checks them, and the agent again before each case. Pure."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from appliance.formatting import disk_label, size_text
 from appliance.layout.choices import SLACK
 from appliance.layout.geometry import GIB, PARTITION_MARGIN, usable_bytes
 
-ROOM = 1.3  # a scratch pool or dataset has to hold so many times what a run writes
-LEAST_FREE = 0.05  # of a pool that is in use, which stays free whatever is measured in it
+ROOM = 1.3  # a scratch pool or dataset needs this many times the data of a run
+LEAST_FREE = 0.05  # share of a pool in use that stays free
 
 
 def check_case(case: Case, name: str, facts: Facts) -> Iterator[Reason]:
-    """Every reason; ``name`` is what its scratch pool or dataset is going to be called."""
+    """Every reason against a case; ``name`` is the name of its scratch pool or dataset."""
     if case.where == "disk":
         if facts.disk(case.disks[0]) is None:
             yield disk_missing(case.disks[0])
@@ -42,7 +42,7 @@ def disk_missing(path: str) -> Reason:
 
 
 def check_pool(case: Case, facts: Facts) -> Iterator[Reason]:
-    """Against a scratch dataset in a pool that is in use."""
+    """Reasons against a scratch dataset in a pool in use."""
     pool, root = facts.pool_of(case.guid), facts.dataset(case.pool)
     if pool is None or pool.name != case.pool or root is None:
         yield Reason("pool-missing", "The pool {pool} is not in use here any more.", field="pool", pool=case.pool)
@@ -72,7 +72,7 @@ def check_pool(case: Case, facts: Facts) -> Iterator[Reason]:
 
 
 def check_disks(case: Case, name: str, facts: Facts) -> Iterator[Reason]:
-    """Against a scratch pool of disks that have to hold nothing."""
+    """Reasons against a scratch pool, which needs empty disks."""
     if facts.pool(name):
         yield Reason(
             "benchmark-leftovers",
@@ -125,12 +125,12 @@ def check_disks(case: Case, name: str, facts: Facts) -> Iterator[Reason]:
 
 
 def check_sample(found: Dataset | None, name: str, guid: int) -> Iterator[Reason]:
-    """Against reading the files of a dataset to be measured with; ``found`` is what bears its name now."""
+    """Reasons against using the files of a dataset as a sample; ``found`` is the dataset of that name now."""
     if found is None or found.guid != guid or found.kind != "filesystem":
         yield Reason("folder-missing", "The folder {folder} is no longer there.", field="sample", folder=name)
         return
     if found.encryption != "off":
-        # Clearing away takes labels and tables, not what was written: it would stay on the disks for anybody to read.
+        # Cleaning up removes labels and tables only. The data itself would stay readable on the disks.
         yield Reason(
             "sample-encrypted",
             "{folder} is encrypted, but its sample would be written to the disks unencrypted. Choose another folder.",
@@ -153,10 +153,10 @@ def check_sample(found: Dataset | None, name: str, guid: int) -> Iterator[Reason
 
 
 def vdev_disk_sizes(case: Case, facts: Facts) -> list[list[int]]:
-    """Bytes that each disk of each group gives."""
+    """The bytes that each disk of each vdev contributes."""
     return [[case.partition or disk.size for path in group if (disk := facts.disk(path))] for group in case.vdev_disks]
 
 
 def dataset_quota(case: Case) -> int:
-    """Bytes that a scratch dataset may take of a pool that is in use."""
+    """The quota in bytes of a scratch dataset in a pool in use."""
     return int(case.size * ROOM) + GIB // 4

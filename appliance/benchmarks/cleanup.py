@@ -1,7 +1,8 @@
-"""The operation that clears away what a case has left after it failed, was stopped, or went down with the box."""
+"""The operation that cleans up after a case that failed, was stopped, or ended with a crash of the box."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 
 import msgspec
@@ -13,7 +14,7 @@ from appliance.operation import Operation, Plan, Step, never
 
 
 class CleanUpBenchmark(Operation, tag="clean-up-benchmark"):
-    """Clear away what a case has left. It goes by what was noted before it was made, whoever asks."""
+    """Remove what a case left behind. Only its claim file decides what is removed."""
 
     needs_proof = never
 
@@ -34,6 +35,13 @@ class CleanUpBenchmark(Operation, tag="clean-up-benchmark"):
     def locks(self) -> tuple[str, ...]:
         return (self.subject, *self.disks)
 
+    @property
+    def commands_text(self) -> str:
+        """The command that destroys the scratch pool. The pool of a scratch folder stands only in the claim file."""
+        if not self.disks:
+            return f"# zfs destroy of the scratch folder {self.subject}, wherever its claim says"
+        return shlex.join(scratch.destroy_command(scratch_claim.Claim(token=self.token, disks=self.disks)))
+
     def check(self, facts: Facts) -> Iterator[Reason]:
         return iter(())
 
@@ -41,14 +49,14 @@ class CleanUpBenchmark(Operation, tag="clean-up-benchmark"):
         return Plan(
             summary="The scratch pool or folder goes, and its disks hold nothing again. Nothing else is touched.",
             steps=(
-                Step("clear", "Clear everything away", f"zpool destroy, zfs destroy or wipefs, of {self.subject} alone", lambda work: scratch.clear_case(self.token, work)),
+                Step("clear", "Clear everything away", self.commands_text, lambda work: scratch.clear_case(self.token, work)),
             ),
             identity={"operation": msgspec.to_builtins(self)},
         )  # fmt: skip
 
     def probe(self, step: str, facts: Facts) -> bool:
         traces = any(use.pool == self.subject for disk in facts.disks for use in disk.uses)
-        # A folder in a pool that is in use is no fact by itself; its note goes when it has gone.
+        # Facts do not list the scratch dataset in a pool in use. Its claim file is deleted after it.
         return facts.pool(self.subject) is None and not traces and scratch_claim.read_claim(self.token) is None
 
     def recovery_hint(self, step: str, facts: Facts) -> str:

@@ -1,4 +1,4 @@
-"""What a table means, in sentences: only what its runs bear out. Pure."""
+"""Conclusions from a table of results, in sentences. States only what the runs show. Pure."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ from appliance.formatting import link_label, size_text
 
 GIGABIT = 117 * 2**20  # bytes a second that TCP carries over gigabit Ethernet at the usual MTU of 1500
 FAST_ETHERNET = 12 * 2**20  # bytes a second
-HELD_UP = 0.8  # of what the folder itself gives: below this the protocol costs more than it should
-WORTH_DEDUP = 2.0  # how often dedup has to meet a block: below, it saves less than half, for a third and more of the speed of writing
-MUCH_SLOWER = 0.4  # of what the others answer in the same time
+HELD_UP = 0.8  # share of the speed of the folder itself; below it, the protocol is the limit
+WORTH_DEDUP = (
+    2.0  # references to each block; below, dedup saves less than half and costs a third or more of the write speed
+)
+MUCH_SLOWER = 0.4  # share of the requests that the other disks answer in the same time
 
 
 def summarize_results(blocks: Sequence[Block]) -> list[str]:
-    """The most telling first; empty where nothing was measured."""
+    """All conclusions, the most important first; empty without results."""
     found: list[str] = []
     for block in blocks:
         found += describe_disks(block) if block.workload.startswith("disk-") else describe_block(block)
@@ -42,22 +44,22 @@ def valid_rows(block: Block) -> list[ResultRow]:
 
 
 def compare_rows(one: ResultRow, other: ResultRow) -> Difference:
-    """How two rows with runs that count differ."""
+    """How two rows differ; ``single`` if one of them has no runs that count."""
     return find_difference(one.summary, other.summary) if one.summary and other.summary else "single"
 
 
 def explain_no_winner(reasons: Sequence[Difference]) -> str:
-    """Why nothing is called better, of several comparisons."""
+    """Explain why no winner is named, from several comparisons."""
     if "single" in reasons:
         return "and one run of each does not tell a difference from chance"
     if "near" not in reasons:
         return "and their runs overlap"
-    # Runs can lie apart and their medians all the same so near to each other that nobody would feel it.
+    # Even if runs do not overlap, their medians can be too close to matter.
     return "that is too little to choose by" if "overlap" not in reasons else "and they overlap or lie too near to choose by"  # fmt: skip
 
 
 def describe_block(block: Block) -> Iterator[str]:
-    """Who is better and worse than the baseline; what was measured over AFP was so by other means (``of_afp``)."""
+    """Cases that are better or worse than the baseline. AFP is left out, because another client measured it."""
     rows = [row for row in valid_rows(block) if row.measured.case.protocol != "afp"]
     base = next((row for row in rows if row.is_baseline), None)
     if len(rows) < 2 or base is None:
@@ -80,7 +82,7 @@ def describe_block(block: Block) -> Iterator[str]:
 
 
 def describe_similar(block: Block, by_value: Sequence[ResultRow], base: ResultRow) -> str:
-    """Where nothing is better or worse than the baseline; two others can differ all the same."""
+    """Conclusion if no row differs clearly from the baseline. Two other rows still can."""
     best, worst, what = by_value[0], by_value[-1], block.kind.title
     if compare_rows(best, worst) == "clear":
         return f"{what}: {best.name} is better than {worst.name}, with {best.value}: {change_text(percent_change(median_of(best), median_of(worst)))} against {worst.value}. Neither differs clearly from {base.name} ({base.value})."
@@ -91,7 +93,7 @@ def describe_similar(block: Block, by_value: Sequence[ResultRow], base: ResultRo
 
 
 def describe_best(block: Block, by_value: Sequence[ResultRow], first: ResultRow, base: ResultRow) -> str:
-    """The best, or what is better than the baseline where that is not the best for certain."""
+    """The best row, or a row better than the baseline if the best one is not clear."""
     alike = [row for row in by_value if row is not first and compare_rows(first, row) != "clear"]
     told = f"with {first.value}: {first.change_text} against"
     if not alike:
@@ -104,7 +106,7 @@ def describe_cost(block: Block, row: ResultRow, base: ResultRow) -> str:
 
 
 def join_names(rows: Sequence[ResultRow]) -> str:
-    """``ashift 9``, ``ashift 9 and ashift 12``, ``ashift 9 and 2 others``."""
+    """Names of rows: ``ashift 9``, ``ashift 9 and ashift 12``, ``ashift 9 and 2 others``."""
     names = [row.name for row in rows]
     return f"{names[0]} and {len(names) - 1} others" if len(names) > 2 else " and ".join(names)
 
@@ -123,7 +125,7 @@ def range_text(one: ResultRow, other: ResultRow, block: Block) -> str:
 
 
 def describe_disks(block: Block) -> Iterator[str]:
-    """The odd one out among disks that should be alike."""
+    """A disk that is slower than the others."""
     rows = valid_rows(block)
     slow = find_outlier({row.name: median_of(row) for row in rows})
     row = next((row for row in rows if row.name == slow), None)
@@ -138,7 +140,7 @@ def describe_disks(block: Block) -> Iterator[str]:
 
 
 def describe_slow_member(blocks: Iterable[Block]) -> Iterator[str]:
-    """Among the data disks of scratch pools, one that took much longer for each request than the others beside it."""
+    """A data disk of the scratch pools that took much longer for each request than the others."""
     waits: dict[str, list[float]] = {}
     for measured in (row.measured for block in blocks for row in block.rows if row.measured.case.where == "scratch"):
         data = {path.rsplit("/", 1)[-1] for path in measured.case.disks}
@@ -153,7 +155,7 @@ def describe_slow_member(blocks: Iterable[Block]) -> Iterator[str]:
 
 
 def describe_sample(blocks: Iterable[Block]) -> Iterator[str]:
-    """What compression and dedup make of somebody's own files: the same whichever way they are measured."""
+    """What compression and dedup save on the sample, whatever the workload."""
     left: dict[str, list[float]] = {}
     met: list[float] = []
     for measured in (row.measured for block in blocks for row in block.rows if row.measured.case.sample):
@@ -175,7 +177,7 @@ def describe_sample(blocks: Iterable[Block]) -> Iterator[str]:
 
 
 def describe_link(block: Block) -> Iterator[str]:
-    """What kind of wire it is, by what it carries."""
+    """The kind of network connection, judged by its speed."""
     for row in valid_rows(block):
         speed = median_of(row)
         if speed < FAST_ETHERNET:
@@ -189,7 +191,7 @@ def describe_link(block: Block) -> Iterator[str]:
 
 
 def describe_protocols(blocks: Iterable[Block]) -> Iterator[str]:
-    """Whether the pool, the protocol or the wire decides what another computer gets of large files."""
+    """Whether the pool, the protocol or the network limits large files on another computer."""
     for block in blocks:
         if block.workload in NETWORK:
             yield from describe_link(block)
@@ -211,20 +213,20 @@ def describe_protocols(blocks: Iterable[Block]) -> Iterator[str]:
 
 
 def describe_network_limit(blocks: Iterable[Block]) -> Iterator[str]:
-    """Where a gigabit network would be the limit, whatever is chosen."""
+    """Note that a gigabit network would be the limit for every case."""
     large = [row for block in blocks if block.workload in {"seq-read", "seq-write"} for row in valid_rows(block)]
     if large and all(median_of(row) > GIGABIT for row in large):
         yield f"All of these are faster than a gigabit network, which carries about {size_text(GIGABIT)}/s. Over such a network large files will be equally fast with each of them."
 
 
 def describe_afp_client(blocks: Iterable[Block]) -> Iterator[str]:
-    """By what AFP was measured, which is not what the other ways in were."""
+    """Note which client measured AFP, because the other protocols use the kernel's."""
     if any(row.measured.case.protocol == "afp" for block in blocks for row in valid_rows(block)):
         yield f"Over AFP a client of Larder's own measured, since Debian has none that mounts such a folder: it asks for up to {size_text(REQUEST)} at a time, waits for each answer and keeps nothing. That shows what server and protocol take, not how fast a Mac is; the best of the ways in is named without it."
 
 
 def describe_memory(blocks: Iterable[Block]) -> Iterator[str]:
-    """What was done so that memory did not answer for the disks, where that makes a figure another than in daily use."""
+    """Notes on how the ARC was kept out, where figures differ from daily use because of it."""
     cases = [row.measured.case for block in blocks if block.kind.reads for row in block.rows if row.measured.runs]
     if any(case.aside and case.workload in {"seq-read", "dd-read"} for case in cases):
         yield "Memory was kept out of reads, so nothing was read ahead: in daily use large files are read faster than this. Compare these figures with each other only."

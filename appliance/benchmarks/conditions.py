@@ -1,4 +1,4 @@
-"""What holds for every case of a sweep: without it a table tells nobody what was measured. Pure."""
+"""The settings and conditions that all cases of a sweep share, for the table of results. Pure."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from appliance.benchmarks.case import Case, memory_for
 from appliance.benchmarks.workloads import KINDS
 from appliance.formatting import duration, size_text
 
-PLAIN = "none"  # a setting that is not there is not worth a line
+PLAIN = "none"  # settings with this value are left out
 SINCE = " since case "
 
 
 def shared_conditions(cases: Sequence[Case]) -> dict[str, str]:
-    """Settings in which the cases do not differ, and how each was measured; in words, by name."""
+    """The shared settings and conditions of the cases in words, by name."""
     return {**common_settings(cases), **run_conditions(cases)} if cases else {}
 
 
 def common_settings(cases: Sequence[Case]) -> dict[str, str]:
-    """Those in which the cases do not differ, without what is not there at all."""
+    """The settings with the same value in all cases, without those that are ``none``."""
     every = [case.settings for case in cases]
     return {name: text for name, text in (every[0] if every else {}).items() if text != PLAIN and all(one.get(name) == text for one in every)}  # fmt: skip
 
 
 def run_conditions(cases: Sequence[Case]) -> dict[str, str]:
-    """How it was measured, apart from the settings: the same for all cases of a sweep."""
+    """How the cases were run: runs, data, memory, priority. The same for all cases of a sweep."""
     first, kinds = cases[0], [KINDS[case.workload] for case in cases]
     amounts = first.where != "network" and any(not kind.timed or kind.needs_file for kind in kinds)
     found = {
@@ -40,9 +40,9 @@ def run_conditions(cases: Sequence[Case]) -> dict[str, str]:
 
 
 def data_text(case: Case) -> str:
-    """What the data is like, which decides what compression makes of it."""
+    """The kind of data in words: it decides how well compression works."""
     if case.sample:
-        return ""  # stands among the settings
+        return ""  # the settings name it
     if case.zeros:
         return "zeros by dd, which tell nothing of data that holds something"
     return f"made up, {case.compressible} % smaller once compressed" if case.compressible else "made up, cannot be compressed"  # fmt: skip
@@ -55,9 +55,9 @@ def memory_text(case: Case) -> str:
 
 
 def versions_since(known: Mapping[str, str], told: Mapping[str, str], number: int) -> dict[str, str]:
-    """The versions of a sweep with those of its case of this number (from 1): what has changed stands beneath, with the case.
+    """Add the versions of case ``number`` (from 1) to those of its sweep, each change under its own name.
 
-    A sweep can outlive an update of the box: ``{"ZFS": "2.3.9", "ZFS since case 5": "2.4.0"}``.
+    An update may happen during a sweep: ``{"ZFS": "2.3.9", "ZFS since case 5": "2.4.0"}``.
     """
     latest = {name.split(SINCE)[0]: value for name, value in known.items()}
     changed = {f"{name}{SINCE}{number}" if name in latest else name: value for name, value in told.items() if latest.get(name) != value}  # fmt: skip

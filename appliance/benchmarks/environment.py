@@ -1,4 +1,4 @@
-"""What is so around a run: what its disks really move, what else the box does, how warm it is. Read, never changed."""
+"""The environment of a run: I/O of the disks, other load, temperatures, versions. Reads only."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ TUNABLES = ("zfs_arc_max", "zfs_dirty_data_max", "zfs_txg_timeout", "zfs_prefetc
 THROTTLES = "cpu*/thermal_throttle/core_throttle_count"
 PROCESSORS = Path("/sys/devices/system/cpu")
 PROCESSOR, MEMORY = Path("/proc/cpuinfo"), Path("/proc/meminfo")
-LEAST_USE = 4 * MIB  # bytes a second: a box that serves people is never quite idle
-MOST_TOLD = 8  # what is told of a run has to fit into one note of a job's log
+LEAST_USE = 4 * MIB  # bytes a second; a box in use is never completely idle
+MOST_TOLD = 8  # most entries, so that a run fits into one line of a job's log
 WORK = {"scrub": "checked", "resilver": "rebuilt", "trim": "trimmed", "expand": "expanded", "remove": "emptied", "initialize": "initialized"}  # fmt: skip
 
 
 @dataclass(frozen=True)
 class DiskIo:
-    """What a block device has done since the box began (the kernel's Documentation/block/stat.rst)."""
+    """I/O of a block device since the box started (the kernel's Documentation/block/stat.rst)."""
 
     requests: int = 0
     read: int = 0
     written: int = 0
-    seconds: float = 0.0  # that requests waited and were served, added up
+    seconds: float = 0.0  # total of the time that requests waited and were served
 
 
 def parse_block_stat(text: str) -> DiskIo:
-    """From a ``stat`` file: requests, merged, sectors, milliseconds, of reads and then of writes."""
+    """Parse a ``stat`` file: requests, merges, sectors and milliseconds of reads, then of writes."""
     words = [int(word) for word in text.split() if word.isdigit()]
     if len(words) < 8:
         return DiskIo()
@@ -49,7 +49,7 @@ def parse_block_stat(text: str) -> DiskIo:
 
 
 def read_io(paths: Iterable[str]) -> dict[str, DiskIo]:
-    """By path, those that are there."""
+    """I/O by path, without devices that are missing."""
     found = {}
     for path in paths:
         try:
@@ -64,7 +64,7 @@ def read_throttle_count() -> int:
 
 
 def hottest_disk(paths: Iterable[str]) -> int:
-    """Of the disks that tell their temperature; 0 where none does."""
+    """Temperature of the warmest disk in degrees Celsius; 0 if none reports one. Sleeping disks are not woken."""
     found = [0]
     for path in paths:
         try:
@@ -76,9 +76,9 @@ def hottest_disk(paths: Iterable[str]) -> int:
 
 
 def running_selftests(paths: Iterable[str]) -> tuple[str, ...]:
-    """Disks that test themselves now, in sentences: a test reads beside the run. One that sleeps is not woken to be asked.
+    """Disks that run a self-test now, in sentences. Sleeping disks are not woken.
 
-    A pool may lie on a partition, but it is its disk that is asked, once.
+    Partitions count as their disk, and each disk is asked once.
     """
     found = []
     for path in dict.fromkeys(re.sub(r"-part[0-9]+$", "", path) for path in paths):
@@ -92,12 +92,12 @@ def running_selftests(paths: Iterable[str]) -> tuple[str, ...]:
 
 
 def read_pools() -> tuple[Pool, ...]:
-    """None where ZFS is not there: a disk can be read without it."""
+    """All pools; empty without ZFS, because single disks can be tested without it."""
     return status.read_pools() if status.loaded() else ()
 
 
 def running_pool_work(pools: Iterable[Pool], but: str) -> tuple[str, ...]:
-    """Long work of any pool; that of the scratch pool itself is what is measured."""
+    """Long work of all pools but the scratch pool, in sentences."""
     return tuple(
         f"{pool.name} was being {WORK.get(work.kind, 'worked on')}."
         for pool in pools
@@ -108,9 +108,11 @@ def running_pool_work(pools: Iterable[Pool], but: str) -> tuple[str, ...]:
 
 
 def read_other_io(pools: Iterable[Pool], pool: str, but: str, measured: Collection[str]) -> dict[str, int]:
-    """What others have moved so far, in bytes: by pool what its disks did, and by dataset in the ``pool`` that is measured
-    in. ``but`` is the scratch pool or dataset, and ``measured`` are its devices or the disk that is read as it is; what
-    other measurements do is told by itself."""
+    """Bytes that others have read and written so far: by other pool, and by dataset of the pool that is tested.
+
+    ``but`` is the scratch pool or dataset, ``measured`` its devices or the raw disk. Other benchmarks are left out,
+    because ``has_other_scratch_pool`` reports them.
+    """
     found = {}
     for one in pools:
         beside = [device.path for device in one.devices() if device.path and device.path not in measured]
@@ -125,36 +127,36 @@ def read_other_io(pools: Iterable[Pool], pool: str, but: str, measured: Collecti
 
 
 def describe_other_io(before: Mapping[str, int], after: Mapping[str, int], seconds: float) -> tuple[str, ...]:
-    """Who moved much between the two readings, the most first, in sentences: copying, backups, people."""
+    """Pools and datasets with much I/O between two readings, the busiest first, in sentences."""
     found = {name: now - before.get(name, 0) for name, now in after.items()}
     busy = sorted((name for name in found if found[name] >= LEAST_USE * max(seconds, 1.0)), key=lambda name: -found[name])  # fmt: skip
     return tuple(f"{name} was in use: {size_text(found[name])} were read or written." for name in busy[:MOST_TOLD])
 
 
 def has_other_scratch_pool(pools: Iterable[Pool], but: str) -> bool:
-    """Whether another measurement has a pool of its own now."""
+    """Whether another benchmark has a scratch pool now."""
     return any(is_scratch_name(pool.name) and pool.name != but for pool in pools)
 
 
 def lost_devices(pools: Iterable[Pool], name: str) -> tuple[str, ...]:
-    """Devices of that pool that do not work."""
+    """Names of devices of the pool that do not work."""
     pool = next((pool for pool in pools if pool.name == name), None)
     devices = pool.devices() if pool else ()
     return tuple(one.name for one in devices if one.state not in {"ONLINE", "AVAIL", "INUSE"})
 
 
 def is_suspended(pool: str) -> bool:
-    """Whether a pool waits for a disk that does not answer: whoever writes to it then waits for ever."""
+    """Whether a pool is suspended because a disk does not answer: then writes never return."""
     return "SUSPENDED" in "".join(kstat.texts([kstat.KSTAT / pool / "state"]))
 
 
 def read_memory_limit() -> int:
-    """Bytes that ZFS's memory may grow to."""
+    """Maximum of the ARC in bytes."""
     return kstat.read_kstat().memory
 
 
 def io_between(before: Mapping[str, DiskIo], after: Mapping[str, DiskIo]) -> Circumstances:
-    """What was moved from one reading to the other."""
+    """I/O between two readings."""
     both = [(path, before[path], after[path]) for path in after if path in before]
     waits = {
         path.rsplit("/", 1)[-1]: round((now.seconds - then.seconds) / (now.requests - then.requests), 6)
@@ -170,7 +172,7 @@ def io_between(before: Mapping[str, DiskIo], after: Mapping[str, DiskIo]) -> Cir
 
 
 def read_hardware() -> dict[str, str]:
-    """Processor and memory: whoever compares figures of two boxes asks for these first."""
+    """Processor and memory of the box, for comparing results of two boxes."""
     found = {}
     for text in kstat.texts([PROCESSOR]):
         if model := re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE):
@@ -182,7 +184,7 @@ def read_hardware() -> dict[str, str]:
 
 
 def read_versions() -> dict[str, str]:
-    """Of what the figures depend on, with the box itself and ZFS's tunables."""
+    """Hardware, versions and ZFS tunables that the figures depend on."""
     found = {**read_hardware(), "Linux": os.uname().release}
     for text in kstat.texts([MODULE / "version"]):
         found["ZFS"] = text.strip()

@@ -1,4 +1,4 @@
-"""How long a sweep will take. Guesses before it has begun, what its own cases took afterwards. Pure; seconds."""
+"""Estimates of how long a sweep takes, corrected by its finished cases. Pure; all times in seconds."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from appliance.benchmarks.case import Case
 from appliance.benchmarks.workloads import FILES, KINDS
 from appliance.layout.geometry import MIB
 
-GUESSED_RATE = 100 * MIB  # bytes a second of one disk, where nothing is known
-GUESSED_FILLING = 10 * MIB  # bytes a second that a cache device takes of small reads
-AROUND = {"scratch": 20, "dataset": 8, "disk": 3, "network": 1}  # making and clearing away what a case is measured on
-BETWEEN = 4  # from one job to the next
-SERVING = 6  # making a server and its client anew
-DROPPING = 3  # export and import between runs
+GUESSED_RATE = 100 * MIB  # bytes a second of one disk
+GUESSED_FILLING = 10 * MIB  # bytes a second that small reads fill a cache device with
+AROUND = {"scratch": 20, "dataset": 8, "disk": 3, "network": 1}  # to make and clean up the scratch pool or folder
+BETWEEN = 4  # between two jobs
+SERVING = 6  # to restart server and client
+DROPPING = 3  # to export and import the pool between runs
 FILES_A_SECOND = 100
 
 
@@ -29,11 +29,11 @@ def run_seconds(case: Case, disk_size: int = 0) -> float:
 
 
 def case_seconds(case: Case, disk_size: int = 0) -> float:
-    """``disk_size`` is the smallest disk's, which decides how much a pool is filled for a rebuilding."""
+    """Seconds of one case. ``disk_size`` is the size of the smallest disk, which decides how long a rebuild takes."""
     runs = case.repeats + case.warmups
     prefill = case.size / GUESSED_RATE if KINDS[case.workload].needs_file else 0
     if case.sample:
-        prefill *= 2  # it is read before it is written
+        prefill *= 2  # a sample is read before it is written
     dropping = DROPPING + (SERVING if case.protocol else 0)
     if case.cache and case.warmups:
         prefill += case.size / GUESSED_FILLING
@@ -45,7 +45,7 @@ def total_seconds(cases: Iterable[Case], disk_size: int = 0) -> int:
 
 
 def remaining_seconds(cases: Sequence[Case], took: Mapping[int, float], disk_size: int = 0) -> int:
-    """Of those cases whose number (from 0) is not among ``took``: what the finished ones took corrects the guess."""
+    """Seconds left. ``took`` has the seconds of each finished case by its number (from 0) and corrects the estimate."""
     guessed = [case_seconds(case, disk_size) for case in cases]
     done = sum(guessed[number] for number in took)
     factor = sum(took.values()) / done if done else 1.0

@@ -1,4 +1,4 @@
-"""A sweep's results for elsewhere: CSV for a spreadsheet, JSON with everything that is known, Markdown for a forum. Pure."""
+"""Export of results: CSV for a spreadsheet, JSON with everything, Markdown for a forum. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import msgspec
 
 from appliance.benchmarks.results import Block
 
-# What a spreadsheet takes for the beginning of a formula (OWASP, "CSV injection"): names of disks are hostile text.
+# Characters that start a formula in a spreadsheet (OWASP, "CSV injection"): names of disks are hostile text.
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -21,7 +21,7 @@ def escape_formula(text: str) -> str:
 
 
 def as_csv(blocks: Sequence[Block]) -> str:
-    """One line a run, so that nothing is lost; numbers plain, in bytes and seconds."""
+    """One line for each run; plain numbers, in bytes and seconds."""
     out = io.StringIO()
     writer = csv.writer(out)
     columns = blocks[0].columns if blocks else ()
@@ -43,7 +43,7 @@ def as_csv(blocks: Sequence[Block]) -> str:
 def as_json(
     title: str, blocks: Sequence[Block], commands: Mapping[int, Sequence[str]] | None = None, **more: Any
 ) -> str:
-    """``commands`` are those of each case, by its number."""
+    """Everything that is known, as JSON; ``commands`` are the commands of each case by its number."""
     cases = [
         {
             "number": row.measured.number,
@@ -62,7 +62,7 @@ def as_json(
 
 
 def escape_cell(text: str) -> str:
-    """A cell of a Markdown table: its own marks are no longer marks."""
+    """The text of a Markdown cell, with its special characters escaped."""
     for mark in "\\`*_[]<>|":
         text = text.replace(mark, f"\\{mark}")
     return " ".join(text.split())
@@ -71,7 +71,7 @@ def escape_cell(text: str) -> str:
 def as_markdown(
     title: str, blocks: Sequence[Block], sentences: Sequence[str], kept: Mapping[str, str] | None = None
 ) -> str:
-    """``kept`` is what the figures depend on, by name."""
+    """Tables in Markdown; ``kept`` has the versions and conditions by name."""
     lines = [f"# {escape_cell(title)}", "", *(f"- {escape_cell(text)}" for text in sentences)]
     for block in blocks:
         columns = [*block.columns, "Median", "Spread", "Change"]

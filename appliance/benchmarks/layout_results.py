@@ -1,4 +1,4 @@
-"""What measurements have already told of these very disks: figures for the layout advisor beside its ratios. Pure."""
+"""Earlier results with the same disks, shown by the layout advisor beside its own ratios. Pure."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ WORTH = {"seq-write": "writes large files with", "seq-read": "reads them with", 
 
 @dataclass(frozen=True)
 class LayoutResult:
-    """One figure in words: ``writes large files with 132 MiB/s``."""
+    """One result in words: ``writes large files with 132 MiB/s``."""
 
     workload: str
     text: str
 
 
 def has_usual_settings(case: Case) -> bool:
-    """Whether a case has the settings that a new pool gets; only then does its figure tell of one."""
+    """Whether a case has the settings of a new pool, so that its result applies to one."""
     plain = not (
         case.partition or case.log or case.cache or case.dedup or case.protocol or case.volblocksize or case.sample
     )
     same = (case.where, case.ashift, case.recordsize, case.sync) == ("scratch", 12, 128 * KIB, "standard")
-    # With memory kept out of reads nothing is read ahead: large files then read slower than a new pool reads them.
+    # Without the ARC there is no read-ahead, so large files read slower than from a new pool.
     slowed = case.aside and KINDS[case.workload].reads
     return same and plain and not case.gentle and not slowed
 
@@ -35,7 +35,7 @@ def has_usual_settings(case: Case) -> bool:
 def find_layout_results(
     measured: Iterable[MeasuredCase], layout: str, groups: int, disks: frozenset[str]
 ) -> tuple[LayoutResult, ...]:
-    """What is known of that layout on exactly these disks (by-id paths), the newest first in ``measured``."""
+    """Results of a layout on exactly these disks (by-id paths); ``measured`` has the newest case first."""
     found: dict[str, LayoutResult] = {}
     for one in measured:
         case, summary = one.case, one.summary
@@ -54,5 +54,5 @@ def find_layout_results(
 
 
 def results_text(known: tuple[LayoutResult, ...]) -> str:
-    """``Measured with these disks: it writes large files with 132 MiB/s, rebuilt a disk in 40 min.`` Empty where nothing is."""
+    """``Measured with these disks: it writes large files with 132 MiB/s.`` Empty without results."""
     return f"Measured with these disks: it {', '.join(one.text for one in known)}." if known else ""

@@ -1,16 +1,15 @@
-"""Reaching the scratch folder as another computer would, over the box's own loopback: through SMB and through NFS.
+"""Mount the scratch folder over the loopback by SMB or NFS, as another computer would.
 
-The wire is left out of it, so what is measured is the folder and the protocol. The client is the kernel's (``mount.cifs``,
-``mount.nfs``): the same programs then write and read the same files, whichever way they take. A client in user space
-(smbclient, libnfs) would bring its own speed along, and has no fsync.
+This measures the folder and the protocol without a network. The clients are the kernel's (``mount.cifs``,
+``mount.nfs``), so the same programs read and write the same files with every protocol. A client in user space
+(smbclient, libnfs) would add its own speed, and has no fsync.
 
-SMB is a Samba of its own on a free port, with its own settings and its own password in the scratch's folder: what people
-are served meanwhile is not touched. It stays in the agent's control group, so systemd ends it with the agent, however that
-ends. NFS has one server, the kernel's: the export is added by ``exportfs`` alone, in no file, and is for the box itself
-from a port that only root may use (``secure``). It is version 3, which needs no path from the top that is exported too.
+SMB uses a separate Samba on a free port, with its own settings and password, so the shares of users are not touched. It
+stays in the agent's control group, so systemd ends it with the agent. NFS has only the kernel's server: ``exportfs``
+adds an export, stored in no file, for the box itself and from privileged ports (``secure``). It is version 3, which
+needs no exported root.
 
-AFP has no client that mounts. There the program that measures is the client, and serves the folder to itself
-(``over_afp.py``): nothing of it is here, nor left when it has ended.
+No AFP client can mount. There ``afp_benchmark.py`` is the client and serves the folder to itself; it leaves nothing here.
 """
 
 from __future__ import annotations
@@ -33,12 +32,12 @@ from appliance.system import paths
 
 PROC = Path("/proc")
 HOST, SHARE = "127.0.0.1", "sweep"
-# The server, and what it brings along and leaves behind (nfs-server.service, "Wants"): the port mapper answers the network.
+# The server and the units it starts (nfs-server.service, "Wants"), which would stay and listen on the network.
 UNITS = (nfs.UNIT, "rpc-statd.service", "rpcbind.socket", "rpcbind.service")
 TIMEOUT = 120
-# exports(5): no "insecure", so a client has to come from a port that only root may use.
+# exports(5): without "insecure", clients need a port that only root may use.
 OPTIONS = "rw,sync,no_root_squash,no_subtree_check,secure"
-MOUNTED = ("smb", "nfs")  # the protocols through which the folder is mounted
+MOUNTED = ("smb", "nfs")  # protocols that mount the folder
 SETTINGS = """\
 [global]
    server role = standalone
@@ -67,17 +66,17 @@ SETTINGS = """\
 
 
 def client_mountpoint(token: str) -> Path:
-    """Where the client sees the folder."""
+    """Where the client mounts the folder."""
     return paths.RUN / "sweeps" / f"{token}.seen"
 
 
 def samba_folder(token: str) -> Path:
-    """What the Samba of its own keeps while it runs."""
+    """Folder for the files of the separate Samba."""
     return paths.RUN / "sweeps" / f"{token}.smb"
 
 
 def mount_commands(protocol: str, folder: Path, token: str, port: int = 0) -> list[list[str]]:
-    """What serves the folder and brings it to the client; ``port`` is Samba's."""
+    """The commands that serve the folder and mount it; ``port`` is Samba's."""
     if protocol not in MOUNTED:
         return []
     seen = str(client_mountpoint(token))
@@ -94,7 +93,7 @@ def mount_commands(protocol: str, folder: Path, token: str, port: int = 0) -> li
 
 
 def mount_folder(protocol: str, folder: Path, token: str) -> None:
-    """Serve the folder and have the client see it. Raises Failed."""
+    """Serve the folder and mount it. Raises Failed."""
     if protocol not in MOUNTED:
         return
     client_mountpoint(token).mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -110,7 +109,7 @@ def mount_folder(protocol: str, folder: Path, token: str) -> None:
 
 
 def write_samba_settings(folder: Path, token: str) -> int:
-    """Write what the Samba of its own needs, with a password that nobody else learns; its port."""
+    """Write the settings of the separate Samba, with a random password. Returns its port."""
     own, password = samba_folder(token), secrets.token_hex(16)
     shutil.rmtree(own, ignore_errors=True)
     own.mkdir(parents=True, mode=0o700)
@@ -134,10 +133,10 @@ def is_port_open(port: int) -> bool:
 
 
 def unmount_folder(folder: Path, token: str) -> None:
-    """Nobody sees the folder any more, and nothing of it is open: after this its pool can leave. Harmless to repeat."""
+    """Unmount the folder and stop serving it, so that its pool can be exported. Harmless to repeat."""
     seen, own = client_mountpoint(token), samba_folder(token)
     if seen.exists():
-        # Twice where a mount that was cut short lies below another; the server may be gone, so the client is made to let go.
+        # Twice, because an interrupted mount may lie below another; forced, because the server may be gone.
         for _ in range(2):
             if not os.path.ismount(seen):
                 break
@@ -147,7 +146,7 @@ def unmount_folder(folder: Path, token: str) -> None:
         seen.rmdir()
     if own.exists():
         stop_samba(own)
-        # Its helpers end a moment after it, and write until then.
+        # Its helper processes end a moment later, and write until then.
         wait_until(lambda: is_removed(own), "What the Samba of the measurement kept could not be removed")
     if any(export.path == str(folder) for export in read_exports()):
         command.run(["exportfs", "-u", f"{HOST}:{folder}"], timeout=TIMEOUT, accept=range(256))
@@ -165,7 +164,7 @@ def read_exports() -> list[nfs.Export]:
 
 
 def stop_samba(own: Path) -> None:
-    """End the Samba of its own. Raises Failed where it stays."""
+    """Stop the separate Samba. Raises Failed if it does not end."""
     found = [int(text) for path in own.glob("*.pid") if (text := path.read_text().strip()).isdigit()]
     for pid in filter(is_own_samba, found):
         os.kill(pid, signal.SIGTERM)
@@ -173,7 +172,7 @@ def stop_samba(own: Path) -> None:
 
 
 def is_own_samba(pid: int) -> bool:
-    """Whether a process is a Samba that an agent has started: a number may have been given to another since."""
+    """Whether a process is a Samba started by the agent. Another process may have the same number by now."""
     process = PROC / str(pid)
     try:
         return process.joinpath("exe").readlink().name == "smbd" and "larder-agent" in (process / "cgroup").read_text()
@@ -182,7 +181,7 @@ def is_own_samba(pid: int) -> bool:
 
 
 def wait_until(ready: Callable[[], bool], otherwise: str) -> None:
-    """Look until it is so. Raises Failed with ``otherwise``."""
+    """Wait until ``ready`` returns true. Raises Failed with the text ``otherwise``."""
     for _ in range(LOOKS * 2):
         if ready():
             return
@@ -190,18 +189,18 @@ def wait_until(ready: Callable[[], bool], otherwise: str) -> None:
     raise Failed(otherwise)
 
 
-# --- the kernel's server, which people may use too --------------------------------------------------------------
+# --- the kernel's NFS server, which users may need too ----------------------------------------------------------
 def stopped_units() -> tuple[str, ...]:
-    """What of the server would be started for this, in the order of stopping; nothing where it runs."""
+    """Units that starting the NFS server would start, in the order to stop them; none if it runs."""
     return () if nfs.running() else tuple(unit for unit in UNITS if not nfs.running(unit))
 
 
 def start_nfs() -> None:
-    """For the time being: what is enabled is not changed."""
+    """Start the NFS server without enabling it."""
     command.run(["systemctl", "start", nfs.UNIT], timeout=TIMEOUT)
 
 
 def stop_nfs(units: tuple[str, ...]) -> None:
-    """Stop what was started for this, unless somebody has begun to share something meanwhile."""
+    """Stop the units that were started for the benchmark, unless something else is exported by now."""
     if nfs.running() and not nfs.everything():
         command.run(["systemctl", "stop", *units], timeout=TIMEOUT)

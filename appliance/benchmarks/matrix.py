@@ -1,4 +1,4 @@
-"""A sweep: a matrix of settings, and the exact, ordered list of the cases that it is. Pure."""
+"""A sweep: a matrix of settings, and the ordered list of its cases. Pure."""
 
 from __future__ import annotations
 
@@ -25,15 +25,17 @@ MOST_CASES = 200
 
 
 class Sweep(SharedSettings):
-    """Every field in the plural is an axis. ``partitions`` are sizes in bytes, 0 for whole disks; ``logs`` and ``caches``
-    are by-id paths, empty for none. The rest is the same for all cases."""
+    """A matrix of settings: every field in the plural is an axis, the others are the same for all cases.
+
+    ``partitions`` are sizes in bytes, 0 for whole disks; ``logs`` and ``caches`` are by-id paths, empty for none.
+    """
 
     workloads: tuple[Workload, ...]
     disks: tuple[str, ...] = ()
     pool: str = ""
     guid: int = 0
     layouts: tuple[Layout, ...] = ("stripe",)
-    counts: tuple[int, ...] = ()  # how many of the disks; empty: all
+    counts: tuple[int, ...] = ()  # numbers of disks; empty: all
     ashifts: tuple[int, ...] = (12,)
     partitions: tuple[int, ...] = (0,)
     recordsizes: tuple[int, ...] = (128 * KIB,)
@@ -43,7 +45,7 @@ class Sweep(SharedSettings):
     logs: tuple[str, ...] = ("",)
     caches: tuple[str, ...] = ("",)
     fills: tuple[int, ...] = (0,)
-    volblocksizes: tuple[int, ...] = (0,)  # 0: no volume, a file
+    volblocksizes: tuple[int, ...] = (0,)  # 0: a file, no volume
     protocols: tuple[Protocol, ...] = ("",)
 
     def __post_init__(self) -> None:
@@ -88,16 +90,16 @@ class Sweep(SharedSettings):
 
     @property
     def all_disks(self) -> tuple[str, ...]:
-        """Every disk that some case takes or reads, once."""
+        """Every disk that a case takes or reads, each once."""
         return tuple(dict.fromkeys((*self.disks, *filter(None, (*self.logs, *self.caches)))))
 
     @property
     def destroys(self) -> bool:
-        """Whether disks are written to: those it takes have to hold nothing."""
+        """Whether the sweep writes to disks, which then have to be empty."""
         return self.where == "scratch"
 
     def build_cases(self) -> Iterator[Case]:
-        """In the order of the fields, the last turning fastest and workloads fastest of all; the impossible are left out."""
+        """All possible cases, in the order of the fields. The last field changes fastest, workloads fastest of all."""
         if self.where == "network":
             for way in self.workloads:
                 if way in NETWORK:
@@ -109,7 +111,7 @@ class Sweep(SharedSettings):
                     yield self.build_case(disks=(disk,), workload=reading)
             return
         blocks = [(size, 0) for size in self.recordsizes if 0 in self.volblocksizes]
-        blocks += [(128 * KIB, size) for size in self.volblocksizes if size]  # a volume has no records
+        blocks += [(128 * KIB, size) for size in self.volblocksizes if size]  # a volume has no record size
         axes = itertools.product(blocks, self.compressions, self.dedups, self.syncs, self.protocols)
         data = [
             {
@@ -145,7 +147,7 @@ class Sweep(SharedSettings):
                         )  # fmt: skip
 
     def build_case(self, **own: object) -> Case:
-        """One case with what all have in common. Raises Refused for a value outside its grammar."""
+        """One case with the shared settings. Raises Refused for an invalid value."""
         common = {name: getattr(self, name) for name in SharedSettings.__struct_fields__}
         try:
             return msgspec.convert({**common, **own}, Case)
@@ -156,6 +158,6 @@ class Sweep(SharedSettings):
 
 
 def axes_of(cases: list[Case]) -> list[str]:
-    """The names of the settings in which these cases differ: the columns of their table."""
+    """Names of the settings in which the cases differ: the columns of their table."""
     every = [case.settings for case in cases]
     return [name for name in dict.fromkeys(itertools.chain.from_iterable(every)) if len({one.get(name, "") for one in every}) > 1]  # fmt: skip

@@ -1,4 +1,4 @@
-"""What a run gave: figures out of the output of fio (JSON) and dd (its last line). Raises Failed for what is neither."""
+"""Parse the output of fio, dd, iperf3, bonnie++ and the AFP client into figures. Raises Failed for anything else."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ from appliance.formatting import size_text
 
 
 class Figures(msgspec.Struct, frozen=True, kw_only=True):
-    """One run. ``rate`` in bytes a second, ``operations`` a second, ``latency`` and ``latency99`` in seconds (the mean,
-    and what one in a hundred exceeds), ``read`` and ``written`` in bytes as the program counted them.
-    ``told`` is what else it said, as a sentence."""
+    """Figures of one run.
+
+    ``rate`` in bytes a second, ``operations`` a second, ``latency`` (mean) and ``latency99`` (99th percentile) in
+    seconds, ``read`` and ``written`` in bytes as the program counted them. ``told`` has other figures as a sentence.
+    """
 
     rate: float = 0.0
     operations: float = 0.0
@@ -29,7 +31,7 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     told: str = ""
 
     def with_extra_seconds(self, seconds: float) -> Figures:
-        """The same amount in so many seconds more."""
+        """The figures for the same amount of data in ``seconds`` more."""
         whole = self.seconds + seconds
         part = self.seconds / whole if whole else 1.0
         return msgspec.structs.replace(self, seconds=whole, rate=self.rate * part, operations=self.operations * part)
@@ -50,7 +52,7 @@ def object_at(raw: object, key: str) -> Mapping[str, Any]:
 
 
 def from_fio(text: str) -> Figures:
-    """Of the one group that Larder has fio report. Reads and writes count together; the slower direction's latency does."""
+    """Figures from fio's JSON with one group. Reads and writes are added; latencies are of the slower direction."""
     # Notes for people may come before the JSON (fio 3.39: "both iodepth >= 1 and synchronous I/O engine ...").
     start = text.find("{")
     try:
@@ -81,7 +83,7 @@ def from_fio(text: str) -> Figures:
 
 
 def from_dd(text: str, *, reading: bool) -> Figures:
-    """From dd's last line on standard error: bytes and seconds (its own rate is rounded)."""
+    """Figures from dd's last line on standard error. Uses bytes and seconds, because dd rounds the rate."""
     found = re.search(r"^([0-9]+) bytes .*copied, ([0-9.]+(?:e-?[0-9]+)?) s", text, re.MULTILINE)
     if not found or float(found[2]) <= 0:
         raise Failed("dd printed no figures", text[:200])
@@ -96,7 +98,7 @@ def from_dd(text: str, *, reading: bool) -> Figures:
 
 
 def from_afp(text: str, said: str) -> Figures:
-    """Of what ``over_afp.py`` prints, or why it could not measure; ``said`` is what else it said. Raises Failed."""
+    """Figures from the output of ``afp_benchmark.py``; ``said`` is its standard error. Raises Failed with its error."""
     try:
         answer = json.loads(text)
         if why := answer.get("error"):
@@ -107,7 +109,7 @@ def from_afp(text: str, said: str) -> Figures:
 
 
 def from_iperf(text: str) -> Figures:
-    """Of iperf3's JSON: what arrived at the other end. Raises Failed with what iperf3 says is wrong."""
+    """Figures from iperf3's JSON: what arrived at the other end. Raises Failed with iperf3's own error."""
     try:
         answer = json.loads(text)
     except ValueError as error:
@@ -127,13 +129,13 @@ def from_iperf(text: str) -> Figures:
     )
 
 
-# Places in a line of bonnie++ 2.00's CSV (its bon_csv.cpp, format 1.98). Sizes in KiB a second; a plus where it went too fast.
+# Columns of bonnie++ 2.00's CSV (bon_csv.cpp, format 1.98). Rates in KiB a second; plus signs mean too fast to measure.
 BONNIE = {"written": 11, "rewritten": 13, "read": 17, "seeks": 19, "created": 26, "deleted": 30}
 BONNIE_FIELDS = 21
 
 
 def from_bonnie(text: str) -> Figures:
-    """Of the one line of CSV that bonnie++ prints: its writing by blocks, and everything else in words. Raises Failed."""
+    """Figures from bonnie++'s line of CSV: block writes as the rate, the rest in words. Raises Failed."""
     lines = [line.split(",") for line in text.splitlines() if line.startswith(("1.9", "2."))]
     if len(lines) != 1 or len(lines[0]) < BONNIE_FIELDS:
         raise Failed("bonnie++ printed no figures", text[:200])
@@ -151,5 +153,5 @@ def from_bonnie(text: str) -> Figures:
 
 
 def parse_count(text: str) -> int:
-    """A figure of bonnie++; 0 where it told none."""
+    """A number of bonnie++; 0 if there is none."""
     return int(float(text)) if re.fullmatch(r"[0-9]+([.][0-9]+)?", text) else 0

@@ -1,4 +1,4 @@
-"""Putting on the pool what has to be there before the first run: the file that is read, or what a rebuilding has to copy."""
+"""Write the data that a case needs before its first run: the file to read, or what a rebuild copies."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from appliance.operation import Work
 
 @dataclass
 class Prefill:
-    """What the first step found out for the runs after it: ``different`` bytes of a sample, which nothing repeats."""
+    """What the prefill found out for the runs after it: ``unique_bytes`` of a sample before it repeats."""
 
     unique_bytes: int = 0
 
 
 def prepare_sample(target: BenchmarkTarget, work: Work, prefilled: Prefill) -> None:
-    """Have files of somebody's own be what is measured with. Raises Refused, Failed, Cancelled."""
+    """Read files of the chosen folder as the sample. Raises Refused, Failed, Cancelled."""
     prefilled.unique_bytes = sample_data.write_sample(target, work)
 
 
 def write_test_data(target: BenchmarkTarget, work: Work) -> None:
-    """Write the file, or the volume, that is then read or changed. Raises Failed, Cancelled."""
+    """Write the file or volume that the runs read or change. Raises Failed, Cancelled."""
     if target.case.volblocksize:
         scratch.wait_for_volume(target.case, target.token)
     words = workloads.prefill_command(target.case, target.place)
@@ -36,7 +36,7 @@ def write_test_data(target: BenchmarkTarget, work: Work) -> None:
 
 
 def fill_pool(target: BenchmarkTarget, work: Work) -> None:
-    """Fill the pool to the case's part of what it holds. Raises Failed, Cancelled."""
+    """Fill the pool to the percentage of the case. Raises Failed, Cancelled."""
     room = os.statvfs(target.folder)
     size = room.f_bavail * room.f_frsize * target.case.fill // 100 // MIB * MIB
     look = progress_reporter(target, work, f"Writing {size_text(size)}", size / estimate.GUESSED_RATE)

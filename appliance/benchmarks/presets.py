@@ -1,4 +1,4 @@
-"""Ready-made sweeps, each a question that builders ask. Pure: a preset fills in the matrix for the disks at hand."""
+"""Preset sweeps, each for a common question. Pure: a preset fills in the matrix for the disks of this box."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from appliance.layout.geometry import KIB, LEAST_DISKS, MIB
 
 Needs = Literal["disks", "any disks", "pool", "network"]
 LARGE = ("seq-write", "seq-read")
-PARTITION_SHARE = 2 / 3  # of the smallest disk: what the field notes' builder compared with whole disks
+PARTITION_SHARE = 2 / 3  # of the smallest disk; compared with whole disks
 
 
 @dataclass(frozen=True)
 class BenchmarkPreset:
-    """``fill`` gives the fields of a Sweep for so many bytes of the smallest disk and that many disks."""
+    """A preset. ``fill`` returns fields of a Sweep from the bytes of the smallest disk and the number of disks."""
 
     name: str
     title: str
@@ -38,7 +38,7 @@ def partition_settings(smallest: int, count: int) -> dict[str, object]:
 
 
 def usual_layout(count: int) -> str:
-    """The layout to try a single setting on."""
+    """The layout for comparing one other setting."""
     return "raidz1" if count >= 3 else "mirror" if count == 2 else "stripe"
 
 

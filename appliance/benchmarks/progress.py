@@ -1,4 +1,4 @@
-"""Looking after a program that measures: how far it is, how fast its disks are, and ending it when it has to end."""
+"""Progress of a running benchmark program: percentage, speed of its disks, and reasons to stop it."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ HOURS = 6 * 3600  # seconds: the longest that one run may take
 
 
 def progress_reporter(target: BenchmarkTarget, work: Work, doing: str, expected: float) -> Callable[[], None]:
-    """What is done every second while a program runs: progress with the speed of the disks. ``expected`` in seconds.
+    """A function to call every second while a program runs: it reports progress with the speed of the disks.
 
-    What it returns raises Cancelled where the person asked to stop, Failed where the pool has stopped.
+    ``expected`` is in seconds. The function raises Cancelled if the user asked to stop, and Failed if the pool stopped.
     """
     began, devices = time.monotonic(), target.device_paths()
     last = environment.read_io(devices)

@@ -1,4 +1,4 @@
-"""Measuring how long a pool takes to rebuild a disk: one is taken away, emptied and given back."""
+"""Measure how long a resilver takes: take a disk offline, clear it and replace it with itself."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from appliance.pools.vdevs import retry
 
 
 def resilver_commands(target: BenchmarkTarget) -> list[list[str]]:
-    """Take the last disk away, and give it back once it is empty."""
+    """The two commands: take the last disk offline, and replace it once it is empty."""
     device = scratch.data_device(target.case, target.case.disks[-1])
     return [["zpool", "offline", "--", target.name, device], ["zpool", "replace", "-f", "--", target.name, device]]
 
 
 def measure_resilver(target: BenchmarkTarget, work: Work, doing: str) -> Figures:
-    """How long it took and what was written to the disk meanwhile. Raises Failed, Cancelled."""
+    """Resilver the last disk: seconds and bytes written to it. Raises Failed, Cancelled."""
     offline, replace = resilver_commands(target)
     command.run(offline, timeout=scratch.LONG)
     scratch.clear_device(f"{target.case.disks[-1]}-part1")
     began, device = time.monotonic(), target.case.disks[-1:]
     then = environment.read_io(device)
     retry.run_with_udev_retry(replace, timeout=scratch.LONG)
-    # ``replace`` as well: the place of the old device goes a moment after the last block is written.
+    # Wait for ``replace`` too: ZFS detaches the old device a moment after the last block is written.
     wait = ["zpool", "wait", "-t", "resilver,replace", "--", target.name]
     command.run(wait, timeout=HOURS, meanwhile=progress_reporter(target, work, doing, 60))
     seconds = time.monotonic() - began

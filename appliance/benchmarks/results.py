@@ -1,4 +1,4 @@
-"""The results of a sweep as a table: one row a case, its runs summed up, and its change against a baseline. Pure."""
+"""The results of a sweep as a table: a row for each case, with its median and its change from a baseline. Pure."""
 
 from __future__ import annotations
 
@@ -22,13 +22,21 @@ from appliance.benchmarks.validity import Circumstances
 from appliance.benchmarks.workloads import KINDS, Unit, WorkloadKind
 from appliance.formatting import duration, size_text
 
-# Beginnings of the notes of a job's log in which a run's result travels, and what it depends on.
+# Prefixes of the lines in a job's log that carry a run's result, and the versions it depends on.
 RESULT, VERSIONS = "Result: ", "Versions and settings: "
-SPEAKING = {"Layout", "Sectors", "Uses", "Disk", "Pool", "Way in", "Data"}  # settings whose value alone says what it is
+SPEAKING = {
+    "Layout",
+    "Sectors",
+    "Uses",
+    "Disk",
+    "Pool",
+    "Way in",
+    "Data",
+}  # settings whose value is clear without their name
 
 
 class BenchmarkRun(msgspec.Struct, frozen=True, kw_only=True):
-    """One measured run, as it is kept. ``invalid``: why it does not count. ``disturbed``: why it was worth repeating."""
+    """One run, as it is stored. ``invalid``: why it does not count. ``disturbed``: why it was repeated."""
 
     number: int
     figures: Figures
@@ -38,11 +46,11 @@ class BenchmarkRun(msgspec.Struct, frozen=True, kw_only=True):
     remarks: tuple[str, ...] = ()
 
 
-LONGEST = 1900  # characters of a note in a job's log, with something to spare (``execution.py`` cuts there)
+LONGEST = 1900  # characters of a line in a job's log, with some reserve (``agent/execution.py`` cuts longer ones)
 
 
 def encode_run(run: BenchmarkRun) -> str:
-    """A run as a note of a job's log. What would not fit is left out, the least telling first: half of it is nothing."""
+    """A run as a line of a job's log. What does not fit is left out, the least important first."""
     around, figures = run.around, run.figures
     less = msgspec.structs.replace(around, per_disk={})
     least = msgspec.structs.replace(less, busy=(), lost=around.lost[:1])
@@ -62,7 +70,7 @@ def encode_run(run: BenchmarkRun) -> str:
 
 @dataclass(frozen=True)
 class MeasuredCase:
-    """A case and what became of it; ``failure`` where it could not be measured."""
+    """A case with its runs; ``failure`` says why it could not be tested."""
 
     number: int
     case: Case
@@ -72,13 +80,13 @@ class MeasuredCase:
 
     @property
     def summary(self) -> Summary | None:
-        """Of the runs that count."""
+        """Summary of the runs that count."""
         main = KINDS[self.case.workload].main
         return summarize_values(run.figures.main_value(main) for run in self.runs if not run.invalid)
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Why runs do not count, or why there are none; each once."""
+        """Why runs do not count or are missing, each reason once."""
         found = [reason for run in self.runs for reason in run.invalid]
         return tuple(dict.fromkeys([self.failure, *found] if self.failure else found))
 
@@ -89,7 +97,7 @@ class MeasuredCase:
 
 @dataclass(frozen=True)
 class ResultRow:
-    """One line of the table. ``change`` is in per cent of the baseline's median."""
+    """A row of the table. ``change`` is in per cent of the baseline's median."""
 
     measured: MeasuredCase
     columns: tuple[str, ...]
@@ -101,7 +109,7 @@ class ResultRow:
 
     @property
     def clear(self) -> bool:
-        """Whether it is better or worse than the baseline, and not merely another figure."""
+        """Whether the row differs clearly from the baseline."""
         return self.difference == "clear"
 
     @property
@@ -128,13 +136,13 @@ class ResultRow:
 
     @property
     def name(self) -> str:
-        """What sets it apart, in one phrase: ``raidz1 of 5 disks, without log device``."""
+        """The settings of the row in one phrase: ``raidz1 of 5 disks, without log device``."""
         return ", ".join(map(setting_phrase, self.columns, self.settings)) or "as it is"
 
 
 @dataclass(frozen=True)
 class Block:
-    """All rows of one workload, which alone can be compared with each other; ``most`` is the end of their scale."""
+    """All rows of one workload; only these can be compared. ``most`` is the end of their scale."""
 
     workload: str
     rows: tuple[ResultRow, ...]
@@ -150,14 +158,14 @@ class Block:
 
 
 def setting_phrase(column: str, value: str) -> str:
-    """A setting as a part of a sentence: what speaks for itself as it is, a device as with or without it."""
+    """A setting as part of a sentence: ``raidz1 of 5 disks``, ``sync standard``, ``without log device``."""
     if column.endswith(" device"):
         return f"without {column.lower()}" if value == "none" else f"with {column.lower()} {value}"
     return value if column in SPEAKING else f"{column.lower()} {value}"
 
 
 def value_text(value: float, unit: Unit) -> str:
-    """``132 MiB/s``, ``6,000 a second``, ``3 h 10 min``."""
+    """A figure with its unit: ``132 MiB/s``, ``6,000 a second``, ``3 h 10 min``."""
     if unit == "B/s":
         return f"{size_text(round(value))}/s"
     if unit == "seconds":
@@ -166,7 +174,7 @@ def value_text(value: float, unit: Unit) -> str:
 
 
 def span_text(least: float, most: float, unit: Unit) -> str:
-    """``81 to 84.9 MiB/s``: the unit once where it is the same."""
+    """A range, ``81 to 84.9 MiB/s``, with a shared unit written once."""
     low, high = value_text(least, unit), value_text(most, unit)
     if low == high:
         return high
@@ -175,8 +183,10 @@ def span_text(least: float, most: float, unit: Unit) -> str:
 
 
 def build_blocks(measured: Sequence[MeasuredCase], baseline: int = 0) -> tuple[Block, ...]:
-    """The table, by workload in the order in which they come. ``baseline`` is the number of the case whose settings every
-    other is held against; of disks, every workload's first."""
+    """The table: a block for each workload. ``baseline`` is the number of the case that the others are compared with.
+
+    A workload without a case of these settings uses its first case, as single disks do.
+    """
     columns = axes_of([one.case for one in measured])
     chosen = next((one for one in measured if one.number == baseline), measured[0] if measured else None)
     found = []

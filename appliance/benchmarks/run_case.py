@@ -1,7 +1,7 @@
-"""The operation that measures one case: make what it is measured on, run it so often, clear everything away.
+"""The operation that runs one benchmark case: make the scratch pool or folder, run the workload, clean up.
 
-What it finds travels in the job's log: one line a run (``table.RESULT``). After a crash nothing is guessed: the case is
-cleared away (``clear_up.py``) and measured anew.
+The results are lines in the job's log, one for each run (``results.RESULT``). After a crash the case is cleaned up
+(``cleanup.py``) and run again from the start.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from appliance.pools.vdevs import retry
 
 
 class RunBenchmarkCase(Operation, tag="run-benchmark-case"):
-    """Measure one case. ``token`` names what is made for it: twelve random hexadecimal digits."""
+    """Run one benchmark case. ``token``, twelve random hexadecimal digits, is part of the names of what it makes."""
 
     needs_proof = never
 
@@ -97,16 +97,16 @@ class RunBenchmarkCase(Operation, tag="run-benchmark-case"):
         for number in range(1, case.repeats + 1):
             yield Step(f"run-{number}", f"Run {number} of {case.repeats}", shown, run_numbered(runs, number))
         if case.makes_folder:
-            yield Step("clear", "Clear everything away", f"zpool destroy, zfs destroy or wipefs, of {target.name} alone", lambda work: scratch.clear_case(self.token, work))  # fmt: skip
+            yield Step("clear", "Clear everything away", shlex.join(scratch.destroy_command(target.claim)), lambda work: scratch.clear_case(self.token, work))  # fmt: skip
 
     def creation_steps(self, facts: Facts) -> Iterator[Step]:
-        """The scratch pool, or the dataset in a pool that is there, noted before it is made."""
+        """Steps that make the scratch pool or folder. The claim is stored first."""
         case, name = self.case, self.target.name
         if case.makes_folder:
             yield Step("claim", "Note what is taken, so that it can be cleared away after a power cut", f"{name}: {', '.join(case.all_disks) or case.pool}", self.claim_disks, case.all_disks)  # fmt: skip
         if case.limited:
             size = memory_for(case.size)
-            shown = f"echo {arc_limit.FLOOR} > {arc_limit.PARAMETERS}/zfs_arc_min\necho {size} > {arc_limit.PARAMETERS}/zfs_arc_max"
+            shown = "\n".join(f"echo {text} > {path}" for path, text in arc_limit.limit_writes(size))
             yield Step("memory", f"Hold ZFS's memory at {size_text(size)}, for the whole box", shown, self.limit_memory, (), "It is as it was at the end")  # fmt: skip
         if case.partition:
             cuts = [Cut(disk, case.partition) for path in case.disks if (disk := facts.disk(path))]
@@ -120,24 +120,26 @@ class RunBenchmarkCase(Operation, tag="run-benchmark-case"):
             yield self.command_step("volume", f"Create a volume with blocks of {size_text(case.volblocksize)}", scratch.create_volume_command(case, self.token))  # fmt: skip
 
     def prefill_steps(self, prefilled: Prefill) -> Iterator[Step]:
-        """What lies on it before the first run."""
-        case, target = self.case, self.target
+        """Steps that write data before the first run."""
+        case, target, part = self.case, self.target, min(self.case.size, sample_data.PART)
         if case.sample:
-            yield Step("lay", f"Read files of {case.sample} as a sample, without their names", sample_commands_text(target), lambda work: prefill.prepare_sample(target, work, prefilled))  # fmt: skip
+            yield Step("lay", f"Read files of {case.sample} as a sample, without their names", sample_commands_text(case, sample_data.prefill_command(target, 0, part)), lambda work: prefill.prepare_sample(target, work, prefilled))  # fmt: skip
         elif KINDS[case.workload].needs_file:
             words = workloads.prefill_command(case, target.place)
             yield Step("lay", f"Write {size_text(case.size)} to be read or changed", shlex.join(words), lambda work: prefill.write_test_data(target, work))  # fmt: skip
         elif case.workload == "resilver":
             words = workloads.fill_command(target.folder, 0, case.gentle)
-            yield Step("lay", f"Fill the pool to {case.fill} %", shlex.join(words), lambda work: prefill.fill_pool(target, work))  # fmt: skip
+            shown = f"{shlex.join(words)}\n# with the size that makes {case.fill} % of the new pool"
+            yield Step("lay", f"Fill the pool to {case.fill} %", shown, lambda work: prefill.fill_pool(target, work))  # fmt: skip
 
     def run_commands_text(self, words: Sequence[str]) -> str:
-        """Every command of one run."""
+        """Every command of one run, one on each line."""
         case, target = self.case, self.target
         if case.workload == "resilver":
             return "\n".join(map(shlex.join, resilver_run.resilver_commands(target)))
         if case.sample and case.workload in FROM_MEMORY:
-            return "\n".join([sample_commands_text(target), shlex.join(target.sync_command)])
+            argv = sample_data.write_command(target, 0, min(case.size, sample_data.PART))
+            return "\n".join([sample_commands_text(case, argv), shlex.join(target.sync_command)])
         through = loopback_mount.mount_commands(case.protocol, scratch.scratch_folder(self.token), self.token) if case.protocol else []  # fmt: skip
         return "\n".join(
             map(shlex.join, [*through, words, *([target.sync_command] if case.workload in SYNCED else [])])
@@ -157,7 +159,7 @@ class RunBenchmarkCase(Operation, tag="run-benchmark-case"):
         work.note(f"ZFS's memory is held at {size_text(arc_limit.limit_arc(self.token, self.case.size))}")
 
     def probe(self, step: str, facts: Facts) -> bool:
-        # What a run measured is gone with the process that measured it, so an interrupted case has not happened.
+        # The figures of an interrupted run are lost, so an interrupted case always counts as not done.
         return False
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
@@ -165,18 +167,14 @@ class RunBenchmarkCase(Operation, tag="run-benchmark-case"):
 
 
 def run_command(target: BenchmarkTarget, facts: Facts) -> list[str]:
-    """The command of one run; a disk that is read as it is tells its size."""
+    """The command of one run; for a raw disk it depends on the disk's size."""
     disk = facts.disk(target.case.disks[0]) if target.case.where == "disk" else None
     return workloads.workload_command(target.case, target.folder, disk.size if disk else 0)
 
 
-def sample_commands_text(target: BenchmarkTarget) -> str:
-    """The command that brings a sample to the pool, as a person sees it."""
-    size = min(target.case.size, sample_data.PART)
-    words = workloads.sample_copy_command(
-        scratch.sample_part_path(target.token), target.place, 0, size, target.case.gentle
-    )
-    return f"{shlex.join(words)} conv=notrunc\n# and so on, a part after the other, until it is {size_text(target.case.size)}"
+def sample_commands_text(case: Case, argv: Sequence[str]) -> str:
+    """The command that copies the first part of a sample, and a line about the other parts."""
+    return f"{shlex.join(argv)}\n# and so on for each part, until {size_text(case.size)} are written"
 
 
 def run_numbered(runs: CaseRunner, number: int) -> Callable[[Work], None]:

@@ -1,4 +1,4 @@
-"""One run: nothing of the last in memory, the program carried out, its figures held against what the disks did."""
+"""Runs of a case: drop caches, run the program, and compare its figures with the I/O of the disks."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ from appliance.facts.box import Pool
 from appliance.formatting import size_text
 from appliance.operation import Work
 
-MOST_WARMUPS = 60  # runs at most until a cache device is warm
+MOST_WARMUPS = 60  # most runs to fill a cache device
 
 
 @dataclass(frozen=True)
 class CaseRunner:
-    """The runs of one case; ``words`` is the command of each, empty for a rebuilding. ``laid`` knows what was laid down."""
+    """The runs of one case. ``words`` is the command of each run, empty for a resilver."""
 
     target: BenchmarkTarget
     words: tuple[str, ...]
     prefilled: Prefill
 
     def run_warmups(self, work: Work) -> None:
-        """The runs that do not count; a cache device is filled until it is warm or full. Raises Failed, Cancelled."""
+        """Run the warm-up runs; a cache device is filled until it is warm or full. Raises Failed, Cancelled."""
         case, taken = self.target.case, 0
         most = max(case.warmups, MOST_WARMUPS) if case.cache else case.warmups
         for number in range(1, most + 1):
@@ -58,7 +58,7 @@ class CaseRunner:
             work.note(f"{size_text(taken)} went to the cache device in {number} runs that do not count")
 
     def io_since(self, before: dict[str, environment.DiskIo]) -> validity.Circumstances:
-        """What the disks have moved since, and what of it went to the cache device."""
+        """I/O of the disks since ``before``, and how much went to the cache device."""
         after, cache = environment.read_io(self.target.device_paths()), self.target.case.cache
         filled = {path: done for path, done in after.items() if path == cache}
         return msgspec.structs.replace(
@@ -66,7 +66,7 @@ class CaseRunner:
         )
 
     def run_and_record(self, work: Work, number: int) -> None:
-        """A run that counts, once more where it was disturbed; its result goes into the log. Raises Failed, Cancelled."""
+        """Run once, or twice if disturbed, and write the result to the job's log. Raises Failed, Cancelled."""
         run = self.measure_run(work, number)
         if run.disturbed:
             work.note(f"Run {number} was disturbed and is repeated: {' '.join(run.disturbed)}")
@@ -76,7 +76,7 @@ class CaseRunner:
         work.note(encode_run(run))
 
     def measure_run(self, work: Work, number: int) -> BenchmarkRun:
-        """One run with what is to be said of it."""
+        """Measure one run, and judge whether it counts."""
         target, case = self.target, self.target.case
         if case.makes_folder and case.workload != "resilver":
             self.prepare_run(work)
@@ -90,7 +90,7 @@ class CaseRunner:
         before = environment.read_io(devices)
         figures = self.run_program(work, f"Run {number} of {case.repeats}")
         if case.makes_folder:
-            # What was written is counted when it has arrived.
+            # Written data counts once it is on the disks.
             self.sync_pool(work, f"Run {number} of {case.repeats}")
         moved, seconds, pools = self.io_since(before), time.monotonic() - began, environment.read_pools()
         others = environment.describe_other_io(
@@ -122,11 +122,11 @@ class CaseRunner:
         )
 
     def other_activity(self, pools: Sequence[Pool], devices: Sequence[str]) -> tuple[str, ...]:
-        """What else goes on now that takes from a run: long work of pools, a self-test of a disk that is measured."""
+        """Other work that slows a run: long work of pools, self-tests of its disks."""
         return (*environment.running_pool_work(pools, self.target.name), *environment.running_selftests(devices))
 
     def prepare_run(self, work: Work) -> None:
-        """As ``forget``; through a protocol, server and client are made anew, so that neither remembers anything."""
+        """Drop caches; with a share protocol, restart its server and client too, so that neither caches anything."""
         target, protocol = self.target, self.target.case.protocol
         folder = scratch.scratch_folder(target.token)
         if protocol:
@@ -139,7 +139,7 @@ class CaseRunner:
             loopback_mount.mount_folder(protocol, folder, target.token)
 
     def drop_caches(self, work: Work) -> None:
-        """Nothing of the last run in memory, nor, where files are made, on disk. A warm cache device stays warm."""
+        """Drop the last run's data from memory, and its files from disk. A filled cache device stays filled."""
         case, token = self.target.case, self.target.token
         if case.volblocksize and not KINDS[case.workload].needs_file:
             scratch.wait_for_volume(case, token)
@@ -158,14 +158,14 @@ class CaseRunner:
                 scratch.wait_for_volume(case, token)
 
     def run_program(self, work: Work, doing: str) -> Figures:
-        """Carry the program out, and understand what it says. Raises Failed, Cancelled."""
+        """Run the program and parse its output. Raises Failed, Cancelled."""
         case = self.target.case
         if case.workload == "resilver":
             return resilver_run.measure_resilver(self.target, work, doing)
         if case.sample and case.workload in FROM_MEMORY:
             return sample_data.write_measured(self.target, work, doing).with_extra_seconds(self.sync_pool(work, doing))
         look = progress_reporter(self.target, work, doing, estimate.run_seconds(case))
-        # iperf3 says what went wrong in its JSON, and ends with status 1; so does Larder's client of AFP.
+        # iperf3 and Larder's AFP client report errors in their JSON and end with status 1.
         accept = (0, 1) if case.where == "network" or case.protocol == "afp" else (0,)
         result = command.run(self.words, timeout=HOURS, accept=accept, meanwhile=look)
         if case.where == "network":
@@ -181,7 +181,7 @@ class CaseRunner:
         return found.with_extra_seconds(self.sync_pool(work, doing)) if case.workload in SYNCED else found
 
     def sync_pool(self, work: Work, doing: str) -> float:
-        """Wait until what was written has arrived; the seconds that it took."""
+        """Wait until written data is on the disks. Returns the seconds."""
         began = time.monotonic()
         look = progress_reporter(self.target, work, doing, estimate.run_seconds(self.target.case))
         command.run(self.target.sync_command, timeout=HOURS, meanwhile=look)

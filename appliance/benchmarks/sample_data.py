@@ -1,13 +1,12 @@
-"""A sample of what somebody really keeps: the contents of files in a folder of theirs are what a case is measured with.
+"""Sample data: a case can use the contents of files in a folder that the user chose.
 
-Root reads here what a person has chosen, so it reads little and carefully: ordinary files alone, by descriptors, without
-following a link and without leaving the dataset (``shares/walk.py``), contents without a name, never more than the case
-measures with. What is read goes in parts through a file in memory that only root may open, and from there, by ``dd``, to
-the scratch pool and nowhere else.
+Root reads files that a user chose, so it reads as little as possible and carefully: regular files only, by descriptors,
+without following links and without leaving the dataset (``files/traversal.py``), without their names, and never more
+than the case needs. The data goes in parts through a file in memory that only root can open, and from there, by ``dd``,
+to the scratch pool only.
 
-What is written while it is measured comes from that memory too, a part again and again: the disks of the sample would
-otherwise decide how fast it is. So a write of it repeats, and only a file that is laid down to be read can be as varied
-as the folder is.
+Writes in a run come from that memory too, one part repeatedly, because otherwise the disks of the sample would limit the
+speed. So written samples repeat; only a file that is prefilled for reading is as varied as the folder.
 """
 
 from __future__ import annotations
@@ -34,24 +33,19 @@ from appliance.operation import Work
 from appliance.snapshots.browse import listing
 from appliance.zfs import private_mount
 
-PART = 128 * MIB  # bytes that are in memory at a time, at most
-OF_ROOM = 2  # and at most one in so many of those that the memory's file system has left
-LEAST = 16 * MIB  # bytes: less than this stands for nothing
-FILES = (
-    16  # a first look takes at most one in so many of the bytes from one file, so that a film does not stand for all
-)
+PART = 128 * MIB  # most bytes that are in memory at a time
+OF_ROOM = 2  # and at most this fraction (1/2) of the free space of the file system in memory
+LEAST = 16 * MIB  # bytes; less data is not representative
+FILES = 16  # the first pass takes at most this fraction (1/16) of the bytes from one file, so that no film dominates
 CHUNK = MIB
-MOST_LINKED = (
-    1_000_000  # files with several names that are remembered, so that none is read twice; further ones are left
-)
+MOST_LINKED = 1_000_000  # files with several names to remember, so that none is read twice; others are skipped
 SECONDS_BETWEEN_LOOKS = 1.0
 
 
 class SampleData:
-    """The files below ``root`` as bytes without an end: once through, they begin anew. ``most``: bytes of one turn;
-    ``block``: bytes of a record.
+    """The files below ``root`` as an endless stream of bytes that starts again after the last file.
 
-    ``different`` are the bytes of the first turn, which nothing before them repeats.
+    ``most`` is the number of bytes of one pass, ``block`` the record size. ``unique_bytes`` counts the first pass.
     """
 
     def __init__(self, root: int, most: int, block: int, look: Callable[[], None]) -> None:
@@ -60,18 +54,18 @@ class SampleData:
         self.endless = self.repeat_files()
 
     def close(self) -> None:
-        """Let go of whatever file or folder is held open."""
+        """Close the open files and folders."""
         self.endless.close()
 
     def read_chunk(self, wanted: int) -> bytes:
-        """The next bytes, at most ``wanted``, never none. Raises Failed where the folder holds too little."""
+        """The next bytes, at least one and at most ``wanted``. Raises Failed if the folder holds too little."""
         self.look()
         chunk = self.rest or next(filter(None, self.endless))
         self.rest = chunk[wanted:]
         return chunk[:wanted]
 
     def repeat_files(self) -> Generator[bytes]:
-        """Turn after turn; the first tells how much there is."""
+        """Yield pass after pass; the first one counts ``unique_bytes``."""
         for chunk in self.read_files():
             self.unique_bytes += len(chunk)
             yield chunk
@@ -86,10 +80,10 @@ class SampleData:
                 raise Failed("The files of the sample went away while they were read")
 
     def read_files(self) -> Iterator[bytes]:
-        """The contents of the files, the beginnings of all before the rest of any.
+        """Yield the contents of the files: first the beginning of each, then the rest.
 
-        A file of its own begins a record, and dedup compares records. So a large file gives whole ones and loses the end
-        that fills none; small files fill records together.
+        Dedup compares records, and each file starts a record. So a large file yields whole records only and loses its
+        end, and small files fill records together.
         """
         left, block = self.most, self.block
         share = max(self.most // FILES, CHUNK) // block * block or block
@@ -117,7 +111,7 @@ class SampleData:
 
 
 def is_known_link(status: os.stat_result, linked: set[int]) -> bool:
-    """Whether a file with several names was met under another; it would look like a block that dedup finds."""
+    """Whether a file with several names was read under another one. Dedup would count it twice."""
     if status.st_nlink == 1:
         return False
     known = status.st_ino in linked or len(linked) >= MOST_LINKED
@@ -127,7 +121,7 @@ def is_known_link(status: os.stat_result, linked: set[int]) -> bool:
 
 
 def read_content(handle: int, start: int, end: int) -> Iterator[bytes]:
-    """What an ordinary file holds between two places; one that cannot be read gives less. Its access time stays."""
+    """Yield a regular file's bytes from ``start`` to ``end``, fewer if it cannot be read. Keeps its access time."""
     try:
         opened = private_mount.opened(handle, os.O_RDONLY | os.O_NOATIME)
     except OSError:
@@ -137,14 +131,14 @@ def read_content(handle: int, start: int, end: int) -> Iterator[bytes]:
             start += len(chunk)
             yield chunk
     except OSError:
-        return  # a damaged place: what was read before it stands
+        return  # a damaged block: what was read before it is used
     finally:
         os.close(opened)
 
 
 @contextmanager
 def open_sample_folder(case: Case) -> Iterator[int]:
-    """A descriptor of the chosen folder, looked at anew. Raises Refused where it is not what was chosen, Failed."""
+    """Open the chosen folder and check it again. Raises Refused if it has changed, Failed."""
     found = listing.dataset_now(case.sample)
     Refused.unless_empty(checks.check_sample(found, case.sample, case.sample_guid))
     with traversal.open_dir_nofollow(found.mountpoint) as root:
@@ -153,7 +147,7 @@ def open_sample_folder(case: Case) -> Iterator[int]:
 
 
 def part_size(token: str, case: Case) -> int:
-    """Bytes of the sample to keep in memory: whole MiB, and whole records. Raises Failed where there is no room."""
+    """Bytes of the sample to hold in memory: whole MiB and whole records. Raises Failed if there is no room."""
     there = os.statvfs(sample_part_path(token).parent)
     found = (
         min(PART, there.f_bavail * there.f_frsize // OF_ROOM) // max(MIB, case.recordsize) * max(MIB, case.recordsize)
@@ -165,7 +159,7 @@ def part_size(token: str, case: Case) -> int:
 
 
 def load_part(token: str, sample: SampleData, size: int) -> None:
-    """Have the next ``size`` bytes of the sample in memory. Raises Failed, Cancelled."""
+    """Write the next ``size`` bytes of the sample to the file in memory. Raises Failed, Cancelled."""
     flags = os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         with os.fdopen(os.open(sample_part_path(token), flags, 0o600), "wb") as out:
@@ -174,12 +168,22 @@ def load_part(token: str, sample: SampleData, size: int) -> None:
                 out.write(chunk)
                 size -= len(chunk)
     except OSError as error:
-        # Without the name that it carries: that may be a file's.
+        # Leave out the error's file name: it may be one of the user's files.
         raise Failed("The sample could not be read into memory", error.strerror or "") from error
 
 
+def prefill_command(target: BenchmarkTarget, at: int, size: int) -> list[str]:
+    """The command that copies the part in memory to offset ``at`` of the file that the runs read."""
+    return sample_copy_command(sample_part_path(target.token), target.place, at, size, sync=True)
+
+
+def write_command(target: BenchmarkTarget, at: int, size: int) -> list[str]:
+    """The command of a run that writes the part in memory to offset ``at`` of the file."""
+    return sample_copy_command(sample_part_path(target.token), target.place, at, size, gentle=target.case.gentle)
+
+
 def write_sample(target: BenchmarkTarget, work: Work) -> int:
-    """Lay down the file that is read, or have in memory what is written; how many of its bytes nothing repeats.
+    """Prefill the file to read, or load into memory what the runs write. Returns the bytes before it repeats.
 
     Raises Refused, Failed, Cancelled.
     """
@@ -192,7 +196,7 @@ def write_sample(target: BenchmarkTarget, work: Work) -> int:
             size = min(part, whole - at)
             load_part(token, sample, size)
             if reads:
-                command.run([*sample_copy_command(sample_part_path(token), target.place, at, size), "conv=notrunc,fsync"], timeout=HOURS, meanwhile=look)  # fmt: skip
+                command.run(prefill_command(target, at, size), timeout=HOURS, meanwhile=look)
     if reads:
         sample_part_path(token).unlink()
     work.note(f"{size_text(sample.unique_bytes)} of the files in {case.sample} are the sample")
@@ -200,26 +204,26 @@ def write_sample(target: BenchmarkTarget, work: Work) -> int:
 
 
 def write_measured(target: BenchmarkTarget, work: Work, doing: str) -> Figures:
-    """Write what is in memory until the case's size is reached, in the time that dd says it took. Raises Failed, Cancelled."""
+    """Write the part in memory until the case's size is reached, timed by dd. Raises Failed, Cancelled."""
     case, part = target.case, sample_part_path(target.token)
     look, held = limit_rate(progress_reporter(target, work, doing, estimate.run_seconds(case))), part.stat().st_size
     seconds = 0.0
     for at in range(0, case.size, held):
-        look()  # a part can be written in less time than a program is looked after in
-        argv = [*sample_copy_command(part, target.place, at, min(held, case.size - at), case.gentle), "conv=notrunc"]
+        look()  # a part can be written faster than ``command.run`` calls ``look``
+        argv = write_command(target, at, min(held, case.size - at))
         result = command.run(argv, timeout=HOURS, meanwhile=look)
         seconds += from_dd(result.stderr, reading=False).seconds
     return Figures(rate=case.size / seconds, seconds=seconds, written=case.size, tool="dd")
 
 
 def compressed_share(target: BenchmarkTarget) -> float:
-    """Of the file's bytes, the part that lies on the disks once it was compressed; parity is not counted (``st_blocks``)."""
+    """Share of the file's bytes left on the disks after compression, without parity (``st_blocks``)."""
     found = Path(target.place, DATA).stat()
     return min(found.st_blocks * 512 / found.st_size, 1.0) if found.st_size else 1.0
 
 
 def read_dedup_ratio(target: BenchmarkTarget) -> float:
-    """How often dedup met each block of the scratch pool, on average. Raises Failed."""
+    """The dedup ratio of the scratch pool. Raises Failed."""
     if not target.case.dedup:
         return 1.0
     said = command.run(["zpool", "list", "-H", "-p", "-o", "dedupratio", "--", target.pool], timeout=60).stdout
@@ -230,7 +234,7 @@ def read_dedup_ratio(target: BenchmarkTarget) -> float:
 
 
 def limit_rate(look: Callable[[], None]) -> Callable[[], None]:
-    """``look``, once a second however often it is called: a folder can hold a million small files."""
+    """Wrap ``look`` so that it runs once a second at most: a folder can hold a million small files."""
     last = 0.0
 
     def look_if_due() -> None:

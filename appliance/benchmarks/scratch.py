@@ -1,8 +1,8 @@
-"""What is measured on: making a scratch pool or dataset, keeping reads from memory between runs, and clearing it away.
+"""Scratch pools and datasets: make them, remount them between runs to drop caches, and clean them up.
 
-Clearing is the same after a good end, a failure, ``kill -9`` and a power cut. It touches only what the claim names
-(``scratch_claim.py``): a pool or dataset by its random name and its property, a disk that still carries that pool's traces.
-A scratch pool is in no cache file, so it is not brought in at the next start.
+Cleaning up is the same after success, failure, ``kill -9`` and a power cut. It touches only what the claim names
+(``scratch_claim.py``): a pool or dataset with its random name and property, and disks that still carry that pool's
+traces. A scratch pool has no cache file, so it is not imported at the next start.
 """
 
 from __future__ import annotations
@@ -31,27 +31,27 @@ from appliance.system import paths
 from appliance.zfs import status
 
 PROPERTY = "larder:sweep"
-NOTHING = "none"  # neither a share nor a policy, and not what would be inherited either
-LONG = 900  # seconds for what ZFS does with a whole pool
+NOTHING = "none"  # no share and no snapshot schedule, not even inherited ones
+LONG = 900  # seconds for a command on a whole pool
 TIMES = 3
-# What ``zpool import`` says where it does not see all of a pool's disks (zpool_main.c, zpool_import_status).
+# Errors of ``zpool import`` if disks of the pool are missing (zpool_main.c, zpool_import_status).
 MISSING = (retry.AWAY, "no such pool", "insufficient replicas", "missing device", "no such device")
 
 
 def scratch_folder(token: str) -> Path:
-    """Where the scratch dataset is mounted: nobody but root gets in."""
+    """Mountpoint of the scratch dataset, which only root can enter."""
     return paths.RUN / "sweeps" / token
 
 
 def sample_part_path(token: str) -> Path:
-    """The part of a sample that is in memory, in a folder that only root may enter (``sampling.py``)."""
+    """File in memory for a part of a sample, in a folder that only root can enter (``sample_data.py``)."""
     return paths.RUN / "sweeps" / f"{token}.sample"
 
 
 def dataset_properties(case: Case, token: str) -> dict[str, str]:
-    """Of the scratch dataset, whether it is a pool's own or one in a pool that is there.
+    """Properties of the scratch dataset, in a scratch pool or in a pool in use.
 
-    What the folders above it hand down is not for it: nobody is to see it, and snapshots would keep what is measured.
+    It must not inherit a share or a snapshot schedule: nobody should see it, and snapshots would keep its data.
     """
     return {
         "compression": case.compression,
@@ -68,12 +68,12 @@ def dataset_properties(case: Case, token: str) -> dict[str, str]:
 
 
 def data_device(case: Case, path: str) -> str:
-    """What of a data disk is given to the pool."""
+    """Path of the disk or partition that the pool gets."""
     return f"{path}-part1" if case.partition and path in case.disks else path
 
 
 def create_pool_command(case: Case, token: str, unequal: bool) -> list[str]:
-    """``unequal``: the disks of a group differ in size, which zpool wants to be told is meant."""
+    """The command that creates the scratch pool. ``unequal``: disks of a vdev differ in size, which needs ``-f``."""
     words = [
         word
         for group in case.vdev_disks
@@ -96,7 +96,7 @@ VOLUME = "volume"
 
 
 def volume_name(case: Case, token: str) -> str:
-    """The name of the scratch volume; it goes with the scratch dataset that it lies in."""
+    """Name of the scratch volume, which is destroyed with its scratch dataset."""
     return f"{f'{case.pool}/' if case.pool else ''}{scratch_claim.scratch_name(token)}/{VOLUME}"
 
 
@@ -105,12 +105,12 @@ def volume_device(case: Case, token: str) -> str:
 
 
 def create_volume_command(case: Case, token: str) -> list[str]:
-    """Sparse: what it holds is what is measured, and a reservation for it would have to be waited for."""
+    """The command that creates the scratch volume; sparse, because a reservation would only take time."""
     return ["zfs", "create", "-s", "-V", str(case.size), "-b", str(case.volblocksize), "--", volume_name(case, token)]
 
 
 def wait_for_volume(case: Case, token: str) -> None:
-    """Return when the volume's device is there: udev makes it a moment after its pool came. Raises Failed."""
+    """Wait for the volume's device, which udev makes a moment after the pool is imported. Raises Failed."""
     for _ in range(udev.LOOKS):
         udev.settle()
         if Path(volume_device(case, token)).exists():
@@ -124,7 +124,7 @@ def has_unequal_disks(sizes: list[list[int]]) -> bool:
 
 
 def remount_commands(case: Case, token: str) -> tuple[list[str], list[str]]:
-    """The two commands after which reads come from the disks: the pool leaves and comes back, or the dataset does."""
+    """Two commands that drop caches: export and import the pool, or unmount and mount the dataset."""
     name = scratch_claim.scratch_name(token)
     if case.where == "dataset":
         return ["zfs", "unmount", "--", f"{case.pool}/{name}"], ["zfs", "mount", "--", f"{case.pool}/{name}"]
@@ -133,9 +133,11 @@ def remount_commands(case: Case, token: str) -> tuple[list[str], list[str]]:
 
 
 def run_when_idle(argv: list[str]) -> None:
-    """Run a command that has something leave, again where it was still open: udev looks at a volume that was written to,
-    a server lets go of a folder a moment after its client, and what an agent had started outlives it by a moment.
-    Raises what ``command.run`` raises."""
+    """Run a command that fails while its target is busy, and retry it for a moment.
+
+    Udev reads a volume after writes, a server closes a folder a moment after its client, and children of a stopped agent
+    live a moment longer. Raises what ``command.run`` raises.
+    """
     for _again in range(udev.LOOKS):
         udev.settle()
         try:
@@ -149,7 +151,7 @@ def run_when_idle(argv: list[str]) -> None:
 
 
 def run_when_disks_return(case: Case, argv: list[str]) -> None:
-    """Run the second of ``forgetting``, again where a disk of the pool was away for a moment. Raises Failed."""
+    """Run the second of ``remount_commands``; retry if a disk of the pool disappeared briefly. Raises Failed."""
     for _again in range(TIMES):
         if case.where == "scratch":
             wait_for_partitions(case)
@@ -164,15 +166,15 @@ def run_when_disks_return(case: Case, argv: list[str]) -> None:
 
 
 def partition_paths(case: Case) -> list[str]:
-    """What the pool lies on: a whole disk that is given to a pool gets a partition for it, the first."""
+    """The partitions of the pool. ZFS uses the first partition of a whole disk."""
     return [f"{path}-part1" for path in case.all_disks]
 
 
 def wait_for_partitions(case: Case) -> None:
-    """Return when the partitions of an exported pool are there, and still are once udev is idle. Raises Failed.
+    """Wait until the partitions of an exported pool exist and udev is idle. Raises Failed.
 
-    When a pool lets go of its disks, udev has their tables read anew, and for a moment the partitions are away: a pool
-    that comes back then misses a disk, or is not found at all.
+    After an export, udev reads the partition tables again, and the partitions disappear for a moment. An import at that
+    moment finds a disk missing, or no pool at all.
     """
     seen = 0
     for _ in range(udev.LOOKS):
@@ -185,17 +187,24 @@ def wait_for_partitions(case: Case) -> None:
 
 
 def clear_device(path: str) -> None:
-    """Take ZFS's labels from a device that its pool has let go of: they lie within this of either end. Raises Failed.
+    """Clear ZFS's labels, which are at both ends, from a device that its pool no longer uses. Raises Failed.
 
-    ``zpool labelclear`` refuses while the pool still knows the device; the kernel refuses this while the pool has it open.
+    ``zpool labelclear`` refuses while the pool still lists the device. This fails only while the pool has it open.
     """
     zero_ends(path)
 
 
-# --- clearing -------------------------------------------------------------------------------------------------
+# --- cleaning up ------------------------------------------------------------------------------------------------
+def destroy_command(claim: Claim) -> list[str]:
+    """The command that destroys the scratch dataset or the scratch pool."""
+    if claim.dataset:
+        return ["zfs", "destroy", "-r", "-f", "--", claim.dataset]
+    return ["zpool", "destroy", "-f", "--", claim.name]
+
+
 def clear_case(token: str, work: Work) -> None:
-    """Leave nothing of a case, and touch nothing else. Raises Failed where something of it cannot be cleared now."""
-    # What of somebody's files is in memory goes first, whatever becomes of the rest.
+    """Remove everything that a case made, and nothing else. Raises Failed if something cannot be removed now."""
+    # Files of users go first, in case something below fails.
     sample_part_path(token).unlink(missing_ok=True)
     arc_limit.release_limit(token)
     claim = scratch_claim.read_claim(token)
@@ -212,7 +221,7 @@ def clear_case(token: str, work: Work) -> None:
         return
     clear_pool(claim, work)
     if away := clear_disks(claim, work):
-        # What is away cannot be cleared; the note stays, so that it is when the disk is back.
+        # Missing disks cannot be cleared. Their claim stays until they are back.
         scratch_claim.write_claim(Claim(token=token, disks=tuple(away)))
     else:
         scratch_claim.forget_claim(token)
@@ -223,7 +232,7 @@ def remove_folder(token: str) -> None:
     try:
         scratch_folder(token).rmdir()
     except OSError:
-        pass  # never made, or something is still mounted there: the next clearing tries again
+        pass  # never made, or still a mountpoint: the next cleanup tries again
 
 
 def clear_dataset(claim: Claim, work: Work) -> None:
@@ -233,13 +242,13 @@ def clear_dataset(claim: Claim, work: Work) -> None:
             f"The scratch folder {claim.dataset} cannot be removed while the pool {claim.pool} is not in use here. Bring the pool back; Larder then removes the folder"
         )
     if read_token(claim.dataset) == claim.token:
-        run_when_idle(["zfs", "destroy", "-r", "-f", "--", claim.dataset])
+        run_when_idle(destroy_command(claim))
         work.note(f"{claim.dataset} is gone")
     remove_folder(claim.token)
 
 
 def read_token(dataset: str) -> str:
-    """The token that a dataset carries itself; empty where it is not there or carries none of its own."""
+    """The token in a dataset's own properties; empty if there is no dataset or token."""
     result = command.run(["zfs", "get", "-H", "-p", "-s", "local", "-o", "value", PROPERTY, "--", dataset], timeout=60, accept=(0, 1))  # fmt: skip
     return result.stdout.strip() if result.status == 0 else ""
 
@@ -251,7 +260,7 @@ def find_pool(claim: Claim) -> Pool | None:
 def clear_pool(claim: Claim, work: Work) -> None:
     pool = find_pool(claim)
     if pool is not None and pool.state == "SUSPENDED" and all(map(size_of, claim.disks)):
-        # Its disks are back, but it goes on only when it is told to. Without them this could wait for ever.
+        # A suspended pool continues only after ``zpool clear``, which could hang without the disks.
         command.run(["zpool", "clear", "--", claim.name], timeout=120, accept=range(256))
         pool = find_pool(claim)
     if pool is None:
@@ -262,12 +271,12 @@ def clear_pool(claim: Claim, work: Work) -> None:
         )
     if read_token(claim.name) != claim.token:
         raise Failed(f"The pool {claim.name} does not carry Larder's sign, so it is left alone")
-    run_when_idle(["zpool", "destroy", "-f", "--", claim.name])
+    run_when_idle(destroy_command(claim))
     work.note(f"The scratch pool {claim.name} is gone")
 
 
 def clear_disks(claim: Claim, work: Work) -> list[str]:
-    """Take the scratch pool's traces from its disks; those that are not there."""
+    """Clear the scratch pool's traces from its disks. Returns the disks that are missing."""
     udev.settle()
     there = {disk.path: disk for disk in inventory.read_disks(status.read_pools())}
     for path in claim.disks:
@@ -284,11 +293,11 @@ def clear_disks(claim: Claim, work: Work) -> list[str]:
 
 
 def is_leftover(disk: Disk, claim: Claim, labels: list[str]) -> bool:
-    """Whether all that a disk carries is of the scratch pool: its label, or partitions made for it that hold nothing yet.
+    """Whether a disk carries only traces of the scratch pool: its label, or its partitions that are still empty.
 
-    ``labels`` are the names of its partitions: the pool's own, or the ones that zpool gives (``zfs-`` and digits, and
-    none for its small ninth; libefi's ``rdwr_efi.c``, libzfs' ``zpool_label_disk``). A table without any such name may be
-    anybody's.
+    ``labels`` are the names of its partitions: the pool's own, or those that zpool gives (``zfs-`` and digits, and
+    none for its small ninth; libefi's ``rdwr_efi.c``, libzfs' ``zpool_label_disk``). A partition table without any such
+    name may belong to others.
     """
     if disk.blocked:
         return False
@@ -297,7 +306,7 @@ def is_leftover(disk: Disk, claim: Claim, labels: list[str]) -> bool:
         return False
     if len(pools) == len(disk.uses):
         return True
-    # A cache device's label tells no pool's name (vdev_label_init), and nobody's data lies on one.
+    # The label of a cache device has no pool name (vdev_label_init), and a cache device holds no data of its own.
     bare = all(use.kind == "exported" or "partition table" in use.text for use in disk.uses if not use.pool)
     return (
         bare
@@ -307,7 +316,7 @@ def is_leftover(disk: Disk, claim: Claim, labels: list[str]) -> bool:
 
 
 def partition_labels(disk: Disk) -> list[str]:
-    """The names of a disk's partitions in its table. Raises Failed."""
+    """Names of a disk's partitions in its partition table. Raises Failed."""
     result = command.run(["lsblk", "-J", "-o", "TYPE,PARTLABEL", disk.path], timeout=20)
     try:
         listing = json.loads(result.stdout)
@@ -318,5 +327,5 @@ def partition_labels(disk: Disk) -> list[str]:
 
 
 def device_paths(pool: Pool | None) -> list[str]:
-    """Paths of what a pool lies on."""
+    """Paths of the devices of a pool."""
     return [one.path for one in pool.devices() if one.path] if pool else []

@@ -1,6 +1,7 @@
-"""The agent's memory of what it made for measuring, written before it is made: what may be cleared away after a crash.
+"""Claim files: the agent's record of what it makes for a benchmark case, written first, for cleaning up after a crash.
 
-One file a case, root's own. A name in it is of random digits that nobody else uses, so whatever bears it is Larder's.
+There is one file for each case, owned by root. The names in it contain random digits, so everything with such a name is
+Larder's own.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ PREFIX = "larder-sweep-"
 
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be cleared away. ``disks`` held nothing when they were taken; ``pool`` is the pool in which the scratch dataset is."""
+    """What to clean up. ``disks`` were empty when they were taken; ``pool`` holds the scratch dataset."""
 
     token: str
     disks: tuple[str, ...] = ()
     pool: str = ""
-    protocol: str = ""  # through which it is reached
-    units: tuple[str, ...] = ()  # what was started for it and is to be stopped: the NFS server
+    protocol: str = ""  # share protocol that serves the scratch folder
+    units: tuple[str, ...] = ()  # systemd units that were started for the case and have to be stopped (NFS)
 
     @property
     def name(self) -> str:
@@ -30,36 +31,36 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def dataset(self) -> str:
-        """Empty for a scratch pool."""
+        """Name of the scratch dataset; empty for a scratch pool."""
         return f"{self.pool}/{self.name}" if self.pool else ""
 
 
 def checked_token(text: str) -> str:
-    """Twelve hexadecimal digits. Raises Refused."""
+    """Return ``text`` if it is a token: twelve hexadecimal digits. Raises Refused."""
     if not re.fullmatch(r"[0-9a-f]{12}", text):
         raise Refused(Reason("case-token-invalid", "That is not the token of a benchmark case.", field="token"))
     return text
 
 
 def is_scratch_name(pool: str) -> bool:
-    """Whether a pool of this name is one that is only there to be measured."""
+    """Whether ``pool`` is the name of a scratch pool."""
     return re.fullmatch(rf"{PREFIX}[0-9a-f]{{12}}", pool) is not None
 
 
 def scratch_name(token: str) -> str:
-    """Of the scratch pool or dataset."""
+    """Name of the scratch pool or dataset."""
     return f"{PREFIX}{token}"
 
 
 def write_claim(claim: Claim) -> None:
-    """Keep it, on disk before this returns."""
+    """Store the claim; it is on disk when this returns."""
     folder = paths.AGENT_STATE / "sweeps"
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     atomic_file.write(folder / claim.token, msgspec.json.encode(claim))
 
 
 def read_claim(of: str) -> Claim | None:
-    """None where nothing is claimed under that token. Raises Failed where the file is not what was written."""
+    """The claim with this token, or None. Raises Failed if its file cannot be read."""
     try:
         return msgspec.json.decode((paths.AGENT_STATE / "sweeps" / checked_token(of)).read_bytes(), type=Claim)
     except FileNotFoundError:

@@ -7,14 +7,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-NOTABLE = 3.0  # per cent between the medians: less would not be noticed
-# What a comparison of two cases comes to: clear, or why not. One run alone has no spread to hold against another's.
+NOTABLE = 3.0  # per cent between the medians; nobody notices less
+# Result of comparing two cases: clear, or why not. A single run has no spread to compare.
 Difference = Literal["clear", "single", "overlap", "near"]
 
 
 @dataclass(frozen=True)
 class Summary:
-    """Of the runs that count: the middle one, and the least and the most."""
+    """Median, minimum and maximum of the runs that count."""
 
     median: float
     least: float
@@ -23,18 +23,14 @@ class Summary:
 
     @property
     def spread(self) -> float:
-        """How far apart the runs lie, in per cent of the median."""
+        """Range of the runs in per cent of the median."""
         return (self.most - self.least) / self.median * 100 if self.median else 0.0
-
-    def apart_from(self, other: Summary) -> bool:
-        """Whether their runs do not overlap: only then is a difference more than chance with so few runs."""
-        return find_difference(self, other) in {"clear", "near"}
 
 
 def find_difference(now: Summary, before: Summary) -> Difference:
-    """Whether one case is better or worse than another: only where all runs lie apart and the medians differ notably.
+    """Whether two cases differ clearly: their runs do not overlap and their medians differ notably.
 
-    Every sentence, every mark in a table and every comparison goes by this.
+    All conclusions, marks in tables and comparisons use this rule.
     """
     if min(now.count, before.count) < 2:
         return "single"
@@ -45,18 +41,18 @@ def find_difference(now: Summary, before: Summary) -> Difference:
 
 
 def summarize_values(values: Iterable[float]) -> Summary | None:
-    """None where no run counts."""
+    """Summary of the values; None if there are none."""
     found = sorted(values)
     return Summary(statistics.median(found), found[0], found[-1], len(found)) if found else None
 
 
 def percent_change(now: float, before: float) -> float | None:
-    """In per cent of ``before``; None where that is nothing."""
+    """Change in per cent of ``before``; None if that is 0."""
     return (now - before) / before * 100 if before else None
 
 
 def change_text(percent: float | None) -> str:
-    """``+7.6 %``, ``−30 %``: three figures, and a true minus sign."""
+    """The change as text, ``+7.6 %`` or ``−30 %``: three digits, and a true minus sign."""
     if percent is None:
         return ""
     places = 1 if abs(percent) < 99.95 else 0
@@ -65,7 +61,7 @@ def change_text(percent: float | None) -> str:
 
 
 def find_outlier(values: dict[str, float], *, share: float = 0.8) -> str:
-    """The one whose value lies below ``share`` of the others' median; empty where there is none or they are fewer than 3."""
+    """The name whose value is below ``share`` of the others' median; empty if none is, or with fewer than 3 values."""
     if len(values) < 3:
         return ""
     slowest = min(values, key=lambda name: values[name])

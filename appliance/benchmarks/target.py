@@ -1,4 +1,4 @@
-"""What one case is measured on, by its names: the pool or dataset that is made, where it is seen, whose counters tell."""
+"""What one case runs on: the scratch pool or dataset, where it is mounted, and its devices."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from appliance.zfs import status
 
 @dataclass(frozen=True)
 class BenchmarkTarget:
-    """Of one case; ``token`` names what is made for it."""
+    """The target of one case; ``token`` is part of the names of what is made for it."""
 
     token: str
     case: Case
 
     @property
     def name(self) -> str:
-        """Of the scratch pool or dataset."""
+        """Name of the scratch pool or dataset."""
         return scratch_claim.scratch_name(self.token)
 
     @property
     def pool(self) -> str:
-        """The name of the pool in which it happens."""
+        """Name of the pool that the case writes to."""
         return self.case.pool or self.name
 
     @property
     def place(self) -> str:
-        """The scratch folder in the box itself, or the device of the scratch volume."""
+        """Path of the scratch folder, or of the device of the scratch volume."""
         if self.case.volblocksize:
             return scratch.volume_device(self.case, self.token)
         return str(scratch.scratch_folder(self.token))
 
     @property
     def folder(self) -> str:
-        """Where a run writes and reads: what a client sees, where it mounts it; a volume's device."""
+        """Path where a run reads and writes: where a client mounted the folder, otherwise ``place``."""
         return (
             str(loopback_mount.client_mountpoint(self.token))
             if self.case.protocol in loopback_mount.MOUNTED
@@ -45,16 +45,16 @@ class BenchmarkTarget:
 
     @property
     def claim(self) -> Claim:
-        """What is noted before any of it is made."""
+        """The claim that is stored before anything is made."""
         return Claim(token=self.token, disks=self.case.all_disks, pool=self.case.pool, protocol=self.case.protocol)
 
     @property
     def sync_command(self) -> list[str]:
-        """The command that ends when everything written is on the pool's disks."""
+        """The command that returns once all written data is on the disks."""
         return ["zpool", "sync", "--", self.pool]
 
     def device_paths(self) -> list[str]:
-        """Paths of those whose counters tell what is really moved; of a pool that is in use, what it lies on now."""
+        """Paths of the devices whose I/O counts: the case's disks, or those of the pool in use."""
         if self.case.where != "dataset":
             return list(self.case.all_disks)
         return scratch.device_paths(next((one for one in status.read_pools() if one.guid == self.case.guid), None))

@@ -1,6 +1,6 @@
-"""When a figure means nothing, and why. A run that only looks fast is marked invalid, not shown as a winner. Pure.
+"""Reasons why a run does not count. A run that only looks fast is marked invalid and never wins. Pure.
 
-What the disks really moved (``/sys/class/block/*/stat``) is held against what the program says it read or wrote.
+Compares the I/O of the disks (``/sys/class/block/*/stat``) with what the program says it read or wrote.
 """
 
 from __future__ import annotations
@@ -14,33 +14,33 @@ from appliance.benchmarks.parse_results import Figures
 from appliance.benchmarks.workloads import KINDS
 from appliance.formatting import size_text
 
-TIMES_MEMORY = 2  # data has to be at least so many times what ZFS's memory may grow to
-TOLERANCE = 0.7  # what the disks moved may lie this far below what was to be expected; compression is never exact
-TRUSTED = 64 * 2**20  # below this the tables of a pool and the disk's own chatter weigh too much to compare
-STILL_FILLING = 0.1  # of what the disks read: where more than this goes to a cache device, it is not warm
+TIMES_MEMORY = 2  # data has to be at least this many times the maximum of the ARC
+TOLERANCE = 0.7  # least share of the expected I/O, because compression is never exact
+TRUSTED = 64 * 2**20  # bytes; below this, metadata is too large a part of the I/O to compare
+STILL_FILLING = 0.1  # share of the reads; if more goes to a cache device, it is not warm
 HOT = 60  # degrees Celsius
 
 
 class Circumstances(msgspec.Struct, frozen=True, kw_only=True):
-    """What was so around one run. Bytes that all of its disks moved; ``memory`` is what ZFS's may grow to."""
+    """The conditions of a run: bytes that its disks read and wrote, and other load. ``memory`` is the ARC maximum."""
 
     read: int = 0
     written: int = 0
     memory: int = 0
-    busy: tuple[str, ...] = ()  # what else the box was doing: "tank is being checked"
-    beside: bool = False  # whether another measurement ran at the same time
+    busy: tuple[str, ...] = ()  # other work of the box, in sentences
+    beside: bool = False  # whether another benchmark ran at the same time
     filling: int = 0  # bytes that went to the cache device
-    hottest: int = 0  # degrees Celsius of the warmest disk afterwards, 0 where not told
-    throttled: int = 0  # how often the processor slowed itself down during the run
-    lost: tuple[str, ...] = ()  # devices of the pool that were not ONLINE any more
-    sample: int = 0  # bytes of the sample that nothing repeats, 0 where the data was made up
-    kept: float = 1.0  # of the sample, the part that was left once it was compressed
-    deduped: float = 1.0  # how often dedup met each of its blocks, on average
-    per_disk: dict[str, float] = {}  # by link: seconds that each request took on average
+    hottest: int = 0  # degrees Celsius of the warmest disk afterwards, 0 if unknown
+    throttled: int = 0  # how often the processor throttled itself during the run
+    lost: tuple[str, ...] = ()  # devices of the pool that were no longer ONLINE
+    sample: int = 0  # bytes of the sample before it repeats, 0 for generated data
+    kept: float = 1.0  # share of the sample that was left after compression
+    deduped: float = 1.0  # average number of references to each block
+    per_disk: dict[str, float] = {}  # average seconds of a request, by link
 
 
 def invalid_reasons(case: Case, figures: Figures, around: Circumstances) -> Iterator[str]:
-    """Why this run does not count; none where it does."""
+    """Reasons why this run does not count; empty if it does."""
     kind = KINDS[case.workload]
     if case.zeros and case.compression != "off":
         yield "Zeros on a pool that compresses are not written at all. Choose data that holds something, or switch compression off."
@@ -60,14 +60,14 @@ def invalid_reasons(case: Case, figures: Figures, around: Circumstances) -> Iter
 
 
 def find_disturbances(around: Circumstances) -> Iterator[str]:
-    """What makes a run worth repeating, though it may well be true."""
+    """Reasons to repeat a run, although its figures may be right."""
     yield from around.busy
     if around.throttled:
         yield "The processor slowed itself down because it was too warm."
 
 
 def is_cache_warm(around: Circumstances) -> bool:
-    """Whether a cache device has what is asked for: next to nothing of what is read goes there any more."""
+    """Whether a cache device is filled: almost nothing of what is read is still written to it."""
     return around.filling <= STILL_FILLING * around.read
 
 

@@ -1,11 +1,11 @@
-"""What is measured: each workload's words, its unit, and the commands that make it. Argument lists; nothing is run here.
+"""Workloads: their names, units and commands. Builds argument lists and runs nothing.
 
-fio's options are those of fio 3.39 (fio(1)): on ZFS ``direct=1`` still passes through memory, so it is not asked for;
-``refill_buffers`` and ``randrepeat=0`` keep data and places from repeating. Jobs are threads (``thread``): as processes
-each begins a session of its own (fio's ``backend.c``), and would go on writing after fio itself is ended.
+fio's options are those of fio 3.39 (fio(1)). ZFS caches with ``direct=1`` too, so it is not used. ``refill_buffers`` and
+``randrepeat=0`` keep data and offsets from repeating. Jobs are threads, because fio's processes each start their own
+session (fio's ``backend.c``) and would go on writing after fio was ended.
 
-Large files are counted until the pool has them on its disks (``SYNCED``): an fsync at their end would go to a log device,
-which is then said to help with what never waits for it.
+The time of large files includes ``zpool sync`` (``SYNCED``). An fsync at their end would use the log device, and
+the result would wrongly say that it helps.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from appliance.layout.geometry import KIB, MIB
 
 Unit = Literal["B/s", "per second", "seconds"]
 SMALL = 4 * KIB
-FILES, FILE_SIZE = 1000, 512  # many small files, as the field notes count them
-LEAST_BLOCK = 64 * KIB  # smaller records are still written in strokes of this size, as files are
-DATA = "data"  # the one file that is written and read, in the scratch folder
+FILES, FILE_SIZE = 1000, 512  # many small files, of this many bytes each
+LEAST_BLOCK = 64 * KIB  # least size of a write, even with smaller records
+DATA = "data"  # name of the file in the scratch folder
 FIO = ("fio", "--output-format=json", "--name=larder", "--thread", "--ioengine=psync", "--fallocate=none", "--randrepeat=0", "--refill_buffers", "--group_reporting")  # fmt: skip
-SYNCED = ("seq-write", "dd-write")  # are over when ``zpool sync`` is, and not before
-# A loopback, mounts and processes that nobody else has; slave, so that what is unmounted elsewhere is so here too.
+SYNCED = ("seq-write", "dd-write")  # end only after ``zpool sync``
+# Own loopback, mounts and processes; slave, so that unmounts elsewhere happen here too.
 APART = ("unshare", "--mount", "--propagation=slave", "--net", "--pid", "--fork", "--kill-child")
 GENTLY = ("nice", "-n", "19", "ionice", "-c", "3")
 
 
 @dataclass(frozen=True)
 class WorkloadKind:
-    """A workload as people read it. ``main`` is the figure that it is compared by, in ``unit``."""
+    """A workload. ``main`` names the figure that is compared, in ``unit``."""
 
     title: str
     says: str
@@ -40,8 +40,8 @@ class WorkloadKind:
     main: Literal["rate", "operations", "seconds"]
     reads: bool = False
     writes: bool = False
-    timed: bool = False  # lasts as long as was asked for, not until an amount is done
-    needs_file: bool = False  # needs its file to be there before
+    timed: bool = False  # runs for a given time instead of a given amount
+    needs_file: bool = False  # needs a prefilled file
 
     @property
     def more_is_better(self) -> bool:
@@ -71,7 +71,7 @@ PLACES = {"disk-start": 0.0, "disk-middle": 0.5, "disk-end": 1.0}
 
 
 def afp_command(case: Case, folder: str) -> list[str]:
-    """Larder's own client, which serves the folder to itself (``over_afp.py``)."""
+    """The command of Larder's own AFP client (``afp_benchmark.py``), which also serves the folder."""
     program = [sys.executable, "-I", "-m", "appliance.benchmarks.afp_benchmark", case.workload, folder]
     compressible = [f"--compressible={case.compressible}"] if case.compressible else []
     if case.workload == "small-files":
@@ -80,14 +80,14 @@ def afp_command(case: Case, folder: str) -> list[str]:
 
 
 def target_options(case: Case, folder: str) -> list[str]:
-    """The one file in the folder; or the volume, whose device is then named instead of a folder, past the page cache."""
+    """fio's options for the file in the folder, or for the device of a volume, bypassing the page cache."""
     if case.volblocksize:
         return ["--direct=1", f"--filename={escape_colons(folder)}"]
     return [f"--directory={folder}", f"--filename={DATA}"]
 
 
 def workload_command(case: Case, folder: str, disk_size: int = 0) -> list[str]:
-    """The command of one measured run, in the scratch folder or on the case's disk of ``disk_size`` bytes."""
+    """The command of one run, in the scratch folder or on the case's disk of ``disk_size`` bytes."""
     gently = GENTLY if case.gentle else ()
     if case.workload.startswith("dd-"):
         return [*gently, *dd_command(case, folder)]
@@ -111,17 +111,21 @@ def workload_command(case: Case, folder: str, disk_size: int = 0) -> list[str]:
 
 
 def prefill_command(case: Case, folder: str) -> list[str]:
-    """The command that writes the file which is then read or overwritten; not measured."""
+    """The command that writes the file which the runs read or overwrite."""
     return [*(GENTLY if case.gentle else ()), *FIO, *compression_options(case), *sequential_options("write", case, folder), "--end_fsync=1"]  # fmt: skip
 
 
-def sample_copy_command(part: Path, folder: str, at: int, size: int, gentle: bool = False) -> list[str]:
-    """The command that writes so many bytes of a sample into the file, from ``at`` on; both in whole MiB."""
-    return [*(GENTLY if gentle else ()), "dd", f"if={part}", f"of={folder}/{DATA}", "bs=1M", f"count={size // MIB}", f"seek={at // MIB}"]  # fmt: skip
+def sample_copy_command(
+    part: Path, folder: str, at: int, size: int, *, gentle: bool = False, sync: bool = False
+) -> list[str]:
+    """The command that writes ``size`` bytes of a sample to the file at offset ``at``, both in whole MiB."""
+    blocks = ["bs=1M", f"count={size // MIB}", f"seek={at // MIB}"]
+    conversions = "conv=notrunc,fsync" if sync else "conv=notrunc"
+    return [*(GENTLY if gentle else ()), "dd", f"if={part}", f"of={folder}/{DATA}", *blocks, conversions]
 
 
 def fill_command(folder: str, size: int, gentle: bool = False) -> list[str]:
-    """The command that fills a pool with so many bytes before a disk of it is rebuilt."""
+    """The command that writes ``size`` bytes to a pool before one of its disks is rebuilt."""
     return [*(GENTLY if gentle else ()), *FIO, f"--directory={folder}", f"--filename={DATA}", "--rw=write", f"--bs={MIB}", f"--size={size}", "--end_fsync=1"]  # fmt: skip
 
 
@@ -139,7 +143,7 @@ def fio_options(case: Case, folder: str) -> list[str]:
     small = [*target_options(case, folder), f"--bs={SMALL}", f"--size={case.size}", f"--numjobs={case.writers}", *timed]  # fmt: skip
     match case.workload:
         case "seq-write":
-            # A client keeps what it was given until it is asked to hand it over.
+            # A client of a share caches written data until fsync.
             return [*sequential_options("write", case, folder), *(["--end_fsync=1"] if case.protocol else [])]
         case "seq-read":
             return sequential_options("read", case, folder)
@@ -162,7 +166,7 @@ def fio_options(case: Case, folder: str) -> list[str]:
 
 
 def disk_command(case: Case, disk_size: int) -> list[str]:
-    """Reading one disk as it is: fio is told that it may only read, and the kernel's own memory is passed by."""
+    """The command that reads one raw disk: read-only, and past the page cache."""
     words = [*FIO, "--readonly", "--direct=1", f"--filename={escape_colons(case.disks[0])}"]
     size = min(case.size, disk_size // 4 // MIB * MIB)
     if case.workload == "disk-latency":
@@ -172,7 +176,7 @@ def disk_command(case: Case, disk_size: int) -> list[str]:
 
 
 def escape_colons(path: str) -> str:
-    """fio takes a colon for the end of a file's name (fio(1), ``filename``)."""
+    """Escape colons, which separate names of files in fio (fio(1), ``filename``)."""
     return path.replace(":", "\\:")
 
 
@@ -185,5 +189,5 @@ def dd_command(case: Case, folder: str) -> list[str]:
 
 
 def bonnie_command(case: Case, folder: str) -> list[str]:
-    """bonnie++(8): no single characters (``-f``), which take long and tell nothing of disks; no check of its own for memory."""
+    """bonnie++(8) without its slow per-character test (``-f``) and without its check of memory (``-r 0``)."""
     return ["bonnie++", "-d", folder, "-s", str(case.size // MIB), "-r", "0", "-n", "1", "-f", "-u", "root", "-q", "-m", "larder"]  # fmt: skip

@@ -1,3 +1,3 @@
-"""Benchmarks: asking a question, following it, its results."""
+"""Pages of benchmarks: choose a preset, review it, follow the run, see the results."""
 
 from __future__ import annotations

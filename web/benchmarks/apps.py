@@ -2,7 +2,7 @@ from django.apps import AppConfig
 
 
 class BenchmarksConfig(AppConfig):
-    """Sweeps of measurements: the box's own record of what was asked, and what came of it."""
+    """The app that stores benchmarks and their results. Its label names the tables, so it stays."""
 
     name = "web.benchmarks"
     label = "sweeps"

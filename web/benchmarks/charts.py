@@ -1,4 +1,4 @@
-"""Rows of results drawn as bars: how long the median is, and where the runs lie. Numbers for an SVG."""
+"""Charts of results as numbers for SVG: bars, heat maps, trends and the live graph."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SHADES = 5
 
 @dataclass(frozen=True)
 class Bar:
-    """In the units of the drawing; ``gigabit`` is where a gigabit network ends, 0 where that is out of the picture."""
+    """A bar in units of the drawing; ``gigabit`` is the position of a gigabit network's speed, 0 if not drawn."""
 
     length: float
     least: float
@@ -24,7 +24,7 @@ class Bar:
 
 
 def draw_bar(row: ResultRow, block: Block) -> Bar | None:
-    """All bars of a block have one scale. None where nothing counts."""
+    """The bar of a row. All bars of a block share one scale. None if no run counts."""
     if not row.summary or not block.most:
         return None
     scale = WIDTH / block.most
@@ -40,7 +40,7 @@ LIVE_WIDTH, LIVE_HEIGHT = 600, 80
 
 @dataclass(frozen=True)
 class LiveGraph:
-    """What the disks of the running case move: two lines in the units of the drawing, and the top of its scale."""
+    """I/O of the disks of the running case: two lines in units of the drawing, and the top of the scale."""
 
     read: str
     written: str
@@ -50,7 +50,7 @@ class LiveGraph:
 
 
 def draw_live_graph(speeds: list[list[int]]) -> LiveGraph | None:
-    """From pairs of bytes a second, the newest last and at the right. None before there are two."""
+    """The graph of pairs of bytes a second, the newest last and at the right. None with fewer than two."""
     top = max((max(pair) for pair in speeds), default=0)
     if len(speeds) < 2 or not top:
         return None
@@ -59,14 +59,14 @@ def draw_live_graph(speeds: list[list[int]]) -> LiveGraph | None:
 
 
 def polyline_points(values: list[float] | list[int], top: float, width: int, height: int) -> str:
-    """A line through these values from the left to the right; ``top`` is the upper edge, 0 the lower one."""
+    """Points of a line through the values from left to right; ``top`` is the upper edge, 0 the lower one."""
     step = width / max(len(values) - 1, 1)
     return " ".join(f"{at * step:.1f},{height - value * (height - 2) / top - 1:.1f}" for at, value in enumerate(values))
 
 
 @dataclass(frozen=True)
 class Trend:
-    """One case in every sweep that was made of it, the oldest first; ``style`` numbers its line."""
+    """One case over repeated sweeps, the oldest first; ``style`` is the number of its line style."""
 
     name: str
     values: tuple[str, ...]
@@ -75,7 +75,7 @@ class Trend:
 
 
 def draw_trends(rows: list[list[ResultRow | None]], most: float) -> list[Trend]:
-    """A line for each list of rows of the same case; where one does not count, the line goes past it."""
+    """A line for each list of rows of the same case. Rows that do not count are skipped."""
     found = []
     for number, one in enumerate(rows):
         there = [(at, row) for at, row in enumerate(one) if row and row.summary]
@@ -95,7 +95,7 @@ WIDE, TALL, STYLES = 600, 160, 6
 
 @dataclass(frozen=True)
 class HeatCell:
-    """One place of a heat map: its value in words, and how good it is, from 1 to SHADES; 0 where nothing counts."""
+    """A cell of a heat map: its value as text, and its shade from 1 to SHADES; 0 if no run counts."""
 
     text: str
     shade: int = 0
@@ -103,7 +103,7 @@ class HeatCell:
 
 @dataclass(frozen=True)
 class HeatMap:
-    """Two settings against each other: the first downwards, the second across."""
+    """A heat map of two settings: the first one down, the second across."""
 
     down: str
     across: str
@@ -112,7 +112,7 @@ class HeatMap:
 
 
 def draw_heat_map(block: Block) -> HeatMap | None:
-    """None unless exactly two settings differ, each in at least two ways: anything else is told by the bars."""
+    """The heat map of a block, or None unless exactly two settings differ, each with at least two values."""
     if len(block.columns) != 2:
         return None
     firsts, seconds = (list(dict.fromkeys(row.settings[at] for row in block.rows)) for at in (0, 1))

@@ -1,4 +1,4 @@
-"""From a confirmed sweep to its rows."""
+"""Store a confirmed sweep as rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from web.inventory import store
 
 
 def store_sweep(sweep: Sweep, *, title: str, preset: str, pk: str, user: str) -> SweepRow:
-    """Keep a sweep with all its cases; the same id twice is the same sweep."""
+    """Store a sweep with all its cases. A second call with the same id returns the same sweep."""
     key = uuid.UUID(pk)
     row = SweepRow(pk=key, title=title, preset=preset, spec=msgspec.json.encode(sweep).decode(), created_by=user)
     try:

@@ -1,4 +1,4 @@
-"""The matrix of a sweep as a form. A preset fills it in; what is rarely changed stands under "More settings"."""
+"""The form for the settings of a sweep. A preset fills it in; rarely changed fields are under "More settings"."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from appliance.layout.geometry import GIB, KIB, MIB
 from web.inventory.present import Bay
 from web.jobs.refusals import add_reasons
 
-PLAIN = "none"  # through no protocol: a box that is ticked has to have a value
-NO_TOKEN = "0" * 12  # of a case that is only looked at
-SHARE_OF_DISK = 0.3  # of the smallest disk: how much data at most is proposed
+PLAIN = "none"  # value of the checkbox for "no protocol", because a checkbox needs a value
+NO_TOKEN = "0" * 12  # token of a case that is only checked
+SHARE_OF_DISK = 0.3  # share of the smallest disk; the most data that is proposed
 USUAL_SIZE = 8 * GIB
 LAYOUTS = [(name, name) for name in ("stripe", "mirror", "raidz1", "raidz2", "raidz3")]
 RECORDS = [(size * KIB, f"{size} KiB" if size < 1024 else f"{size // 1024} MiB") for size in (16, 64, 128, 512, 1024, 4096)]  # fmt: skip
 VOLUMES = [(size * KIB, f"{size} KiB") for size in (4, 8, 16, 32, 64, 128)]
 WHERE = {"disks": "scratch", "any disks": "disk", "pool": "dataset", "network": "network"}
-# Fields that stand above "More settings", and those that only belong to some of the sweeps.
+# Fields above "More settings", and fields that only some sweeps have.
 MAIN = (
     "title",
     "peer",
@@ -83,7 +83,7 @@ def parse_bool(word: str) -> bool:
 
 
 class SweepForm(forms.Form):
-    """One form for all presets; what does not belong to one is taken out."""
+    """One form for all presets; fields that a preset does not need are removed."""
 
     title = forms.CharField(
         label="Name", max_length=120, help_text="So that you find it again, for example with the month."
@@ -180,12 +180,12 @@ class SweepForm(forms.Form):
 
     @property
     def usable(self) -> list[Bay]:
-        """Disks that may take part: those that hold nothing, or, where nothing is written, all."""
+        """Disks that can be chosen: empty ones, or all of them if nothing is written."""
         return [bay for bay in self.bays if bay.disk.path and (self.where == "disk" or bay.disk.free)]
 
     @property
     def samples(self) -> list[Dataset]:
-        """Folders whose files may be measured with."""
+        """Folders that can be a sample."""
         return [one for one in self.facts.datasets if can_be_sample(one)]
 
     @property
@@ -198,7 +198,7 @@ class SweepForm(forms.Form):
 
     @property
     def asked_first(self) -> tuple[str, ...]:
-        """The fields above "More settings": how many disks belong there where layouts are the question."""
+        """The fields above "More settings". Presets about layouts have the number of disks among them."""
         at = MAIN.index("layouts") + 1
         return (*MAIN[:at], "counts", *MAIN[at:]) if self.preset.name in {"layouts", "resilver"} else MAIN
 
@@ -207,7 +207,7 @@ class SweepForm(forms.Form):
         return [self[name] for name in self.fields if name not in self.asked_first]
 
     def initial_values(self) -> dict[str, object]:
-        """What stands in the form at first."""
+        """The initial values of the form."""
         free = [bay.disk for bay in self.usable if bay.disk.bus != "usb" or self.where == "disk"]
         extra = ""
         if self.preset.extra and len(free) > 1:
@@ -217,7 +217,7 @@ class SweepForm(forms.Form):
             smallest_size(chosen) or min((pool.free for pool in self.facts.pools), default=0)
         )
         limited = little and size >= LEAST_LIMITED
-        aside = little and not limited and self.preset.extra != "cache"  # a cache device is filled from memory
+        aside = little and not limited and self.preset.extra != "cache"  # a cache device is filled from the ARC
         filled = self.preset.fill(smallest_size(chosen), max(len(chosen), 1))
         parts = ["whole", "part"] if filled.pop("partitions", None) else ["whole"]
         found: dict[str, object] = {
@@ -233,7 +233,7 @@ class SweepForm(forms.Form):
         return found | filled
 
     def proposed_size(self, room: int) -> tuple[int, bool]:
-        """Twice what memory can hold; where that is too much for the disks, less, and that it is less than it takes."""
+        """The proposed size, twice the ARC, and whether the disks are too small for that, so that it is less."""
         wanted = max(-(-2 * self.memory // GIB) * GIB, GIB) if self.memory else USUAL_SIZE
         if self.where == "disk":
             return GIB, False
@@ -257,18 +257,13 @@ class SweepForm(forms.Form):
         if not self.errors:
             try:
                 self.sweep = self.sweep_of(values)
-                for reason in dict.fromkeys(check_sweep(self.sweep, self.facts)):
-                    self.say(reason)
+                add_reasons(self, dict.fromkeys(check_sweep(self.sweep, self.facts)))
             except Refused as refusal:
-                for reason in refusal.reasons:
-                    self.say(reason)
+                add_reasons(self, refusal.reasons)
         return values
 
-    def say(self, reason: Reason) -> None:
-        add_reasons(self, [reason])
-
     def sweep_of(self, values: dict[str, Any]) -> Sweep:
-        """The sweep that these answers mean. Raises Refused."""
+        """The sweep of these values. Raises Refused."""
         found = {
             key: value
             for key, value in values.items()
@@ -293,12 +288,12 @@ class SweepForm(forms.Form):
 
 
 def can_be_sample(dataset: Dataset) -> bool:
-    """Whether a folder can be a sample, as the agent will see it."""
+    """Whether a folder can be a sample, by the agent's own check."""
     return not any(checks.check_sample(dataset, dataset.name, dataset.guid))
 
 
 def check_sweep(sweep: Sweep, facts: Facts) -> list[Reason]:
-    """Everything that speaks against any of its cases, as the agent will see it."""
+    """All reasons against cases of the sweep, by the agent's own check."""
     return [
         reason for case in sweep.build_cases() for reason in RunBenchmarkCase(token=NO_TOKEN, case=case).check(facts)
     ]

@@ -1,4 +1,4 @@
-"""What the box keeps of its measurements: a sweep, its cases, and the result of each run. They outlive a restart."""
+"""Stored benchmarks: sweeps, their cases, and the result of each run."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ from appliance.benchmarks.results import BenchmarkRun, MeasuredCase
 
 
 class SweepRow(models.Model):
-    """One confirmed sweep. ``workers/benchmarks.py`` carries it on, a case at a time.
+    """One confirmed sweep. ``workers/benchmarks.py`` advances it one case at a time.
 
-    States: ``queued`` (another has one of its disks) → ``running`` → ``done`` or ``cancelled``. ``pausing`` and
-    ``cancelling`` are wishes that the worker fulfils; ``paused`` waits for a person, ``text`` says why where it was not
-    the person who stopped it.
+    States: ``queued`` (another sweep uses one of its disks) → ``running`` → ``done`` or ``cancelled``. ``pausing`` and
+    ``cancelling`` are requests to the worker. ``paused`` waits for the user; ``text`` says why, unless the user paused it.
     """
 
     class State(models.TextChoices):
@@ -59,7 +58,7 @@ class SweepRow(models.Model):
         return self.state in self.OPEN
 
     def claimed_resources(self) -> set[str]:
-        """What no other sweep may have at the same time: its disks, or its pool; reading a sample disturbs too."""
+        """Disks, pools and the network, which no other sweep may use at the same time. A sample's pool counts too."""
         sweep = self.sweep
         return {
             *sweep.all_disks,
@@ -68,7 +67,7 @@ class SweepRow(models.Model):
 
 
 class CaseRow(models.Model):
-    """One case. ``job`` is the job that measures it, or, while it is ``clearing``, the one that clears up after it."""
+    """One case. ``job`` is the job that runs it, or while ``clearing``, the job that cleans up after it."""
 
     class State(models.TextChoices):
         WAITING = "waiting", "Waiting"
@@ -83,7 +82,7 @@ class CaseRow(models.Model):
     state = models.CharField(max_length=10, choices=State, default=State.WAITING)
     job = models.UUIDField(null=True)
     token = models.CharField(max_length=12, default="")
-    ended = models.CharField(max_length=12, default="")  # how the job ended that is now cleared up after
+    ended = models.CharField(max_length=12, default="")  # how the job ended that is being cleaned up
     attempts = models.PositiveSmallIntegerField(default=0)
     text = models.TextField(default="")
     started = models.DateTimeField(null=True)
@@ -102,19 +101,19 @@ class CaseRow(models.Model):
 
     @property
     def seconds(self) -> float:
-        """How long it took; 0 while it has not ended."""
+        """Seconds it took; 0 until it has ended."""
         return (self.finished - self.started).total_seconds() if self.started and self.finished else 0.0
 
     @property
     def measured(self) -> MeasuredCase:
-        """The case with its runs, for tables. Reads ``results``: have them fetched before."""
+        """The case with its runs, for tables. Reads ``results``, so prefetch them."""
         runs = tuple(result.run for result in self.results.all())
         state = "running" if self.state == self.State.CLEARING else str(self.state)
         return MeasuredCase(self.number, self.case, runs, state, self.text if self.state == self.State.FAILED else "")
 
 
 class ResultRow(models.Model):
-    """One run, as the agent told it (``appliance/benchmarks/results.py``)."""
+    """One run, as the agent reported it (``appliance/benchmarks/results.py``)."""
 
     case = models.ForeignKey(CaseRow, on_delete=models.CASCADE, related_name="results")
     number = models.PositiveSmallIntegerField()

@@ -1,4 +1,4 @@
-"""A sweep as it runs and what it gave: its page, two of them side by side, and its figures for elsewhere."""
+"""Pages of results: a running or finished sweep, comparisons, trends, and exports."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from django.shortcuts import get_object_or_404, render
 from django.utils.text import slugify
 from django.views.decorators.http import require_GET
 
-from appliance.benchmarks import conclusions, conditions, estimate, results
-from appliance.benchmarks import export as exporting
+from appliance.benchmarks import conclusions, conditions, estimate, export, results
 from appliance.benchmarks.matrix import axes_of
 from appliance.benchmarks.presets import BY_NAME, PRESETS, smallest_size
 from appliance.benchmarks.results import Block, MeasuredCase, ResultRow, value_text
@@ -34,7 +33,7 @@ EXPORTS = (("md", "Markdown, for a forum"), ("csv", "CSV, for a spreadsheet"), (
 
 @dataclass(frozen=True)
 class ResultLine:
-    """A row of the table as the page shows it."""
+    """A row of the table with its bar and the job that ran it."""
 
     row: ResultRow
     bar: charts.Bar | None
@@ -42,7 +41,7 @@ class ResultLine:
 
 
 def parse_number(number: str) -> int:
-    """A case's number from an address; the first for anything else."""
+    """The case number in a query string; 0 for anything else."""
     return int(number) if number.isascii() and number.isdigit() and len(number) < 6 else 0
 
 
@@ -70,7 +69,7 @@ def block_lines(
 
 @require_GET
 def show_sweep(request: HttpRequest, pk: str) -> HttpResponse:
-    """How far it is, what it gave so far, and what that means."""
+    """The page of a sweep: progress, results so far, and conclusions."""
 
     def build() -> dict[str, object]:
         row = get_object_or_404(SweepRow, pk=pk)
@@ -106,7 +105,7 @@ def show_sweep(request: HttpRequest, pk: str) -> HttpResponse:
 
 
 def comparable_sweeps(row: SweepRow) -> list[SweepRow]:
-    """What it can be compared with: the same question first, then what was measured on the same kind of target."""
+    """Sweeps to compare with: the same preset first, then other presets with the same needs."""
     needs = BY_NAME[row.preset].needs if row.preset in BY_NAME else ""
     alike = [preset.name for preset in PRESETS if preset.needs == needs] or [row.preset]
     first = Case(When(preset=row.preset, then=0), default=1)
@@ -115,7 +114,7 @@ def comparable_sweeps(row: SweepRow) -> list[SweepRow]:
 
 
 def disk_labels(row: SweepRow) -> list[str]:
-    """Every disk that takes part, as a person knows it."""
+    """Labels of all disks of the sweep."""
     return [link_label(path.rsplit("/", 1)[-1]) for path in row.sweep.all_disks]
 
 
@@ -126,7 +125,7 @@ def remaining_seconds(row: SweepRow, cases: list[CaseRow], ended: dict[int, floa
 
 
 def case_commands(cases: list[CaseRow]) -> dict[int, list[str]]:
-    """By the case's number, every command that measured it, as its job was planned."""
+    """The commands in each case's plan, by case number."""
     plans = dict(Job.objects.filter(pk__in=[case.job for case in cases if case.job]).values_list("pk", "plan"))
     return {
         case.number: [str(step.get("shown", "")) for step in plans[case.job].get("steps", [])]
@@ -137,7 +136,7 @@ def case_commands(cases: list[CaseRow]) -> dict[int, list[str]]:
 
 @require_GET
 def export_sweep(request: HttpRequest, pk: str, form: str) -> HttpResponse:
-    """Its figures as a file."""
+    """The results as a file."""
     if form not in FORMS:
         raise Http404
     row = get_object_or_404(SweepRow, pk=pk)
@@ -146,15 +145,15 @@ def export_sweep(request: HttpRequest, pk: str, form: str) -> HttpResponse:
     versions = sweep_versions(row)
     when = row.started.isoformat(timespec="minutes") if row.started else ""
     if form == "csv":
-        text = exporting.as_csv(blocks)
+        text = export.as_csv(blocks)
     elif form == "json":
-        text = exporting.as_json(
+        text = export.as_json(
             row.title, blocks, case_commands(cases), versions=versions, began=when, sweep=json.loads(row.spec)
         )
     else:
         shared = conditions.shared_conditions([case.case for case in cases])
         kept = {**shared, "Begun": when, "Disks": ", ".join(disk_labels(row)), **versions}
-        text = exporting.as_markdown(row.title, blocks, conclusions.summarize_results(blocks), kept)
+        text = export.as_markdown(row.title, blocks, conclusions.summarize_results(blocks), kept)
     response = HttpResponse(text, content_type=f"{FORMS[form]}; charset=utf-8")
     response["Content-Disposition"] = f'attachment; filename="{slugify(row.title) or "sweep"}.{form}"'
     return response
@@ -169,11 +168,11 @@ class CasePair:
     before: ResultRow
     now: ResultRow
     change: str
-    unclear: str  # why it is not called a change; empty where it is one
+    unclear: str  # why it does not count as a change; empty if it does
 
 
 def pair_cases(before: SweepRow, now: SweepRow) -> list[CasePair]:
-    """Cases with the same settings and workload, in the order of the newer sweep."""
+    """Cases that both sweeps have, in the order of the newer sweep."""
     first, second = (measured_cases(case_rows(row)) for row in (before, now))
     old = {case_key(one): one for one in first}
     both_times = [one for one in second if case_key(one) in old]
@@ -190,13 +189,13 @@ def pair_cases(before: SweepRow, now: SweepRow) -> list[CasePair]:
 
 
 def case_key(one: MeasuredCase) -> tuple[object, ...]:
-    """What makes two cases of different sweeps the same; which disks they had is not part of it, but for single ones."""
+    """Key for matching cases of two sweeps: workload and settings. Disks count only for single-disk cases."""
     return (one.case.workload, *one.case.settings.items())
 
 
 @require_GET
 def over_time(request: HttpRequest, pk: str) -> HttpResponse:
-    """The same sweep each time it was made, the oldest first: a line for each case."""
+    """All runs of the same sweep, the oldest first, with a line for each case."""
     row = get_object_or_404(SweepRow, pk=pk)
     again = SweepRow.objects.filter(preset=row.preset, spec=row.spec, state=SweepRow.State.DONE).order_by("-created")
     made = list(again.prefetch_related("cases__results")[:MOST_TIMES])[::-1]
@@ -217,7 +216,7 @@ def find_row(block: Block | None, number: int) -> ResultRow | None:
 
 @require_GET
 def compare_sweeps(request: HttpRequest, pk: str, other: str) -> HttpResponse:
-    """Two sweeps side by side, the older one first."""
+    """Compare two sweeps, the older one first."""
     chosen = [get_object_or_404(SweepRow, pk=one) for one in (pk, other)]
     before, now = sorted(chosen, key=lambda row: row.created)
     found = pair_cases(before, now)
@@ -234,7 +233,7 @@ def compare_sweeps(request: HttpRequest, pk: str, other: str) -> HttpResponse:
 
 @dataclass(frozen=True)
 class SettingDifference:
-    """Something that was not the same both times, apart from the settings."""
+    """A difference in setup between two sweeps, apart from the settings."""
 
     name: str
     before: str
@@ -242,7 +241,7 @@ class SettingDifference:
 
 
 def setting_differences(before: SweepRow, now: SweepRow) -> list[SettingDifference]:
-    """What may be the reason where figures differ: how it was measured, on which disks, with which versions."""
+    """Differences in conditions, disks and versions, which may explain different figures."""
     then, since = ({**conditions.run_conditions(list(row.sweep.build_cases())), "Disks": ", ".join(disk_labels(row)), **sweep_versions(row)} for row in (before, now))  # fmt: skip
     return [
         SettingDifference(name, then.get(name, ""), since.get(name, ""))

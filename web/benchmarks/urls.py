@@ -1,4 +1,4 @@
-"""Addresses of measurements."""
+"""Addresses of benchmarks."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Making a sweep, and pausing, going on with and stopping one."""
+"""Pages that create, start, pause, resume and stop a sweep."""
 
 from __future__ import annotations
 
 import logging
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 from django.contrib import messages
@@ -34,12 +34,12 @@ from web.inventory import present, store
 from web.inventory.models import CachingRow
 from web.jobs import confirm, queue
 from web.jobs.models import Job
-from web.jobs.refusals import refusal_page
+from web.jobs.refusals import refusals_lead_to
 
 log = logging.getLogger(__name__)
 PAGE = 30
 State = SweepRow.State
-# What a person may ask of a sweep: from which states, to which.
+# What a user can do with a sweep: from which states, and to which.
 ACTS: dict[str, tuple[tuple[str, ...], str]] = {
     "pause": ((State.RUNNING,), State.PAUSING),
     "pause-now": ((State.RUNNING, State.PAUSING), State.PAUSING),
@@ -57,7 +57,7 @@ SAID = {
 
 @require_GET
 def list_sweeps(request: HttpRequest) -> HttpResponse:
-    """What can be measured, and what was."""
+    """The presets, and the sweeps so far."""
 
     def build() -> dict[str, object]:
         counted = (
@@ -75,14 +75,14 @@ def list_sweeps(request: HttpRequest) -> HttpResponse:
 
 
 def memory_limit() -> int:
-    """What ZFS's memory may grow to; 0 where that was not read yet."""
+    """Maximum of the ARC in bytes; 0 if not yet known."""
     row = CachingRow.objects.first()
     return row.fact.memory if row and isinstance(row.fact, Caching) else 0
 
 
 @require_GET
 def new_sweep(request: HttpRequest, name: str) -> HttpResponse:
-    """The matrix of a preset; once it is answered well, its review."""
+    """The form of a preset, or the review once its values are valid."""
     preset = BY_NAME.get(name)
     if preset is None:
         raise Http404
@@ -102,7 +102,7 @@ def new_sweep(request: HttpRequest, name: str) -> HttpResponse:
 
 @dataclass(frozen=True)
 class TypedDisk:
-    """One disk whose name has to be typed."""
+    """A disk whose name the user has to type."""
 
     field: str
     disk: Disk
@@ -113,9 +113,13 @@ class TypedDisk:
     def label(self) -> str:
         return disk_label(self.disk)
 
+    def compared_with(self, text: str) -> TypedDisk:
+        """This disk, with an error unless ``text`` is its name."""
+        return self if text == self.word else replace(self, error=f"Type {self.word} exactly.")
+
 
 def disks_to_type(sweep: Sweep, facts: Facts) -> list[TypedDisk]:
-    """The disks that a sweep writes to; none where it only reads or stays in a folder."""
+    """The disks that a sweep writes to; none if it only reads or stays in a folder."""
     if not sweep.destroys:
         return []
     disks = [disk for path in sweep.all_disks if (disk := facts.disk(path))]
@@ -125,7 +129,7 @@ def disks_to_type(sweep: Sweep, facts: Facts) -> list[TypedDisk]:
 def review_sweep(
     request: HttpRequest, sweep: Sweep, facts: Facts, *, title: str, preset: str, back: str, typed: list[TypedDisk] | None = None, pk: str = "", status: int = 200
 ) -> HttpResponse:  # fmt: skip
-    """What will be measured, how long it takes, and what it is done with."""
+    """The review: cases, duration, and disks."""
     cases = list(sweep.build_cases())
     columns = axes_of(cases)
     first: Plan = checked_plan(RunBenchmarkCase(token=NO_TOKEN, case=cases[0]), facts)
@@ -148,52 +152,39 @@ def review_sweep(
     return render(request, "benchmarks/review.html", context, status=status)
 
 
-def refused(request: HttpRequest, reasons: tuple[Reason, ...], status: int = 409) -> HttpResponse:
-    return refusal_page(request, reasons, reverse("sweeps"), status=status)
-
-
 @require_GET
+@refusals_lead_to("sweeps")
 def repeat_sweep(request: HttpRequest, pk: str) -> HttpResponse:
-    """The review of the very same sweep: made again and again it tells what has changed."""
+    """The review of the same sweep, to run it again."""
     row = get_object_or_404(SweepRow, pk=pk)
     facts, sweep = store.facts(), row.sweep
+    Refused.unless_empty(dict.fromkeys(check_sweep(sweep, facts)))
+    return review_sweep(request, sweep, facts, title=row.title, preset=row.preset, back=reverse("sweep", args=[pk]))
+
+
+def read_sweep(text: str) -> Sweep:
+    """The sweep that a review page sends back. Raises Refused."""
     try:
-        Refused.unless_empty(dict.fromkeys(check_sweep(sweep, facts)))
-        return review_sweep(request, sweep, facts, title=row.title, preset=row.preset, back=reverse("sweep", args=[pk]))
-    except Refused as refusal:
-        return refused(request, refusal.reasons)
+        return msgspec.json.decode(text, type=Sweep)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        reason = Reason(
+            "benchmark-unreadable", "This benchmark cannot be read. Start again from the list of benchmarks."
+        )
+        raise Refused(reason) from error
 
 
 @require_POST
+@refusals_lead_to("sweeps")
 def start_sweep(request: HttpRequest) -> HttpResponse:
-    """The review was confirmed: look once more, and keep the sweep."""
-    facts = store.facts()
-    try:
-        pk = names.job_id(request.POST.get("sweep", ""))
-        if SweepRow.objects.filter(pk=pk).exists():
-            return redirect("sweep", pk=pk)
-        try:
-            sweep = msgspec.json.decode(request.POST.get("spec", ""), type=Sweep)
-        except (msgspec.MsgspecError, RecursionError) as error:
-            raise Refused(
-                Reason(
-                    "benchmark-unreadable", "This benchmark cannot be read. Start again from the list of benchmarks."
-                )
-            ) from error
-        Refused.unless_empty(dict.fromkeys(check_sweep(sweep, facts)))
-    except Refused as refusal:
-        return refused(request, refusal.reasons)
+    """Start the sweep of a confirmed review, after checking it again."""
+    facts, pk = store.facts(), names.job_id(request.POST.get("sweep", ""))
+    if SweepRow.objects.filter(pk=pk).exists():
+        return redirect("sweep", pk=pk)
+    sweep = read_sweep(request.POST.get("spec", ""))
+    Refused.unless_empty(dict.fromkeys(check_sweep(sweep, facts)))
     title, preset = request.POST.get("title", "")[:200], request.POST.get("preset", "")[:30]
-    typed = [
-        TypedDisk(
-            one.field,
-            one.disk,
-            one.word,
-            "" if request.POST.get(one.field, "") == one.word else f"Type {one.word} exactly.",
-        )
-        for one in disks_to_type(sweep, facts)
-    ]
-    if any(one.error for one in typed):
+    typed = [disk.compared_with(request.POST.get(disk.field, "")) for disk in disks_to_type(sweep, facts)]
+    if any(disk.error for disk in typed):
         back = request.POST.get("back", "")
         back = back if back.startswith(reverse("sweeps")) else reverse("sweeps")
         return review_sweep(
@@ -206,7 +197,7 @@ def start_sweep(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def forget_sweep(request: HttpRequest, pk: str) -> HttpResponse:
-    """Take one that has ended from the list, with its figures. Asked twice it is done once."""
+    """Delete a finished sweep with its results. Harmless to repeat."""
     SweepRow.objects.filter(pk=pk).exclude(state__in=SweepRow.OPEN).delete()
     store.touch("sweeps")
     messages.success(request, "The measurement is no longer kept.")
@@ -214,7 +205,7 @@ def forget_sweep(request: HttpRequest, pk: str) -> HttpResponse:
 
 
 def stop_case(row: SweepRow) -> None:
-    """End what is measured now; where the agent cannot be asked, the sweep pauses after this case."""
+    """Ask the agent to stop the running case. If it cannot be reached, the sweep pauses after this case."""
     running = row.cases.filter(state=CaseRow.State.RUNNING).values("job")
     for job in Job.objects.filter(pk__in=running):
         try:
@@ -225,14 +216,14 @@ def stop_case(row: SweepRow) -> None:
 
 @require_POST
 def change_sweep(request: HttpRequest, pk: str, what: str) -> HttpResponse:
-    """Pause it, after the case that is measured now or at once, go on, or stop it. Asked twice it is done once."""
+    """Pause a sweep after this case or now, resume it, or stop it. Harmless to repeat."""
     if what not in ACTS:
         raise Http404
     row = get_object_or_404(SweepRow, pk=pk)
     states, wanted = ACTS[what]
     changed = SweepRow.objects.filter(pk=row.pk, state__in=states).update(state=wanted)
     if what == "cancel":
-        # One that has not begun has nothing to stop.
+        # A queued sweep has nothing to stop.
         changed += SweepRow.objects.filter(pk=row.pk, state=State.QUEUED).update(state=State.CANCELLED)
     if what == "pause-now" and changed:
         stop_case(row)

@@ -1,1 +1,1 @@
-"""The first page: is my data safe, is anything happening, what should I do."""
+"""The overview page: whether the data is safe, what is running, what to do."""

@@ -1,7 +1,8 @@
-"""The overview."""
+"""The overview page."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from django.http import HttpRequest, HttpResponse
@@ -19,13 +20,14 @@ from web.system import service_status
 
 WORST_FIRST = ("failed", "attention", "locked", "repaired", "working")
 SHOWN = 8
-# What a pool's verdict says as long as it is so. These alerts settle for a while after their end.
-SAID_BY_POOLS = {"pool.stopped", "pool.bare", "pool.weakened", "pool.offline", "pool.damaged", "pool.errors"}
+BAD_STATES = {"failed", "attention"}
+# Alerts that repeat a pool's health. They stay open for a while after the fault has ended.
+POOL_HEALTH_ALERTS = {"pool.stopped", "pool.bare", "pool.weakened", "pool.offline", "pool.damaged", "pool.errors"}
 
 
 @dataclass(frozen=True)
 class Attention:
-    """One thing to know, with what to do about it. ``more`` is on the first: how many follow."""
+    """One message with what to do about it. The first one counts the others in ``more``."""
 
     state: str
     headline: str
@@ -35,61 +37,49 @@ class Attention:
     more: int = 0
 
 
+def pool_messages(cards: Iterable[present.PoolCard]) -> Iterator[Attention]:
+    """Pools that need attention, then locked pools."""
+    for card in cards:
+        if card.verdict.state in BAD_STATES:
+            state = "repaired" if card.state == "repaired" else card.verdict.state
+            yield Attention(state, card.verdict.headline, card.verdict.meaning, f"/pools/{card.key}/", "What to do")
+        if card.locked:
+            yield Attention(
+                "locked",
+                f"{card.pool.name} is locked.",
+                "Its files can be reached once you unlock it.",
+                f"{reverse('unlock')}?{urlencode({'dataset': card.pool.name})}",
+                f"Unlock {card.pool.name}",
+            )
+
+
+def alert_messages(cards: Iterable[present.PoolCard]) -> Iterator[Attention]:
+    """Open alerts, without those that repeat what is known of a pool."""
+    states = {card.key: card.verdict.state for card in cards}
+    for alert in Alert.objects.filter(state=Alert.State.OPEN, gone=None)[:40]:
+        subject = alert.subject.split("/")[0]
+        has_message = states.get(subject) in BAD_STATES
+        is_over = subject in states and alert.kind in POOL_HEALTH_ALERTS
+        if alert.wants_somebody and not has_message and not is_over:
+            state = {"critical": "failed", "warning": "attention"}.get(alert.severity, "repaired")
+            yield Attention(state, alert.summary, alert.detail, reverse("alert", args=[alert.pk]), "What to do")
+
+
 def collect_attention(
-    box: present.Box, troubles: list[service_status.Trouble], waiting: list[Job], checked: object
+    box: present.Box, troubles: list[service_status.Trouble], failed: list[Job], checked: object
 ) -> list[Attention]:
-    """What the owner should know, the worst first; one calm line where nothing is wrong."""
-    found = [
-        Attention(
-            "repaired" if card.state == "repaired" else card.verdict.state,
-            card.verdict.headline,
-            card.verdict.meaning,
-            f"/pools/{card.key}/",
-            "What to do",
-        )
-        for card in box.cards
-        if card.verdict.state in {"failed", "attention"}
+    """All messages, the worst first; a single line if all is well."""
+    messages = [
+        *pool_messages(box.cards),
+        *(Attention("attention", trouble.headline, trouble.meaning) for trouble in troubles),
+        *alert_messages(box.cards),
     ]
-    found += [
-        Attention(
-            "locked",
-            f"{card.pool.name} is locked.",
-            "Its files can be reached once you unlock it.",
-            f"{reverse('unlock')}?{urlencode({'dataset': card.pool.name})}",
-            f"Unlock {card.pool.name}",
-        )
-        for card in box.cards
-        if card.locked
-    ]
-    found += [Attention("attention", trouble.headline, trouble.meaning) for trouble in troubles]
-    told = {card.key for card in box.cards if card.verdict.state in {"failed", "attention"}}
-    cards = {card.key for card in box.cards}
-    found += [
-        Attention(
-            {"critical": "failed", "warning": "attention"}.get(alert.severity, "repaired"),
-            alert.summary,
-            alert.detail,
-            reverse("alert", args=[alert.pk]),
-            "What to do",
-        )
-        for alert in Alert.objects.filter(state=Alert.State.OPEN, gone=None)[:40]
-        if alert.wants_somebody
-        and (subject := alert.subject.split("/")[0]) not in told  # the pool's own line says it already
-        and not (alert.kind in SAID_BY_POOLS and subject in cards)  # as the pool is now, it is over
-    ]
-    found += [
-        Attention(
-            "attention",
-            f"{job.title}: {job.get_state_display().lower()}.",
-            job.text,
-            f"/jobs/{job.pk}/",
-            "See what happened",
-        )
-        for job in waiting
-    ]
-    found.sort(key=lambda item: WORST_FIRST.index(item.state))
-    if found:
-        return [replace(found[0], more=len(found) - 1), *found[1:]]
+    for job in failed:
+        headline = f"{job.title}: {job.get_state_display().lower()}."
+        messages.append(Attention("attention", headline, job.text, f"/jobs/{job.pk}/", "See what happened"))
+    messages.sort(key=lambda message: WORST_FIRST.index(message.state))
+    if messages:
+        return [replace(messages[0], more=len(messages) - 1), *messages[1:]]
     if checked is None:
         return [Attention("working", "Larder is looking at this box for the first time.", "This takes a few seconds.")]
     if not box.cards:
@@ -98,14 +88,14 @@ def collect_attention(
 
 
 def shared_folders() -> list[Folder]:
-    """The folders that people reach from other computers, or that are on the way there."""
+    """Folders that are shared, or that are being shared."""
     rows = DatasetRow.objects.filter(facts__contains='"share_source":"local"').order_by("name")[:100]
     return [folder for folder in build_folders(list(rows)) if folder.shared][:SHOWN]
 
 
 @require_GET
 def show_overview(request: HttpRequest) -> HttpResponse:
-    """Is my data safe, is anything happening, what should I do."""
+    """The overview: whether the data is safe, what is running, what to do."""
 
     def build() -> dict[str, object]:
         now = service_status.service_status(request)
