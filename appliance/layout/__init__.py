@@ -1,6 +1,6 @@
 """Layouts of a pool: capacity, risk and advice for a set of disks. Pure functions.
 
-It imports the facts only. Start at ``advice``.
+Imports only the facts. Start at ``advice``.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The advisor: what each sensible layout of given disks would hold, survive, do and cost, and which one is recommended.
+"""Capacity, risk, speed and cost of each sensible layout of given disks, and the recommended one.
 
-Pure functions of what disks are. Capacity comes from ``geometry``, odds from ``risk``, the layouts from ``choices``.
-Speeds are ratios to one of the disks: random I/O of a raidz group is that of one disk and its sequential speed that of
-its data disks; a mirror writes like one disk and reads from all its copies (field notes, “Which layout”; zpoolconcepts(7)).
+Pure functions. Capacity comes from ``geometry``, probabilities from ``risk``, the layouts from ``choices``. Speeds are
+ratios to a single disk: a raidz group does random I/O like one disk and sequential I/O like its data disks; a mirror
+writes like one disk and reads from all its copies (zpoolconcepts(7)).
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from appliance.layout.choices import (
 from appliance.layout.geometry import MIB, PARTITION_MARGIN, expanded_bytes, file_bytes, parity_of, usable_bytes
 
 TB = 10**12
-LARGE = 4 * TB  # rebuilding such a disk takes a day or more at what a busy disk writes
+LARGE = 4 * TB  # rebuilding such a disk takes a day or more while it is in use
 WIDE_RAIDZ1 = 5
 WIDE = 12
-ENOUGH = 0.6  # of what another layout holds that is as safe: with less, the usual one is not recommended
-WORTH_A_FAILURE = (
-    0.45  # of what a layout holds that survives one failure for certain: so little is not worth a second one
-)
+# The usual layout is not recommended where it holds less than this share of another layout that is as safe.
+ENOUGH = 0.6
+# The same for a layout that survives one failure less, which has to hold even more to be preferred.
+WORTH_A_FAILURE = 0.45
 NEARLY = 0.75
 COUNTS = {1: "one disk", 2: "two disks", 3: "three disks"}
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A disk as the advisor sees it. ``trouble`` is what it says of itself (“reports 12 unreadable sectors”), if anything."""
+    """A disk as the advisor sees it. ``trouble``: what it reports about itself, such as “reports 12 unreadable sectors”."""
 
     size: int
     label: str = "A disk"
@@ -51,7 +51,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Growth:
-    """One way to grow a pool: what to do, how many bytes for files it brings, and what to know about it."""
+    """One way to grow a pool: what to do, the bytes for files that it adds, and what to know about it."""
 
     how: str
     gain: int
@@ -60,17 +60,17 @@ class Growth:
 
 @dataclass(frozen=True)
 class Proposal:
-    """One layout of the disks with everything that speaks for and against it. Sizes in bytes, speeds as ratios."""
+    """One layout of the disks with its advantages and disadvantages. Sizes in bytes, speeds as ratios."""
 
     choice: LayoutChoice
     title: str
     groups: tuple[tuple[int, ...], ...]  # positions among the candidates
     spares: tuple[int, ...]
     raw: int
-    usable: int  # as zfs list will say
-    large_files: int  # as fits when kept in records of 1 MiB
+    usable: int  # as zfs list will show
+    large_files: int  # what fits in records of 1 MiB
     parity_cost: int
-    waste: int  # lost because disks differ, and to spares
+    waste: int  # lost because disks differ in size, and to spares
     survives: int
     second_loss: Fraction
     third_loss: Fraction
@@ -79,66 +79,73 @@ class Proposal:
     sequential_read: int
     sequential_write: int
     slice: int = 0  # bytes of each equal partition; 0: whole disks
-    rest: int = 0  # bytes for files in the second pool, which protects nothing unless it is mirrored
+    rest: int = 0  # bytes for files in the second pool, which is unprotected unless it is mirrored
     growth: tuple[Growth, ...] = ()
     warnings: tuple[str, ...] = ()
-    reason: str = ""  # why it is the recommended one; empty for the others
+    reason: str = ""  # why it is recommended; empty for the others
 
     @property
     def percent(self) -> int:
-        """How much of the disks is for files."""
+        """The share of the disks that is for files."""
         return self.usable * 100 // self.raw if self.raw else 0
 
     def usable_surviving(self, survives: int) -> int:
-        """Bytes for files in pools that survive so many failures for certain."""
+        """Bytes for files in pools that survive this many failures wherever they are."""
         second = self.rest if self.choice.mirrored and survives <= 1 else 0
         return self.usable + second if self.survives >= survives else 0
 
 
 def propose_layouts(disks: Sequence[Candidate], *, ashift: int = 12) -> tuple[Proposal, ...]:
-    """Every sensible layout of these disks, the recommended one first, then by what they survive and hold."""
+    """Every sensible layout of these disks, the recommended one first, then the safest and largest."""
     if not disks:
         return ()
-    found = [judge_layout(disks, choice, ashift=ashift) for choice in sensible_layouts([disk.size for disk in disks])]
-    usual = next(one for one in found if one.choice == usual_layout(len(disks)))
-    best = choose_recommended(found, usual)
-    reason = f"{recommendation_reason(best, usual, len(disks))}{equal_partitions_note(found, best)}"
-    found.sort(key=lambda one: (one is not best, -one.survives, -one.usable, one.choice.value))
-    return (replace(found[0], reason=reason), *found[1:])
+    proposals = [
+        judge_layout(disks, choice, ashift=ashift) for choice in sensible_layouts([disk.size for disk in disks])
+    ]
+    usual = next(proposal for proposal in proposals if proposal.choice == usual_layout(len(disks)))
+    best = choose_recommended(proposals, usual)
+    reason = f"{recommendation_reason(best, usual, len(disks))}{equal_partitions_note(proposals, best)}"
+    others = sorted(
+        (proposal for proposal in proposals if proposal is not best),
+        key=lambda proposal: (-proposal.survives, -proposal.usable, proposal.choice.value),
+    )
+    return (replace(best, reason=reason), *others)
 
 
-def choose_recommended(found: Sequence[Proposal], usual: Proposal) -> Proposal:
-    """The layout to recommend: the usual one of so many disks, unless their sizes make it hold much less than another.
+def choose_recommended(proposals: Sequence[Proposal], usual: Proposal) -> Proposal:
+    """The layout to recommend: the usual one for this number of disks, unless another holds much more of these disks.
 
-    Equal partitions are two pools to look after, so they are offered and not recommended.
+    Equal partitions make two pools to look after, so they are offered but not recommended.
     """
     best = usual
-    whole = [one for one in found if one.survives and not one.choice.equal]
+    whole = [proposal for proposal in proposals if proposal.survives and not proposal.choice.equal]
     for survives, share in ((usual.survives, ENOUGH), (1, WORTH_A_FAILURE)):
-        others = [one for one in whole if one.survives >= survives]
-        if usual.survives >= survives and others and best.usable < share * max(one.usable for one in others):
+        others = [proposal for proposal in whole if proposal.survives >= survives]
+        if usual.survives >= survives and others and best.usable < share * max(other.usable for other in others):
             best = choose_safest(others)
     return best
 
 
-def choose_safest(found: Sequence[Proposal]) -> Proposal:
-    """Of those that hold nearly as much as the largest, the one that is least likely to lose data."""
-    most = max(one.usable for one in found)
-    near = [one for one in found if one.usable >= NEARLY * most]
-    return min(near, key=lambda one: (one.second_loss, one.third_loss, -one.usable, one.choice.value))
+def choose_safest(proposals: Sequence[Proposal]) -> Proposal:
+    """The proposal least likely to lose data, of those that hold nearly as much as the largest."""
+    most = max(proposal.usable for proposal in proposals)
+    near = [proposal for proposal in proposals if proposal.usable >= NEARLY * most]
+    return min(
+        near, key=lambda proposal: (proposal.second_loss, proposal.third_loss, -proposal.usable, proposal.choice.value)
+    )
 
 
-def equal_partitions_note(found: Sequence[Proposal], best: Proposal) -> str:
-    """What equal partitions would hold, as a sentence, where that is much more and as safe."""
-    others = [one for one in found if one.choice.equal and one.survives >= best.survives]
-    most = max(others, key=lambda one: one.usable_surviving(best.survives), default=best)
-    if best.usable >= ENOUGH * most.usable_surviving(best.survives):
+def equal_partitions_note(proposals: Sequence[Proposal], best: Proposal) -> str:
+    """A sentence about what equal partitions would hold, where that is much more and as safe."""
+    others = [proposal for proposal in proposals if proposal.choice.equal and proposal.survives >= best.survives]
+    largest = max((other.usable_surviving(best.survives) for other in others), default=0)
+    if best.usable >= ENOUGH * largest:
         return ""
-    return f" Equal partitions would hold {size_text(most.usable_surviving(best.survives))}, but as two pools to look after."
+    return f" Equal partitions would hold {size_text(largest)}, but as two pools to look after."
 
 
 def judge_layout(disks: Sequence[Candidate], choice: LayoutChoice, *, ashift: int = 12) -> Proposal:
-    """What one layout of these disks gives; the choice has to fit their number."""
+    """One layout of these disks with its figures and warnings; the choice has to fit the number of disks."""
     sizes = [disk.size for disk in disks]
     groups, spares = deal_disks(sizes, choice)
     slice_ = partition_size(sizes) if choice.equal else 0
@@ -179,19 +186,19 @@ def judge_layout(disks: Sequence[Candidate], choice: LayoutChoice, *, ashift: in
 
 
 def risk_groups(layout: str, groups: Sequence[Sequence[int]]) -> list[risk.Group]:
-    """Every disk of a stripe is a group of its own, which survives nothing."""
+    """Disks and parity of each group; every disk of a stripe is its own group without parity."""
     if layout == "stripe":
         return [(1, 0) for group in groups for _disk in group]
     return [(len(group), parity_of(layout, len(group))) for group in groups]
 
 
 def data_disks(layout: str, disks: int) -> int:
-    """How many disks' worth of data a group holds."""
+    """How many disks of a group hold data rather than parity."""
     return disks - parity_of(layout, disks)
 
 
 def layout_title(choice: LayoutChoice, width: int) -> str:
-    """``raidz2 of 6``, ``2 × Mirror of 2, 1 spare``, ``One disk alone``."""
+    """A layout in words: ``raidz2 of 6``, ``2 × Mirror of 2, 1 spare``, ``One disk alone``."""
     name = {"stripe": "Stripe", "mirror": "Mirror"}.get(choice.layout, choice.layout)
     if choice.layout == "stripe" and width == 1:
         return "One disk alone"
@@ -203,30 +210,30 @@ def layout_title(choice: LayoutChoice, width: int) -> str:
 
 
 def recommendation_reason(best: Proposal, usual: Proposal, disks: int) -> str:
-    """Why this is the layout for a household, in a sentence or two."""
+    """Why this layout is recommended, in a sentence or two."""
     holds = size_text(best.usable)
     if best is not usual:
         where = "of each group " if best.choice.groups > 1 else ""
         more = f", but any {COUNTS[usual.survives]} may fail there" if usual.survives > best.survives else ""
         return f"Any {COUNTS[best.survives]} {where}may fail, and it holds {holds}, {best.percent} % of the disks. They differ in size: {usual.title} would hold only {size_text(usual.usable)}{more}."
     if disks == 1:
-        return "One disk can only stand alone. Add a second of the same size later and it becomes a mirror."
+        return "One disk has no protection. Add a second one of the same size later and it becomes a mirror."
     if best.choice.layout == "mirror" and best.choice.groups == 1:
-        return f"Two disks that hold the same: one may fail and nothing is lost, and it holds {holds}."
+        return f"Both disks hold the same data: one may fail and nothing is lost, and it holds {holds}."
     if best.choice.layout == "mirror":
         return f"Either disk of each pair may fail, it is the fastest with so few disks, grows by two disks at a time, and holds {holds}."
     if best.choice.layout == "raidz1":
         return f"Any one disk may fail, and {best.percent} % of the space is for files: {holds}."
     if best.choice.layout == "raidz3":
-        return f"With {disks} disks in one group rebuilding takes long, so any three may fail, and it holds {holds}."
+        return f"With {disks} disks in one group a rebuild takes long, so any three may fail, and it holds {holds}."
     if best.choice.groups > 1:
         spare = " A spare steps in at once." if best.spares else ""
         return f"Any two disks of each group may fail, the groups are small enough to rebuild in reasonable time, and it holds {holds}.{spare}"
-    return f"Any two disks may fail, also the second while the first is being rebuilt, and it still holds {holds}."
+    return f"Any two disks may fail, even one while the other is being rebuilt, and it still holds {holds}."
 
 
 def list_growth(proposal: Proposal, groups: Sequence[Sequence[int]], ashift: int, margin: int) -> Iterator[Growth]:
-    """What can be done later to hold more or survive more, and what it brings."""
+    """What can be done later to hold more or to survive more, and what it adds."""
     layout, now = proposal.choice.layout, proposal.usable
     smallest, width = min(min(group) for group in groups), len(groups[0])
     common = maker_size(smallest)
@@ -235,12 +242,12 @@ def list_growth(proposal: Proposal, groups: Sequence[Sequence[int]], ashift: int
         return max(usable_bytes(layout, after, ashift, margin=margin) - now, 0)
 
     if layout.startswith("raidz"):
-        # zpool-attach(8): RAID-Z expansion. What is written before keeps its share of parity until it is written anew.
-        afresh = gain_from([[*groups[0], min(groups[0])], *groups[1:]])
+        # zpool-attach(8): RAID-Z expansion. Older files keep their share of parity until they are written again.
+        rewritten = gain_from([[*groups[0], min(groups[0])], *groups[1:]])
         yield Growth(
             f"Add one disk of {common} to a group",
             max(expanded_bytes(layout, groups, ashift, margin=margin) - now, 0),
-            f"Takes a day or two while files stay available. ZFS goes on counting with the old share of parity; files written afterwards need less, as if {size_text(afresh)} had been added.",
+            f"Takes a day or two while files stay available. ZFS still counts with the old share of parity; files written afterwards need less, as if {size_text(rewritten)} had been added.",
         )
     elif layout == "mirror":
         yield Growth(
@@ -260,7 +267,7 @@ def list_growth(proposal: Proposal, groups: Sequence[Sequence[int]], ashift: int
         yield Growth(
             f"Add another group of {width} disks of {common}",
             gain_from([*groups, [smallest] * width]),
-            "At once. What is there already stays where it is.",
+            "Available at once. Files that are there already stay where they are.",
         )
     several = layout != "stripe" and len(groups) > 1
     larger = [[2 * smallest] * width, *groups[1:]] if layout != "stripe" else [[2 * size for size in groups[0]]]
@@ -275,7 +282,7 @@ def list_growth(proposal: Proposal, groups: Sequence[Sequence[int]], ashift: int
 def layout_warnings(
     disks: Sequence[Candidate], proposal: Proposal, groups: Sequence[Sequence[int]], ashift: int
 ) -> Iterator[str]:
-    """What the person should know before taking it."""
+    """What a user should know before choosing this layout."""
     layout, width = proposal.choice.layout, len(groups[0])
     largest = max(disk.size for disk in disks)
     if layout == "stripe":
@@ -288,11 +295,11 @@ def layout_warnings(
     if proposal.rest and proposal.choice.mirrored:
         yield f"The second pool, {size_text(proposal.rest)} for files, survives one failed disk. It is on the same disks as the first: a failed disk has to be replaced in both."
     elif proposal.rest:
-        yield f"The second pool, {size_text(proposal.rest)} for files, protects nothing: each failed disk that it is on loses all of it. Only for what you can do without."
+        yield f"The second pool, {size_text(proposal.rest)} for files, protects nothing: each failed disk that it is on loses all of it. Use it only for what you can do without."
     elif layout != "stripe" and differ_in_size([disk.size for disk in disks]) and proposal.waste:
         idle = proposal.waste - sum(disks[at].size for at in proposal.spares)
         if idle > 0:
-            yield f"The disks differ in size. Each counts only as much as the smallest of its group, so {size_text(idle)} would lie unused."
+            yield f"The disks differ in size. Each counts only as much as the smallest of its group, so {size_text(idle)} would stay unused."
     used = [disks[at] for group in proposal.groups for at in group] + [disks[at] for at in proposal.spares]
     for disk in used:
         if disk.trouble:
@@ -310,7 +317,6 @@ def layout_warnings(
 
 
 def choose_data_disks(disks: Sequence[Candidate]) -> list[int]:
-    """Positions of the disks to propose a pool of at first: hard disks where there are any, without those in trouble."""
-    well = [at for at, disk in enumerate(disks) if not disk.trouble] or list(range(len(disks)))
-    turning = [at for at in well if disks[at].rotational]
-    return turning or well
+    """Positions of the disks for the first proposal: hard disks where there are any, without those in trouble."""
+    good = [at for at, disk in enumerate(disks) if not disk.trouble] or list(range(len(disks)))
+    return [at for at in good if disks[at].rotational] or good

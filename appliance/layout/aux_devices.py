@@ -1,8 +1,7 @@
-"""What a log, a cache or a spare device would bring and cost, in plain words. Pure functions.
+"""What a log or cache device would bring and cost on this box, in plain words. Pure functions.
 
-Sources: zpoolconcepts(7), "Intent Log", "Cache Devices", "Hot Spares"; zfs(4), zfs_dirty_data_max; the header that each
-cached block keeps in memory is 96 bytes (OpenZFS issue 11702, arc_buf_hdr_t_l2only); field notes, “Sync writes” and
-“Cache device”.
+Sources: zpoolconcepts(7), "Intent Log" and "Cache Devices"; zfs(4), zfs_dirty_data_max; each cached block has a header of
+96 bytes in memory (OpenZFS issue 11702, arc_buf_hdr_t_l2only).
 """
 
 from __future__ import annotations
@@ -15,20 +14,20 @@ from appliance.layout.geometry import GIB, TYPICAL_BLOCK
 
 HEADER = 96  # bytes of memory for each block in a cache device
 SMALL_BLOCK = 16 * 2**10
-LOG_EVER_USED = 8 * GIB  # about two rounds of what may wait in memory (zfs_dirty_data_max is at most 4 GiB)
+LOG_EVER_USED = 8 * GIB  # about twice what may wait in memory (zfs_dirty_data_max is at most 4 GiB)
 WELL_CACHED = 90  # per cent
 MANY_SYNC_WRITES = 20  # per cent
 HEAVY_INDEX = 4  # an index of more than a quarter of the memory for caching costs more than it brings
 
 
 def index_memory(size: int, block: int = TYPICAL_BLOCK) -> int:
-    """How much memory the index of a full cache device takes, in bytes."""
+    """Bytes of memory for the index of a full cache device."""
     return size // block * HEADER
 
 
 @dataclass(frozen=True)
 class AuxAdvice:
-    """What speaks for and against a kind of device on this box. ``worth`` is None where nothing was measured."""
+    """Advantages and costs of a kind of device on this box. ``worth`` is None where nothing was measured."""
 
     worth: bool | None
     measured: str
@@ -37,29 +36,34 @@ class AuxAdvice:
 
 
 def log_advice(caching: Caching) -> AuxAdvice:
+    """Whether a log device is worth it, by the share of writes that programs waited for."""
     share = caching.sync_percent
     measured = (
-        "Too little has been written since the box started to tell how much of it somebody waited for."
+        "Too little has been written since the box started to say how much of it programs waited for."
         if share is None
-        else f"Of all bytes written since the box started, somebody waited for {share} %."
+        else f"Programs waited for {share} % of all bytes written since the box started."
     )
     if share is not None:
-        measured += " A fast log would be felt." if share >= MANY_SYNC_WRITES else " A log would hardly be felt here."
+        measured += (
+            " A fast log would be noticeable."
+            if share >= MANY_SYNC_WRITES
+            else " A log would hardly be noticeable here."
+        )
     return AuxAdvice(
         None if share is None else share >= MANY_SYNC_WRITES,
         measured,
         "Makes writes faster that a program waits for: NFS, databases, virtual machines. Copying files over SMB hardly uses it.",
-        f"A solid-state disk, better two as a mirror: if a single one dies in a power cut, the last seconds of such writes are lost. Only about {size_text(LOG_EVER_USED)} of it are ever used.",
+        f"A solid-state disk, better two as a mirror: if a single one dies in a power cut, the last seconds of such writes are lost. Only about {size_text(LOG_EVER_USED)} of it is ever used.",
     )
 
 
 def cache_advice(caching: Caching, size: int = 0) -> AuxAdvice:
-    """``size`` is what was chosen, in bytes, if anything was."""
+    """Whether a cache device is worth it, by the share of reads that memory answers. ``size``: bytes of the chosen disks."""
     hits = caching.hit_percent
     measured = (
-        "Too little has been read since the box started to tell how often memory answered."
+        "Too little has been read since the box started to say how often memory answered."
         if hits is None
-        else f"Memory answers {hits} % of the reads that somebody waits for."
+        else f"Memory answers {hits} % of the reads that programs wait for."
     )
     if hits is not None:
         measured += (
@@ -76,11 +80,11 @@ def cache_advice(caching: Caching, size: int = 0) -> AuxAdvice:
     return AuxAdvice(
         None if hits is None else hits < WELL_CACHED,
         measured,
-        "Keeps a second copy of what is read often, on a solid-state disk. Little for films and other large files that are read once. It may fail without loss.",
-        f"Memory for its index, {HEADER} bytes for each block: {size_text(whole)} of cache take about {size_text(index_memory(whole))} with blocks of 128 KiB, {size_text(index_memory(whole, SMALL_BLOCK))} with blocks of 16 KiB, and more with smaller ones. That memory no longer caches by itself.{heavy}",
+        "Keeps a second copy of data that is read often, on a solid-state disk. It hardly helps with films and other large files that are read once. It may fail without loss.",
+        f"Memory for its index, {HEADER} bytes for each block: {size_text(whole)} of cache take about {size_text(index_memory(whole))} with blocks of 128 KiB, {size_text(index_memory(whole, SMALL_BLOCK))} with blocks of 16 KiB, and more with smaller ones. That memory no longer caches data.{heavy}",
     )
 
 
 def is_index_heavy(size: int, memory: int) -> bool:
-    """Whether the index of such a cache device would crowd out what it is meant to help. Unknown memory is no."""
+    """Whether the index of such a cache device would take more memory than it is worth. False where memory is unknown."""
     return bool(memory) and index_memory(size) * HEAVY_INDEX > memory

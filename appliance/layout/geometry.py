@@ -1,4 +1,4 @@
-"""How many bytes a pool of given disks will hold, by the rules of the engine. Pure functions, bytes in and out.
+"""How many bytes a pool of given disks will hold, by ZFS's own rules. Pure functions, bytes in and out.
 
 The rules are OpenZFS 2.3's: ``vdev.c`` (label space, metaslab size), ``vdev_raidz.c`` (parity and padding),
 ``spa_misc.c`` (deflation at 128 KiB blocks, slop space).
@@ -19,8 +19,8 @@ FEWEST_FOR_LOG = 64  # metaslabs: a smaller vdev has no embedded log (zfs_embedd
 RAIDZ = {"raidz1", "raidz2", "raidz3"}
 PARITY = {"stripe": 0, "raidz1": 1, "raidz2": 2, "raidz3": 3}
 LEAST_DISKS = {"stripe": 1, "mirror": 2, "raidz1": 3, "raidz2": 4, "raidz3": 5}
-# Fewer than these work in ZFS but make no sense: raidz1 of two is a slow mirror.
-# A record is pointed to by 128 bytes (SPA_BLKPTRSHIFT), and blocks of pointers are kept twice (dmu_write_policy).
+# ZFS allows fewer disks, but they make no sense: raidz1 of two is a slow mirror.
+# A pointer to a record takes 128 bytes (SPA_BLKPTRSHIFT), and blocks of pointers are stored twice (dmu_write_policy).
 POINTER = 2 * 128
 
 
@@ -30,7 +30,7 @@ def parity_of(layout: str, disks: int) -> int:
 
 
 def metaslab_size(size: int) -> int:
-    """``vdev_metaslab_set_size``: about 200 metaslabs, between 512 MiB and 16 GiB each; at least 16 in a small vdev."""
+    """Bytes of a metaslab: about 200 in a vdev, of 512 MiB to 16 GiB each; at least 16 (``vdev_metaslab_set_size``)."""
     if size >> LEAST_METASLAB_SHIFT < FEWEST_METASLABS:
         return 1 << max((size // FEWEST_METASLABS).bit_length(), LARGEST_BLOCK_SHIFT)
     if size >> LEAST_METASLAB_SHIFT <= WANTED_METASLABS:
@@ -40,14 +40,14 @@ def metaslab_size(size: int) -> int:
 
 
 def sectors_of_block(block: int, ashift: int, disks: int, parity: int) -> int:
-    """Sectors that a block takes on a raidz, with parity and padding to a multiple of parity + 1 (``vdev_raidz_asize``)."""
+    """Sectors of a block on a raidz, with parity and padding to a multiple of parity + 1 (``vdev_raidz_asize``)."""
     data = -(-block // (1 << ashift))
     total = data + parity * -(-data // (disks - parity))
     return -(-total // (parity + 1)) * (parity + 1)
 
 
 def vdev_sizes(layout: str, sizes: Sequence[int], margin: int) -> list[int]:
-    """Bytes of each top-level vdev of a group, parity not yet taken off: one for each disk of a stripe."""
+    """Bytes of each top-level vdev of a group, parity included; every disk of a stripe is a vdev."""
     if layout == "stripe":
         return [usable_part(size, margin) for size in sizes]
     smallest = usable_part(min(sizes), margin)
@@ -55,7 +55,7 @@ def vdev_sizes(layout: str, sizes: Sequence[int], margin: int) -> list[int]:
 
 
 def deflated_bytes(space: int, layout: str, disks: int, ashift: int) -> int:
-    """What ``zfs list`` says of so many bytes of a group (``vdev_deflated_space``)."""
+    """The bytes that ``zfs list`` shows for this space of a group (``vdev_deflated_space``)."""
     if layout in {"stripe", "mirror"}:
         return space
     ratio = TYPICAL_BLOCK // ((sectors_of_block(TYPICAL_BLOCK, ashift, disks, PARITY[layout]) << ashift) >> 9)
@@ -63,14 +63,15 @@ def deflated_bytes(space: int, layout: str, disks: int, ashift: int) -> int:
 
 
 def usable_part(size: int, margin: int = PARTITION_MARGIN) -> int:
-    """Of a disk, what its ZFS partition leaves for data. ``margin`` is 0 for a partition or file, used as it is."""
+    """The bytes of a disk that its ZFS partition leaves for data. ``margin`` is 0 for a partition or file."""
     return max((size - margin) // LABEL * LABEL - LABELS, 0)
 
 
 def slop_bytes(space: int, log: int = 0) -> int:
-    """``spa_get_slop_space``: a thirty-second held back, at most 128 GiB and at least 128 MiB (half where that is more).
+    """Bytes that ZFS reserves: a thirty-second, at most 128 GiB, at least the smaller of 128 MiB and half the space.
 
-    ``log`` are the bytes of the embedded logs, which are not in ``space``. They count as held back, up to half of it.
+    ``log`` are the bytes of the embedded logs, which are not part of ``space``. They count as reserved, up to half of
+    the reserve (``spa_get_slop_space``).
     """
     held = min(space >> 5, 128 * GIB)
     return max(held - min(log, held >> 1), min(space >> 1, 128 * MIB))
@@ -79,9 +80,9 @@ def slop_bytes(space: int, log: int = 0) -> int:
 def usable_bytes(
     layout: str, groups: Sequence[Sequence[int]], ashift: int = 12, *, margin: int = PARTITION_MARGIN
 ) -> int:
-    """Bytes for files in a pool of these groups, each a list of disk sizes; 0 where a group is too small to be.
+    """Bytes for files in a pool of these groups, each a list of disk sizes; 0 where a group has too few or too small disks.
 
-    It is what ``zfs list`` says of a fresh pool, used and available together. ``margin`` is 0 for partitions and files.
+    The sum of used and available that ``zfs list`` shows for a new pool. ``margin`` is 0 for partitions and files.
     """
     if not groups or any(len(group) < LEAST_DISKS[layout] or min(group) < 64 * MIB for group in groups):
         return 0
@@ -91,9 +92,9 @@ def usable_bytes(
 def expanded_bytes(
     layout: str, groups: Sequence[Sequence[int]], ashift: int = 12, *, margin: int = PARTITION_MARGIN
 ) -> int:
-    """What ``zfs list`` says after the first raidz group has been expanded by one disk as large as its smallest.
+    """Bytes for files after the first raidz group has been expanded by one disk as large as its smallest.
 
-    ZFS goes on counting with the share of parity of the width at its making (``vdev_set_deflate_ratio``).
+    ZFS keeps counting with the share of parity of the group's first width (``vdev_set_deflate_ratio``).
     """
     if not usable_bytes(layout, groups, ashift, margin=margin):
         return 0
@@ -102,7 +103,7 @@ def expanded_bytes(
 
 
 def without_slop(layout: str, groups: Sequence[Sequence[int]], ashift: int, margin: int, made: Sequence[int]) -> int:
-    """Bytes for files. ``made``: how many disks each group had when it was made, by which its metaslabs are cut.
+    """Bytes for files. ``made``: the number of disks in each group when it was created, which sets its metaslab size.
 
     Only whole metaslabs count, and one of each vdev is for its embedded log.
     """
@@ -111,17 +112,17 @@ def without_slop(layout: str, groups: Sequence[Sequence[int]], ashift: int, marg
         for size in vdev_sizes(layout, group, margin):
             slab = metaslab_size(size // len(group) * disks) if layout in RAIDZ else metaslab_size(size)
             count = size // slab
-            own = slab if count >= FEWEST_FOR_LOG else 0
-            log += deflated_bytes(own, layout, disks, ashift)
-            space += deflated_bytes(count * slab - own, layout, disks, ashift)
+            embedded = slab if count >= FEWEST_FOR_LOG else 0
+            log += deflated_bytes(embedded, layout, disks, ashift)
+            space += deflated_bytes(count * slab - embedded, layout, disks, ashift)
     return max(space - slop_bytes(space, log), 0)
 
 
 def file_bytes(layout: str, groups: Sequence[Sequence[int]], ashift: int = 12, recordsize: int = TYPICAL_BLOCK) -> int:
-    """How many bytes of large, incompressible files fit when they are kept in records of ``recordsize``.
+    """How many bytes of large, incompressible files fit in records of ``recordsize``.
 
-    ``zfs list`` speaks in blocks of 128 KiB: smaller records lose more to parity and padding than it says, larger ones
-    less. Each record also costs its pointer.
+    ``zfs list`` counts in blocks of 128 KiB: smaller records lose more to parity and padding than it shows, larger ones
+    less. Each record also needs a pointer.
     """
     usable = usable_bytes(layout, groups, ashift)
     if not usable or layout in {"stripe", "mirror"}:

@@ -1,8 +1,8 @@
-"""What failed disks do to a pool: how many are survived for certain, and how likely the next ones lose data. Pure, exact.
+"""How many failed disks a pool survives for certain, and how likely further ones lose data. Pure and exact.
 
 A group is ``(disks, parity)``; the pool is lost when any group has more failed disks than parity. "At random" means
-that every set of that many of the pool's disks is equally likely, all of them failed before any is rebuilt, so a
-spare changes nothing here. (Field notes, “Which layout”: mirrors of n/2 pairs lose at the second failure with 1/(n−1).)
+that every set of that many disks is equally likely and that all of them fail before any is rebuilt, so a spare makes no
+difference. Mirrors of n/2 pairs, for example, lose data at the second failure with a probability of 1/(n−1).
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ Group = tuple[int, int]
 
 
 def failures_survived(groups: Sequence[Group]) -> int:
-    """How many failed disks are survived wherever they are: the weakest group decides."""
+    """How many failed disks the pool survives wherever they are: the weakest group decides."""
     return min((parity for _disks, parity in groups), default=0)
 
 
 def count_survived(groups: Sequence[Group], failures: int) -> int:
-    """Of all sets of so many failed disks, how many lose nothing: the coefficient of a product of polynomials."""
+    """How many sets of this many failed disks lose nothing: a coefficient of a product of polynomials."""
     ways = [1] + [0] * failures
     for disks, parity in groups:
         ways = [
@@ -31,13 +31,13 @@ def count_survived(groups: Sequence[Group], failures: int) -> int:
 
 
 def loss_probability(groups: Sequence[Group], failures: int) -> Fraction:
-    """The probability that so many disks, failed at random, lose data. 1 where there are not so many disks."""
+    """The probability that this many disks, failed at random, lose data. 1 where there are fewer disks."""
     every = comb(sum(disks for disks, _parity in groups), failures)
     return 1 - Fraction(count_survived(groups, failures), every) if every else Fraction(1)
 
 
 def percent_text(odds: Fraction) -> str:
-    """A probability as people say it: never, always, or a percentage that is neither 0 nor 100."""
+    """A probability in words: never, always, or a percentage other than 0 and 100."""
     if odds == 0:
         return "never"
     if odds == 1:

@@ -216,7 +216,7 @@ def test_disks_of_unequal_size_are_offered_in_equal_partitions_with_a_second_poo
     assert whole.rest == 0
     assert equal.rest == pytest.approx(3 * TB * 31 / 32, rel=0.01)
     assert any("protects nothing" in text for text in equal.warnings)
-    assert any("would lie unused" in text for text in whole.warnings)
+    assert any("would stay unused" in text for text in whole.warnings)
     assert equal.waste < GIB * 2 < whole.waste
 
 

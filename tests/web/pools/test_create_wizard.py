@@ -435,7 +435,7 @@ def test_what_a_log_and_a_cache_bring_and_cost_is_said_with_what_was_measured(we
     text = text_of(good(web, "extras", disks, 2, layout="mirror-1"))
     for words in (
         "Memory answers 97 % of the reads",
-        "somebody waited for 31 %. A fast log would be felt.",
+        "Programs waited for 31 % of all bytes written since the box started. A fast log would be noticeable.",
         "Memory for its index",
     ):
         assert words in text
