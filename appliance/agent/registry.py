@@ -30,9 +30,11 @@ from appliance.pools.properties import SetPoolProperty
 from appliance.pools.scrub import PauseScrub, StartScrub, StopScrub
 from appliance.pools.trim import StartTrim, StopTrim
 from appliance.pools.upgrade import UpgradePool
-from appliance.pools.vdevs.aux_vdevs import AddCache, AddLog, AddSpare, RemoveVdev
+from appliance.pools.vdevs.aux_vdevs import AddCache, AddLog, AddSpare
+from appliance.pools.vdevs.clear_errors import ClearErrors
 from appliance.pools.vdevs.expand import AddVdev, AutoexpandVdev, ExpandRaidz
-from appliance.pools.vdevs.online_offline import ClearErrors, OfflineDisk, OnlineDisk
+from appliance.pools.vdevs.online_offline import OfflineDisk, OnlineDisk
+from appliance.pools.vdevs.remove import RemoveVdev
 from appliance.pools.vdevs.replace import AttachDisk, DetachDisk, ReplaceDisk
 from appliance.shares.approve import ApproveShares
 from appliance.shares.drift.resolve import AdoptDrift, OverwriteDrift

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from appliance.errors import Reason, Refused
 from appliance.facts.box import Facts, Pool, Vdev
 from appliance.formatting import duration, model_and_serial, opening, size_text
-from appliance.pools.vdevs import online_offline
+from appliance.pools.vdevs import clear_errors, online_offline
 from appliance.pools.vdevs.replace import ReplaceDisk
 from appliance.zfs import vdev_tree
 from appliance.zfs.vdev_tree import Place
@@ -148,7 +148,7 @@ def settled_situation(case: Replacement, pool: Pool, new: Vdev | None, box: Box)
             new_label=label,
         )
     report = build_report(case, pool, new, label)
-    good = pool.state == "ONLINE" and not online_offline.count_errors(new)
+    good = pool.state == "ONLINE" and not clear_errors.count_errors(new)
     return Situation(
         "done",
         "healthy" if good else "attention",
@@ -170,8 +170,8 @@ def build_report(case: Replacement, pool: Pool, new: Vdev, label: str) -> str:
             said.append(f"Rebuilding took {took} and wrote {size_text(pool.scan.repaired)}.")
         left = max(pool.scan.errors, pool.errors)
         said.append("Nothing was lost." if not left else f"{left} errors were left.")
-    if online_offline.count_errors(new):
-        said.append(f"The new disk has errors already: {online_offline.explain_errors(new)}")
+    if clear_errors.count_errors(new):
+        said.append(f"The new disk has errors already: {clear_errors.explain_errors(new)}")
     left = pool.failures_left
     said.append(
         f"{pool.name} survives {left} more failed {'disk' if left == 1 else 'disks'}."

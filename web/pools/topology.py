@@ -11,7 +11,7 @@ from django.utils.http import urlencode
 from appliance.facts.box import Facts, Pool, Vdev
 from appliance.formatting import maker_size, opening, size_text
 from appliance.pools import health
-from appliance.pools.vdevs import online_offline
+from appliance.pools.vdevs import clear_errors, online_offline
 from appliance.pools.vdevs.expand import autoexpand_gain, data_groups
 from appliance.pools.vdevs.replace import REPLACEABLE
 from appliance.zfs import vdev_tree
@@ -154,7 +154,7 @@ def leaf_actions(pool: Pool, place: Place, facts: Facts) -> Iterator[Action]:
         yield Action(detach_text(place), act_url(pool, vdev.guid, "detach"), "undo", danger=parent.kind == "mirror")
     if place.role in REPLACEABLE and (parent is None or parent.kind == "mirror") and len(place.above) < 2:
         yield Action("Add a copy", add_url(pool, "copy", vdev.guid), "plus")
-    if online_offline.count_errors(vdev) or vdev.state == "FAULTED":
+    if clear_errors.count_errors(vdev) or vdev.state == "FAULTED":
         yield Action("Clear its errors", act_url(pool, vdev.guid, "clear"), "check")
 
 
@@ -206,7 +206,7 @@ def pool_advice(pool: Pool, box: Box) -> list[Advice]:
     for place in vdev_tree.places(pool):
         if place.leaf and place.role in REPLACEABLE and str(place.vdev.guid) not in open_cases:
             found += device_advice(pool, place, facts, name)
-    if online_offline.is_expansion_waiting(pool):
+    if clear_errors.is_expansion_waiting(pool):
         found.append(
             Advice(
                 "attention",
@@ -251,7 +251,7 @@ def suspended_advice(pool: Pool, facts: Facts, name: Callable[[Vdev], str]) -> I
         if device.role not in {"spare", "cache"} and online_offline.is_surely_gone(device, facts)
     ]
     short = any(
-        online_offline.has_too_few_disks(group, facts) for group in pool.vdevs if group.role not in {"spare", "cache"}
+        clear_errors.has_too_few_disks(group, facts) for group in pool.vdevs if group.role not in {"spare", "cache"}
     )
     if short:
         said = "; ".join(name(device) for device in away[:4])
@@ -319,11 +319,11 @@ def device_advice(pool: Pool, place: Place, facts: Facts, name: Callable[[Vdev],
             act_url(pool, parent.children[-1].guid, "detach"),
             "Give the spare back",
         )
-    elif online_offline.count_errors(vdev):
+    elif clear_errors.count_errors(vdev):
         yield Advice(
             "attention",
             f"{name(vdev)} has errors.",
-            online_offline.explain_errors(vdev),
+            clear_errors.explain_errors(vdev),
             act_url(pool, vdev.guid, "clear"),
             "Clear the counts",
         )

@@ -15,8 +15,8 @@ from appliance.facts.box import Facts, Pool
 from appliance.formatting import size_text
 from appliance.operation import Operation
 from appliance.pools.create import LAYOUT_NAMES
-from appliance.pools.vdevs import online_offline
-from appliance.pools.vdevs.aux_vdevs import AddCache, AddLog, AddSpare, RemoveVdev
+from appliance.pools.vdevs import clear_errors, online_offline
+from appliance.pools.vdevs.aux_vdevs import AddCache, AddLog, AddSpare
 from appliance.pools.vdevs.expand import (
     AddVdev,
     AutoexpandVdev,
@@ -25,6 +25,7 @@ from appliance.pools.vdevs.expand import (
     expansion_sizes,
     group_layout,
 )
+from appliance.pools.vdevs.remove import RemoveVdev
 from appliance.pools.vdevs.replace import AttachDisk, DetachDisk
 from appliance.zfs import vdev_tree
 from web.inventory import present, store
@@ -38,7 +39,7 @@ ACTS: dict[str, Callable[[str, int], Operation]] = {
     "detach": lambda pool, vdev: DetachDisk(pool=pool, vdev=vdev),
     "remove": lambda pool, vdev: RemoveVdev(pool=pool, vdev=vdev),
     "grow": lambda pool, vdev: AutoexpandVdev(pool=pool, vdev=vdev),
-    "clear": lambda pool, vdev: online_offline.ClearErrors(pool=pool, vdev=vdev),
+    "clear": lambda pool, vdev: clear_errors.ClearErrors(pool=pool, vdev=vdev),
 }
 
 

@@ -1,4 +1,4 @@
-"""Changes of a pool's shape: replace, attach, detach, add, expand, remove, online and offline.
+"""Changes of a pool's vdevs: replace, attach, detach, add, expand, remove, online, offline and clear.
 
 Start at ``base``.
 """

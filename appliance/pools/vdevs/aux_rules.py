@@ -1,4 +1,4 @@
-"""The devices beside a pool's data: log, cache and spares. What speaks against them, and the words zpool wants for them."""
+"""Log, cache and spare vdevs: refusals, warnings and arguments for zpool."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from appliance.formatting import disk_label, size_text
 from appliance.layout.aux_devices import index_memory
 
 MOST_LOGS = 3
-# libzfs and the kernel call sizes equal within this (ZPOOL_FUZZ, zpool_vdev.c); beyond it zpool create wants -f.
+# libzfs and the kernel treat sizes as equal within this (ZPOOL_FUZZ, zpool_vdev.c); beyond it zpool create needs -f.
 FUZZ = 16 * 2**20
 
 
 def aux_vdev_args(logs: Sequence[str], cache: Sequence[str], spares: Sequence[str]) -> list[str]:
-    """What follows the data disks on zpool's command line; several logs are one mirror (zpoolconcepts(7))."""
+    """The arguments of zpool that follow the data disks; several logs become one mirror (zpoolconcepts(7))."""
     argv: list[str] = []
     if logs:
         argv += ["log", *(["mirror"] if len(logs) > 1 else []), *logs]
@@ -27,7 +27,7 @@ def aux_vdev_args(logs: Sequence[str], cache: Sequence[str], spares: Sequence[st
 
 
 def check_spare(disk: Disk, needed: int) -> Iterator[Reason]:
-    """A spare has to be as large as the smallest disk of every group; ``needed`` in bytes."""
+    """Refuse a spare with less than ``needed`` bytes, the smallest disk of the group with the largest disks."""
     if disk.size + FUZZ < needed:
         yield Reason(
             "spare-too-small",
@@ -39,23 +39,23 @@ def check_spare(disk: Disk, needed: int) -> Iterator[Reason]:
 
 
 def log_warnings(disks: Sequence[Disk]) -> Iterator[str]:
-    """What speaks against these disks as a log."""
+    """Disadvantages of these disks as a log."""
     if len(disks) == 1:
-        yield "The log is on a single disk. If it dies in a power cut, the last seconds of what programs waited for are lost. Two disks as a mirror prevent that."
+        yield "The log is on a single disk. If it fails in a power cut, the last seconds of synchronous writes are lost. Two disks as a mirror prevent that."
     if any(disk.rotational for disk in disks):
         yield "A hard disk as log is no faster than the pool itself. Choose a solid-state disk, or leave the log out."
 
 
 def cache_warnings(disks: Sequence[Disk]) -> Iterator[str]:
-    """What speaks against these disks as a cache."""
+    """Disadvantages of these disks as a cache."""
     if any(disk.rotational for disk in disks):
         yield "A hard disk as cache is no faster than the pool itself. Choose a solid-state disk, or leave the cache out."
 
 
 def aux_warnings(logs: Sequence[Disk], cache: Sequence[Disk]) -> Iterator[str]:
-    """What to know about them before they are there."""
+    """What to know about the log and cache of a new pool."""
     yield from log_warnings(logs)
     yield from cache_warnings(cache)
     if cache:
         size = sum(disk.size for disk in cache)
-        yield f"The cache's index takes memory: about {size_text(index_memory(size))} when its {size_text(size)} are full of large files, and more with small ones. It may fail without loss."
+        yield f"The cache's index takes memory: about {size_text(index_memory(size))} when its {size_text(size)} are full of large files, more with small ones. It may fail without loss."

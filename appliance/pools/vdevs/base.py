@@ -1,4 +1,4 @@
-"""What all changes of a pool's shape have in common: the pool, its guids in the digest, and the disks they take."""
+"""Base classes for changing the vdevs of a pool: shared checks, the digest, and the disks that are taken."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 from appliance import names
 from appliance.disks.clear_labels import erase_step
 from appliance.errors import Failed, Reason, Refused
-from appliance.facts.box import Disk, Facts, Pool
+from appliance.facts.box import Disk, Facts, Pool, Vdev
 from appliance.formatting import disk_label, size_text
 from appliance.operation import Loss, Operation, Plan, Step, Work
 from appliance.zfs import status, vdev_tree
@@ -20,7 +20,7 @@ LARGEST_GUID = 2**64
 
 
 class VdevOperation(Operation):
-    """A change of one pool. Subclasses name new disks by their by-id paths, and say what speaks against them."""
+    """A change of one pool's vdevs. Subclasses name the new disks by their by-id paths, and check them."""
 
     pool: str
 
@@ -40,12 +40,12 @@ class VdevOperation(Operation):
 
     @property
     def target_guid(self) -> int:
-        """The guid of the vdev it is about; 0 where it is about the pool itself."""
+        """The guid of the vdev to change; 0 for the pool itself."""
         return 0
 
     @property
     def new_disks(self) -> tuple[str, ...]:
-        """By-id paths of the disks that it takes."""
+        """By-id paths of the disks to be added."""
         return ()
 
     @property
@@ -69,14 +69,14 @@ class VdevOperation(Operation):
             yield from self.check_change(facts, pool)
 
     def check_change(self, facts: Facts, pool: Pool) -> Iterator[Reason]:
-        """What speaks against this very change of a pool that is there and works."""
+        """Reasons against this change of a pool that is imported and running."""
         raise NotImplementedError
 
     def check_pool(self, facts: Facts) -> Iterator[Reason]:
-        """Whether the pool is there and can be changed at all."""
+        """Whether the pool is imported and can be changed at all."""
         pool = facts.pool(self.pool)
         if pool is None:
-            yield Reason("pool-missing", "The pool {pool} is not in use here any more.", pool=self.pool)
+            yield missing_pool(self.pool)
         elif pool.state == "SUSPENDED":
             yield Reason(
                 "pool-suspended",
@@ -85,7 +85,7 @@ class VdevOperation(Operation):
             )
 
     def check_new_disks(self, facts: Facts) -> Iterator[Reason]:
-        """Whether the chosen disks are there, once each, and free to be taken."""
+        """Whether the chosen disks are there, chosen once, and not in use."""
         if not self.new_disks:
             yield Reason("disk-not-chosen", "Choose at least one disk.", field="disks")
         if len(set(self.new_disks)) < len(self.new_disks):
@@ -106,7 +106,7 @@ class VdevOperation(Operation):
                 )
 
     def check_fit(self, facts: Facts, place: Place) -> Iterator[Reason]:
-        """Whether the chosen disks can take, or share, that place: large enough, and with sectors small enough."""
+        """Whether the chosen disks are large enough for that place, and have small enough sectors."""
         for path in self.new_disks:
             if disk := facts.disk(path):
                 yield from check_disk_fits(disk, place)
@@ -115,9 +115,9 @@ class VdevOperation(Operation):
         return [disk for path in self.new_disks if (disk := facts.disk(path))]
 
     def identity(self, facts: Facts) -> dict[str, object]:
-        """What the digest covers: the pool and the very shape it has now, and which disks go in with what is on them.
+        """What the digest covers: the pool, its shape now, the disks to be added and their content.
 
-        So of two people who confirm at the same moment the second is shown a new plan.
+        When two users confirm at the same moment, the second is shown a new plan.
         """
         pool = facts.pool(self.pool)
         return {
@@ -140,12 +140,12 @@ class VdevOperation(Operation):
         summary: str,
         warnings: Iterable[str] = (),
         undo: str = "",
-        told: dict[str, str] | None = None,
+        details: dict[str, str] | None = None,
     ) -> Plan:
-        """The plan of a change that takes disks: erase what they hold, change, read the pool back."""
+        """The plan of a change that adds disks: erase their content, change the pool, read it back."""
         full = [disk for disk in self.chosen_disks(facts) if disk.uses]
-        first = (erase_step(full),) if full else ()
-        taken = Step(
+        erase = (erase_step(full),) if full else ()
+        verify = Step(
             "verify",
             f"Read {self.pool} back and see that the new disks are in it",
             shlex.join(status.READ_POOLS),
@@ -153,13 +153,13 @@ class VdevOperation(Operation):
         )
         return Plan(
             summary=summary,
-            steps=(*first, change, taken),
+            steps=(*erase, change, verify),
             identity=self.identity(facts),
             losses=self.losses(facts),
             warnings=tuple(warnings),
             undo="Nothing can bring back what the disks held before." if full else undo,
             type_to_confirm=self.pool if full else "",
-            facts=told or {},
+            facts=details or {},
         )
 
     def verify_new_disks(self, work: Work) -> None:
@@ -173,7 +173,7 @@ class VdevOperation(Operation):
             work.note(f"{place.vdev.name} is part of {self.pool}")
 
     def has_new_disks(self, facts: Facts) -> bool:
-        """The probe: every chosen disk is in the pool."""
+        """Whether every chosen disk is in the pool."""
         pool = facts.pool(self.pool)
         return bool(self.new_disks) and all(vdev_tree.find_disk(pool, path) is not None for path in self.new_disks)
 
@@ -192,7 +192,7 @@ class VdevOperation(Operation):
 
 
 class VdevChange(VdevOperation):
-    """A change of one part of a pool, which is named by its guid: its disk may be long gone."""
+    """A change of one vdev of a pool, named by its guid because its disk may be gone."""
 
     vdev: int
 
@@ -208,8 +208,28 @@ class VdevChange(VdevOperation):
             yield from self.check_place(facts, pool, place)
 
     def check_place(self, facts: Facts, pool: Pool, place: Place) -> Iterator[Reason]:
-        """What speaks against this very change of a part that is there."""
+        """Reasons against this change of a vdev that is in the pool."""
         raise NotImplementedError
+
+    def find_disk_place(self, facts: Facts) -> Place:
+        """The place of the disk, or a stand-in with the same guid where the pool no longer has it."""
+        return self.find_place(facts) or Place(Vdev("", "disk", self.vdev, "UNKNOWN"))
+
+
+def missing_pool(pool: str) -> Reason:
+    """The reason against changing a pool that is no longer imported."""
+    return Reason("pool-missing", "The pool {pool} is not in use here any more.", pool=pool)
+
+
+def check_not_rebuilding(pool: Pool) -> Iterator[Reason]:
+    """Refuse a change while the pool rebuilds."""
+    if pool.rebuilding:
+        yield Reason(
+            "pool-rebuilding",
+            "{pool} is rebuilding. Wait until the rebuild has ended.",
+            field="vdev",
+            pool=pool.name,
+        )
 
 
 def missing_vdev(pool: str) -> Reason:
@@ -249,18 +269,19 @@ def check_disk_fits(disk: Disk, place: Place) -> Iterator[Reason]:
 
 
 def sector_warning(disks: Iterable[Disk], ashift: int) -> Iterator[str]:
-    """A disk whose own sectors are larger than the pool's works, slowly."""
+    """Warn of disks whose physical sectors are larger than the pool's, which makes them slow."""
     for disk in disks:
         if ashift and disk.logical_sector <= 1 << ashift < disk.physical_sector:
-            yield f"{disk_label(disk)} keeps sectors of {disk.physical_sector} bytes inside, and this part of the pool writes in {1 << ashift}. It works, but writing will be slow. It cannot be changed for this pool."
+            yield f"{disk_label(disk)} has physical sectors of {disk.physical_sector} bytes, and this part of the pool writes {1 << ashift} bytes at a time. It works, but writing will be slow. This cannot be changed for this pool."
 
 
 def ashift_option(ashift: int) -> list[str]:
+    """The zpool option for a sector size; none where it is unknown (0)."""
     return ["-o", f"ashift={ashift}"] if ashift else []
 
 
 def read_back(name: str) -> Pool:
-    """The pool as it is now. Raises Failed where it cannot be found."""
+    """Read the pool again. Raises Failed where it is not found."""
     pool = next((pool for pool in status.read_pools() if pool.name == name), None)
     if pool is None:
         raise Failed(f"{name} cannot be found")

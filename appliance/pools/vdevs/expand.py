@@ -1,4 +1,4 @@
-"""More space: another group of disks, one more disk in a raidz, larger disks that are told to be used whole."""
+"""Grow a pool: add a vdev, expand a raidz by a disk, use larger disks completely."""
 
 from __future__ import annotations
 
@@ -13,27 +13,35 @@ from appliance.operation import Plan, command_step, if_lost, never
 from appliance.pools.create import LAYOUT_NAMES, MOST_DISKS, survival
 from appliance.pools.vdevs import retry
 from appliance.pools.vdevs.aux_rules import FUZZ
-from appliance.pools.vdevs.base import VdevChange, VdevOperation, ashift_option, check_sector_size, sector_warning
+from appliance.pools.vdevs.base import (
+    VdevChange,
+    VdevOperation,
+    ashift_option,
+    check_not_rebuilding,
+    check_sector_size,
+    sector_warning,
+)
 from appliance.zfs import vdev_tree
 from appliance.zfs.vdev_tree import Place
 
 METASLAB = 2**34  # the largest step in which a group grows (vdev_metaslab_set_size)
-MOST_RAIDZ = 255  # VDEV_RAIDZ_MAXPARITY and the labels allow this many children
+MOST_RAIDZ = 255  # children that ZFS allows in a raidz
 
 
 def data_groups(pool: Pool) -> list[Vdev]:
+    """The top-level vdevs for data, without log, cache, spare and special."""
     return [vdev for vdev in pool.vdevs if vdev.role == "normal"]
 
 
 def group_layout(group: Vdev) -> str:
-    """A group's layout in the words of CreatePool: ``raidz2``, ``mirror``, ``stripe``."""
+    """A group's layout as CreatePool names it: ``raidz2``, ``mirror``, ``stripe``."""
     if group.kind in {"mirror", "spare", "replacing"}:
         return "mirror" if group.kind == "mirror" else "stripe"
     return f"raidz{group.parity}" if group.kind == "raidz" else group.kind if group.children else "stripe"
 
 
 def usual_ashift(pool: Pool | None) -> int:
-    """The sector size that the pool's data is written with; 12 where it cannot be told."""
+    """The largest ashift of the pool's data groups; 12 where it is unknown."""
     return max((group.ashift for group in data_groups(pool)), default=0) or 12 if pool else 12
 
 
@@ -43,13 +51,14 @@ def least_parity(pool: Pool) -> int:
 
 
 def group_width(group: Vdev) -> int:
+    """The number of disks in a group."""
     return len(group.children) or 1
 
 
 class AddVdev(VdevOperation, tag="add-vdev"):
-    """Another group of disks (vdev) for data. It cannot be taken out again where the pool has a raidz.
+    """Add a group of disks (vdev) for data. It cannot be removed again from a pool that has a raidz.
 
-    ``less_protection`` says that the person has been told, and agrees, that the pool will survive fewer failures.
+    ``less_protection``: the user was warned and agrees that the pool will survive fewer failures.
     """
 
     needs_proof = if_lost
@@ -98,6 +107,7 @@ class AddVdev(VdevOperation, tag="add-vdev"):
             )
 
     def new_parity(self) -> int:
+        """How many failed disks the new group survives."""
         return parity_of(self.layout, max(len(self.disks), 1))
 
     def lowers_protection(self, pool: Pool) -> bool:
@@ -105,7 +115,7 @@ class AddVdev(VdevOperation, tag="add-vdev"):
         return self.new_parity() < least_parity(pool)
 
     def needs_force(self, pool: Pool, sizes: list[int]) -> bool:
-        """Whether zpool wants to be told that it is meant: another layout, width or sizes than the pool has (check_replication)."""
+        """Whether zpool needs -f: layout, width or sizes differ from the pool's other groups (check_replication)."""
         now = {(group_layout(group), group_width(group) if group.children else 0) for group in data_groups(pool)}
         new = (self.layout, len(self.disks) if self.layout != "stripe" else 0)
         return now != {new} or (self.layout != "stripe" and bool(sizes) and max(sizes) - min(sizes) > FUZZ)
@@ -116,41 +126,41 @@ class AddVdev(VdevOperation, tag="add-vdev"):
         sizes, ashift = [disk.size for disk in disks], usual_ashift(pool)
         argv = ["zpool", "add", *(["-f"] if pool and self.needs_force(pool, sizes) else []), *ashift_option(ashift)]
         argv += ["--", self.pool, *([] if self.layout == "stripe" else [self.layout]), *self.disks]
-        named = (
+        group = (
             f"a {LAYOUT_NAMES[self.layout].lower()} of {len(disks)} disks"
             if self.layout != "stripe"
             else "a single disk without protection"
         )
         return self.plan_with_disks(
             facts,
-            command_step("add", f"Add {named}", argv, touches=self.disks, run=retry.run_with_udev_retry, timeout=600),
-            summary=f"{self.pool} gets {named}, about {size_text(usable_bytes(self.layout, [sizes], ashift))} more for files.",
+            command_step("add", f"Add {group}", argv, touches=self.disks, run=retry.run_with_udev_retry, timeout=600),
+            summary=f"{self.pool} gets {group}, about {size_text(usable_bytes(self.layout, [sizes], ashift))} more for files.",
             warnings=self.plan_warnings(facts, pool, ashift),
             undo=self.undo_text(pool),
-            told={"Survives then": f"{survival(self.new_parity())} in the new group"},
+            details={"Survives then": f"{survival(self.new_parity())} in the new group"},
         )
 
     def undo_text(self, pool: Pool | None) -> str:
-        """Device removal: zpool-remove(8), only where no group is a raidz."""
+        """Whether the group can be removed again: only from a pool without raidz (zpool-remove(8))."""
         raidz = self.layout.startswith("raidz") or (
             pool is not None and any(group.kind == "raidz" for group in data_groups(pool))
         )
         return (
-            "It cannot be taken out again: the pool keeps these disks for good."
+            "The group cannot be removed again: the pool keeps these disks for good."
             if raidz
-            else "The group can be taken out again as long as the others have room for what is on it."
+            else "The group can be removed again as long as the others have room for its data."
         )
 
     def plan_warnings(self, facts: Facts, pool: Pool | None, ashift: int) -> Iterator[str]:
         if pool and self.lowers_protection(pool):
             yield f"A pool is as safe as its weakest group. {self.pool} survives {survival(least_parity(pool))} in each group. The new group would survive {survival(self.new_parity())}, and losing one group loses the whole pool."
         if (pool and any(group.kind == "raidz" for group in data_groups(pool))) or self.layout.startswith("raidz"):
-            yield "This is for good: no group can be taken out of a pool that has a raidz."
+            yield "This is for good: no group can be removed from a pool that has a raidz."
         yield from sector_warning(self.chosen_disks(facts), ashift)
 
 
 class ExpandRaidz(VdevChange, tag="expand-raidz"):
-    """One more disk in a raidz. ZFS spreads what is there over all disks, which takes as long as reading it all."""
+    """Add one disk to a raidz. ZFS spreads the data over all disks, which takes as long as reading all of it."""
 
     needs_proof = if_lost
 
@@ -178,13 +188,7 @@ class ExpandRaidz(VdevChange, tag="expand-raidz"):
                 "A raidz can only be expanded while all its disks work. Replace the failed disk first.",
                 field="vdev",
             )
-        if pool.rebuilding:
-            yield Reason(
-                "pool-rebuilding",
-                "{pool} is rebuilding. Wait until the rebuild has ended.",
-                field="vdev",
-                pool=self.pool,
-            )
+        yield from check_not_rebuilding(pool)
         if group_width(place.vdev) >= MOST_RAIDZ:
             yield Reason(
                 "raidz-too-wide",
@@ -199,7 +203,7 @@ class ExpandRaidz(VdevChange, tag="expand-raidz"):
         place = self.find_place(facts) or Place(Vdev("raidz1-0", "raidz", self.vdev, "UNKNOWN"))
         group, new = place.vdev, facts.disk(self.disk)
         into = disk_label(new) if new else self.disk
-        before, shown, afresh = expansion_sizes(group)
+        before, shown, rewritten = expansion_sizes(group)
         name = group.name.rsplit("-", 1)[0]
         return self.plan_with_disks(
             facts,
@@ -214,23 +218,23 @@ class ExpandRaidz(VdevChange, tag="expand-raidz"):
             summary=f"The {name} of {group_width(group)} disks becomes one of {group_width(group) + 1}. It survives as many failed disks as before, and files stay available.",
             warnings=(
                 "This cannot be undone: a raidz never becomes narrower.",
-                "ZFS reads and rewrites everything on it, which can take days. The new space appears when it has ended. It goes on after a restart of the box.",
+                "ZFS reads and rewrites all of its data, which can take days. The new space appears at the end. A restart of the box only pauses it.",
                 *sector_warning(self.chosen_disks(facts), group.ashift),
             ),
             undo="It cannot be undone.",
-            told={
+            details={
                 "Space for files now": f"about {size_text(before)}",
                 "Afterwards": f"about {size_text(shown)}",
-                "For files written afterwards": f"as if it held {size_text(afresh)}: they need less parity. Older files keep what they have until they are written again.",
+                "For files written afterwards": f"as if it held {size_text(rewritten)}: they need less parity. Older files keep theirs until they are written again.",
             },
         )
 
 
 def expansion_sizes(group: Vdev) -> tuple[int, int, int]:
-    """What a raidz gives for files now, what ZFS will show with one disk more, and what a new one that wide would give."""
+    """Bytes for files of a raidz now, those that ZFS will show with one more disk, and those of a new raidz that wide."""
     layout, ashift, disks = group_layout(group), group.ashift or 12, group_width(group)
     smallest = min((child.size for child in group.children if child.size), default=0)
-    whole = smallest + 10 * MIB  # a member's size is its partition's; the advisor counts from whole disks
+    whole = smallest + 10 * MIB  # the pool knows the size of the partition, and the advisor counts from whole disks
     now = [[whole] * disks]
     return (
         usable_bytes(layout, now, ashift),
@@ -240,7 +244,7 @@ def expansion_sizes(group: Vdev) -> tuple[int, int, int]:
 
 
 class AutoexpandVdev(VdevChange, tag="autoexpand-vdev"):
-    """Let a group use all of its disks after each of them has been replaced by a larger one."""
+    """Let a group use its disks completely after each of them was replaced by a larger one."""
 
     needs_proof = never
 
@@ -272,11 +276,11 @@ class AutoexpandVdev(VdevChange, tag="autoexpand-vdev"):
         place = self.find_place(facts)
         devices = list(place.vdev.devices()) if place else []
         return Plan(
-            summary=f"{self.pool} uses the whole of its larger disks: about {size_text(autoexpand_gain(place.vdev) if place else 0)} more, before parity.",
+            summary=f"{self.pool} uses its larger disks completely: about {size_text(autoexpand_gain(place.vdev) if place else 0)} more, before parity.",
             steps=(
                 command_step(
                     "grow",
-                    "Tell ZFS to use all of each disk",
+                    "Let ZFS use all of each disk",
                     ["zpool", "online", "-e", "--", self.pool, *(vdev_tree.operand(device) for device in devices)],
                 ),
             ),
@@ -294,10 +298,10 @@ class AutoexpandVdev(VdevChange, tag="autoexpand-vdev"):
 
 
 def autoexpand_gain(group: Vdev) -> int:
-    """Bytes, before parity, that a group would gain by using its disks whole; 0 where it uses them so already.
+    """Bytes, before parity, that a group would gain by using its disks completely; 0 where it does already.
 
-    ZFS says it itself (``ex_dev_size``). Where it does not, a member that is larger than needed by more than a
-    metaslab shows it.
+    ZFS reports it (``ex_dev_size``). Where it does not, each member is compared with the size that the group needs; less
+    than a metaslab more does not count.
     """
     if group.expandable:
         return group.expandable

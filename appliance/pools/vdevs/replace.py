@@ -1,4 +1,4 @@
-"""One disk for another, one more copy, one copy less: replace, attach, detach."""
+"""Replace a disk, attach a copy to a disk or mirror, detach a copy."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ REPLACEABLE = {"normal", "log", "special", "dedup"}
 
 
 class ReplaceDisk(VdevChange, tag="replace-disk"):
-    """Put a disk in the place of another. The old one is named by its guid, so it may be long gone."""
+    """Put a disk in the place of another. The old one is named by its guid, because it may be gone."""
 
     needs_proof = if_lost
 
@@ -53,10 +53,10 @@ class ReplaceDisk(VdevChange, tag="replace-disk"):
         yield from self.check_fit(facts, place)
 
     def plan(self, facts: Facts) -> Plan:
-        place = self.find_place(facts) or Place(Vdev("", "disk", self.vdev, "UNKNOWN"))
+        place = self.find_disk_place(facts)
         new = facts.disk(self.disk)
         old, into = vdev_tree.label(place.vdev, facts), disk_label(new) if new else self.disk
-        same = vdev_tree.link_of(place.vdev) == Path(self.disk).name  # one that was erased since it was offline
+        same = vdev_tree.link_of(place.vdev) == Path(self.disk).name  # the same disk, erased while it was offline
         change = command_step(
             "replace",
             f"Put {into} in the place of {old}",
@@ -68,26 +68,26 @@ class ReplaceDisk(VdevChange, tag="replace-disk"):
         return self.plan_with_disks(
             facts,
             change,
-            summary=f"{f'{into} goes back into its own place in {self.pool}, as if it were new' if same else f'{into} takes the place of {old} in {self.pool}'}. ZFS then copies everything onto it that belongs there; files stay available meanwhile.",
+            summary=f"{f'{into} goes back into its own place in {self.pool}, as if it were new' if same else f'{into} takes the place of {old} in {self.pool}'}. ZFS then copies its share of the data onto it. Files stay available meanwhile.",
             warnings=self.plan_warnings(facts, place),
-            undo="Until the rebuilding has ended, the new disk can be taken out again.",
-            told={"Old disk": old, "New disk": into},
+            undo="Until the rebuild has ended, the new disk can be removed again.",
+            details={"Old disk": old, "New disk": into},
         )
 
     def plan_warnings(self, facts: Facts, place: Place) -> Iterator[str]:
         yield from sector_warning(self.chosen_disks(facts), place.group.ashift)
         pool = facts.pool(self.pool)
         if pool and pool.rebuilding:
-            yield f"{self.pool} is rebuilding already. This disk is rebuilt together with the other, or after it."
+            yield f"{self.pool} is rebuilding already. This disk is rebuilt together with the other one, or after it."
         old, new = vdev_tree.disk_of(place.vdev, facts), facts.disk(self.disk)
         if old and new and old.rotational != new.rotational:
-            yield "One of the two disks is a hard disk and the other solid state. That works; the slower sets the pace."
+            yield "One of the two disks is a hard disk and the other solid state. That works, at the speed of the slower one."
         if place.parent and place.parent.kind == "spare":
-            yield "A hot spare stands in for this disk. When the new disk is rebuilt, the spare goes back to waiting by itself."
+            yield "A hot spare stands in for this disk. When the new disk is rebuilt, the spare becomes free again automatically."
 
 
 class AttachDisk(VdevChange, tag="attach-disk"):
-    """One more copy: make a single disk a mirror, or a mirror wider. ``vdev`` is a disk of it or the mirror itself."""
+    """Add a copy: make a single disk a mirror, or a mirror wider. ``vdev`` is a disk of it or the mirror itself."""
 
     needs_proof = if_lost
 
@@ -102,7 +102,7 @@ class AttachDisk(VdevChange, tag="attach-disk"):
         return f"Add a copy to {self.pool}"
 
     def source_place(self, facts: Facts) -> Place | None:
-        """The disk that the new one becomes a copy of: one that works."""
+        """The disk that the new one becomes a copy of; for a mirror the first of its disks that works."""
         place = self.find_place(facts)
         if place is None or place.leaf:
             return place
@@ -116,26 +116,26 @@ class AttachDisk(VdevChange, tag="attach-disk"):
         )
 
     def check_place(self, facts: Facts, pool: Pool, place: Place) -> Iterator[Reason]:
-        beside = self.source_place(facts)
-        if beside is None:
+        source = self.source_place(facts)
+        if source is None:
             yield Reason(
                 "mirror-not-working",
                 "None of the disks of this mirror works, so there is nothing to copy from.",
                 field="vdev",
             )
             return
-        if beside.role not in REPLACEABLE:
-            yield Reason("role-not-mirrored", "A {role} disk needs no copy.", field="vdev", role=beside.role)
-        elif beside.group.kind not in {"disk", "file", "mirror"} or len(beside.above) > 1:
+        if source.role not in REPLACEABLE:
+            yield Reason("role-not-mirrored", "A {role} disk needs no copy.", field="vdev", role=source.role)
+        elif source.group.kind not in {"disk", "file", "mirror"} or len(source.above) > 1:
             yield Reason(
                 "vdev-not-mirrored",
                 "Only a single disk or a mirror can have one more copy. Expand a raidz instead.",
                 field="vdev",
             )
-        elif beside.vdev.state != "ONLINE":
+        elif source.vdev.state != "ONLINE":
             yield Reason("disk-not-working", "This disk does not work, so there is nothing to copy from.", field="vdev")
         yield from self.check_new_disks(facts)
-        yield from self.check_fit(facts, beside)
+        yield from self.check_fit(facts, source)
 
     def plan(self, facts: Facts) -> Plan:
         place = self.source_place(facts) or Place(Vdev("", "disk", self.vdev, "UNKNOWN"))
@@ -153,14 +153,14 @@ class AttachDisk(VdevChange, tag="attach-disk"):
         return self.plan_with_disks(
             facts,
             change,
-            summary=f"{into} becomes one of {copies} copies. When it is filled, this part of {self.pool} survives {copies - 1} failed {'disk' if copies == 2 else 'disks'}. The space stays as it is.",
+            summary=f"{into} becomes one of {copies} copies. Once the data is copied, this part of {self.pool} survives {copies - 1} failed {'disk' if copies == 2 else 'disks'}. The pool gets no more space.",
             warnings=sector_warning(self.chosen_disks(facts), place.group.ashift),
-            undo="The copy can be taken out again at any time.",
+            undo="The copy can be removed again at any time.",
         )
 
 
 class DetachDisk(VdevChange, tag="detach-disk"):
-    """Take one copy out: of a mirror, of a replacement that is under way, or a spare that stands in."""
+    """Remove one copy: of a mirror, of a running replacement, or a spare that stands in."""
 
     needs_proof = never
 
@@ -183,7 +183,7 @@ class DetachDisk(VdevChange, tag="detach-disk"):
         if not any(self.is_good_copy(child) for child in others) and not (
             len(place.above) > 1 and can_do_without(pool, place)
         ):
-            # Within a group that is whole without it, even the only one that works of a replacement may go (vdev_dtl_required).
+            # The only working disk of a replacement may go as well if its group is complete without it (vdev_dtl_required).
             yield Reason("copy-last", "This is the last good copy. Removing it would lose the data.", field="vdev")
         if (
             pool.rebuilding
@@ -199,10 +199,11 @@ class DetachDisk(VdevChange, tag="detach-disk"):
 
     @staticmethod
     def is_good_copy(child: Vdev) -> bool:
+        """Whether a copy, a disk or a replacement, can be read."""
         return any(device.state in {"ONLINE", "DEGRADED"} for device in child.devices())
 
     def plan(self, facts: Facts) -> Plan:
-        place = self.find_place(facts) or Place(Vdev("", "disk", self.vdev, "UNKNOWN"))
+        place = self.find_disk_place(facts)
         name = vdev_tree.label(place.vdev, facts)
         return Plan(
             summary=self.describe_effect(place, name),
@@ -211,20 +212,21 @@ class DetachDisk(VdevChange, tag="detach-disk"):
                     "detach",
                     f"Take {name} out of {self.pool}",
                     ["zpool", "detach", "--", self.pool, str(self.vdev)],
-                    undo="Add it as a copy again; everything is then copied anew.",
+                    undo="Add it as a copy again; all data is then copied again.",
                 ),
             ),
             identity=self.identity(facts),
             warnings=tuple(self.plan_warnings(place)),
-            undo="It can be added again, and is then filled anew. What it holds cannot be read on its own.",
+            undo="It can be added again, and all data is then copied again. Its data cannot be read without the pool.",
         )
 
     def describe_effect(self, place: Place, name: str) -> str:
+        """What removing the disk does to the pool."""
         parent = place.parent
         if parent and parent.kind == "spare":
             if parent.children[0].guid == self.vdev:
-                return f"{name} leaves {self.pool} for good, and the spare that stands in for it takes its place for good. Add another spare when you can."
-            return f"The spare {name} goes back to waiting; the disk it stood in for works alone again."
+                return f"{name} leaves {self.pool}, and the spare that stands in for it takes its place for good. Add another spare when you can."
+            return f"The spare {name} becomes free again; the disk it stood in for works alone again."
         if parent and parent.kind == "replacing":
             return f"{name} leaves {self.pool}, and the replacement ends with the other disk in its place."
         return f"{name} is no longer a copy and becomes free."
@@ -234,7 +236,7 @@ class DetachDisk(VdevChange, tag="detach-disk"):
         if parent and parent.kind == "mirror":
             left = sum(self.is_good_copy(child) for child in parent.children if child.guid != self.vdev)
             if left == 1:
-                yield "One copy is left then: a failed disk loses everything in this pool."
+                yield "Only one copy is left then: a failed disk loses everything in this pool."
 
     def probe(self, step: str, facts: Facts) -> bool:
         pool = facts.pool(self.pool)

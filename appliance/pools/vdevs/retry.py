@@ -1,9 +1,9 @@
-"""Commands that take freshly erased disks into a pool.
+"""Retry zpool commands when a disk briefly disappears.
 
-When the last writer closes a disk, udev has the kernel read its partition table again, and for that instant the
-partition that ``zpool`` has just made is away. ZFS waits a second for it (``zfs_vdev_open_timeout_ms``); a slow box needs
-longer. Such a failure comes from opening the disks, before anything was written to them (``spa_vdev_add``,
-``spa_create``: the vdevs are opened first), so trying again is safe.
+When the last writer closes a disk, udev makes the kernel read its partition table again, and for that instant the
+partition that ``zpool`` has just created is missing. ZFS waits a second for it (``zfs_vdev_open_timeout_ms``); a slow box
+needs longer. The command then fails while it opens the disks, before anything is written to them (``spa_vdev_add`` and
+``spa_create`` open the vdevs first), so a retry is safe.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from appliance import command
 from appliance.disks import udev
 
 AWAY = "one or more devices is currently unavailable"
-GONE = "no such pool or dataset"  # ENOENT, as zpool words it: of a pool that is being made, the disk's own
+GONE = "no such pool or dataset"  # zpool's text for ENOENT; while a pool is created, it is the disk that is missing
 TIMES = 3
 
 
 def run_with_udev_retry(argv: Sequence[str], *, timeout: float, given: str | bytes | None = None) -> command.Result:
-    """Run it, and again where a disk was away for a moment. Raises what ``command.run`` raises."""
-    for _again in range(TIMES - 1):
+    """Run a command, and retry it when a disk briefly disappears. Raises what ``command.run`` raises."""
+    for _attempt in range(TIMES - 1):
         try:
             return command.run(argv, timeout=timeout, given=given)
         except command.CommandFailed as failed:

@@ -65,14 +65,14 @@ def test_errors_are_explained_and_cleared(appliance, visitor, pair):
         appliance.run("zpool", "scrub", "-w", "pond")
     finally:
         appliance.run("zinject", "-c", "all")
-    visitor.wait_until(pair, "something other than was written", timeout=120)
+    visitor.wait_until(pair, "returned other data than was written", timeout=120)
     review = visitor.get(f"{pair}vdev/{guid_of(appliance, 'pond', appliance.disks[1].serial)}/clear/")
     assert "checksum" in review.words
     said = shapes.change(visitor, review)
     assert said.startswith("Done."), said
     resilvered(appliance)
     wait_for("no errors", lambda: not any(node["checksum_errors"] for node in shapes.nodes(status(appliance, "pond"))), timeout=120)  # fmt: skip
-    visitor.wait_until(pair, without=("something other than was written",), timeout=120)
+    visitor.wait_until(pair, without=("returned other data than was written",), timeout=120)
 
 
 def test_the_last_copy_is_not_taken_out(appliance, visitor, pair):

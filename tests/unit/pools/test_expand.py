@@ -6,8 +6,9 @@ import pytest
 
 from appliance.layout.geometry import usable_bytes
 from appliance.operation import checked_plan
-from appliance.pools.vdevs.aux_vdevs import AddCache, AddLog, AddSpare, RemoveVdev
+from appliance.pools.vdevs.aux_vdevs import AddCache, AddLog, AddSpare
 from appliance.pools.vdevs.expand import AddVdev, AutoexpandVdev, ExpandRaidz, expansion_sizes
+from appliance.pools.vdevs.remove import RemoveVdev
 from tests.unit.made import disk, path_of
 from tests.unit.pools import shapes
 from tests.unit.pools.shapes import refusals
@@ -26,7 +27,7 @@ def test_a_group_like_the_one_that_is_there_is_added_without_force():
     plan = checked_plan(add("mirror", 5, 6), facts)
     assert plan.steps[0].shown == f"zpool add -o ashift=12 -- tank mirror {path_of(5)} {path_of(6)}"
     assert plan.warnings == ()
-    assert "can be taken out again" in plan.undo
+    assert "can be removed again" in plan.undo
 
 
 def test_a_group_that_protects_less_is_refused_until_that_is_agreed():

@@ -10,7 +10,8 @@ from appliance.errors import Failed
 from appliance.facts.box import LongWork
 from appliance.operation import checked_plan
 from appliance.pools import health
-from appliance.pools.vdevs.online_offline import ClearErrors, OfflineDisk, OnlineDisk, explain_errors
+from appliance.pools.vdevs.clear_errors import ClearErrors, explain_errors
+from appliance.pools.vdevs.online_offline import OfflineDisk, OnlineDisk
 from appliance.zfs import ashift, status
 from tests.unit.made import path_of, recorded, recorded_pool, recorded_text
 from tests.unit.pools import shapes
@@ -101,11 +102,11 @@ def test_clearing_explains_every_count():
     plan = checked_plan(clear(), shapes.facts(pool))
     assert plan.steps[0].shown == "zpool clear -- tank"
     said = list(plan.facts.values())
-    assert "3 times it did not give back what was asked" in said[0]
-    assert "something other than was written" in said[1]
+    assert "3 read errors: it did not return" in said[0]
+    assert "2 checksum errors: it returned other data" in said[1]
     assert checked_plan(clear(102), shapes.facts(pool)).steps[0].shown == "zpool clear -- tank 102"
     assert refusals(clear(), shapes.facts(shapes.mirror())) == ["errors-none"]
-    assert explain_errors(shapes.leaf(1, "FAULTED")).startswith("given up by ZFS")
+    assert explain_errors(shapes.leaf(1, "FAULTED")).startswith("no longer used by ZFS")
 
 
 def test_a_stopped_pool_starts_again_once_enough_disks_are_back():
@@ -238,7 +239,7 @@ def test_growing_that_stands_still_with_all_disks_back_is_let_go_on():
     back = shapes.facts(replace(shapes.raidz2(), work=stands))
     plan = checked_plan(clear(), back)
     assert plan.steps[0].shown == "zpool clear -- tank"
-    assert "goes on growing" in plan.summary
+    assert "continues to expand" in plan.summary
     assert not clear().probe("clear", back)
     away = shapes.facts(replace(shapes.raidz2("ONLINE", "REMOVED", "ONLINE", "ONLINE"), work=stands))
     assert refusals(clear(), away) == ["errors-none"]

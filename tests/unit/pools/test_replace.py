@@ -84,7 +84,7 @@ def test_a_spare_that_stands_in_is_not_replaced_but_the_disk_it_stands_in_for_is
     facts = shapes.facts(shapes.spared(), 2, 5, disks=(disk(6),), count=5)
     assert refusals(swap(new=6, vdev=105), facts) == ["spare-not-replaceable"]
     plan = checked_plan(swap(new=6, vdev=102), facts)
-    assert any("goes back to waiting by itself" in warning for warning in plan.warnings)
+    assert any("becomes free again automatically" in warning for warning in plan.warnings)
 
 
 def test_a_pool_that_has_stopped_takes_no_change():
@@ -176,7 +176,7 @@ def take_out(vdev: int) -> DetachDisk:
 def test_a_copy_is_taken_out_and_the_last_one_is_not():
     plan = checked_plan(take_out(102), shapes.facts(shapes.mirror()))
     assert plan.steps[0].shown == "zpool detach -- tank 102"
-    assert any("One copy is left" in warning for warning in plan.warnings)
+    assert any("Only one copy is left" in warning for warning in plan.warnings)
     assert refusals(take_out(102), shapes.facts(shapes.mirror("FAULTED", "ONLINE"))) == ["copy-last"]
     assert refusals(take_out(101), shapes.facts(shapes.mirror("FAULTED", "ONLINE"))) == []
 
@@ -208,7 +208,7 @@ def test_a_recorded_spare_can_go_back_while_its_disk_is_offline_because_another_
 
 def test_a_spare_goes_back_or_stays_for_good():
     facts = shapes.facts(shapes.spared("ONLINE"))
-    assert "goes back to waiting" in checked_plan(take_out(105), facts).summary
+    assert "becomes free again" in checked_plan(take_out(105), facts).summary
     assert "for good" in checked_plan(take_out(102), shapes.facts(shapes.spared())).summary
     assert "ends with the other disk" in checked_plan(take_out(105), shapes.facts(shapes.replacing("ONLINE"))).summary
 

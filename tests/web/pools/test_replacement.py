@@ -224,7 +224,7 @@ def test_a_new_disk_with_errors_of_its_own_is_not_called_well(web, case):
     put(rebuilt(checksum_errors=4), 2, 6)
     found = page(web, case)
     assert "tank is complete again" not in found.text
-    assert "has errors already: 4 times it gave back" in found.text
+    assert "has errors already: 4 checksum errors" in found.text
 
 
 def test_a_pool_that_is_gone_is_said_and_the_guidance_can_be_closed(web, case):

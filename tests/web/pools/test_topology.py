@@ -195,7 +195,7 @@ def test_a_disk_that_is_back_can_be_brought_online_with_one_click(web, calm):
 
 def test_counts_are_explained_where_they_stand(web, calm):
     put(shapes.pool(shapes.group("mirror-0", shapes.leaf(1, checksum_errors=2), shapes.leaf(2))))
-    assert "2 times it gave back something other than was written" in text_of(web.get(POOL))
+    assert "2 checksum errors: it returned other data than was written" in text_of(web.get(POOL))
 
 
 # --- bays -----------------------------------------------------------------------------------------------------------

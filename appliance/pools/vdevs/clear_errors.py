@@ -1,0 +1,153 @@
+"""Clear the error counts of a disk or pool, and let ZFS try again what it gave up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from appliance.errors import Reason
+from appliance.facts.box import Facts, Pool, Vdev
+from appliance.operation import Plan, command_step, never
+from appliance.pools.vdevs.base import VdevOperation, missing_pool, missing_vdev
+from appliance.pools.vdevs.online_offline import is_surely_gone
+from appliance.zfs import vdev_tree
+
+
+def is_expansion_waiting(pool: Pool) -> bool:
+    """Whether a raidz expansion is paused although every disk is back and rebuilt.
+
+    A failed write pauses the expansion until ``zpool clear`` or the end of a resilver (``zpool status``: "paused for
+    resilver or clear"). Seen with 2.3.9: a disk that was missing for seconds is rebuilt before ZFS notices the pause.
+    """
+    is_paused = any(work.kind == "expand" and work.state == "waiting" for work in pool.work)
+    is_complete = all(device.state == "ONLINE" for device in pool.devices() if device.role not in {"spare", "cache"})
+    return is_paused and is_complete and not pool.rebuilding
+
+
+class ClearErrors(VdevOperation, tag="clear-errors"):
+    """Clear error counts, and let ZFS try a failed disk or a suspended pool again. ``vdev`` 0: the whole pool."""
+
+    needs_proof = never
+
+    vdev: int = 0
+
+    @property
+    def target_guid(self) -> int:
+        return self.vdev
+
+    @property
+    def title(self) -> str:
+        return f"Clear the errors of {self.pool}"
+
+    def check(self, facts: Facts) -> Iterator[Reason]:
+        pool = facts.pool(self.pool)
+        if pool is None:
+            yield missing_pool(self.pool)
+            return
+        if self.vdev and self.find_place(facts) is None:
+            yield missing_vdev(self.pool)
+            return
+        if pool.state == "SUSPENDED":
+            away = [device for device in pool.devices() if device.role != "spare" and is_surely_gone(device, facts)]
+            short = [
+                group
+                for group in pool.vdevs
+                if group.role not in {"spare", "cache"} and has_too_few_disks(group, facts)
+            ]
+            if short:
+                missing = "; ".join(vdev_tree.label(device, facts) for device in away[:4])
+                yield Reason(
+                    "disks-not-here",
+                    "Too many disks are still missing: {disks}. Put them back, then start {pool} again. Nothing is lost meanwhile: what was being written waits.",
+                    field="vdev",
+                    disks=missing,
+                    pool=self.pool,
+                )
+        elif not self.is_called_for(pool):
+            yield Reason("errors-none", "There are no errors to clear.", field="vdev")
+
+    def is_called_for(self, pool: Pool) -> bool:
+        """Whether there is anything to clear."""
+        return pool.state == "SUSPENDED" or bool(self.devices_with_errors(pool)) or is_expansion_waiting(pool)
+
+    def devices_with_errors(self, pool: Pool) -> list[Vdev]:
+        place = vdev_tree.find(pool, self.vdev)
+        chosen = place.vdev.devices() if place else (pool.devices() if not self.vdev else ())
+        return [device for device in chosen if count_errors(device) or device.state in {"FAULTED", "DEGRADED"}]
+
+    def plan(self, facts: Facts) -> Plan:
+        pool = facts.pool(self.pool)
+        stopped = pool is not None and pool.state == "SUSPENDED"
+        argv = ["zpool", "clear", "--", self.pool, *([str(self.vdev)] if self.vdev else [])]
+        step = "Let the pool continue"
+        if stopped:
+            summary = (
+                f"{self.pool} starts again: ZFS opens its disks again and continues with the writes that were waiting."
+            )
+        elif pool is not None and is_expansion_waiting(pool):
+            summary = f"{self.pool} continues to expand onto its new disk, from where it stopped."
+        else:
+            summary = "The counts are set to zero, so that new errors can be told from old ones. The counts until now are shown below. No data is changed."
+            step = "Clear the counts"
+        return Plan(
+            summary=summary,
+            steps=(command_step("clear", step, argv, timeout=120),),
+            identity=self.identity(facts),
+            warnings=tuple(self.plan_warnings(pool, stopped)),
+            undo="It cannot be undone, but does no harm.",
+            facts={
+                vdev_tree.label(device, facts): explain_errors(device) for device in self.devices_with_errors(pool)[:12]
+            }
+            if pool
+            else {},
+        )
+
+    def plan_warnings(self, pool: Pool | None, stopped: bool) -> Iterator[str]:
+        if stopped:
+            yield "If a disk is still missing, the pool stops again at once. In that case check cables and power first."
+        if pool and any(device.state == "FAULTED" for device in self.devices_with_errors(pool)):
+            yield "ZFS stopped using a disk because of its errors. Clearing makes ZFS try it again. If the disk fails again, replace it."
+        if pool and pool.errors:
+            yield f"{pool.errors} damaged places in files stay damaged. Clearing the counts repairs nothing; restore those files from a snapshot or another copy."
+
+    def probe(self, step: str, facts: Facts) -> bool:
+        pool = facts.pool(self.pool)
+        return pool is not None and not self.is_called_for(pool)
+
+    def recovery_hint(self, step: str, facts: Facts) -> str:
+        pool = facts.pool(self.pool)
+        if pool and pool.state == "SUSPENDED":
+            return f"{self.pool} is still stopped. Check that every disk is in its bay, with power and cable, and try again. If that does not help, restart the box."
+        return f"{self.pool} works. Errors that its page shows from now on are new."
+
+
+def has_too_few_disks(group: Vdev, facts: Facts) -> bool:
+    """Whether a group cannot run because too many of its disks are not in the box."""
+    if not group.children:
+        return is_surely_gone(group, facts)
+    gone = sum(all(is_surely_gone(device, facts) for device in child.devices()) for child in group.children)
+    return gone > group.parity
+
+
+def count_errors(device: Vdev) -> int:
+    """All errors that ZFS counted for a device."""
+    return device.read_errors + device.write_errors + device.checksum_errors
+
+
+def explain_errors(device: Vdev) -> str:
+    """The error counts of a disk in words, and where such errors come from."""
+    kinds = (
+        ("read", device.read_errors, "it did not return data that was asked for"),
+        ("write", device.write_errors, "it did not store data that was written"),
+        ("checksum", device.checksum_errors, "it returned other data than was written"),
+    )
+    counts = [
+        f"{count} {kind} {'error' if count == 1 else 'errors'}: {meaning}" for kind, count, meaning in kinds if count
+    ]
+    if not counts:
+        return "no longer used by ZFS" if device.state == "FAULTED" else "degraded"
+    why = (
+        "Read and write errors come from the disk, its cable or its power supply."
+        if device.read_errors or device.write_errors
+        else "A few after a pulled cable or a power cut are harmless. Many on one disk point to the disk or its cable, on several disks to the memory or the controller."
+    )
+    return f"{'; '.join(counts)}. {why}"

@@ -1,0 +1,117 @@
+"""Remove a vdev from a pool."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from appliance.errors import Reason
+from appliance.facts.box import Facts, Pool, Vdev
+from appliance.formatting import size_text
+from appliance.layout.geometry import slop_bytes
+from appliance.operation import Plan, command_step, never
+from appliance.pools.vdevs.base import VdevChange, check_not_rebuilding
+from appliance.pools.vdevs.expand import data_groups
+from appliance.zfs import vdev_tree
+
+
+class RemoveVdev(VdevChange, tag="remove-vdev"):
+    """Remove a spare, a log, a cache, or a group of data disks from a pool without raidz."""
+
+    needs_proof = never
+
+    @property
+    def title(self) -> str:
+        return f"Take a part out of {self.pool}"
+
+    def check_place(self, facts: Facts, pool: Pool, place: vdev_tree.Place) -> Iterator[Reason]:
+        if (
+            place.parent
+            and place.parent.kind == "spare"
+            and any(vdev.role == "spare" and vdev.guid == self.vdev for vdev in pool.vdevs)
+        ):
+            yield Reason(
+                "spare-in-use", "This spare stands in for another disk. Give the spare back first.", field="vdev"
+            )
+        elif place.above:
+            yield Reason(
+                "vdev-not-whole",
+                "Only a whole group can be removed. To remove one copy of a mirror, choose its disk.",
+                field="vdev",
+            )
+        elif place.vdev.removing:
+            yield Reason("vdev-removing", "This group is being removed already.", field="vdev")
+        elif place.role == "normal":
+            yield from check_data_group(pool, place.vdev)
+
+    def plan(self, facts: Facts) -> Plan:
+        place = self.find_place(facts)
+        group = place.vdev if place else Vdev("", "disk", self.vdev, "UNKNOWN")
+        has_data = place is not None and place.role == "normal"
+        name = vdev_tree.group_label(group) if group.children else vdev_tree.label(group, facts)
+        return Plan(
+            summary=f"ZFS moves the data on {name} ({size_text(group.used)}) to the other groups, then frees its disks. Files stay available."
+            if has_data
+            else f"{name} is removed from {self.pool}, and its disks become free. They hold no data that is not also elsewhere.",
+            steps=(
+                command_step(
+                    "remove",
+                    f"Remove {name} from {self.pool}",
+                    ["zpool", "remove", "--", self.pool, str(self.vdev)],
+                    timeout=600,
+                ),
+            ),
+            identity=self.identity(facts),
+            warnings=(
+                f"The pool becomes smaller by {size_text(group.space)}. A table of the moved data stays in memory for as long as the pool exists, about {size_text(max(group.used // 2000, 2**20))}.",
+            )
+            if has_data
+            else (),
+            undo="The disks can be added again afterwards.",
+        )
+
+    def probe(self, step: str, facts: Facts) -> bool:
+        place = self.find_place(facts)
+        return facts.pool(self.pool) is not None and (place is None or place.vdev.removing)
+
+    def recovery_hint(self, step: str, facts: Facts) -> str:
+        if self.probe(step, facts):
+            return "It is being removed, or is gone already. Look at the pool's page."
+        return f"It is still part of {self.pool}. Look at the pool's page, then start again."
+
+
+def check_data_group(pool: Pool, group: Vdev) -> Iterator[Reason]:
+    """Whether ZFS can remove a data group (zpool-remove(8)).
+
+    The pool must have no raidz and one sector size. The other groups must have room for the data and, besides, for
+    twice the space that ZFS reserves (``spa_vdev_remove_top_check`` in ``vdev_removal.c``).
+    """
+    groups = data_groups(pool)
+    others = [other for other in groups if other.guid != group.guid]
+    reserve = 2 * slop_bytes(sum(vdev.space for vdev in groups))
+    if any(vdev.kind in {"raidz", "draid"} for vdev in groups):
+        yield Reason("pool-has-raidz", "ZFS cannot remove a group from a pool that has a raidz.", field="vdev")
+    elif not others:
+        yield Reason(
+            "vdev-last", "This is the only group of the pool. To free its disks, destroy the pool.", field="vdev"
+        )
+    elif len({vdev.ashift for vdev in groups if vdev.ashift}) > 1:
+        yield Reason(
+            "sectors-differ",
+            "The groups of this pool have different sector sizes, so ZFS can remove none of them.",
+            field="vdev",
+        )
+    elif any(device.state != "ONLINE" for vdev in groups for device in vdev.devices()):
+        yield Reason(
+            "pool-incomplete",
+            "A group can only be removed while every disk of the pool works. Replace the failed disk first.",
+            field="vdev",
+        )
+    elif group.used + reserve > sum(max(other.space - other.used, 0) for other in others):
+        yield Reason(
+            "vdev-no-room",
+            "The other groups have no room for the data of this group ({size}). Delete something first.",
+            field="vdev",
+            size=size_text(group.used),
+        )
+    else:
+        yield from check_not_rebuilding(pool)
