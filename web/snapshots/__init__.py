@@ -1,3 +1,3 @@
-"""Snapshots: lists, policies, browsing, restoring, the space that they use."""
+"""Pages about snapshots: lists, schedules, browsing, restoring, the space that they use."""
 
 from __future__ import annotations

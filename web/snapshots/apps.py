@@ -1,4 +1,4 @@
-"""Pages about snapshots, and what this box's policies have made."""
+"""The Django app of snapshots, with the record of what this box's schedules took."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The way down to a file in a snapshot, as addresses and people have it. Names in it are bytes, and hostile."""
+"""The path of a file in a snapshot, for addresses and for display. Names in it are hostile bytes."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from appliance.errors import Refused
 
 
 def readable_text(encoded: str) -> str:
-    """A percent-encoded name or way as text: what is no text, or would not be seen, is a question mark."""
-    return "".join(one if one.isprintable() else "?" for one in unquote(encoded, errors="replace"))
+    """A percent-encoded name or path as text, with question marks for what cannot be displayed."""
+    return "".join(letter if letter.isprintable() else "?" for letter in unquote(encoded, errors="replace"))
 
 
 @dataclass(frozen=True)
 class BrowsePath:
-    """``path`` is percent-encoded, empty for the top folder."""
+    """A path below a dataset's top folder. ``path`` is percent-encoded, empty for the top folder itself."""
 
     path: str
 
@@ -28,7 +28,7 @@ class BrowsePath:
         return readable_text(self.path.rpartition("/")[2])
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         return readable_text(self.path)
 
     @property
@@ -37,16 +37,16 @@ class BrowsePath:
 
     @property
     def folders(self) -> list[tuple[str, str]]:
-        """The folders on the way, without the last name, each as text and as its own way."""
+        """The folders above the last name, each as text and as a path."""
         parts = self.path.split("/")[:-1]
         return [(readable_text(part), "/".join(parts[: at + 1])) for at, part in enumerate(parts)]
 
-    def to(self, name: str) -> str:
+    def child_path(self, name: str) -> str:
         return f"{self.path}/{name}" if self.path else name
 
 
-def way_of(request: HttpRequest) -> BrowsePath:
-    """The way in an address. Raises Http404 for nonsense."""
+def path_of(request: HttpRequest) -> BrowsePath:
+    """The path in a page's address. Raises Http404 if it is malformed."""
     path = request.GET.get("path", "")
     try:
         names.parse_relative_path(path)
@@ -56,7 +56,7 @@ def way_of(request: HttpRequest) -> BrowsePath:
 
 
 def file_time(seconds: float) -> datetime:
-    """A file's time, which anybody can set to anything."""
+    """A file's time; the epoch if it is out of range, since users can set it to anything."""
     try:
         return datetime.fromtimestamp(seconds, UTC)
     except (OverflowError, ValueError, OSError):

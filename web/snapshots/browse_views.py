@@ -1,4 +1,4 @@
-"""Time travel: what a snapshot holds, the versions of a file, a file itself, and having it back."""
+"""Pages that browse snapshots: folders, files, versions of a file, differences, restoring."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ from web import agent
 from web.inventory.models import SnapshotRow
 from web.snapshots import diff, file_preview
 from web.snapshots.agent_queries import SECONDS, ask_agent
-from web.snapshots.browse_path import BrowsePath, file_time, readable_text, way_of
+from web.snapshots.browse_path import BrowsePath, file_time, path_of, readable_text
 from web.snapshots.detail_views import row_of, start_or_add_errors
 from web.snapshots.views import dataset_of
 
 BLOCK = 256 * 1024
+VERSIONS = 500  # that a page shows
 LATER = 100  # snapshots to compare with
-# A download holds one of the few threads that serve pages, for as long as the other side takes.
+# A download occupies one of the few threads that serve pages for as long as the client takes.
 DOWNLOADS = threading.BoundedSemaphore(2)
-OWN_POLICY = "default-src 'none'; sandbox"  # whatever a file holds, it runs nowhere and loads nothing
+OWN_POLICY = "default-src 'none'; sandbox"  # nothing in a file may run or load anything
 
 
 def adjacent_snapshots(row: SnapshotRow) -> dict[str, SnapshotRow | None]:
@@ -40,23 +41,28 @@ def adjacent_snapshots(row: SnapshotRow) -> dict[str, SnapshotRow | None]:
 
 @require_GET
 def browse_folder(request: HttpRequest, key: str, guid: str) -> HttpResponse:
-    """A folder of a snapshot, a page of it."""
-    row, way, after = row_of(key, guid), way_of(request), request.GET.get("after", "")[:1000]
+    """A page of the entries of a snapshot's folder."""
+    row, way, after = row_of(key, guid), path_of(request), request.GET.get("after", "")[:1000]
     asked = {"verb": "list-folder", "snapshot": row.name, "path": way.path, "after": after}
-    found, trouble = ask_agent(row.dataset, lambda: agent.last(asked, silence=SECONDS)["facts"])
+    found, problem = ask_agent(row.dataset, lambda: agent.last(asked, silence=SECONDS)["facts"])
     entries = [
-        {**entry, "words": readable_text(entry["name"]), "path": way.to(entry["name"]), "at": file_time(entry["mtime"])}
+        {
+            **entry,
+            "words": readable_text(entry["name"]),
+            "path": way.child_path(entry["name"]),
+            "at": file_time(entry["mtime"]),
+        }
         for entry in (found or {}).get("entries", ())
     ]
-    context = {"row": row, "key": key, "way": way, "found": found, "entries": entries, "trouble": trouble}
+    context = {"row": row, "key": key, "way": way, "found": found, "entries": entries, "problem": problem}
     return render(request, "snapshots/files.html", {**context, "after": after, **adjacent_snapshots(row)})
 
 
 @require_GET
 def show_file(request: HttpRequest, key: str, guid: str) -> HttpResponse:
-    """One file of a snapshot: what it is, a look at it, and what can be done with it."""
-    row, way = row_of(key, guid), way_of(request)
-    found, trouble = ask_agent(row.dataset, lambda: open_snapshot_file(row, way))
+    """One file of a snapshot: its details, a preview, and the actions on it."""
+    row, way = row_of(key, guid), path_of(request)
+    found, problem = ask_agent(row.dataset, lambda: open_snapshot_file(row, way))
     look = None
     if found:
         facts, stream = found
@@ -64,15 +70,15 @@ def show_file(request: HttpRequest, key: str, guid: str) -> HttpResponse:
             try:
                 look = file_preview.preview_of(stream, int(facts["size"]))
             except OSError as error:
-                trouble = f"It could not be read: {error.strerror}."
-    context = {"row": row, "key": key, "way": way, "look": look, "trouble": trouble}
+                problem = f"It could not be read: {error.strerror}."
+    context = {"row": row, "key": key, "way": way, "look": look, "problem": problem}
     if found:
         context |= {"size": int(found[0]["size"]), "at": file_time(found[0]["mtime"])}
     return render(request, "snapshots/file.html", {**context, **adjacent_snapshots(row)})
 
 
 def open_snapshot_file(row: SnapshotRow, way: BrowsePath) -> tuple[dict[str, Any], IO[bytes]]:
-    """A file of a snapshot, from the agent, which opened it. Raises Refused, Failed."""
+    """A file of a snapshot, opened by the agent. Raises Refused, Failed."""
     asked = {"verb": "open-file", "snapshot": row.name, "path": way.path}
     facts, handle = agent.open_file(asked, silence=SECONDS)
     return facts, os.fdopen(handle, "rb")
@@ -80,35 +86,37 @@ def open_snapshot_file(row: SnapshotRow, way: BrowsePath) -> tuple[dict[str, Any
 
 @require_GET
 def serve_content(request: HttpRequest, key: str, guid: str) -> HttpResponseBase:
-    """The file itself: a picture to look at, or anything as a download. It never runs in the browser."""
-    row, way = row_of(key, guid), way_of(request)
+    """The content of a file: a picture to display, or a download. It never runs in the browser."""
+    row, way = row_of(key, guid), path_of(request)
     if not DOWNLOADS.acquire(blocking=False):
-        return trouble_page(request, row, way, "Two files are being fetched already. Wait until one of them has ended.")
+        return problem_page(
+            request, row, way, "Two files are already being downloaded. Wait until one of them has finished."
+        )
     with ExitStack() as held:
         held.callback(DOWNLOADS.release)
-        found, trouble = ask_agent(row.dataset, lambda: open_snapshot_file(row, way))
+        found, problem = ask_agent(row.dataset, lambda: open_snapshot_file(row, way))
         if found is None:
-            return trouble_page(request, row, way, trouble)
+            return problem_page(request, row, way, problem)
         facts, stream = found
         held.enter_context(stream)
         try:
             kind = file_preview.picture_of(stream) if "look" in request.GET else ""
-        except OSError as error:  # a block whose checksum is wrong
-            return trouble_page(request, row, way, f"The file could not be read: {error.strerror}.")
-        fetched = Fetched(stream)
-        response = FileResponse(fetched, content_type=kind or "application/octet-stream")
+        except OSError as error:  # such as a block with a wrong checksum
+            return problem_page(request, row, way, f"The file could not be read: {error.strerror}.")
+        download = Download(stream)
+        response = FileResponse(download, content_type=kind or "application/octet-stream")
         response.block_size = BLOCK
         response["Content-Length"] = str(int(facts["size"]))
         response["Content-Disposition"] = content_disposition_header(not kind, way.name) or "attachment"
         response["Content-Security-Policy"] = OWN_POLICY
         response["Cache-Control"] = "private, no-store"
-        response["X-Accel-Buffering"] = "no"  # nginx would write it to the system's disk
-        fetched.held = held.pop_all()  # from here on the response lets go, when it is closed
+        response["X-Accel-Buffering"] = "no"  # else nginx would write it to the system's disk
+        download.held = held.pop_all()  # from here on the response releases it when it is closed
         return response
 
 
-class Fetched:
-    """A file on its way to a browser; closed, it makes room for another."""
+class Download:
+    """A file being sent to a browser. Closing it makes room for another download."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self.stream, self.held = stream, ExitStack()
@@ -120,23 +128,24 @@ class Fetched:
         self.held.close()
 
 
-def trouble_page(request: HttpRequest, row: SnapshotRow, way: BrowsePath, trouble: str) -> HttpResponse:
-    context = {"row": row, "key": row.dataset_key, "way": way, "trouble": trouble, **adjacent_snapshots(row)}
+def problem_page(request: HttpRequest, row: SnapshotRow, way: BrowsePath, problem: str) -> HttpResponse:
+    context = {"row": row, "key": row.dataset_key, "way": way, "problem": problem, **adjacent_snapshots(row)}
     return render(request, "snapshots/file.html", context, status=409)
 
 
 @require_GET
 def list_versions(request: HttpRequest, key: str) -> HttpResponse:
-    """The time line of one file or folder: only the versions that differ."""
-    dataset, way = dataset_of(key), way_of(request)
+    """The timeline of a file or folder: only the versions that differ."""
+    dataset, way = dataset_of(key), path_of(request)
     asked = {"verb": "read-versions", "dataset": dataset.name, "path": way.path}
-    found, trouble = ask_agent(dataset.name, lambda: agent.last(asked, silence=SECONDS)["facts"])
-    listed = (found or {}).get("versions", ())
-    created = dict(
-        SnapshotRow.objects.filter(dataset_key=key, guid__in=[one["guid"] for one in listed[:500]]).values_list("guid", "created")
-    )  # fmt: skip
-    lines = [{**one, "at": file_time(one["mtime"]), "taken": created.get(one["guid"])} for one in listed[:500]]
-    context = {"dataset": dataset, "key": key, "way": way, "found": found, "lines": lines, "trouble": trouble}
+    found, problem = ask_agent(dataset.name, lambda: agent.last(asked, silence=SECONDS)["facts"])
+    listed = (found or {}).get("versions", ())[:VERSIONS]
+    rows = SnapshotRow.objects.filter(dataset_key=key, guid__in=[version["guid"] for version in listed])
+    created = dict(rows.values_list("guid", "created"))
+    lines = [
+        {**version, "at": file_time(version["mtime"]), "taken": created.get(version["guid"])} for version in listed
+    ]
+    context = {"dataset": dataset, "key": key, "way": way, "found": found, "lines": lines, "problem": problem}
     return render(request, "snapshots/versions.html", context)
 
 
@@ -145,7 +154,7 @@ class RestorePlaceForm(forms.Form):
         label="Where",
         choices=[
             ("beside", "Beside what is there now, with the snapshot's date in its name"),
-            ("back", "In its own place. What is there now stays too, under a name that says it was replaced"),
+            ("back", "In its own place. What is there now is kept under a name that says it was replaced"),
         ],
         widget=forms.RadioSelect,
         initial="beside",
@@ -154,8 +163,8 @@ class RestorePlaceForm(forms.Form):
 
 @require_http_methods(["GET", "POST"])
 def restore_entry(request: HttpRequest, key: str, guid: str) -> HttpResponse:
-    """Have a file or folder back. Nothing is erased by it, so it begins without a review."""
-    row, way = row_of(key, guid), way_of(request)
+    """Restore a file or folder. Nothing is erased by it, so there is no review."""
+    row, way = row_of(key, guid), path_of(request)
     form = RestorePlaceForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
 
@@ -172,7 +181,7 @@ def restore_entry(request: HttpRequest, key: str, guid: str) -> HttpResponse:
 
 @require_GET
 def show_difference(request: HttpRequest, key: str, guid: str) -> HttpResponse:
-    """What changed from a snapshot to another, or until now."""
+    """The changes from a snapshot to a later one, or until now."""
     row = row_of(key, guid)
     later = SnapshotRow.objects.filter(dataset_key=key, created__gt=row.created).order_by("created", "id")
     wanted = request.GET.get("until", "")

@@ -1,8 +1,9 @@
-"""One snapshot: what it is, and what can be done to it."""
+"""Pages of one snapshot: its details and the actions on it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from django import forms
@@ -23,32 +24,32 @@ from web.jobs.refusals import add_reasons
 from web.snapshots import diff
 from web.snapshots.diff import Changes
 
-SECONDS_FOR_FILES = 10  # that a person waits for what rolling back does to the files
-FILES = 20  # of them that are named
+SECONDS_FOR_FILES = 10  # that a user waits for the list of files that a rollback changes
+FILES = 20  # that are listed
 PLAIN = {"autocomplete": "off", "spellcheck": "false", "autocapitalize": "none"}
 
 
-class WhyForm(forms.Form):
+class HoldForm(forms.Form):
     why = forms.CharField(
-        label="Why has it to stay?",
+        label="Reason for the hold",
         max_length=150,
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
-        help_text="Whoever finds it later reads this, and your name.",
+        help_text="It is shown with your name to everyone who manages this box.",
     )
 
 
-class ToForm(forms.Form):
+class RenameForm(forms.Form):
     to = forms.CharField(label="New name", max_length=60, strip=False, widget=forms.TextInput(attrs=PLAIN))
 
 
-class SnapshotNameForm(forms.Form):
+class CloneForm(forms.Form):
     name = forms.CharField(
         label="Name of the new folder", max_length=60, strip=False, widget=forms.TextInput(attrs=PLAIN)
     )
 
 
-class NothingForm(forms.Form):
-    """An act that asks nothing."""
+class ReleaseForm(forms.Form):
+    """An action that asks for nothing."""
 
 
 class BookmarkForm(forms.Form):
@@ -61,17 +62,44 @@ class RollBackForm(forms.Form):
     way_back = forms.BooleanField(
         label="Take a checkpoint of the pool first",
         required=False,
-        help_text="It is the way back. Going back to it puts the whole pool back, so discard it when all is well.",
+        help_text="It lets you undo the rollback by putting the whole pool back. Discard it when all is well.",
     )
 
 
-ACTS: dict[str, tuple[type[forms.Form], type[Operation], str, str]] = {
-    "hold": (WhyForm, HoldSnapshot, "Hold", "It cannot be destroyed until it is released."),
-    "release": (NothingForm, ReleaseSnapshot, "Release", "Every hold of it is let go; the job names each, with who set it and why."),
-    "rename": (ToForm, RenameSnapshot, "Rename", "Windows shows only those among the previous versions whose name is a moment."),
-    "clone": (SnapshotNameForm, CloneSnapshot, "Make a folder from it", "A folder that begins as it was then, and can be written to."),
-    "bookmark": (BookmarkForm, BookmarkSnapshot, "Bookmark", "It remembers the moment without the files, so that a backup can go on from it when the snapshot has gone."),
-}  # fmt: skip
+@dataclass(frozen=True)
+class Act:
+    """An action on a snapshot: its form, its operation, its button, and what it means."""
+
+    form: type[forms.Form]
+    operation: type[Operation]
+    title: str
+    meaning: str
+
+
+ACTS = {
+    "hold": Act(HoldForm, HoldSnapshot, "Hold", "It cannot be destroyed until it is released."),
+    "release": Act(
+        ReleaseForm,
+        ReleaseSnapshot,
+        "Release",
+        "Every hold of it is removed. The job names each, with who set it and why.",
+    ),
+    "rename": Act(
+        RenameForm,
+        RenameSnapshot,
+        "Rename",
+        "Windows shows a snapshot among the previous versions only if its name contains the date and time.",
+    ),
+    "clone": Act(
+        CloneForm, CloneSnapshot, "Make a folder from it", "The new folder starts with these files and can be changed."
+    ),
+    "bookmark": Act(
+        BookmarkForm,
+        BookmarkSnapshot,
+        "Bookmark",
+        "It marks the moment without keeping the files, so that a backup can continue from it after the snapshot is gone.",
+    ),
+}
 
 
 def row_of(key: str, guid: str) -> SnapshotRow:
@@ -79,16 +107,16 @@ def row_of(key: str, guid: str) -> SnapshotRow:
 
 
 def is_volume(key: str) -> bool:
-    """Whether a dataset holds a disk rather than files."""
+    """Whether a dataset is a volume: a disk instead of files."""
     return DatasetRow.objects.filter(key=key, facts__contains='"kind":"volume"').exists()
 
 
 @require_http_methods(["GET"])
 def show_snapshot(request: HttpRequest, key: str, guid: str) -> HttpResponse:
-    """What a snapshot is and holds."""
+    """The details of a snapshot."""
     row = row_of(key, guid)
-    acts = [(act, words[2]) for act, words in ACTS.items() if (act != "release" or row.holds)]
-    kinds = ["roll-back", "restore-from-snapshot", *(kind_of(words[1]) for words in ACTS.values())]
+    acts = [(name, act.title) for name, act in ACTS.items() if name != "release" or row.holds]
+    kinds = ["roll-back", "restore-from-snapshot", *(kind_of(act.operation) for act in ACTS.values())]
     latest = Job.objects.filter(subject=row.dataset, kind__in=kinds)
     volume = is_volume(key)
     context = {"row": row, "key": key, "acts": acts, "volume": volume, "latest": latest.defer("plan", "log").first()}
@@ -97,29 +125,28 @@ def show_snapshot(request: HttpRequest, key: str, guid: str) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def run_act(request: HttpRequest, key: str, guid: str, act: str) -> HttpResponse:
-    """Ask what the act needs, then begin it: each of them can be undone."""
+    """The form of an action, then its job without a review: each of them can be undone."""
     if act not in ACTS:
         raise Http404
-    row = row_of(key, guid)
-    kind, operation, title, meaning = ACTS[act]
-    form = kind(request.POST if request.method == "POST" else None)
+    row, chosen = row_of(key, guid), ACTS[act]
+    form = chosen.form(request.POST if request.method == "POST" else None)
     if request.method == "POST" and form.is_valid():
         more: dict[str, Any] = dict(form.cleaned_data)
         if act == "hold":
             more["who"] = request.user.get_username()
 
         def made() -> Operation:
-            return operation(snapshot=row.name, guid=int(row.guid), **more)
+            return chosen.operation(snapshot=row.name, guid=int(row.guid), **more)
 
-        if begun := start_or_review(form, made, request, back=reverse("snapshot", args=[key, guid])):
-            return begun
-    context = {"row": row, "key": key, "form": form, "title": title, "meaning": meaning}
+        if response := start_or_review(form, made, request, back=reverse("snapshot", args=[key, guid])):
+            return response
+    context = {"row": row, "key": key, "form": form, "title": chosen.title, "meaning": chosen.meaning}
     return render(request, "snapshots/act.html", context, status=400 if form.is_bound else 200)
 
 
 @require_GET
 def roll_back(request: HttpRequest, key: str, guid: str) -> HttpResponse:
-    """Whether there shall be a way back, then the review with what is lost."""
+    """Ask whether to take a checkpoint first, then review what is lost."""
     row = row_of(key, guid)
     pool = PoolRow.objects.filter(name=row.dataset.split("/", 1)[0]).first()
     possible = bool(pool and pool.fact.checkpoint is None)
@@ -138,7 +165,7 @@ def roll_back(request: HttpRequest, key: str, guid: str) -> HttpResponse:
 
 
 def start_or_add_errors(form: forms.Form, made: Callable[[], Operation], request: HttpRequest) -> Job | None:
-    """The job, or its refusal at the fields."""
+    """Start the job, or add the reasons for a refusal to the form."""
     try:
         return confirm.start_without_review(made(), user=request.user.get_username())
     except Refused as refusal:
@@ -149,7 +176,7 @@ def start_or_add_errors(form: forms.Form, made: Callable[[], Operation], request
 def start_or_review(
     form: forms.Form, made: Callable[[], Operation], request: HttpRequest, *, back: str
 ) -> HttpResponse | None:
-    """Where the job goes on, or its refusal at the fields."""
+    """The page of the job or its review, or None with the reasons for a refusal added to the form."""
     try:
         return confirm.start_or_review(request, made(), back=back)
     except Refused as refusal:

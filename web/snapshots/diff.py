@@ -1,4 +1,4 @@
-"""What changed in a folder since a snapshot, asked of the agent and told in words."""
+"""Changes in a folder since a snapshot, read by the agent and put into words."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ WORDS = ("new", "changed", "moved", "gone")
 
 @dataclass(frozen=True)
 class Changes:
-    """``complete``: False where these are only the first. ``trouble``: what kept them from being told."""
+    """``complete``: False if there are more. ``problem``: why they could not be read."""
 
     changes: list[dict[str, Any]] = field(default_factory=list)
     complete: bool = True
-    trouble: str = ""
+    problem: str = ""
 
     @property
     def counts(self) -> dict[str, int]:
-        return {word: sum(one["what"] == word for one in self.changes) for word in WORDS}
+        return {word: sum(change["what"] == word for change in self.changes) for word in WORDS}
 
 
 def changes_between(row: SnapshotRow, until: SnapshotRow | None = None, *, seconds: int = SECONDS) -> Changes:
-    """From a snapshot to a later one, or until now; what could be told in so many seconds."""
+    """The changes from a snapshot to a later one, or until now, as far as they are found in so many seconds."""
     asked = {"verb": "read-difference", "snapshot": row.name, "until": until.name if until else "", "seconds": seconds}
-    found, trouble = ask_agent(row.dataset, lambda: agent.last(asked, silence=seconds + SECONDS)["facts"])
-    if not found:
-        return Changes(trouble=trouble, complete=not trouble)
+    answer, problem = ask_agent(row.dataset, lambda: agent.last(asked, silence=seconds + SECONDS)["facts"])
+    if not answer:
+        return Changes(problem=problem, complete=not problem)
     changes = [
         {**change, "words": readable_text(change["path"]), "new_words": readable_text(change["to"])}
-        for change in found.get("changes", ())
+        for change in answer.get("changes", ())
     ]
-    return Changes(changes, found.get("complete", True))
+    return Changes(changes, answer.get("complete", True))

@@ -1,13 +1,13 @@
-"""A look at a file without trusting it: text as text, a picture by what it is and not by what it is called."""
+"""Preview a file without trusting it: text as text, a picture by its content instead of its name."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import IO
 
-MOST_TEXT = 64 * 1024  # bytes that are shown
+MOST_TEXT = 64 * 1024  # bytes shown
 LARGEST_PICTURE = 64 * 1024 * 1024
-# How they begin. SVG is no picture here: it is a program.
+# First bytes of pictures. SVG is left out because it can contain programs.
 BEGINNINGS = {
     b"\x89PNG\r\n\x1a\n": "image/png",
     b"\xff\xd8\xff": "image/jpeg",
@@ -24,7 +24,7 @@ class Preview:
 
 
 def kind_of(begins: bytes) -> str:
-    """The content type of a picture that a browser shows; empty where it is none."""
+    """The content type of a picture that browsers show; empty if it is none."""
     if begins[:4] == b"RIFF" and begins[8:12] == b"WEBP":
         return "image/webp"
     if begins[4:12] == b"ftypavif":
@@ -33,14 +33,14 @@ def kind_of(begins: bytes) -> str:
 
 
 def picture_of(stream: IO[bytes]) -> str:
-    """The content type of a picture, reading only its beginning. Raises OSError."""
+    """The content type of a picture, from its first bytes. Raises OSError."""
     begins = stream.read(16)
     stream.seek(0)
     return kind_of(begins)
 
 
 def preview_of(stream: IO[bytes], size: int) -> Preview:
-    """What can be shown of a file of ``size`` bytes. Raises OSError."""
+    """The preview of a file of ``size`` bytes. Raises OSError."""
     begins = stream.read(MOST_TEXT)
     if kind_of(begins):
         return Preview("picture" if size <= LARGEST_PICTURE else "nothing")
@@ -55,6 +55,6 @@ def is_text(begins: bytes, *, whole: bool) -> bool:
     try:
         begins.decode()
     except UnicodeDecodeError as error:
-        # The cut may go through a letter.
+        # The cut may be within a multi-byte character.
         return not whole and error.start > len(begins) - 4
     return True

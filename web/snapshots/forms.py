@@ -1,4 +1,4 @@
-"""Forms about snapshots and their policies."""
+"""Forms about snapshots and their schedules."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from appliance.errors import Refused
 from appliance.snapshot_names import GRAINS
 from appliance.snapshots.policy import MOST_KEPT, WORDS, Policy
 from web.forms_common import HOURS
+from web.jobs.refusals import validation_error
 
 PLAIN = {"autocomplete": "off", "spellcheck": "false", "autocapitalize": "none"}
 
 
 class TakeForm(forms.Form):
-    """A snapshot of now."""
+    """Take a snapshot now."""
 
     note = forms.CharField(
         label="Note",
@@ -31,7 +32,7 @@ class TakeForm(forms.Form):
         max_length=60,
         required=False,
         strip=False,
-        help_text="Leave it empty and the moment is its name: Windows then shows it among the previous versions.",
+        help_text="Leave it empty to use the date and time: Windows then shows it among the previous versions.",
         widget=forms.TextInput(attrs=PLAIN),
     )
     below = forms.BooleanField(label="With all folders below it, at the same moment", required=False, initial=True)
@@ -41,28 +42,28 @@ class TakeForm(forms.Form):
         try:
             return names.check_snapshot_name(name) if name else ""
         except Refused as refusal:
-            raise forms.ValidationError(str(refusal)) from refusal
+            raise validation_error(refusal.reasons) from refusal
 
 
 class PolicyForm(forms.Form):
-    """How many are kept of which grain, and when they are taken."""
+    """How many snapshots of each grain are kept, and when they are taken."""
 
     first = forms.TypedChoiceField(label="Take them from", choices=HOURS, coerce=int)
     last = forms.TypedChoiceField(
         label="Take them until",
         choices=HOURS,
         coerce=int,
-        help_text="The same hour twice means at any time. What was missed because the box was off is caught up once.",
+        help_text="Choose the same hour twice for any time. Times missed while the box was off are made up for once.",
     )
-    skip_unchanged = forms.BooleanField(label="Take none while nothing has changed", required=False)
+    skip_unchanged = forms.BooleanField(label="Take no snapshot while nothing has changed", required=False)
     below = forms.BooleanField(
-        label="Also for the folders below it", required=False, help_text="Each of them can have a policy of its own."
+        label="Also for the folders below it", required=False, help_text="Each of them can have a schedule of its own."
     )
 
     day = forms.DateField(
-        label="Show what will be there on",
+        label="Show what will exist on",
         required=False,
-        help_text="Any day, once it has been at work for long enough. Left empty, it is today.",
+        help_text="Any day, once the schedule has run for long enough. Leave it empty for today.",
         validators=[MinValueValidator(date(2000, 1, 1)), MaxValueValidator(date(2100, 1, 1))],
         widget=forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d"),
     )

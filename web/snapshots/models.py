@@ -1,4 +1,4 @@
-"""What the policies of this box have made. Only what stands here, by its guid, may they destroy again."""
+"""The record of what this box's schedules took. They may destroy only snapshots recorded here by guid."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from appliance.system.clock import Clock
 
 
 class PolicyRun(models.Model):
-    """A run that was asked for: written before anything is taken. ``targets``: dataset key to short name and grains.
+    """A requested run, stored before anything is taken. ``targets``: dataset key to short name and grains.
 
-    Each snapshot of the run carries its id, set in the same transaction that took it. So whatever is interrupted in
-    between, the snapshots are known by their run as soon as they are seen.
+    Each snapshot of the run carries the run's id, set in the transaction that takes it. So even after an interruption,
+    the snapshots are recognised by their run as soon as they are read.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4)
@@ -28,16 +28,16 @@ class PolicyRun(models.Model):
 
 
 class MadeSnapshot(models.Model):
-    """A snapshot that a run made, by the guids of its dataset and its own; ``grains`` in one word with commas.
+    """A snapshot that a run took, by the guids of its dataset and its own; ``grains`` are separated by commas.
 
-    ``until``: when it last got grains because nothing had changed since; it stands for the slots of that moment too.
+    ``until``: when it last got grains because nothing had changed since; it serves the slots of that moment too.
     """
 
     dataset_key = models.CharField(max_length=20)
     guid = models.CharField(max_length=20)
     grains = models.CharField(max_length=60)
     until = models.DateTimeField(null=True)
-    at = models.DateTimeField(null=True)  # when it was taken, where the clock was in doubt just then
+    at = models.DateTimeField(null=True)  # when it was taken, if the clock was in doubt at that time
 
     class Meta:
         constraints = (models.UniqueConstraint(fields=["dataset_key", "guid"], name="made_once"),)
@@ -47,7 +47,7 @@ class MadeSnapshot(models.Model):
 
 
 class ClockRow(models.Model):
-    """One row: how the clock was at the last look (``appliance/system/clock.py``)."""
+    """The state of the clock when it was last read, in one row (``appliance/system/clock.py``)."""
 
     boot = models.CharField(max_length=40)
     running = models.FloatField()

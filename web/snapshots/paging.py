@@ -1,4 +1,4 @@
-"""One page of snapshots out of many: filters that have an index each, and pages by key, so that the last costs what the first does."""
+"""Pages of snapshot lists: every filter has an index, and pages go by key, so the last page is as quick as the first."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from django.http import QueryDict
 from web.inventory.models import SnapshotRow
 
 M = TypeVar("M", bound=Model)
-PAGE = 20  # a page of many costs at most twice what one of ten does
+PAGE = 20  # a page out of thousands takes at most twice as long as one out of ten
 KINDS = {
     "": "All",
-    "policy": "Made by policies",
-    "hand": "Made otherwise",
+    "policy": "Automatic",
+    "hand": "Not automatic",
     "held": "Held",
 }
 ORDERS = {"": "Newest first", "size": "Largest first", "name": "By name"}
@@ -25,7 +25,7 @@ ORDERS = {"": "Newest first", "size": "Largest first", "name": "By name"}
 
 @dataclass(frozen=True)
 class Asked:
-    """What a person wants to see, from the address; anything unknown is the plain default."""
+    """The requested filter, order and position, from the address. Unknown values mean the default."""
 
     dataset_key: str = ""
     kind: str = ""
@@ -34,7 +34,7 @@ class Asked:
     after: str = ""
 
     @classmethod
-    def of(cls, query: QueryDict, dataset_key: str = "") -> Asked:
+    def from_query(cls, query: QueryDict, dataset_key: str = "") -> Asked:
         kind, order, begins = query.get("kind", ""), query.get("order", ""), query.get("begins", "")[:100]
         return cls(
             dataset_key,
@@ -46,12 +46,12 @@ class Asked:
 
     @property
     def query(self) -> str:
-        """The address's query without the place in the list."""
+        """The query of the address, without the position in the list."""
         wanted = {"kind": self.kind, "order": self.order, "begins": self.begins}
         return urlencode({name: value for name, value in wanted.items() if value})
 
     @property
-    def filtered(self) -> bool:
+    def is_filtered(self) -> bool:
         return bool(self.kind or self.begins)
 
 
@@ -72,13 +72,13 @@ def rows_for(asked: Asked) -> QuerySet[SnapshotRow]:
     elif asked.kind == "held":
         rows = rows.filter(holds__gt=0)
     if asked.begins:
-        # A range, which an index answers; LIKE does not use one here.
+        # A range uses the index; LIKE does not.
         rows = rows.filter(short__gte=asked.begins, short__lt=asked.begins + "\U0010ffff")
     return rows
 
 
 def snapshot_page(asked: Asked) -> SnapshotPage:
-    """One query, whatever the place in the list."""
+    """The requested page. One query, whatever its position."""
     column, down = {"": ("created", True), "size": ("used", True), "name": ("short", False)}[asked.order]
     rows = rows_after(rows_for(asked), asked.after, column, down=down)
     sign = "-" if down else ""
@@ -88,7 +88,7 @@ def snapshot_page(asked: Asked) -> SnapshotPage:
 
 
 def rows_after(rows: QuerySet[SnapshotRow], after: str, column: str, *, down: bool) -> QuerySet[SnapshotRow]:
-    """Those behind the last row of the page before, in the order of a column."""
+    """The rows after the last row of the previous page, in the order of a column."""
     if start := parse_token(after, column):
         value, key = start
         way = "lt" if down else "gt"
@@ -99,8 +99,10 @@ def rows_after(rows: QuerySet[SnapshotRow], after: str, column: str, *, down: bo
 
 
 def page_by_number(rows: QuerySet[M], after: str, size: int, number: str, text: str) -> tuple[list[M], str]:
-    """A page of rows by one column, the largest first, and where that is equal by another; and what the address says of its
-    last row, empty where none follow."""
+    """A page of rows by one column, largest first, then by another column.
+
+    Returns it with the token of its last row, which is empty if no rows follow.
+    """
     value, _dot, rest = after.partition(".")
     if value.isdecimal() and len(value) < 19:
         rows = rows.filter(Q(**{f"{number}__lt": int(value)}) | Q(**{number: int(value), f"{text}__gt": rest}))
@@ -116,7 +118,7 @@ def page_token(row: SnapshotRow, column: str) -> str:
 
 
 def parse_token(after: str, column: str) -> tuple[Any, int] | None:
-    """The last row of the page before, as the address says it; None for the first page and for nonsense."""
+    """The last row of the previous page, from a token; None for the first page and for invalid tokens."""
     key, _dot, text = after.partition(".")
     try:
         number = int(key)

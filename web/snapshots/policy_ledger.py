@@ -1,4 +1,4 @@
-"""Which snapshots the policies of this box made, and what they no longer keep."""
+"""The ledger of snapshots that this box's schedules took, and which of them have expired."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from web.snapshots.models import MadeSnapshot, PolicyRun
 
 
 def record_made(rows: Iterable[SnapshotRow]) -> None:
-    """Record those whose run was asked for on this box, for that very dataset and under that very name."""
-    found = [row for row in rows if is_id(row.run)]
-    asked = {str(run.pk): run.targets for run in PolicyRun.objects.filter(pk__in={row.run for row in found})}
+    """Record the snapshots that a run of this box requested for exactly this dataset under exactly this name."""
+    marked = [row for row in rows if is_id(row.run)]
+    requested = {str(run.pk): run.targets for run in PolicyRun.objects.filter(pk__in={row.run for row in marked})}
     made = []
-    for row in found:
-        target = asked.get(row.run, {}).get(row.dataset_key)
+    for row in marked:
+        target = requested.get(row.run, {}).get(row.dataset_key)
         if target and target["short"] == row.short:
             at = datetime.fromisoformat(target["at"]) if "at" in target else None
             grains = ",".join(target["grains"])
@@ -40,35 +40,36 @@ def is_id(text: str) -> bool:
 
 
 def forget_gone(dataset_key: str, guids: list[str]) -> None:
-    """Those that are gone."""
+    """Delete the records of snapshots that do not exist any more."""
     for start in range(0, len(guids), 500):
         MadeSnapshot.objects.filter(dataset_key=dataset_key, guid__in=guids[start : start + 500]).delete()
 
 
 def forget_datasets(keys: list[str]) -> None:
-    """Those of datasets that were destroyed."""
+    """Delete the records of destroyed datasets."""
     for start in range(0, len(keys), 500):
         MadeSnapshot.objects.filter(dataset_key__in=keys[start : start + 500]).delete()
 
 
 def taken_of(keys: Iterable[str] | None = None) -> dict[str, list[tuple[Taken, SnapshotRow]]]:
-    """What the policies made of each dataset and is there, by the dataset's key. Two queries."""
+    """The existing snapshots that schedules took, by the dataset's key. Two queries."""
     made = MadeSnapshot.objects.all()
     rows = SnapshotRow.objects.exclude(run="")
     if keys is not None:
         wanted = list(keys)
         made, rows = made.filter(dataset_key__in=wanted), rows.filter(dataset_key__in=wanted)
-    known = {(one.dataset_key, one.guid): one for one in made}
+    known = {(record.dataset_key, record.guid): record for record in made}
     found: dict[str, list[tuple[Taken, SnapshotRow]]] = defaultdict(list)
     for row in rows:
-        if one := known.get((row.dataset_key, row.guid)):
-            taken = Taken(int(row.guid), row.txg, one.at or row.created, tuple(one.grains.split(",")), one.until)
+        if record := known.get((row.dataset_key, row.guid)):
+            grains = tuple(record.grains.split(","))
+            taken = Taken(int(row.guid), row.txg, record.at or row.created, grains, record.until)
             found[row.dataset_key].append((taken, row))
     return found
 
 
 def extend_latest(dataset: Dataset, wanted: Wanted) -> None:
-    """Have the latest snapshot of a dataset that has not changed since serve for the grains that are due too."""
+    """Give the due grains to the latest snapshot of a dataset that has not changed since."""
     if not wanted.latest or not wanted.grains:
         return
     own = {*wanted.latest.grains, *wanted.grains}
@@ -79,7 +80,7 @@ def extend_latest(dataset: Dataset, wanted: Wanted) -> None:
 
 @dataclass(frozen=True)
 class Cost:
-    """What snapshots that policies made hold, in bytes: between what each holds alone and all that their folders' hold."""
+    """Space used by automatic snapshots, in bytes: between their unique space and all that their folders' snapshots use."""
 
     count: int = 0
     least: int = 0
@@ -90,7 +91,10 @@ class Cost:
 
 
 def policy_costs(datasets: Iterable[Dataset]) -> dict[str, Cost]:
-    """By the dataset's key. ZFS's own figure of a folder counts all of its snapshots: exact where policies made them all."""
+    """The space used by automatic snapshots, by the dataset's key.
+
+    It is exact where schedules took all snapshots of a folder, since ZFS counts the space of all of them together.
+    """
     wanted = {str(dataset.guid): dataset for dataset in datasets}
     found = {}
     every = list(wanted)
@@ -105,16 +109,19 @@ def policy_costs(datasets: Iterable[Dataset]) -> dict[str, Cost]:
 
 
 def expired_rows(datasets: Iterable[tuple[Dataset, Policy | None]], counts: dict[str, int]) -> list[SnapshotRow]:
-    """What these policies no longer keep, without held and cloned ones. ``counts``: all snapshots of each dataset."""
+    """The snapshots that these policies no longer keep, without held and cloned ones.
+
+    ``counts``: the number of all snapshots of each dataset, by its key.
+    """
     wanted = list(datasets)
     taken = taken_of([str(dataset.guid) for dataset, _policy in wanted] if len(wanted) <= 200 else None)
     found = []
     for dataset, policy in wanted:
         key = str(dataset.guid)
-        rows = {one.guid: row for one, row in taken.get(key, [])}
-        own = [one for one, _row in taken.get(key, [])]
-        for one in snapshot_policy.expired_snapshots(policy, own, others=counts.get(key, 0) - len(own)):
-            row = rows[one.guid]
+        rows = {snapshot.guid: row for snapshot, row in taken.get(key, [])}
+        own = [snapshot for snapshot, _row in taken.get(key, [])]
+        for snapshot in snapshot_policy.expired_snapshots(policy, own, others=counts.get(key, 0) - len(own)):
+            row = rows[snapshot.guid]
             if not row.holds and not row.clones:
                 found.append(row)
     return found

@@ -1,4 +1,4 @@
-"""What a policy keeps, drawn as a line of time for each grain: the last hours have as much room as the months before."""
+"""A drawing of what a schedule keeps: a timeline for each grain, with a logarithmic scale of age."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from datetime import datetime
 
 from appliance.snapshot_names import GRAINS
 
-WIDTH = 320  # in the units of the drawing, which are pixels where there is room
+WIDTH = 320  # in units of the drawing: pixels if there is room
 EDGE = 4
 LANE = 30
 HOURS = (("1 day", 24), ("1 week", 168), ("1 month", 730), ("1 year", 8766), ("10 years", 87660))
-MARGIN = 20  # that words of the scale need on either side
+MARGIN = 20  # that labels of the scale need on either side
 
 
 @dataclass(frozen=True)
 class Lane:
-    """The snapshots of one grain: where its words and its marks are drawn."""
+    """The line of one grain: its label, and the positions of its snapshots."""
 
     words: str
     y: int
@@ -28,7 +28,7 @@ class Lane:
 @dataclass(frozen=True)
 class Drawing:
     lanes: tuple[Lane, ...]
-    ages: tuple[tuple[str, float], ...]  # words of the scale and where they stand
+    ages: tuple[tuple[str, float], ...]  # labels of the scale and their positions
     height: int
     words: str
 
@@ -37,7 +37,7 @@ class Drawing:
 
 
 def draw_timeline(kept: Sequence[tuple[datetime, Sequence[str]]], now: datetime) -> Drawing | None:
-    """Of moments with their grains, newest first; nothing where there are none."""
+    """Draw moments with their grains, given newest first; None if there are none."""
     if not kept:
         return None
     oldest = max((now - kept[-1][0]).total_seconds() / 3600, 1.0)
@@ -45,13 +45,15 @@ def draw_timeline(kept: Sequence[tuple[datetime, Sequence[str]]], now: datetime)
     def x(hours: float) -> float:
         return round(WIDTH - EDGE - math.log1p(max(hours, 0.0)) / math.log1p(oldest) * (WIDTH - 2 * EDGE), 1)
 
-    of = {grain: [at for at, grains in kept if grain in grains] for grain in GRAINS}
+    moments = {grain: [at for at, grains in kept if grain in grains] for grain in GRAINS}
     lanes = tuple(
         Lane(
-            f"{len(of[grain])} {grain}", number * LANE, tuple(x((now - at).total_seconds() / 3600) for at in of[grain])
+            f"{len(moments[grain])} {grain}",
+            number * LANE,
+            tuple(x((now - at).total_seconds() / 3600) for at in moments[grain]),
         )
-        for number, grain in enumerate([grain for grain in GRAINS if of[grain]])
+        for number, grain in enumerate([grain for grain in GRAINS if moments[grain]])
     )
     ages = tuple((words, x(hours)) for words, hours in HOURS if hours <= oldest and x(hours) >= MARGIN)
-    told = ", ".join(lane.words for lane in lanes)
-    return Drawing(lanes, ages, len(lanes) * LANE + 16, f"{told}, the oldest of {kept[-1][0]:%d %B %Y}")
+    counts = ", ".join(lane.words for lane in lanes)
+    return Drawing(lanes, ages, len(lanes) * LANE + 16, f"{counts}, the oldest of {kept[-1][0]:%d %B %Y}")

@@ -1,4 +1,4 @@
-"""Where the space of a folder's snapshots is: questions for ZFS made from rows, and the answers in words."""
+"""Space used by a folder's snapshots: the ranges for ZFS to measure, and the results as lines of a page."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ STALE = timedelta(days=60)
 
 @dataclass(frozen=True)
 class SpaceLine:
-    """What destroying some snapshots frees. Where not all stand in a row, what two groups share comes on top: ``least``."""
+    """The space that destroying some snapshots frees. ``least``: not all are neighbours, so shared space comes on top."""
 
     words: str
     count: int
@@ -41,31 +41,31 @@ class Hold:
 
 
 def snapshot_groups(every: Sequence[SnapshotRow], key: str, now: datetime) -> Iterator[tuple[str, list[SnapshotRow]]]:
-    """The groups of snapshots that somebody may think of destroying together."""
+    """The groups of snapshots that a user may want to destroy together, with their labels."""
     yield "All snapshots", list(every)
     for days, words in AGES:
         if older := [row for row in every if row.created < now - timedelta(days=days)]:
             yield f"All older than {words}", older
-    made = {one.guid: one.grains.split(",") for one in MadeSnapshot.objects.filter(dataset_key=key)}
+    made = {record.guid: record.grains.split(",") for record in MadeSnapshot.objects.filter(dataset_key=key)}
     if own := [row for row in every if row.guid in made]:
-        yield "All that the policy made", own
+        yield "All automatic snapshots", own
     for grain in GRAINS:
-        # What serves several grains stays for the others.
+        # A snapshot that serves several grains stays for the others.
         if only := [row for row in every if made.get(row.guid) == [grain]]:
-            yield f"Those that the policy takes {WORDS[grain]}", only
+            yield f"Those taken {WORDS[grain]}", only
     if by_hand := [row for row in every if row.guid not in made]:
-        yield "Those that no policy of this box made", by_hand
+        yield "Those not taken automatically on this box", by_hand
 
 
 def held_in(pool: str) -> int:
-    """Bytes that the snapshots of a pool hold and its folders do not. One query."""
+    """Bytes that only the snapshots of a pool use, not its folders. One query."""
     readings = SnapshotReading.objects.filter(Q(dataset=pool) | Q(dataset__startswith=f"{pool}/"))
     return readings.aggregate(held=Sum("used"))["held"] or 0
 
 
 @dataclass(frozen=True)
 class PoolSpace:
-    """Bytes that the snapshots of a pool hold, of all that is in use in it."""
+    """Bytes that the snapshots of a pool use, and all bytes used in it."""
 
     name: str
     held: int
@@ -73,7 +73,7 @@ class PoolSpace:
 
 
 def pool_spaces() -> Iterator[PoolSpace]:
-    """The pools whose snapshots hold anything, by name. Two queries."""
+    """The pools whose snapshots use space, by name. Two queries."""
     held: dict[str, int] = defaultdict(int)
     for dataset, size in SnapshotReading.objects.filter(used__gt=0).values_list("dataset", "used"):
         held[dataset.split("/", 1)[0]] += size
@@ -82,14 +82,14 @@ def pool_spaces() -> Iterator[PoolSpace]:
 
 
 def pairs_of(every: Sequence[SnapshotRow], wanted: Collection[str]) -> list[Pair]:
-    """The first and the last of each run of neighbours among those wanted by guid."""
+    """The first and last of each run of neighbours among the snapshots with these guids."""
     return [(run[0].name, run[-1].name) for run in space.split_runs(every, lambda row: row.guid in wanted)]
 
 
 def build_question(
     every: Sequence[SnapshotRow], key: str, now: datetime
 ) -> tuple[list[tuple[str, int, list[Pair]]], list[str]]:
-    """The groups with the rows of neighbours in each, as many as may be asked for at once, and the held ones."""
+    """The groups with their runs of neighbours, as many as may be measured at once, and the names of held snapshots."""
     found, left = [], space.MOST_RANGES
     for words, members in snapshot_groups(every, key, now):
         pairs = pairs_of(every, {row.guid for row in members})
@@ -100,20 +100,20 @@ def build_question(
 
 
 def space_lines(asked: Iterable[tuple[str, int, list[Pair]]], sizes: Iterable[int | None]) -> Iterator[SpaceLine]:
-    """The answers, in the order of the questions; a group of which a snapshot has gone meanwhile is left out."""
+    """The measured sizes as lines, in the order of the groups. A group is left out if one of its snapshots is missing."""
     rest = iter(sizes)
     for words, count, pairs in asked:
-        mine = [next(rest, None) for _pair in pairs]
-        known = [size for size in mine if size is not None]
-        if len(known) == len(mine):
-            yield SpaceLine(words, count, sum(known), least=len(mine) > 1)
+        own = [next(rest, None) for _pair in pairs]
+        known = [size for size in own if size is not None]
+        if len(known) == len(own):
+            yield SpaceLine(words, count, sum(known), least=len(own) > 1)
 
 
 def list_holds(every: Iterable[SnapshotRow], found: dict[str, dict[str, Any]], now: datetime) -> Iterator[Hold]:
-    """Each hold with who set it and why, the oldest first; one of long ago may have been forgotten."""
-    told = [
+    """The holds, oldest first, with who set them and why. An old hold may have been forgotten."""
+    found_holds = [
         Hold(row, hold_text(tag), at := datetime.fromtimestamp(int(since), UTC), now - at > STALE)
         for row in every
         for tag, since in found.get(row.name, {}).items()
     ]
-    yield from sorted(told, key=lambda one: one.since)
+    yield from sorted(found_holds, key=lambda hold: hold.since)

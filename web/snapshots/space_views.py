@@ -1,4 +1,4 @@
-"""Where the space is, and which folders have snapshots taken by themselves."""
+"""Pages about the space that snapshots use, holds, and automatic snapshots."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ HELD_A_PAGE = 50
 
 @require_GET
 def space_of_dataset(request: HttpRequest, key: str) -> HttpResponse:
-    """What the snapshots of a folder hold, by groups that could go, and who holds which."""
+    """The space used by a folder's snapshots, by groups that could be destroyed, and the holds on them."""
     dataset, now = dataset_of(key), timezone.now()
     every = list(SnapshotRow.objects.filter(dataset_key=key).order_by("txg"))
     asked, held = space.build_question(every, key, now)
     ranges = [pair for _words, _count, pairs in asked for pair in pairs]
-    request_ = {"verb": "read-space", "held": held, "ranges": ranges}
-    found, trouble = ask_agent(dataset.name, partial(ask_space, request_)) if every else (None, "")
+    question = {"verb": "read-space", "held": held, "ranges": ranges}
+    found, problem = ask_agent(dataset.name, partial(ask_space, question)) if every else (None, "")
     alone = sum(row.used for row in every)
     context = {
         "dataset": dataset,
@@ -42,30 +42,30 @@ def space_of_dataset(request: HttpRequest, key: str) -> HttpResponse:
         "holds": list(space.list_holds(every, found["holds"], now)) if found else [],
         "largest": sorted((row for row in every if row.used), key=lambda row: -row.used)[:LARGEST],
         "shared": max(dataset.used_by_snapshots - alone, 0),
-        "trouble": trouble,
+        "problem": problem,
     }
     return render(request, "snapshots/space.html", context)
 
 
 @require_GET
 def space_by_folder(request: HttpRequest) -> HttpResponse:
-    """Which folders' snapshots hold most of the space, and how much of each pool. A page of them."""
+    """A page of the folders whose snapshots use most space, and the sums of each pool."""
     after = request.GET.get("after", "")[:60]
     page, last = paging.page_by_number(SnapshotReading.objects.filter(used__gt=0), after, PAGE, "used", "dataset_key")
     datasets: dict[str, Dataset] = {
-        row.key: row.fact for row in DatasetRow.objects.filter(pk__in=[one.dataset_key for one in page])
+        row.key: row.fact for row in DatasetRow.objects.filter(pk__in=[reading.dataset_key for reading in page])
     }
     costs = policy_ledger.policy_costs(datasets.values())
     lines = [
         {
-            "key": one.dataset_key,
-            "dataset": datasets[one.dataset_key],
-            "count": one.count,
-            "used": one.used,
-            "cost": costs.get(one.dataset_key, policy_ledger.Cost()),
+            "key": reading.dataset_key,
+            "dataset": datasets[reading.dataset_key],
+            "count": reading.count,
+            "used": reading.used,
+            "cost": costs.get(reading.dataset_key, policy_ledger.Cost()),
         }
-        for one in page
-        if one.dataset_key in datasets
+        for reading in page
+        if reading.dataset_key in datasets
     ]
     context = {"pools": list(space.pool_spaces()), "lines": lines, "after": after, "next": last}
     return render(request, "snapshots/space_by_folder.html", context)
@@ -73,7 +73,7 @@ def space_by_folder(request: HttpRequest) -> HttpResponse:
 
 @require_GET
 def list_held(request: HttpRequest) -> HttpResponse:
-    """Who keeps which snapshots from being destroyed, in all folders, and which holds may have been forgotten."""
+    """The holds on snapshots of all folders, with who set them and why, and which may have been forgotten."""
     after, now = request.GET.get("after", ""), timezone.now()
     rows = SnapshotRow.objects.filter(holds__gt=0).order_by("created", "id")
     count = rows.count()
@@ -81,15 +81,15 @@ def list_held(request: HttpRequest) -> HttpResponse:
     page = found[:HELD_A_PAGE]
     stopped = store.stopped_pools()
     asked = [row.name for row in page if row.dataset.split("/", 1)[0] not in stopped]
-    answer, trouble = try_agent(partial(ask_space, {"verb": "read-space", "held": asked})) if asked else (None, "")
-    if len(asked) < len(page) and not trouble:
-        trouble = "A pool has stopped because its disks do not answer. What is held in it is not told here."
+    answer, problem = try_agent(partial(ask_space, {"verb": "read-space", "held": asked})) if asked else (None, "")
+    if len(asked) < len(page) and not problem:
+        problem = "A pool has stopped because its disks do not answer. Its holds are not shown here."
     holds = list(space.list_holds(page, answer["holds"] if answer else {}, now))
     context = {
         "count": count,
         "holds": holds,
         "stale": sum(hold.stale for hold in holds),
-        "trouble": trouble,
+        "problem": problem,
         "after": after,
         "next": paging.page_token(page[-1], "created") if len(found) > HELD_A_PAGE else "",
     }
@@ -102,7 +102,7 @@ def ask_space(request: dict[str, Any]) -> Any:
 
 @require_GET
 def list_policies(request: HttpRequest) -> HttpResponse:
-    """Every folder and the policy that is in force for it: its own, or one from above. A page of them."""
+    """A page of all folders with the schedule that each follows: its own, or one from above."""
     after = request.GET.get("after", "")[:255]
     rows = list(DatasetRow.objects.filter(name__gt=after).order_by("name")[: PAGE + 1])
     page: list[Dataset] = [row.fact for row in rows[:PAGE]]

@@ -1,4 +1,4 @@
-"""Snapshots: of one folder or of all, taking, destroying, and the policy that does both by itself."""
+"""Pages of snapshots: lists, taking and destroying them, bookmarks, and schedules."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from appliance import schedule, snapshot_names
 from appliance.errors import Refused
 from appliance.facts.datasets import Dataset
-from appliance.operation import Operation
 from appliance.snapshots import policy as snapshot_policy
 from appliance.snapshots.bookmarks import DestroyBookmark
 from appliance.snapshots.destroy import MOST, DestroySnapshots
@@ -25,7 +24,7 @@ from web import live
 from web.inventory.models import BookmarkRow, DatasetRow, SnapshotReading, SnapshotRow
 from web.jobs import confirm
 from web.jobs.models import Job
-from web.jobs.refusals import add_reasons, refusal_page
+from web.jobs.refusals import add_reasons, refusal_page, refusals_lead_to
 from web.snapshots import agent_queries, paging, policy_ledger, policy_timeline
 from web.snapshots.forms import PolicyForm, TakeForm
 
@@ -42,7 +41,7 @@ def dataset_of(key: str) -> Dataset:
 @require_GET
 def all_snapshots(request: HttpRequest) -> HttpResponse:
     """The snapshots of all folders."""
-    asked = paging.Asked.of(request.GET)
+    asked = paging.Asked.from_query(request.GET)
 
     def build() -> dict[str, object]:
         totals = SnapshotReading.objects.aggregate(count=Sum("count"), used=Sum("used"))
@@ -58,8 +57,8 @@ def all_snapshots(request: HttpRequest) -> HttpResponse:
 
 @require_GET
 def snapshots_of_dataset(request: HttpRequest, key: str) -> HttpResponse:
-    """The snapshots of one folder, and the policy that is in force for it."""
-    asked = paging.Asked.of(request.GET, key)
+    """The snapshots of one folder, and the schedule that it follows."""
+    asked = paging.Asked.from_query(request.GET, key)
 
     def build() -> dict[str, object]:
         dataset = dataset_of(key)
@@ -86,7 +85,7 @@ def snapshots_of_dataset(request: HttpRequest, key: str) -> HttpResponse:
 
 
 def newest_of(dataset: Dataset, key: str) -> str:
-    """The guid of the latest snapshot in which a lost file may be looked for; empty where there is none."""
+    """The guid of the latest snapshot with files to browse; empty if there is none."""
     newest = SnapshotRow.objects.filter(dataset_key=key).order_by("-created", "-id").values_list("guid", flat=True)
     return (newest.first() or "") if dataset.kind == "filesystem" else ""
 
@@ -97,7 +96,7 @@ def filter_context(asked: paging.Asked) -> dict[str, object]:
 
 @require_http_methods(["GET", "POST"])
 def take_snapshot(request: HttpRequest, key: str) -> HttpResponse:
-    """Take one now; a small act, so without a review page."""
+    """Take a snapshot now, without a review."""
     dataset = dataset_of(key)
     form = TakeForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
@@ -116,15 +115,15 @@ def take_snapshot(request: HttpRequest, key: str) -> HttpResponse:
 
 @require_POST
 def destroy_snapshots(request: HttpRequest) -> HttpResponse:
-    """Show what destroying the chosen ones takes away. Nothing is changed by this request."""
+    """Review what destroying the chosen snapshots means. This request changes nothing."""
     chosen = [int(key) for key in request.POST.getlist("snapshot") if key.isdecimal() and len(key) < 19]
     rows: list[SnapshotRow] = []
     for start in range(0, len(chosen), 500):
         rows += SnapshotRow.objects.filter(pk__in=chosen[start : start + 500])
     key = request.POST.get("of", "")
     if "every" in request.POST and key.isdecimal():
-        # All that the list shows, not only this page of it; the oldest where they are more than go at once.
-        rows = list(paging.rows_for(paging.Asked.of(request.POST, key)).order_by("txg")[:MOST])
+        # All snapshots of the filtered list, not only of this page; the oldest if there are too many at once.
+        rows = list(paging.rows_for(paging.Asked.from_query(request.POST, key)).order_by("txg")[:MOST])
     back = reverse("snapshots_of", args=[key]) if key.isdecimal() else reverse("snapshots")
     try:
         operation = DestroySnapshots.for_pairs((row.name, int(row.guid)) for row in rows)
@@ -134,13 +133,13 @@ def destroy_snapshots(request: HttpRequest) -> HttpResponse:
 
 
 def bookmarks_of(key: str) -> QuerySet[BookmarkRow]:
-    """The newest first; there may be several of one moment."""
+    """The bookmarks of a folder, newest first; several may be of one moment."""
     return BookmarkRow.objects.filter(dataset_key=key).order_by("-txg", "short")
 
 
 @require_GET
 def list_bookmarks(request: HttpRequest, key: str) -> HttpResponse:
-    """The bookmarks of one folder, a page of them."""
+    """A page of the bookmarks of one folder."""
     dataset, after = dataset_of(key), request.GET.get("after", "")
     page, last = paging.page_by_number(bookmarks_of(key), after, BOOKMARKS_A_PAGE, "txg", "short")
     context = {"dataset": dataset, "key": key, "bookmarks": page, "after": after, "next": last}
@@ -148,20 +147,19 @@ def list_bookmarks(request: HttpRequest, key: str) -> HttpResponse:
 
 
 @require_GET
+@refusals_lead_to("snapshots_of", "key")
 def destroy_bookmark(request: HttpRequest, key: str, short: str) -> HttpResponse:
-    """Show what letting a bookmark go means."""
+    """Review what destroying a bookmark means."""
     row = get_object_or_404(BookmarkRow, dataset_key=key, short=short)
-    back = reverse("snapshots_of", args=[key])
-    try:
-        return confirm.review(request, DestroyBookmark(bookmark=row.name, guid=int(row.guid)), back=back)
-    except Refused as refusal:
-        return refusal_page(request, refusal.reasons, back)
+    operation = DestroyBookmark(bookmark=row.name, guid=int(row.guid))
+    return confirm.review(request, operation, back=reverse("snapshots_of", args=[key]))
 
 
-# --- policies -------------------------------------------------------------------------------------------------
+# --- schedules ------------------------------------------------------------------------------------------------
 @require_http_methods(["GET", "POST"])
+@refusals_lead_to("snapshots_of", "key")
 def edit_policy(request: HttpRequest, key: str) -> HttpResponse:
-    """The policy of a folder: first the numbers, then what they will destroy, then the change."""
+    """The schedule of a folder: first the numbers, then what they will destroy, then the change."""
     dataset = dataset_of(key)
     now = snapshot_policy.policy_of(dataset) or snapshot_policy.offered_policy(dataset) or USUAL
     form = PolicyForm(request.POST or None, initial=now)
@@ -176,52 +174,51 @@ def edit_policy(request: HttpRequest, key: str) -> HttpResponse:
     }
     if request.method == "POST" and form.is_valid():
         wanted = form.policy
-        # Numbers changed after they were looked at are shown first.
+        # The effect of numbers that were changed after the last look is shown before they are set.
         if "set" in request.POST and request.POST.get("shown") == wanted.fingerprint:
-            return start_policy_change(request, SetSnapshotPolicy(dataset=dataset.name, policy=wanted), key)
-        context |= {"wanted": wanted, **policy_effect(dataset, wanted), **will_be(wanted, form.cleaned_data["day"])}
+            operation = SetSnapshotPolicy(dataset=dataset.name, policy=wanted)
+            return confirm.start_or_review(request, operation, back=reverse("snapshots_of", args=[key]))
+        context |= {
+            "wanted": wanted,
+            **policy_effect(dataset, wanted),
+            **project_policy(wanted, form.cleaned_data["day"]),
+        }
     return render(request, "snapshots/policy.html", context, status=400 if form.is_bound and form.errors else 200)
 
 
 @require_http_methods(["GET", "POST"])
+@refusals_lead_to("snapshots_of", "key")
 def follow_parent(request: HttpRequest, key: str) -> HttpResponse:
-    """Take a folder's own policy away: first what following the one above means, then the change."""
+    """Remove a folder's own schedule: first what following the one above means, then the change."""
     dataset = dataset_of(key)
     row = DatasetRow.objects.filter(name=dataset.name.rpartition("/")[0]).first()
     parent: Dataset | None = row.fact if row else None
     wanted = snapshot_policy.parent_policy(parent)
-    told = wanted.fingerprint if wanted else ""
-    if request.method == "POST" and request.POST.get("shown") == told:
-        return start_policy_change(request, SetSnapshotPolicy(dataset=dataset.name), key)
-    context = {"dataset": dataset, "key": key, "parent": parent, "wanted": wanted, "told": told}
+    shown = wanted.fingerprint if wanted else ""
+    if request.method == "POST" and request.POST.get("shown") == shown:
+        operation = SetSnapshotPolicy(dataset=dataset.name)
+        return confirm.start_or_review(request, operation, back=reverse("snapshots_of", args=[key]))
+    context = {"dataset": dataset, "key": key, "parent": parent, "wanted": wanted, "shown": shown}
     return render(request, "snapshots/follow.html", {**context, **policy_effect(dataset, wanted)})
 
 
-def start_policy_change(request: HttpRequest, operation: Operation, key: str) -> HttpResponse:
-    back = reverse("snapshots_of", args=[key])
-    try:
-        return confirm.start_or_review(request, operation, back=back)
-    except Refused as refusal:
-        return refusal_page(request, refusal.reasons, back)
-
-
 def policy_effect(dataset: Dataset, wanted: Policy | None) -> dict[str, object]:
-    """What a policy destroys at once, in every folder that it will hold for."""
-    concerned = [dataset]
+    """What a schedule destroys at once, in every folder that will follow it."""
+    followers = [dataset]
     if wanted is None or wanted.below:
-        concerned += snapshot_policy.inheriting_datasets(dataset, tree_of(dataset))
+        followers += snapshot_policy.inheriting_datasets(dataset, tree_of(dataset))
     counts = dict(SnapshotReading.objects.values_list("dataset_key", "count"))
-    going = policy_ledger.expired_rows([(one, wanted) for one in concerned], counts)
+    going = policy_ledger.expired_rows([(follower, wanted) for follower in followers], counts)
     return {
         "going": going[: paging.PAGE],
         "going_count": len(going),
         "freed": agent_queries.freed_by_pruning(going) if going else None,
-        "folders": len(concerned),
+        "folders": len(followers),
     }
 
 
-def will_be(wanted: Policy, day: date | None) -> dict[str, object]:
-    """What the policy will keep in the long run, as of a day at this hour."""
+def project_policy(wanted: Policy, day: date | None) -> dict[str, object]:
+    """What a schedule keeps in the long run, as of a day at this hour."""
     now, zone = timezone.now(), schedule.box_zone()
     at = datetime.combine(day, now.astimezone(zone).time(), zone) if day else now
     kept = snapshot_policy.project_snapshots(wanted, at, zone)
@@ -229,10 +226,10 @@ def will_be(wanted: Policy, day: date | None) -> dict[str, object]:
 
 
 def cost_of(dataset: Dataset) -> dict[str, object]:
-    """What was taken by itself of a folder and of those that follow it, and what that holds now."""
-    concerned = [dataset, *snapshot_policy.inheriting_datasets(dataset, tree_of(dataset))]
-    found = policy_ledger.policy_costs(concerned)
-    return {"cost": sum(found.values(), policy_ledger.Cost()), "cost_folders": len(found)}
+    """The space used by automatic snapshots of a folder and of those that follow its schedule."""
+    followers = [dataset, *snapshot_policy.inheriting_datasets(dataset, tree_of(dataset))]
+    costs = policy_ledger.policy_costs(followers)
+    return {"cost": sum(costs.values(), policy_ledger.Cost()), "cost_folders": len(costs)}
 
 
 def tree_of(dataset: Dataset) -> list[Dataset]:

@@ -1,4 +1,4 @@
-"""A person has snapshots taken by themselves, sees what that means first, and is rid of old ones."""
+"""A user sets a snapshot schedule, sees first what it does, and destroys old snapshots."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.visitor import create_pool, disk_paths
 OLD = 25  # more than a page
 
 
-def test_snapshots_are_taken_by_themselves_and_old_ones_destroyed(page, appliance):
+def test_user_sets_schedule_and_destroys_old_snapshots(page, appliance):
     steps.set_up(page, appliance)
     (disk,) = disk_paths(appliance, 1)
     create_pool(appliance, "-o", "ashift=12", "tank", disk)
@@ -23,12 +23,12 @@ def test_snapshots_are_taken_by_themselves_and_old_ones_destroyed(page, applianc
     expect(page.get_by_text(f"{OLD} snapshots, which hold")).to_be_visible()
     shown = page.url
 
-    page.get_by_role("link", name="Have them taken").click()
+    page.get_by_role("link", name="Set a schedule").click()
     page.get_by_label("Keep of those taken every hour").fill("3")
     page.get_by_role("button", name="See what it does").click()
-    expect(page.get_by_role("heading", name="Nothing is destroyed by this")).to_be_visible()
-    expect(page.get_by_role("heading", name="What will be there on a day like today")).to_be_visible()
-    page.get_by_role("button", name="Set this policy").click()
+    expect(page.get_by_role("heading", name="No snapshots will be destroyed")).to_be_visible()
+    expect(page.get_by_role("heading", name="What will exist on a day like today")).to_be_visible()
+    page.get_by_role("button", name="Set this schedule").click()
     steps.confirm(page, "Set the snapshot schedule of tank/photos")  # it has snapshots, so the password is asked for
     steps.finished(page)
 
@@ -40,7 +40,7 @@ def test_snapshots_are_taken_by_themselves_and_old_ones_destroyed(page, applianc
     page.goto(shown)
     page.get_by_label("Name begins with").fill("old")
     page.get_by_role("button", name="Show", exact=True).click()
-    page.get_by_role("button", name="Destroy all that are as asked").click()
+    page.get_by_role("button", name="Destroy all matching").click()
     expect(page.get_by_text("Space freed")).to_be_visible()
     page.get_by_label("type tank/photos").fill("tank/photos")
     steps.confirm(page, f"Destroy {OLD} snapshots of tank/photos")

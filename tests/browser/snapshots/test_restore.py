@@ -1,4 +1,4 @@
-"""A person has a deleted file and a deleted folder back, and looks at what they were."""
+"""A user restores a deleted file and a deleted folder, and previews them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.visitor import create_pool, disk_paths
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg=="
 
 
-def test_a_deleted_file_and_a_deleted_folder_are_had_back(page, appliance):
+def test_user_restores_deleted_file_and_folder(page, appliance):
     assert base64.b64decode(PNG).startswith(b"\x89PNG")
     steps.set_up(page, appliance)
     (disk,) = disk_paths(appliance, 1)

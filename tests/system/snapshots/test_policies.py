@@ -94,7 +94,7 @@ def newer(appliance: Machine, known: set[str]) -> set[str]:
 
 
 def test_a_policy_takes_what_is_due_in_the_whole_tree_and_leaves_the_others_alone(visitor, appliance, photos):
-    assert "Nothing is destroyed by this" in set_policy(visitor, photos)
+    assert "No snapshots will be destroyed" in set_policy(visitor, photos)
     wait_for("the first of the policy", lambda: made(appliance), timeout=180)
     wait_for("the one below", lambda: made(appliance, "tank/photos/old times"), timeout=180)
     assert re.fullmatch(r"larder-hourly-\d{4}(\.\d\d){2}-\d\d(\.\d\d){2}", made(appliance)[0])

@@ -206,7 +206,7 @@ def test_versions_are_a_time_line(web, agent, url):
         "mtime": 5.0,
     }
     agent.says = {"versions": [version, {**version, "there": False, "count": 1}], "now": False, "complete": False}
-    text = web.get(f"{url.rsplit('/', 2)[0]}/versions/?path=a.txt").content.decode()
+    text = " ".join(web.get(f"{url.rsplit('/', 2)[0]}/versions/?path=a.txt").content.decode().split())
     assert "in 2 snapshots, from s0000 to s0001" in text
     assert "Not there in 1 snapshot" in text
     assert f"{guid}/restore/?path=a.txt" in text
@@ -264,31 +264,31 @@ def test_rolling_back_says_what_becomes_of_the_files(web, agent, url):
     text = web.get(f"{url}roll-back/").content.decode()
     (asked,) = agent.asked
     assert (asked["verb"], asked["until"]) == ("read-difference", "")
-    assert "New since then: they go</span><span>1<" in text
-    assert "Deleted: they come back</span><span>30<" in text
+    assert "New files: will be deleted</span><span>1<" in text
+    assert "Deleted files: will be restored</span><span>30<" in text
     assert "&lt;script&gt;" in text
     assert "f18" in text
     assert "f19" not in text
     assert "See all that would be undone" in text
     # Too long to tell, impossible to tell, nothing to tell; and the review itself asks nobody.
     agent.says = {"changes": [], "complete": False}
-    assert "There was not enough time to tell." in web.get(f"{url}roll-back/").content.decode()
+    assert "There was not enough time to find the changes." in web.get(f"{url}roll-back/").content.decode()
     agent.says = {"changes": [], "complete": True}
     assert "No file has changed since." in web.get(f"{url}roll-back/").content.decode()
     agent.says = Failed("Larder's agent does not answer")
-    assert "could not be told: Larder" in web.get(f"{url}roll-back/").content.decode()
+    assert "could not be read: Larder" in web.get(f"{url}roll-back/").content.decode()
     agent.asked.clear()
     assert web.get(f"{url}roll-back/?answered=1").status_code == 200
     assert agent.asked == []
 
 
 def test_a_difference_says_that_more_snapshots_follow(web, agent, url):
-    assert "that followed next" not in web.get(f"{url}difference/").content.decode()
+    assert "You can compare with the next" not in web.get(f"{url}difference/").content.decode()
     SnapshotRow.objects.all().delete()
     (dataset,) = fill(120)
     first = SnapshotRow.objects.filter(dataset_key=str(dataset.guid)).order_by("created")[0]
     text = web.get(f"/snapshots/of/{dataset.guid}/{first.guid}/difference/").content.decode()
-    assert "The choices are the 100 that followed next." in text
+    assert "You can compare with the next 100 snapshots." in text
 
 
 def test_a_folder_of_many_names_costs_no_more_queries(web, agent, url):

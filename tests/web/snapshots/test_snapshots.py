@@ -190,7 +190,7 @@ def test_every_list_is_answered_by_an_index(query):
 
     from web.snapshots import paging
 
-    asked = paging.Asked.of(QueryDict(query))
+    asked = paging.Asked.from_query(QueryDict(query))
     column = {"": "created", "size": "used", "name": "short"}[asked.order]
     plan = paging.rows_for(asked).order_by(f"-{column}", "-id").explain()
     assert "USE TEMP B-TREE" not in plan, plan
@@ -299,7 +299,7 @@ def test_a_change_of_policy_shows_what_it_destroys_before(web, calm, zfs, agent)
     numbers = {"frequent": 0, "hourly": 1, "daily": 0, "weekly": 0, "monthly": 0, "first": 0, "last": 0}
     page = web.post(url, {**numbers, "look": ""})
     assert "3 snapshots will be destroyed" in page.content.decode()
-    assert "What comes back: 1 MiB." in page.content.decode()
+    assert "Space freed: 1 MiB." in page.content.decode()
     assert agent.asked[-1]["ranges"] == [("tank/a@s0000", "tank/a@s0002")]
     assert Job.objects.count() == 0
     # Other numbers than those that were shown are shown first.
@@ -322,7 +322,7 @@ def test_what_a_policy_will_keep_is_drawn_for_any_day(web, calm, zfs):
     numbers = {"frequent": 0, "hourly": 0, "daily": 3, "weekly": 0, "monthly": 2, "first": 0, "last": 0, "look": ""}
     page = web.post(url, {**numbers, "day": "2031-07-20"})
     text = page.content.decode()
-    assert "What will be there on 20 July 2031" in text
+    assert "What will exist on 20 July 2031" in text
     assert [at.astimezone(schedule.box_zone()).date().isoformat() for at, _grains in page.context["will_be"]] == [
         "2031-07-20", "2031-07-19", "2031-07-18", "2031-07-01", "2031-06-01",
     ]  # fmt: skip
@@ -350,18 +350,18 @@ def test_following_the_folder_above_shows_what_that_destroys_before(web, calm, z
     collect_snapshots.follow([above, own, below])
     url = f"/snapshots/of/{own.guid}/policy/follow/"
     page = web.get(url)
-    assert "It then follows tank/a: 1 hourly are kept." in page.content.decode()
+    assert "It then follows tank/a and keeps 1 hourly snapshots." in page.content.decode()
     assert [row.name for row in page.context["going"]] == ["tank/a/b@s0000", "tank/a/b/c@s0000"]
     # Something else than what was shown is shown first.
     assert web.post(url, {"shown": ""}).status_code == 200
     assert Job.objects.count() == 0
-    review = Page(web.post(url, {"shown": page.context["told"]}))
+    review = Page(web.post(url, {"shown": page.context["shown"]}))
     assert Job.objects.count() == 0
     web.post("/jobs/confirm/", review.form("/jobs/confirm/").data)
     assert json.loads(Job.objects.get().operation)["dataset"] == "tank/a/b"
     page = web.get(f"/snapshots/of/{above.guid}/policy/follow/")
-    assert "none are taken by themselves any more" in page.content.decode()
-    assert "Nothing is destroyed by this" in page.content.decode()
+    assert "no automatic snapshots are taken any more" in page.content.decode()
+    assert "No snapshots will be destroyed" in page.content.decode()
 
 
 # --- the clock ------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Where the space of snapshots is, who holds which, and which folders have them taken by themselves."""
+"""Pages about the space that snapshots use, holds, and automatic snapshots."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ def test_groups_are_measured_exactly_where_they_are_neighbours_and_at_least_othe
     told = {words: (count, pairs) for words, count, pairs in asked}
     assert told["All snapshots"] == (5, [("tank/a@s0000", "tank/a@s0004")])
     assert told["All older than a month"] == (3, [("tank/a@s0000", "tank/a@s0002")])
-    assert told["All that the policy made"] == (3, [("tank/a@s0001", "tank/a@s0003")])
-    assert told["Those that the policy takes every hour"] == (2, [("tank/a@s0001", "tank/a@s0001"), ("tank/a@s0003", "tank/a@s0003")])  # fmt: skip
-    assert told["Those that no policy of this box made"][0] == 2
+    assert told["All automatic snapshots"] == (3, [("tank/a@s0001", "tank/a@s0003")])
+    assert told["Those taken every hour"] == (2, [("tank/a@s0001", "tank/a@s0001"), ("tank/a@s0003", "tank/a@s0003")])  # fmt: skip
+    assert told["Those not taken automatically on this box"][0] == 2
     sizes = [10] * sum(len(pairs) for _words, _count, pairs in asked)
     lines = {line.words: line for line in space.space_lines(asked, sizes)}
     assert not lines["All snapshots"].least
-    assert lines["Those that the policy takes every hour"].least
-    assert lines["Those that the policy takes every hour"].size == 20
+    assert lines["Those taken every hour"].least
+    assert lines["Those taken every hour"].size == 20
     # One that has gone meanwhile leaves its group untold, and the others right.
     broken = dict.fromkeys(line.words for line in space.space_lines(asked, [None, *sizes[1:]]))
     assert "All snapshots" not in broken
@@ -134,7 +134,7 @@ def test_what_policies_cost_is_told_as_closely_as_is_known(web, calm):
     assert found[str(mixed.guid)] == Cost(1, 10 * 2**20, 50 * 2**20)
     assert str(none.guid) not in found
     words = " ".join(re.sub(r"<[^>]+>", " ", web.get(f"/snapshots/of/{made.guid}/policy/").content.decode()).split())
-    assert "3 that were taken by themselves are there now, in 2 folders, and hold 100 MiB to 140 MiB" in words
+    assert "3 automatic snapshots exist now, in 2 folders, and use 100 MiB to 140 MiB" in words
     listed = " ".join(re.sub(r"<[^>]+>", " ", web.get("/snapshots/policies/").content.decode()).split())
     assert "10 MiB to 50 MiB" in listed
 
@@ -196,7 +196,7 @@ def test_the_folders_whose_snapshots_hold_most_come_first(web, calm):
     folders = [settled(f"tank/f{number:03d}", used_by_snapshots=number) for number in range(150)]
     rows.put(pools=[rows.pool_of("tank", 1000)], datasets=[top, *folders])
     few = len(queries(web, "/snapshots/space/"))
-    assert "They hold nothing" in plain(web.get("/snapshots/space/"))
+    assert "Snapshots use no space" in plain(web.get("/snapshots/space/"))
     SnapshotReading.objects.bulk_create(
         SnapshotReading(
             dataset_key=str(one.guid), dataset=one.name, at=timezone.now(), count=1, used=one.used_by_snapshots * 2**20
