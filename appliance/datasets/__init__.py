@@ -1,6 +1,6 @@
-"""What is done to datasets, which people see as folders: create, rename, mount, destroy, settings, quotas, rights, volumes.
+"""Operations on datasets, which pages call folders: create, rename, mount, destroy, settings, quotas, permissions, volumes.
 
-``encryption`` is their keys. It may import ``zfs``, ``snapshots``, ``shares``, ``files`` and the ground. Start at
+``encryption`` handles their keys. It may import ``zfs``, ``snapshots``, ``shares``, ``files`` and the ground. Start at
 ``create.CreateDataset``.
 """
 

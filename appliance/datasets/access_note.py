@@ -1,7 +1,7 @@
 """The note ``larder:access`` on a dataset: who may use it, as last set, and whether every file follows.
 
 Pages read the note, since reading the files themselves would wake sleeping disks. Names mean the users of one box; files
-carry numbers. The note therefore names its box and the numbers. On a box where they differ, ``said_of`` returns None.
+carry numbers. The note therefore names its box and the numbers. ``valid_note`` returns None on a box where they differ.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ class AccessNote(msgspec.Struct, frozen=True, kw_only=True):
     people: dict[str, Level] = {}
     groups: dict[str, Level] = {}
     done: bool = False
-    box: str = ""  # where it was said; empty: before Larder noted that
-    numbers: tuple[int, ...] = ()  # of people, then of groups, each in the order of their names; 0: not there
+    box: str = ""  # the box that wrote it; empty: written by an early version of Larder
+    numbers: tuple[int, ...] = ()  # of users, then of groups, each in the order of their names; 0: missing
     people_gid: int = 0  # of the group of everybody
 
     def __post_init__(self) -> None:
         check_names(self.people, self.groups)
 
     def with_numbers(self, facts: Facts) -> AccessNote:
-        """The same with this box and its numbers."""
+        """Return the note with the mark and the numbers of this box."""
         return msgspec.structs.replace(
             self, box=key_store.box_mark(), numbers=read_numbers(self, facts), people_gid=people_number()
         )
 
     def is_valid_here(self, facts: Facts) -> bool:
-        """Whether the names mean here whom they meant where it was said: the same box, and the numbers unchanged."""
+        """Whether the names mean the same users as when it was written: the same box, and the numbers unchanged."""
         if (self.box, self.people_gid) != (key_store.box_mark(), people_number()):
             return False
         here = read_numbers(self, facts)
@@ -57,11 +57,11 @@ class AccessNote(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def member_names(self) -> frozenset[str]:
-        """Accounts, and groups as ``@group``."""
+        """Users, and groups as ``@group``."""
         return frozenset(self.people) | {f"@{name}" for name in self.groups}
 
     def level_of(self, name: str, facts: Facts) -> Level:
-        """What that account may do here, groups counted."""
+        """What that user may do here, groups included."""
         if name in self.people:
             return self.people[name]
         through = [
@@ -71,7 +71,7 @@ class AccessNote(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check_names(people: dict[str, Level], groups: dict[str, Level]) -> None:
-    """Raise Refused where a name is none, or there are too many."""
+    """Raise Refused if a name is invalid, or there are too many."""
     for name in people:
         names.check_user_name(name, field="people")
     for name in groups:
@@ -87,60 +87,64 @@ def check_names(people: dict[str, Level], groups: dict[str, Level]) -> None:
         )
 
 
-def read_numbers(said: AccessNote, facts: Facts) -> tuple[int, ...]:
-    """The numbers that the names have on this box, in the order in which a note keeps them."""
-    uids = [account.uid if (account := facts.account(name)) else 0 for name in sorted(said.people)]
-    return (*uids, *(group.gid if (group := facts.group(name)) else 0 for name in sorted(said.groups)))
+def read_numbers(note: AccessNote, facts: Facts) -> tuple[int, ...]:
+    """The numbers of the names on this box, in the order of ``AccessNote.numbers``."""
+    uids = [account.uid if (account := facts.account(name)) else 0 for name in sorted(note.people)]
+    return (*uids, *(group.gid if (group := facts.group(name)) else 0 for name in sorted(note.groups)))
 
 
-def resolve_numbers(said: AccessNote, facts: Facts) -> AccessNote:
-    """What the files let in on this box: the accounts and groups that have the noted numbers here, whatever their names."""
+def resolve_numbers(note: AccessNote, facts: Facts) -> AccessNote:
+    """Return the note with the users and groups that have the noted numbers on this box: what the files really allow."""
     levels = [
-        *(said.people[name] for name in sorted(said.people)),
-        *(said.groups[name] for name in sorted(said.groups)),
+        *(note.people[name] for name in sorted(note.people)),
+        *(note.groups[name] for name in sorted(note.groups)),
     ]
-    pairs = list(zip(said.numbers, levels, strict=False))
-    uids, gids = dict(pairs[: len(said.people)]), dict(pairs[len(said.people) :])
+    pairs = list(zip(note.numbers, levels, strict=False))
+    uids, gids = dict(pairs[: len(note.people)]), dict(pairs[len(note.people) :])
     return AccessNote(
-        guid=said.guid,
-        everybody=said.everybody if said.people_gid == people_number() else "none",
+        guid=note.guid,
+        everybody=note.everybody if note.people_gid == people_number() else "none",
         people={one.name: uids[one.uid] for one in facts.accounts if one.uid in uids},
         groups={one.name: gids[one.gid] for one in facts.groups if one.gid in gids},
-        done=said.done,
+        done=note.done,
     )
 
 
 def valid_note(dataset: Dataset, facts: Facts) -> AccessNote | None:
-    """What was last said about this very dataset on this box; None where nothing was."""
-    said = read_note(dataset)
-    return said if said and said.is_valid_here(facts) else None
+    """The note of this dataset if it is valid on this box, else None."""
+    note = read_note(dataset)
+    return note if note and note.is_valid_here(facts) else None
 
 
 def foreign_note(dataset: Dataset, facts: Facts) -> AccessNote | None:
-    """A note that does not apply here: of another box, with other numbers, or of before numbers were noted."""
-    said = read_note(dataset)
-    return said if said and not said.is_valid_here(facts) else None
+    """The note of this dataset if it is not valid here: from another box, with other numbers, or without numbers."""
+    note = read_note(dataset)
+    return note if note and not note.is_valid_here(facts) else None
 
 
 def read_note(dataset: Dataset) -> AccessNote | None:
-    """The note of this very dataset, wherever it was written; None where there is none that Larder could have written."""
+    """The note of this dataset, wherever it was written; None if there is none that Larder could have written."""
     if not dataset.access or dataset.access_source != "local":
         return None
     try:
-        said = msgspec.json.decode(dataset.access, type=AccessNote)
+        note = msgspec.json.decode(dataset.access, type=AccessNote)
     except (msgspec.MsgspecError, Refused):
         return None
-    return said if said.guid == dataset.guid else None
+    return note if note.guid == dataset.guid else None
 
 
-def encode_note(said: AccessNote) -> str:
-    """The property's text."""
-    return json.dumps(msgspec.to_builtins(said), sort_keys=True, separators=(",", ":"))
+def encode_note(note: AccessNote) -> str:
+    """The property's text: JSON with sorted keys."""
+    return json.dumps(msgspec.to_builtins(note), sort_keys=True, separators=(",", ":"))
 
 
-def rewrite_note(dataset: Dataset, said: AccessNote, work: Work) -> None:
-    """Change what is noted with a folder without touching its files; a folder that cannot be written is told in a note."""
+def set_note_argv(dataset: str, note: AccessNote) -> list[str]:
+    return ["zfs", "set", f"{PROPERTY}={encode_note(note)}", dataset]
+
+
+def rewrite_note(dataset: Dataset, note: AccessNote, work: Work) -> None:
+    """Replace the note of a dataset without touching its files. A failure only adds a line to the job's log."""
     try:
-        command.run(["zfs", "set", f"{PROPERTY}={encode_note(said)}", dataset.name], timeout=60)
+        command.run(set_note_argv(dataset.name, note), timeout=60)
     except command.CommandFailed as failed:
-        work.note(f"{dataset.name} could not be changed and says what it said: {failed.said}")
+        work.note(f"{dataset.name} could not be changed and keeps its old list of users: {failed.said}")

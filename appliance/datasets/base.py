@@ -1,4 +1,4 @@
-"""What all changes of a dataset that is there have in common: which one is meant, and that it still is that one."""
+"""Base of all operations on one existing dataset."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from appliance.pools.import_pool import pool_guid
 
 
 class DatasetOperation(Operation):
-    """Base of what is done to one dataset: named for people, told apart by its guid, so that another of its name is not taken for it."""
+    """An operation on one dataset. The guid identifies it, so that a new dataset of the same name is never changed instead."""
 
     dataset: str
     guid: int
@@ -34,12 +34,12 @@ class DatasetOperation(Operation):
         return "/" not in self.dataset
 
     def find_dataset(self, facts: Facts) -> Dataset | None:
-        """The very dataset that was meant."""
-        found = facts.dataset(self.dataset)
-        return found if found and found.guid == self.guid else None
+        """The dataset with this name and guid, or None."""
+        dataset = facts.dataset(self.dataset)
+        return dataset if dataset and dataset.guid == self.guid else None
 
     def reason_missing(self, facts: Facts) -> Reason:
-        """Why it is not there: renamed, replaced or destroyed behind the page's back."""
+        """Why ``find_dataset`` returned None: it was renamed, replaced or destroyed since the page was shown."""
         now = facts.dataset_of(self.guid)
         if now:
             return Reason(

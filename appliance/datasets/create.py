@@ -1,4 +1,4 @@
-"""Datasets, which people see as folders: making one."""
+"""Create a dataset, which pages call a folder."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from appliance.system.accounts import PEOPLE
 from appliance.zfs import mount, mountpoints
 from appliance.zfs.mountpoints import top_step
 
-LEAST_ROOM = 2**20  # bytes; even an empty folder takes some, and ZFS says no more than "out of space"
+LEAST_ROOM = 2**20  # bytes; even an empty folder needs some, and ZFS only says "out of space"
 KEY_FORMATS = {"passphrase": "passphrase", "key file": "hex"}
 LEAST_LIMIT = 2**20
 
 
 class CreateDataset(Operation, tag="create-dataset"):
-    """Make a file system below ``parent`` that the people of this box may use; ``limit`` in bytes, 0: none.
+    """Create a file system below ``parent`` that the users of this box may use; ``limit`` in bytes, 0 for none.
 
-    ``key``: it is encrypted by a key of its own; empty: as its parent is.
+    ``key``: the kind of its own encryption key; empty: it inherits its parent's encryption.
     """
 
     needs_proof = never
@@ -68,7 +68,7 @@ class CreateDataset(Operation, tag="create-dataset"):
         return bool(self.key)
 
     def mountpoint_in(self, parent: Dataset) -> str:
-        """Where it will be mounted."""
+        """Its future mountpoint."""
         return f"{parent.mountpoint.rstrip('/')}/{self.name}"
 
     def check(self, facts: Facts) -> Iterator[Reason]:
@@ -96,9 +96,9 @@ class CreateDataset(Operation, tag="create-dataset"):
             )
         elif against := mount.reason_against(self.full_name, self.mountpoint_in(parent), facts.datasets):
             yield against.with_field("parent")
-        same = [dataset.name for dataset in facts.datasets if dataset.name.lower() == self.full_name.lower()]
-        if same:
-            yield reasons.dataset_exists(same[0])
+        taken = [dataset.name for dataset in facts.datasets if dataset.name.lower() == self.full_name.lower()]
+        if taken:
+            yield reasons.dataset_exists(taken[0])
 
     def plan(self, facts: Facts) -> Plan:
         parent = facts.dataset(self.parent)
@@ -110,7 +110,7 @@ class CreateDataset(Operation, tag="create-dataset"):
             steps=(
                 self.create_step(place),
                 mount.mount_step(self.full_name, place, new=True),
-                top_step("group", "Let the people of this box use it", ["chgrp", PEOPLE], self.full_name, place),
+                top_step("group", "Let the users of this box use it", ["chgrp", PEOPLE], self.full_name, place),
                 top_step("mode", "Keep everyone else out", ["chmod", "2770"], self.full_name, place),
             ),
             identity={"operation": msgspec.to_builtins(self), "parent": parent.guid if parent else 0},
@@ -123,19 +123,19 @@ class CreateDataset(Operation, tag="create-dataset"):
         settings = [*presets.property_arguments(self.preset), *([f"quota={self.limit}"] if self.limit else [])]
         if self.key:
             settings += ["encryption=aes-256-gcm", f"keyformat={KEY_FORMATS[self.key]}", "keylocation=prompt"]
-        words = [word for one in settings for word in ("-o", one)]
-        argv = ["zfs", "create", *mount.NOT_YET, *words, "--", self.full_name]
+        options = [word for setting in settings for word in ("-o", setting)]
+        argv = ["zfs", "create", *mount.NOT_YET, *options, "--", self.full_name]
         title, undo = f"Create {self.full_name}", "The folder can be destroyed while it is empty."
         if self.key:
             step = key_step("create", title, argv, KEY_FORMATS[self.key], self.full_name, undo)
         else:
             step = command_step("create", title, argv, touches=[self.full_name], undo=undo)
 
-        def act(work: Work) -> None:
+        def create_unless_taken(work: Work) -> None:
             mountpoints.refuse_taken(place)
             step.act(work)
 
-        return replace(step, act=act)
+        return replace(step, act=create_unless_taken)
 
     def probe(self, step: str, facts: Facts) -> bool:
         dataset = facts.dataset(self.full_name)
@@ -144,18 +144,18 @@ class CreateDataset(Operation, tag="create-dataset"):
         if step == "mount":
             return dataset.mounted
         try:
-            found = Path(dataset.mountpoint).stat()
+            status = Path(dataset.mountpoint).stat()
             wanted = grp.getgrnam(PEOPLE).gr_gid
         except (OSError, KeyError):
             return False
-        return found.st_gid == wanted if step == "group" else stat.S_IMODE(found.st_mode) == 0o2770
+        return status.st_gid == wanted if step == "group" else stat.S_IMODE(status.st_mode) == 0o2770
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         dataset = facts.dataset(self.full_name)
         if dataset and not dataset.mounted:
-            return f"{self.full_name} is there, but not mounted. Destroy it, look what else is at its place, and create it again."
+            return f"{self.full_name} is there, but not mounted. Destroy it, look what else is at its mountpoint, and create it again."
         if dataset:
             return (
-                f"{self.full_name} is there, but people may not be able to write to it. Destroy it and create it again."
+                f"{self.full_name} is there, but users may not be able to write to it. Destroy it and create it again."
             )
         return f"{self.full_name} is not there. Create it again."

@@ -1,4 +1,4 @@
-"""What is read of a dataset only when somebody looks closer: snapshots, holds, clones, and who takes up its space."""
+"""Details of one dataset that are read on demand only: snapshots, holds, clones, and space used by user and group."""
 
 from __future__ import annotations
 
@@ -16,13 +16,15 @@ SPACES = {"user": "userspace", "group": "groupspace"}
 
 
 def parse_clones(lines: Iterable[str], name: str) -> tuple[str, ...]:
-    """Of ``zfs destroy -nvp -R``: the datasets that are neither this one nor below it, its dependent clones."""
-    found = [line.partition("\t")[2] for line in lines if line.startswith("destroy\t")]
-    return tuple(sorted(one for one in found if "@" not in one and one != name and not one.startswith(f"{name}/")))
+    """Parse ``zfs destroy -nvp -R``: the dependent clones, which are neither this dataset nor below it."""
+    going = [line.partition("\t")[2] for line in lines if line.startswith("destroy\t")]
+    return tuple(
+        sorted(other for other in going if "@" not in other and other != name and not other.startswith(f"{name}/"))
+    )
 
 
 def parse_space_use(lines: Iterable[str], kind: str) -> Iterator[SpaceUse]:
-    """Of ``zfs userspace -H -p -o name,used,quota``. A name is text from the box's own accounts, or a number."""
+    """Parse ``zfs userspace -H -p -o name,used,quota``. A name is that of a user or group of the box, or a number."""
     for line in lines:
         who, used, quota = [*line.split("\t"), "", ""][:3]
         if used.isdigit():
@@ -31,22 +33,22 @@ def parse_space_use(lines: Iterable[str], kind: str) -> Iterator[SpaceUse]:
 
 @dataclass
 class SnapshotListing:
-    """What is kept of a listing of snapshots, however long it is."""
+    """Summary of a listing of snapshots, of bounded size."""
 
     count: int = 0
     by_hand: int = 0
-    mark: int = 0
+    guid_sum: int = 0
     newest: deque[str] = field(default_factory=lambda: deque(maxlen=MOST_NAMED))
     held: list[str] = field(default_factory=list)
 
     @property
     def manual_digest(self) -> str:
-        """Which they are that no policy of Larder made: their number and the sum of their guids; empty where there are none."""
-        return f"{self.by_hand} {self.mark:x}" if self.by_hand else ""
+        """Identifies the snapshots that no schedule of Larder took: their count and the sum of their guids; empty for none."""
+        return f"{self.by_hand} {self.guid_sum:x}" if self.by_hand else ""
 
 
 def parse_snapshots(lines: Iterable[bytes]) -> SnapshotListing:
-    """Of ``zfs list -H -t snapshot -o name,userrefs,guid,larder:run``, the oldest first."""
+    """Parse ``zfs list -H -t snapshot -o name,userrefs,guid,larder:run``, oldest first."""
     found = SnapshotListing()
     for line in lines:
         name, holds, guid, run = [*line.decode(errors="replace").split("\t"), "", "", ""][:4]
@@ -58,17 +60,17 @@ def parse_snapshots(lines: Iterable[bytes]) -> SnapshotListing:
             found.held.append(name)
         if run in {"", "-"} and guid.isdigit():
             found.by_hand += 1
-            found.mark = (found.mark + int(guid)) % 2**64
+            found.guid_sum = (found.guid_sum + int(guid)) % 2**64
     return found
 
 
 def read_detail(dataset: Dataset) -> DatasetDetail:
-    """The details of one dataset, now; only root may ask who takes up space. Raises Failed."""
+    """Read the details of one dataset. Only root may read the space used by users. Raises Failed."""
     listing = ["zfs", "list", "-H", "-t", "snapshot", "-r", "-o", "name,userrefs,guid,larder:run", "-s", "creation", "--", dataset.name]  # fmt: skip
     snapshots = parse_snapshots(command.lines(listing, silence=300))
     dry = ["zfs", "destroy", "-n", "-v", "-p", "-R", "--", dataset.name]
     clones: tuple[str, ...] = ()
-    if "/" in dataset.name:  # of a pool's top dataset everything would go; nobody can ask for that here
+    if "/" in dataset.name:  # a pool's top dataset cannot be destroyed as a dataset
         clones = parse_clones(command.run(dry, timeout=300, accept=range(256)).stdout.splitlines(), dataset.name)
     uses: list[SpaceUse] = []
     if dataset.kind == "filesystem" and not dataset.locked:
@@ -88,5 +90,5 @@ def read_detail(dataset: Dataset) -> DatasetDetail:
 
 
 def add_detail(facts: Facts, dataset: Dataset | None) -> Facts:
-    """The facts with what is true now of this one dataset."""
+    """Return the facts with the current details of one dataset."""
     return replace(facts, dataset_details=(read_detail(dataset),)) if dataset else facts

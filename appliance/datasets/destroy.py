@@ -1,7 +1,8 @@
-"""Destroying a dataset: what goes with it is read where it runs, listed in full, and never more than was shown."""
+"""Destroy a dataset with everything below it, and never more than the review showed."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 
 from appliance.datasets import dataset_detail, reasons
@@ -18,10 +19,10 @@ MOST_LISTED = 40
 
 
 class DestroyDataset(DatasetOperation, tag="destroy-dataset"):
-    """Give up a dataset with its snapshots and all below; ``clones``: also what depends on its snapshots elsewhere.
+    """Destroy a dataset with its snapshots and all datasets below it; ``clones``: also the clones of its snapshots.
 
-    The digest covers the snapshots that no policy made: somebody wanted each of them, perhaps only after the review. Those
-    that policies make come and go by the quarter of an hour, and whoever destroys the folder means them too.
+    The digest covers the snapshots that were taken by hand, since one may have been taken after the review. Snapshots of a
+    schedule are not covered: they come and go every quarter of an hour and are meant to be destroyed too.
     """
 
     needs_proof = always
@@ -36,17 +37,17 @@ class DestroyDataset(DatasetOperation, tag="destroy-dataset"):
         return (*super().locks(), "shares")
 
     def files_taken(self) -> tuple[str, ...]:
-        # Its clones lie anywhere in the pool.
+        # Clones can be anywhere in the pool.
         return (self.dataset.split("/", 1)[0] if self.clones else self.dataset,)
 
     def load_extra_facts(self, facts: Facts) -> Facts:
         return dataset_detail.add_detail(facts, self.find_dataset(facts))
 
     def datasets_to_destroy(self, facts: Facts) -> list[Dataset]:
-        """Everything that goes: the dataset, all below it, and where agreed the clones with theirs."""
+        """The dataset, all datasets below it, and the clones where ``clones`` is set."""
         detail = facts.dataset_detail(self.guid)
         clones = set(detail.clones) if detail and self.clones else set()
-        return [*facts.below(self.dataset), *(one for one in facts.datasets if one.name in clones)]
+        return [*facts.below(self.dataset), *(dataset for dataset in facts.datasets if dataset.name in clones)]
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from super().check(facts)
@@ -55,8 +56,8 @@ class DestroyDataset(DatasetOperation, tag="destroy-dataset"):
         if self.is_pool:
             yield reasons.dataset_is_pool()
             return
-        for one in self.datasets_to_destroy(facts):
-            if refusal := system_datasets.reason_against(one, facts.datasets):
+        for dataset in self.datasets_to_destroy(facts):
+            if refusal := system_datasets.reason_against(dataset, facts.datasets):
                 yield refusal
                 return
         detail = facts.dataset_detail(self.guid)
@@ -84,16 +85,16 @@ class DestroyDataset(DatasetOperation, tag="destroy-dataset"):
         shares = dataset_teardown.shares_at(facts, going)
         argv = ["zfs", "destroy", "-R" if self.clones else "-r", "--", self.dataset]
 
-        def act(work: Work) -> None:
+        def destroy(work: Work) -> None:
             dataset_teardown.let_go(argv, self.dataset, [one.mountpoint for one in going if one.mounted])
             work.note(f"{self.dataset} is destroyed")
 
-        back = self.freed_space(going)
+        freed = self.freed_space(going)
         return Plan(
-            summary=f"{self.dataset} and everything in it is gone for good. About {size_text(back)} come back.",
+            summary=f"{self.dataset} and everything in it is gone for good. About {size_text(freed)} come back.",
             steps=(
                 *dataset_teardown.stop_step(shares, frozenset(one.guid for one in going)),
-                Step("destroy", f"Destroy {self.dataset}", " ".join(argv), act, tuple(one.name for one in going)),
+                Step("destroy", f"Destroy {self.dataset}", shlex.join(argv), destroy, tuple(one.name for one in going)),
             ),
             identity={
                 **self.plan_identity(),
@@ -106,7 +107,7 @@ class DestroyDataset(DatasetOperation, tag="destroy-dataset"):
             type_to_confirm=self.dataset,
             facts={
                 "Snapshots": f"{detail.snapshots}{self.name_examples(detail.named)}" if detail else "",
-                "Space that comes back": size_text(back),
+                "Space that comes back": size_text(freed),
                 **dataset_teardown.told(facts, shares),
             },
         )  # fmt: skip
@@ -118,7 +119,7 @@ class DestroyDataset(DatasetOperation, tag="destroy-dataset"):
         return f": {', '.join(named[:5])}" + (" and more" if len(named) > 5 else "")
 
     def freed_space(self, going: list[Dataset]) -> int:
-        """Bytes that come back: what the topmost of them take up, everything below counted."""
+        """Bytes freed: what the topmost datasets use, everything below included."""
         names = {one.name for one in going}
         return sum(one.used for one in going if one.name.rsplit("/", 1)[0] not in names)
 

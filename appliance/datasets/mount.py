@@ -17,8 +17,12 @@ from appliance.zfs import mount as zfs_mount
 from appliance.zfs import system_datasets
 
 
+def unmount_argv(dataset: str) -> list[str]:
+    return ["zfs", "unmount", "--", dataset]
+
+
 class MountDataset(DatasetOperation, tag="mount-dataset"):
-    """Make a file system's files reachable at its place."""
+    """Mount a file system at its mountpoint."""
 
     needs_proof = never
 
@@ -46,18 +50,18 @@ class MountDataset(DatasetOperation, tag="mount-dataset"):
     def plan(self, facts: Facts) -> Plan:
         dataset = self.find_dataset(facts)
         place = dataset.mountpoint if dataset else ""
-        # Left so where a link was at its place, or where making it was cut short: no start of the box would mount it.
+        # Set by mount_at_boot, or left by an interrupted creation: no start of the box would mount it.
         noauto = dataset is not None and dataset.canmount == "noauto"
         later = ["zfs", "set", "-u", "canmount=on", self.dataset] if noauto else []
 
-        def act(work: Work) -> None:
+        def mount(work: Work) -> None:
             zfs_mount.mount(self.dataset, work)
             if later:
                 command.run(later, timeout=60)
             publish.republish_quietly(work)
 
         step = zfs_mount.mount_step(self.dataset, place)
-        step = replace(step, act=act, shown="\n".join([step.shown, *([shlex.join(later)] if later else [])]))
+        step = replace(step, act=mount, shown="\n".join([step.shown, *([shlex.join(later)] if later else [])]))
         return Plan(
             summary=f"The files of {self.dataset} can be reached at {place}"
             + (", from now on after each start of the box too." if noauto else "."),
@@ -71,11 +75,11 @@ class MountDataset(DatasetOperation, tag="mount-dataset"):
         return dataset is not None and dataset.mounted
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return "It is not mounted. Look whether something else is at its place."
+        return "It is not mounted. Look whether something else is at its mountpoint."
 
 
 class UnmountDataset(DatasetOperation, tag="unmount-dataset"):
-    """Put a file system and all that is mounted in it out of reach until it is mounted again."""
+    """Unmount a file system and everything mounted below it."""
 
     needs_proof = never
 
@@ -100,9 +104,9 @@ class UnmountDataset(DatasetOperation, tag="unmount-dataset"):
     def plan(self, facts: Facts) -> Plan:
         mounted = [one for one in facts.below(self.dataset) if one.mounted]
         shares = dataset_teardown.shares_at(facts, mounted)
-        argv = ["zfs", "unmount", "--", self.dataset]
+        argv = unmount_argv(self.dataset)
 
-        def act(work: Work) -> None:
+        def unmount(work: Work) -> None:
             dataset_teardown.let_go(argv, self.dataset, [one.mountpoint for one in mounted])
             work.note(f"{self.dataset} is unmounted")
             if shares:
@@ -110,7 +114,7 @@ class UnmountDataset(DatasetOperation, tag="unmount-dataset"):
 
         return Plan(
             summary=f"The files of {self.dataset} and of {len(mounted) - 1} mounted below it cannot be reached until it is mounted again. Nothing is erased.",
-            steps=(*dataset_teardown.close_step(shares), Step("unmount", "Unmount it", " ".join(argv), act, tuple(one.name for one in mounted), "Mount it again")),
+            steps=(*dataset_teardown.close_step(shares), Step("unmount", "Unmount it", shlex.join(argv), unmount, tuple(one.name for one in mounted), "Mount it again")),
             identity={**self.plan_identity(), "mounted": sorted(one.guid for one in mounted)},
             warnings=("Its shares answer nobody meanwhile.",) if shares else (),
             undo="Mount it again at any time. The next start of the box mounts it by itself.",

@@ -1,7 +1,7 @@
-"""At each start, as root, before ``zfs mount -a``: mount what belongs in the folders of the pools, following no links.
+"""At each start, as root, before ``zfs mount -a``: mount the datasets of the pools without following symbolic links.
 
-``zfs mount -a`` follows them, and a folder that was unmounted before the box was switched off may have a link at its place
-by now. What is mounted already it leaves alone; what cannot be mounted safely is kept from it (``canmount=noauto``).
+``zfs mount -a`` follows links, and the mountpoint of a dataset that was unmounted before the last shutdown may have become
+one. It leaves alone what is already mounted. Datasets that cannot be mounted safely get ``canmount=noauto`` first.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from appliance.zfs import mount, mountpoints, status
 
 
 def main() -> None:
-    """Mount what can be mounted; one that cannot be keeps no other unmounted."""
+    """Mount every dataset that can be mounted. Exit with status 1 if one could not be."""
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     if not status.loaded():
         return
-    datasets, work, bad = status.read_datasets(), JournalWork(), 0
-    ready = [one for one in datasets if one.can_mount and not one.mounted and not one.locked]
-    for one in sorted(ready, key=lambda found: found.mountpoint.count("/")):
-        if mount.reason_against(one.name, one.mountpoint, datasets):
-            continue  # where root has put it: zfs mount -a goes on with that
+    datasets, work, failures = status.read_datasets(), JournalWork(), 0
+    ready = [dataset for dataset in datasets if dataset.can_mount and not dataset.mounted and not dataset.locked]
+    for dataset in sorted(ready, key=lambda found: found.mountpoint.count("/")):
+        if mount.reason_against(dataset.name, dataset.mountpoint, datasets):
+            continue  # an administrator chose that mountpoint; zfs mount -a mounts it
         try:
-            mount.mount(one.name, work)
+            mount.mount(dataset.name, work)
         except mountpoints.Blocked as blocked:
-            bad += 1
-            work.note(f"{one.name} was left unmounted: {blocked}")
-            command.run(["zfs", "set", "-u", "canmount=noauto", one.name], timeout=60, accept=range(256))
+            failures += 1
+            work.note(f"{dataset.name} was left unmounted: {blocked}")
+            command.run(["zfs", "set", "-u", "canmount=noauto", dataset.name], timeout=60, accept=range(256))
         except LarderError as error:
-            bad += 1
-            work.note(f"{one.name} was not mounted: {explain(error)}")
-    sys.exit(1 if bad else 0)
+            failures += 1
+            work.note(f"{dataset.name} was not mounted: {explain(error)}")
+    sys.exit(1 if failures else 0)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ import msgspec
 
 from appliance import command, names, snapshot_names
 from appliance.datasets import reasons
-from appliance.datasets.access_note import PROPERTY, AccessNote, check_names, encode_note, valid_note
+from appliance.datasets.access_note import AccessNote, check_names, set_note_argv, valid_note
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
@@ -31,10 +31,10 @@ ENTER_BITS = 0o111
 
 
 class SetAccess(SnapshotsOperation, tag="set-access"):
-    """Say who may read or change a folder, and make it so for every file in it.
+    """Set who may read or change a folder, and apply that to every file in it.
 
-    A person's own level counts before what groups or ``everybody`` give; of those the most generous counts. ``before`` is
-    the name of a snapshot to take first; empty for none.
+    A user's own level counts before those of groups and ``everybody``; of the latter the most generous counts. ``before``
+    is the name of a snapshot to take first; empty for none.
     """
 
     needs_proof = never
@@ -60,7 +60,7 @@ class SetAccess(SnapshotsOperation, tag="set-access"):
         return self.dataset
 
     def locks(self) -> tuple[str, ...]:
-        # Not the whole pool's: a scrub or a new folder need not wait for a million files.
+        # Not the whole pool: a scrub or a new folder does not have to wait for a million files.
         return (f"access {self.dataset}",)
 
     def files_used(self) -> tuple[str, ...]:
@@ -111,64 +111,66 @@ class SetAccess(SnapshotsOperation, tag="set-access"):
 
     def plan(self, facts: Facts) -> Plan:
         dataset = facts.dataset(self.dataset)
-        assert dataset is not None  # noqa: S101  # check said so
+        assert dataset is not None  # noqa: S101  # check refused this
         place = dataset.mountpoint
         numbers = {name: account.uid for name in self.people if (account := facts.account(name))}
         numbers |= {f"@{name}": group.gid for name in self.groups if (group := facts.group(name))}
-        said = self.make_note(dataset.guid).with_numbers(facts)
+        note = self.make_note(dataset.guid).with_numbers(facts)
         return Plan(
             summary=summarise_access(self, facts),
             steps=(
                 *((before_step(self.dataset, self.before, "before setting who may use it"),) if self.before else ()),
                 command_step(
                     "kind",
-                    "Let the file system keep who may do what",
+                    "Let the file system store access lists",
                     ["zfs", "set", "acltype=posix", "aclinherit=passthrough", self.dataset],
                 ),
-                self.note_step("begun", "Note with the folder what was said", said),
+                self.note_step("begun", "Note the list of users with the folder", note),
                 Step(
                     "apply",
-                    "Make it so for every file and folder in it",
+                    "Apply it to every file and folder in it",
                     f"for each below {place}, by descriptor: chgrp {PEOPLE}; chmod; set {ACCESS} (folders also {DEFAULT})",
-                    lambda work: apply_note(dataset, said, facts, work),
+                    lambda work: apply_note(dataset, note, facts, work),
                     (self.dataset,),
                 ),
-                self.note_step("done", "Note that it was carried through", msgspec.structs.replace(said, done=True)),
+                self.note_step(
+                    "done", "Note that it was applied to every file", msgspec.structs.replace(note, done=True)
+                ),
             ),
             identity={"operation": msgspec.to_builtins(self), "dataset": dataset.guid, "numbers": numbers},
             warnings=tuple(warn_blocked_above(self, facts)),
-            undo="It can be said anew at any time. The snapshot keeps the files with the rights that they had; it stays until you destroy it."
+            undo="It can be set again at any time. The snapshot keeps the files with the rights that they had; it stays until you destroy it."
             if self.before
-            else "It can be said anew at any time. Who could do what before is not kept.",
+            else "It can be set again at any time. The rights from before are not kept.",
         )
 
     def make_note(self, guid: int, *, done: bool = False) -> AccessNote:
         return AccessNote(guid=guid, everybody=self.everybody, people=self.people, groups=self.groups, done=done)
 
-    def note_step(self, name: Literal["begun", "done"], title: str, said: AccessNote) -> Step:
-        return command_step(name, title, ["zfs", "set", f"{PROPERTY}={encode_note(said)}", self.dataset])
+    def note_step(self, name: Literal["begun", "done"], title: str, note: AccessNote) -> Step:
+        return command_step(name, title, set_note_argv(self.dataset, note))
 
     def probe(self, step: str, facts: Facts) -> bool:
         if step == "before":
             return any(one.name == self.snapshot_name for one in facts.snapshots)
-        # Only the note at the end tells that every file was reached.
+        # Only the last note says that every file was reached.
         dataset = facts.dataset(self.dataset)
-        said = valid_note(dataset, facts) if dataset else None
-        if said is None:
+        note = valid_note(dataset, facts) if dataset else None
+        if note is None:
             return False
-        wanted = self.make_note(said.guid, done=said.done).with_numbers(facts)
-        return said == wanted and (said.done or step in {"kind", "begun"})
+        wanted = self.make_note(note.guid, done=note.done).with_numbers(facts)
+        return note == wanted and (note.done or step in {"kind", "begun"})
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         if step == "apply":
-            return "Some files follow the new rules, the rest still the old ones. Set it again: it begins from the start and does no harm twice."
+            return "Some files follow the new rules, the rest still the old ones. Set it again: it starts over, and doing it twice does no harm."
         if step == "before":
-            return "Nothing was changed. Set it again; if the pool is full, destroy old snapshots first, or go on without one."
+            return "Nothing was changed. Set it again; if the pool is full, destroy old snapshots first, or continue without one."
         return "Look at who may use the folder, and set it again."
 
 
 def summarise_access(operation: SetAccess, facts: Facts) -> str:
-    """Who can change, who can only read, in words."""
+    """A sentence that says who can change and who can only read."""
     given = [("everybody with an account", operation.everybody)]
     given += [(f"everybody in {name}", level) for name, level in operation.groups.items()]
     given += [
@@ -184,98 +186,98 @@ def summarise_access(operation: SetAccess, facts: Facts) -> str:
     if refused:
         parts.append(f"{', '.join(refused)} can do neither")
     text = "; ".join(parts) or "nobody can use it from another computer"
-    return f"{operation.dataset}: {text}. It holds for everything in it, over SMB, NFS and AFP. Folders within it that are datasets of their own keep their rules."
+    return f"{operation.dataset}: {text}. It applies to everything in it, over SMB, NFS and AFP. Folders below it that are datasets of their own keep their rules."
 
 
 def warn_blocked_above(operation: SetAccess, facts: Facts) -> Iterator[str]:
-    """People who are let in here but not into the folder around, which they would have to pass."""
+    """Yield a warning for each parent folder that users with access here may not enter."""
     here = operation.make_note(0)
     parts = operation.dataset.split("/")
     for depth in range(1, len(parts)):
-        around = facts.dataset("/".join(parts[:depth]))
-        said = valid_note(around, facts) if around else None
-        if around is None or said is None:
+        parent = facts.dataset("/".join(parts[:depth]))
+        note = valid_note(parent, facts) if parent else None
+        if parent is None or note is None:
             continue
-        shut = [
+        excluded = [
             account.called
             for account in facts.accounts
-            if here.level_of(account.name, facts) != "none" and said.level_of(account.name, facts) == "none"
+            if here.level_of(account.name, facts) != "none" and note.level_of(account.name, facts) == "none"
         ]
-        if shut:
-            yield f"{', '.join(shut)} may not enter {around.name}, which lies around it, and so cannot come in here."
+        if excluded:
+            yield f"{', '.join(excluded)} may not enter {parent.name}, which contains it, and so cannot reach it."
 
 
-def apply_note(dataset: Dataset, said: AccessNote, facts: Facts, work: Work) -> None:
-    """Make what was said so, for every file of the dataset; names that nobody has any more say nothing."""
-    people = {account.uid: level for name, level in said.people.items() if (account := facts.account(name))}
-    groups = {group.gid: level for name, level in said.groups.items() if (group := facts.group(name))}
-    change = {one.uid for one in facts.accounts if said.level_of(one.name, facts) == "change"}
-    # Numbers that nobody has here, too: files of another box's accounts must not fall to an account that is made later.
+def apply_note(dataset: Dataset, note: AccessNote, facts: Facts, work: Work) -> None:
+    """Apply a note to every file of the dataset. Names of missing users and groups have no effect."""
+    people = {account.uid: level for name, level in note.people.items() if (account := facts.account(name))}
+    groups = {group.gid: level for name, level in note.groups.items() if (group := facts.group(name))}
+    change = {one.uid for one in facts.accounts if note.level_of(one.name, facts) == "change"}
+    # Also numbers that nobody has here: files of another box's users must not fall to a user who is created later.
     demoted = (frozenset(UIDS) | {one.uid for one in facts.accounts}) - change
-    apply_access(dataset.name, dataset.mountpoint, Access(said.everybody, people, groups), demoted, work)
+    apply_access(dataset.name, dataset.mountpoint, Access(note.everybody, people, groups), demoted, work)
 
 
 def apply_access(dataset: str, place: str, access: Access, demoted: frozenset[int], work: Work) -> None:
-    """Give every file and folder of a dataset the same rules, the top first, so that what is new meanwhile has them too.
+    """Give every file and folder of a dataset the same rules, from the top down, so that new files get them too.
 
-    An owner can always change rights back, so what belongs to ``demoted`` people is given to root. Raises Refused where
-    something else is at the place, Failed where the system refuses, Cancelled.
+    An owner can always change rights back, so files of ``demoted`` users are given to root. Raises Refused if something
+    else is mounted there, Failed if the system refuses, Cancelled.
     """
     people = group_number()
     encoded = {enter: access.encode_acl(enter=enter) for enter in (False, True)}
     with traversal.open_dir_nofollow(place) as root:
         traversal.refuse_unless_of(root, dataset)
         pace = traversal.WalkProgress(work, root)
-        for found in traversal.walk_tree(root):
-            apply_to_entry(found, people, encoded, demoted)
+        for entry in traversal.walk_tree(root):
+            apply_to_entry(entry, people, encoded, demoted)
             pace.count_one()
     work.note(f"{pace.done} files and folders follow the new rules")
 
 
 def apply_to_entry(
-    found: traversal.OpenEntry, people: int, encoded: dict[bool, bytes], demoted: frozenset[int]
+    entry: traversal.OpenEntry, people: int, encoded: dict[bool, bytes], demoted: frozenset[int]
 ) -> None:
-    """One file or folder: its rules, its group, its owner where that may not stay.
+    """Apply ACL, group and (if demoted) owner to one file or folder.
 
-    The rules come first, so that at no moment more people may do more than before and after. They set the mode as well;
-    giving the group drops set-id bits of files.
+    The ACL comes first, so that access is never wider in between than before and after. It sets the mode as well. Setting
+    the group clears the set-id bits of files.
     """
-    mode = found.status.st_mode
-    os.setxattr(found.link, ACCESS, encoded[found.is_folder or bool(mode & ENTER_BITS)])
-    if found.is_folder:
-        os.setxattr(found.link, DEFAULT, encoded[True])
-    os.chown(found.link, 0 if found.status.st_uid in demoted else -1, people)
-    if found.is_folder and stat.S_IMODE(mode) != FOLDER_MODE:
-        Path(found.link).chmod(FOLDER_MODE)
+    mode = entry.status.st_mode
+    os.setxattr(entry.link, ACCESS, encoded[entry.is_folder or bool(mode & ENTER_BITS)])
+    if entry.is_folder:
+        os.setxattr(entry.link, DEFAULT, encoded[True])
+    os.chown(entry.link, 0 if entry.status.st_uid in demoted else -1, people)
+    if entry.is_folder and stat.S_IMODE(mode) != FOLDER_MODE:
+        Path(entry.link).chmod(FOLDER_MODE)
 
 
 def private_steps(dataset: str, name: str) -> tuple[Step, Step]:
-    """Make a dataset that only one person may enter. The account may be as new as the dataset."""
+    """Create a dataset that only one user may enter. The user may be created in the same job."""
 
-    def act(work: Work) -> None:
+    def let_in_owner(work: Work) -> None:
         argv = ["zfs", "get", "-H", "-p", "-o", "value", "guid,mountpoint", dataset]
         guid, place = command.run(argv, timeout=60).stdout.splitlines()
         try:
             uid = pwd.getpwnam(name).pw_uid
         except KeyError as error:
-            raise Failed(f"The account {name} is gone") from error
+            raise Failed(f"The user {name} is gone") from error
         apply_access(dataset, place, Access("none", {uid: "change"}), frozenset(), work)
-        said = AccessNote(guid=int(guid), people={name: "change"}, done=True).with_numbers(
+        note = AccessNote(guid=int(guid), people={name: "change"}, done=True).with_numbers(
             Facts(accounts=(Account(name, uid),))
         )
-        command.run(["zfs", "set", f"{PROPERTY}={encode_note(said)}", dataset], timeout=60)
+        command.run(set_note_argv(dataset, note), timeout=60)
 
     create = ["zfs", "create", *mount.NOT_YET, "-o", "acltype=posix", "-o", "aclinherit=passthrough", "--", dataset]
 
-    def make(work: Work) -> None:
-        above, _slash, last = dataset.rpartition("/")
-        (parent,) = mount.read_mountpoints(["-t", "filesystem", above], ("mountpoint",))
+    def create_home(work: Work) -> None:
+        parent_name, _slash, last = dataset.rpartition("/")
+        (parent,) = mount.read_mountpoints(["-t", "filesystem", parent_name], ("mountpoint",))
         mountpoints.refuse_taken(f"{parent.values['mountpoint'].rstrip('/')}/{last}")
         command.run(create, timeout=300)
         mount.mount_new(dataset, work)
 
-    made = f"{shlex.join(create)}\nmount -t zfs {dataset}"
+    commands = f"{shlex.join(create)}\nmount -t zfs {dataset}"
     return (
-        Step("home", f"Create the folder {dataset}", made, make, (dataset,)),
-        Step("private", f"Let only {name} in", f"set {ACCESS} and {DEFAULT} of {dataset}", act, (dataset,)),
+        Step("home", f"Create the folder {dataset}", commands, create_home, (dataset,)),
+        Step("private", f"Let only {name} in", f"set {ACCESS} and {DEFAULT} of {dataset}", let_in_owner, (dataset,)),
     )

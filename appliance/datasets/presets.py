@@ -1,4 +1,4 @@
-"""What a new dataset is for decides a few properties. Each says why, so that a person can disagree."""
+"""Presets: the properties of a new dataset by its purpose, each with a reason."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ class PresetProperty:
 class Preset:
     title: str
     choices: tuple[PresetProperty, ...]
-    limit: str = ""  # what to think of when a limit is set
+    limit: str = ""  # advice about setting a limit
 
     @property
     def why(self) -> str:
         return " ".join(choice.why for choice in self.choices)
 
 
-# recordsize(7 zfsprops): the largest piece of a file. Large pieces suit files that are written once and read whole; small
-# ones suit files that are changed inside. zstd costs more processor than lz4 and earns it where data is compressible and
-# written once; lz4 gives up early on what cannot be compressed. zfsconcepts(7), OpenZFS workload tuning guide.
+# recordsize (zfsprops(7)) is the largest block of a file. Large blocks suit files that are written once and read whole, small
+# blocks suit files that are changed inside. zstd needs more processor time than lz4, which pays off where data compresses
+# well and is written once; lz4 gives up early on data that does not compress. zfsconcepts(7), OpenZFS workload tuning guide.
 LARGE = PresetProperty("recordsize", "1M", "Large pieces: such files are written once and read whole.")
 MEDIUM = PresetProperty("recordsize", "128K", "Medium pieces: good for files of every size.")
 LIGHT = PresetProperty(
@@ -72,7 +72,7 @@ PRESETS: dict[str, Preset] = {
 
 
 def property_arguments(name: str) -> Iterator[str]:
-    """``name=value`` of every property of a preset, its own mark last."""
+    """``name=value`` of every property of a preset, and last of the property that names the preset."""
     for choice in PRESETS[name].choices:
         yield f"{choice.name}={choice.value}"
     yield f"{PROPERTY}={name}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 
 from appliance import command
@@ -13,10 +14,10 @@ from appliance.snapshots import expiry, policy
 
 
 class PromoteDataset(DatasetOperation, tag="promote-dataset"):
-    """Make a clone independent: the snapshots that both share become its own, and the original depends on it instead."""
+    """Promote a clone: it takes over the shared snapshots, and the original dataset depends on it instead."""
 
     def needs_proof(self, facts: Facts, plan: Plan) -> bool:
-        """Where the policy of the clone keeps less than that of the folder whose snapshots it gets."""
+        """Whether the clone's snapshot schedule retains less than that of the dataset whose snapshots it gets."""
         dataset = self.find_dataset(facts)
         origin = facts.dataset(dataset.origin.partition("@")[0]) if dataset else None
         if dataset is None or origin is None:
@@ -36,15 +37,15 @@ class PromoteDataset(DatasetOperation, tag="promote-dataset"):
     def plan(self, facts: Facts) -> Plan:
         dataset = self.find_dataset(facts)
         origin, _at, snapshot = (dataset.origin if dataset else "").partition("@")
-        argv = ["zfs", "promote", self.dataset]  # it takes no “--” (2.3.9: "invalid option '-'")
+        argv = ["zfs", "promote", self.dataset]  # it does not accept “--” (2.3.9: "invalid option '-'")
 
-        def act(work: Work) -> None:
+        def promote(work: Work) -> None:
             command.run(argv, timeout=300)
             work.note(f"{self.dataset} is independent")
 
         return Plan(
             summary=f"{self.dataset} was made from {origin} as of {snapshot}. It takes over that snapshot and all before it; {origin} then depends on {self.dataset}, and can be destroyed without it.",
-            steps=(Step("promote", "Exchange who depends on whom", " ".join(argv), act, (self.dataset, origin), f"Make {origin} independent again"),),
+            steps=(Step("promote", "Exchange who depends on whom", shlex.join(argv), promote, (self.dataset, origin), f"Make {origin} independent again"),),
             identity={**self.plan_identity(), "origin": dataset.origin if dataset else ""},
             undo=f"Make {origin} independent again, which gives the snapshots back.",
         )  # fmt: skip

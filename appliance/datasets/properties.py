@@ -1,4 +1,4 @@
-"""What is set on a dataset: say it in plain words, set what a person may sensibly set, or go back to what is inherited."""
+"""Properties of datasets: their words, setting them, inheriting them again."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BACK = "It can be set back at any time."
 
 @dataclass(frozen=True)
 class DatasetPropertyWords:
-    """A property as people know it. ``said`` puts each value that may be chosen in words; a size has none."""
+    """A property in plain words. ``choices`` gives the words for each value that can be chosen; empty for a size."""
 
     title: str
     meaning: str
@@ -69,12 +69,12 @@ Name = Literal[
 WARNINGS = {
     ("sync", "disabled"): "After a power cut the last seconds of writing are gone, also what a program was told is safe. A database or machine in it may be damaged.",
     ("primarycache", "none"): "Every reading goes to the disks, also the same one twice.",
-    ("readonly", "on"): "Whoever is writing to it at this moment gets an error.",
+    ("readonly", "on"): "Programs that are writing to it at this moment get an error.",
 }  # fmt: skip
 
 
 def properties_of_kind(kind: str) -> list[str]:
-    """The properties that a file system or volume has."""
+    """The names of the properties that a file system or volume has."""
     return [name for name, words in KNOWN.items() if words.only in {"", kind}]
 
 
@@ -83,7 +83,7 @@ def read_property(dataset: Dataset, name: str) -> Property:
 
 
 def value_text(name: str, value: str) -> str:
-    """A value in words; one that nobody could have chosen here as it is."""
+    """A value in words; a value that is none of the choices is returned unchanged."""
     if KNOWN[name].is_size:
         return size_text(int(value)) if value.isdigit() and int(value) else "none"
     if name == "recordsize" and value.isdigit():
@@ -91,19 +91,19 @@ def value_text(name: str, value: str) -> str:
     return KNOWN[name].choices.get(value, value or "not known")
 
 
-def describe_source(found: Property) -> str:
-    """Where a value comes from, as a phrase."""
-    if found.source == "inherited":
-        return f"from {found.of}"
+def describe_source(value: Property) -> str:
+    """A phrase for where a value comes from."""
+    if value.source == "inherited":
+        return f"from {value.of}"
     return {
         "local": "set here",
         "received": "came along with a copy of it",
         "temporary": "only until it is mounted again",
-    }.get(found.source, "as ZFS has it by itself")
+    }.get(value.source, "as ZFS has it by itself")
 
 
 class SetDatasetProperty(DatasetOperation, tag="set-dataset-property"):
-    """Set one property of a dataset. Sizes are whole bytes, 0 for none. What is not in KNOWN cannot be asked for."""
+    """Set one property of a dataset, one of those in KNOWN. Sizes are whole bytes, 0 for none."""
 
     needs_proof = never
 
@@ -128,7 +128,7 @@ class SetDatasetProperty(DatasetOperation, tag="set-dataset-property"):
 
     @property
     def needs_review(self) -> bool:
-        """Whether a person should read what it means before."""
+        """Whether the change has a warning, which a review page shows first."""
         return (self.name, self.value) in WARNINGS
 
     def check(self, facts: Facts) -> Iterator[Reason]:
@@ -190,7 +190,7 @@ class SetDatasetProperty(DatasetOperation, tag="set-dataset-property"):
 
 
 class InheritDatasetProperty(DatasetOperation, tag="inherit-dataset-property"):
-    """Give up a dataset's own value: what is above it decides again."""
+    """Inherit a property from the parent dataset again."""
 
     needs_proof = never
 

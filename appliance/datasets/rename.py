@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from appliance import command, names
 from appliance.datasets import reasons
 from appliance.datasets.base import DatasetOperation
+from appliance.datasets.mount import unmount_argv
 from appliance.errors import LarderError, Reason, Refused
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
@@ -23,18 +24,20 @@ from appliance.zfs import mountpoints, status, system_datasets
 
 @dataclass(frozen=True)
 class DatasetMove:
-    """Renaming a dataset with all below it: unmounted, renamed, and mounted where it is then. ZFS by itself would follow
-    links on the way there."""
+    """Rename a dataset with everything below it: unmount, rename, mount at the new place.
+
+    ZFS would mount it itself, but follow symbolic links on the way.
+    """
 
     name: str
     target: str
     family: tuple[Dataset, ...]
-    place: str  # where it will be; empty where it has no place or keeps its own
+    place: str  # the new mountpoint; empty if there is none or it stays
 
     @property
     def mounted_family(self) -> list[Dataset]:
-        """What has to be unmounted, parents first."""
-        return sorted((one for one in self.family if one.mounted), key=lambda one: one.mountpoint.count("/"))
+        """The datasets that have to be unmounted, parents first."""
+        return sorted((found for found in self.family if found.mounted), key=lambda found: found.mountpoint.count("/"))
 
     def rename_argv(self, *, back: bool = False) -> list[str]:
         name, target = (self.target, self.name) if back else (self.name, self.target)
@@ -42,8 +45,8 @@ class DatasetMove:
         return ["zfs", "rename", *kind, "--", name, target]
 
     def command_text(self) -> str:
-        unmount = [shlex.join(["zfs", "unmount", "--", one.name]) for one in reversed(self.mounted_family)]
-        mount = [shlex.join(["mount", "-t", "zfs", self.new_name_of(one.name)]) for one in self.mounted_family]
+        unmount = [shlex.join(unmount_argv(dataset.name)) for dataset in reversed(self.mounted_family)]
+        mount = [shlex.join(["mount", "-t", "zfs", self.new_name_of(dataset.name)]) for dataset in self.mounted_family]
         return "\n".join([*unmount, shlex.join(self.rename_argv()), *mount])
 
     def new_name_of(self, name: str) -> str:
@@ -53,9 +56,9 @@ class DatasetMove:
         if self.place:
             mountpoints.refuse_taken(self.place)
         try:
-            for one in reversed(self.mounted_family):
+            for dataset in reversed(self.mounted_family):
                 dataset_teardown.let_go(
-                    ["zfs", "unmount", "--", one.name], self.name, [found.mountpoint for found in self.mounted_family]
+                    unmount_argv(dataset.name), self.name, [found.mountpoint for found in self.mounted_family]
                 )
             command.run(self.rename_argv(), timeout=600)
         except LarderError:
@@ -66,42 +69,42 @@ class DatasetMove:
         except LarderError:
             self.undo_rename(work)
             raise
-        for one in reversed(self.mounted_family):
+        for dataset in reversed(self.mounted_family):
             if self.place:
-                mountpoints.remove_folder(one.mountpoint)
+                mountpoints.remove_folder(dataset.mountpoint)
         work.note(f"{self.name} is {self.target} now")
 
     def mount_family(self, work: Work) -> None:
-        for one in self.mounted_family:
-            zfs_mount.mount(self.new_name_of(one.name), work, new=bool(self.place) and one.name == self.name)
+        for dataset in self.mounted_family:
+            zfs_mount.mount(self.new_name_of(dataset.name), work, new=bool(self.place) and dataset.name == self.name)
 
     def mount_back(self, work: Work) -> None:
-        """Everything where it was, as far as that goes, with its shares."""
-        for one in self.mounted_family:
+        """Mount everything where it was, as far as possible, and serve its shares."""
+        for dataset in self.mounted_family:
             try:
-                zfs_mount.mount(one.name, work)
+                zfs_mount.mount(dataset.name, work)
             except LarderError as error:
-                work.note(f"{one.name} was not mounted again: {error}")
+                work.note(f"{dataset.name} was not mounted again: {error}")
         with suppress(LarderError):
             pool_teardown.serve(status.read_datasets(), work.note)
 
     def undo_rename(self, work: Work) -> None:
-        """The name that it had, since it cannot be mounted under the other one."""
-        for one in reversed(self.mounted_family):
-            command.run(["zfs", "unmount", "--", self.new_name_of(one.name)], timeout=600, accept=range(256))
+        """Rename it back, since it could not be mounted under the new name."""
+        for dataset in reversed(self.mounted_family):
+            command.run(unmount_argv(self.new_name_of(dataset.name)), timeout=600, accept=range(256))
         command.run(self.rename_argv(back=True), timeout=600)
         work.note(f"It is called {self.name} again")
         self.mount_back(work)
 
 
 class RenameDataset(DatasetOperation, tag="rename-dataset"):
-    """Give a dataset another name or another parent in its pool; everything below goes along."""
+    """Give a dataset another name or another parent in its pool, with everything below it."""
 
     parent: str
     name: str
 
     def needs_proof(self, facts: Facts, plan: Plan) -> bool:
-        """Where the policy of the new place keeps less."""
+        """Whether the snapshot schedule of the new parent retains less."""
         dataset = self.find_dataset(facts)
         if dataset is None or dataset.policy_source in policy.OWN:
             return dataset is None
@@ -170,7 +173,7 @@ class RenameDataset(DatasetOperation, tag="rename-dataset"):
             )
 
     def new_mountpoint(self, dataset: Dataset, parent: Dataset) -> str:
-        """Where its files will be; empty where it has no place, or one of its own that stays."""
+        """Its future mountpoint; empty if it has none, or one of its own that stays."""
         above = self.dataset.rpartition("/")[2]
         follows = dataset.mountpoint.endswith(f"/{above}") and dataset.can_mount
         if not follows or not parent.mountpoint.startswith("/"):
@@ -234,7 +237,7 @@ class RenameDataset(DatasetOperation, tag="rename-dataset"):
 
     def list_warnings(self, facts: Facts, shares: list[Share]) -> Iterator[str]:
         if shares:
-            yield "Whoever has a file of it open loses the connection. The shares keep their names."
+            yield "Clients that have a file of it open are disconnected. The shares keep their names."
         if dataset := self.find_dataset(facts):
             yield from policy.describe_move(dataset, facts.dataset(self.parent))
 

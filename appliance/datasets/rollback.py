@@ -1,11 +1,12 @@
-"""Putting a whole dataset back to one of its snapshots: what that costs is said first, with a way back where there can be one.
+"""Roll a dataset back to one of its snapshots, after a checkpoint of the pool where it can take one.
 
-A snapshot taken just before would be newer than the one that is gone back to, and newer ones have to go (zfs-rollback(8)).
-So the way back is a checkpoint of the pool, where it can take one; it is kept until somebody discards it.
+A snapshot taken just before would be newer than the target, and rollback destroys newer snapshots (zfs-rollback(8)). Only a
+checkpoint makes it possible to undo a rollback. It is kept until somebody discards it.
 """
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 
 import msgspec
@@ -28,7 +29,7 @@ SHOWN = 20
 
 
 class RollBack(SnapshotOperation, tag="roll-back"):
-    """Make a dataset be as a snapshot is. Newer snapshots and everything written since are lost."""
+    """Return a dataset to the state of a snapshot. Newer snapshots and everything written since are lost."""
 
     needs_proof = always
 
@@ -83,7 +84,7 @@ class RollBack(SnapshotOperation, tag="roll-back"):
                 )
 
     def room_reasons(self, facts: Facts) -> Iterator[Reason]:
-        """What ZFS would refuse only after the newer snapshots are destroyed (dsl_dataset_rollback_check)."""
+        """Yield what ZFS would refuse only after the newer snapshots are destroyed (dsl_dataset_rollback_check)."""
         dataset, found = facts.dataset(self.dataset), self.find_snapshot(facts)
         if dataset is None or found is None:
             return
@@ -108,7 +109,7 @@ class RollBack(SnapshotOperation, tag="roll-back"):
         newer, shares = self.newer_snapshots(facts), self.served_shares(facts)
         dataset, found = facts.dataset(self.dataset), self.find_snapshot(facts)
         moment = f"{found.created:%d %B %Y, %H:%M} UTC" if found else ""
-        # What is in none of the snapshots that stay: since the newest one, and what each of those that go holds.
+        # Data that is in none of the remaining snapshots: written since the newest one, and unique to those destroyed.
         written = (dataset.written if dataset else 0) + sum(one.written for one in newer)
         return Plan(
             summary=f"{self.dataset} becomes what it was on {moment}. Folders below it that have snapshots of their own stay as they are.",
@@ -138,24 +139,24 @@ class RollBack(SnapshotOperation, tag="roll-back"):
 
     def list_warnings(self, facts: Facts, shares: list[Share]) -> Iterator[str]:
         if shares:
-            yield "Its shares pause meanwhile. Whoever has a file of it open is disconnected, and should save elsewhere first."
+            yield "Its shares pause meanwhile. Clients that have a file of it open are disconnected. Save open files elsewhere first."
         dataset = facts.dataset(self.dataset)
         if dataset and read_note(dataset):
-            yield "Who may use its files is also as it was then. Look at that afterwards, and set it again where it has changed since."
+            yield "Who may use its files also returns to the state of then. Check that afterwards, and set it again if it has changed since."
         if self.way_back:
             yield f"A checkpoint of the whole pool is taken first. {COSTS} Discard it on the pool's page when all is well."
         yield "To have back only some files, look into the snapshot and restore those. To keep both, make a folder from the snapshot."
 
     def rollback_step(self, newer: list[Snapshot], facts: Facts) -> Step:
-        """One step, so that it cannot be stopped while the shares are paused."""
+        """The only step, so that the job cannot be stopped while the shares are paused."""
         shares = self.served_shares(facts)
         pool = self.dataset.split("/", 1)[0]
         shown = [
             *([dataset_teardown.shown(shares)] if shares else []),
-            *([f"zpool checkpoint {pool}"] if self.way_back else []),
-            *(f"zfs destroy -- '{one.name}'" for one in newer[:SHOWN]),
+            *([shlex.join(["zpool", "checkpoint", pool])] if self.way_back else []),
+            *(shlex.join(["zfs", "destroy", "--", snapshot.name]) for snapshot in newer[:SHOWN]),
             *(["…"] if len(newer) > SHOWN else []),
-            f"zfs rollback -- '{self.snapshot}'",
+            shlex.join(["zfs", "rollback", "--", self.snapshot]),
             *(["smbcontrol all reload-config"] if shares else []),
         ]
         return Step(
@@ -167,7 +168,7 @@ class RollBack(SnapshotOperation, tag="roll-back"):
         )
 
     def shares_left_paused(self, facts: Facts) -> bool:
-        """Whether it is not shared as somebody agreed to: an earlier run was cut off before it served the shares again."""
+        """Whether approved shares are not served, because an earlier run was interrupted before it served them again."""
         dataset = facts.dataset(self.dataset)
         return dataset is not None and not dataset_teardown.all_served(facts, [dataset])
 
@@ -191,23 +192,25 @@ class RollBack(SnapshotOperation, tag="roll-back"):
                 pool_teardown.serve(status.read_datasets(), work.note)
 
     def restore_snapshot(self, work: Work, newer: list[Snapshot]) -> None:
-        """Look at everything that may be in the way first: what is destroyed after that is destroyed for a reason."""
+        """Check everything that could make the rollback fail before the newer snapshots are destroyed."""
         bookmarks = self.check_newer(newer)
         work.progress(40, f"Destroying {len(newer)} newer snapshots")
         if left := libzfs.destroy_snapshots([one.name for one in newer]):
-            raise Failed("A newer snapshot is in the way", "; ".join(f"{one.name}: {one.why}" for one in left[:5]))
+            raise Failed(
+                "A newer snapshot could not be destroyed", "; ".join(f"{one.name}: {one.why}" for one in left[:5])
+            )
         for name in bookmarks:
             libzfs.destroy_bookmark(name)
             work.note(f"The bookmark {name} was newer and is gone")
         libzfs.rollback_to(self.dataset, self.snapshot)
         dataset = next((one for one in status.read_datasets() if one.name == self.dataset), None)
         if dataset and (said := read_note(dataset)):
-            # The files may have the rights of before it was said, and only the note would tell otherwise.
+            # The files may have older rights than the note says.
             rewrite_note(dataset, msgspec.structs.replace(said, done=False), work)
         work.note(f"{self.dataset} is as {self.snapshot} is")
 
     def check_newer(self, newer: list[Snapshot]) -> list[str]:
-        """The newer bookmarks. Raises Failed where the snapshot has gone, or a newer one came or can no longer go."""
+        """Return the newer bookmarks. Raises Failed if the snapshot is gone, or a newer one appeared or cannot be destroyed."""
         nothing = "Nothing was destroyed, and the files are as they were"
         every = list(list_snapshots.list_snapshots([self.dataset]))
         found = next((one for one in every if one.guid == self.guid), None)
@@ -218,7 +221,7 @@ class RollBack(SnapshotOperation, tag="roll-back"):
         if more := [one.name for one in now if one.guid not in known]:
             raise Failed(f"{more[0]} was taken meanwhile. {nothing}. Look at what would be lost, and roll back again")
         if said := describe_blocks(now):
-            raise Failed(f"A newer snapshot is in the way. {nothing}", "; ".join(said[:5]))
+            raise Failed(f"A newer snapshot cannot be destroyed. {nothing}", "; ".join(said[:5]))
         return libzfs.newer_bookmarks(self.dataset, found.txg)
 
     def probe(self, step: str, facts: Facts) -> bool:

@@ -1,4 +1,4 @@
-"""How much one person or group may take up in a dataset."""
+"""Quotas of users and groups in a dataset."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PROPERTY = {"user": "userquota", "group": "groupquota"}
 
 
 class SetUserQuota(DatasetOperation, tag="set-user-quota"):
-    """Limit one account, group, or number of either, to ``size`` bytes in this dataset; 0: no limit."""
+    """Limit one user or group, by name or number, to ``size`` bytes in this dataset; 0 for no limit."""
 
     needs_proof = never
 
@@ -57,7 +57,7 @@ class SetUserQuota(DatasetOperation, tag="set-user-quota"):
         value = size_text(self.size) if self.size else "no limit"
         word = str(self.size) if self.size else "none"
         return Plan(
-            summary=f"{self.who} in {self.dataset}: {value}. Whoever holds more already keeps it, but can add nothing.",
+            summary=f"{self.who} in {self.dataset}: {value}. Files above the limit stay, but no more can be added.",
             steps=(
                 command_step(
                     "set",
@@ -77,5 +77,5 @@ class SetUserQuota(DatasetOperation, tag="set-user-quota"):
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         return (
-            "The list of who takes up space says which limits hold now. Is there an account of that name on this box?"
+            "The list of who uses space shows the current limits. Check that there is a user of that name on this box."
         )

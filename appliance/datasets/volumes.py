@@ -1,4 +1,4 @@
-"""Volumes: block devices out of a pool, for virtual machines and iSCSI."""
+"""Volumes: block devices in a pool, for virtual machines and iSCSI."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from appliance.operation import Operation, Plan, command_step, never
 KIB, MIB = 2**10, 2**20
 BLOCKS = tuple(size * KIB for size in (4, 8, 16, 32, 64, 128))
 LARGEST = 2**62
-# A thick volume also keeps room for its own tables: zvol_volsize_to_reservation() adds indirect blocks and, on raidz, padding.
-ROOM_BESIDE = 0.06
+# A thick volume also reserves space for its metadata: zvol_volsize_to_reservation() adds indirect blocks and raidz padding.
+METADATA_SHARE = 0.06
 
 
 def not_multiple(block: int) -> Reason:
@@ -31,7 +31,7 @@ def not_multiple(block: int) -> Reason:
 
 
 class CreateVolume(Operation, tag="create-volume"):
-    """Make a block device of ``size`` bytes. Thin: it takes from the pool only what is written to it."""
+    """Create a block device of ``size`` bytes. Thin: it uses space in the pool only as data is written."""
 
     needs_proof = never
 
@@ -80,10 +80,10 @@ class CreateVolume(Operation, tag="create-volume"):
             return
         if parent.locked:
             yield reasons.dataset_locked(self.parent).with_field("parent")
-        same = [one.name for one in facts.datasets if one.name.lower() == self.full_name.lower()]
-        if same:
-            yield reasons.dataset_exists(same[0])
-        if not self.thin and self.size * (1 + ROOM_BESIDE) > parent.available:
+        taken = [one.name for one in facts.datasets if one.name.lower() == self.full_name.lower()]
+        if taken:
+            yield reasons.dataset_exists(taken[0])
+        if not self.thin and self.size * (1 + METADATA_SHARE) > parent.available:
             yield Reason(
                 "volume-without-room",
                 "Only {free} are free there, and a volume needs a little more than its size. Make it smaller, or thin.",
@@ -109,9 +109,9 @@ class CreateVolume(Operation, tag="create-volume"):
         return Plan(
             summary=f"The volume {self.full_name} of {size_text(self.size)}, at /dev/zvol/{self.full_name}. "
             + (
-                "It takes from the pool only what is written to it."
+                "It uses space in the pool only as data is written."
                 if self.thin
-                else "All of its size is kept free for it from the beginning."
+                else "Its full size is reserved from the beginning."
             ),
             steps=(
                 command_step("create", f"Create {self.full_name}", argv, touches=[self.full_name], undo="Destroy it"),
@@ -135,7 +135,7 @@ class CreateVolume(Operation, tag="create-volume"):
 
 
 class GrowVolume(DatasetOperation, tag="grow-volume"):
-    """Make a volume larger. Smaller is never asked for: it would cut off what is at its end."""
+    """Make a volume larger. It can never shrink, which would cut off its end."""
 
     needs_proof = never
 
@@ -172,7 +172,7 @@ class GrowVolume(DatasetOperation, tag="grow-volume"):
         elif (
             kept
             and kept.value not in {"0", "none"}
-            and (self.size - volume.volsize) * (1 + ROOM_BESIDE) > volume.available
+            and (self.size - volume.volsize) * (1 + METADATA_SHARE) > volume.available
         ):
             yield Reason(
                 "volume-growth-without-room",
@@ -184,7 +184,7 @@ class GrowVolume(DatasetOperation, tag="grow-volume"):
         volume = self.find_dataset(facts)
         before = volume.volsize if volume else 0
         return Plan(
-            summary=f"{self.dataset} grows from {size_text(before)} to {size_text(self.size)}. Whatever uses it has to be told to use the rest.",
+            summary=f"{self.dataset} grows from {size_text(before)} to {size_text(self.size)}. What uses the volume then has to extend its file system.",
             steps=(command_step("grow", "Make it larger", ["zfs", "set", "--", f"volsize={self.size}", self.dataset], touches=[self.dataset]),),
             identity={**self.plan_identity(), "before": before},
             undo="It cannot be made smaller again.",

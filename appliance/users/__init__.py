@@ -1,4 +1,4 @@
-"""The accounts and groups that may use shares: create, rename, disable, remove, home folders.
+"""The users and groups of shares: create, rename, disable, remove, home folders.
 
 It may import ``datasets``, ``shares`` and the ground. Start at ``accounts``.
 """

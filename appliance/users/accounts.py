@@ -1,7 +1,7 @@
-"""Changes to the accounts of people: make one, a new password, another name on pages, off and on again.
+"""Operations on users: create, set a password, rename, disable and enable.
 
-Samba keeps a password of its own; AFP asks the system's (PAM). Both are set from the same secret in one step. The
-system's password opens no way into the box: the shell is nologin, and sshd refuses the group.
+Samba has a password of its own; AFP uses the system's (PAM). Both are set from the same secret in one step. The system's
+password gives no access to the box itself: the shell is nologin, and sshd refuses the group.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def group_exists(name: str) -> Reason:
 
 
 class AccountOperation(Operation):
-    """What all changes of one account have in common."""
+    """Base of operations on one user."""
 
     name: str
 
@@ -52,7 +52,7 @@ class AccountOperation(Operation):
 
 
 class CreateAccount(AccountOperation, tag="create-account"):
-    """Make an account for shares; its password is the job's secret. ``home``: the folder in which it gets one of its own."""
+    """Create a user of shares, with the job's secret as password. ``home``: the parent of a folder for this user alone."""
 
     needs_proof = never
 
@@ -67,7 +67,7 @@ class CreateAccount(AccountOperation, tag="create-account"):
 
     @property
     def title(self) -> str:
-        return f"Create the account {self.name}"
+        return f"Create the user {self.name}"
 
     def wants_secret(self) -> bool:
         return True
@@ -90,15 +90,15 @@ class CreateAccount(AccountOperation, tag="create-account"):
             *(home_folders.home_steps(self.home, self.name) if self.home else ()),
         ]
         return Plan(
-            summary=f"The account {self.name} can be let into shares. It cannot log in to the box itself."
-            + (f" It gets the folder {self.home}/{self.name}, which nobody else may enter." if self.home else ""),
+            summary=f"The user {self.name} can be given access to shares, but cannot sign in to the box itself."
+            + (f" The user gets the folder {self.home}/{self.name}, which nobody else may enter." if self.home else ""),
             steps=tuple(steps),
             identity={"operation": msgspec.to_builtins(self), "home": home_folders.parent_guid(self.home, facts)},
             warnings=tuple(warn_existing_shares(self.name, facts)),
-            undo="It can be removed again.",
+            undo="The user can be removed again.",
         )
 
-    def useradd_argv(self, number: str) -> list[str]:
+    def useradd_argv(self, uid: str) -> list[str]:
         return [
             "useradd",
             "--no-create-home",
@@ -109,7 +109,7 @@ class CreateAccount(AccountOperation, tag="create-account"):
             "--gid",
             PEOPLE,
             "--uid",
-            number,
+            uid,
             "--comment",
             accounts.comment(self.display),
             "--",
@@ -134,14 +134,14 @@ class CreateAccount(AccountOperation, tag="create-account"):
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         if not facts.account(self.name):
-            return f"There is no account {self.name} yet. Create it again."
+            return f"There is no user {self.name} yet. Create the user again."
         if step in {"user", "password"}:
-            return f"{self.name} is there but has no password. Set one on the page of people."
-        return f"{self.name} is there; the folder of its own is not finished. Set who may use it on the folder's page."
+            return f"{self.name} was created but has no password. Set one on the page of users."
+        return f"{self.name} was created, but the home folder is not finished. Set who may use it on the folder's page."
 
 
 class SetPassword(AccountOperation, tag="set-password"):
-    """Give an account a new password."""
+    """Set a new password for a user."""
 
     needs_proof = always
 
@@ -155,7 +155,7 @@ class SetPassword(AccountOperation, tag="set-password"):
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from super().check(facts)
         if (account := facts.account(self.name)) and account.disabled:
-            # A new password would open Samba's account again.
+            # A new password would enable the user in Samba again.
             yield Reason(
                 "user-disabled",
                 "{user} is disabled. Enable this user first, then set a new password.",
@@ -171,7 +171,7 @@ class SetPassword(AccountOperation, tag="set-password"):
         )
 
     def probe(self, step: str, facts: Facts) -> bool:
-        # Whether a password was set cannot be seen from outside: say so rather than guess.
+        # Nothing shows whether a password was set, so this never claims it.
         return False
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
@@ -179,7 +179,7 @@ class SetPassword(AccountOperation, tag="set-password"):
 
 
 class RenameAccount(AccountOperation, tag="rename-account"):
-    """Change what people call somebody; the name for signing in stays."""
+    """Change the display name of a user; the name for signing in stays."""
 
     needs_proof = never
 
@@ -191,13 +191,13 @@ class RenameAccount(AccountOperation, tag="rename-account"):
 
     @property
     def title(self) -> str:
-        return f"Call {self.name} {self.display}" if self.display else f"Call {self.name} by that name only"
+        return f"Show {self.name} as {self.display}" if self.display else f"Show {self.name} without another name"
 
     def plan(self, facts: Facts) -> Plan:
         account = facts.account(self.name)
         text = accounts.comment(self.display, disabled=bool(account and account.disabled))
         return Plan(
-            f"Pages say {self.display or self.name}. The name for signing in stays {self.name}.",
+            f"Pages show {self.display or self.name}. The name for signing in stays {self.name}.",
             (command_step("comment", "Note the name", ["usermod", "--comment", text, "--", self.name]),),
             {"operation": msgspec.to_builtins(self), "comment": text},
         )
@@ -208,7 +208,7 @@ class RenameAccount(AccountOperation, tag="rename-account"):
 
 
 class EnableAccount(AccountOperation, tag="enable-account"):
-    """Disable an account, or enable it again. Its files, groups and password stay."""
+    """Disable or enable a user. Files, groups and password stay."""
 
     needs_proof = never
 
@@ -224,7 +224,7 @@ class EnableAccount(AccountOperation, tag="enable-account"):
         samba = samba_step("samba", f"{'Open' if self.enabled else 'Close'} it in Samba", ["smbpasswd", "-e" if self.enabled else "-d", self.name], self.name)  # fmt: skip
         lock = "--unlock" if self.enabled else "--lock"
         system = command_step("system", "The same for AFP, and note it", ["usermod", lock, "--comment", text, "--", self.name])  # fmt: skip
-        # What is told on pages (the note) comes after what it tells.
+        # Pages show the comment that usermod writes, so it is written after the change in Samba.
         steps = (samba, system) if self.enabled else (samba, system, disconnect_step(self.name))
         return Plan(
             f"{self.name} can reach the shares again, with the password from before."
@@ -245,49 +245,50 @@ class EnableAccount(AccountOperation, tag="enable-account"):
 
 
 def warn_existing_shares(name: str, facts: Facts) -> Iterator[str]:
-    """Shares that name somebody who is not there: a new account of that name is let in at once."""
+    """Yield a warning for each share that already names this user: it gives access at once."""
     for dataset in drop_from_shares.folders_sharing_with(name, facts):
-        yield f"The share of {dataset} already names {name}, from an earlier account or another box. The new account can use it at once."
+        yield f"The share of {dataset} already names {name}, from an earlier user or another box. The new user can use it at once."
 
 
 def user_number(facts: Facts, name: str) -> int:
-    """The account's uid, which tells it from another of the same name; 0 where it is not there."""
+    """The uid of a user, which differs for a new user of the same name; 0 if there is none."""
     account = facts.account(name)
     return account.uid if account else 0
 
 
 def samba_step(name: str, title: str, argv: list[str], account: str) -> Step:
-    """A change to Samba's account; nothing to do where Samba never had one, as after an interrupted creation."""
+    """A change to a user in Samba; does nothing if Samba has none, as after an interrupted creation."""
 
-    def act(work: Work) -> None:
+    def change_samba_user(work: Work) -> None:
         if accounts.known_to_samba(account):
             command.run(argv, timeout=60)
         else:
             work.note(f"Samba does not know {account}")
 
-    return Step(name, title, shlex.join(argv), act)
+    return Step(name, title, shlex.join(argv), change_samba_user)
 
 
 def password_step(name: str) -> Step:
-    """Give both keepers of passwords the same one, by standard input. Samba asks for it twice.
+    """Set the same password in the system and in Samba, by standard input. Samba asks for it twice.
 
-    ``chpasswd`` comes first: Samba's account is made by the second, so that an account known to Samba has both.
+    ``chpasswd`` comes first: ``smbpasswd`` creates the user in Samba, so a user known to Samba has both passwords.
     """
+    system, samba = ["chpasswd"], ["smbpasswd", "-s", "-a", name]
 
-    def act(work: Work) -> None:
+    def set_passwords(work: Work) -> None:
         secret = names.check_password(work.secret())
-        command.run(["chpasswd"], timeout=60, given=f"{name}:{secret}\n")
-        command.run(["smbpasswd", "-s", "-a", name], timeout=60, given=f"{secret}\n{secret}\n")
+        command.run(system, timeout=60, given=f"{name}:{secret}\n")
+        command.run(samba, timeout=60, given=f"{secret}\n{secret}\n")
 
-    shown = f"chpasswd\nsmbpasswd -s -a {shlex.quote(name)}"
-    return Step("password", "Set the password for Samba and AFP", shown, act)
+    shown = f"{shlex.join(system)}\n{shlex.join(samba)}"
+    return Step("password", "Set the password for Samba and AFP", shown, set_passwords)
 
 
 def disconnect_step(name: str) -> Step:
-    """Disconnect whoever is connected as that person: sessions outlive a password."""
+    """Disconnect the clients of a user: sessions continue after a password change."""
     return Step(
         "sessions",
         f"Disconnect {name}",
-        "smbstatus --json; smbcontrol PID shutdown\nend its afpd",
+        "smbstatus --json\nfor each connection: smbcontrol PID shutdown, or end its afpd",
         lambda work: disconnect.person(name, work),
     )

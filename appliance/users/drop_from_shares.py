@@ -1,4 +1,4 @@
-"""Take somebody who goes, an account or a group, out of the settings of shares, and have them served without."""
+"""Remove a user or group from the settings of all shares, and serve the shares without it."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from appliance.shares.settings import PROPERTY, setting_of
 
 
 def drop_user(who: str, heir: str, facts: Facts, work: Work) -> None:
-    """No share names ``who`` any more, so that a later one of that name gets nothing by it; ``heir`` may take the place.
+    """Remove ``who`` from all shares, so that a later user of that name gets no access; ``heir`` may take the place.
 
-    Shares that nobody here agreed to are left as they came. What cannot be written is told in a note: whoever goes is
-    gone all the same.
+    Shares that were never approved on this box are left alone. A setting that cannot be written adds a line to the job's log,
+    since the user is removed anyway.
     """
-    wanted, changed = approved.read_approved(), False
+    approved_guids, changed = approved.read_approved(), False
     for dataset in facts.datasets:
         setting = setting_of(dataset)
         if (
             setting is None
             or who not in setting.people
             or dataset.share_source == "inherited"
-            or dataset.guid not in wanted
+            or dataset.guid not in approved_guids
         ):
             continue
         try:
@@ -39,12 +39,12 @@ def drop_user(who: str, heir: str, facts: Facts, work: Work) -> None:
 def drop_step(who: str, heir: str, facts: Facts) -> Step:
     return Step(
         "unlist",
-        "Take it out of the shares",
+        "Remove it from the shares",
         f"zfs set {PROPERTY}=… of each",
         lambda work: drop_user(who, heir, facts, work),
     )
 
 
 def folders_sharing_with(who: str, facts: Facts) -> list[str]:
-    """The folders whose shares name somebody."""
+    """The folders whose shares name a user or group."""
     return [one.name for one in facts.datasets if (setting := setting_of(one)) and who in setting.people]

@@ -1,4 +1,4 @@
-"""Groups: people who are let into folders together."""
+"""Operations on groups of users."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MOST = 200
 
 
 class GroupOperation(Operation):
-    """What all changes of one group have in common."""
+    """Base of operations on one group."""
 
     name: str
 
@@ -41,8 +41,8 @@ class GroupOperation(Operation):
             yield group_missing(self.name).with_field("name")
 
 
-class WithMembers(GroupOperation):
-    """A group and who is in it."""
+class GroupMembersOperation(GroupOperation):
+    """Base of operations on a group and its members."""
 
     members: tuple[str, ...] = ()
 
@@ -60,15 +60,15 @@ class WithMembers(GroupOperation):
 
     def members_step(self) -> Step:
         argv = ["gpasswd", "--members", ",".join(sorted(set(self.members))), self.name]
-        return command_step("members", "Say who is in it", argv)
+        return command_step("members", "Set its members", argv)
 
     def has_members(self, facts: Facts) -> bool:
         group = facts.group(self.name)
         return group is not None and set(group.members) == set(self.members)
 
 
-class CreateGroup(WithMembers, tag="create-group"):
-    """Make a group of people."""
+class CreateGroup(GroupMembersOperation, tag="create-group"):
+    """Create a group of users."""
 
     needs_proof = never
 
@@ -94,8 +94,8 @@ class CreateGroup(WithMembers, tag="create-group"):
             undo="It can be removed again.",
         )
 
-    def groupadd_argv(self, number: str) -> list[str]:
-        return ["groupadd", "--gid", number, "--", self.name]
+    def groupadd_argv(self, gid: str) -> list[str]:
+        return ["groupadd", "--gid", gid, "--", self.name]
 
     def make_group(self, work: Work) -> None:
         try:
@@ -110,12 +110,12 @@ class CreateGroup(WithMembers, tag="create-group"):
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         if facts.group(self.name):
-            return f"The group {self.name} is there without its members. Choose them on its page."
+            return f"The group {self.name} was created without its members. Choose them on its page."
         return f"There is no group {self.name} yet. Create it again."
 
 
-class SetMembers(WithMembers, tag="set-members"):
-    """Say anew who is in a group."""
+class SetMembers(GroupMembersOperation, tag="set-members"):
+    """Replace the members of a group."""
 
     needs_proof = never
 
@@ -129,7 +129,7 @@ class SetMembers(WithMembers, tag="set-members"):
 
     def plan(self, facts: Facts) -> Plan:
         return Plan(
-            f"{self.name} is {member_text(self.members)}. Who is connected already keeps what they could do until they connect again.",
+            f"{self.name} is {member_text(self.members)}. Users who are connected keep their access until they connect again.",
             (self.members_step(),),
             {"operation": msgspec.to_builtins(self)},
         )
@@ -151,35 +151,35 @@ class RemoveGroup(GroupOperation, tag="remove-group"):
         return (*super().locks(), "shares")
 
     def files_taken(self) -> tuple[str, ...]:
-        return ("",)  # the rules of any folder may name it
+        return ("",)  # any folder may give it access
 
     def plan(self, facts: Facts) -> Plan:
         used = [
             one.name
             for one in facts.datasets
-            if (said := access_note.valid_note(one, facts)) and self.name in said.groups
+            if (note := access_note.valid_note(one, facts)) and self.name in note.groups
         ]
         used += [name for name in drop_from_shares.folders_sharing_with(f"@{self.name}", facts) if name not in used]
         return Plan(
-            f"The group {self.name} is gone; the people in it keep their accounts. What it let them do ends with it.",
+            f"The group {self.name} is removed; its members stay users, but lose the access that it gave them.",
             (
-                Step("forget", "Take it out of the rules of folders", f"zfs set {access_note.PROPERTY}=… of each", lambda work: self.drop_from_rules(facts, work)),
+                Step("forget", "Remove it from the access lists of folders", f"zfs set {access_note.PROPERTY}=… of each", lambda work: self.drop_from_rules(facts, work)),
                 drop_from_shares.drop_step(f"@{self.name}", "", facts),
                 command_step("group", f"Remove {self.name}", ["groupdel", "--", self.name]),
             ),
             {"operation": msgspec.to_builtins(self), "gid": group.gid if (group := facts.group(self.name)) else 0},
-            warnings=(f"It is let into {', '.join(used)}.",) if used else (),
-            undo="A new group of that name is another one: it is let into nothing.",
+            warnings=(f"It has access to {', '.join(used)}.",) if used else (),
+            undo="A new group of that name is another group, without access to anything.",
         )  # fmt: skip
 
     def drop_from_rules(self, facts: Facts, work: Work) -> None:
-        """No rule names the group any more."""
+        """Remove the group from the access notes of all folders."""
         for dataset in facts.datasets:
-            said = access_note.valid_note(dataset, facts)
-            if said and self.name in said.groups:
-                groups = {name: has for name, has in said.groups.items() if name != self.name}
+            note = access_note.valid_note(dataset, facts)
+            if note and self.name in note.groups:
+                groups = {name: has for name, has in note.groups.items() if name != self.name}
                 access_note.rewrite_note(
-                    dataset, msgspec.structs.replace(said, groups=groups).with_numbers(facts), work
+                    dataset, msgspec.structs.replace(note, groups=groups).with_numbers(facts), work
                 )
 
     def probe(self, step: str, facts: Facts) -> bool:

@@ -1,4 +1,4 @@
-"""A folder of somebody's own: a dataset below one that the administrator chose, which nobody else may enter."""
+"""Home folders: a dataset of one user, below a folder that the administrator chose."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def parent_guid(home: str, facts: Facts) -> int:
 
 
 def home_operation(home: str, name: str) -> CreateDataset:
-    """The operation that makes such a folder: the same as any other."""
+    """The operation that creates a home folder like any other folder."""
     return CreateDataset(parent=home, name=name)
 
 
 def reasons_against(home: str, name: str, facts: Facts) -> Iterator[Reason]:
-    """What speaks against it, at the field of the form."""
+    """Reasons against a home folder, for the form's field ``home``."""
     try:
         reasons = list(home_operation(home, name).check(facts))
     except Refused as refusal:
@@ -41,7 +41,7 @@ def reasons_against(home: str, name: str, facts: Facts) -> Iterator[Reason]:
 
 
 def home_steps(home: str, name: str) -> tuple[Step, ...]:
-    """Make it with the property that says whose it is, and let only that person in."""
+    """Create the folder and let only its user in."""
     return permissions.private_steps(f"{home}/{name}", name)
 
 
@@ -49,5 +49,5 @@ def probe_home(home: str, account: Account, step: str, facts: Facts) -> bool:
     dataset = facts.dataset(f"{home}/{account.name}")
     if dataset is None or step == "home":
         return dataset is not None and dataset.mounted
-    said = access_note.valid_note(dataset, facts)
-    return said is not None and said.done and said.people == {account.name: "change"}
+    note = access_note.valid_note(dataset, facts)
+    return note is not None and note.done and note.people == {account.name: "change"}

@@ -1,7 +1,7 @@
-"""Remove an account, and say what becomes of its files.
+"""Remove a user, and decide what happens to the files.
 
-They stay where they are. Either nobody owns them any more (the number is never given again, so they fall to nobody new),
-or another person gets them, and what the one who goes could do in each folder.
+They stay where they are. Either nobody owns them any more (the number is never used again, so no new user gets them), or
+another user gets them, together with the access that the removed user had to each folder.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from appliance.users.accounts import AccountOperation, disconnect_step, samba_st
 
 
 class RemoveAccount(AccountOperation, tag="remove-account"):
-    """Remove an account. ``heir``: who gets its files; empty: nobody. ``before``: the name of the snapshot that each folder
-    gets before its files are given away; empty for none."""
+    """Remove a user. ``heir``: the user who gets the files; empty: nobody. ``before``: the name of the snapshot that is taken
+    of each folder before its files are given away; empty for none."""
 
     needs_proof = never
 
@@ -51,10 +51,10 @@ class RemoveAccount(AccountOperation, tag="remove-account"):
         return (*super().locks(), "shares")
 
     def files_taken(self) -> tuple[str, ...]:
-        return ("",)  # the rules of any folder may name it
+        return ("",)  # any folder may give this user access
 
     def lasts(self) -> bool:
-        # Who inherits gets every file of every folder.
+        # Every file of every folder may change its owner.
         return bool(self.heir)
 
     def check(self, facts: Facts) -> Iterator[Reason]:
@@ -69,13 +69,13 @@ class RemoveAccount(AccountOperation, tag="remove-account"):
         elif self.heir and not facts.account(self.heir):
             yield reasons.user_missing(self.heir).with_field("heir")
         elif self.heir:
-            away = [one.name for one in facts.datasets if one.kind == "filesystem" and one.locked]
-            if away:
+            locked = [dataset.name for dataset in facts.datasets if dataset.kind == "filesystem" and dataset.locked]
+            if locked:
                 yield Reason(
                     "folders-locked",
                     "The files in locked folders cannot be given away: {folders}. Unlock them first, or let the files belong to nobody.",
                     field="heir",
-                    folders=", ".join(away[:3]) + (" …" if len(away) > 3 else ""),
+                    folders=", ".join(locked[:3]) + (" …" if len(locked) > 3 else ""),
                 )
             if self.before:
                 yield from self.check_name_lengths(facts)
@@ -97,29 +97,29 @@ class RemoveAccount(AccountOperation, tag="remove-account"):
         )
         hand = Step("files", f"Give its files to {self.heir}", f"{first}for each file of {self.name} on every folder: chown {self.heir}", lambda work: self.hand_over(uid, heir, facts, work))  # fmt: skip
         steps = [
-            samba_step("close", "Close it in Samba", ["smbpasswd", "-d", self.name], self.name),
+            samba_step("close", "Disable it in Samba", ["smbpasswd", "-d", self.name], self.name),
             disconnect_step(self.name),
             *([hand] if heir else []),
-            Step("forget", "Take it out of the rules of folders", f"zfs set {access_note.PROPERTY}=… of each", lambda work: self.drop_from_rules(facts, work)),
+            Step("forget", "Remove it from the access lists of folders", f"zfs set {access_note.PROPERTY}=… of each", lambda work: self.drop_from_rules(facts, work)),
             drop_from_shares.drop_step(self.name, self.heir, facts),
             samba_step("samba", "Remove it from Samba", ["smbpasswd", "-x", self.name], self.name),
             command_step("user", f"Remove {self.name}", ["userdel", "--", self.name]),
         ]  # fmt: skip
         kept = f" Each folder with files of {self.name} gets a snapshot first, which stays until you destroy it." if self.before else ""  # fmt: skip
-        files = f"Its files go to {self.heir}.{kept}" if heir else "Its files stay where they are and belong to nobody."
+        files = f"The files go to {self.heir}.{kept}" if heir else "The files stay where they are and belong to nobody."
         return Plan(
-            summary=f"{self.name} cannot reach any share any more. {files} Nothing is erased.",
+            summary=f"{self.name} can no longer use any share. {files} Nothing is erased.",
             steps=tuple(steps),
             identity={"operation": msgspec.to_builtins(self), "uid": uid, "heir": heir},
             warnings=tuple(warn_left_alone(self.name, facts)),
-            undo="A new account of that name is another one: it owns none of these files.",
+            undo="A new user of that name is another user, who owns none of these files.",
         )
 
     def hand_over(self, uid: int, heir: int, facts: Facts, work: Work) -> None:
-        """Every file of ``uid`` on every mounted dataset becomes the heir's, after a snapshot. Raises Failed, Cancelled."""
+        """Give every file of ``uid`` on every mounted dataset to the heir, after a snapshot. Raises Failed, Cancelled."""
         kept: set[str] = set()
 
-        def keep(dataset: Dataset) -> None:
+        def snapshot_once(dataset: Dataset) -> None:
             if self.before and dataset.name not in kept:
                 before_step(dataset.name, self.before, f"before {self.name} was removed").act(work)
                 work.note(f"{dataset.name}@{self.before} keeps {dataset.name} as it was")
@@ -127,61 +127,61 @@ class RemoveAccount(AccountOperation, tag="remove-account"):
 
         for dataset in facts.datasets:
             if is_writable(dataset):
-                give_away(dataset, uid, heir, work, keep)
+                give_away(dataset, uid, heir, work, snapshot_once)
         for dataset in facts.datasets:
-            said = access_note.valid_note(dataset, facts)
-            if said and self.name in said.people:
-                inherited = self.inherit_rules(said, facts)
-                keep(dataset)
+            note = access_note.valid_note(dataset, facts)
+            if note and self.name in note.people:
+                inherited = self.inherit_rules(note, facts)
+                snapshot_once(dataset)
                 permissions.apply_note(dataset, inherited, facts, work)
 
-    def inherit_rules(self, said: AccessNote, facts: Facts) -> AccessNote:
-        """The rules of a folder with the heir in the place of the one who goes: whichever of both may do more."""
-        level = max(said.people[self.name], said.level_of(self.heir, facts), key=ORDER.index)
-        people = {name: has for name, has in said.people.items() if name != self.name} | {self.heir: level}
-        return msgspec.structs.replace(said, people=people)
+    def inherit_rules(self, note: AccessNote, facts: Facts) -> AccessNote:
+        """The access note of a folder with the heir in place of the removed user, with the higher level of both."""
+        level = max(note.people[self.name], note.level_of(self.heir, facts), key=ORDER.index)
+        people = {name: has for name, has in note.people.items() if name != self.name} | {self.heir: level}
+        return msgspec.structs.replace(note, people=people)
 
     def drop_from_rules(self, facts: Facts, work: Work) -> None:
-        """No rule names the account any more, so that a later one of that name gets nothing by it."""
+        """Remove the user from the access notes of all folders, so that a later user of that name gets no access."""
         for dataset in facts.datasets:
-            said = access_note.valid_note(dataset, facts)
-            if said is None or self.name not in said.people:
+            note = access_note.valid_note(dataset, facts)
+            if note is None or self.name not in note.people:
                 continue
-            people = {name: has for name, has in said.people.items() if name != self.name}
+            people = {name: has for name, has in note.people.items() if name != self.name}
             if self.heir:
-                people = dict(self.inherit_rules(said, facts).people)
-            access_note.rewrite_note(dataset, msgspec.structs.replace(said, people=people).with_numbers(facts), work)
+                people = dict(self.inherit_rules(note, facts).people)
+            access_note.rewrite_note(dataset, msgspec.structs.replace(note, people=people).with_numbers(facts), work)
 
     def probe(self, step: str, facts: Facts) -> bool:
         gone = facts.account(self.name) is None
         if step in {"user", "close", "sessions", "forget", "unlist", "files"}:
-            # The account goes last: without it, everything before has been done.
+            # The user is removed last: without it, everything before has been done.
             return gone
         return gone and not accounts.known_to_samba(self.name)
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         if facts.account(self.name):
-            return f"{self.name} is closed but still there. Remove it again; what is done already is not done twice."
-        return f"{self.name} is gone."
+            return f"{self.name} is disabled but still there. Remove the user again; what is done already is not done twice."
+        return f"{self.name} was removed."
 
 
 def is_writable(dataset: Dataset) -> bool:
-    """Whether its files can be given to somebody else."""
+    """Whether the files of a dataset can be given to another user."""
     return dataset.kind == "filesystem" and dataset.mounted and not dataset.readonly and dataset.mountpoint != "/"
 
 
 def give_away(
-    dataset: Dataset, uid: int, heir: int, work: Work, keep: Callable[[Dataset], None] = lambda _dataset: None
+    dataset: Dataset, uid: int, heir: int, work: Work, before_first: Callable[[Dataset], None] = lambda _dataset: None
 ) -> None:
-    """Give the files of one person on one dataset to another; set-id bits are dropped by the kernel. ``keep`` is called
-    before the first."""
+    """Give the files of one user on one dataset to another; the kernel clears set-id bits. ``before_first`` is called before
+    the first change."""
     with traversal.open_dir_nofollow(dataset.mountpoint) as root:
         traversal.refuse_unless_of(root, dataset.name)
         pace, given = traversal.WalkProgress(work, root), 0
         for found in traversal.walk_tree(root):
             if found.status.st_uid == uid:
                 if not given:
-                    keep(dataset)
+                    before_first(dataset)
                 try:
                     os.chown(found.link, heir, -1)
                 except OSError as error:
@@ -193,11 +193,11 @@ def give_away(
 
 
 def warn_left_alone(name: str, facts: Facts) -> Iterator[str]:
-    """Shares that nobody could use any more."""
+    """Yield a warning for each share that nobody could use any more, and each note that will keep the name."""
     for dataset in facts.datasets:
         setting = setting_of(dataset)
         if setting and setting.people == {name}:
-            yield f"{name} is the only one who may use the share of {dataset.name}. Nobody can use it then, until you let somebody in."
+            yield f"{name} is the only one who may use the share of {dataset.name}. Nobody can use it then, until you give somebody access."
         noted = access_note.foreign_note(dataset, facts)
         if noted and name in noted.people:
-            yield f"{dataset.name} names {name} in a note that is not valid on this box, and stays as it is. Set who may use it afterwards."
+            yield f"{dataset.name} names {name} in an access list that is not valid on this box and is not changed. Set who may use it afterwards."

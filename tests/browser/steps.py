@@ -85,7 +85,7 @@ def create_account(page: Page, *, name: str, password: str) -> None:
     page.get_by_role("button", name="Continue").click()
     page.get_by_label("Password", exact=True).fill(password)
     page.get_by_label("Password once more").fill(password)
-    page.get_by_role("button", name=f"Create the account {name}").click()
+    page.get_by_role("button", name=f"Create the user {name}").click()
     finished(page)
 
 

@@ -1,7 +1,7 @@
-"""Keys that the owner chose to keep on the box, so that it unlocks by itself: files of root's, one for each dataset's guid.
+"""Stored keys, with which the box unlocks datasets at each start: files of root's, named by the dataset's guid.
 
-Whoever takes the whole box then has key and data; disks alone stay closed. A mark on the dataset (``larder:unlock``) lets
-pages say so; it names this box, so that on another box nobody is told that a key is there.
+A thief of the whole box has keys and data; the disks alone stay locked. A mark on the dataset (``larder:unlock``) tells
+pages that a key is stored. It names this box, so that another box does not claim to have the key.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MACHINE = Path("/etc/machine-id")
 
 
 def box_mark() -> str:
-    """What this box writes on datasets whose key it keeps: told apart from other boxes, and says nothing of them."""
+    """The mark of this box for datasets whose key it stores: a hash, which reveals nothing about the box."""
     try:
         machine = MACHINE.read_bytes().strip()
     except OSError:
@@ -27,9 +27,9 @@ def box_mark() -> str:
 
 
 def is_marked(dataset: Dataset) -> bool:
-    """Whether the dataset says that this box keeps its key."""
-    found = dataset.properties.get(PROPERTY)
-    return found is not None and found.source == "local" and found.value == box_mark()
+    """Whether the dataset has the mark of this box."""
+    mark = dataset.properties.get(PROPERTY)
+    return mark is not None and mark.source == "local" and mark.value == box_mark()
 
 
 def key_path(guid: int) -> Path:
@@ -41,12 +41,12 @@ def has_key(guid: int) -> bool:
 
 
 def read_key(guid: int) -> str:
-    """The passphrase, or the key's digits. Raises OSError where there is none."""
+    """The passphrase or the key's digits. Raises OSError if none is stored."""
     return key_path(guid).read_text()
 
 
 def store_key(guid: int, secret: str) -> None:
-    """Write it durably; only root can read it."""
+    """Write the key durably to a file that only root can read."""
     FOLDER.mkdir(parents=True, exist_ok=True, mode=0o700)
     atomic_file.write(key_path(guid), secret.encode())
 

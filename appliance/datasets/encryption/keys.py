@@ -1,4 +1,4 @@
-"""Keys of encrypted datasets while they are open: lock, change the key, keep it on the box or forget it again."""
+"""Keys of unlocked datasets: lock, change the key, store it on the box or delete it there."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from appliance.datasets import reasons
 from appliance.datasets.base import DatasetOperation
 from appliance.datasets.encryption import key_store
 from appliance.datasets.encryption.unlock import KEY_FILES, encode_key, key_step, no_own_key
+from appliance.datasets.mount import unmount_argv
 from appliance.errors import Failed, Reason
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
@@ -18,11 +19,11 @@ from appliance.operation import Plan, Step, Work, always, never
 from appliance.shares import dataset_teardown, publish
 
 FORMATS = {"passphrase": "passphrase", "key file": "hex"}
-KEPT_MEANS = "This box then unlocks it by itself after each start. Whoever carries off the whole box has the key and the files; disks alone, without this box's system disk, stay closed."
+STORED_KEY_MEANS = "This box then unlocks it after each start. A thief of the whole box has the key and the files; the disks alone, without this box's system disk, stay locked."
 
 
 class LockDataset(DatasetOperation, tag="lock-dataset"):
-    """Unmount what a key opens and unload the key."""
+    """Unmount the datasets that a key unlocks, and unload the key."""
 
     needs_proof = never
 
@@ -47,7 +48,7 @@ class LockDataset(DatasetOperation, tag="lock-dataset"):
             yield Reason("dataset-locked-already", "{dataset} is already locked.", dataset=self.dataset)
 
     def mounted_datasets(self, facts: Facts) -> list[Dataset]:
-        """What has to be unmounted: what the key opens, and whatever is mounted below."""
+        """The mounted datasets that the key unlocks, and all that are mounted below them."""
         names = {
             one.name
             for root in facts.datasets
@@ -62,27 +63,25 @@ class LockDataset(DatasetOperation, tag="lock-dataset"):
         tops = [one for one in mounted if not any(one.name.startswith(f"{other.name}/") for other in mounted)]
         unload = ["zfs", "unload-key", "--", self.dataset]
 
-        def unmount(work: Work) -> None:
-            for one in tops:
-                dataset_teardown.let_go(
-                    ["zfs", "unmount", "--", one.name], one.name, [found.mountpoint for found in mounted]
-                )
-                work.note(f"Unmounted {one.name}")
+        def unmount_all(work: Work) -> None:
+            for top in tops:
+                dataset_teardown.let_go(unmount_argv(top.name), top.name, [found.mountpoint for found in mounted])
+                work.note(f"Unmounted {top.name}")
             if shares:
                 publish.tell_network(work.note)
 
-        def act(work: Work) -> None:
+        def unload_key(work: Work) -> None:
             command.run(unload, timeout=120)
             work.note(f"{self.dataset} is locked")
 
-        shown = "\n".join(f"zfs unmount -- {one.name}" for one in tops)
+        shown = "\n".join(shlex.join(unmount_argv(top.name)) for top in tops)
         keeps = key_store.is_marked(dataset) if (dataset := self.find_dataset(facts)) else False
         return Plan(
             summary=f"{self.dataset} and {max(len(mounted) - 1, 0)} folders below it cannot be read until the key is given again. Nothing is erased.",
             steps=(
                 *dataset_teardown.close_step(shares),
-                *([Step("unmount", "Unmount the folders", shown, unmount, tuple(one.name for one in mounted))] if mounted else []),
-                Step("unload", "Forget the key that is loaded", shlex.join(unload), act, (self.dataset,), "Unlock it again"),
+                *([Step("unmount", "Unmount the folders", shown, unmount_all, tuple(one.name for one in mounted))] if mounted else []),
+                Step("unload", "Forget the key that is loaded", shlex.join(unload), unload_key, (self.dataset,), "Unlock it again"),
             ),
             identity={**self.plan_identity(), "mounted": sorted(one.guid for one in mounted)},
             warnings=(*(("Its shares answer nobody meanwhile.",) if shares else ()), *(("This box keeps its key: after the next start it is unlocked again.",) if keeps else ())),
@@ -108,7 +107,7 @@ class LockDataset(DatasetOperation, tag="lock-dataset"):
 
 
 class EncryptionRootOperation(DatasetOperation):
-    """Base of what is done with the key of an encryption root that is open."""
+    """Base of operations on the key of an unlocked encryption root."""
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from super().check(facts)
@@ -126,7 +125,7 @@ class EncryptionRootOperation(DatasetOperation):
 
 
 class ChangeKey(EncryptionRootOperation, tag="change-key"):
-    """Another passphrase or key file for an encryption root; a dataset below one becomes a root of its own."""
+    """Set a new passphrase or key file; a dataset below an encryption root becomes a root of its own."""
 
     needs_proof = always
 
@@ -151,13 +150,13 @@ class ChangeKey(EncryptionRootOperation, tag="change-key"):
             + ("" if own else f" So far it was opened by the key of {dataset.encryption_root if dataset else 'its parent'}."),
             steps=(change, *([delete_key_step(self.dataset, self.guid)] if keeps else [])),
             identity={**self.plan_identity(), "root": dataset.encryption_root if dataset else "", "keeps": keeps},
-            warnings=("The files are not encrypted anew. Whoever has the old key and an old copy of the disks can still read that copy.",),
+            warnings=("The files are not encrypted again. With the old key, an old copy of the disks can still be read.",),
             undo="It can be changed again at any time.",
             key_file=self.to == "key file",
         )  # fmt: skip
 
     def probe(self, step: str, facts: Facts) -> bool:
-        # One key in place of another cannot be told from outside, so that is never claimed.
+        # Nothing shows from outside that a key has changed, so this never claims it.
         return step == "forget" and not key_store.has_key(self.guid)
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
@@ -167,27 +166,31 @@ class ChangeKey(EncryptionRootOperation, tag="change-key"):
 def mark_step(dataset: str) -> Step:
     argv = ["zfs", "set", "--", f"{key_store.PROPERTY}={key_store.box_mark()}", dataset]
 
-    def act(_work: Work) -> None:
+    def set_mark(_work: Work) -> None:
         command.run(argv, timeout=60)
 
-    return Step("mark", "Note on the folder that this box keeps its key", shlex.join(argv), act, (dataset,))
+    return Step("mark", "Note on the folder that this box stores its key", shlex.join(argv), set_mark, (dataset,))
 
 
 def delete_key_step(dataset: str, guid: int) -> Step:
     argv = ["zfs", "inherit", "--", key_store.PROPERTY, dataset]
 
-    def act(work: Work) -> None:
+    def delete_key(work: Work) -> None:
         key_store.delete_key(guid)
         command.run(argv, timeout=60)
-        work.note("This box keeps the key no longer")
+        work.note("This box no longer stores the key")
 
     return Step(
-        "forget", "Remove the key from this box", f"rm {key_store.key_path(guid)}\n{shlex.join(argv)}", act, (dataset,)
+        "forget",
+        "Remove the key from this box",
+        f"rm {key_store.key_path(guid)}\n{shlex.join(argv)}",
+        delete_key,
+        (dataset,),
     )
 
 
 class StoreKey(EncryptionRootOperation, tag="store-key"):
-    """Keep the key on this box, so that it unlocks by itself after a start. The key is tried first."""
+    """Store the key on this box, which then unlocks the dataset after each start. The key is tried first."""
 
     needs_proof = never
 
@@ -213,19 +216,19 @@ class StoreKey(EncryptionRootOperation, tag="store-key"):
         kind = dataset.key_format if dataset else ""
         trial = ["zfs", "load-key", "-n", "-L", "prompt", "--", self.dataset]
 
-        def act(work: Work) -> None:
+        def try_and_store(work: Work) -> None:
             secret = work.secret()
             try:
                 command.run(trial, timeout=300, given=encode_key(secret, kind))
             except command.CommandFailed as failed:
                 raise Failed("That does not open it, so nothing was kept", failed.said) from failed
             key_store.store_key(self.guid, secret)
-            work.note("The key opens it and is kept")
+            work.note("The key unlocks it and is stored")
 
         return Plan(
-            summary=f"The key of {self.dataset} is kept on this box's system disk, readable by root alone. {KEPT_MEANS}",
+            summary=f"The key of {self.dataset} is kept on this box's system disk, readable by root alone. {STORED_KEY_MEANS}",
             steps=(
-                Step("keep", "Try the key, then keep it", f"{shlex.join(trial)}\nwrite {key_store.key_path(self.guid)}", act, (self.dataset,), "Remove it again"),
+                Step("keep", "Try the key, then store it", f"{shlex.join(trial)}\nwrite {key_store.key_path(self.guid)}", try_and_store, (self.dataset,), "Remove it again"),
                 mark_step(self.dataset),
             ),
             identity=self.plan_identity(),
@@ -242,12 +245,12 @@ class StoreKey(EncryptionRootOperation, tag="store-key"):
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         if key_store.has_key(self.guid):
-            return "The key is on this box, and the folder may not say so. Keep it again, or remove it."
-        return "The key is not on this box. Keep it again if you like."
+            return "The key is on this box, but the folder may not say so. Store the key again, or remove it."
+        return "The key is not on this box. Store the key again if you want it there."
 
 
 class DeleteStoredKey(DatasetOperation, tag="delete-key"):
-    """Remove the key from this box: from then on somebody has to unlock after each start."""
+    """Remove the key from this box: the dataset then has to be unlocked by hand after each start."""
 
     needs_proof = always
 
@@ -269,7 +272,7 @@ class DeleteStoredKey(DatasetOperation, tag="delete-key"):
             warnings=(
                 "A deleted file can sometimes be read from a system disk. Change the key if the box gets into other hands.",
             ),
-            undo="It can be kept again by whoever has it.",
+            undo="The key can be stored again if you still have it.",
         )
 
     def probe(self, step: str, facts: Facts) -> bool:
@@ -277,4 +280,4 @@ class DeleteStoredKey(DatasetOperation, tag="delete-key"):
         return not key_store.has_key(self.guid) and (dataset is None or not key_store.is_marked(dataset))
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return f"The key is {'still' if key_store.has_key(self.guid) else 'no longer'} on this box. Remove it again until nothing is said of it."
+        return f"The key is {'still' if key_store.has_key(self.guid) else 'no longer'} on this box. Remove it again until the folder's page no longer mentions it."

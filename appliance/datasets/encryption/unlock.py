@@ -1,4 +1,4 @@
-"""Opening what is encrypted: load the key from what a person gives, or from what the box keeps, and mount it."""
+"""Unlock encrypted datasets: load the key that a person gives or that the box stores, then mount."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from appliance.operation import Operation, Plan, Step, Work, never
 from appliance.shares import publish
 from appliance.zfs import mount as zfs_mount
 
-KEY_FILES = {"hex", "raw"}  # zfsprops(7), keyformat: what nobody types
+KEY_FILES = {"hex", "raw"}  # zfsprops(7), keyformat: keys that come as files
 
 
 def encode_key(secret: str, key_format: str) -> str | bytes:
-    """A passphrase or a key's digits as ``zfs`` wants it on standard input. Raises Refused where it is no key.
+    """Encode a passphrase or a key's digits for the standard input of ``zfs``. Raises Refused if it is not a key.
 
-    zfs-load-key(8): a line of text, or 32 bytes as they are for a raw key.
+    zfs-load-key(8): a line of text, or the 32 bytes of a raw key.
     """
     if key_format in KEY_FILES:
         names.key_digits(secret)
@@ -34,24 +34,28 @@ def no_own_key(dataset: str) -> Reason:
     return Reason("dataset-without-key", "{dataset} has no key of its own.", dataset=dataset)
 
 
-def key_step(name: str, title: str, argv: list[str], key_format: str, dataset: str, undo: str = "") -> Step:
-    """A step that is one command, which is given the job's secret on standard input."""
+def load_key_argv(dataset: str) -> list[str]:
+    return ["zfs", "load-key", "-L", "prompt", "--", dataset]
 
-    def act(work: Work) -> None:
+
+def key_step(name: str, title: str, argv: list[str], key_format: str, dataset: str, undo: str = "") -> Step:
+    """A step that is one command, with the job's secret on standard input."""
+
+    def run_with_secret(work: Work) -> None:
         result = command.run(argv, timeout=300, given=encode_key(work.secret(), key_format))
         for line in (result.stdout + result.stderr).splitlines():
             work.note(line)
 
-    return Step(name, title, shlex.join(argv), act, (dataset,), undo)
+    return Step(name, title, shlex.join(argv), run_with_secret, (dataset,), undo)
 
 
 def datasets_of_key(facts: Facts, root: str) -> list[Dataset]:
-    """What the key of an encryption root opens and what is meant to be mounted of it, parents first."""
+    """The datasets that the key of an encryption root unlocks and that can be mounted, parents first."""
     return [one for one in facts.datasets if one.encryption_root == root and one.can_mount]
 
 
 def mountable_datasets(facts: Facts, root: str) -> list[Dataset]:
-    """Of those the ones that have their place in the folder of their pool."""
+    """Those of ``datasets_of_key`` whose mountpoint is below the folder of their pool."""
     return [
         one
         for one in datasets_of_key(facts, root)
@@ -60,7 +64,7 @@ def mountable_datasets(facts: Facts, root: str) -> list[Dataset]:
 
 
 def explain_unmounted(facts: Facts, root: str) -> list[str]:
-    """Why the others are not mounted, a sentence for each."""
+    """Why the others are not mounted, one sentence each."""
     waiting = [one for one in datasets_of_key(facts, root) if not one.mounted]
     return [
         str(reason.message)
@@ -70,7 +74,7 @@ def explain_unmounted(facts: Facts, root: str) -> list[str]:
 
 
 def mount_datasets(waiting: Iterable[Dataset], work: Work) -> None:
-    """Mount what was unlocked, parents first; one that cannot be keeps only those below it unmounted. Raises Failed."""
+    """Mount these datasets, parents first. If one fails, those below it stay unmounted too. Raises Failed."""
     failed: list[tuple[Dataset, LarderError]] = []
     for one in sorted(waiting, key=lambda found: found.mountpoint.count("/")):
         if any(one.mountpoint.startswith(f"{other.mountpoint}/") for other, _error in failed):
@@ -88,7 +92,7 @@ def show_mounts(waiting: Iterable[Dataset]) -> str:
 
 
 class UnlockDataset(Operation, tag="unlock-dataset"):
-    """Load the key of an encryption root from a passphrase or a key file and mount what it unlocks."""
+    """Load the key of an encryption root, a passphrase or a key file, and mount what it unlocks."""
 
     needs_proof = never
 
@@ -124,7 +128,7 @@ class UnlockDataset(Operation, tag="unlock-dataset"):
         dataset = facts.dataset(self.dataset)
         waiting = [member for member in mountable_datasets(facts, self.dataset) if not member.mounted]
         kind = dataset.key_format if dataset else ""
-        load = ["zfs", "load-key", "-L", "prompt", "--", self.dataset]
+        load = load_key_argv(self.dataset)
 
         outside = explain_unmounted(facts, self.dataset)
 
@@ -164,11 +168,11 @@ class UnlockDataset(Operation, tag="unlock-dataset"):
         if dataset and dataset.locked:
             what = "key file" if dataset.key_format in KEY_FILES else "passphrase"
             return f"It is still locked. Check the {what} and unlock it again."
-        return "The key is loaded, but some folders are not mounted. Look at the folder's page."
+        return "The key is loaded, but some folders are not mounted. See the folder's page."
 
 
 class UnlockAll(Operation, tag="unlock-all"):
-    """After a start: try one passphrase, and the keys that the box keeps, on what is locked."""
+    """Try one passphrase and the stored keys on every locked dataset, for use after a start."""
 
     needs_proof = never
 
@@ -212,48 +216,45 @@ class UnlockAll(Operation, tag="unlock-all"):
             one.name: [member for member in mountable_datasets(facts, one.name) if not member.mounted] for one in locked
         }
 
-        def act(work: Work) -> None:
-            passphrase, still, unmounted = work.secret(), [], []
-            for one in locked:
+        def unlock_all(work: Work) -> None:
+            passphrase, still_locked, failures = work.secret(), [], []
+            for root in locked:
                 work.stop_if_asked()
-                if not (
-                    self.try_passphrase(one, passphrase)
-                    if one.key_format not in KEY_FILES
-                    else unlock_with_stored_key(one)
-                ):
-                    still.append(one.name)
+                if not self.unlock_root(root, passphrase):
+                    still_locked.append(root.name)
                     continue
-                work.note(f"{one.name} is unlocked")
-                for text in explain_unmounted(facts, one.name):
+                work.note(f"{root.name} is unlocked")
+                for text in explain_unmounted(facts, root.name):
                     work.note(text)
                 try:
-                    mount_datasets(waiting[one.name], work)
+                    mount_datasets(waiting[root.name], work)
                 except Failed as failed:
-                    unmounted.append(str(failed))
+                    failures.append(str(failed))
             publish.republish_quietly(work)
-            if still:
-                unmounted.insert(
+            if still_locked:
+                failures.insert(
                     0,
-                    f"Still locked: {', '.join(still)}. Another passphrase or a key file opens these: unlock them one by one",
+                    f"Still locked: {', '.join(still_locked)}. These need another passphrase or a key file. Unlock them one by one",
                 )
-            if unmounted:
-                raise Failed(". ".join(unmounted))
+            if failures:
+                raise Failed(". ".join(failures))
 
-        shown = "\n".join(f"zfs load-key -L prompt -- {one.name}" for one in locked)
+        shown = "\n".join(shlex.join(load_key_argv(root.name)) for root in locked)
         return Plan(
-            summary=f"The passphrase is tried on {len(locked)} locked folders, and what it opens is mounted. Keys that this box keeps are used too.",
-            steps=(Step("unlock", "Try it on each", shown, act, tuple(one.name for one in locked)),),
+            summary=f"The passphrase is tried on {len(locked)} locked folders, and what it opens is mounted. Stored keys are used too.",
+            steps=(Step("unlock", "Try it on each", shown, unlock_all, tuple(one.name for one in locked)),),
             warnings=tuple(text for one in locked for text in explain_unmounted(facts, one.name)),
             identity={"locked": sorted(one.guid for one in locked)},
         )
 
     @staticmethod
-    def try_passphrase(one: Dataset, passphrase: str) -> bool:
-        """Whether the passphrase, or else the key that is kept, opened it."""
-        argv = ["zfs", "load-key", "-L", "prompt", "--", one.name]
-        return command.run(
-            argv, timeout=300, given=f"{passphrase}\n", accept=range(256)
-        ).status == 0 or unlock_with_stored_key(one)
+    def unlock_root(root: Dataset, passphrase: str) -> bool:
+        """Whether the passphrase, or else the stored key, unlocked it."""
+        if root.key_format not in KEY_FILES:
+            given = f"{passphrase}\n"
+            if command.run(load_key_argv(root.name), timeout=300, given=given, accept=range(256)).status == 0:
+                return True
+        return unlock_with_stored_key(root)
 
     def probe(self, step: str, facts: Facts) -> bool:
         return not self.locked_roots(facts)
@@ -264,12 +265,12 @@ class UnlockAll(Operation, tag="unlock-all"):
 
 
 def unlock_with_stored_key(one: Dataset) -> bool:
-    """Whether the key that the box keeps opened it."""
+    """Whether the stored key unlocked it."""
     if not key_store.has_key(one.guid):
         return False
     try:
         given = encode_key(key_store.read_key(one.guid), one.key_format)
     except (OSError, LarderError):
         return False
-    argv = ["zfs", "load-key", "-L", "prompt", "--", one.name]
+    argv = load_key_argv(one.name)
     return command.run(argv, timeout=300, given=given, accept=range(256)).status == 0

@@ -1,4 +1,4 @@
-"""At each start, as root: open with the keys that the box keeps, before shares are served. Nothing waits for it."""
+"""At each start, as root, before shares are served: unlock datasets with the stored keys. Nothing waits for it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 
 
 class JournalWork:
-    """The Work of somebody who only wants to read notes in the system's journal."""
+    """A Work that writes notes to the system's journal and ignores the rest."""
 
     def progress(self, percent: int, phrase: str) -> None: ...
 
@@ -28,26 +28,26 @@ class JournalWork:
 
 
 def main() -> None:
-    """Open what can be opened; one that does not open keeps no other closed."""
+    """Unlock what the stored keys unlock. Exit with status 1 if one failed."""
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     if not status.loaded():
         return
-    facts, work, bad = Facts(datasets=status.read_datasets()), JournalWork(), 0
-    for one in facts.datasets:
-        if not (one.locked and one.encryption_root == one.name):
+    facts, work, failures = Facts(datasets=status.read_datasets()), JournalWork(), 0
+    for dataset in facts.datasets:
+        if not (dataset.locked and dataset.encryption_root == dataset.name):
             continue
         try:
-            if unlock.unlock_with_stored_key(one):
-                work.note(f"{one.name} is unlocked by the key that this box keeps")
-                for text in unlock.explain_unmounted(facts, one.name):
+            if unlock.unlock_with_stored_key(dataset):
+                work.note(f"{dataset.name} is unlocked with the stored key")
+                for text in unlock.explain_unmounted(facts, dataset.name):
                     work.note(text)
                 unlock.mount_datasets(
-                    [member for member in unlock.mountable_datasets(facts, one.name) if not member.mounted], work
+                    [member for member in unlock.mountable_datasets(facts, dataset.name) if not member.mounted], work
                 )
         except LarderError as error:
-            bad += 1
-            work.note(f"{one.name}: {explain(error)}")
-    sys.exit(1 if bad else 0)
+            failures += 1
+            work.note(f"{dataset.name}: {explain(error)}")
+    sys.exit(1 if failures else 0)
 
 
 if __name__ == "__main__":

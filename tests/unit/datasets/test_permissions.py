@@ -345,7 +345,7 @@ def test_an_account_that_was_made_anew_meanwhile_is_another_one():
 def test_who_is_let_in_but_kept_out_of_the_folder_around_is_told():
     around = replace(BOX.datasets[0], access=encode_note(AccessNote(guid=BOX.datasets[0].guid, people={"anna": "none"}, everybody="read", done=True).with_numbers(BOX)), access_source="local")  # fmt: skip
     plan = checked_plan(asked(everybody="read"), replace(BOX, datasets=(around, PHOTOS)))
-    assert plan.warnings == ("Anna may not enter tank, which lies around it, and so cannot come in here.",)
+    assert plan.warnings == ("Anna may not enter tank, which contains it, and so cannot reach it.",)
 
 
 @pytest.mark.parametrize(

@@ -139,8 +139,8 @@ def test_whatever_fails_the_shares_are_on_again(done, monkeypatch, breaks):
     [
         ([snap(2)], "is no longer there"),
         ([snap(1), snap(2), snap(3)], "s3 was taken meanwhile"),
-        ([snap(1), snap(2, holds=1)], "in the way"),
-        ([snap(1), snap(2, clones=("tank/copy",))], "in the way"),
+        ([snap(1), snap(2, holds=1)], "cannot be destroyed"),
+        ([snap(1), snap(2, clones=("tank/copy",))], "cannot be destroyed"),
     ],
 )
 def test_rollback_that_cannot_succeed_destroys_nothing(done, monkeypatch, now, said):

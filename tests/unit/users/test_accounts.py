@@ -172,7 +172,7 @@ def test_whether_a_new_password_was_taken_is_never_claimed(commands):
 
 
 def test_the_way_on_says_whether_the_account_is_there():
-    assert "no account" in NEW.recovery_hint("user", box())
+    assert "no user" in NEW.recovery_hint("user", box())
     assert "no password" in NEW.recovery_hint("password", box(accounts=(Account("berta", 1002),)))
 
 
@@ -404,7 +404,7 @@ def test_a_removed_group_is_named_by_no_folder(commands, users):
         ),
     )
     facts = box(groups=(FAMILY,), datasets=(photos,))
-    assert checked_plan(RemoveGroup(name="family"), facts).warnings == ("It is let into tank/photos.",)
+    assert checked_plan(RemoveGroup(name="family"), facts).warnings == ("It has access to tank/photos.",)
     run(RemoveGroup(name="family"), facts)
     assert json.loads(commands.ran[0][2].partition("=")[2])["groups"] == {}
     assert commands.ran[-1] == ["groupdel", "--", "family"]

@@ -126,7 +126,7 @@ def test_the_list_says_who_is_disabled_and_what_people_call_them(web, people):
 
 def test_a_folder_of_their_own_goes_along(web, folder):
     page = Page(web.post("/people/new/", {"name": "cleo", "display": "Cleo", "home": "tank"}))
-    assert "It gets the folder tank/cleo, which nobody else may enter." in page.text
+    assert "The user gets the folder tank/cleo, which nobody else may enter." in page.text
     response = web.post("/people/new/", {"name": "cleo", "home": "elsewhere"})
     assert response.status_code == 400
     assert Page(response).field_error("id_home")
@@ -157,7 +157,7 @@ def test_a_new_display_name_is_a_job_and_a_wrong_one_is_not(web, people):
 
 def test_removing_shows_what_becomes_of_the_files(web, folder):
     assert "belong to nobody" in text_of(web.get("/people/anna/remove/"))
-    assert "Its files go to ben" in text_of(web.get("/people/anna/remove/", {"heir": "ben"}))
+    assert "The files go to ben" in text_of(web.get("/people/anna/remove/", {"heir": "ben"}))
     assert "gets a snapshot first" in text_of(web.get("/people/anna/remove/", {"heir": "ben"}))
     for heir, code in (("anna", "heir-is-removed"), ("eve", "user-missing"), ("-x", "user-name-invalid")):
         refused = web.get("/people/anna/remove/", {"heir": heir})
