@@ -1,4 +1,4 @@
-"""What was: how long work ended, what was done to the pool, what the system noticed."""
+"""Reports, command history and events of a pool."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class HistoryRow:
 
 
 @dataclass(frozen=True)
-class Heard:
+class EventLine:
     """An event with what it means."""
 
     row: Event
@@ -46,14 +46,14 @@ def show_reports(request: HttpRequest, key: str) -> HttpResponse:
     def build_context() -> dict[str, object]:
         row = get_object_or_404(PoolRow, key=key)
         page = Paginator(WorkReport.objects.filter(pool_key=key), PAGE).get_page(request.GET.get("page"))
-        return {"name": row.name, "key": key, "page": page, "reports": [found.report for found in page]}
+        return {"name": row.name, "key": key, "page": page, "reports": [row.report for row in page]}
 
     return live.respond(request, "pools/reports.html", build_context)
 
 
 @require_GET
 def show_history(request: HttpRequest, key: str) -> HttpResponse:
-    """What was done to the pool, the newest first. Looking has it read again."""
+    """Commands that changed the pool, the newest first. Also requests a new reading."""
     if PoolRow.objects.filter(key=key).exists() and store.claim_refresh(
         store.history_source(key), not_since=timezone.now() - FRESH
     ):
@@ -69,7 +69,7 @@ def show_history(request: HttpRequest, key: str) -> HttpResponse:
             "name": row.name,
             "key": key,
             "page": page,
-            "lines": [HistoryRow(found, pool_history.words(found.kind, found.text)) for found in page],
+            "lines": [HistoryRow(line, pool_history.words(line.kind, line.text)) for line in page],
             "every": every,
             "read": bool(source and source.checked),
             "error": source.error if source else "",
@@ -80,15 +80,15 @@ def show_history(request: HttpRequest, key: str) -> HttpResponse:
 
 @require_GET
 def show_events(request: HttpRequest, key: str) -> HttpResponse:
-    """What ZFS noticed about the pool since the box was started, the newest first."""
+    """What ZFS reported about the pool since the box was started, the newest first."""
 
     def build_context() -> dict[str, object]:
         row = get_object_or_404(PoolRow, key=key)
-        found = Event.objects.filter(source="zed", subject=row.name)
+        noticed = Event.objects.filter(source="zed", subject=row.name)
         for quiet in pool_events.QUIET:
-            found = found.exclude(kind__endswith=quiet)
-        page = Paginator(found, PAGE).get_page(request.GET.get("page"))
-        heard = [Heard(event, pool_events.words(event.kind, event.fields)) for event in page]
-        return {"name": row.name, "key": key, "page": page, "heard": heard}
+            noticed = noticed.exclude(kind__endswith=quiet)
+        page = Paginator(noticed, PAGE).get_page(request.GET.get("page"))
+        lines = [EventLine(event, pool_events.words(event.kind, event.fields)) for event in page]
+        return {"name": row.name, "key": key, "page": page, "lines": lines}
 
     return live.respond(request, "pools/events.html", build_context)

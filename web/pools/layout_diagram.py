@@ -1,4 +1,4 @@
-"""A layout drawn as its disks: of each, what holds data, what protects it, and what is left. Numbers for an SVG."""
+"""A layout as a drawing of its disks, each divided into data, protection and the rest. Numbers for an SVG."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ class DiagramPart:
 
 @dataclass(frozen=True)
 class LayoutDiagram:
+    """The drawing, and the same as text."""
+
     width: int
     parts: tuple[DiagramPart, ...]
     words: str
@@ -35,9 +37,9 @@ class LayoutDiagram:
 def disk_uses(
     proposal: Proposal, disks: list[Candidate], group: tuple[int, ...], at: int
 ) -> Iterator[tuple[str, float]]:
-    """What one disk of a group is used for, as bytes, from the bottom up."""
+    """The uses of one disk of a group and their bytes, from the bottom up."""
     size, layout = disks[at].size, proposal.choice.layout
-    counted = proposal.slice or (size if layout == "stripe" else min(disks[one].size for one in group))
+    counted = proposal.slice or (size if layout == "stripe" else min(disks[other].size for other in group))
     parity = 0.0 if layout == "stripe" else counted * parity_of(layout, len(group)) / len(group)
     rest = rest_size(size, proposal.slice) if proposal.slice else 0
     yield "data", counted - parity
@@ -47,7 +49,7 @@ def disk_uses(
 
 
 def draw_layout(proposal: Proposal, disks: list[Candidate]) -> LayoutDiagram:
-    """The disks side by side, groups apart, spares last; a larger disk is drawn taller."""
+    """The disks side by side with gaps between groups, spares last; a larger disk is taller."""
     scale = HEIGHT / max(disk.size for disk in disks)
     parts: list[DiagramPart] = []
     sums = dict.fromkeys(("data", "parity", "rest", "idle", "spare"), 0.0)
@@ -81,6 +83,6 @@ USES = {
 
 
 def describe_uses(sums: dict[str, float], whole: int) -> str:
-    """The picture for those who do not see it: ``67 % for data, 33 % for protection``."""
-    told = [(round(sums[use] * 100 / whole), words) for use, words in USES.items()]
-    return ", ".join(f"{percent} % {words}" for percent, words in told if percent)
+    """The drawing as text for screen readers: ``67 % for data, 33 % for protection``."""
+    percents = [(round(sums[use] * 100 / whole), words) for use, words in USES.items()]
+    return ", ".join(f"{percent} % {words}" for percent, words in percents if percent)

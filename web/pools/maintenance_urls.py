@@ -1,4 +1,4 @@
-"""Addresses of a pool's care: checks, schedules, reports, history, settings. Below ``pools/<key>/``."""
+"""URLs below ``pools/<key>/``: checks, schedules, reports, history and settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checking and trimming a pool, when that is done by itself, and what is set on the pool."""
+"""Scrub and trim of a pool, their schedules, and the pool's properties."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from web.pools import maintenance
 from web.pools.models import CareSchedule, WorkReport
 
 EVERY = (
-    ("never", "Never by itself"),
+    ("never", "Never automatically"),
     ("week", "Every week"),
     ("month", "Every month"),
     ("quarter", "Every three months"),
@@ -89,7 +89,7 @@ class ScheduleForm(forms.Form):
         label="Begin until",
         choices=HOURS,
         coerce=int,
-        help_text="The same hour twice means at any time. A check that was missed because the box was off begins in the next of these hours.",
+        help_text="The same hour twice means at any time. A check that was missed because the box was off begins during the next of these hours.",
     )
     inside = forms.BooleanField(
         label="Pause it outside these hours",
@@ -119,7 +119,7 @@ def edit_schedule(request: HttpRequest, key: str, kind: str) -> HttpResponse:
             defaults={**form.cleaned_data, "inside": bool(form.cleaned_data.get("inside"))},
         )
         store.touch("schedules")
-        messages.success(request, f"The schedule of {pool.name} is kept.")
+        messages.success(request, f"The schedule of {pool.name} is saved.")
         return redirect("pool", key=key)
     context = {
         "form": form,
@@ -134,7 +134,7 @@ def edit_schedule(request: HttpRequest, key: str, kind: str) -> HttpResponse:
 
 @dataclass(frozen=True)
 class MaintenanceLine:
-    """One kind of care on the pool's page."""
+    """Scrub or trim on the pool's page."""
 
     kind: str
     state: str  # running, paused, or empty
@@ -146,28 +146,28 @@ class MaintenanceLine:
 
     @property
     def next_text(self) -> str:
-        """In the box's own hours, which are the ones that were set."""
+        """The next start in the box's own time zone, which the schedule is set in."""
         return f"{self.next:%d %B, %H:%M}".lstrip("0") if self.next else ""
 
 
-def maintenance_line(found: appliance_schedule.Care, kind: str, now: datetime, jobs: Iterable[Job]) -> MaintenanceLine:
+def maintenance_line(care: appliance_schedule.Care, kind: str, now: datetime, jobs: Iterable[Job]) -> MaintenanceLine:
     zone = appliance_schedule.box_zone()
-    plain = found.schedule
+    plain = care.schedule
     hours = "at any time" if plain.first == plain.last else f"between {plain.first:02d}:00 and {plain.last:02d}:00"
     words = {"never": "", "week": "every week", "month": "every month", "quarter": "every three months"}
     return MaintenanceLine(
         kind,
-        found.state,
+        care.state,
         words[plain.every],
-        appliance_schedule.next_start(found, now, zone) if found.usable else None,
+        appliance_schedule.next_start(care, now, zone) if care.usable else None,
         hours,
-        found.usable and found.state != "running",
+        care.usable and care.state != "running",
         tuple(job for job in jobs if job.kind in OWN[kind]),
     )
 
 
 def checks_context(pool: Pool) -> dict[str, object]:
-    """What the card of checks on the pool's page shows. A constant number of queries."""
+    """What the card of checks on the pool's page shows, in a constant number of queries."""
     key = str(pool.guid)
     return {
         "activities": list(Activity.objects.filter(pool_key=key, state__in=Activity.UNDER_WAY)),
@@ -177,7 +177,7 @@ def checks_context(pool: Pool) -> dict[str, object]:
 
 
 def maintenance_lines(pool: Pool) -> dict[str, MaintenanceLine]:
-    """How the pool stands with its checks, and with trimming where its disks can do that."""
+    """Scrub, and trim where the disks support it."""
     facts, now = pool_facts(pool), timezone.now()
     kinds = [kind for kind in maintenance.KINDS if kind == "scrub" or pool.can_trim]
     jobs = list(Job.objects.filter(state__in=Job.OPEN, subject=pool.name).only("id", "title", "kind"))
@@ -185,7 +185,7 @@ def maintenance_lines(pool: Pool) -> dict[str, MaintenanceLine]:
 
 
 def pool_facts(pool: Pool) -> Facts:
-    """As much as the care of one pool needs: its top folder for its age, the disks for their kind."""
+    """The facts that the schedules of one pool need: its top folder for its age, the disks for their type."""
     root = DatasetRow.objects.filter(name=pool.name).first()
     disks = tuple(row.fact for row in DiskRow.objects.all())
     return Facts(pools=(pool,), datasets=(root.fact,) if root else (), disks=disks)
@@ -194,16 +194,18 @@ def pool_facts(pool: Pool) -> Facts:
 # --- what is set on the pool ----------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class PoolSetting:
+    """A property of the pool with its words and value."""
+
     name: str
     words: PoolPropertyWords
     value: str
 
     @property
-    def said(self) -> str:
+    def value_text(self) -> str:
         return self.words.said.get(self.value, self.value)
 
     @property
-    def other(self) -> str:
+    def opposite(self) -> str:
         return "off" if self.value == "on" else "on"
 
 

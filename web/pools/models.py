@@ -1,4 +1,4 @@
-"""What the box keeps about the care of its pools: how long work ended, and when it is to be done."""
+"""Stored reports of long work on pools, and scrub and trim schedules."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from appliance.schedule import Schedule
 
 
 class WorkReport(models.Model):
-    """How one scrub, rebuilding or other long work ended; written once, when its end is first seen.
+    """How one scrub, resilver or other long work ended; written once, when its end is first seen.
 
-    ``key`` is what the work is through reboots (``appliance/pools/activities.py``), so that it has one report.
+    ``key`` identifies the work across reboots (``appliance/pools/activities.py``), so that it gets one report.
     """
 
     key = models.CharField(max_length=120, primary_key=True)
@@ -40,7 +40,7 @@ class WorkReport(models.Model):
 
     @property
     def report(self) -> Report:
-        """The report itself, which has the words."""
+        """The report as a value, which renders the text."""
         return Report(
             self.kind,
             self.outcome,
@@ -51,13 +51,13 @@ class WorkReport(models.Model):
             self.errors,
             self.damaged,
             tuple(str(name) for name in self.files),
-            tuple(Wear(*found) for found in self.wear),
+            tuple(Wear(*wear) for wear in self.wear),
             self.subject,
         )
 
 
 class CareSchedule(models.Model):
-    """When one pool is scrubbed or trimmed. A pool without a row has the usual schedule (``web/pools/maintenance.py``)."""
+    """When one pool is scrubbed or trimmed. Without a row the default applies (``web/pools/maintenance.py``)."""
 
     pool_key = models.CharField(max_length=40)
     kind = models.CharField(max_length=10)  # scrub, trim

@@ -1,4 +1,4 @@
-"""The guided replacement of a disk: which one, out of use, pull, accept the new one, follow, close with a report."""
+"""The guided replacement of a disk: choose it, take it offline, pull it out, accept the new one, close with a report."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ def choose_disk(request: HttpRequest, key: str) -> HttpResponse:
     """The first step: which disk. Choosing one opens its replacement, which changes nothing in the pool yet."""
     box = present.box()
     pool = find_pool(Facts(tuple(card.pool for card in box.cards)), key)
-    choices = [
+    places = [
         place for place in vdev_tree.places(pool) if place.leaf and place.role in REPLACEABLE and not is_stand_in(place)
     ]
     if request.method == "POST":
         guid = parse_guid(request.POST.get("vdev", ""))
-        place = next((place for place in choices if place.vdev.guid == guid), None)
+        place = next((place for place in places if place.vdev.guid == guid), None)
         if place is None:
             raise Refused(Reason("disk-not-in-pool", "That disk is no longer part of {pool}.", pool=pool.name))
         case = pool_replacement.open_replacement(pool, place, box, request.user.get_username())
         store.touch("replacements")
         return redirect("replacement", pk=case.pk)
-    rows = [(place.vdev, row) for place, row in zip(choices, rows_of_places(pool, box, choices), strict=True)]
+    rows = [(place.vdev, row) for place, row in zip(places, rows_of_places(pool, box, places), strict=True)]
     return render(
         request,
         "pools/replace/which.html",
@@ -52,27 +52,27 @@ def choose_disk(request: HttpRequest, key: str) -> HttpResponse:
 
 
 def is_stand_in(place: vdev_tree.Place) -> bool:
-    """A spare in use, or the new disk of a replacement: not what somebody wants to replace."""
+    """Whether this is a spare in use or the new disk of a replacement, which nobody wants to replace."""
     parent = place.parent
     return parent is not None and parent.kind in {"spare", "replacing"} and parent.children[0].guid != place.vdev.guid
 
 
 def rows_of_places(pool: Pool, box: present.Box, places: list[vdev_tree.Place]) -> list[topology.TopologyRow]:
     """The rows of the tree for these places, in their order."""
-    found: dict[str, topology.TopologyRow] = {}
+    by_id: dict[str, topology.TopologyRow] = {}
 
     def collect(rows: tuple[topology.TopologyRow, ...]) -> None:
         for row in rows:
-            found.setdefault(row.id, row)
+            by_id.setdefault(row.id, row)
             collect(row.children)
 
     collect(topology.topology_rows(pool, box))
-    return [found[f"{place.vdev.guid}-{place.role}"] for place in places]
+    return [by_id[f"{place.vdev.guid}-{place.role}"] for place in places]
 
 
 @require_GET
 def list_replacements(request: HttpRequest) -> HttpResponse:
-    """Those that are open, and the reports of those that are closed."""
+    """Open replacements, and the reports of closed ones."""
 
     def build_context() -> dict[str, object]:
         return {
@@ -85,7 +85,7 @@ def list_replacements(request: HttpRequest) -> HttpResponse:
 
 @require_GET
 def show_replacement(request: HttpRequest, pk: int) -> HttpResponse:
-    """One replacement, as things stand now."""
+    """The page of one replacement."""
 
     def build_context() -> dict[str, object]:
         case = get_object_or_404(Replacement, pk=pk)
@@ -103,7 +103,7 @@ def show_replacement(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def stop_url(case: Replacement, now: pool_replacement.Situation) -> str:
-    """Where a replacement with a new disk that failed, or the wrong one, is stopped."""
+    """The page that stops a replacement whose new disk failed or is the wrong one."""
     return reverse("vdev_act", args=[case.pool_guid, now.new.guid, "detach"]) if now.new else ""
 
 
@@ -145,8 +145,8 @@ def close_replacement(request: HttpRequest, pk: int) -> HttpResponse:
     """Close the replacement and save its report. The pool is not touched."""
     case = get_open_case(pk)
     now = pool_replacement.replacement_state(case, present.box())
-    report = now.report or f"Closed before its end. {now.headline}"
+    report = now.report or f"Closed before it was complete. {now.headline}"
     Replacement.objects.filter(pk=pk, closed=None).update(closed=timezone.now(), report=report)
     store.touch("replacements")
-    messages.success(request, "The report is kept.")
+    messages.success(request, "The report is saved.")
     return redirect("pool", key=case.pool_guid) if now.step != "lost" else redirect("replacements")

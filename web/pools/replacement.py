@@ -1,4 +1,4 @@
-"""Where a replacement stands, read from the facts: it survives reloads, restarts, and people who do it by hand."""
+"""The state of a disk's replacement, derived from the facts, so that it survives restarts and work done by hand."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ STEPS = (
 
 @dataclass(frozen=True)
 class ReplacementCandidate:
-    """A disk that could take the place, with everything that speaks for and against it."""
+    """A disk that could take the place, with reasons against it and warnings."""
 
     bay: Bay
     new: bool
@@ -41,7 +41,7 @@ class ReplacementCandidate:
 
 @dataclass(frozen=True)
 class Situation:
-    """What is so now. ``step`` is one of STEPS, or ``lost`` where the pool or the disk's place is no more."""
+    """The current state. ``step`` is one of STEPS, or ``lost`` where the pool or the disk's place is gone."""
 
     step: str
     state: str
@@ -61,13 +61,13 @@ class Situation:
 
 
 def open_replacement(pool: Pool, place: Place, box: Box, user: str) -> Replacement:
-    """The row of a replacement that begins now, or the one that is open for this disk already."""
+    """Open a replacement for this disk, or return the one that is open already."""
     bays = {bay.key: bay for bay in box.bays}
     link = vdev_tree.link_of(place.vdev)
     bay = bays.get(link)
-    lost = next((one for one in box.gone if one.guid == place.vdev.guid), None)
+    lost = next((gone for gone in box.gone if gone.guid == place.vdev.guid), None)
     model, serial = model_and_serial(link)
-    found, _made = Replacement.objects.get_or_create(
+    case, _created = Replacement.objects.get_or_create(
         pool_guid=str(pool.guid),
         vdev_guid=str(place.vdev.guid),
         closed=None,
@@ -77,25 +77,29 @@ def open_replacement(pool: Pool, place: Place, box: Box, user: str) -> Replaceme
             "serial": bay.disk.serial if bay else serial,
             "model": bay.disk.model if bay else model,
             "bay": bay.label if bay else (f"bay {lost.label}" if lost and lost.label else ""),
-            "known": {one.key: describe_disk(one) for one in box.bays if one.key != link},
+            "known": {other.key: describe_disk(other) for other in box.bays if other.key != link},
             "guids": [str(device.guid) for device in pool.devices()],
             "begun_by": user,
         },
     )
-    return found
+    return case
 
 
 def describe_disk(bay: Bay) -> str:
+    """A disk by bay, model and serial number."""
     return f"{bay.label} ({bay.disk.model}, serial {bay.disk.serial})"
 
 
 def replacement_state(case: Replacement, box: Box) -> Situation:
-    """Where the replacement stands."""
+    """The state of a replacement now."""
     facts = box_facts(box)
     pool = next((pool for pool in facts.pools if str(pool.guid) == case.pool_guid), None)
     if pool is None:
         return Situation(
-            "lost", "attention", f"{case.pool} is not in use on this box.", "Import it again to go on, or close this."
+            "lost",
+            "attention",
+            f"{case.pool} is not in use on this box.",
+            "Import it again to continue, or close this.",
         )
     place = vdev_tree.find(pool, int(case.vdev_guid))
     new = find_new_device(case, pool)
@@ -114,36 +118,36 @@ def replacement_state(case: Replacement, box: Box) -> Situation:
 def find_new_device(case: Replacement, pool: Pool) -> Vdev | None:
     """The device that was not in the pool when the replacement began."""
     known = set(case.guids)
-    fresh = [
+    new = [
         device
         for vdev in pool.vdevs
         if vdev.role != "spare"
         for device in vdev.devices()
         if str(device.guid) not in known
     ]
-    return fresh[-1] if fresh else None
+    return new[-1] if new else None
 
 
 def is_needed(key: str, facts: Facts) -> bool:
-    """Whether a disk that vanished is still part of a pool, so that pulling it was a mistake."""
-    return any(vdev_tree.link_of(device) == key for one in facts.pools for device in one.devices())
+    """Whether a disk that is gone is still part of a pool, so that pulling it out was a mistake."""
+    return any(vdev_tree.link_of(device) == key for pool in facts.pools for device in pool.devices())
 
 
 def settled_situation(case: Replacement, pool: Pool, new: Vdev | None, box: Box) -> Situation:
-    """The old disk is no part of the pool any more."""
+    """The situation once the old disk is no longer part of the pool."""
     if new is None:
         return Situation(
             "lost",
             "attention",
             f"{opening(case.name)} is no longer part of {pool.name}, and no new disk took its place.",
-            "Somebody took it out. Look at the pool, then close this.",
+            "Somebody removed it. Look at the pool, then close this.",
         )
     label = new_disk_label(new, box)
     if new.state != "ONLINE" or pool.rebuilding:
         return Situation(
             "follow",
             "working",
-            f"{label} has taken the place; {pool.name} is still at work on it.",
+            f"{label} has taken the place. {pool.name} is still being rebuilt.",
             new=new,
             new_label=label,
         )
@@ -152,7 +156,7 @@ def settled_situation(case: Replacement, pool: Pool, new: Vdev | None, box: Box)
     return Situation(
         "done",
         "healthy" if good else "attention",
-        f"{pool.name} is complete again." if good else f"{label} is in place, but {pool.name} is not quite well.",
+        f"{pool.name} is complete again." if good else f"{label} is in place, but {pool.name} is not healthy.",
         report,
         new=new,
         new_label=label,
@@ -161,40 +165,42 @@ def settled_situation(case: Replacement, pool: Pool, new: Vdev | None, box: Box)
 
 
 def build_report(case: Replacement, pool: Pool, new: Vdev, label: str) -> str:
-    """What was done and how it ended, in a few sentences to keep."""
-    said = [f"{opening(case.name)} was replaced by {label}."]
+    """What was done and how it ended, in a few sentences that are stored."""
+    sentences = [f"{opening(case.name)} was replaced by {label}."]
     if pool.scan and pool.scan.kind == "resilver" and pool.scan.ended and pool.scan.ended >= case.begun:
         took = duration(max(round((pool.scan.ended - pool.scan.started).total_seconds()), 1))
-        # Where another disk was away meanwhile, the last rebuilding is that disk's, and may have found nothing to do.
+        # If another disk was missing meanwhile, the last resilver is that disk's and may have written nothing.
         if pool.scan.repaired:
-            said.append(f"Rebuilding took {took} and wrote {size_text(pool.scan.repaired)}.")
+            sentences.append(f"Rebuilding took {took} and wrote {size_text(pool.scan.repaired)}.")
         left = max(pool.scan.errors, pool.errors)
-        said.append("Nothing was lost." if not left else f"{left} errors were left.")
+        sentences.append("Nothing was lost." if not left else f"{left} errors were left.")
     if clear_errors.count_errors(new):
-        said.append(f"The new disk has errors already: {clear_errors.explain_errors(new)}")
+        sentences.append(f"The new disk has errors already: {clear_errors.explain_errors(new)}")
     left = pool.failures_left
-    said.append(
+    sentences.append(
         f"{pool.name} survives {left} more failed {'disk' if left == 1 else 'disks'}."
         if left
         else f"{pool.name} survives no failed disk at the moment."
     )
-    return " ".join(said)
+    return " ".join(sentences)
 
 
 def new_disk_label(device: Vdev, box: Box) -> str:
+    """The new disk as a sentence begins with it."""
     return opening(device_label(device, {bay.key: bay for bay in box.bays}))
 
 
 def rebuilding_situation(
     case: Replacement, pool: Pool, new: Vdev, box: Box, facts: Facts, wrong: tuple[str, ...]
 ) -> Situation:
+    """The situation while the new disk is being rebuilt, or has failed at it."""
     label = new_disk_label(new, box)
     if new.state in online_offline.AWAY:
         return Situation(
             "accept",
             "failed",
             f"The new disk {label} has failed as well.",
-            f"{pool.name} goes on with the others. Stop with this disk and put in another one.",
+            f"{pool.name} keeps running on the other disks. Stop with this disk and put in another one.",
             new=new,
             new_label=label,
             wrong=wrong,
@@ -205,13 +211,13 @@ def rebuilding_situation(
         return Situation(
             "follow",
             "failed",
-            f"Another disk has gone while {label} is being rebuilt: {' and '.join(wrong)}.",
+            f"Another disk is missing while {label} is being rebuilt: {' and '.join(wrong)}.",
             f"Put it back at once if it was pulled. {pool.name} {'still works' if pool.state != 'SUSPENDED' else 'has stopped'}; do not pull anything else.",
             new=new,
             new_label=label,
             wrong=wrong,
         )
-    text = "Files stay available, and the box can be restarted: it goes on afterwards. "
+    text = "Files stay available, and the box can be restarted: the rebuild continues afterwards. "
     text += (
         f"Until it has ended, {pool.name} survives {left} more failed {'disk' if left == 1 else 'disks'}."
         if left
@@ -224,82 +230,83 @@ def swap_situation(
     case: Replacement,
     pool: Pool,
     place: Place,
-    here: Bay | None,
-    found: tuple[ReplacementCandidate, ...],
+    old_bay: Bay | None,
+    candidates: tuple[ReplacementCandidate, ...],
     wrong: tuple[str, ...],
     *,
     gone: bool,
 ) -> Situation:
-    """Before the replacement has begun: the old disk is in use, out of use, or out of the box."""
-    device, bay = place.vdev, case.bay or "the bay"
+    """The situation before the rebuild: the old disk is in use, offline, or out of the box."""
     if wrong:
-        pulled = " and ".join(wrong)
         return Situation(
             "pull",
             "failed",
-            f"That was another disk: {pulled}.",
+            f"That was another disk: {' and '.join(wrong)}.",
             f"{pool.name} still needs it. Put it back into its bay now, before anything else. The one to replace is {case.name}.",
-            old_here=here,
+            old_here=old_bay,
             wrong=wrong,
         )
-    if device.state in online_offline.WORKING:
-        can = online_offline.can_do_without(pool, place)
+    if place.vdev.state in online_offline.WORKING:
+        return in_use_situation(case, pool, place, old_bay, candidates)
+    if old_bay or not gone:
         text = (
-            "ZFS stops using it, then it can be pulled out without surprise."
-            if can
-            else f"{pool.name} cannot do without it at the moment. Put the new disk into a free bay and leave this one where it is; it goes when the new one holds everything."
+            f"ZFS no longer uses it. Look for the serial number {case.serial} on its label before you pull. This page sees which disk is pulled out."
+            if old_bay
+            else f"{pool.name} knows this disk by another name than Larder does, so this page cannot see whether the right one is pulled out. Compare the serial number carefully."
         )
-        return Situation(
-            "offline",
-            "attention" if device.state != "ONLINE" else "healthy",
-            f"{opening(case.name)} is still in use.",
-            text,
-            old_here=here,
-            candidates=found,
-            can_offline=can and place.parent is not None,
-        )
-    if here:
-        return Situation(
-            "pull",
-            "attention",
-            f"Pull out {case.name}.",
-            f"ZFS no longer uses it. Look for the serial number {case.serial} on its label before you pull. This page sees which disk goes.",
-            old_here=here,
-            candidates=found,
-        )
-    if not gone:
-        return Situation(
-            "pull",
-            "attention",
-            f"Pull out {case.name}.",
-            f"{pool.name} knows this disk by another name than Larder does, so this page cannot see whether it is the right one that goes. Compare the serial number with care.",
-            candidates=found,
-        )
-    ready = any(one.is_good and one.new for one in found)
+        return Situation("pull", "attention", f"Pull out {case.name}.", text, old_here=old_bay, candidates=candidates)
+    return pulled_situation(case, candidates)
+
+
+def in_use_situation(
+    case: Replacement,
+    pool: Pool,
+    place: Place,
+    old_bay: Bay | None,
+    candidates: tuple[ReplacementCandidate, ...],
+) -> Situation:
+    """The situation while ZFS still uses the old disk."""
+    can_offline = online_offline.can_do_without(pool, place)
+    return Situation(
+        "offline",
+        "attention" if place.vdev.state != "ONLINE" else "healthy",
+        f"{opening(case.name)} is still in use.",
+        "ZFS stops using it, then it can be pulled out safely."
+        if can_offline
+        else f"{pool.name} cannot do without it at the moment. Put the new disk into a free bay and leave this one where it is until the new one is rebuilt.",
+        old_here=old_bay,
+        candidates=candidates,
+        can_offline=can_offline and place.parent is not None,
+    )
+
+
+def pulled_situation(case: Replacement, candidates: tuple[ReplacementCandidate, ...]) -> Situation:
+    """The situation once the old disk is out of the box."""
+    is_ready = any(candidate.is_good and candidate.new for candidate in candidates)
+    choose_other = ", or choose one that is in the box already" if any(other.is_good for other in candidates) else ""
     return Situation(
         "accept",
         "attention",
-        "The right disk is out." + ("" if ready else f" Put the new one into {bay}."),
-        "A new disk was found. Look at it once more, then let it take the place."
-        if ready
-        else "It appears here within some seconds"
-        + (", or take one that is in the box already" if any(one.is_good for one in found) else "")
-        + ". If you have changed your mind, put the old one back: it can go on where it was.",
-        candidates=found,
+        "The right disk is out." + ("" if is_ready else f" Put the new one into {case.bay or 'the bay'}."),
+        "A new disk was found. Check it, then let it take the place."
+        if is_ready
+        else f"It appears here within some seconds{choose_other}. If you have changed your mind, put the old one back: it can be used again.",
+        candidates=candidates,
     )
 
 
 def find_candidates(case: Replacement, pool: Pool, box: Box, facts: Facts) -> tuple[ReplacementCandidate, ...]:
-    """The disks that nothing uses, those that are new since the beginning first."""
-    found = []
+    """The free disks, the suitable ones first."""
+    candidates = []
     for bay in box.bays:
         if bay.disk.path and not bay.disk.blocked and bay.key != case.disk:
             reasons = tuple(reasons_against(case, pool, bay, facts))
-            found.append(ReplacementCandidate(bay, bay.key not in case.known, reasons, tuple(disk_warnings(bay))))
-    return tuple(sorted(found, key=lambda one: (not one.is_good, one.bay.number)))
+            candidates.append(ReplacementCandidate(bay, bay.key not in case.known, reasons, tuple(disk_warnings(bay))))
+    return tuple(sorted(candidates, key=lambda candidate: (not candidate.is_good, candidate.bay.number)))
 
 
 def replace_operation(case: Replacement, pool: str, disk: str) -> ReplaceDisk:
+    """The operation that puts ``disk`` (a by-id path) in the place of the old one."""
     return ReplaceDisk(pool=pool, vdev=int(case.vdev_guid), disk=disk)
 
 

@@ -1,4 +1,4 @@
-"""Addresses of what changes the shape of a pool."""
+"""URLs of pages that change a pool's vdevs."""
 
 from __future__ import annotations
 

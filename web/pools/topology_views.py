@@ -1,4 +1,4 @@
-"""Pages that lead to a change of a pool's shape: small acts go to their review at once, others ask for disks first."""
+"""Pages that change a pool's vdevs: small acts go to their review at once, others ask for disks first."""
 
 from __future__ import annotations
 
@@ -77,19 +77,19 @@ class AddDisksKind:
 KINDS = {
     "copy": AddDisksKind(
         "Add a copy",
-        "The new disk holds the same as the others of its group. The pool survives one failed disk more; the space stays as it is.",
+        "The new disk holds the same as the others of its group. The pool survives one more failed disk but gets no more space.",
         lambda pool, vdev, disks, _request: AttachDisk(pool=pool, vdev=vdev, disk=disks[0]),
         several=False,
     ),
     "expand": AddDisksKind(
         "Expand the raidz by a disk",
-        "The new disk joins the raidz and adds space. What is there is spread over all disks, which takes as long as reading it all; files stay available.",
+        "The new disk joins the raidz and adds space. ZFS spreads the data over all disks, which takes as long as reading all of it; files stay available.",
         lambda pool, vdev, disks, _request: ExpandRaidz(pool=pool, vdev=vdev, disk=disks[0]),
         several=False,
     ),
     "group": AddDisksKind(
         "Add a group of disks",
-        "A second group beside the first adds its space at once. A pool is as safe as its weakest group: losing one group loses the pool.",
+        "Another group adds its space at once. A pool is as safe as its weakest group: losing one group loses the pool.",
         lambda pool, _vdev, disks, request: AddVdev(
             pool=pool,
             layout=chosen_layout(request),  # type: ignore[arg-type]  # narrowed by LAYOUT_NAMES
@@ -100,18 +100,18 @@ KINDS = {
     ),
     "spare": AddDisksKind(
         "Add a spare",
-        "A spare waits, switched on but unused, and stands in by itself when a disk of this pool fails.",
+        "A spare stays switched on but unused, and stands in automatically when a disk of this pool fails.",
         lambda pool, _vdev, disks, _request: AddSpare(pool=pool, disks=disks),
     ),
     "log": AddDisksKind(
         "Add a log",
-        "A log makes writes faster that must be safe before they are answered: NFS, databases, virtual machines. Choose two disks, which are mirrored. Windows and Mac shares hardly gain from it.",
+        "A log speeds up writes that must be safe at once: NFS, databases, virtual machines. Choose two disks, which are mirrored. Windows and Mac shares hardly gain from it.",
         lambda pool, _vdev, disks, _request: AddLog(pool=pool, disks=disks),
         solid_state=True,
     ),
     "cache": AddDisksKind(
         "Add a cache",
-        "A cache keeps what is read again and again and does not fit into memory. It costs memory for its index, and brings nothing for files that are read once.",
+        "A cache keeps data that is read again and again and does not fit into memory. Its index takes memory, and it does not help with files that are read once.",
         lambda pool, _vdev, disks, _request: AddCache(pool=pool, disks=disks),
         solid_state=True,
     ),
@@ -119,6 +119,7 @@ KINDS = {
 
 
 def chosen_layout(request: HttpRequest) -> str:
+    """The layout in the address; a stripe for anything else."""
     layout = request.GET.get("layout", "")
     return layout if layout in LAYOUT_NAMES else "stripe"
 
@@ -171,17 +172,19 @@ def add_disks(request: HttpRequest, key: str, kind: str) -> HttpResponse:
 
 
 def without_answer(request: HttpRequest) -> str:
+    """The query of this page without the mark that its form was sent."""
     query = request.GET.copy()
     query.pop("answered", None)
     return query.urlencode()
 
 
 def usual_layout(pool: Pool) -> str:
+    """The layout of the pool's first group that can be created here."""
     return next((group_layout(group) for group in data_groups(pool) if group_layout(group) in LAYOUT_NAMES), "mirror")
 
 
 def layout_options(pool: Pool) -> list[tuple[str, str]]:
-    """The pool's own layout first: it keeps the pool as safe as it is."""
+    """Values and labels of layouts, the pool's own first because it keeps the pool as safe as it is."""
     own = usual_layout(pool)
     words = {"stripe": "One disk alone, without protection", "mirror": "Mirror: each disk holds the same"}
     rest = [layout for layout in ("mirror", "raidz1", "raidz2", "raidz3", "stripe") if layout != own]
@@ -192,13 +195,13 @@ def layout_options(pool: Pool) -> list[tuple[str, str]]:
 
 
 def expansion_facts(pool: Pool, vdev: int) -> list[tuple[str, str]]:
-    """What an expansion brings, said before a disk is chosen."""
+    """The space that an expansion adds, shown before a disk is chosen."""
     place = vdev_tree.find(pool, vdev)
     if place is None or place.vdev.kind != "raidz":
         return []
-    before, shown, afresh = expansion_sizes(place.vdev)
+    before, shown, rewritten = expansion_sizes(place.vdev)
     return [
         ("Space for files now", f"about {size_text(before)}"),
-        ("With one disk more", f"about {size_text(shown)}"),
-        ("For files written afterwards", f"as if it held {size_text(afresh)}, because they need less parity"),
+        ("With one more disk", f"about {size_text(shown)}"),
+        ("For files written afterwards", f"as if it held {size_text(rewritten)}, because they need less parity"),
     ]

@@ -1,19 +1,19 @@
-"""Addresses of pools."""
+"""URLs of pools."""
 
 from __future__ import annotations
 
 from django.urls import include, path
 
-from web.pools import create_wizard, lifecycle_views, topology_urls, views
+from web.pools import create_wizard, import_views, lifecycle_views, topology_urls, views
 
 urlpatterns = [
     path("", views.list_pools, name="pools"),
     path("new/", create_wizard.create_pool, name="create_pool"),
     path("new/key/<str:name>/", create_wizard.create_key, name="new_key"),
     path("unlock/", views.unlock_dataset, name="unlock"),
-    path("bring-in/", lifecycle_views.bring_in, name="bring_in"),
-    path("bring-in/look/", lifecycle_views.look_for_pools, name="look_for_pools"),
-    path("bring-in/<str:guid>/", lifecycle_views.import_pool, name="import_pool"),
+    path("bring-in/", import_views.bring_in, name="bring_in"),
+    path("bring-in/look/", import_views.look_for_pools, name="look_for_pools"),
+    path("bring-in/<str:guid>/", import_views.import_pool, name="import_pool"),
     path("<str:key>/end/<str:act>/", lifecycle_views.review_pool_act, name="end_pool"),
     *topology_urls.urlpatterns,
     path("<str:key>/", views.show_pool, name="pool"),

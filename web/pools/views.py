@@ -19,7 +19,7 @@ from web.inventory.models import DatasetRow
 from web.inventory.present import PoolCard
 from web.jobs import confirm
 from web.jobs.refusals import refusals_lead_to
-from web.pools import lifecycle_views, maintenance_views, topology
+from web.pools import advice, lifecycle_views, maintenance_views, topology
 from web.snapshots import space
 
 
@@ -36,7 +36,7 @@ def list_pools(request: HttpRequest) -> HttpResponse:
 
 @require_GET
 def show_pool(request: HttpRequest, key: str) -> HttpResponse:
-    """One pool: how it is, what it is made of, its folders."""
+    """The page of one pool: its health, its disks, its folders."""
 
     def build_context() -> dict[str, object]:
         box = present.box()
@@ -54,22 +54,22 @@ def show_pool(request: HttpRequest, key: str) -> HttpResponse:
             **maintenance_views.checks_context(card.pool),
             "rows": topology.topology_rows(card.pool, box),
             "pool_actions": list(topology.pool_actions(card.pool)),
-            "advice": [*topology.pool_advice(card.pool, box), *space_advice(card)],
+            "advice": [*advice.pool_advice(card.pool, box), *space_advice(card)],
         }
 
     return live.respond(request, "pools/pool.html", build_context)
 
 
-def space_advice(card: PoolCard) -> Iterator[topology.Advice]:
+def space_advice(card: PoolCard) -> Iterator[advice.Advice]:
     """Suggest deleting old snapshots when the pool is nearly full."""
     name = card.pool.name
     if health.of_space(name, card.used, card.total) and (held := space.held_in(name)):
-        yield topology.Advice(
+        yield advice.Advice(
             "attention",
             f"Old snapshots hold {size_text(held)} of {name}.",
-            "It comes back when they go. The files in the folders stay as they are.",
+            "Delete snapshots that you no longer need to free it. The files in the folders stay as they are.",
             reverse("snapshots_space"),
-            "See which hold it",
+            "Show snapshots by space",
         )
 
 

@@ -77,7 +77,7 @@ def test_a_second_failure_while_rebuilding_is_told_and_survived(appliance, visit
         done(visitor, f"{path}accept/?disk={disk_paths(appliance, 5)[0]}")
         visitor.wait_until(path, "is being rebuilt", "survives 1 more failed disk", timeout=LONG)
         appliance.pull(2)
-        visitor.wait_until(path, "Another disk has gone while", "do not pull anything else", timeout=120)
+        visitor.wait_until(path, "Another disk is missing while", "do not pull anything else", timeout=120)
         visitor.wait_until(tank, "one more failed disk would lose data", "It is rebuilding", timeout=120)
     finally:
         appliance.run("sh", "-c", f"echo 0 > {SUSPEND_SCANS}")

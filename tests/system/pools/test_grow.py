@@ -99,7 +99,7 @@ def test_a_mirror_is_emptied_and_leaves(appliance, visitor):
     visitor.wait_until(path, "2 × mirror of 2", timeout=LONG)
     done(visitor, f"{path}vdev/{guid_of(appliance, 'pair', 'mirror-1')}/remove/")
     appliance.run("zpool", "wait", "-t", "remove", "pair", timeout=300)
-    visitor.wait_until(path, "mirror of 2", without=("2 × mirror", "being emptied", "indirect"), timeout=120)
+    visitor.wait_until(path, "mirror of 2", without=("2 × mirror", "being removed", "indirect"), timeout=120)
     assert appliance.disks[3].serial not in names(appliance, "pair")
     appliance.run("sha256sum", "-c", "/root/sum")
 
@@ -112,11 +112,11 @@ def test_larger_disks_are_used_whole_once_both_are_larger(appliance, visitor):
     create_pool(appliance, "-o", "ashift=12", "grown", "mirror", little1, little2)
     path = page_of(appliance, "grown")
     appliance.run("zpool", "replace", "-w", "grown", little1, large1)
-    visitor.wait_until(path, "grown works", without=("have become larger",), timeout=LONG)
+    visitor.wait_until(path, "grown works", without=("are larger now",), timeout=LONG)
     before = available(appliance, "grown")
     appliance.run("zpool", "replace", "-w", "grown", little2, large2)
-    visitor.wait_until(path, "have become larger", timeout=120)
+    visitor.wait_until(path, "are larger now", timeout=120)
     done(visitor, f"{path}vdev/{guid_of(appliance, 'grown', 'mirror-0')}/grow/")
     assert available(appliance, "grown") > 6 * before
-    visitor.wait_until(path, "grown works", without=("have become larger",), timeout=120)
+    visitor.wait_until(path, "grown works", without=("are larger now",), timeout=120)
     assert shapes.status(appliance, "grown")["state"] == "ONLINE"

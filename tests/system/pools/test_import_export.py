@@ -126,7 +126,7 @@ def test_a_pool_of_another_host_is_refused_then_forced_with_the_name_typed(visit
     appliance.run("zpool", "export", "foreign")
     appliance.run("zgenhostid", "-f", "22bb22bb")
 
-    moving.look(visitor, "foreign", "did not let go of it")
+    moving.look(visitor, "foreign", "did not export it")
     refused = moving.review_import(visitor, guid, name="foreign")
     assert refused.status == 400
     assert "destroy it beyond repair" in refused.words

@@ -36,7 +36,7 @@ def test_a_disk_that_vanishes_while_a_raidz_grows_holds_it_up_until_it_is_back(a
     appliance.run("sha256sum", "-c", "/root/sum")
     appliance.put_back(2)
     # Rebuilt before it noticed, ZFS waits to be told that it may go on; else it goes on by itself.
-    waits = "Growing tank waits, although all its disks are back."
+    waits = "Growing tank is paused, although all its disks are back."
     said = wait_for("an end", lambda: found_of(visitor.get(page).words, waits, "The new disk is in use"), timeout=300)
     if said == waits:
         done(visitor, f"{page}vdev/{page.split('/')[2]}/clear/")

@@ -79,12 +79,12 @@ def test_seeing_the_page_does_not_search_the_disks(web, calm):
     [
         (found(), "All of its disks are here.", True),
         (found(state="DEGRADED"), "can still be used", True),
-        (found(other_host=True, host="cellar"), "(cellar) used it last and did not let go of it", True),
+        (found(other_host=True, host="cellar"), "(cellar) used it last and did not export it", True),
         (found(state="UNAVAIL", active_elsewhere=True), "Export it there first", False),
         (found(state="UNAVAIL", read_only_only=True), "can be read here, not changed", True),
         (found(state="UNAVAIL", log_missing=True), "log device is missing", True),
         (found(state="FAULTED", rewind=REWIND), f"as it was on {REWIND.as_of}. About 12 seconds of work", True),
-        (found(state="FAULTED"), "what they hold does not fit together", False),
+        (found(state="FAULTED"), "their data does not fit together", False),
         (found(destroyed=True), "It can be brought back", True),
     ],
 )

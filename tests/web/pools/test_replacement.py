@@ -114,7 +114,8 @@ def test_a_free_disk_that_was_there_before_is_offered_and_not_called_new(web, ca
     put(state("ONLINE", "OFFLINE", "ONLINE", "ONLINE"), 2, 6)
     found = page(web, Replacement.objects.get())
     assert (
-        "Put the new one into bay 2. It appears here within some seconds, or take one that is in the box" in found.text
+        "Put the new one into bay 2. It appears here within some seconds, or choose one that is in the box"
+        in found.text
     )
     assert "A new disk was found" not in found.text
     assert "Use bay 5" in found.text
@@ -175,7 +176,7 @@ def test_a_second_failure_while_it_rebuilds_is_said_with_what_to_do(web, case):
     )
     put(weak, 1, 2, 6)
     found = page(web, case)
-    assert "Another disk has gone while" in found.text
+    assert "Another disk is missing while" in found.text
     assert "bay 1" in found.text
     assert "do not pull anything else" in found.text
     assert "one more failed disk would lose data" in text_of(web.get("/pools/7/"))
@@ -233,7 +234,7 @@ def test_a_pool_that_is_gone_is_said_and_the_guidance_can_be_closed(web, case):
     rows.put(pools=[])
     assert "tank is not in use on this box" in page(web, case).text
     assert web.post(f"/pools/replacements/{case.pk}/close/").status_code == 302
-    assert "Closed before its end" in Replacement.objects.get().report
+    assert "Closed before it was complete" in Replacement.objects.get().report
 
 
 def test_after_closing_the_same_disk_can_be_replaced_again(web, case):
@@ -269,4 +270,4 @@ def test_a_disk_that_larder_knows_by_another_name_is_not_called_out(web, calm):
     web.post(WHICH, {"vdev": "102"})
     now = replacement.replacement_state(Replacement.objects.get(), present.box())
     assert now.step == "pull"
-    assert "cannot see whether it is the right one" in now.text
+    assert "cannot see whether the right one" in now.text

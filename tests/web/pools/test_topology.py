@@ -125,7 +125,7 @@ def test_expanding_says_what_it_yields_before_a_disk_is_chosen_and_in_the_review
     put(shapes.raidz2())
     text = text_of(web.get(f"{POOL}add/expand/?vdev=50"))
     assert "Space for files now about 3.41 TiB" in text
-    assert "With one disk more about 4.28 TiB" in text
+    assert "With one more disk about 4.28 TiB" in text
     review = text_of(web.get(f"{POOL}add/expand/?vdev=50&answered=yes&disks={path_of(5)}"))
     assert f"zpool attach -o ashift=12 -- tank raidz2-0 {path_of(5)}" in review
     assert "cannot be undone" in review
@@ -177,11 +177,11 @@ def test_growing_that_waits_with_all_disks_back_is_let_go_on_by_one_click(web, c
     stands = (LongWork("expand", "waiting", datetime(2026, 11, 21, tzinfo=UTC), None, 99, 100),)
     put(replace(shapes.raidz2(), work=stands))
     page = Page(web.get(POOL))
-    assert "Growing tank waits, although all its disks are back." in page.text
+    assert "Growing tank is paused, although all its disks are back." in page.text
     assert f"{POOL}vdev/7/clear/" in links(page)
     assert "zpool clear -- tank" in text_of(web.get(f"{POOL}vdev/7/clear/"))
     put(replace(shapes.raidz2("ONLINE", "REMOVED", "ONLINE", "ONLINE"), work=stands), 2)
-    assert "Growing tank waits" not in text_of(web.get(POOL))
+    assert "Growing tank is paused" not in text_of(web.get(POOL))
 
 
 def test_a_disk_that_is_back_can_be_brought_online_with_one_click(web, calm):

@@ -1,0 +1,172 @@
+"""What should be done about a pool now, with a link to the page that does it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from django.urls import reverse
+
+from appliance.facts.box import Facts, Pool, Vdev
+from appliance.formatting import opening, size_text
+from appliance.pools import health
+from appliance.pools.vdevs import clear_errors, online_offline
+from appliance.pools.vdevs.expand import autoexpand_gain, data_groups
+from appliance.pools.vdevs.replace import REPLACEABLE
+from appliance.zfs import vdev_tree
+from appliance.zfs.vdev_tree import Place
+from web.disks.models import Replacement
+from web.inventory.present import Box, device_label, homes
+from web.pools.topology import act_url, box_facts, replace_url
+
+
+@dataclass(frozen=True)
+class Advice:
+    """One thing to know about the pool, and the page that helps."""
+
+    state: str
+    headline: str
+    text: str = ""
+    link: str = ""
+    link_text: str = ""
+
+
+def pool_advice(pool: Pool, box: Box) -> list[Advice]:
+    """What should be done about this pool, the most urgent first. Two queries: replacements and bays."""
+    facts = box_facts(box)
+    bays, ports = {bay.key: bay for bay in box.bays}, homes()
+
+    def device_name(device: Vdev) -> str:
+        return opening(device_label(device, bays, ports))
+
+    open_cases = {case.vdev_guid: case for case in Replacement.objects.filter(pool_guid=str(pool.guid), closed=None)}
+    if pool.state == "SUSPENDED":
+        return list(suspended_advice(pool, facts, device_name))
+    advice = [replacement_advice(pool, case) for case in open_cases.values()]
+    for place in vdev_tree.places(pool):
+        if place.leaf and place.role in REPLACEABLE and str(place.vdev.guid) not in open_cases:
+            advice += device_advice(pool, place, facts, device_name(place.vdev))
+    if clear_errors.is_expansion_waiting(pool):
+        advice.append(
+            Advice(
+                "attention",
+                f"Growing {pool.name} is paused, although all its disks are back.",
+                "It stopped when a disk did not answer. Nothing is lost; let it continue.",
+                act_url(pool, pool.guid, "clear"),
+                "Go on growing",
+            )
+        )
+    for group in data_groups(pool):
+        if more := autoexpand_gain(group):
+            advice.append(
+                Advice(
+                    "healthy",
+                    f"The disks of {vdev_tree.group_label(group)} are larger now.",
+                    f"{size_text(more)} of them are unused, before parity.",
+                    act_url(pool, group.guid, "grow"),
+                    "Use them whole",
+                )
+            )
+    return advice
+
+
+def replacement_advice(pool: Pool, case: Replacement) -> Advice:
+    """An open replacement: running, or opened for a disk that is in use."""
+    page, place = reverse("replacement", args=[case.pk]), vdev_tree.find(pool, int(case.vdev_guid))
+    if place and place.vdev.state in online_offline.WORKING and not (place.parent and place.parent.kind == "replacing"):
+        return Advice(
+            "healthy",
+            f"Replacing {case.name} was begun, and the disk is in use.",
+            "Continue, or stop the guidance if the disk stays.",
+            page,
+            "Go on or end it",
+        )
+    return Advice("working", f"{opening(case.name)} is being replaced.", "", page, "Go on with the replacement")
+
+
+def suspended_advice(pool: Pool, facts: Facts, device_name: Callable[[Vdev], str]) -> Iterator[Advice]:
+    """How to start a pool again that ZFS has suspended."""
+    missing = [
+        device
+        for device in pool.devices()
+        if device.role not in {"spare", "cache"} and online_offline.is_surely_gone(device, facts)
+    ]
+    has_too_few = any(
+        clear_errors.has_too_few_disks(group, facts) for group in pool.vdevs if group.role not in {"spare", "cache"}
+    )
+    if has_too_few:
+        names = "; ".join(device_name(device) for device in missing[:4])
+        yield Advice(
+            "failed",
+            "Put the missing disks back.",
+            f"Not in the box: {names}. Check cables and power. What was being written waits, and nothing is lost as long as the box stays on.",
+        )
+    else:
+        yield Advice(
+            "failed",
+            f"Enough disks are back for {pool.name} to start again.",
+            "Let ZFS try them again.",
+            act_url(pool, pool.guid, "clear"),
+            f"Start {pool.name} again",
+        )
+
+
+def device_advice(pool: Pool, place: Place, facts: Facts, name: str) -> Iterator[Advice]:
+    """What to do about one disk of a pool; ``name`` begins a sentence."""
+    vdev, parent = place.vdev, place.parent
+    spare_stands_in = parent is not None and parent.kind == "spare" and parent.children[0].guid == vdev.guid
+    if vdev.state in online_offline.AWAY:
+        yield from missing_device_advice(pool, place, facts, name, spare_stands_in=spare_stands_in)
+    elif spare_stands_in and parent and not pool.rebuilding:
+        yield Advice(
+            "attention",
+            f"{name} works again; the spare is not needed any more.",
+            "",
+            act_url(pool, parent.children[-1].guid, "detach"),
+            "Give the spare back",
+        )
+    elif clear_errors.count_errors(vdev):
+        yield Advice(
+            "attention",
+            f"{name} has errors.",
+            clear_errors.explain_errors(vdev),
+            act_url(pool, vdev.guid, "clear"),
+            "Clear the counts",
+        )
+
+
+def missing_device_advice(
+    pool: Pool, place: Place, facts: Facts, name: str, *, spare_stands_in: bool
+) -> Iterator[Advice]:
+    """What to do about a disk that ZFS does not use."""
+    vdev, parent = place.vdev, place.parent
+    headline = f"{name} {health.DEVICE_WORDS.get(vdev.state, 'does not work')}"
+    replace_page = replace_url(pool, vdev.guid)
+    if parent and parent.kind == "replacing":
+        if parent.children[0].guid != vdev.guid:
+            yield Advice(
+                "failed",
+                f"The new disk {headline}.",
+                "The old one stays where it is. Stop replacing, then replace it with another one.",
+                act_url(pool, vdev.guid, "detach"),
+                "Stop replacing",
+            )
+    elif not online_offline.is_surely_gone(vdev, facts) and vdev.state != "FAULTED":
+        text = (
+            "It is in the box again. If it was pulled out, ZFS uses it again automatically within a minute. Otherwise bring it online."
+            if vdev.state != "OFFLINE"
+            else "It is in the box and stays offline until you bring it online."
+        )
+        yield Advice("attention", f"{headline}.", text, act_url(pool, vdev.guid, "online"), "Bring it online")
+        yield Advice("attention", "Do you want to replace that disk?", "", replace_page, "Replace it")
+    elif spare_stands_in:
+        yield Advice(
+            "attention",
+            f"{headline}; a spare stands in.",
+            "Put a new disk in its place, and the spare becomes free again automatically. Or keep the spare there for good.",
+            replace_page,
+            "Replace it",
+        )
+    else:
+        text = "Put it back, or put another one in its place."
+        yield Advice("attention", f"{headline}.", text, replace_page, "Replace it")
