@@ -76,7 +76,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 @pytest.fixture(scope="session")
 def layer():
     """The installed image of this checkout; built where it is not in the cache."""
-    return build.system()
+    return build.build_system_layer()
 
 
 @pytest.fixture(scope="module")
@@ -90,5 +90,7 @@ def appliance(request) -> Iterator[Machine]:
         return
     layer = request.getfixturevalue("layer")
     name = f"test-{os.getpid()}-{request.module.__name__.rsplit('.', 1)[-1]}"
-    with states.borrowed(name, layer, warm.saved_state(layer, getattr(request.module, "STATE", warm.USUAL))) as found:
+    with states.borrow_machine(
+        name, layer, warm.saved_state(layer, getattr(request.module, "STATE", warm.USUAL))
+    ) as found:
         yield found

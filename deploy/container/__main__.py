@@ -1,4 +1,4 @@
-"""Build the container image, run docker-compose.yml on this machine, look whether it serves, and stop everything.
+"""Build the container image, run docker-compose.yml on this machine, test whether it serves, and stop everything.
 
 ``make test-container``. Needs root for the engine, and a Debian mirror for the build; where no engine runs, one is
 started for the time of the test, with its own folder under the cache. It works without a ZFS module too: then the pages
@@ -34,11 +34,11 @@ NEED = CHECKOUT / "deploy/image/need"
 PROJECT = "larder-test"
 IMAGE = "larder-test"
 DOCKERFILE = "deploy/container/Dockerfile"
-# Docker makes a missing folder of the host when it is handed in; those that it made are removed again.
+# Docker creates missing folders of the host when it mounts them; these are removed again.
 HANDED_IN = (Path("/etc/zfs"), Path("/run/udev"), Path("/dev/disk"))
 PASSWORD = "seven green bicycles"
 
-# Run inside: what a process of that user gets from the agent.
+# Runs in a container: what a process of that user gets from the agent.
 ASK = """
 import json, socket
 with socket.socket(socket.AF_UNIX) as line:
@@ -52,10 +52,10 @@ with socket.socket(socket.AF_UNIX) as line:
 
 
 class TestFailed(SystemExit):
-    """Something was not as it should be; the text says what."""
+    """A check failed; the text says which."""
 
 
-def must(found: bool, what: str) -> None:
+def expect(found: bool, what: str) -> None:
     if not found:
         raise TestFailed(f"larder: {what}")
     say(f"ok: {what}")
@@ -70,7 +70,7 @@ def wait_for(what: str, done: Callable[[], bool], *, timeout: float) -> None:
 
 
 def run(*argv: str, env: dict[str, str], cwd: Path | None = None, quiet: bool = False) -> str:
-    """Run a command of Docker's; its output. Ends the test with what it said where it fails, unless ``quiet``."""
+    """Run a Docker command and return its output. A failure ends the test with its output, unless ``quiet``."""
     done = subprocess.run(argv, env=env, cwd=cwd, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if done.returncode and not quiet:
         tail = (done.stdout + done.stderr).splitlines()[-40:]
@@ -78,15 +78,15 @@ def run(*argv: str, env: dict[str, str], cwd: Path | None = None, quiet: bool = 
     return done.stdout
 
 
-def answers(*argv: str, env: dict[str, str]) -> bool:
+def succeeds(*argv: str, env: dict[str, str]) -> bool:
     return shutil.which(argv[0]) is not None and not subprocess.run(argv, env=env, capture_output=True).returncode
 
 
 @contextlib.contextmanager
-def engine() -> Iterator[dict[str, str]]:
-    """An environment in which ``docker`` reaches an engine: the one that runs, or one of our own."""
+def docker_engine() -> Iterator[dict[str, str]]:
+    """An environment in which ``docker`` reaches an engine: the running one, or a separate one."""
     env = dict(os.environ)
-    if answers("docker", "info", env=env):
+    if succeeds("docker", "info", env=env):
         yield env
         return
     if os.geteuid():
@@ -98,13 +98,13 @@ def engine() -> Iterator[dict[str, str]]:
         argv = ["dockerd", "--iptables=false", "--bridge=none", "--data-root", str(CACHE / "docker")]
         argv += ["--exec-root", f"{place}/exec", "--pidfile", f"{place}/pid", "-H", env["DOCKER_HOST"]]
         with (CACHE / "docker.log").open("wb") as log:
-            # A session of its own, so that Ctrl-C reaches this program only and it can clear up.
+            # Its own session, so that Ctrl-C reaches only this program, which then cleans up.
             daemon = subprocess.Popen(argv, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True)
         try:
-            wait_for("the Docker engine to start", lambda: answers("docker", "info", env=env), timeout=60)
+            wait_for("the Docker engine to start", lambda: succeeds("docker", "info", env=env), timeout=60)
             say("No Docker engine ran, so one runs for the time of this test.")
             yield env
-            # What earlier checkouts left; this one's layers stay for the next time.
+            # Remove layers of earlier checkouts, and keep those of this one.
             run("docker", "image", "prune", "-f", env=env)
         finally:
             daemon.send_signal(signal.SIGTERM)
@@ -118,15 +118,15 @@ def engine() -> Iterator[dict[str, str]]:
 def compose_command(env: dict[str, str]) -> list[str]:
     for _ in range(2):
         for argv in (["docker", "compose"], ["docker-compose"]):
-            if answers(*argv, "version", env=env):
+            if succeeds(*argv, "version", env=env):
                 return argv
         subprocess.run([str(NEED), "docker-compose"], check=True)
     raise TestFailed("larder: neither docker compose nor docker-compose works here")
 
 
 def base_image(env: dict[str, str]) -> None:
-    """Debian 13 as ``larder-base``, made from packages rather than fetched from a registry of images."""
-    if answers("docker", "image", "inspect", "larder-base", env=env):
+    """Build Debian 13 as ``larder-base`` from packages, instead of from a registry of images."""
+    if succeeds("docker", "image", "inspect", "larder-base", env=env):
         return
     say("Making the base image.")
     subprocess.run(
@@ -140,15 +140,15 @@ def base_image(env: dict[str, str]) -> None:
         raise TestFailed("larder: mmdebstrap could not make the base image")
 
 
-def copied() -> set[str]:
-    """What the Dockerfile copies of this checkout. The wheels, whose name is a pattern, are fetched."""
+def copied_paths() -> set[str]:
+    """Paths of this checkout that the Dockerfile copies, without the wheels, whose name is a pattern."""
     lines = [line.split() for line in (CHECKOUT / DOCKERFILE).read_text().splitlines() if line.startswith("COPY ")]
     return {name for words in lines for name in words[1:-1] if not set("[*?") & set(name)}
 
 
-def fill(context: Path) -> None:
-    """Bring into the context what the build reads, and what Docker's commands read beside it."""
-    for name in sorted(copied() | {DOCKERFILE, "docker-compose.yml"}):
+def fill_context(context: Path) -> None:
+    """Copy to the context what the build and Docker's other commands read."""
+    for name in sorted(copied_paths() | {DOCKERFILE, "docker-compose.yml"}):
         source, target = CHECKOUT / name, context / name
         target.parent.mkdir(parents=True, exist_ok=True)
         if source.is_dir():
@@ -158,16 +158,16 @@ def fill(context: Path) -> None:
 
 
 def build_image(context: Path, env: dict[str, str]) -> None:
-    """This checkout as an image, with Python packages that were fetched before."""
-    fill(context)
-    shutil.copytree(build.wheels(), context / "build/wheels", ignore=shutil.ignore_patterns("log", "done"))
+    """Build the image of this checkout, with downloaded Python packages."""
+    fill_context(context)
+    shutil.copytree(build.fetch_wheels(), context / "build/wheels", ignore=shutil.ignore_patterns("log", "done"))
     say("Building the image.")
     run("docker", "build", "--network", "host", "-t", IMAGE, "-f", DOCKERFILE, ".", env=env, cwd=context)
 
 
 @contextlib.contextmanager
 def shared_folder(place: Path) -> Iterator[Path]:
-    """A folder whose mounts reach other mount namespaces, as every folder's do under systemd."""
+    """A folder with shared mount propagation, as every folder has under systemd."""
     folder = place / "pools"
     folder.mkdir()
     subprocess.run(["mount", "--bind", str(folder), str(folder)], check=True)
@@ -179,7 +179,7 @@ def shared_folder(place: Path) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def handed_in() -> Iterator[None]:
+def provide_folders() -> Iterator[None]:
     made = [folder for folder in HANDED_IN if not folder.exists()]
     try:
         yield
@@ -190,7 +190,7 @@ def handed_in() -> Iterator[None]:
 
 
 class Browser:
-    """Follows redirects, keeps cookies, sends forms; the certificate is self-made."""
+    """A client that follows redirects, keeps cookies and sends forms; accepts the self-signed certificate."""
 
     def __init__(self, address: str) -> None:
         self.address = address
@@ -215,35 +215,35 @@ class Browser:
             return False
 
 
-def look(compose: Callable[..., str], browser: Browser, pools: Path, env: dict[str, str]) -> None:
-    """Everything that is asked of the running containers."""
+def check_containers(compose: Callable[..., str], browser: Browser, pools: Path, env: dict[str, str]) -> None:
+    """Check the running containers."""
     wait_for("the first page over HTTPS", browser.serves, timeout=60)
     page = browser.get("/")
-    must(browser.at == "/setup/" and "Set-up code" in page, "the set-up page is served over HTTPS")
+    expect(browser.at == "/setup/" and "Set-up code" in page, "the set-up page is served over HTTPS")
     token = re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', page)
     code = compose("exec", "-T", "web", "cat", "/run/larder/inventory/setup-code").strip()
     form = {"code": code, "username": "admin", "password": PASSWORD, "again": PASSWORD}
     browser.get("/setup/", form | {"csrfmiddlewaretoken": token.group(1) if token else ""})
-    must(browser.at == "/", "the code makes an administrator")
+    expect(browser.at == "/", "the code makes an administrator")
 
     def first_reading() -> bool:
         page = browser.get("/")
         return ("ZFS module is not loaded" in page) != status.loaded() and "worker is not running" not in page
 
     wait_for("the worker's first reading", first_reading, timeout=60)
-    must(True, f"the first page {'knows of the' if status.loaded() else 'says that there is no'} ZFS module")
+    expect(True, f"the first page {'knows of the' if status.loaded() else 'says that there is no'} ZFS module")
     page = browser.get("/")
     for trouble in ("agent cannot be reached", "queue (Redis) is not running", "could not read"):
-        must(trouble not in page, f"the first page does not say: {trouble}")
+        expect(trouble not in page, f"the first page does not say: {trouble}")
 
     known = json.loads(compose("exec", "-T", "worker", "/opt/larder/venv/bin/python", "-c", ASK))
-    must(known["outcome"]["state"] == "unknown", "the agent answers the worker")
+    expect(known["outcome"]["state"] == "unknown", "the agent answers the worker")
     stranger = compose("exec", "-T", "-u", "4321:larder", "worker", "/opt/larder/venv/bin/python", "-c", ASK)
-    must(stranger.strip() == "silence", "the agent does not answer another user of the same group")
+    expect(stranger.strip() == "silence", "the agent does not answer another user of the same group")
     for service in ("redis", "web", "worker", "front"):
         seen = compose("exec", "-T", service, "grep", "-E", "^(Uid|CapEff|CapBnd|NoNewPrivs):", "/proc/1/status")
         values = dict(line.split(":", 1) for line in seen.splitlines())
-        must(
+        expect(
             "0" not in values["Uid"].split()
             and not int(values["CapEff"], 16)
             and not int(values["CapBnd"], 16)
@@ -251,30 +251,30 @@ def look(compose: Callable[..., str], browser: Browser, pools: Path, env: dict[s
             f"{service} is not root and has no capabilities",
         )
         tried = compose("exec", "-T", service, "sh", "-c", "touch /opt/larder/app/x 2>/dev/null || echo no", quiet=True)
-        must(tried.strip() == "no", f"{service} cannot change its own code")
+        expect(tried.strip() == "no", f"{service} cannot change its own code")
     links = compose("exec", "-T", "web", "ls", "/sys/class/net").split()
-    must(links == ["lo"], "web has no network")
-    must("zfs" not in compose("exec", "-T", "web", "ls", "/dev").split(), "web has no /dev/zfs")
+    expect(links == ["lo"], "web has no network")
+    expect("zfs" not in compose("exec", "-T", "web", "ls", "/dev").split(), "web has no /dev/zfs")
 
     inside = pools / "tank"
     compose("exec", "-T", "agent", "sh", "-ec", f"mkdir {inside}; mount -t tmpfs none {inside}; echo kept > {inside}/a")
-    must((inside / "a").read_text() == "kept\n", "what the agent mounts reaches the host")
-    must(compose("exec", "-T", "worker", "cat", f"{inside}/a") == "kept\n", "and the worker")
+    expect((inside / "a").read_text() == "kept\n", "what the agent mounts reaches the host")
+    expect(compose("exec", "-T", "worker", "cat", f"{inside}/a") == "kept\n", "and the worker")
     compose("exec", "-T", "agent", "umount", str(inside))
 
     told = compose("logs", "--no-color")
-    must("Traceback" not in told and "Read-only file system" not in told, "no container complains")
+    expect("Traceback" not in told and "Read-only file system" not in told, "no container complains")
     names = compose("ps", "-q").split()
     states = json.loads(run("docker", "inspect", *names, env=env))
-    must(
+    expect(
         len(states) == 5 and all(one["State"]["Running"] and not one["RestartCount"] for one in states),
         "all five containers run and none was restarted",
     )
 
 
-def test() -> None:
+def test_containers() -> None:
     CACHE.mkdir(parents=True, exist_ok=True)
-    with engine() as env, tempfile.TemporaryDirectory(prefix="larder-container-") as place, handed_in():
+    with docker_engine() as env, tempfile.TemporaryDirectory(prefix="larder-container-") as place, provide_folders():
         context = Path(place) / "context"
         context.mkdir()
         base_image(env)
@@ -294,7 +294,7 @@ def test() -> None:
             try:
                 say("Starting the containers.")
                 compose("up", "-d", "--no-build")
-                look(compose, Browser(f"https://127.0.0.1:{port}"), pools, env)
+                check_containers(compose, Browser(f"https://127.0.0.1:{port}"), pools, env)
             except BaseException:
                 print(compose("logs", "--no-color", quiet=True)[-8000:], file=sys.stderr)
                 raise
@@ -302,9 +302,9 @@ def test() -> None:
                 say("Stopping the containers.")
                 compose("down", "-v", "--timeout", "10")
                 left = run("docker", "ps", "-aq", "--filter", f"label=com.docker.compose.project={PROJECT}", env=env)
-                must(not left.strip(), "no container is left")
+                expect(not left.strip(), "no container is left")
 
 
 if __name__ == "__main__":
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("larder: stopped"))
-    test()
+    test_containers()

@@ -21,13 +21,13 @@ DEMO = RUN / os.environ.get("LARDER_DEMO", "demo")
 
 
 def demo() -> None:
-    """Boot the appliance on disks that persist, tell how to reach it, and stop it cleanly at Ctrl-C."""
+    """Boot the appliance with persistent disks, print its address, and shut it down at Ctrl-C."""
     began = time.monotonic()
-    layer = build.system()
+    layer = build.build_system_layer()
     refresh_root(layer)
     say("Starting the appliance. It needs about a minute.")
-    appliance = states.cold(DEMO.name, layer, folder=DEMO, ports=DEMO_PORTS)
-    # Ctrl-C goes to every process of the terminal; QEMU stands in a session of its own and is asked to power off.
+    appliance = states.boot_machine(DEMO.name, layer, folder=DEMO, ports=DEMO_PORTS)
+    # Ctrl-C reaches every process of the terminal. QEMU has its own session and is asked to power off.
     signal.signal(signal.SIGTERM, stop)
     try:
         appliance.wait_ready()
@@ -49,12 +49,12 @@ def demo() -> None:
 
 
 def stop(*_signal: object) -> None:
-    """End as at Ctrl-C. Not by raising SIGINT: a process in the background of a script may have inherited it ignored."""
+    """Stop as at Ctrl-C. SIGINT itself may be ignored in a background process of a script."""
     raise KeyboardInterrupt
 
 
 def refresh_root(layer: Path) -> None:
-    """An overlay fits only the layer it was made over, so a new version of Larder gets a new system disk."""
+    """Replace the system disk if its layer has changed: an overlay fits only the layer it was made for."""
     mark = DEMO / "layer"
     DEMO.mkdir(parents=True, exist_ok=True)
     if mark.exists() and mark.read_text() != layer.name:
@@ -95,14 +95,16 @@ def main() -> None:
             sub.add_argument(word.rstrip("."), nargs="+" if word.endswith("...") else None)
     asked = parser.parse_args()
     if asked.verb == "build":
-        print(build.system())
+        print(build.build_system_layer())
     elif asked.verb == "demo":
         demo()
     elif asked.verb == "demo-reset":
         shutil.rmtree(DEMO, ignore_errors=True)
         say("The demo's disks are gone.")
     elif asked.verb in {"start", "warm"}:
-        started = (states.cold if asked.verb == "start" else states.warm)(asked.machine, build.system())
+        started = (states.boot_machine if asked.verb == "start" else states.restore_machine)(
+            asked.machine, build.build_system_layer()
+        )
         started.wait_ready()
         print(started.address)
     else:
@@ -110,7 +112,7 @@ def main() -> None:
 
 
 def act(asked: argparse.Namespace, target: Machine) -> None:
-    """Do one thing to a running machine."""
+    """Run one command on a running machine."""
     match asked.verb:
         case "ready":
             target.wait_ready()

@@ -1,9 +1,9 @@
 """Build the appliance image in two cached layers, without starting it.
 
 The *base* layer is Debian 13 with every package of ``deploy/packages.txt`` and
-``deploy/image/packages.txt``; most of its minutes go into compiling ZFS. The *system* layer is the base with
-this checkout installed by ``deploy/install``, the same recipe that ``make install`` runs on a real box.
-Each layer is kept under a digest of what went into it, so a change in the code never compiles ZFS again.
+``deploy/image/packages.txt``; it takes minutes, mostly to compile ZFS. The *system* layer is the base with
+this checkout installed by ``deploy/install``, which ``make install`` runs on a real box too.
+Each layer is cached by a digest of its inputs, so a change in the code never compiles ZFS again.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ KEPT_LAYERS = 2
 
 
 def say(text: str) -> None:
-    """Tell the person what is happening, with the time, on standard error."""
+    """Print a line with the time on standard error."""
     print(f"{time.strftime('%H:%M:%S')}  {text}", file=sys.stderr, flush=True)
 
 
@@ -65,15 +65,15 @@ def digest_of(paths: Iterable[str], *, extra: str = "") -> str:
     return sums.hexdigest()[:12]
 
 
-def packages() -> list[str]:
+def read_packages() -> list[str]:
     """Every package of the lists, without comments."""
     lines = [line.strip() for name in PACKAGE_LISTS for line in (CHECKOUT / name).read_text().splitlines()]
     return [line for line in lines if line and not line.startswith("#")]
 
 
 @contextmanager
-def locked(name: str) -> Iterator[None]:
-    """One builder of a layer at a time; the kernel frees the lock when the process ends."""
+def lock_layer(name: str) -> Iterator[None]:
+    """Let only one process build a layer at a time; the kernel releases the lock when it ends."""
     CACHE.mkdir(parents=True, exist_ok=True)
     with (CACHE / f"{name}.lock").open("w") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
@@ -81,7 +81,7 @@ def locked(name: str) -> Iterator[None]:
 
 
 def run(*argv: str, log: Path, env: dict[str, str] | None = None) -> None:
-    """Run a build command with its output in ``log``; show the log's end where it fails."""
+    """Run a build command with its output in ``log``; show the end of the log if it fails."""
     with log.open("ab") as out:
         code = subprocess.run(argv, stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=env).returncode
     if code:
@@ -90,7 +90,7 @@ def run(*argv: str, log: Path, env: dict[str, str] | None = None) -> None:
 
 
 def forget_old(kind: str, keep: Path) -> None:
-    """Keep the newest layers of a kind and those that a machine runs on, so that the cache does not grow without end."""
+    """Delete old layers, except the newest of a kind and those that a machine uses."""
     used = {json.loads(file.read_text())["layer"] for file in CACHE.glob("*/*/machine.json")}
     layers = sorted((p for p in CACHE.glob(f"{kind}-*") if p.is_dir()), key=lambda p: p.stat().st_mtime, reverse=True)
     for old in [p for p in layers if p != keep and str(p) not in used][KEPT_LAYERS - 1 :]:
@@ -108,12 +108,12 @@ ls "$1"/lib/modules/*/updates/dkms/zfs.ko* >/dev/null
 """
 
 
-def base() -> Path:
-    """Return the base layer: a folder with ``rootfs``, made first where it is not in the cache."""
+def build_base_layer() -> Path:
+    """Return the base layer, a folder with ``rootfs``; build it unless it is cached."""
     layer = CACHE / f"base-{digest_of(PACKAGE_LISTS, extra=HOOK_TRIM)}"
     if (layer / "done").exists():
         return layer
-    with locked("base"):
+    with lock_layer("base"):
         if (layer / "done").exists():
             return layer
         shutil.rmtree(layer, ignore_errors=True)
@@ -123,7 +123,7 @@ def base() -> Path:
         hook.write_text("#!/bin/sh\n" + HOOK_TRIM)
         hook.chmod(0o755)
         run(
-            "mmdebstrap", "--variant=minbase", "--components=main,contrib", f"--include={','.join(packages())}",
+            "mmdebstrap", "--variant=minbase", "--components=main,contrib", f"--include={','.join(read_packages())}",
             '--aptopt=Apt::Install-Recommends "false"', '--dpkgopt=force-unsafe-io', f"--customize-hook={hook}",
             SUITE, str(layer / "rootfs"), log=layer / "log",
         )  # fmt: skip
@@ -132,24 +132,24 @@ def base() -> Path:
         return layer
 
 
-def pip() -> str:
-    """A pip of our own: a bare Debian has a Python without one."""
+def make_pip() -> str:
+    """Path of a pip in a virtual environment, because Debian's Python may have none."""
     venv = CACHE / "pip"
     if not (venv / "bin/pip").exists():
         subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)
     return str(venv / "bin/pip")
 
 
-def wheels() -> Path:
-    """A folder with the locked Python packages for the appliance's Python, fetched here so that it needs no network."""
+def fetch_wheels() -> Path:
+    """Download the locked Python packages for the appliance, which then needs no network. Returns their folder."""
     folder = CACHE / f"wheels-{digest_of(['requirements.lock'])}"
-    with locked("wheels"):
+    with lock_layer("wheels"):
         if not (folder / "done").exists():
             say("Fetching the locked Python packages.")
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
             argv = [
-                pip(),
+                make_pip(),
                 "download",
                 "--quiet",
                 "--no-deps",
@@ -192,17 +192,17 @@ ssh-keygen -A >/dev/null
 passwd -l root >/dev/null
 systemctl disable -q redis-server.service apt-daily.timer apt-daily-upgrade.timer e2scrub_all.timer fstrim.timer man-db.timer dpkg-db-backup.timer 2>/dev/null || true
 systemctl mask -q systemd-firstboot.service
-# QEMU keeps the machine's clock, and tests set it to times of their own.
+# QEMU keeps the clock of the machine, and tests set it.
 systemctl mask -q systemd-timesyncd.service
 echo zfs > /etc/modules-load.d/zfs.conf
 """
 
 
-def system() -> Path:
+def build_system_layer() -> Path:
     """Return the system layer: a folder with ``root.qcow2``, ``vmlinuz``, ``initrd.img`` and the key to log in."""
-    under = base()
+    under = build_base_layer()
     layer = CACHE / f"system-{digest_of(SHIPPED, extra=under.name + CONFIGURE)}"
-    with locked("system"):
+    with lock_layer("system"):
         if (layer / "done").exists():
             (layer / "done").touch()
             return layer
@@ -220,7 +220,7 @@ def system() -> Path:
                 shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)
             else:
                 shutil.copy(source, target)
-        shutil.copytree(wheels(), root / "tmp/wheels")
+        shutil.copytree(fetch_wheels(), root / "tmp/wheels")
         inside = 'mount -t proc proc "$0/proc" && mount --bind /dev/null "$0/dev/null" && exec chroot "$0" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@"'
         chroot = ["unshare", "--mount", "--pid", "--fork", "sh", "-c", inside, str(root)]
         run(*chroot, "LARDER_WHEELS=/tmp/wheels", "/tmp/larder/deploy/install", log=log)

@@ -34,12 +34,12 @@ PORTS = {"ssh": 22, "http": 80, "https": 443, "smb": 445, "nfs": 2049}
 
 
 class MachineError(RuntimeError):
-    """The machine did not do what was asked; the text says what it answered."""
+    """The machine did not do what was asked; the text has its answer."""
 
 
 @dataclass(frozen=True)
 class DiskModel:
-    """What a virtual disk claims to be. Sizes in bytes; ``physical`` is its true sector size."""
+    """Model of a virtual disk. Sizes in bytes; ``physical`` is its physical sector size."""
 
     model: str
     serial: str
@@ -112,7 +112,7 @@ class Machine:
         argv = ["qemu-system-x86_64", "-M", "pc", *self.accel.split(), "-m", MEMORY, "-smp", CPUS]
         argv += ["-nodefaults", "-display", "none", "-no-user-config", "-rtc", "base=utc"]
         argv += ["-kernel", str(self.layer / "vmlinuz"), "-initrd", str(self.layer / "initrd.img")]
-        # Emulated processors now and then trip over the kernel patching its own code at boot (an int3 oops): try again.
+        # Emulated processors sometimes crash while the kernel patches its own code at boot (an int3 oops): try again.
         kernel = "root=/dev/vda rw console=ttyS0 quiet net.ifnames=0 mitigations=off random.trust_cpu=on panic=1"
         argv += ["-append", kernel]
         argv += ["-drive", f"if=none,id=root,file={self.folder}/root.qcow2,cache=unsafe,discard=unmap"]
@@ -151,7 +151,7 @@ class Machine:
         return True
 
     def cut_power(self) -> None:
-        """End it as a power cut would: at once, nothing written back by the guest."""
+        """Stop the machine as a power cut does: at once, without writing anything back."""
         self.close_ssh()
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
@@ -159,12 +159,12 @@ class Machine:
         (self.folder / "qmp.sock").unlink(missing_ok=True)
 
     def power_on(self) -> None:
-        """Boot it again on the same disks after a power cut or a stop."""
+        """Boot again with the same disks after a power cut or a stop."""
         self.spawn()
         self.wait_ready()
 
     def reboot(self) -> None:
-        """Restart the guest by its own command and wait until it serves again."""
+        """Restart the guest with its own command, and wait until it serves again."""
         before = self.run("cat", "/proc/sys/kernel/random/boot_id")
         self.run("systemctl", "reboot", "--no-block")
         self.close_ssh()
@@ -177,7 +177,7 @@ class Machine:
         self.wait_ready()
 
     def shut_down(self, *, timeout: float = 90) -> None:
-        """Ask the guest to power off, as its button would; cut the power if it does not."""
+        """Press the power button; cut the power if the guest does not power off."""
         with contextlib.suppress(MachineError, subprocess.SubprocessError):
             self.run("systemctl", "poweroff", "--no-block")
             self.close_ssh()
@@ -186,7 +186,7 @@ class Machine:
         self.cut_power()
 
     def discard(self) -> None:
-        """End it and forget its overlays."""
+        """Stop the machine and delete its overlays."""
         self.cut_power()
         shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -237,11 +237,11 @@ class Machine:
         )
 
     def push_code(self) -> None:
-        """Bring the checkout's code inside and restart what runs it, by the install's own recipe; takes seconds."""
+        """Copy the checkout's code into the machine, install it with ``deploy/install`` and restart the services."""
         self.run(f"{self.bring_code()}/deploy/install", "code", timeout=600)
 
     def bring_code(self) -> str:
-        """Bring the checkout's code inside, to the folder that is given back."""
+        """Copy the checkout's code into the machine. Returns the folder."""
         names = [name for name in SHIPPED if (CHECKOUT / name).exists()]
         packed = subprocess.run(
             ["tar", "-C", str(CHECKOUT), "--exclude=__pycache__", "-cz", *names], check=True, capture_output=True
@@ -250,25 +250,25 @@ class Machine:
         return "/tmp/larder"
 
     def wait_ready(self, *, timeout: float = 600) -> None:
-        """Until ssh answers and every Larder unit is up and serves its first page."""
+        """Wait until ssh answers and every unit of Larder is up and serves a page."""
         wait_for("ssh", lambda: self.run("true", timeout=25) == "", timeout=timeout, every=1)
         wait_for("the web page", self.serves, timeout=timeout, every=1)
 
     def serves(self) -> bool:
-        """Whether a page comes through TLS, nginx and the web process, as a browser outside would get it."""
+        """Whether a page can be fetched through TLS, nginx and the web process, as by a browser."""
         trust = ssl.create_default_context()
-        trust.check_hostname, trust.verify_mode = False, ssl.CERT_NONE  # self-made at the first boot
+        trust.check_hostname, trust.verify_mode = False, ssl.CERT_NONE  # self-signed at the first boot
         with urllib.request.urlopen(f"{self.address}/ready/", context=trust, timeout=60) as answer:
             return bool(answer.status == 200)
 
     def set_clock(self) -> None:
-        """A restored guest's clock stands where it was saved."""
+        """Set the clock of a restored guest, which still has the time at which it was saved."""
         self.run("date", "-s", f"@{time.time():.0f}")
 
-    # --- what happens to disks ------------------------------------------------------------------------------
+    # --- disk faults ----------------------------------------------------------------------------------------
 
     def qmp(self, command: str, **arguments: object) -> Any:
-        """One QMP command; its return value. Raises MachineError with QEMU's own words."""
+        """Run a QMP command and return its result. Raises MachineError with QEMU's error."""
         with socket.socket(socket.AF_UNIX) as control:
             control.settimeout(120)
             control.connect(str(self.folder / "qmp.sock"))
@@ -284,7 +284,7 @@ class Machine:
             return answer["return"]
 
     def monitor(self, line: str) -> str:
-        """One line for QEMU's human monitor; what it printed."""
+        """Run a command of QEMU's human monitor. Returns its output."""
         return str(self.qmp("human-monitor-command", **{"command-line": line}))
 
     def device_of(self, serial: str) -> str:
@@ -295,7 +295,7 @@ class Machine:
         raise MachineError(f"no disk with serial {serial} in the machine")
 
     def pull(self, bay: int) -> str:
-        """Take the disk out of its bay, to be put back with ``put_back``; returns the SCSI host it hung on."""
+        """Pull the disk out of its bay, for ``put_back``. Returns its SCSI host."""
         name = self.device_of(self.disks[bay - 1].serial)
         host = self.shell(f"basename $(readlink -f /sys/block/{name}/device/../..)").strip()
         self.shell(f"echo 1 > /sys/block/{name}/device/delete")
@@ -312,11 +312,11 @@ class Machine:
         self.qmp("device_del", id=f"ahci{bay}")
 
     def kill(self, bay: int) -> None:
-        """The disk dies in its slot: it is there, and every request fails."""
+        """Make the disk fail in its slot: it stays visible, and every request fails."""
         self.monitor(f"drive_del d{bay}")
 
     def slow(self, bay: int, operations: int) -> None:
-        """Hold the disk to so many operations a second; 0 lets it run free again."""
+        """Limit the disk to ``operations`` a second; 0 removes the limit."""
         self.monitor(f"block_set_io_throttle d{bay} 0 0 0 {operations} 0 0")
 
     def insert(self, name: str, size: int, *, serial: str, kind: str = "scsi-hd", model: str = "") -> None:

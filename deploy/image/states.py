@@ -1,4 +1,4 @@
-"""How a machine comes to be: booted on its disks, or restored from the memory of one that was booted before."""
+"""Start machines: boot them, or restore the saved state of a machine that was booted before."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from deploy.image.build import CACHE, locked, say
+from deploy.image.build import CACHE, lock_layer, say
 from deploy.image.machine import DISKS, GIB, PORTS, RUN, Machine, free_port, wait_for
 
 
 def accelerator() -> str:
-    """KVM where a kernel boots with it, else emulation; asked once per machine, then remembered."""
+    """``kvm`` if a kernel boots with it, otherwise ``tcg``. Tested once on a computer, then cached."""
     known = CACHE / "accelerator"
     if known.exists():
         return known.read_text()
@@ -46,7 +46,7 @@ def accelerator() -> str:
     return chosen
 
 
-def overlay(backing: Path, target: Path) -> None:
+def create_overlay(backing: Path, target: Path) -> None:
     subprocess.run(
         ["qemu-img", "create", "-q", "-f", "qcow2", "-F", "qcow2", "-b", str(backing), str(target)], check=True
     )
@@ -61,12 +61,12 @@ def fresh_folder(name: str) -> Path:
     return folder
 
 
-def cold(name: str, layer: Path, *, folder: Path | None = None, ports: dict[str, int] | None = None) -> Machine:
-    """Boot the layer's image. Without ``folder`` its overlays are new; with one they persist from run to run."""
+def boot_machine(name: str, layer: Path, *, folder: Path | None = None, ports: dict[str, int] | None = None) -> Machine:
+    """Boot the layer's image. The overlays are new, or persistent in ``folder``."""
     home = folder or fresh_folder(name)
     home.mkdir(parents=True, exist_ok=True)
     if not (home / "root.qcow2").exists():
-        overlay(layer / "root.qcow2", home / "root.qcow2")
+        create_overlay(layer / "root.qcow2", home / "root.qcow2")
     for bay, disk in enumerate(DISKS, 1):
         if not (home / f"disk{bay}.qcow2").exists():
             subprocess.run(
@@ -81,7 +81,7 @@ def cold(name: str, layer: Path, *, folder: Path | None = None, ports: dict[str,
 def warm_state(layer: Path) -> Path:
     """The saved state of a booted machine of this layer; made once, in about a minute."""
     state = layer / "warm"
-    with locked("warm"):
+    with lock_layer("warm"):
         if not (state / "done").exists():
             save_warm_state(layer, state)
     return state
@@ -96,20 +96,20 @@ raise SystemExit(not rows.execute("select count(*) from inventory_diskrow where 
 
 
 def save_warm_state(layer: Path, state: Path) -> None:
-    """Boot once, wait until everything serves and the first facts are in, and keep disks and memory as they are then."""
+    """Boot a machine, wait until it serves and has read its first facts, and save its disks and memory."""
     shutil.rmtree(state, ignore_errors=True)
     say("Booting the appliance once to save its warm state.")
-    machine = cold("warming", layer)
+    machine = boot_machine("warming", layer)
     try:
         machine.wait_ready()
         wait_for("the first facts", lambda: machine.run("python3", "-c", FIRST_FACTS) == "", timeout=240, every=1)
-        save(machine, state)
+        save_machine(machine, state)
     finally:
         machine.discard()
 
 
-def save(machine: Machine, state: Path) -> None:
-    """End a machine and keep its disks and its memory as they are at this moment."""
+def save_machine(machine: Machine, state: Path) -> None:
+    """Stop a machine and save its disks and memory as they are now."""
     machine.run("sync")
     machine.close_ssh()
     state.mkdir()
@@ -127,25 +127,25 @@ def save(machine: Machine, state: Path) -> None:
 def prepared_state(layer: Path, name: str, under: Path, prepare: Callable[[Machine], None]) -> Path:
     """The saved state of a machine that was restored from ``under`` and then prepared; made once."""
     state = layer / name
-    with locked(name):
+    with lock_layer(name):
         if not (state / "done").exists():
             shutil.rmtree(state, ignore_errors=True)
             say(f"Preparing the appliance once for tests: {name}.")
-            machine = warm(f"making-{name}", layer, under)
+            machine = restore_machine(f"making-{name}", layer, under)
             try:
                 prepare(machine)
-                save(machine, state)
+                save_machine(machine, state)
             finally:
                 machine.discard()
     return state
 
 
-def warm(name: str, layer: Path, state: Path | None = None) -> Machine:
-    """A booted machine in a few seconds, on throw-away overlays over a saved state: the warm one, where none is given."""
+def restore_machine(name: str, layer: Path, state: Path | None = None) -> Machine:
+    """Restore a booted machine within seconds, with temporary overlays over a saved state (default: the warm one)."""
     state = state or warm_state(layer)
     folder = fresh_folder(name)
     for file in state.glob("*.qcow2"):
-        overlay(file, folder / file.name)
+        create_overlay(file, folder / file.name)
     machine = Machine(name, folder, layer, {key: free_port() for key in PORTS}, accelerator())
     machine.spawn("-incoming", f"exec:cat {shlex.quote(str(state / 'memory'))}")
     wait_for(
@@ -160,9 +160,9 @@ def warm(name: str, layer: Path, state: Path | None = None) -> Machine:
 
 
 @contextlib.contextmanager
-def borrowed(name: str, layer: Path, state: Path | None = None) -> Iterator[Machine]:
-    """A warm machine for a group of tests, gone afterwards."""
-    machine = warm(name, layer, state)
+def borrow_machine(name: str, layer: Path, state: Path | None = None) -> Iterator[Machine]:
+    """A restored machine for a group of tests, deleted afterwards."""
+    machine = restore_machine(name, layer, state)
     try:
         yield machine
     finally:

@@ -215,11 +215,11 @@ def snapshot_pages(get: Callable[[str], object]) -> list[Result]:
 
 def main() -> None:
     results = in_process()
-    layer = build.system()
-    with states.borrowed("bench", layer) as appliance:
+    layer = build.build_system_layer()
+    with states.borrow_machine("bench", layer) as appliance:
         results += in_appliance(appliance)
         results += [result(*figure) for figure in snapshots.figures(appliance)]
-    with states.borrowed("bench-in-use", layer) as appliance:
+    with states.borrow_machine("bench-in-use", layer) as appliance:
         visitor = Visitor.of_new(appliance)
         results += [result(*figure) for figure in in_use.figures(appliance, visitor, units, quiet)]
         results += idling(appliance, "a box in use")

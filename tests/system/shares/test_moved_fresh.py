@@ -20,7 +20,7 @@ DISKS = ("moved1", "moved2")
 @pytest.fixture(scope="module")
 def fresh(layer):
     """A second appliance, of the same image and with nothing in it."""
-    with states.borrowed(f"fresh-{os.getpid()}", layer) as found:
+    with states.borrow_machine(f"fresh-{os.getpid()}", layer) as found:
         yield found
 
 

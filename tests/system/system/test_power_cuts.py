@@ -45,7 +45,7 @@ def box(layer, request) -> Iterator[Machine]:
         prepare(found)
         yield found
         return
-    with states.borrowed(f"cuts-{os.getpid()}-{request.node.callspec.params['seed']}", layer) as found:
+    with states.borrow_machine(f"cuts-{os.getpid()}-{request.node.callspec.params['seed']}", layer) as found:
         prepare(found)
         yield found
 

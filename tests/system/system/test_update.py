@@ -32,7 +32,7 @@ def test_update_without_network_leaves_the_box_running(appliance, checkout):
         f"unshare -n {checkout}.later/deploy/install code 2>&1 || echo it ended with $?", timeout=600
     )
     assert "The Python packages could not be fetched." in said
-    assert "was not changed and runs on" in said
+    assert "was not changed and keeps running" in said
     assert "it ended with 1" in said
     assert in_service(appliance) == before
     appliance.run("systemctl", "restart", "larder-prepare.service", "larder-web.service", "larder-worker.service")

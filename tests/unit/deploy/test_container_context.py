@@ -23,18 +23,18 @@ def read_by_install() -> set[str]:
 
 def test_there_is_something_to_compare():
     assert {"requirements.lock", "appliance", "manage.py", "deploy"} <= read_by_install()
-    assert {"appliance", "deploy", "requirements.lock"} <= container.copied()
+    assert {"appliance", "deploy", "requirements.lock"} <= container.copied_paths()
 
 
 def test_context_holds_everything_that_the_build_reads(tmp_path):
-    container.fill(tmp_path)
-    for name in container.copied() | read_by_install() | {container.DOCKERFILE, "docker-compose.yml", "deploy/install", "deploy/container/start"}:  # fmt: skip
+    container.fill_context(tmp_path)
+    for name in container.copied_paths() | read_by_install() | {container.DOCKERFILE, "docker-compose.yml", "deploy/install", "deploy/container/start"}:  # fmt: skip
         assert (tmp_path / name).exists(), name
 
 
 def test_context_holds_nothing_that_a_clean_clone_lacks(tmp_path):
     tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\0")  # fmt: skip
-    for name in container.copied():
+    for name in container.copied_paths():
         assert any(file == name or file.startswith(f"{name}/") for file in tracked), name
 
 

@@ -22,8 +22,8 @@ appliance = SimpleNamespace(
     shut_down=lambda: print("it was shut down", flush=True),
 )
 image.DEMO = Path(sys.argv[1])
-build.system = lambda: Path("/layer")
-states.cold = lambda *_words, **_more: appliance
+build.build_system_layer = lambda: Path("/layer")
+states.boot_machine = lambda *_words, **_more: appliance
 sys.argv = ["image", "demo"]
 image.main()
 """

@@ -127,7 +127,7 @@ def test_update_without_network_leaves_the_old_version_and_says_so(box, versions
     assert done.returncode == 1
     assert box.parts() == {"old"}
     assert "could not be fetched" in done.stdout
-    assert "was not changed and runs on" in done.stdout
+    assert "was not changed and keeps running" in done.stdout
     (box.stubs / "no-network").unlink()
     assert box.update(new).returncode == 0
     assert box.parts() == {"new"}
@@ -271,4 +271,4 @@ def test_apt_without_network_says_that_the_old_version_stays(box, versions):
     done = box.bash("packages")
     assert done.returncode == 1
     assert "could not be installed" in done.stdout
-    assert "was not changed and runs on" in done.stdout
+    assert "was not changed and keeps running" in done.stdout
