@@ -171,8 +171,8 @@ class SetAccess(SnapshotsOperation, tag="set-access"):
 
 def summarise_access(operation: SetAccess, facts: Facts) -> str:
     """A sentence that says who can change and who can only read."""
-    given = [("everybody with an account", operation.everybody)]
-    given += [(f"everybody in {name}", level) for name, level in operation.groups.items()]
+    given = [("all users", operation.everybody)]
+    given += [(f"all users in {name}", level) for name, level in operation.groups.items()]
     given += [
         (account.called if (account := facts.account(name)) else name, level)
         for name, level in operation.people.items()

@@ -1,4 +1,4 @@
-"""Addresses of looking after one dataset. Below ``folders/<key>/``."""
+"""Addresses of the actions on one dataset, below ``folders/<key>/``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Looking after one dataset: rename, move, mount, make independent, destroy, and who takes up its space."""
+"""Actions on one dataset: rename, move, mount, promote, destroy, and limits of users."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from web.datasets import actions
 from web.datasets.forms import RenameForm, SpaceQuotaForm
 from web.inventory.models import DatasetRow
 from web.jobs import confirm
-from web.jobs.refusals import add_reasons, refusal_page
+from web.jobs.refusals import add_reasons, refusals_lead_to
 
 ACTS: dict[str, Callable[[str, int], Operation]] = {
     "promote": lambda dataset, guid: PromoteDataset(dataset=dataset, guid=guid),
@@ -32,20 +32,18 @@ ACTS: dict[str, Callable[[str, int], Operation]] = {
 
 
 @require_GET
+@refusals_lead_to("folder", "key")
 def review_action(request: HttpRequest, key: str, act: str) -> HttpResponse:
-    """The review page of an act that needs no further answer."""
-    row, back = actions.find_row(key), reverse("folder", args=[key])
+    """The review page of an action that needs no form."""
+    row = actions.find_row(key)
     if act not in ACTS:
         raise Http404
-    try:
-        return confirm.review(request, ACTS[act](row.name, row.fact.guid), back=back)
-    except Refused as refusal:
-        return refusal_page(request, refusal.reasons, back)
+    return confirm.review(request, ACTS[act](row.name, row.fact.guid), back=reverse("folder", args=[key]))
 
 
 @require_GET
 def rename_folder(request: HttpRequest, key: str) -> HttpResponse:
-    """A new name or place, then the review."""
+    """A form for a new name or parent, then the review page."""
     row = actions.find_row(key)
     dataset: Dataset = row.fact
     parent, _slash, name = dataset.name.rpartition("/")
@@ -75,16 +73,14 @@ def rename_folder(request: HttpRequest, key: str) -> HttpResponse:
 
 
 @require_GET
+@refusals_lead_to("folder", "key")
 def destroy_folder(request: HttpRequest, key: str) -> HttpResponse:
-    """What would go with it; the review once that is known."""
-    row, back = actions.find_row(key), reverse("folder", args=[key])
+    """What would be destroyed, read on demand; then the review page."""
+    row = actions.find_row(key)
     detail, error = actions.read_detail(row)
     if "review" in request.GET and detail:
-        try:
-            operation = DestroyDataset(dataset=row.name, guid=row.fact.guid, clones=request.GET.get("clones") == "on")
-            return confirm.review(request, operation, back=reverse("destroy_folder", args=[key]))
-        except Refused as refusal:
-            return refusal_page(request, refusal.reasons, back)
+        operation = DestroyDataset(dataset=row.name, guid=row.fact.guid, clones=request.GET.get("clones") == "on")
+        return confirm.review(request, operation, back=reverse("destroy_folder", args=[key]))
 
     def build() -> dict[str, object]:
         below = DatasetRow.objects.filter(name__startswith=f"{row.name}/").count()
@@ -105,7 +101,7 @@ def destroy_folder(request: HttpRequest, key: str) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def limit_space(request: HttpRequest, key: str) -> HttpResponse:
-    """Who takes up how much, and may at most."""
+    """Space used by users and groups, and a form to limit one."""
     row, back = actions.find_row(key), reverse("folder_people", args=[key])
     form = SpaceQuotaForm(
         request.POST or None, initial={"of": request.GET.get("of", "user"), "who": request.GET.get("who", "")}

@@ -1,4 +1,4 @@
-"""What can be done with one dataset, for its page: only what is possible now, each with the address of its page."""
+"""The actions on a dataset's page, and what its views share."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FRESH = timedelta(seconds=10)
 
 @dataclass(frozen=True)
 class ActionLink:
-    """A link of the page's menu."""
+    """A link in the menu of a dataset's page."""
 
     words: str
     url: str
@@ -39,33 +39,33 @@ def find_row(key: str) -> DatasetRow:
 
 
 def list_actions(key: str, dataset: Dataset) -> Iterator[ActionLink]:
-    """What is possible with it now."""
+    """The actions that are possible now."""
 
-    def to(name: str, words: str, icon: str, *, danger: bool = False, **more: str) -> ActionLink:
+    def link_to(name: str, words: str, icon: str, *, danger: bool = False, **more: str) -> ActionLink:
         return ActionLink(words, reverse(name, kwargs={"key": key, **more}), icon, danger)
 
     volume, top = dataset.kind == "volume", "/" not in dataset.name
-    yield to("folder_settings", "Settings", "settings")
+    yield link_to("folder_settings", "Settings", "settings")
     if volume:
-        yield to("grow_volume", "Make it larger", "plus")
+        yield link_to("grow_volume", "Make it larger", "plus")
     else:
-        yield to("folder_people", "Who takes up space", "users")
+        yield link_to("folder_people", "Space by user", "users")
     if not top:
-        yield to("rename_folder", "Rename or move", "folder")
+        yield link_to("rename_folder", "Rename or move", "folder")
     if dataset.origin:
-        yield to("folder_act", "Make it independent", "repair", act="promote")
+        yield link_to("folder_act", "Make it independent", "repair", act="promote")
     if dataset.mounted:
-        yield to("folder_act", "Unmount", "x", act="unmount")
+        yield link_to("folder_act", "Unmount", "x", act="unmount")
     elif not volume and not dataset.locked:
-        yield to("folder_act", "Mount", "plus", act="mount")
+        yield link_to("folder_act", "Mount", "plus", act="mount")
     if dataset.encryption != "off" and not dataset.locked:
-        yield to("folder_key", "Key and lock", "lock")
+        yield link_to("folder_key", "Key and lock", "lock")
     if not top:
-        yield to("destroy_folder", "Destroy", "trash", danger=True)
+        yield link_to("destroy_folder", "Destroy", "trash", danger=True)
 
 
 def folder_context(row: DatasetRow) -> dict[str, object]:
-    """For the page of one dataset; no query."""
+    """Context for the page of one dataset; makes no query."""
     dataset: Dataset = row.fact
     preset = dataset.properties.get(PRESET)
     known = PRESETS.get(preset.value) if preset and preset.source in {"local", "inherited"} else None
@@ -78,16 +78,16 @@ def folder_context(row: DatasetRow) -> dict[str, object]:
 
 
 def read_detail(row: DatasetRow) -> tuple[DatasetDetail | None, str]:
-    """What was read of it when somebody looked closer, and what went wrong with that. Looking has it read again."""
+    """The details of a dataset as last read, and the error of reading them. Also requests them anew if they are old."""
     name = store.dataset_source(row.key)
     if store.claim_refresh(name, not_since=timezone.now() - FRESH):
         queue.send("workers.read_dataset", row.key)
-    found = DatasetDetailRow.objects.filter(key=row.key).first()
+    detail = DatasetDetailRow.objects.filter(key=row.key).first()
     source = Source.objects.filter(name=name).first()
-    return (found.fact if found else None), (source.error if source else "")
+    return (detail.fact if detail else None), (source.error if source else "")
 
 
 def start_and_return(request: HttpRequest, operation: Operation, back: str) -> HttpResponse:
-    """Make the job of a small act and go back; raises Refused."""
+    """Start a job without a review page and redirect to ``back``. Raises Refused."""
     confirm.start_without_review(operation, user=request.user.get_username())
     return redirect(back)

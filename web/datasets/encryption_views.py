@@ -1,4 +1,4 @@
-"""Keys of encrypted datasets: lock, change, keep on the box or not, and unlocking everything after a start."""
+"""Keys of encrypted datasets: lock, change, store on the box, and unlock everything after a start."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ from django.views.decorators.http import require_GET
 from appliance.datasets.encryption import key_store
 from appliance.datasets.encryption.keys import ChangeKey, DeleteStoredKey, LockDataset, StoreKey
 from appliance.datasets.encryption.unlock import UnlockAll
-from appliance.errors import Refused
 from appliance.facts.datasets import Dataset
 from appliance.operation import Operation
 from web.datasets import actions
 from web.inventory.models import DatasetRow
 from web.jobs import confirm
-from web.jobs.refusals import refusal_page
+from web.jobs.refusals import refusals_lead_to, review_or_refusal
 
 ACTS: dict[str, Callable[[str, int], Operation]] = {
     "lock": lambda dataset, guid: LockDataset(dataset=dataset, guid=guid),
@@ -31,33 +30,34 @@ ACTS: dict[str, Callable[[str, int], Operation]] = {
 
 @require_GET
 def show_key(request: HttpRequest, key: str) -> HttpResponse:
-    """What opens this folder, and what can be done about it."""
+    """The page of a folder's key, with its actions."""
     dataset: Dataset = actions.find_row(key).fact
     if dataset.encryption == "off":
         raise Http404
     root = DatasetRow.objects.filter(name=dataset.encryption_root).first()
-    context = {"dataset": dataset, "key": key, "root": root, "own": dataset.encryption_root == dataset.name, "keeps": key_store.is_marked(dataset)}  # fmt: skip
+    context = {
+        "dataset": dataset,
+        "key": key,
+        "root": root,
+        "own": dataset.encryption_root == dataset.name,
+        "keeps": key_store.is_marked(dataset),
+    }
     return render(request, "datasets/key.html", context)
 
 
 @require_GET
+@refusals_lead_to("folder", "key")
 def review_key_action(request: HttpRequest, key: str, act: str) -> HttpResponse:
-    """The review page of one of these; it asks for the passphrase or the key file."""
-    row, back = actions.find_row(key), reverse("folder", args=[key])
+    """The review page of an action on the key; it asks for the passphrase or key file if one is needed."""
+    row = actions.find_row(key)
     if act not in ACTS:
         raise Http404
-    try:
-        return confirm.review(request, ACTS[act](row.name, row.fact.guid), back=back)
-    except Refused as refusal:
-        return refusal_page(request, refusal.reasons, back)
+    return confirm.review(request, ACTS[act](row.name, row.fact.guid), back=reverse("folder", args=[key]))
 
 
 @require_GET
 def unlock_all(request: HttpRequest) -> HttpResponse:
-    """One passphrase for everything that is locked."""
+    """The review page that asks for one passphrase for everything that is locked."""
     rows = DatasetRow.objects.filter(facts__contains='"key_status":"unavailable"').order_by("name")[:200]
     locked = tuple(row.name for row in rows if row.fact.encryption_root == row.name)
-    try:
-        return confirm.review(request, UnlockAll(datasets=locked), back=reverse("folders"))
-    except Refused as refusal:
-        return refusal_page(request, refusal.reasons, reverse("folders"))
+    return review_or_refusal(request, UnlockAll(datasets=locked), reverse("folders"))

@@ -1,4 +1,4 @@
-"""Forms about folders (datasets) and their shares."""
+"""Forms for folders (datasets) and volumes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from web.jobs.refusals import validation_error
 
 
 class SizeField(forms.Field):
-    """A size with its unit, as people write it; whole bytes, 0 where nothing was given."""
+    """A size with a unit, such as 1.5 GiB; cleaned to whole bytes, 0 if empty."""
 
     def __init__(self, **more: Any) -> None:
         super().__init__(widget=forms.TextInput(attrs={"autocomplete": "off", "inputmode": "text"}), **more)
@@ -26,7 +26,9 @@ class SizeField(forms.Field):
         try:
             return formatting.size_of(text)
         except ValueError as error:
-            raise forms.ValidationError("Give a size with its unit, for example 500 GiB.") from error
+            raise forms.ValidationError(
+                "Give a size with its unit, for example 500 GiB.", code="size-malformed"
+            ) from error
 
     def prepare_value(self, value: object) -> object:
         return formatting.size_typed(value) if isinstance(value, int) and value else value or ""
@@ -44,7 +46,7 @@ def name_field(example: str, what: str = "it") -> forms.CharField:
 
 
 class PlaceForm(forms.Form):
-    """Where something is, and what it is called there."""
+    """A parent folder and a name below it."""
 
     parent = forms.ChoiceField(label="Where")
     name = name_field("photos", "the folder")
@@ -67,22 +69,22 @@ class FolderForm(PlaceForm):
         label="What will be in it?",
         choices=[(name, preset.title) for name, preset in PRESETS.items()],
         initial="general",
-        help_text="Chooses how its files are kept. Below stands what each choice sets, and why.",
+        help_text="Chooses how its files are stored. The list below says what each choice sets, and why.",
     )
     limit = SizeField(
         label="Limit",
         required=False,
-        help_text="It never takes up more than this, with everything below. For example 500 GiB. Set one for backups: they fill whatever they are given.",
+        help_text="It never uses more than this, with everything below. For example 500 GiB. Set one for backups: they fill all the space they get.",
     )
     key = forms.ChoiceField(
         label="Encryption",
         required=False,
         choices=[
-            ("", "As the folder above it"),
+            ("", "Same as the folder above"),
             ("passphrase", "A passphrase of its own"),
             ("key file", "A key file of its own"),
         ],
-        help_text="With a key of its own it is locked after every start, until somebody unlocks it. This cannot be chosen later.",
+        help_text="With a key of its own it is locked after every start, until somebody unlocks it. This cannot be changed later.",
     )
 
 
@@ -103,10 +105,10 @@ class VolumeForm(PlaceForm):
         help_text="16 KiB suits most machines. Smaller suits databases; larger is faster for long files. It cannot be changed later.",
     )
     thin = forms.BooleanField(
-        label="Take space only as it is written",
+        label="Thin-provisioned",
         required=False,
         initial=True,
-        help_text="Thin. Otherwise all of its size is kept free for it from the beginning (thick), and it can never run out of room.",
+        help_text="Uses space only as data is written. Off: reserves the full size now, so it can never run out of space.",
     )
 
 
@@ -115,13 +117,13 @@ class GrowForm(forms.Form):
 
 
 class SpaceQuotaForm(forms.Form):
-    """How much somebody may take up."""
+    """A limit for one user or group."""
 
-    of = forms.ChoiceField(label="Who", choices=[("user", "A person"), ("group", "A group")], initial="user")
+    of = forms.ChoiceField(label="Who", choices=[("user", "A user"), ("group", "A group")], initial="user")
     who = forms.CharField(
         label="Name",
         max_length=40,
-        error_messages={"required": "Give the name of an account or group of this box."},
+        error_messages={"required": "Give the name of a user or group of this box."},
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false", "autocapitalize": "none"}),
     )
     size = SizeField(label="At most", required=False, help_text="For example 100 GiB. Nothing: no limit.")

@@ -1,4 +1,4 @@
-"""What is set on a dataset, where each value comes from, and changing it."""
+"""The properties of a dataset: show them, change one, inherit one again."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from web.jobs.refusals import add_reasons, refusals_lead_to
 
 @dataclass(frozen=True)
 class SettingLine:
-    """One property as the page shows it."""
+    """One property for the page."""
 
     name: str
     words: DatasetPropertyWords
     value_text: str
     value: str
     source: str
-    own: bool  # it has a value of its own that could be given up for what is above
+    own: bool  # it has a value of its own and could inherit one
 
     @property
     def byte_count(self) -> int:
@@ -64,7 +64,7 @@ def list_settings(dataset: Dataset) -> list[SettingLine]:
 
 
 class ValueForm(forms.Form):
-    """One property's new value."""
+    """A new value for one property."""
 
     def __init__(self, data: Any = None, *, name: str, now: str) -> None:
         super().__init__(data)
@@ -74,7 +74,7 @@ class ValueForm(forms.Form):
                 label=words.title,
                 required=False,
                 initial=int(now) if now.isdigit() else 0,
-                help_text=f"{words.meaning} For example 500 GiB. Nothing: none.",
+                help_text=f"{words.meaning} For example 500 GiB. Leave it empty for none.",
             )
         else:
             choices = list(words.choices.items())
@@ -87,7 +87,7 @@ class ValueForm(forms.Form):
 
 @require_GET
 def show_settings(request: HttpRequest, key: str) -> HttpResponse:
-    """Everything that is set, in plain words."""
+    """The page of all properties, in plain words."""
     dataset: Dataset = actions.find_row(key).fact
     found = list_settings(dataset)
     context = {
@@ -102,7 +102,7 @@ def show_settings(request: HttpRequest, key: str) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def change_setting(request: HttpRequest, key: str, name: str) -> HttpResponse:
-    """Choose another value; what is grave is shown on a review page first."""
+    """A form for another value. A change with a warning goes to a review page, others start at once."""
     dataset: Dataset = actions.find_row(key).fact
     if name not in properties_of_kind(dataset.kind):
         raise Http404
@@ -122,7 +122,7 @@ def change_setting(request: HttpRequest, key: str, name: str) -> HttpResponse:
         "dataset": dataset,
         "back": back,
         "title": f"Change a setting of {dataset.name}",
-        "verb": "Keep this",
+        "verb": "Save",
     }
     return render(request, "datasets/form.html", context, status=400 if request.method == "POST" else 200)
 
@@ -130,7 +130,7 @@ def change_setting(request: HttpRequest, key: str, name: str) -> HttpResponse:
 @require_POST
 @refusals_lead_to("folder_settings", "key")
 def inherit_setting(request: HttpRequest, key: str, name: str) -> HttpResponse:
-    """Give up the folder's own value."""
+    """Inherit the value of the folder above again."""
     dataset: Dataset = actions.find_row(key).fact
     if name not in properties_of_kind(dataset.kind):
         raise Http404

@@ -1,4 +1,4 @@
-"""Where a dataset's space goes, drawn as one bar: data, snapshots, what is below, what is kept free, what is left."""
+"""A bar of a dataset's space: files, snapshots, folders below, reserved and free space."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ WIDTH = 300  # in the units of the drawing
 
 @dataclass(frozen=True)
 class SpaceBarPart:
-    """A piece of the bar: what it is, which colour that has, its bytes, and where it is drawn."""
+    """One part of the bar: its name, the use that decides its colour, its bytes and position."""
 
     name: str
     use: str
@@ -29,12 +29,12 @@ class SpaceBar:
 
 
 def draw_space(dataset: Dataset) -> SpaceBar:
-    """Of what is used and what is left of a limit or of the pool. A piece too thin to be seen is drawn one unit wide."""
+    """The bar of used and free space, where free is what the limit or the pool leaves. Every part is at least one unit wide."""
     sizes = (
         ("Files", "data", dataset.used_by_data),
         ("Snapshots", "parity", dataset.used_by_snapshots),
         ("Below it", "rest", dataset.used_by_children),
-        ("Kept free", "spare", dataset.used_by_reservation),
+        ("Reserved", "spare", dataset.used_by_reservation),
         ("Free", "idle", dataset.available),
     )
     whole = sum(size for _name, _use, size in sizes) or 1
@@ -45,5 +45,5 @@ def draw_space(dataset: Dataset) -> SpaceBar:
         width = max(size * WIDTH / whole, 1.0)
         parts.append(SpaceBarPart(name, use, size, round(x, 1), round(min(width, WIDTH - x), 1)))
         x = min(x + width, WIDTH - 1.0)
-    told = ", ".join(f"{part.name} {round(part.size * 100 / whole)} %" for part in parts)
-    return SpaceBar(tuple(parts), told)
+    words = ", ".join(f"{part.name} {round(part.size * 100 / whole)} %" for part in parts)
+    return SpaceBar(tuple(parts), words)

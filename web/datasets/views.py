@@ -1,4 +1,4 @@
-"""Folders (datasets): the list, one of them, and making one."""
+"""Folders (datasets): the list, one folder, creating one."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from web.jobs.models import Job
 from web.jobs.refusals import add_reasons
 from web.shares.switches import Switch, SwitchesState
 
-PAGE = 40  # a page of the list stays under 60 kB
+PAGE = 40  # keeps a page of the list under 60 kB
 
 
 @dataclass(frozen=True)
 class Folder:
-    """A dataset with its switches."""
+    """A dataset and its share switches."""
 
     key: str
     dataset: Dataset
@@ -45,13 +45,9 @@ class Folder:
         """The switches that are on, should be, or are being turned."""
         return tuple(switch for switch in self.switches if switch.part or switch.job)
 
-    @property
-    def short(self) -> str:
-        return self.dataset.name.rsplit("/", 1)[-1]
-
 
 def build_folders(rows: list[DatasetRow]) -> list[Folder]:
-    """Rows with their switches; two queries for all."""
+    """Build folders from rows, with two queries for all."""
     state = SwitchesState.read()
     return [Folder(row.key, row.fact, state.switches(row.key, row.fact)) for row in rows]
 
@@ -62,7 +58,7 @@ def list_filesystems() -> QuerySet[DatasetRow]:
 
 @require_GET
 def list_folders(request: HttpRequest) -> HttpResponse:
-    """Every folder, with its switch."""
+    """The list of all folders with their share switches."""
 
     def build() -> dict[str, object]:
         page = Paginator(list_filesystems(), PAGE).get_page(request.GET.get("page"))
@@ -79,7 +75,7 @@ def list_folders(request: HttpRequest) -> HttpResponse:
 
 @require_GET
 def show_folder(request: HttpRequest, key: str) -> HttpResponse:
-    """One folder: space, state, share, and how to reach it."""
+    """The page of one folder: space, state, shares and users."""
 
     def build() -> dict[str, object]:
         row = get_object_or_404(DatasetRow, key=key)
@@ -93,7 +89,7 @@ def show_folder(request: HttpRequest, key: str) -> HttpResponse:
 
 
 def access_context(dataset: Dataset) -> dict[str, object]:
-    """Who may use it; where its note does not apply here, that note and whom the files let in by their numbers."""
+    """Who may use a dataset. If its note is not valid here, also that note and whom the files let in by number."""
     if not dataset.access:
         return {"access": None}
     facts = Facts(
@@ -107,7 +103,7 @@ def access_context(dataset: Dataset) -> dict[str, object]:
 
 @require_http_methods(["GET", "POST"])
 def create_folder(request: HttpRequest) -> HttpResponse:
-    """Make a folder; a small act, so without a review page unless it gets a key of its own."""
+    """Create a folder, without a review page unless it gets a key of its own."""
     parents = [row.name for row in list_filesystems()[:1000]]
     form = FolderForm(
         request.POST or None,

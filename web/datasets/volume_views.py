@@ -1,4 +1,4 @@
-"""Volumes: the list, making one, making one larger. The rest is as for folders."""
+"""Volumes: the list, creating one, growing one. The rest is shared with folders."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from appliance.facts.datasets import Dataset
 from web import live
 from web.datasets import actions
 from web.datasets.forms import GrowForm, VolumeForm
+from web.datasets.views import list_filesystems
 from web.inventory.models import DatasetRow
 from web.jobs import confirm
 from web.jobs.refusals import add_reasons
@@ -23,7 +24,7 @@ PAGE = 100
 
 @require_GET
 def list_volumes(request: HttpRequest) -> HttpResponse:
-    """Every volume."""
+    """The list of all volumes."""
 
     def build() -> dict[str, object]:
         found = DatasetRow.objects.filter(facts__contains='"kind":"volume"').order_by("name")
@@ -34,8 +35,8 @@ def list_volumes(request: HttpRequest) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def create_volume(request: HttpRequest) -> HttpResponse:
-    """Make a volume; a small act, so without a review page."""
-    parents = list(DatasetRow.objects.filter(facts__contains='"kind":"filesystem"').order_by("name").values_list("name", flat=True)[:1000])  # fmt: skip
+    """Create a volume without a review page."""
+    parents = list(list_filesystems().values_list("name", flat=True)[:1000])
     form = VolumeForm(request.POST or None, parents=parents)
     if request.method == "POST" and form.is_valid():
         try:
@@ -49,7 +50,7 @@ def create_volume(request: HttpRequest) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def grow_volume(request: HttpRequest, key: str) -> HttpResponse:
-    """A larger size, then the review: it cannot be taken back."""
+    """A form for a larger size, then the review page, since a volume cannot shrink again."""
     volume: Dataset = actions.find_row(key).fact
     if volume.kind != "volume":
         raise Http404

@@ -1,4 +1,4 @@
-"""Who may use a folder: a table of people and groups, each with neither, read, or change."""
+"""Who may use a folder: a table of users and groups with an access level each."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from web.jobs import confirm
 from web.users.views import read_user_facts
 
 LEVELS: tuple[Level, ...] = get_args(Level)
-AS_MADE = AccessNote(guid=0, everybody="change")  # folders made in Larder begin like this
+AS_MADE = AccessNote(guid=0, everybody="change")  # the access of a new folder
 
 
 @dataclass(frozen=True)
 class AccessLine:
-    """One row of the table: ``field`` is the name in the form, ``value`` what is chosen (empty: as the others say)."""
+    """One row of the table: ``field`` is its name in the form, ``value`` the level chosen (empty: no own level)."""
 
     field: str
     who: str
@@ -37,23 +37,23 @@ class AccessLine:
     note: str = ""
 
 
-def build_lines(said: AccessNote, facts: Facts) -> list[AccessLine]:
-    """Everybody, then groups, then people."""
+def build_lines(note: AccessNote, facts: Facts) -> list[AccessLine]:
+    """The rows of the table: everybody, then groups, then users."""
     return [
-        AccessLine("everybody", "Everybody with an account", "users", said.everybody),
+        AccessLine("everybody", "All users", "users", note.everybody),
         *(
-            AccessLine(f"group-{one.name}", one.name, "users", said.groups.get(one.name, "none"), ", ".join(one.members) or "nobody in it yet")
+            AccessLine(f"group-{one.name}", one.name, "users", note.groups.get(one.name, "none"), ", ".join(one.members) or "no members yet")
             for one in facts.groups
         ),
         *(
-            AccessLine(f"person-{one.name}", one.called, "user", said.people.get(one.name, ""), one.name if one.display else "")
+            AccessLine(f"person-{one.name}", one.called, "user", note.people.get(one.name, ""), one.name if one.display else "")
             for one in facts.accounts
         ),
     ]  # fmt: skip
 
 
 def parse_level(text: str) -> Level:
-    """A level of the form. Raises Refused."""
+    """Parse a level of the form. Raises Refused."""
     found = next((one for one in LEVELS if one == text), None)
     if found is None:
         raise Refused(Reason("access-level-invalid", "Choose an access level for each user and group."))
@@ -61,7 +61,7 @@ def parse_level(text: str) -> Level:
 
 
 def parse_form(request: HttpRequest, dataset: Dataset, facts: Facts) -> SetAccess:
-    """The operation that the form asks for. Raises Refused."""
+    """Parse the form into an operation. Raises Refused."""
     people = {
         one.name: parse_level(text) for one in facts.accounts if (text := request.POST.get(f"person-{one.name}", ""))
     }
@@ -73,12 +73,12 @@ def parse_form(request: HttpRequest, dataset: Dataset, facts: Facts) -> SetAcces
 
 @require_http_methods(["GET", "POST"])
 def set_access(request: HttpRequest, key: str) -> HttpResponse:
-    """Ask who may do what, then lead to the review page."""
+    """The table as a form, then the review page."""
     dataset: Dataset = get_object_or_404(DatasetRow, key=key).fact
     facts = read_user_facts()
     reasons: tuple[Reason, ...] = ()
-    said, elsewhere = valid_note(dataset, facts), foreign_note(dataset, facts)
-    shown = said or elsewhere or AS_MADE
+    note, elsewhere = valid_note(dataset, facts), foreign_note(dataset, facts)
+    shown = note or elsewhere or AS_MADE
     if request.method == "POST":
         try:
             operation = parse_form(request, dataset, facts)
@@ -90,7 +90,7 @@ def set_access(request: HttpRequest, key: str) -> HttpResponse:
         "dataset": dataset,
         "key": key,
         "lines": build_lines(shown, facts),
-        "said": said,
+        "note": note,
         "elsewhere": elsewhere,
         "let_in_now": resolve_numbers(elsewhere, facts) if elsewhere else None,
         "reasons": reasons,

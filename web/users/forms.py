@@ -1,4 +1,4 @@
-"""Forms about people and groups."""
+"""Forms for users and groups."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ def clean_with(grammar: Callable[[str], str], text: str) -> str:
 
 def display_field() -> forms.CharField:
     return forms.CharField(
-        label="What people call them",
+        label="Display name",
         max_length=names.LONGEST_DISPLAY,
         required=False,
-        help_text="For example Anna from next door. Pages show it.",
+        help_text="Pages show it, for example Anna from next door.",
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
 
 
 class UserForm(forms.Form):
-    """A new account; its password is asked on the next page."""
+    """A new user; the review page asks for the password."""
 
     name = forms.CharField(
         label="Name",
         max_length=60,
         strip=False,
-        error_messages={"required": "Give the account a name, for example anna."},
-        help_text="Small letters, for example anna. It is typed on the other computer.",
+        error_messages={"required": "Give the user a name, for example anna."},
+        help_text="Lowercase letters, for example anna. It is typed on the other computer.",
         widget=forms.TextInput(attrs=PLAIN),
     )
     display = display_field()
     home = forms.ChoiceField(
-        label="A folder of their own",
+        label="Home folder",
         required=False,
-        help_text="Nobody else may enter it. It is made below the one you choose.",
+        help_text="Nobody else may enter it. It is created below the folder you choose.",
     )
 
     def __init__(self, data: object = None, *, parents: list[str]) -> None:
@@ -62,7 +62,7 @@ class UserForm(forms.Form):
 
 
 class DisplayForm(forms.Form):
-    """What people call somebody."""
+    """A new display name."""
 
     display = display_field()
 
@@ -71,7 +71,7 @@ class DisplayForm(forms.Form):
 
 
 class HeirForm(forms.Form):
-    """Who gets the files of somebody who is removed."""
+    """Who gets the files of a removed user."""
 
     heir = forms.ChoiceField(label="Their files", required=False)
 
@@ -85,13 +85,13 @@ class HeirForm(forms.Form):
 
 
 class MembersForm(forms.Form):
-    """Who is in a group."""
+    """The members of a group."""
 
     members = forms.MultipleChoiceField(
         label="Who is in it",
         required=False,
         widget=forms.CheckboxSelectMultiple,
-        error_messages={"invalid_choice": "There is no account %(value)s any more."},
+        error_messages={"invalid_choice": "There is no user %(value)s any more."},
     )
 
     def __init__(
@@ -109,7 +109,7 @@ class GroupForm(MembersForm):
         max_length=60,
         strip=False,
         error_messages={"required": "Give the group a name, for example family."},
-        help_text="Small letters, for example family.",
+        help_text="Lowercase letters, for example family.",
         widget=forms.TextInput(attrs=PLAIN),
     )
     field_order = ("name", "members")

@@ -1,4 +1,4 @@
-"""Groups of people."""
+"""Groups of users: create, change the members, remove."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def user_choices() -> list[tuple[str, str]]:
 
 @require_http_methods(["GET", "POST"])
 def create_group(request: HttpRequest) -> HttpResponse:
-    """Make a group; a small act, so without a review page."""
+    """Create a group without a review page."""
     people = user_choices()
     form = GroupForm(request.POST or None, people=people)
     if request.method == "POST" and form.is_valid():
@@ -37,10 +37,10 @@ def create_group(request: HttpRequest) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def edit_group(request: HttpRequest, name: str) -> HttpResponse:
-    """One group: who is in it."""
+    """The page of one group, with a form for its members."""
     fact: Group = get_object_or_404(GroupRow, name=name).fact
     people = user_choices()
-    # A group may be emptied: a form without any box ticked is an answer, too.
+    # A form without any box ticked is valid too: it empties the group.
     data = request.POST if request.method == "POST" else None
     form = MembersForm(data, people=people, initial={"members": list(fact.members)})
     if request.method == "POST" and form.is_valid():

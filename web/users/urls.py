@@ -1,4 +1,4 @@
-"""Addresses of people, groups, and of who may use a folder."""
+"""Addresses of users, groups, and of who may use a folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""People: the accounts that may use shares."""
+"""Users of shares: the list, one user, creating, changing and removing one."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def read_users() -> list[Account]:
 
 
 def read_user_facts() -> Facts:
-    """Accounts and groups, all that the rules of a folder need."""
+    """All users and groups, as facts to resolve the names of access notes."""
     return Facts(accounts=tuple(read_users()), groups=tuple(row.fact for row in GroupRow.objects.order_by("name")))
 
 
 def start_or_refuse(request: HttpRequest, operation: Operation, back: str) -> HttpResponse:
-    """A small act that can be taken back: its job, without a review page."""
+    """Start a job without a review page and redirect to it, or show why it was refused."""
     try:
         job = confirm.start_without_review(operation, user=request.user.get_username())
     except Refused as refusal:
@@ -49,7 +49,7 @@ def start_or_refuse(request: HttpRequest, operation: Operation, back: str) -> Ht
 
 @require_GET
 def list_users(request: HttpRequest) -> HttpResponse:
-    """Everybody who has an account for shares, and the groups."""
+    """The list of users and groups."""
 
     def build() -> dict[str, object]:
         facts = read_user_facts()
@@ -61,7 +61,7 @@ def list_users(request: HttpRequest) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def create_user(request: HttpRequest) -> HttpResponse:
-    """Ask for the name, then lead to the review page, which asks for the password."""
+    """A form for the name, then the review page, which asks for the password."""
     form = UserForm(request.POST or None, parents=[row.name for row in list_filesystems()[:MOST_PARENTS]])
     if request.method == "POST" and form.is_valid():
         try:
@@ -73,7 +73,7 @@ def create_user(request: HttpRequest) -> HttpResponse:
 
 @require_GET
 def show_user(request: HttpRequest, name: str) -> HttpResponse:
-    """One person: state, groups, the folders whose rules name them, and what can be done."""
+    """The page of one user: state, groups, folders that name the user, actions."""
 
     def build() -> dict[str, object]:
         account: Account = get_object_or_404(AccountRow, name=name).fact
@@ -106,7 +106,7 @@ def set_password(request: HttpRequest, name: str) -> HttpResponse:
 
 @require_POST
 def rename_user(request: HttpRequest, name: str) -> HttpResponse:
-    """Change what people call somebody."""
+    """Change the display name."""
     row, back = get_object_or_404(AccountRow, name=name), reverse("person", args=[name])
     try:
         operation = RenameAccount(name=row.name, display=request.POST.get("display", "").strip())
@@ -117,7 +117,7 @@ def rename_user(request: HttpRequest, name: str) -> HttpResponse:
 
 @require_POST
 def enable_user(request: HttpRequest, name: str) -> HttpResponse:
-    """Disable an account, or enable it; the form says which, so that sending it twice does it once."""
+    """Disable or enable a user. The form says which, so that sending it twice has the same effect."""
     row = get_object_or_404(AccountRow, name=name)
     operation = EnableAccount(name=row.name, enabled=request.POST.get("to") == "on")
     return start_or_refuse(request, operation, reverse("person", args=[name]))
@@ -125,7 +125,7 @@ def enable_user(request: HttpRequest, name: str) -> HttpResponse:
 
 @require_GET
 def remove_user(request: HttpRequest, name: str) -> HttpResponse:
-    """The review page of removing somebody, with what becomes of the files."""
+    """The review page of removing a user, which says what happens to the files."""
     row = get_object_or_404(AccountRow, name=name)
     back = reverse("person", args=[name])
     try:

@@ -20,7 +20,7 @@ def test_a_person_is_made_let_in_given_a_new_password_disabled_and_removed(page,
     page.goto("/folders/")
     page.get_by_role("link", name="tank/photos", exact=True).click()
     page.get_by_role("link", name="Set who may use it").click()
-    page.get_by_label("Everybody with an account: neither").check()
+    page.get_by_label("All users: no access").check()
     page.get_by_label("anna: read and change", exact=True).check()
     page.get_by_role("button", name="Continue").click()
     expect(page.get_by_text("anna can read and change it")).to_be_visible()

@@ -132,7 +132,7 @@ def test_who_takes_up_space_is_listed_and_can_be_limited(web, folders):
 
 def test_the_page_of_a_key_offers_what_fits(web, folders):
     at = f"/folders/{VAULT.guid}/key/"
-    assert "Whoever carries off the whole box" in text_of(web.get(at))
+    assert "A thief of the whole box" in text_of(web.get(at))
     assert 'name="secret"' in web.get(f"{at}keep/").content.decode()
     new = web.get(f"{at}file/").content.decode()
     assert "/pools/new/key/tank-vault/" in new

@@ -137,7 +137,7 @@ def test_a_person_is_disabled_and_enabled_by_what_the_button_says(web, people):
         web.post("/people/anna/switch/", {"to": "off"})
     job = Job.objects.get()
     assert '"enabled":false' in job.operation
-    assert "Disable anna is under way" in text_of(web.get("/people/anna/account/"))
+    assert "Disable anna is running" in text_of(web.get("/people/anna/account/"))
 
 
 def test_a_disabled_person_gets_no_new_password(web, people):
@@ -191,7 +191,7 @@ def test_the_table_shows_what_was_said_and_leads_to_a_review(web, folder):
     shown = web.get(folder).content.decode()
     assert 'aria-label="anna: read" checked' in shown
     assert 'aria-label="family: read and change" checked' in shown
-    assert 'aria-label="ben: as the others say" checked' in shown
+    assert 'aria-label="ben: default" checked' in shown
     page = Page(
         web.post(folder, {"everybody": "none", "person-anna": "change", "person-ben": "", "group-family": "none"})
     )
@@ -229,8 +229,8 @@ def test_a_person_and_the_folder_say_who_may(web, folder):
 def test_what_was_not_carried_through_is_told(web, folder):
     photos = DatasetRow.objects.get(name="tank/photos").fact
     rows.put(datasets=[replace(photos, access=photos.access.replace("true", "false"))])
-    assert "Not carried through" in text_of(web.get(folder))
-    assert "not carried through" in text_of(web.get(folder.replace("access/", "")))
+    assert "Not applied to all files" in text_of(web.get(folder))
+    assert "not applied to all files" in text_of(web.get(folder.replace("access/", "")))
 
 
 def test_a_note_of_another_box_says_that_it_is_not_valid_and_whom_the_files_let_in(web, folder):
@@ -257,5 +257,5 @@ def test_a_note_without_numbers_is_not_vouched_for(web, folder):
 def test_while_nobody_is_there_the_table_says_so(web, people):
     rows.put(accounts=[], groups=[], datasets=[dataset("tank/photos")])
     page = text_of(web.get(f"/folders/{dataset('tank/photos').guid}/access/"))
-    assert "There are no people yet" in page
-    assert "Nothing has been said here yet" in page
+    assert "There are no users yet" in page
+    assert "This has not been set yet" in page
