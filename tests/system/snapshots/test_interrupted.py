@@ -1,6 +1,6 @@
-"""Killed or cut off at any recorded step of taking and pruning, the next run ends where an undisturbed one would have.
+"""After a kill or a power cut at any recorded step of taking and pruning, the next run ends like an undisturbed one.
 
-Whatever happens, nothing goes that the policy would keep, nor anything that it did not make.
+Nothing is destroyed that the schedule would keep, nor anything that it did not take.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Seen = dict[str, list[str]]
 
 @pytest.fixture(scope="module")
 def photos(appliance: Machine, visitor: Visitor) -> str:
-    """The address of the snapshots of tank/photos: two are kept of each hour, of it and of the folder below."""
+    """The address of the snapshots of tank/photos. Two hourly ones are kept of it and of the folder below."""
     (disk,) = disk_paths(appliance, 1)
     create_pool(appliance, "-o", "ashift=12", "tank", disk)
     appliance.run("zfs", "create", "-p", "tank/photos/below")
@@ -44,7 +44,7 @@ def photos(appliance: Machine, visitor: Visitor) -> str:
 
 
 def of_policy(appliance: Machine) -> Seen:
-    """What the policy made and is there of each folder, oldest first."""
+    """The existing snapshots of each folder that the schedule took, oldest first."""
     return {name: [one for one in made(appliance, name) if one != STRANGER] for name in DATASETS}
 
 
@@ -53,19 +53,19 @@ def an_hour_later(appliance: Machine) -> None:
 
 
 def settled(appliance: Machine, count: int = 1) -> Seen:
-    """Wait until each folder has so many of the policy's, one of them of this hour."""
+    """Wait until each folder has so many of the schedule's snapshots, one of them of this hour."""
 
-    def so() -> Seen | None:
+    def find_settled() -> Seen | None:
         hour = appliance.run("date", "-u", "+%Y.%m.%d-%H").strip()
         found = of_policy(appliance)
         good = all(len(some) == count and any(hour in one for one in some) for some in found.values())
         return found if good else None
 
-    return dict(wait_for(f"{count} of the policy, one of this hour", so, timeout=300, every=1))
+    return dict(wait_for(f"{count} of the schedule, one of this hour", find_settled, timeout=300, every=1))
 
 
 def check_nothing_kept_is_lost(appliance: Machine, before: Seen) -> Seen:
-    """Of all that was ever there, the newest ones still are; and what no policy made."""
+    """Check that the newest of all snapshots that ever existed still do, and those that no schedule took."""
     now = of_policy(appliance)
     for name in DATASETS:
         ever = [*before[name], *(one for one in now[name] if one not in before[name])]
@@ -75,7 +75,7 @@ def check_nothing_kept_is_lost(appliance: Machine, before: Seen) -> Seen:
 
 
 def check_it_converges(appliance: Machine, before: Seen) -> None:
-    """The next run leaves what is to be there, and no more."""
+    """Check that the next run leaves exactly the expected snapshots."""
     ever = check_nothing_kept_is_lost(appliance, before)
     crash.no_lock_left(appliance)
     # An interrupted run rests for ten minutes of the clock before it is tried again.
@@ -89,7 +89,7 @@ def check_it_converges(appliance: Machine, before: Seen) -> None:
     POINTS,
     ids=["-".join(point).replace(" ", "-") for point in POINTS],
 )
-def test_kill_9_at_a_recorded_step_is_made_up_for(visitor, appliance, photos, entry, step, victim):
+def test_run_after_kill_catches_up(visitor, appliance, photos, entry, step, victim):
     before = settled(appliance, count=KEPT)
     with crash.watching(appliance, entry=entry, step=step, victim=victim) as watcher:
         an_hour_later(appliance)
@@ -100,22 +100,22 @@ def test_kill_9_at_a_recorded_step_is_made_up_for(visitor, appliance, photos, en
 
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("entry", ["step begun", "step done"])
-def test_a_power_cut_at_a_recorded_step_is_made_up_for(visitor, appliance, photos, entry, step):
+def test_run_after_power_cut_catches_up(visitor, appliance, photos, entry, step):
     before = settled(appliance, count=KEPT)
     with crash.watching(appliance, entry=entry, step=step, victim="nobody") as watcher:
         an_hour_later(appliance)
-        # Read here: between the line in the journal and the cut nothing is to take its time.
+        # Read here, because nothing slow may run between the line in the journal and the cut.
         ahead = float(appliance.run("date", "+%s")) - time.monotonic()
         crash.struck(watcher)
         appliance.cut_power()
     appliance.power_on()
-    # The machine's own clock knows nothing of the hours that the test has gone on: for a moment it is set back.
+    # The hardware clock does not have the hours that the test added, so for a moment the clock is behind.
     appliance.run("date", "-s", f"@{ahead + time.monotonic():.0f}")
     visitor.sign_in()
     check_it_converges(appliance, before)
 
 
-def test_while_redis_is_stopped_nothing_is_lost_and_what_was_due_is_caught_up(visitor, appliance, photos):
+def test_run_after_redis_was_stopped_catches_up(visitor, appliance, photos):
     before = settled(appliance, count=KEPT)
     with crash.stopped(appliance, "redis-server@larder"):
         an_hour_later(appliance)
@@ -125,7 +125,7 @@ def test_while_redis_is_stopped_nothing_is_lost_and_what_was_due_is_caught_up(vi
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_redis_stopped_in_the_middle_changes_nothing(appliance, photos, step):
+def test_redis_stopped_during_run_loses_nothing(appliance, photos, step):
     before = settled(appliance, count=KEPT)
     with crash.watching(appliance, entry="step begun", step=step, victim="nobody") as watcher:
         an_hour_later(appliance)

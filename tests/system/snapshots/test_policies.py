@@ -1,4 +1,4 @@
-"""Snapshots on real ZFS: taken, held, destroyed by the pages; taken and destroyed by a policy, which touches nothing else."""
+"""Snapshots on real ZFS: taken, held and destroyed on pages and by a schedule, which touches nothing else."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def photos(appliance: Machine, visitor: Visitor) -> str:
 
 
 def chosen(page: str, *names: str) -> list[str]:
-    """The values of the boxes of these snapshots."""
+    """The values of the checkboxes of these snapshots."""
     found = [re.search(rf'value="(\d+)" aria-label="Choose [^"]*@{re.escape(name)}"', page) for name in names]
     assert all(found), page[-3000:]
     return [one[1] for one in found if one]
 
 
-def test_a_tree_is_taken_at_one_moment_with_its_note(visitor, appliance, photos):
+def test_snapshot_of_tree_is_taken_at_one_moment_with_note(visitor, appliance, photos):
     job_of(visitor, f"{photos}take/", name="before", note="tidy up", below="on")
     assert there(appliance) == ["before"]
     assert there(appliance, "tank/photos/old times") == ["before"]
@@ -40,14 +40,14 @@ def test_a_tree_is_taken_at_one_moment_with_its_note(visitor, appliance, photos)
     visitor.wait_until(photos, "before", "tidy up")
 
 
-def test_snapshots_made_and_destroyed_by_hand_are_followed(visitor, appliance, photos):
+def test_page_follows_snapshots_taken_and_destroyed_in_shell(visitor, appliance, photos):
     appliance.run("zfs", "snapshot", "tank/photos@by-hand")
     visitor.wait_until(photos, "by-hand", timeout=90)
     appliance.run("zfs", "destroy", "tank/photos@by-hand")
     visitor.wait_until(photos, "before", without=("by-hand",), timeout=90)
 
 
-def test_of_those_chosen_the_held_one_stays_and_is_named(visitor, appliance, photos):
+def test_destroying_chosen_snapshots_keeps_held_and_cloned_ones(visitor, appliance, photos):
     for name in ("a", "b", "c"):
         appliance.run("zfs", "snapshot", f"tank/photos@{name}")
     appliance.run("zfs", "hold", "backup", "tank/photos@b")
@@ -63,7 +63,7 @@ def test_of_those_chosen_the_held_one_stays_and_is_named(visitor, appliance, pho
     appliance.run("zfs", "destroy", "tank/copy")
 
 
-def test_a_hold_is_set_with_its_reason_and_released(visitor, appliance, photos):
+def test_hold_is_set_with_reason_and_released(visitor, appliance, photos):
     guid = key_of(appliance, "tank/photos@b")
     job_of(visitor, f"{photos}{guid}/hold/", why="for the tax office")
     assert "larder:admin:for the tax office" in appliance.run("zfs", "holds", "-H", "tank/photos@b")
@@ -74,7 +74,7 @@ def test_a_hold_is_set_with_its_reason_and_released(visitor, appliance, photos):
     assert appliance.run("zfs", "holds", "-H", "tank/photos@b") == ""
 
 
-def test_a_bookmark_outlives_its_snapshot_and_is_destroyed_from_the_page(visitor, appliance, photos):
+def test_bookmark_outlives_snapshot_and_is_destroyed(visitor, appliance, photos):
     appliance.run("zfs", "snapshot", "tank/photos@moment")
     guid = key_of(appliance, "tank/photos@moment")
     job_of(visitor, f"{known(visitor, appliance, 'tank/photos@moment')}bookmark/", name="mark")
@@ -93,12 +93,12 @@ def newer(appliance: Machine, known: set[str]) -> set[str]:
     return set(made(appliance)) - known
 
 
-def test_a_policy_takes_what_is_due_in_the_whole_tree_and_leaves_the_others_alone(visitor, appliance, photos):
+def test_schedule_takes_and_expires_own_snapshots_of_tree_only(visitor, appliance, photos):
     assert "No snapshots will be destroyed" in set_policy(visitor, photos)
     wait_for("the first of the policy", lambda: made(appliance), timeout=180)
     wait_for("the one below", lambda: made(appliance, "tank/photos/old times"), timeout=180)
     assert re.fullmatch(r"larder-hourly-\d{4}(\.\d\d){2}-\d\d(\.\d\d){2}", made(appliance)[0])
-    # Another of the same look, that no policy made.
+    # A snapshot with such a name that no schedule took.
     appliance.run("zfs", "snapshot", "tank/photos@larder-hourly-2020.01.01-00.00.00")
     visitor.wait_until(photos, "larder-hourly-2020", timeout=90)
     # With an hour more on the clock the next is due, then a third: two stay, and the stranger.
@@ -114,7 +114,7 @@ def test_a_policy_takes_what_is_due_in_the_whole_tree_and_leaves_the_others_alon
     assert {"before", "b", "c"} <= set(there(appliance))
 
 
-def test_a_clock_set_back_stops_neither_the_pages_nor_the_policy(visitor, appliance, photos):
+def test_clock_set_back_stops_neither_pages_nor_schedule(visitor, appliance, photos):
     before = made(appliance)
     appliance.run("date", "-s", "-5 hours")
     appliance.run("zfs", "snapshot", "tank/photos@while-behind")

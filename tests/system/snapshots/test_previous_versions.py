@@ -1,4 +1,4 @@
-"""What Windows shows as previous versions: the snapshots that Larder takes, by Samba's shadow_copy2, in UTC."""
+"""Previous versions in Windows: the snapshots that Larder takes, through Samba's shadow_copy2, in UTC."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def photos(appliance: Machine, visitor: Visitor) -> str:
 
 
 @pytest.mark.parametrize("zone", ["UTC", "America/St_Johns"])
-def test_a_deleted_file_is_had_back_from_a_previous_version(visitor, appliance, photos, tmp_path, zone):
+def test_deleted_file_is_restored_from_previous_version(visitor, appliance, photos, tmp_path, zone):
     appliance.run("timedatectl", "set-timezone", zone)
     anna = Client(appliance, tmp_path, "anna")
     old, got = tmp_path / "old", tmp_path / "got"
@@ -36,7 +36,7 @@ def test_a_deleted_file_is_had_back_from_a_previous_version(visitor, appliance, 
     name = listed.splitlines()[0].partition("@")[2]
     assert name.startswith("larder-manual-")
     moment = name.removeprefix("larder-manual-")
-    # One that is no moment is not among them.
+    # A snapshot whose name has no moment is not among them.
     appliance.run("zfs", "snapshot", f"tank/photos@by-hand-{zone.replace('/', '-')}")
     said = anna.done("photos", "allinfo letter.txt")
     assert {f"larder-manual-{at}" for at in re.findall(r"@GMT-([\d.-]+)", said)} == set(made(appliance)), said

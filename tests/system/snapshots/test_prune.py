@@ -1,4 +1,4 @@
-"""Destroying many at once on real ZFS: what is held, cloned or gone is named and the rest goes, whatever is killed on the way."""
+"""Destroying many snapshots at once on real ZFS: held, cloned and missing ones are named, also after a kill or power cut."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.system.policy import known
 from tests.system.sharing import key_of
 from tests.visitor import Answer, Visitor, create_pool, disk_paths
 
-COUNT = 520  # more than two batches of core.BATCH
+COUNT = 520  # more than two batches of libzfs.BATCH
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,7 @@ def many(appliance: Machine, visitor: Visitor) -> str:
 
 def take(appliance: Machine, prefix: str) -> None:
     code = "import sys, libzfs_core as z; [z.lzc_snapshot([f'tank/many@{sys.argv[1]}{n:04d}'.encode()]) for n in range(int(sys.argv[2]))]"
-    # Each waits for a transaction group of its own, which takes its time under emulation.
+    # Each waits for its own transaction group, which is slow under emulation.
     appliance.run("/opt/larder/venv/bin/python", "-c", code, prefix, str(COUNT), timeout=1200)
 
 
@@ -39,13 +39,13 @@ def left(appliance: Machine) -> list[str]:
 
 
 def review(visitor: Visitor, key: str, prefix: str) -> Answer:
-    """The review of destroying all whose names begin so, once the pages know of all of them."""
+    """The review of destroying all snapshots with this prefix, once the pages know all of them."""
     visitor.wait_until(f"/snapshots/of/{key}/?begins={prefix}{COUNT - 1:04d}", f"{prefix}{COUNT - 1:04d}", timeout=120)
     token = visitor.get(f"/snapshots/of/{key}/").hidden()["csrfmiddlewaretoken"]
     return visitor.send("/snapshots/destroy/", {"csrfmiddlewaretoken": token, "of": key, "every": "", "begins": prefix})
 
 
-def test_hundreds_go_and_the_offenders_are_named(visitor, appliance, many):
+def test_destroying_hundreds_names_those_that_stay(visitor, appliance, many):
     take(appliance, "a")
     appliance.run("zfs", "hold", "backup", "tank/many@a0300")
     appliance.run("zfs", "clone", "tank/many@a0400", "tank/copy")
@@ -54,22 +54,22 @@ def test_hundreds_go_and_the_offenders_are_named(visitor, appliance, many):
     page = review(visitor, many, "a")
     assert "It stays: tank/many@a0300: it is held" in page.words
     assert "It stays: tank/many@a0400: the folder tank/copy is a clone of it" in page.words
-    # Held, and gone, after the plan was shown.
+    # One is held and one destroyed after the review was shown.
     appliance.run("zfs", "hold", "backup", "tank/many@a0500")
     appliance.run("zfs", "destroy", "tank/many@a0450")
     job = visitor.confirm(page, typed="tank/many")
     said = visitor.ended(job, timeout=300)
     assert said.startswith("Done."), said
     assert sorted(left(appliance)) == ["a0300", "a0400", "a0500", "other"]
-    told = visitor.get(f"/jobs/{job}/").words
+    log = visitor.get(f"/jobs/{job}/").words
     for offender in ("a0300: it is held", "a0400: the folder tank/copy is a clone of it", "a0500: it is held"):
-        assert f"It stays: tank/many@{offender}" in told
+        assert f"It stays: tank/many@{offender}" in log
     for name in ("a0300", "a0500"):
         appliance.run("zfs", "release", "backup", f"tank/many@{name}")
     appliance.run("zfs", "destroy", "tank/copy")
 
 
-def test_what_comes_back_is_said_to_the_byte_where_neighbours_go(visitor, appliance, many):
+def test_freed_space_is_exact_for_neighbours(visitor, appliance, many):
     appliance.shell("dd if=/dev/urandom of=/tank/many/big bs=1M count=9 status=none; sync")
     for name in ("n0000", "n0001", "n0002"):
         appliance.run("zfs", "snapshot", f"tank/many@{name}")
@@ -81,13 +81,13 @@ def test_what_comes_back_is_said_to_the_byte_where_neighbours_go(visitor, applia
         token = visitor.get(f"/snapshots/of/{many}/").hidden()["csrfmiddlewaretoken"]
         return visitor.send("/snapshots/destroy/", {"csrfmiddlewaretoken": token, "of": many, **fields})
 
-    # Each alone holds next to nothing: the file is in all three.
+    # Their unique space is almost nothing: the file is in all three.
     said = appliance.run("zfs", "destroy", "-nvp", "tank/many@n0000%n0002")
     reclaimed = next(line.split()[1] for line in said.splitlines() if line.startswith("reclaim"))
     page = reviewed({"every": "", "begins": "n00"})
     assert f"Space freed {size_text(int(reclaimed))}" in page.words
     assert int(reclaimed) > 9 * 2**20
-    # Without the one in the middle it is the least that can be told.
+    # Without the one in the middle only a minimum is known.
     listed = visitor.get(f"/snapshots/of/{many}/?begins=n00").text
     outer = [re.search(rf'value="(\d+)" aria-label="Choose [^"]*@{name}"', listed) for name in ("n0000", "n0002")]
     assert all(outer)
@@ -96,7 +96,7 @@ def test_what_comes_back_is_said_to_the_byte_where_neighbours_go(visitor, applia
 
 
 @pytest.mark.parametrize("victim", ["agent", "worker"])
-def test_killed_on_the_way_the_next_try_ends_it_and_takes_nothing_else(visitor, appliance, many, victim):
+def test_destroying_again_after_kill_takes_nothing_else(visitor, appliance, many, victim):
     take(appliance, victim)
     before = {name for name in left(appliance) if not name.startswith(victim)}
     page = review(visitor, many, victim)
@@ -113,7 +113,7 @@ def test_killed_on_the_way_the_next_try_ends_it_and_takes_nothing_else(visitor, 
     assert set(left(appliance)) == before
 
 
-def test_a_power_cut_on_the_way_takes_nothing_else(visitor, appliance, many):
+def test_power_cut_during_destroying_takes_nothing_else(visitor, appliance, many):
     take(appliance, "cut")
     before = {name for name in left(appliance) if not name.startswith("cut")}
     page = review(visitor, many, "cut")
@@ -128,8 +128,8 @@ def test_a_power_cut_on_the_way_takes_nothing_else(visitor, appliance, many):
     assert before <= set(left(appliance))
 
 
-def test_on_a_full_pool_destroying_still_works(visitor, appliance, many):
-    # ZFS keeps up to half of so small a pool for itself (spa_slop): what is deleted lies in the snapshot, then it fills up.
+def test_destroying_works_on_full_pool(visitor, appliance, many):
+    # ZFS reserves up to half of so small a pool (spa_slop). The deleted file stays in the snapshot, then the pool fills up.
     appliance.shell(
         "truncate -s 200M /var/tmp/small.img && zpool create -m /small small /var/tmp/small.img && zfs create small/a"
     )

@@ -1,4 +1,4 @@
-"""Rolling a folder back on real ZFS: what is lost is said, shares pause, and there is a way back."""
+"""Rolling a folder back on real ZFS: the review says what is lost, shares pause, and a checkpoint allows to undo it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def photos(appliance: Machine, visitor: Visitor) -> str:
 
 
 def go_on(appliance: Machine, *names: str) -> None:
-    """Write and take, under these names."""
+    """Write to the file and take a snapshot, for each of these names."""
     for name in names:
         appliance.shell(f"echo {name} >> /tank/photos/file && zfs snapshot tank/photos@{name}")
     appliance.shell("echo unsaved >> /tank/photos/file")
@@ -43,11 +43,11 @@ def names(appliance: Machine) -> list[str]:
     return [line.partition("@")[2] for line in said.splitlines()]
 
 
-def test_a_newer_snapshot_that_is_held_or_cloned_keeps_it_from_happening(visitor, appliance, photos):
+def test_rollback_refuses_while_newer_snapshot_is_held_or_cloned(visitor, appliance, photos):
     go_on(appliance, "two", "three")
     appliance.run("zfs", "hold", "backup", "tank/photos@two")
     appliance.run("zfs", "clone", "tank/photos@three", "tank/copy")
-    go_on(appliance, "four")  # what is held or cloned moves nothing that is followed; this does
+    go_on(appliance, "four")  # unlike a hold or clone, a new snapshot makes the pages read again
     visitor.wait_until(photos, " two held ", " three cloned as tank/copy ", " four ", timeout=90)
     page = review(visitor, appliance, way_back=False)
     assert "tank/photos@two: it is held" in page.words
@@ -57,7 +57,7 @@ def test_a_newer_snapshot_that_is_held_or_cloned_keeps_it_from_happening(visitor
     visitor.wait_until(photos, " three ", without=("tank/copy",), timeout=90)
 
 
-def test_it_says_what_is_lost_and_keeps_a_checkpoint_and_the_share(visitor, appliance, photos):
+def test_rollback_says_what_is_lost_and_keeps_checkpoint_and_share(visitor, appliance, photos):
     appliance.run("zfs", "bookmark", "tank/photos@three", "tank/photos#three")
     asked = visitor.get(f"{known(visitor, appliance, ONE)}roll-back/").words
     assert "changed: file" in asked, asked
@@ -73,15 +73,15 @@ def test_it_says_what_is_lost_and_keeps_a_checkpoint_and_the_share(visitor, appl
     assert appliance.run("zpool", "get", "-H", "-o", "value", "checkpoint", "tank").strip() != "-"
     assert "Disk|photos|" in appliance.run("smbclient", "-g", "-N", "-L", "localhost")
     visitor.wait_until(photos, " one ", without=(" three ", " four "), timeout=90)
-    # With a checkpoint there is no second way back: that is said, not passed over.
+    # With a checkpoint there cannot be a second one: the review says so.
     go_on(appliance, "five")
     known(visitor, appliance, "tank/photos@five")
-    assert "There can be no way back" in review(visitor, appliance, way_back=True).words
+    assert "The pool cannot take a checkpoint first" in review(visitor, appliance, way_back=True).words
     appliance.run("zpool", "checkpoint", "-d", "-w", "tank")
 
 
 @pytest.mark.parametrize("way_back", [False, True])
-def test_killed_on_the_way_it_is_told_truthfully_and_can_be_done_again(visitor, appliance, photos, way_back):
+def test_rollback_can_be_repeated_after_kill(visitor, appliance, photos, way_back):
     go_on(appliance, f"later{way_back}")
     known(visitor, appliance, f"tank/photos@later{way_back}")
     page = review(visitor, appliance, way_back=way_back)
@@ -97,11 +97,11 @@ def test_killed_on_the_way_it_is_told_truthfully_and_can_be_done_again(visitor, 
         assert visitor.ended(visitor.confirm(again, typed="tank/photos")).startswith("Done.")
     assert appliance.run("cat", "/tank/photos/file") == "one\n"
     assert "one" in names(appliance)
-    # Killed while its share was paused: putting it back again serves it again.
+    # If it was killed while its share was paused, the second rollback serves the share again.
     assert "Disk|photos|" in appliance.run("smbclient", "-g", "-N", "-L", "localhost")
 
 
-def test_a_clone_is_made_independent_and_a_bookmark_outlives_its_snapshot(visitor, appliance, photos):
+def test_clone_is_promoted_and_bookmark_is_made(visitor, appliance, photos):
     one = known(visitor, appliance, ONE)
     for act, field in (("clone", {"name": "copy"}), ("bookmark", {"name": "mark"})):
         job_of(visitor, f"{one}{act}/", **field)
@@ -113,10 +113,10 @@ def test_a_clone_is_made_independent_and_a_bookmark_outlives_its_snapshot(visito
     assert appliance.run("zfs", "get", "-H", "-o", "value", "origin", "tank/photos").strip() == "tank/copy@one"
 
 
-def test_a_clone_below_a_shared_folder_is_not_shared(visitor, appliance, photos):
+def test_clone_below_shared_folder_is_not_shared(visitor, appliance, photos):
     appliance.shell("zfs create tank/photos/trip && zfs snapshot tank/photos/trip@then")
     job_of(visitor, f"{known(visitor, appliance, 'tank/photos/trip@then')}clone/", name="copy")
-    # What is below is shared along when Samba's file is written the next time; the clone is not.
+    # Folders below are shared when Samba's file is written the next time; the clone is not.
     said = sharing.set_share(visitor, appliance, "tank/photos", name="photos", write="anna", recycle="on")
     assert said.startswith("Done."), said
     config = appliance.run("cat", sharing.CONFIG)

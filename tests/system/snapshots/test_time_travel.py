@@ -1,4 +1,4 @@
-"""A deleted file and a deleted folder come back on real ZFS, by the pages; nothing leads out of a snapshot."""
+"""Restoring deleted files and folders on real ZFS through the pages. Nothing leads out of a snapshot."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ln -s /etc/shadow secret; ln -s /etc ways
 
 @pytest.fixture(scope="module")
 def photos(appliance: Machine, visitor: Visitor) -> str:
-    """The address of the snapshots of tank/photos; everything in it is in the snapshot ``then``."""
+    """The address of the snapshots of tank/photos, all of whose files are in the snapshot ``then``."""
     (disk,) = disk_paths(appliance, 1)
     create_pool(appliance, "-o", "ashift=12", "-O", "acltype=posix", "-O", "xattr=sa", "tank", disk)
     appliance.run("zfs", "create", "tank/photos")
@@ -45,7 +45,7 @@ def photos(appliance: Machine, visitor: Visitor) -> str:
 
 @pytest.fixture(scope="module")
 def then(appliance: Machine, photos: str) -> str:
-    """The address of the snapshot."""
+    """The address of the snapshot ``then``."""
     return f"{photos}{key_of(appliance, 'tank/photos@then')}/"
 
 
@@ -53,17 +53,17 @@ def sums(appliance: Machine, path: str) -> str:
     return str(appliance.shell(SUMS.format(f"'{path}'" if " " in path else path)))
 
 
-def begun(visitor: Visitor, then: str, path: str, place: str) -> str:
-    """Ask for a file or folder; the job."""
+def start_restore(visitor: Visitor, then: str, path: str, place: str) -> str:
+    """Restore a file or folder. Returns the job."""
     return job_in(visitor.post(f"{then}restore/?path={urllib.parse.quote(path)}", place=place))
 
 
-def restored(visitor: Visitor, then: str, path: str, place: str) -> None:
-    said = visitor.ended(begun(visitor, then, path, place))
+def restore(visitor: Visitor, then: str, path: str, place: str) -> None:
+    said = visitor.ended(start_restore(visitor, then, path, place))
     assert said.startswith("Done."), said
 
 
-def test_every_name_is_listed_as_text_and_links_lead_nowhere(visitor, then):
+def test_names_are_listed_as_text_and_links_are_not_followed(visitor, then):
     page = visitor.get(f"{then}files/?path=trip")
     assert "ünï <b>" in page.words
     assert "&lt;b&gt;" in page.text
@@ -72,34 +72,34 @@ def test_every_name_is_listed_as_text_and_links_lead_nowhere(visitor, then):
     top = visitor.get(f"{then}files/")
     assert top.words.count("a link, which is not followed") == 2
     for way in ("secret", "ways/passwd", "ways"):
-        assert "follows no links" in visitor.get(f"{then}file/?path={way}").words
+        assert "a link or a" in visitor.get(f"{then}file/?path={way}").words
         assert visitor.get(f"{then}content/?path={way}").status == 409
     for way in ("..", "trip/..%2f..", "%252e%252e/%252e%252e/etc/shadow"):
         assert visitor.get(f"{then}content/?path={way}").status == 404
 
 
-def test_a_deleted_file_and_folder_come_back_as_they_were(visitor, appliance, then):
+def test_deleted_file_and_folder_are_restored_unchanged(visitor, appliance, then):
     letter, trip = sums(appliance, "letter.txt"), sums(appliance, "trip")
     appliance.shell("cd /tank/photos && rm -r letter.txt trip")
     visitor.wait_until(f"{then}files/", "letter.txt", "deleted since", timeout=30)
-    restored(visitor, then, "letter.txt", "back")
-    restored(visitor, then, "trip", "back")
+    restore(visitor, then, "letter.txt", "back")
+    restore(visitor, then, "trip", "back")
     assert sums(appliance, "letter.txt") == letter
     assert sums(appliance, "trip") == trip
     assert "larder-restoring" not in appliance.run("ls", "-a", "/tank/photos")
 
 
-def test_what_is_there_now_is_never_overwritten(visitor, appliance, then):
+def test_restore_never_overwrites(visitor, appliance, then):
     appliance.shell("echo new words > /tank/photos/letter.txt")
-    restored(visitor, then, "letter.txt", "beside")
+    restore(visitor, then, "letter.txt", "beside")
     assert appliance.run("cat", "/tank/photos/letter.txt") == "new words\n"
-    restored(visitor, then, "letter.txt", "back")
+    restore(visitor, then, "letter.txt", "back")
     assert appliance.run("cat", "/tank/photos/letter.txt") == "old words\n"
     assert appliance.shell("cat /tank/photos/letter*replaced*") == "new words\n"
     assert appliance.shell("cat /tank/photos/letter*from*") == "old words\n"
 
 
-def test_a_file_has_a_time_line_and_a_look_at_it(visitor, appliance, photos, then):
+def test_file_has_versions_and_preview(visitor, appliance, photos, then):
     for number in range(20):
         appliance.run("zfs", "snapshot", f"tank/photos@same{number}")
     appliance.shell("echo newest words > /tank/photos/letter.txt")
@@ -115,7 +115,7 @@ def test_a_file_has_a_time_line_and_a_look_at_it(visitor, appliance, photos, the
     assert "letter.txt" in page.words
 
 
-def test_a_folder_of_50000_files_is_paged(visitor, appliance, photos):
+def test_folder_of_50000_files_is_paged(visitor, appliance, photos):
     appliance.shell("mkdir /tank/photos/many && cd /tank/photos/many && seq -w 50000 | xargs touch")
     appliance.run("zfs", "snapshot", "tank/photos@many")
     address = f"{known(visitor, appliance, 'tank/photos@many')}files/"
@@ -123,30 +123,30 @@ def test_a_folder_of_50000_files_is_paged(visitor, appliance, photos):
     assert "50000 names in this folder" in page.words
     assert "00200" in page.words
     assert "00201" not in page.words
-    further = re.search(r'href="(\?path=many&amp;after=[^"]+)"', page.text)
-    assert further
-    assert "00201" in visitor.get(address + further[1].replace("&amp;", "&")).words
+    next_page = re.search(r'href="(\?path=many&amp;after=[^"]+)"', page.text)
+    assert next_page
+    assert "00201" in visitor.get(address + next_page[1].replace("&amp;", "&")).words
 
 
-def test_looking_leaves_no_mount_behind_and_keeps_no_snapshot(visitor, appliance, photos, then):
+def test_browsing_leaves_no_mount_and_blocks_no_snapshot(visitor, appliance, photos, then):
     visitor.get(f"{then}files/")
     visitor.get(f"{photos}versions/?path=letter.txt")
     assert "@" not in appliance.shell("grep ' zfs ' /proc/mounts || true")
     appliance.run("zfs", "destroy", "tank/photos@same3")
 
 
-def test_killing_the_agent_while_it_restores_loses_nothing_and_the_next_try_ends_it(visitor, appliance, then):
+def test_restore_again_after_agent_was_killed_loses_nothing(visitor, appliance, then):
     appliance.shell("cd /tank/photos && rm -r trip && echo mine > trip")
     with crash.watching(appliance, entry="step begun", step="restore", victim="agent") as watcher:
-        job = begun(visitor, then, "trip", "back")
+        job = start_restore(visitor, then, "trip", "back")
         crash.struck(watcher)
-    # Its end is waited for: the same asked for again while it is open is the same job.
+    # Wait for its end, because the same request during the job would be the same job.
     said = visitor.ended(job)
     assert re.match("Done|Interrupted", said), said
     crash.no_lock_left(appliance)
     assert "mine" in appliance.shell("cat /tank/photos/trip* 2>/dev/null || true")
     if not said.startswith("Done"):
-        restored(visitor, then, "trip", "back")
+        restore(visitor, then, "trip", "back")
     assert appliance.run("ls", "/tank/photos/trip/day one").strip() == "photo.raw"
     assert "mine" in appliance.shell("cat /tank/photos/trip*replaced*")
     assert "larder-restoring" not in appliance.run("ls", "-a", "/tank/photos")

@@ -1,4 +1,4 @@
-"""A folder that does not change: on real ZFS its latest snapshot serves for the next day, and no new one is taken."""
+"""An unchanged folder on real ZFS: its latest snapshot also serves the next day, and no new one is taken."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ RECORD = "select guid, grains, until from larder_snapshots_madesnapshot"
 
 
 def recorded(appliance: Machine) -> list[list[str]]:
-    """The guid, the grains and the last moment for which each snapshot of the policy serves."""
+    """Guid, grains and last served moment of each snapshot of the schedule."""
     return [row for row in alerting.ask(appliance, RECORD) if row[1]]
 
 
-def test_unchanged_folder_gives_the_next_grain_to_its_latest_snapshot(appliance, visitor):
+def test_unchanged_folder_gives_next_grain_to_latest_snapshot(appliance, visitor):
     create_pool(appliance, "-o", "ashift=12", "tank", *disk_paths(appliance, 1))
     appliance.run("zfs", "create", "tank/photos")
     visitor.wait_until("/folders/", "tank/photos", timeout=90)
@@ -29,7 +29,7 @@ def test_unchanged_folder_gives_the_next_grain_to_its_latest_snapshot(appliance,
     wait_for("the next day to be served", lambda: recorded(appliance)[0][2], timeout=240)
     assert made(appliance) == [first]
 
-    # What is written then needs a snapshot of the hour; the day has its own already.
+    # A change after that needs an hourly snapshot; the day has one already.
     appliance.run("touch", "/tank/photos/new")
     appliance.run("zpool", "sync", "tank")
     appliance.run("date", "-s", "+1 hour")

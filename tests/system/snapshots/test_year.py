@@ -1,7 +1,7 @@
-"""A year on real ZFS: both shifts of the clock, a clock set back, a week switched off. What is there is what has to be.
+"""A year of automatic snapshots on real ZFS, with both clock changes, a clock set back, and a week switched off.
 
-The first test goes through the year at once, with the decisions of the policy and the snapshots of ZFS. The second moves the
-appliance's own clock over the shifts, and has the worker decide.
+The first test runs through the year at once, with the decisions of the policy and the snapshots of ZFS. The second moves
+the appliance's own clock over the clock changes and lets the worker decide.
 """
 
 from __future__ import annotations
@@ -57,8 +57,10 @@ print(json.dumps(out))
 
 
 def moments() -> Iterator[tuple[datetime, bool]]:
-    """When the policy looks: each noon of the year, each hour around the shifts; once a month, told as False, the clock has
-    been set back by an hour."""
+    """The moments at which the policy runs: each noon of the year, and each hour around the clock changes.
+
+    Once a month the clock is set back by an hour, marked with False.
+    """
     day = datetime(2026, 1, 1, 12, tzinfo=BERLIN)
     while day.year == 2026:
         if any(abs(day - shift) < timedelta(days=1) for shift in SHIFTS):
@@ -73,7 +75,7 @@ def moments() -> Iterator[tuple[datetime, bool]]:
 
 @pytest.fixture(scope="module")
 def year(appliance: Machine, visitor: Visitor) -> str:
-    """The address of the snapshots of tank/year, which has two that no policy made."""
+    """The address of the snapshots of tank/year, which has two that no schedule took."""
     (disk,) = disk_paths(appliance, 1)
     create_pool(appliance, "-o", "ashift=12", "tank", disk)
     appliance.run("zfs", "create", "tank/year")
@@ -84,7 +86,7 @@ def year(appliance: Machine, visitor: Visitor) -> str:
     return f"/snapshots/of/{guid}/"
 
 
-def test_after_every_run_of_a_year_exactly_what_has_to_be_there_is_there(appliance, year):
+def test_every_run_of_a_year_keeps_exactly_expected_snapshots(appliance, year):
     asked = list(moments())
     given = json.dumps([msgspec.to_builtins(POLICY), [at.isoformat() for at, _forward in asked]])
     said = appliance.run("/opt/larder/venv/bin/python", "-c", SCRIPT, given=given, timeout=1800)
@@ -99,38 +101,38 @@ def test_after_every_run_of_a_year_exactly_what_has_to_be_there_is_there(applian
 
 
 def hours(appliance: Machine) -> list[str]:
-    """The grain and the hour in UTC of each that the worker took, oldest first: ``daily 2027.03.28-00``."""
+    """Grain and hour in UTC of each snapshot that the worker took, oldest first: ``daily 2027.03.28-00``."""
     names = [one.split("-", 2)[1:] for one in made(appliance, "tank/year") if "-2027." in one]
     return [f"{grain} {at[:13]}" for grain, at in names]
 
 
 def at_moment(appliance: Machine, moment: str, wanted: list[str]) -> None:
-    """Set the clock, and wait until these are there, in this order, and no others."""
+    """Set the clock, and wait until exactly these exist, in this order."""
     appliance.run("date", "-u", "-s", moment)
     wait_for(f"{wanted} at {moment}", lambda: hours(appliance) == wanted, timeout=240, every=1)
 
 
 def looked_at(appliance: Machine) -> str:
-    """When the worker last read the snapshots, as the inventory says it."""
+    """When the worker last read the snapshots, according to the inventory."""
     code = "import sqlite3; print(sqlite3.connect('/run/larder/inventory/inventory.sqlite3').execute(\"select checked from inventory_source where name = 'snapshots'\").fetchall())"
     return appliance.run("python3", "-c", code)
 
 
-def test_the_worker_goes_over_both_shifts_and_a_clock_set_back(visitor, appliance, year):
+def test_worker_handles_clock_changes_and_clock_set_back(visitor, appliance, year):
     zone = appliance.run("timedatectl", "show", "-p", "Timezone", "--value").strip()
     appliance.run("timedatectl", "set-timezone", "Europe/Berlin")
     try:
         appliance.run("date", "-u", "-s", "2027-03-28 00:30")
         visitor.sign_in()
         set_policy(visitor, year, hourly=50, daily=50)
-        # From 2:00 to 3:00 in one night, the night's hour twice in the other: a day each.
+        # One night skips from 2:00 to 3:00, the other repeats an hour. Each is one day.
         spring = ["daily 2027.03.28-00", "hourly 2027.03.28-01"]
         at_moment(appliance, "2027-03-28 00:31", spring[:1])
         at_moment(appliance, "2027-03-28 01:30", spring)
         autumn = [*spring, "daily 2027.10.31-00", "hourly 2027.10.31-01"]
         at_moment(appliance, "2027-10-31 00:30", autumn[:3])
         at_moment(appliance, "2027-10-31 01:30", autumn)
-        # Set back by almost an hour: read twice more, nothing is taken twice and nothing goes.
+        # The clock is set back by almost an hour: in two more runs nothing is taken twice and nothing expires.
         appliance.run("date", "-u", "-s", "2027-10-31 00:40")
         for _ in range(2):
             before = looked_at(appliance)

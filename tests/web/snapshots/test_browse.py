@@ -1,4 +1,4 @@
-"""Pages of time travel: what the agent says is shown, and never trusted."""
+"""Pages that browse snapshots: they show what the agent answers and never trust it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HOSTILE = "%3Cscript%3Ealert(1)%3C%2Fscript%3E%FF%0A"
 
 
 class Agent:
-    """Stands in for the agent: what it was asked, and what it answers."""
+    """Stands in for the agent: records requests and gives the set answer."""
 
     def __init__(self, tmp_path: Path) -> None:
         self.asked: list[dict[str, Any]] = []
@@ -62,7 +62,7 @@ def entry(name: str, kind: str = "file", now: str = "same") -> dict[str, Any]:
     return {"name": name, "kind": kind, "size": 10, "mtime": 1e300, "now": now}
 
 
-def test_a_folder_shows_what_was_deleted_and_leads_to_the_same_folder_earlier_and_later(web, agent, url):
+def test_folder_shows_deleted_files_and_links_to_other_snapshots(web, agent, url):
     agent.says = {
         "entries": [entry("sub", "folder"), entry(HOSTILE, now="gone"), entry("l", "link")],
         "total": 3,
@@ -83,42 +83,42 @@ def test_a_folder_shows_what_was_deleted_and_leads_to_the_same_folder_earlier_an
     assert "after=1x" in text
 
 
-def test_times_are_those_of_the_clock_on_the_wall_and_say_whose(web, agent, url, monkeypatch):
+def test_times_are_local_with_time_zone(web, agent, url, monkeypatch):
     monkeypatch.setattr("web.system.timezone.box_zone", lambda: ZoneInfo("Europe/Berlin"))
     agent.says = {"entries": [entry("a") | {"mtime": 1_753_000_000}], "total": 1, "next": ""}
     assert "20 Jul 2025, 10:26 CEST" in web.get(f"{url}files/").content.decode()
 
 
 @pytest.mark.parametrize("path", ["..", "a/../b", "%252e%252e", "/etc", "%00", "%2500", "a%252Fb", "a%0ab", "%FF"])
-def test_what_leads_elsewhere_is_no_page_and_nobody_is_asked(web, agent, url, path):
+def test_path_that_leads_elsewhere_is_404_without_asking_agent(web, agent, url, path):
     for page in ("files", "file", "content", "restore"):
         assert web.get(f"{url}{page}/?path={path}").status_code == 404
     assert agent.asked == []
 
 
 @pytest.mark.parametrize(
-    "trouble",
+    "problem",
     [
         Refused(Reason("folder-not-in-snapshot", "There is no such folder in this snapshot.")),
         Failed("Larder's agent does not answer"),
     ],
 )
-def test_trouble_is_a_sentence_on_the_page(web, agent, url, trouble):
-    agent.says = trouble
+def test_agent_errors_are_shown_on_page(web, agent, url, problem):
+    agent.says = problem
     for page in ("files/", "file/?path=a", "difference/"):
         answer = web.get(f"{url}{page}")
         assert answer.status_code == 200
-        assert str(trouble).replace("'", "&#x27;") in answer.content.decode()
+        assert str(problem).replace("'", "&#x27;") in answer.content.decode()
     assert web.get(f"{url}content/?path=a").status_code == 409
 
 
-def test_a_pool_that_has_stopped_is_not_asked(web, agent, url):
+def test_stopped_pool_is_not_asked(web, agent, url):
     rows.put(pools=[replace(rows.pool_of("tank", 1000), state="SUSPENDED")])
     assert "has stopped" in web.get(f"{url}files/").content.decode()
     assert agent.asked == []
 
 
-def test_text_is_shown_as_text_and_pictures_by_what_they_are(web, agent, url):
+def test_preview_shows_text_and_pictures_by_content(web, agent, url):
     agent.content = b"<script>alert(1)</script>"
     text = web.get(f"{url}file/?path=a.txt").content.decode()
     assert "&lt;script&gt;" in text
@@ -131,7 +131,7 @@ def test_text_is_shown_as_text_and_pictures_by_what_they_are(web, agent, url):
     assert "<pre" in web.get(f"{url}file/?path=empty").content.decode()
 
 
-def test_a_download_runs_nowhere_and_keeps_its_name(web, agent, url):
+def test_download_cannot_run_and_keeps_name(web, agent, url):
     for content, query in (
         (b"<html><script>1</script>", "&look="),
         (b"<svg xmlns='x' onload='1'/>", "&look="),
@@ -152,7 +152,7 @@ def test_a_download_runs_nowhere_and_keeps_its_name(web, agent, url):
     answer.close()
 
 
-def test_downloads_never_take_all_the_threads(web, agent, url):
+def test_downloads_leave_threads_for_pages(web, agent, url):
     held = [web.get(f"{url}content/?path=a") for _ in range(2)]
     assert [one.status_code for one in held] == [200, 200]
     assert web.get(f"{url}content/?path=a").status_code == 409
@@ -177,7 +177,7 @@ def test_downloads_never_take_all_the_threads(web, agent, url):
         ("appliance.agent_client.open_file", RuntimeError("x")),
     ],
 )
-def test_download_that_fails_on_the_way_makes_room_for_the_next(web, agent, url, monkeypatch, place, error):
+def test_failed_download_makes_room_for_next(web, agent, url, monkeypatch, place, error):
     def fails(*_args: Any, **_more: Any) -> None:
         raise error
 
@@ -193,7 +193,7 @@ def test_download_that_fails_on_the_way_makes_room_for_the_next(web, agent, url,
     assert browse_views.DOWNLOADS._value == 2
 
 
-def test_versions_are_a_time_line(web, agent, url):
+def test_versions_are_a_timeline(web, agent, url):
     guid = SnapshotRow.objects.all()[0].guid
     version = {
         "there": True,
@@ -213,7 +213,7 @@ def test_versions_are_a_time_line(web, agent, url):
     assert "more snapshots than could be looked into" in text
 
 
-def test_a_difference_is_told_in_words(web, agent, url):
+def test_difference_is_in_words(web, agent, url):
     agent.says = {
         "changes": [
             {"what": "moved", "kind": "file", "path": "a%20b", "to": "c"},
@@ -229,7 +229,7 @@ def test_a_difference_is_told_in_words(web, agent, url):
     assert "a b" in text
 
 
-def test_restoring_begins_at_once_and_asks_where(web, agent, url):
+def test_restore_starts_without_review_and_asks_where(web, agent, url):
     page = web.get(f"{url}restore/?path=my%2520trip")
     assert "Restore my trip" in page.content.decode()
     assert web.post(f"{url}restore/?path=my%2520trip", {"place": "elsewhere"}).status_code == 400
@@ -239,7 +239,7 @@ def test_restoring_begins_at_once_and_asks_where(web, agent, url):
     assert (operation["path"], operation["place"]) == ("my%20trip", "back")
 
 
-def test_rolling_back_says_what_is_lost_and_wants_the_name(web, agent, url):
+def test_rollback_review_says_what_is_lost_and_asks_for_name(web, agent, url):
     page = web.get(f"{url}roll-back/")
     assert "checked" in page.content.decode()
     text = web.get(f"{url}roll-back/?answered=1&way_back=on").content.decode()
@@ -253,7 +253,7 @@ def test_rolling_back_says_what_is_lost_and_wants_the_name(web, agent, url):
     assert "tank/copy is a clone of it" in answer.content.decode()
 
 
-def test_rolling_back_says_what_becomes_of_the_files(web, agent, url):
+def test_rollback_page_says_what_happens_to_files(web, agent, url):
     agent.says = {
         "changes": [
             {"what": "new", "kind": "file", "path": HOSTILE, "to": ""},
@@ -270,7 +270,7 @@ def test_rolling_back_says_what_becomes_of_the_files(web, agent, url):
     assert "f18" in text
     assert "f19" not in text
     assert "See all that would be undone" in text
-    # Too long to tell, impossible to tell, nothing to tell; and the review itself asks nobody.
+    # Not enough time, nothing changed, and an error; the review itself does not ask the agent.
     agent.says = {"changes": [], "complete": False}
     assert "There was not enough time to find the changes." in web.get(f"{url}roll-back/").content.decode()
     agent.says = {"changes": [], "complete": True}
@@ -282,7 +282,7 @@ def test_rolling_back_says_what_becomes_of_the_files(web, agent, url):
     assert agent.asked == []
 
 
-def test_a_difference_says_that_more_snapshots_follow(web, agent, url):
+def test_difference_says_that_more_snapshots_follow(web, agent, url):
     assert "You can compare with the next" not in web.get(f"{url}difference/").content.decode()
     SnapshotRow.objects.all().delete()
     (dataset,) = fill(120)
@@ -291,7 +291,7 @@ def test_a_difference_says_that_more_snapshots_follow(web, agent, url):
     assert "You can compare with the next 100 snapshots." in text
 
 
-def test_a_folder_of_many_names_costs_no_more_queries(web, agent, url):
+def test_folder_of_many_names_needs_no_more_queries(web, agent, url):
     agent.says = {"entries": [entry("a")], "total": 1, "next": ""}
     web.get(f"{url}files/")
     one = len(queries(web, f"{url}files/"))
@@ -303,7 +303,7 @@ def test_a_folder_of_many_names_costs_no_more_queries(web, agent, url):
     ("content", "kind"),
     [(b"GIF89a..", "picture"), (b"RIFF1234WEBPVP8", "picture"), ("ü" .encode() * 40000, "text"), (b"\xff\xfe", "nothing"), (b"a\0b", "nothing"), (b"<svg/>", "text"), (b"", "text")],
 )  # fmt: skip
-def test_a_look_trusts_no_name(content, kind, tmp_path):
+def test_preview_does_not_trust_file_name(content, kind, tmp_path):
     (tmp_path / "x").write_bytes(content)
     with (tmp_path / "x").open("rb") as stream:
         found = file_preview.preview_of(stream, len(content))

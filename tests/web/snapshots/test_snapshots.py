@@ -1,4 +1,4 @@
-"""Pages of snapshots, what the collector reads, and the clock of policies."""
+"""Pages of snapshots, their collector, and the clock of schedules."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def snap(dataset: str, number: int, **changes: Any) -> Snapshot:
 
 
 def automatic(dataset: str, number: int, created: datetime) -> Snapshot:
-    """As an hourly policy would have made and named it."""
+    """A snapshot as an hourly schedule would have taken and named it."""
     return snap(dataset, number, created=created, name=f"{dataset}@{snapshot_names.name_for('hourly', created)}")
 
 
 class Zfs:
-    """Stands in for reading: what it was asked for, and what it answers."""
+    """Stands in for reading ZFS: records requests and gives the set answers."""
 
     def __init__(self) -> None:
         self.there: dict[str, list[Snapshot]] = {}
@@ -72,7 +72,7 @@ def settled(name: str, **changes: Any) -> Dataset:
 
 
 def fill(count: int, datasets: int = 1) -> list[Dataset]:
-    """Made up: so many snapshots on so many folders of tank."""
+    """Made-up rows: so many snapshots on so many folders of tank."""
     found = [settled(f"tank/d{number}") for number in range(datasets)]
     rows.put(pools=[rows.pool_of("tank", 1000)], datasets=found)
     SnapshotRow.objects.bulk_create(
@@ -85,7 +85,7 @@ def fill(count: int, datasets: int = 1) -> list[Dataset]:
     return found
 
 
-def test_only_the_dataset_that_changed_is_read_again(zfs):
+def test_collector_reads_only_changed_dataset_again(zfs):
     datasets = [settled(f"tank/d{number}") for number in range(5)]
     zfs.there = {one.name: [snap(one.name, number) for number in range(3)] for one in datasets}
     assert collect_snapshots.follow(datasets)
@@ -102,7 +102,7 @@ def test_only_the_dataset_that_changed_is_read_again(zfs):
     assert SnapshotRow.objects.filter(dataset="tank/d2").count() == 4
 
 
-def test_what_a_comparison_takes_for_itself_is_no_snapshot_of_anybody(zfs):
+def test_collector_ignores_snapshots_of_zfs_diff(zfs):
     one = settled("tank/a")
     own = snap("tank/a", 2, name="tank/a@zfs-diff-4711-00000001000a7f3c", holds=1)
     by_hand = replace(own, guid=5, holds=0)  # of that name, and nothing reads it
@@ -112,7 +112,7 @@ def test_what_a_comparison_takes_for_itself_is_no_snapshot_of_anybody(zfs):
     assert SnapshotReading.objects.get().count == 2
 
 
-def test_a_clone_that_is_made_or_goes_has_its_origin_read_again(zfs):
+def test_collector_reads_origin_again_when_clone_changes(zfs):
     origin, clone = settled("tank/a"), settled("tank/copy", origin="tank/a@s0001")
     zfs.there = {"tank/a": [snap("tank/a", 1)]}
     collect_snapshots.follow([origin])
@@ -124,7 +124,7 @@ def test_a_clone_that_is_made_or_goes_has_its_origin_read_again(zfs):
         assert SnapshotRow.objects.get().clones == ",".join(clones)
 
 
-def test_what_changed_within_the_last_seconds_is_not_believed_yet(zfs):
+def test_collector_reads_recently_changed_dataset_again(zfs):
     one = settled("tank/a")
     one = replace(one, snapshots_changed=int(timezone.now().timestamp()))
     collect_snapshots.follow([one])
@@ -132,7 +132,7 @@ def test_what_changed_within_the_last_seconds_is_not_believed_yet(zfs):
     assert zfs.asked == ["tank/a", "tank/a"]
 
 
-def test_a_dataset_that_went_takes_its_rows_along_and_what_was_not_read_for_long_is(zfs):
+def test_collector_deletes_rows_of_gone_dataset_and_rereads_old_ones(zfs):
     a, b = settled("tank/a"), settled("tank/b")
     zfs.there = {"tank/a": [snap("tank/a", 1)], "tank/b": [snap("tank/b", 1)]}
     collect_snapshots.follow([a, b])
@@ -148,7 +148,7 @@ def test_a_dataset_that_went_takes_its_rows_along_and_what_was_not_read_for_long
     assert zfs.asked == ["tank/a", "tank/a"]
 
 
-def test_pages_follow_each_other_without_a_gap_in_every_order(web, calm):
+def test_paging_has_no_gaps_in_any_order(web, calm):
     fill(250)
     for query in ("", "order=size", "order=name", "begins=s0"):
         seen, url = [], f"/snapshots/?{query}"
@@ -160,7 +160,7 @@ def test_pages_follow_each_other_without_a_gap_in_every_order(web, calm):
         assert len(seen) == len(set(seen)) == 250, query
 
 
-def test_one_snapshot_holds_and_its_count_is_nobodys_in_the_navigation(web, calm):
+def test_single_snapshot_is_singular_and_not_counted_in_navigation(web, calm):
     (dataset,) = fill(1)
     SnapshotReading.objects.create(dataset_key=str(dataset.guid), dataset=dataset.name, at=MADE, count=1)
     page = web.get(f"/snapshots/of/{dataset.guid}/").content.decode()
@@ -168,13 +168,13 @@ def test_one_snapshot_holds_and_its_count_is_nobodys_in_the_navigation(web, calm
     assert "nav-count" not in page
 
 
-def test_nonsense_in_the_address_is_the_first_page(web, calm):
+def test_invalid_address_shows_first_page(web, calm):
     fill(3)
     for after in ("x", "1", "1.x", "." * 50, "1." + "9" * 60, "-1.-1"):
         assert web.get("/snapshots/", {"after": after, "kind": "x", "order": "y"}).status_code == 200
 
 
-def test_a_page_costs_the_same_for_ten_snapshots_and_for_thousands(web, calm):
+def test_list_needs_same_queries_for_thousands(web, calm):
     (dataset,) = fill(10)
     urls = ["/snapshots/", f"/snapshots/of/{dataset.guid}/", "/snapshots/?kind=policy", "/snapshots/?begins=s00"]
     web.get(urls[0])
@@ -185,7 +185,7 @@ def test_a_page_costs_the_same_for_ten_snapshots_and_for_thousands(web, calm):
 
 
 @pytest.mark.parametrize("query", ["", "kind=policy", "kind=hand", "kind=held", "order=size", "begins=s00"])
-def test_every_list_is_answered_by_an_index(query):
+def test_every_list_uses_index(query):
     from django.http import QueryDict
 
     from web.snapshots import paging
@@ -197,7 +197,7 @@ def test_every_list_is_answered_by_an_index(query):
     assert "INDEX" in plan, plan
 
 
-def test_chosen_snapshots_are_shown_before_they_go(web, calm):
+def test_chosen_snapshots_are_reviewed_before_destroying(web, calm):
     (dataset,) = fill(5)
     keys = [row.pk for row in SnapshotRow.objects.all()[:2]]
     SnapshotRow.objects.filter(pk=keys[0]).update(holds=1)
@@ -213,7 +213,7 @@ def test_chosen_snapshots_are_shown_before_they_go(web, calm):
 
 
 class Agent:
-    """Stands in for the agent: every row of neighbours holds a MiB, unless it does not answer."""
+    """Stands in for the agent: every run of neighbours uses one MiB, unless it does not answer."""
 
     def __init__(self) -> None:
         self.asked: list[dict[str, Any]] = []
@@ -234,11 +234,11 @@ def agent(monkeypatch):
 
 
 def destroyed_by(page: Any) -> set[str]:
-    """The names in the operation that a review page is about."""
+    """The snapshots in the operation of a review page."""
     return {one[0] for one in json.loads(page.context["operation_json"])["snapshots"]}
 
 
-def test_all_that_a_list_shows_can_go_at_once_and_nothing_else(web, calm, agent):
+def test_destroy_all_takes_exactly_filtered_list(web, calm, agent):
     one, other = fill(600, 2)
     assert 'name="every"' in web.get(f"/snapshots/of/{one.guid}/").content.decode()
     page = web.post("/snapshots/destroy/", {"of": one.guid, "every": "", "begins": "s00"})
@@ -254,7 +254,7 @@ def test_all_that_a_list_shows_can_go_at_once_and_nothing_else(web, calm, agent)
     assert Job.objects.count() == 0
 
 
-def test_what_comes_back_is_exact_for_neighbours_and_the_least_otherwise(web, calm, agent):
+def test_freed_space_is_exact_for_neighbours_else_minimum(web, calm, agent):
     (dataset,) = fill(30)
     page = web.post("/snapshots/destroy/", {"of": dataset.guid, "every": ""})
     assert agent.asked[-1]["ranges"] == [("tank/d0@s0000", "tank/d0@s0029")]
@@ -272,7 +272,7 @@ def test_what_comes_back_is_exact_for_neighbours_and_the_least_otherwise(web, ca
     assert page.context["digest"] == digest
 
 
-def test_a_snapshot_is_taken_with_a_note(web, calm):
+def test_snapshot_is_taken_with_note(web, calm):
     (dataset,) = fill(0)
     assert web.post(f"/snapshots/of/{dataset.guid}/take/", {"note": "tidy up", "name": "", "below": "on"}).status_code == 302  # fmt: skip
     operation = json.loads(Job.objects.get().operation)
@@ -282,7 +282,7 @@ def test_a_snapshot_is_taken_with_a_note(web, calm):
 
 
 def run_for(dataset: Dataset, *found: Snapshot) -> list[Snapshot]:
-    """Made up: these were asked for by runs of this box."""
+    """These snapshots as requested by runs of this box."""
     made = []
     for one in found:
         run = PolicyRun.objects.create(pool="tank", targets={str(dataset.guid): {"short": one.short, "grains": ["hourly"]}})  # fmt: skip
@@ -290,7 +290,7 @@ def run_for(dataset: Dataset, *found: Snapshot) -> list[Snapshot]:
     return made
 
 
-def test_a_change_of_policy_shows_what_it_destroys_before(web, calm, zfs, agent):
+def test_schedule_change_shows_what_it_destroys_first(web, calm, zfs, agent):
     dataset = settled("tank/a", policy=TEXT, policy_source="local")
     rows.put(pools=[rows.pool_of("tank", 1000)], datasets=[dataset])
     zfs.there["tank/a"] = run_for(dataset, *(snap("tank/a", number) for number in range(4)))
@@ -302,7 +302,7 @@ def test_a_change_of_policy_shows_what_it_destroys_before(web, calm, zfs, agent)
     assert "Space freed: 1 MiB." in page.content.decode()
     assert agent.asked[-1]["ranges"] == [("tank/a@s0000", "tank/a@s0002")]
     assert Job.objects.count() == 0
-    # Other numbers than those that were shown are shown first.
+    # Numbers that differ from those shown are shown before they are set.
     assert web.post(url, {**numbers, "set": "", "shown": "{}"}).status_code == 200
     assert Job.objects.count() == 0
     # It keeps less than now, so it is reviewed and asks for the password.
@@ -315,7 +315,7 @@ def test_a_change_of_policy_shows_what_it_destroys_before(web, calm, zfs, agent)
     assert web.post(url, {**numbers, "hourly": -1}).status_code == 400
 
 
-def test_what_a_policy_will_keep_is_drawn_for_any_day(web, calm, zfs):
+def test_schedule_projection_is_drawn_for_any_day(web, calm, zfs):
     dataset = settled("tank/a")
     rows.put(pools=[rows.pool_of("tank", 1000)], datasets=[dataset])
     url = f"/snapshots/of/{dataset.guid}/policy/"
@@ -339,7 +339,7 @@ def test_what_a_policy_will_keep_is_drawn_for_any_day(web, calm, zfs):
         assert web.post(url, {**numbers, "day": day}).status_code == 400
 
 
-def test_following_the_folder_above_shows_what_that_destroys_before(web, calm, zfs, agent):
+def test_following_parent_shows_what_it_destroys_first(web, calm, zfs, agent):
     one = SetSnapshotPolicy(dataset="x", policy=Policy(hourly=1)).property_value
     above = settled("tank/a", policy=one, policy_source="local")
     own = settled("tank/a/b", policy=TEXT, policy_source="local")
@@ -352,7 +352,7 @@ def test_following_the_folder_above_shows_what_that_destroys_before(web, calm, z
     page = web.get(url)
     assert "It then follows tank/a and keeps 1 hourly snapshots." in page.content.decode()
     assert [row.name for row in page.context["going"]] == ["tank/a/b@s0000", "tank/a/b/c@s0000"]
-    # Something else than what was shown is shown first.
+    # A schedule that differs from the one shown is shown before it is followed.
     assert web.post(url, {"shown": ""}).status_code == 200
     assert Job.objects.count() == 0
     review = Page(web.post(url, {"shown": page.context["shown"]}))
@@ -370,7 +370,7 @@ def ready(*datasets: Dataset) -> None:
     store.checked("snapshots", changed=False)
 
 
-def test_what_is_due_is_asked_for_once_and_written_down_before(calm, zfs):
+def test_due_run_is_requested_once_and_recorded_first(calm, zfs):
     a, b = settled("tank/a", policy=TEXT, policy_source="local"), settled("tank/b")
     ready(a, b)
     (job,) = snapshot_policies.run_due_policies()
@@ -380,7 +380,7 @@ def test_what_is_due_is_asked_for_once_and_written_down_before(calm, zfs):
     assert snapshot_policies.run_due_policies() == []
 
 
-def test_only_what_a_run_of_this_box_made_is_recorded_and_pruned(calm, zfs):
+def test_only_snapshots_of_own_runs_are_recorded_and_pruned(calm, zfs):
     a = settled("tank/a", policy=TEXT, policy_source="local")
     ready(a)
     now = timezone.now()
@@ -399,7 +399,7 @@ def test_only_what_a_run_of_this_box_made_is_recorded_and_pruned(calm, zfs):
 SKIPPING = SetSnapshotPolicy(dataset="x", policy=Policy(hourly=2, daily=2, skip_unchanged=True)).property_value
 
 
-def test_unchanged_folder_has_its_latest_snapshot_serve_for_the_grains_that_are_due(calm, zfs):
+def test_unchanged_folder_gives_due_grains_to_latest_snapshot(calm, zfs):
     a = settled("tank/a", policy=SKIPPING, policy_source="local", written=0)
     ready(a)
     store.checked("datasets", changed=False)
@@ -411,7 +411,7 @@ def test_unchanged_folder_has_its_latest_snapshot_serve_for_the_grains_that_are_
     assert made.grains == "hourly,daily"
     assert made.until
     assert abs(timezone.now() - made.until) < timedelta(minutes=1)
-    # It is kept for the days too: two newer ones of the hour do not push it out.
+    # It is kept as a daily one too: two newer hourly ones do not expire it.
     newer = run_for(a, *(snap("tank/a", number) for number in (2, 3)))
     zfs.there["tank/a"] += newer
     collect_snapshots.doubt(["tank/a"])
@@ -419,7 +419,7 @@ def test_unchanged_folder_has_its_latest_snapshot_serve_for_the_grains_that_are_
     assert policy_ledger.expired_rows([(a, Policy(hourly=2, daily=2))], {str(a.guid): 3}) == []
 
 
-def test_unchanged_folder_whose_latest_snapshot_is_a_persons_gets_one_of_the_policy(calm, zfs):
+def test_unchanged_folder_with_manual_latest_snapshot_gets_automatic_one(calm, zfs):
     a = settled("tank/a", policy=SKIPPING, policy_source="local", written=0)
     ready(a)
     zfs.there["tank/a"] = [*run_for(a, snap("tank/a", 1)), snap("tank/a", 2)]
@@ -429,8 +429,8 @@ def test_unchanged_folder_whose_latest_snapshot_is_a_persons_gets_one_of_the_pol
     assert MadeSnapshot.objects.get().grains == "hourly"
 
 
-def test_start_with_an_earlier_date_goes_on_from_where_time_was(calm, zfs, monkeypatch):
-    """Policies reckon with the time that is believed, the alert says so, and what is recorded is that time."""
+def test_start_with_earlier_date_continues_from_recorded_time(calm, zfs, monkeypatch):
+    """Schedules use and record the trusted time, and an alert says so."""
     monkeypatch.setattr("appliance.system.clock.is_synced", lambda: False)
     a = settled("tank/a", policy=TEXT, policy_source="local")
     ready(a)
@@ -451,7 +451,7 @@ def test_start_with_an_earlier_date_goes_on_from_where_time_was(calm, zfs, monke
     assert "clock.doubted" not in {fault.kind for fault in overdue.overdue_faults(store.facts(), timezone.now())}
 
 
-def test_another_snapshot_of_the_same_name_is_not_the_recorded_one(calm, zfs):
+def test_another_snapshot_of_same_name_is_not_recorded_one(calm, zfs):
     a = settled("tank/a", policy=TEXT, policy_source="local")
     ready(a)
     mine = run_for(a, *(snap("tank/a", number) for number in range(4)))
@@ -464,12 +464,12 @@ def test_another_snapshot_of_the_same_name_is_not_the_recorded_one(calm, zfs):
     assert not MadeSnapshot.objects.filter(guid=str(mine[0].guid)).exists()
 
 
-def test_a_run_that_failed_rests_before_it_is_tried_again(calm, zfs):
+def test_failed_run_is_retried_after_pause(calm, zfs):
     ready(settled("tank/a", policy=TEXT, policy_source="local"))
     (job,) = snapshot_policies.run_due_policies()
     Job.objects.filter(pk=job.pk).update(state=Job.State.FAILED)
     assert snapshot_policies.run_due_policies() == []
-    # A moment of a clock that was a year ahead is none.
+    # A job dated by a clock that was a year ahead does not count.
     for created in (timezone.now() - timedelta(hours=1), timezone.now() + timedelta(days=365)):
         Job.objects.update(created=created)
         (job,) = snapshot_policies.run_due_policies()
@@ -478,7 +478,7 @@ def test_a_run_that_failed_rests_before_it_is_tried_again(calm, zfs):
         assert snapshot_policies.run_due_policies() == []
 
 
-def test_what_fails_again_and_again_is_tried_ever_less_often(calm, zfs):
+def test_repeated_failures_are_retried_less_often(calm, zfs):
     ready(settled("tank/a", policy=TEXT, policy_source="local"))
     now = timezone.now()
     for minutes in (200, 150, 100):
@@ -487,18 +487,18 @@ def test_what_fails_again_and_again_is_tried_ever_less_often(calm, zfs):
     mine = Job.objects.all()
     assert snapshot_policies.resting(mine, now - timedelta(minutes=61)) == {("run-snapshot-policies", "tank")}
     assert snapshot_policies.resting(mine, now - timedelta(minutes=59)) == set()
-    # One that went well begins the count anew.
+    # A success resets the count.
     (job,) = snapshot_policies.run_due_policies()
     Job.objects.filter(pk=job.pk).update(state=Job.State.DONE, created=now - timedelta(minutes=95))
     assert snapshot_policies.resting(mine, now - timedelta(minutes=90)) == set()
 
 
-def test_before_the_snapshots_were_read_nothing_is_taken(calm, zfs):
+def test_nothing_is_taken_before_snapshots_were_read(calm, zfs):
     rows.put(pools=[rows.pool_of("tank", 1000)], datasets=[settled("tank/a", policy=TEXT, policy_source="local")])
     assert snapshot_policies.run_due_policies() == []
 
 
-def test_one_snapshot_is_held_with_a_reason(web, calm):
+def test_snapshot_is_held_with_reason(web, calm):
     (dataset,) = fill(1)
     row = SnapshotRow.objects.get()
     url = f"/snapshots/of/{dataset.guid}/{row.guid}/"
@@ -513,7 +513,7 @@ def test_one_snapshot_is_held_with_a_reason(web, calm):
     assert "Release" in web.get(url).content.decode()
 
 
-def test_bookmarks_are_followed_listed_and_destroyed_after_a_look(web, calm, zfs):
+def test_bookmarks_are_collected_listed_and_destroyed_after_review(web, calm, zfs):
     one = settled("tank/a")
     rows.put(pools=[rows.pool_of("tank", 1000)], datasets=[one])
     zfs.marks = [Bookmark(f"tank/a#{name}", 2**63 + 7, 7, MADE) for name in ("mark", "other one")]
@@ -529,7 +529,7 @@ def test_bookmarks_are_followed_listed_and_destroyed_after_a_look(web, calm, zfs
     assert (
         Job.objects.get().operation == f'{{"kind":"destroy-bookmark","bookmark":"tank/a#other one","guid":{2**63 + 7}}}'
     )
-    # It goes from the page when it has gone, and with its folder.
+    # Its row is deleted when it is destroyed, and with its folder.
     zfs.marks = zfs.marks[:1]
     collect_snapshots.doubt(["tank/a"])
     assert collect_snapshots.follow([one])
@@ -541,10 +541,10 @@ def test_bookmarks_are_followed_listed_and_destroyed_after_a_look(web, calm, zfs
     assert not BookmarkRow.objects.exists()
 
 
-def test_many_bookmarks_are_paged_and_the_list_says_that_there_are_more(web, calm, zfs):
+def test_many_bookmarks_are_paged(web, calm, zfs):
     one = settled("tank/a")
     rows.put(pools=[rows.pool_of("tank", 1000)], datasets=[one])
-    # Several of one moment, and names with what an address or a page may not hold as it is.
+    # Several of one moment, with names that need escaping in addresses and pages.
     zfs.marks = [Bookmark(f"tank/a#m {number:03d}.<b>", 7, number // 3, MADE) for number in range(250)]
     collect_snapshots.follow([one])
     url = f"/snapshots/of/{one.guid}/"
@@ -565,7 +565,7 @@ def test_many_bookmarks_are_paged_and_the_list_says_that_there_are_more(web, cal
     assert "These are the newest" not in web.get(url).content.decode()
 
 
-def test_a_bookmark_of_a_name_that_is_there_is_refused_at_its_field(web, calm):
+def test_bookmark_with_existing_name_is_refused_at_field(web, calm):
     (dataset,) = fill(1)
     key = str(dataset.guid)
     row = SnapshotRow.objects.get()

@@ -26,7 +26,7 @@ ALONE = SetSnapshotPolicy(dataset="x", policy=Policy(daily=3, below=False)).prop
 
 
 def made(key: str, *ages: int) -> list[SnapshotRow]:
-    """Made up: snapshots of so many days ago, oldest first."""
+    """Made-up snapshots of so many days ago, oldest first."""
     now = timezone.now()
     found = [
         collect_snapshots.row_of(key, snap("tank/a", at, created=now - timedelta(days=days, minutes=1)))
@@ -36,36 +36,36 @@ def made(key: str, *ages: int) -> list[SnapshotRow]:
     return found
 
 
-def test_neighbours_are_asked_for_as_one_row():
+def test_neighbours_are_measured_as_one_run():
     every = made("1", 9, 8, 7, 6)
     pairs = space.pairs_of(every, {every[0].guid, every[1].guid, every[3].guid})
     assert pairs == [("tank/a@s0000", "tank/a@s0001"), ("tank/a@s0003", "tank/a@s0003")]
 
 
-def test_groups_are_measured_exactly_where_they_are_neighbours_and_at_least_otherwise():
+def test_groups_are_exact_for_neighbours_else_minimum():
     every = made("1", 400, 100, 40, 10, 1)
     for row in every[1:4:2]:
         MadeSnapshot.objects.create(dataset_key="1", guid=row.guid, grains="hourly")
     MadeSnapshot.objects.create(dataset_key="1", guid=every[2].guid, grains="hourly,daily")
     asked, _held = space.build_question(every, "1", timezone.now())
-    told = {words: (count, pairs) for words, count, pairs in asked}
-    assert told["All snapshots"] == (5, [("tank/a@s0000", "tank/a@s0004")])
-    assert told["All older than a month"] == (3, [("tank/a@s0000", "tank/a@s0002")])
-    assert told["All automatic snapshots"] == (3, [("tank/a@s0001", "tank/a@s0003")])
-    assert told["Those taken every hour"] == (2, [("tank/a@s0001", "tank/a@s0001"), ("tank/a@s0003", "tank/a@s0003")])  # fmt: skip
-    assert told["Those not taken automatically on this box"][0] == 2
+    groups = {words: (count, pairs) for words, count, pairs in asked}
+    assert groups["All snapshots"] == (5, [("tank/a@s0000", "tank/a@s0004")])
+    assert groups["All older than a month"] == (3, [("tank/a@s0000", "tank/a@s0002")])
+    assert groups["All automatic snapshots"] == (3, [("tank/a@s0001", "tank/a@s0003")])
+    assert groups["Those taken every hour"] == (2, [("tank/a@s0001", "tank/a@s0001"), ("tank/a@s0003", "tank/a@s0003")])  # fmt: skip
+    assert groups["Those not taken automatically on this box"][0] == 2
     sizes = [10] * sum(len(pairs) for _words, _count, pairs in asked)
     lines = {line.words: line for line in space.space_lines(asked, sizes)}
     assert not lines["All snapshots"].least
     assert lines["Those taken every hour"].least
     assert lines["Those taken every hour"].size == 20
-    # One that has gone meanwhile leaves its group untold, and the others right.
+    # A missing snapshot leaves out only its own group.
     broken = dict.fromkeys(line.words for line in space.space_lines(asked, [None, *sizes[1:]]))
     assert "All snapshots" not in broken
     assert len(broken) == len(lines) - 1
 
 
-def test_the_page_names_who_holds_what_and_what_may_be_forgotten(web, calm, monkeypatch):
+def test_page_shows_holds_and_possibly_forgotten_ones(web, calm, monkeypatch):
     (dataset,) = fill(3)
     SnapshotRow.objects.filter(short="s0001").update(holds=2)
     asked = []
@@ -86,14 +86,14 @@ def test_the_page_names_who_holds_what_and_what_may_be_forgotten(web, calm, monk
 
 
 @pytest.mark.parametrize("count", [0, 5])
-def test_without_snapshots_or_without_an_answer_the_page_is_there(web, calm, count):
+def test_page_works_without_snapshots_or_answer(web, calm, count):
     (dataset,) = fill(count)
     page = web.get(f"/snapshots/of/{dataset.guid}/space/")
     assert page.status_code == 200
     assert ("No snapshots" in page.content.decode()) == (count == 0)
 
 
-def test_rules_are_shown_with_where_they_come_from(web, calm):
+def test_schedules_are_shown_with_source(web, calm):
     datasets = [
         settled("tank/a", policy=RULE, policy_source="local"),
         settled("tank/a/b", policy=RULE, policy_source="inherited", policy_from="tank/a"),
@@ -116,7 +116,7 @@ def test_rules_are_shown_with_where_they_come_from(web, calm):
     assert "tank/x100" in web.get("/snapshots/policies/?after=tank/x099").content.decode()
 
 
-def test_what_policies_cost_is_told_as_closely_as_is_known(web, calm):
+def test_space_of_automatic_snapshots_is_range_where_unknown(web, calm):
     made = settled("tank/a", policy=RULE, policy_source="local", used_by_snapshots=90 * 2**20)
     mixed = settled("tank/a/b", policy=RULE, policy_source="inherited", used_by_snapshots=50 * 2**20)
     none = settled("tank/a/c", policy=RULE, policy_source="inherited", used_by_snapshots=7 * 2**20)
@@ -139,7 +139,7 @@ def test_what_policies_cost_is_told_as_closely_as_is_known(web, calm):
     assert "10 MiB to 50 MiB" in listed
 
 
-def test_a_pool_with_little_space_says_what_its_snapshots_hold(web, calm):
+def test_full_pool_says_what_snapshots_use(web, calm):
     def page(used: int) -> str:
         top = settled("tank", used=used, available=100 - used)
         rows.put(pools=[rows.pool_of("tank", 1000)], datasets=[replace(top, guid=7)])
@@ -157,7 +157,7 @@ def plain(page) -> str:
     return " ".join(re.sub(r"<[^>]+>", " ", page.content.decode()).split())
 
 
-def test_all_holds_are_found_the_oldest_first_and_a_pool_that_has_stopped_is_not_asked(web, calm, monkeypatch):
+def test_holds_page_lists_all_holds_and_skips_stopped_pools(web, calm, monkeypatch):
     (dataset,) = fill(120)
     SnapshotRow.objects.update(holds=1)
     asked = []
@@ -191,7 +191,7 @@ def test_all_holds_are_found_the_oldest_first_and_a_pool_that_has_stopped_is_not
     assert "None is held" in plain(web.get("/snapshots/holds/"))
 
 
-def test_the_folders_whose_snapshots_hold_most_come_first(web, calm):
+def test_folders_with_most_snapshot_space_come_first(web, calm):
     top = settled("tank", used=90 * 2**30)
     folders = [settled(f"tank/f{number:03d}", used_by_snapshots=number) for number in range(150)]
     rows.put(pools=[rows.pool_of("tank", 1000)], datasets=[top, *folders])
@@ -208,7 +208,9 @@ def test_the_folders_whose_snapshots_hold_most_come_first(web, calm):
     held = sum(range(150)) * 2**20
     assert f"tank {size_text(held)} of the 90 GiB in use" in plain(page)
     rest = web.get("/snapshots/space/", {"after": page.context["next"]})
-    assert [line["dataset"].name for line in rest.context["lines"]][-1] == "tank/f001"  # what holds nothing is left out
+    assert [line["dataset"].name for line in rest.context["lines"]][
+        -1
+    ] == "tank/f001"  # folders whose snapshots use no space are left out
     assert len(page.context["lines"]) + len(rest.context["lines"]) == 149
     assert len(queries(web, "/snapshots/space/")) <= few + 4
     for nonsense in ("x", "1.", "-1.-1", "9" * 70):
