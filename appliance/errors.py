@@ -57,8 +57,8 @@ class LarderError(Exception):
 class Refused(LarderError):
     """Nothing was changed, and the reasons say what would have to be different."""
 
-    def __init__(self, *reasons: Reason | str) -> None:
-        self.reasons = tuple(Reason("", reason) if isinstance(reason, str) else reason for reason in reasons)
+    def __init__(self, *reasons: Reason) -> None:
+        self.reasons = reasons
         super().__init__(" ".join(reason.text for reason in self.reasons))
 
     @classmethod

@@ -37,10 +37,6 @@ SYSTEM_GROUPS = {
 LONGEST_DISPLAY = 60
 
 
-def refuse(text: str, field: str) -> Refused:
-    return Refused(Reason("", text, field=field))
-
-
 def refuse_invisible_characters(text: str, field: str) -> None:
     """Refuse control characters: nobody puts a line break into a name on purpose."""
     if any(ord(letter) < 32 or ord(letter) == 127 for letter in text):

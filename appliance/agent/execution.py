@@ -36,7 +36,7 @@ def take_secret(job: str, owners: frozenset[int]) -> str:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         raise Refused(
-            Reason("", "The passphrase or password is no longer at hand. Start again and type it once more.")
+            Reason("secret-gone", "The passphrase or password is no longer at hand. Start again and type it once more.")
         ) from error
     try:
         found = os.fstat(handle)
@@ -47,12 +47,15 @@ def take_secret(job: str, owners: frozenset[int]) -> str:
             or found.st_size > LARGEST_SECRET
         ):
             raise Refused(
-                Reason("", "The passphrase's file is not what Larder wrote. Start again and type it once more.")
+                Reason(
+                    "secret-not-larders",
+                    "The passphrase's file is not what Larder wrote. Start again and type it once more.",
+                )
             )
         text = os.read(handle, LARGEST_SECRET).decode()
     except UnicodeDecodeError:
         raise Refused(
-            Reason("", "The passphrase or password is not text. Start again and type it once more.")
+            Reason("secret-not-text", "The passphrase or password is not text. Start again and type it once more.")
         ) from None
     finally:
         os.close(handle)
@@ -145,7 +148,7 @@ def execute(job: str, operation: Operation, digest: str, read_facts: Callable[[]
             if plan.digest() != digest:
                 raise Refused(
                     Reason(
-                        "",
+                        "plan-changed",
                         "Something changed since you looked at the plan: a disk, a pool or what is on them. Nothing was done. Look at the new plan.",
                     )
                 )

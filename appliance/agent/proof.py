@@ -46,17 +46,21 @@ def is_set() -> bool:
 def store_hash(password: str, old: str = "") -> None:
     """Keep the hash of a password: the first one as it comes, another only with the old one. Raises Refused."""
     if not 1 <= len(password.encode()) <= LONGEST:
-        raise Refused(Reason("", "Choose a password.", field="password"))
+        raise Refused(Reason("password-not-chosen", "Choose a password.", field="password"))
     paths.AGENT_STATE.mkdir(parents=True, exist_ok=True, mode=0o700)
     if is_set():
         mark()
         if not old:
-            raise Refused(Reason("", "There is a password already. It is changed with the old one.", field="password"))
+            raise Refused(
+                Reason("password-exists", "There is a password already. Change it with the old one.", field="password")
+            )
         check(old)
     with locks.held([str(hash_file())], lambda _name: None):
         # Looked at once more where nobody else is: of two who come first, one is.
         if is_set() and not old:
-            raise Refused(Reason("", "There is a password already. It is changed with the old one.", field="password"))
+            raise Refused(
+                Reason("password-exists", "There is a password already. Change it with the old one.", field="password")
+            )
         salt = os.urandom(16)
         kept = {"salt": salt.hex(), "hash": hashed(password, salt, **COST).hex(), **COST}
         atomic_file.write(hash_file(), json.dumps(kept).encode())
@@ -87,20 +91,29 @@ def check(password: str) -> None:
         left = min(until - time.time(), LONGEST_DELAY)  # a clock that was put back keeps nobody out for longer
         if left > 0:
             raise Refused(
-                Reason("", f"The password was wrong too often. Try again in {wait_text(left)}.", field="password")
+                Reason(
+                    "password-wrong-too-often",
+                    "The password was wrong too often. Try again in {wait}.",
+                    field="password",
+                    wait=wait_text(left),
+                )
             )
         try:
             kept = json.loads(hash_file().read_text())
         except FileNotFoundError:
             raise Refused(
-                Reason("", "No password is known yet. Sign out, then sign in again.", field="password")
+                Reason(
+                    "password-not-known", "No password is known yet. Sign out, then sign in again.", field="password"
+                )
             ) from None
         # Counted before it is looked at: ending the process in between is no free try.
         count(failed + 1)
         given = hashed(password[:LONGEST], bytes.fromhex(kept["salt"]), n=kept["n"], r=kept["r"], p=kept["p"])
         if not hmac.compare_digest(given, bytes.fromhex(kept["hash"])):
             raise Refused(
-                Reason("", "That is not the administrator's password. Nothing was started.", field="password")
+                Reason(
+                    "password-wrong", "That is not the administrator's password. Nothing was started.", field="password"
+                )
             )
         tries_file().unlink(missing_ok=True)
 

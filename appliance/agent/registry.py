@@ -140,6 +140,8 @@ def decode_operation(text: str | bytes) -> Operation:
         operation: Operation = msgspec.json.decode(text, type=Registered)
         return operation
     except msgspec.MsgspecError as error:
-        raise Refused(Reason("", f"That is not an operation that Larder knows: {error}")) from error
+        raise Refused(
+            Reason("operation-malformed", "Larder does not know that operation: {error}", error=error)
+        ) from error
     except RecursionError as error:
-        raise Refused(Reason("", "That is not an operation that Larder knows.")) from error
+        raise Refused(Reason("operation-unknown", "Larder does not know that operation.")) from error

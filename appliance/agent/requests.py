@@ -96,7 +96,7 @@ class OfDisks(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         if len(self.disks) > MOST_DISKS:
-            raise Refused(Reason("", f"At most {MOST_DISKS} disks at once."))
+            raise Refused(Reason("disks-too-many", "Choose at most {count} disks.", count=MOST_DISKS))
         for path in self.disks:
             names.by_id(path)
 
@@ -116,7 +116,7 @@ class LetSleep(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fiel
 
     def __post_init__(self) -> None:
         if len(self.disks) > MOST_DISKS:
-            raise Refused(Reason("", f"At most {MOST_DISKS} disks at once."))
+            raise Refused(Reason("disks-too-many", "Choose at most {count} disks.", count=MOST_DISKS))
         for path, minutes in self.disks.items():
             names.by_id(path)
             standby.timer(minutes)
@@ -226,7 +226,7 @@ class ReadDifference(msgspec.Struct, frozen=True, forbid_unknown_fields=True, ta
     def __post_init__(self) -> None:
         names.existing_snapshot(self.snapshot)
         if not 1 <= self.seconds <= diff.SECONDS:
-            raise Refused(Reason("", "That is no time to wait."))
+            raise Refused(Reason("wait-out-of-range", "That is not a time to wait."))
         if self.until:
             names.existing_snapshot(self.until)
 
@@ -239,7 +239,7 @@ class ReadSpace(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fie
 
     def __post_init__(self) -> None:
         if len(self.ranges) > space.MOST_RANGES or len(self.held) > space.MOST_HELD:
-            raise Refused(Reason("", "That is more than can be asked for at once."))
+            raise Refused(Reason("request-for-too-much", "That is more than can be asked for at once."))
         for name in (*(one for pair in self.ranges for one in pair), *self.held):
             names.existing_snapshot(name)
 
@@ -282,12 +282,14 @@ Request = (
 def decode(line: bytes) -> Request:
     """A request from its line. Raises Refused."""
     if len(line) > LONGEST_REQUEST:
-        raise Refused(Reason("", "The request is too long."))
+        raise Refused(Reason("request-too-long", "The request is too long."))
     try:
         request: Request = msgspec.json.decode(line, type=Request)
         return request
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise Refused(Reason("", f"That is not a request that the agent knows: {error}")) from error
+        raise Refused(
+            Reason("request-unknown", "The agent does not know that request: {error}", error=error)
+        ) from error
 
 
 def one_by_one(

@@ -38,11 +38,12 @@ class PoolOperation(Operation):
     def check(self, facts: Facts) -> Iterator[Reason]:
         pool = self.there(facts)
         if pool is None:
-            yield Reason("", f"The pool {self.pool} is not in use here any more.")
+            yield Reason("pool-missing", "The pool {pool} is not in use here any more.", pool=self.pool)
         elif pool.state == "SUSPENDED":
             yield Reason(
-                "",
-                f"{self.pool} has stopped because its disks do not answer. Bring them back first, then restart the box.",
+                "pool-stopped-restart",
+                "{pool} has stopped because its disks do not answer. Bring them back first, then restart the box.",
+                pool=self.pool,
             )
 
     def identity(self) -> dict[str, object]:

@@ -43,11 +43,17 @@ class TakeCheckpoint(PoolOperation, tag="take-checkpoint"):
             return
         if pool.checkpoint and pool.checkpoint.state == "exists":
             yield Reason(
-                "",
-                f"{self.pool} has a checkpoint already, taken on {taken_at(pool)}. Discard it first; a pool keeps only one.",
+                "checkpoint-exists",
+                "{pool} already has a checkpoint, taken on {moment}. Discard it first. A pool keeps only one.",
+                pool=self.pool,
+                moment=taken_at(pool),
             )
         elif pool.checkpoint:
-            yield Reason("", f"{self.pool} is still discarding its last checkpoint. Wait until that has ended.")
+            yield Reason(
+                "checkpoint-being-discarded",
+                "{pool} is still discarding its last checkpoint. Wait until that has ended.",
+                pool=self.pool,
+            )
 
     def plan(self, facts: Facts) -> Plan:
         def act(_work: Work) -> None:
@@ -91,7 +97,7 @@ class DiscardCheckpoint(PoolOperation, tag="discard-checkpoint"):
         yield from super().check(facts)
         pool = self.there(facts)
         if pool and (pool.checkpoint is None or pool.checkpoint.state != "exists"):
-            yield Reason("", f"{self.pool} keeps no checkpoint.")
+            yield Reason("checkpoint-missing", "{pool} has no checkpoint.", pool=self.pool)
 
     def plan(self, facts: Facts) -> Plan:
         pool = self.there(facts)
@@ -147,11 +153,15 @@ class RewindCheckpoint(PoolOperation, tag="rewind-checkpoint"):
         pool = self.there(facts)
         if pool is None and (found := facts.found(self.guid)) and found.name == self.pool and found.usable:
             if found.other_host or found.destroyed:
-                yield Reason("", f"{self.pool} was used elsewhere or destroyed since. Bring it in first.")
+                yield Reason(
+                    "pool-used-elsewhere",
+                    "{pool} has been used elsewhere or destroyed since. Import it first.",
+                    pool=self.pool,
+                )
             return
         yield from super().check(facts)
         if pool and (pool.checkpoint is None or pool.checkpoint.state != "exists"):
-            yield Reason("", f"{self.pool} keeps no checkpoint.")
+            yield Reason("checkpoint-missing", "{pool} has no checkpoint.", pool=self.pool)
 
     def argv(self) -> list[str]:
         flags = ["--rewind-to-checkpoint", "-N", "-o", "cachefile=none"]

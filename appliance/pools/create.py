@@ -12,7 +12,7 @@ import msgspec
 from appliance import names
 from appliance.disks.clear_labels import erase_step
 from appliance.disks.partitions import Cut, mirrors_of, partition_step, there, uneven
-from appliance.errors import Failed, Reason
+from appliance.errors import Failed, Reason, Refused
 from appliance.facts.box import Disk, Facts, Pool
 from appliance.formatting import disk_label, size_text
 from appliance.layout.choices import NOTABLY_UNEQUAL, SLACK, rest_size
@@ -62,11 +62,23 @@ class CreatePool(Operation, tag="create-pool"):
         if self.rest:
             names.check_pool_name(self.rest, field="rest")
         if self.partition and (self.partition < LEAST_PARTITION or self.partition % MIB):
-            raise names.refuse("A partition has a size of whole MiB, at least 64.", "layout")
+            raise Refused(
+                Reason(
+                    "partition-size-invalid", "The size of a partition must be whole MiB, at least 64.", field="layout"
+                )
+            )
         if (self.rest and not self.partition) or (self.rest_mirror and not self.rest):
-            raise names.refuse("There is a second pool only where the disks are partitioned.", "rest")
+            raise Refused(
+                Reason(
+                    "rest-without-partitions",
+                    "A second pool is possible only where the disks are partitioned.",
+                    field="rest",
+                )
+            )
         if self.key_file and not self.encrypted:
-            raise names.refuse("A key file belongs to an encrypted pool.", "encryption")
+            raise Refused(
+                Reason("key-file-without-encryption", "A key file belongs to an encrypted pool.", field="encryption")
+            )
 
     @property
     def disks(self) -> list[str]:
@@ -100,25 +112,31 @@ class CreatePool(Operation, tag="create-pool"):
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         if facts.zfs == "missing":
-            yield Reason("", "The ZFS module is not loaded on this system, so no pool can be made.")
+            yield Reason("zfs-not-loaded", "The ZFS module is not loaded on this system, so pools cannot be used.")
             return
         yield from self.check_name(self.name, facts, "name")
         if self.rest:
             yield from self.check_name(self.rest, facts, "rest")
             if self.rest == self.name:
-                yield Reason("", "The two pools need different names.", field="rest")
+                yield Reason("pool-names-equal", "The two pools need different names.", field="rest")
         if not self.groups or not self.disks:
-            yield Reason("", "Choose at least one disk.", field="disks")
+            yield Reason("disk-not-chosen", "Choose at least one disk.", field="disks")
             return
         if len(self.every) > MOST_DISKS:
-            yield Reason("", f"A pool made here has at most {MOST_DISKS} disks.", field="disks")
+            yield Reason("disks-too-many", "Choose at most {count} disks.", field="disks", count=MOST_DISKS)
         yield from self.check_chosen_once(facts)
         least = LEAST_DISKS[self.layout]
         if min(len(group) for group in self.groups) < least:
-            yield Reason("", f"{LAYOUT_NAMES[self.layout]} needs at least {least} disks in each group.", field="layout")
+            yield Reason(
+                "disks-too-few-for-vdevs",
+                "{layout} needs at least {count} disks in each group.",
+                field="layout",
+                layout=LAYOUT_NAMES[self.layout],
+                count=least,
+            )
         if len({len(group) for group in self.groups}) > 1:
             yield Reason(
-                "",
+                "vdevs-unequal",
                 "Every group of a pool should have the same number of disks. Choose a number that divides evenly.",
                 field="layout",
             )
@@ -131,16 +149,28 @@ class CreatePool(Operation, tag="create-pool"):
 
     def check_name(self, name: str, facts: Facts, field: str) -> Iterator[Reason]:
         if facts.pool(name):
-            yield Reason("", f"The name {name} is taken by a pool of this box. Choose another.", field=field)
+            yield Reason(
+                "pool-name-taken",
+                "The name {name} is taken by a pool of this box. Choose another.",
+                field=field,
+                name=name,
+            )
         elif names.is_top_folder(name):
-            yield Reason("", f"The system has a folder /{name} of its own. Choose another name.", field=field)
+            yield Reason(
+                "name-of-system-folder",
+                "The system has a folder /{name} of its own. Choose another name.",
+                field=field,
+                name=name,
+            )
         for disk in facts.disks:
             for use in disk.uses:
                 if use.kind == "exported" and use.pool == name and disk.path not in self.every:
                     yield Reason(
-                        "",
-                        f"The name {name} belongs to a pool on {disk_label(disk)} that is not in use at the moment. Choose another, so that both can be used, or erase that disk first.",
+                        "pool-name-exported-on-disk",
+                        "The name {name} belongs to a pool on {disk} that is not in use at the moment. Choose another name, so that both can be used, or erase that disk first.",
                         field=field,
+                        name=name,
+                        disk=disk_label(disk),
                     )
                     return
 
@@ -151,33 +181,55 @@ class CreatePool(Operation, tag="create-pool"):
                 if path not in seen:
                     seen[path] = field
                 elif seen[path] == field:
-                    yield Reason("", "A disk was chosen twice.", field=field)
+                    yield Reason("disk-twice", "A disk was chosen twice.", field=field)
                 else:
                     disk = facts.disk(path)
                     label = disk_label(disk) if disk else path.rsplit("/", 1)[-1]
                     yield Reason(
-                        "", f"{label} was chosen twice: {ROLE_WORDS[seen[path]]} and {ROLE_WORDS[field]}.", field=field
+                        "disk-in-two-roles",
+                        "{disk} was chosen twice: {first} and {second}.",
+                        field=field,
+                        disk=label,
+                        first=ROLE_WORDS[seen[path]],
+                        second=ROLE_WORDS[field],
                     )
 
     def check_disk(self, path: str, facts: Facts, field: str) -> Iterator[Reason]:
         disk = facts.disk(path)
         if disk is None:
-            yield Reason("", f"The disk {path.rsplit('/', 1)[-1]} is no longer there.", field=field)
+            yield Reason(
+                "disk-missing", "The disk {disk} is no longer there.", field=field, disk=path.rsplit("/", 1)[-1]
+            )
         elif disk.logical_sector > 1 << self.ashift:
             yield Reason(
-                "",
-                f"{disk_label(disk)} has sectors of {disk.logical_sector} bytes; choose a larger sector size.",
+                "sector-size-too-small",
+                "{disk} has sectors of {sector} bytes. Choose a larger sector size.",
                 field="ashift",
+                disk=disk_label(disk),
+                sector=disk.logical_sector,
             )
         elif disk.blocked:
-            yield Reason("", f"{disk_label(disk)} {disk.blocked.text}, so it cannot be used.", field=field)
+            yield Reason(
+                "disk-in-use",
+                "{disk} {use}, so it cannot be used.",
+                field=field,
+                disk=disk_label(disk),
+                use=disk.blocked.text,
+            )
 
     def check_extras(self, facts: Facts) -> Iterator[Reason]:
         if len(self.logs) > MOST_LOGS:
-            yield Reason("", f"A log needs no more than {MOST_LOGS} disks; two are a mirror.", field="logs")
+            yield Reason(
+                "log-too-wide",
+                "A log has at most {count} disks. Two disks are a mirror already.",
+                field="logs",
+                count=MOST_LOGS,
+            )
         if self.spares and self.layout == "stripe":
             yield Reason(
-                "", "Without redundancy a spare has nothing to rebuild from. Choose another layout.", field="spares"
+                "spare-without-redundancy",
+                "Without redundancy a spare has nothing to rebuild from. Choose another layout.",
+                field="spares",
             )
             return
         shape = self.sizes(facts)
@@ -189,18 +241,24 @@ class CreatePool(Operation, tag="create-pool"):
     def check_partitions(self, facts: Facts) -> Iterator[Reason]:
         if self.layout == "stripe":
             yield Reason(
-                "", "A stripe uses every byte of unequal disks already; partitions bring nothing.", field="layout"
+                "partitions-in-stripe",
+                "A stripe already uses every byte of unequal disks. Choose whole disks.",
+                field="layout",
             )
         for path in self.disks:
             disk = facts.disk(path)
             if disk and disk.size < self.partition + SLACK:
                 yield Reason(
-                    "", f"{disk_label(disk)} has no room for a partition of {size_text(self.partition)}.", field="disks"
+                    "disk-too-small-for-partition",
+                    "{disk} has no room for a partition of {size}. Choose the whole disk.",
+                    field="disks",
+                    disk=disk_label(disk),
+                    size=size_text(self.partition),
                 )
         if self.rest and not any(cut.rest for cut in self.cuts(facts)):
-            yield Reason("", "The disks are of one size, so nothing is left for a second pool.", field="rest")
+            yield Reason("rest-empty", "The disks are of one size, so nothing is left for a second pool.", field="rest")
         elif self.rest_mirror and not mirrors_of(self.cuts(facts)):
-            yield Reason("", "A mirror needs two disks that have something left.", field="rest")
+            yield Reason("rest-not-mirrored-by-one", "A mirror needs two disks that have something left.", field="rest")
 
     def sizes(self, facts: Facts) -> list[list[int]]:
         """Bytes that each disk of each group gives."""

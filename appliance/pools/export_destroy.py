@@ -130,7 +130,9 @@ class DestroyPool(PoolOperation, tag="destroy-pool"):
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from super().check(facts)
         if system_datasets.carries_system(self.pool, facts.datasets):
-            yield Reason("", f"This box's own system lies on {self.pool}. Larder does not destroy it.")
+            yield Reason(
+                "pool-of-system", "This box's own system is on {pool}. Larder does not destroy it.", pool=self.pool
+            )
 
     def plan(self, facts: Facts) -> Plan:
         argv = ["zpool", "destroy", "--", self.pool]

@@ -19,16 +19,21 @@ from appliance.zfs import status
 
 CACHE = "/etc/zfs/zpool.cache"
 LARGEST_GUID = 2**64 - 1
-FORCE_MEANS = (
-    "The last system that used this pool did not let go of it. If that system still runs and can reach these disks, both would write"
-    " to the pool and destroy it beyond repair. Bring it in only when the other system is off or has lost these disks for good."
-)
 LONGEST_SEARCH = 14 * 24 * 3600
 SEARCH_MEANS = "Each earlier state that is tried has everything in the pool read. Of a large pool that takes many hours, and it cannot be stopped."
 READ_FIRST = (
     "Bring it in read-only first: that changes nothing on its disks, shows what is left, and lets you copy it."
     " Without read-only everything newer is given up for good."
 )
+
+
+def used_by_other_system() -> Reason:
+    """What forcing the import means, which the person has to agree to."""
+    return Reason(
+        "pool-used-by-other-system",
+        "The last system that used this pool did not release it. If that system still runs and can reach these disks, both would write to the pool and destroy it beyond repair. Import it only when the other system is off or has lost these disks for good.",
+        field="force",
+    )
 
 
 class ImportPool(Operation, tag="import-pool"):
@@ -79,26 +84,32 @@ class ImportPool(Operation, tag="import-pool"):
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         if facts.zfs == "missing":
-            yield Reason("", "The ZFS module is not loaded on this system, so no pool can be used.")
+            yield Reason("zfs-not-loaded", "The ZFS module is not loaded on this system, so pools cannot be used.")
             return
         if pool := facts.pool_of(self.guid):
-            yield Reason("", f"This pool is in use here already, as {pool.name}.")
+            yield Reason("pool-in-use-already", "This pool is already in use here, as {pool}.", pool=pool.name)
             return
         found = facts.found(self.guid)
         if found is None:
-            yield Reason("", "That pool is on no disk of this box now. Look for pools again.")
+            yield Reason("pool-not-found", "That pool is on no disk of this box now. Search for pools again.")
             return
         yield from self.check_name(found, facts)
         yield from self.check_state(found)
 
     def check_name(self, found: Importable, facts: Facts) -> Iterator[Reason]:
         if facts.pool(self.name):
-            yield Reason("", f"The name {self.name} is taken by a pool of this box. Choose another.", field="name")
+            yield Reason(
+                "pool-name-taken",
+                "The name {name} is taken by a pool of this box. Choose another.",
+                field="name",
+                name=self.name,
+            )
         if names.is_top_folder(self.name):
             yield Reason(
-                "",
-                f"The system has a folder /{self.name} of its own. Choose another name; the pool keeps its content.",
+                "name-of-system-folder",
+                "The system has a folder /{name} of its own. Choose another name.",
                 field="name",
+                name=self.name,
             )
         if self.name != found.name:
             try:
@@ -108,56 +119,60 @@ class ImportPool(Operation, tag="import-pool"):
 
     def check_state(self, found: Importable) -> Iterator[Reason]:
         if found.destroyed != self.destroyed:
-            yield Reason(
-                "",
-                "This pool was destroyed. Choose to bring it back."
+            yield (
+                Reason("pool-destroyed", "This pool was destroyed. Choose to bring it back.")
                 if found.destroyed
-                else "This pool was not destroyed.",
+                else Reason("pool-not-destroyed", "This pool was not destroyed. Search for pools again.")
             )
         if found.active_elsewhere:
-            yield Reason("", "Another system is using this pool at this very moment. Export it there first.")
+            yield Reason("pool-active-elsewhere", "Another system is using this pool right now. Export it there first.")
         elif found.other_host and not self.force:
-            yield Reason("", FORCE_MEANS, field="force")
+            yield used_by_other_system()
         if self.goes_back and found.usable:
-            yield Reason("", "This pool is whole. There is no need to go back to an earlier moment.", field="rewind")
+            yield Reason(
+                "pool-needs-no-rewind", "This pool is whole. It need not go back to an earlier state.", field="rewind"
+            )
         if found.usable or found.active_elsewhere:
             return
         if found.read_only_only:
             if not self.read_only:
                 yield Reason(
-                    "",
+                    "pool-read-only-here",
                     "This system can only read this pool: it uses features that are newer. Choose read-only.",
                     field="read_only",
                 )
         elif found.log_missing:
             if not self.without_log:
                 yield Reason(
-                    "",
+                    "log-device-missing",
                     "Its log device is missing. Put it back, or agree to lose what only the log holds.",
                     field="without_log",
                 )
         elif found.rewind and found.rewind.last_resort:
             if not self.last_resort:
                 yield Reason(
-                    "",
+                    "pool-needs-last-resort",
                     "The pool's latest state is damaged, and those right before it do not help. As a last resort, have all its earlier states searched for a whole one.",
                     field="last_resort",
                 )
         elif found.rewind:
             if not self.rewind:
                 yield Reason(
-                    "",
-                    f"The pool's latest state is damaged. It can be brought in as it was on {found.rewind.as_of}.",
+                    "pool-needs-rewind",
+                    "The pool's latest state is damaged. It can be imported as it was on {moment}.",
                     field="rewind",
+                    moment=found.rewind.as_of,
                 )
             elif self.last_resort:
                 yield Reason(
-                    "", "An earlier moment is known to be whole. The last resort is not needed.", field="last_resort"
+                    "pool-needs-no-last-resort",
+                    "An earlier state is known to be whole. The last resort is not needed.",
+                    field="last_resort",
                 )
         else:
             yield Reason(
-                "",
-                "Too few of its disks are here, or what they hold does not fit together. Put in the missing disks and look again.",
+                "pool-disks-missing",
+                "Too few of its disks are here, or their contents do not fit together. Put in the missing disks and search again.",
             )
 
     def argv(self) -> list[str]:
@@ -248,7 +263,7 @@ class ImportPool(Operation, tag="import-pool"):
 
     def warnings(self, found: Importable) -> Iterator[str]:
         if self.force:
-            yield FORCE_MEANS
+            yield used_by_other_system().text
         if self.last_resort:
             yield SEARCH_MEANS if self.read_only else f"{SEARCH_MEANS} {READ_FIRST}"
         if found.state == "DEGRADED":
@@ -267,7 +282,7 @@ class ImportPool(Operation, tag="import-pool"):
         except command.CommandFailed as failed:
             said = failed.said
             if "previously in use from another system" in said or "may be in use" in said:
-                raise Refused(Reason("", FORCE_MEANS, field="force")) from failed
+                raise Refused(used_by_other_system()) from failed
             raise Failed(f"{self.name} could not be brought in", said) from failed
         for line in (result.stdout + result.stderr).splitlines():
             work.note(line)
@@ -325,7 +340,7 @@ class ImportPool(Operation, tag="import-pool"):
 def pool_guid(guid: int) -> int:
     """A pool's guid. Raises Refused for a number that cannot be one."""
     if not 0 < guid <= LARGEST_GUID:
-        raise names.refuse("That is not a pool's number.", "pool")
+        raise Refused(Reason("pool-guid-malformed", "That is not a pool's number.", field="pool"))
     return guid
 
 

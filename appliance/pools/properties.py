@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from appliance import command, names
-from appliance.errors import Reason
+from appliance.errors import Reason, Refused
 from appliance.facts.box import Facts, PoolProperties
 from appliance.operation import Plan, command_step, never
 from appliance.pools.scrub import MaintenanceOperation, check_pool
@@ -102,17 +102,35 @@ class SetPoolProperty(MaintenanceOperation, tag="set-pool-property"):
         if self.name == "comment":
             names.refuse_invisible_characters(self.value, "value")
             if not re.fullmatch(r"[\x20-\x7e]*", self.value):
-                raise names.refuse("ZFS keeps only plain letters, digits and signs here, without accents.", "value")
+                raise Refused(
+                    Reason(
+                        "comment-not-ascii",
+                        "ZFS stores only plain letters, digits and signs here, without accents.",
+                        field="value",
+                    )
+                )
             if len(self.value) > LONGEST_COMMENT:
-                raise names.refuse(f"A note has at most {LONGEST_COMMENT} characters.", "value")
+                raise Refused(
+                    Reason(
+                        "comment-too-long",
+                        "A note has at most {count} characters.",
+                        field="value",
+                        count=LONGEST_COMMENT,
+                    )
+                )
         elif self.value not in {"on", "off"}:
-            raise names.refuse("That is either on or off.", "value")
+            raise Refused(Reason("value-not-on-off", "Choose on or off.", field="value"))
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from check_pool(self.pool, facts)
         pool = facts.pool(self.pool)
         if pool and self.name == "autotrim" and self.value == "on" and not pool.can_trim:
-            yield Reason("", f"No disk of {self.pool} can be trimmed.", field="value")
+            yield Reason(
+                "trim-not-possible",
+                "No disk of {pool} can be trimmed. Hard disks do not need it.",
+                field="value",
+                pool=self.pool,
+            )
 
     def plan(self, facts: Facts) -> Plan:
         what = KNOWN[self.name].title

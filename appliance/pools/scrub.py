@@ -26,11 +26,16 @@ def check_pool(name: str, facts: Facts) -> Iterator[Reason]:
     """What speaks against asking anything of this pool."""
     pool = facts.pool(name)
     if facts.zfs == "missing":
-        yield Reason("", "The ZFS module is not loaded on this system, so no pool can be used.")
+        yield Reason("zfs-not-loaded", "The ZFS module is not loaded on this system, so pools cannot be used.")
     elif pool is None:
-        yield Reason("", f"The pool {name} is no longer there.")
+        yield Reason("pool-missing", "The pool {pool} is not in use here any more.", pool=name)
     elif pool.state not in STATES_THAT_WORK:
-        yield Reason("", f"{name} does not work at the moment ({pool.state.lower()}). Look at its page first.")
+        yield Reason(
+            "pool-in-bad-state",
+            "{pool} is {state} and cannot do this now. Its page says what to do.",
+            pool=name,
+            state=pool.state.lower(),
+        )
 
 
 class MaintenanceOperation(Operation):
@@ -72,11 +77,14 @@ class StartScrub(MaintenanceOperation, tag="start-scrub"):
         yield from check_pool(self.pool, facts)
         work = work_of(facts.pool(self.pool), "scrub", "resilver")
         if work and work.state == "running":
-            yield Reason(
-                "",
-                f"{self.pool} is being rebuilt. It can be checked when that is done."
+            yield (
+                Reason(
+                    "scrub-while-rebuilding",
+                    "{pool} is being rebuilt. Start the scrub when that has ended.",
+                    pool=self.pool,
+                )
                 if work.kind == "resilver"
-                else f"{self.pool} is being checked already.",
+                else Reason("scrub-running", "{pool} is being checked already.", pool=self.pool)
             )
 
     def plan(self, facts: Facts) -> Plan:
@@ -120,7 +128,7 @@ class PauseScrub(MaintenanceOperation, tag="pause-scrub"):
         yield from check_pool(self.pool, facts)
         work = work_of(facts.pool(self.pool), "scrub")
         if facts.pool(self.pool) and (work is None or work.state != "running"):
-            yield Reason("", f"{self.pool} is not being checked at the moment.")
+            yield Reason("scrub-not-running", "{pool} is not being checked at the moment.", pool=self.pool)
 
     def plan(self, facts: Facts) -> Plan:
         step = command_step(
@@ -152,7 +160,7 @@ class StopScrub(MaintenanceOperation, tag="stop-scrub"):
         yield from check_pool(self.pool, facts)
         work = work_of(facts.pool(self.pool), "scrub")
         if facts.pool(self.pool) and (work is None or not work.under_way):
-            yield Reason("", f"{self.pool} is not being checked at the moment.")
+            yield Reason("scrub-not-running", "{pool} is not being checked at the moment.", pool=self.pool)
 
     def plan(self, facts: Facts) -> Plan:
         work = work_of(facts.pool(self.pool), "scrub")

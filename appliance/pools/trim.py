@@ -31,10 +31,12 @@ class StartTrim(MaintenanceOperation, tag="start-trim"):
         if pool is None:
             return
         if not pool.can_trim:
-            yield Reason("", f"No disk of {self.pool} can be trimmed. Hard disks need it not.")
+            yield Reason(
+                "trim-not-possible", "No disk of {pool} can be trimmed. Hard disks do not need it.", pool=self.pool
+            )
         work = work_of(pool, "trim")
         if work and work.state == "running":
-            yield Reason("", f"{self.pool} is being trimmed already.")
+            yield Reason("trim-running", "{pool} is being trimmed already.", pool=self.pool)
 
     def plan(self, facts: Facts) -> Plan:
         step = command_step(
@@ -72,7 +74,7 @@ class StopTrim(MaintenanceOperation, tag="stop-trim"):
         yield from check_pool(self.pool, facts)
         work = work_of(facts.pool(self.pool), "trim")
         if facts.pool(self.pool) and (work is None or not work.under_way):
-            yield Reason("", f"{self.pool} is not being trimmed at the moment.")
+            yield Reason("trim-not-running", "{pool} is not being trimmed at the moment.", pool=self.pool)
 
     def plan(self, facts: Facts) -> Plan:
         step = command_step("stop", "Stop trimming", ["zpool", "trim", "-c", "--", self.pool], touches=[self.pool])

@@ -33,11 +33,20 @@ class UpgradePool(PoolOperation, tag="upgrade-pool"):
         detail = facts.detail(self.guid)
         if detail is None:
             yield Reason(
-                "", f"Larder has not read the features of {self.pool} yet. Look at its page again in a moment."
+                "pool-features-not-read",
+                "Larder has not read the features of {pool} yet. Look at its page again in a moment.",
+                pool=self.pool,
             )
         elif not detail.features_off:
-            kept = "" if detail.compatibility == "off" else f" It is meant to stay readable for {detail.compatibility}."
-            yield Reason("", f"{self.pool} has every feature that it may have.{kept}")
+            if detail.compatibility == "off":
+                yield Reason("pool-has-all-features", "{pool} has every feature that ZFS here knows.", pool=self.pool)
+            else:
+                yield Reason(
+                    "pool-stays-readable",
+                    "{pool} has every feature that it may have: it is meant to stay readable for {systems}.",
+                    pool=self.pool,
+                    systems=detail.compatibility,
+                )
 
     def plan(self, facts: Facts) -> Plan:
         detail = facts.detail(self.guid)

@@ -196,7 +196,7 @@ class AfpServing:
 
     def against(self, dataset: Dataset, part: Part, facts: Facts) -> Iterator[Reason]:
         if isinstance(part, Afp) and not (*part.write, *part.read):
-            yield Reason("", "Choose at least one account that may use the folder.", field="write")
+            yield Reason("share-without-users", "Choose at least one user who may use the folder.", field="write")
 
     def warnings(self, part: Part) -> Iterator[str]:
         yield from ()

@@ -78,11 +78,11 @@ class ApproveShares(Operation, tag="approve-shares"):
     def check(self, facts: Facts) -> Iterator[Reason]:
         pool = facts.pool(self.pool)
         if pool is None or pool.guid != self.guid:
-            yield Reason("", f"The pool {self.pool} is no longer here.")
+            yield Reason("pool-missing", "The pool {pool} is not in use here any more.", pool=self.pool)
             return
         offers = offered(facts, self.pool)
         if not offers:
-            yield Reason("", f"{self.pool} carries no share that is not on already.")
+            yield Reason("shares-all-on", "Every share that {pool} brings is on already.", pool=self.pool)
         mine = {dataset.guid for dataset, _setting in offers}
         others = replace(facts, datasets=tuple(one for one in facts.datasets if one.guid not in mine))
         taken = {
@@ -97,8 +97,11 @@ class ApproveShares(Operation, tag="approve-shares"):
                     continue
                 if other := taken.get((protocol, name.lower())):
                     yield Reason(
-                        "",
-                        f"{dataset.name} wants to be {name}, and {other} is called so already. Share it by itself, under another name.",
+                        "share-names-collide",
+                        "{dataset} asks for the share name {name}, which {other} already uses. Share it by itself, under another name.",
+                        dataset=dataset.name,
+                        name=name,
+                        other=other,
                     )
                 taken[(protocol, name.lower())] = dataset.name
 

@@ -18,8 +18,8 @@ from html import escape
 from pathlib import Path
 from xml.etree import ElementTree
 
-from appliance import command, names
-from appliance.errors import Failed
+from appliance import command
+from appliance.errors import Failed, Reason, Refused
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
 from appliance.shares import afp
@@ -203,7 +203,9 @@ def browsed(text: str) -> list[FoundService]:
 def announced(kind: str) -> list[FoundService]:
     """What is announced of that kind in the network, as Avahi itself hears it; only what this box says."""
     if kind not in KINDS:
-        raise names.refuse("That is not a kind of service that Larder announces.", "kind")
+        raise Refused(
+            Reason("announcement-unknown", "That is not a kind of service that Larder announces.", field="kind")
+        )
     argv = ["avahi-browse", "--parsable", "--resolve", "--terminate", "--no-db-lookup", kind]
     own = command.run(["hostname", "--short"], timeout=10).stdout.strip().lower()
     said = command.run(argv, timeout=20, accept=range(256)).stdout

@@ -27,7 +27,7 @@ class EndConnection(Operation, tag="end-connection"):
 
     def __post_init__(self) -> None:
         if not (self.id.isascii() and self.id.isdigit() and len(self.id) <= 20):
-            raise Refused(Reason("", "That is no connection."))
+            raise Refused(Reason("session-unknown", "That is not a connected client."))
         for field in ("who", "machine"):
             names.refuse_invisible_characters(getattr(self, field), field)
 

@@ -141,7 +141,7 @@ class NfsServing:
     def against(self, dataset: Dataset, part: Part, facts: Facts) -> Iterator[Reason]:
         who = part.everybody_as if isinstance(part, Nfs) else ""
         if who and not facts.account(who):
-            yield Reason("", f"There is no account {who}.", field="everybody_as")
+            yield Reason("user-missing", "There is no user {user}.", field="everybody_as", user=who)
 
     def warnings(self, part: Part) -> Iterator[str]:
         if not isinstance(part, Nfs):

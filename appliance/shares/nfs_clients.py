@@ -10,6 +10,7 @@ import ipaddress
 import re
 
 from appliance import names
+from appliance.errors import Reason, Refused
 
 LONGEST_NAME = 253  # RFC 1123
 LARGEST = {4: 8, 6: 16}  # the shortest prefix; what no router passes on (unique local, link local) may be larger
@@ -21,10 +22,16 @@ def client(text: str, *, field: str = "hosts") -> str:
     """One client as exports(5) is to read it. Raises Refused."""
     names.refuse_invisible_characters(text, field)
     if not text:
-        raise names.refuse("Name a network such as 192.168.1.0/24, an address, or a computer.", field)
+        raise Refused(
+            Reason("nfs-client-empty", "Name a network such as 192.168.1.0/24, an address, or a computer.", field=field)
+        )
     if text == "*":
-        raise names.refuse(
-            "A star is everybody who can reach this box. Name your network, for example 192.168.1.0/24.", field
+        raise Refused(
+            Reason(
+                "nfs-client-everybody",
+                "A star is everybody who can reach this box. Name your network, for example 192.168.1.0/24.",
+                field=field,
+            )
         )
     if re.fullmatch(r"[0-9a-fA-F:.]+(/[0-9]{1,3})?", text) and (":" in text or re.fullmatch(r"[0-9./]+", text)):
         return network(text, field)
@@ -34,9 +41,13 @@ def client(text: str, *, field: str = "hosts") -> str:
         or not all(re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", label) for label in labels)
         or labels[-1].isdigit()
     ):
-        raise names.refuse(
-            f"{text[:60]} is no address, network or name of a computer. Examples: 192.168.1.0/24, 192.168.1.20, imac.local.",
-            field,
+        raise Refused(
+            Reason(
+                "nfs-client-malformed",
+                "{text} is not an address, a network or the name of a computer. Examples: 192.168.1.0/24, 192.168.1.20, imac.local.",
+                field=field,
+                text=text[:60],
+            )
         )
     return text.lower()
 
@@ -47,19 +58,49 @@ def network(text: str, field: str) -> str:
         found = ipaddress.ip_network(text, strict=False)
         exact = ipaddress.ip_interface(text)
     except ValueError:
-        raise names.refuse(f"{text[:60]} is no address and no network. Write it like 192.168.1.0/24.", field) from None
+        raise Refused(
+            Reason(
+                "nfs-network-malformed",
+                "{text} is not an address or a network. Write it like 192.168.1.0/24.",
+                field=field,
+                text=text[:60],
+            )
+        ) from None
     if found.prefixlen == 0:
-        raise names.refuse(f"{text} is the whole world. Name your own network, for example 192.168.1.0/24.", field)
+        raise Refused(
+            Reason(
+                "nfs-network-whole-world",
+                "{network} is the whole world. Name your own network, for example 192.168.1.0/24.",
+                field=field,
+                network=text,
+            )
+        )
     local = isinstance(found, ipaddress.IPv6Network) and any(found.subnet_of(one) for one in LOCAL)
     if found.prefixlen < LARGEST[found.version] and not local:
-        raise names.refuse(
-            f"{text} is a large part of the world. Name your own network, for example 192.168.1.0/24; /{LARGEST[found.version]} is the largest.",
-            field,
+        raise Refused(
+            Reason(
+                "nfs-network-too-large",
+                "{network} is a large part of the world. Name your own network, for example 192.168.1.0/24. /{prefix} is the largest.",
+                field=field,
+                network=text,
+                prefix=LARGEST[found.version],
+            )
         )
     if found.num_addresses > 1 and exact.ip != found.network_address:
-        raise names.refuse(f"{text} is an address inside a network. Did you mean {found} or only {exact.ip}?", field)
+        raise Refused(
+            Reason(
+                "nfs-address-in-network",
+                "{text} is an address inside a network. Did you mean {network} or only {address}?",
+                field=field,
+                text=text,
+                network=found,
+                address=exact.ip,
+            )
+        )
     if found.is_multicast or found.is_unspecified:
-        raise names.refuse(f"Nobody can have the address {text}.", field)
+        raise Refused(
+            Reason("nfs-address-of-nobody", "No computer can have the address {address}.", field=field, address=text)
+        )
     return str(found.network_address) if found.num_addresses == 1 else str(found)
 
 
@@ -67,9 +108,18 @@ def clients(texts: tuple[str, ...], *, field: str = "hosts") -> tuple[str, ...]:
     """All of them, each once, in their order. Raises Refused; at least one and at most ``MOST``."""
     found = tuple(dict.fromkeys(client(text, field=field) for text in texts))
     if not found:
-        raise names.refuse("Say which networks or computers may mount the folder, for example 192.168.1.0/24.", field)
+        raise Refused(
+            Reason("nfs-clients-not-chosen", "Choose first which networks and computers may mount it.", field=field)
+        )
     if len(found) > MOST:
-        raise names.refuse(f"At most {MOST} networks and computers. Name a network that holds several of them.", field)
+        raise Refused(
+            Reason(
+                "nfs-clients-too-many",
+                "Name at most {count} networks and computers. A network can stand for many computers.",
+                field=field,
+                count=MOST,
+            )
+        )
     return found
 
 

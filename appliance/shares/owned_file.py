@@ -51,8 +51,9 @@ class OwnedFile:
         if self.drifted():
             raise Refused(
                 Reason(
-                    "",
-                    f"{self.path} was changed by hand. Larder does not write over it; the page of what was changed by hand shows the difference, and what you can do.",
+                    "file-changed-by-hand",
+                    "{path} was changed by hand, so Larder does not overwrite it. The page of manual changes shows the difference and what you can do.",
+                    path=self.path,
                 )
             )
 

@@ -49,7 +49,7 @@ class SetShare(Operation, tag="set-share"):
     def __post_init__(self) -> None:
         names.existing_dataset(self.dataset)
         if any(found and kind != self.protocol for kind, found in self.parts):
-            raise Refused(Reason("", "One protocol is set at a time."))
+            raise Refused(Reason("protocols-several", "Set one protocol at a time."))
 
     @classmethod
     def of(cls, dataset: str, protocol: Protocol, part: Part | None) -> SetShare:
@@ -90,37 +90,52 @@ class SetShare(Operation, tag="set-share"):
     def check(self, facts: Facts) -> Iterator[Reason]:
         dataset, part = facts.dataset(self.dataset), self.part
         if dataset is None:
-            yield Reason("", f"The folder {self.dataset} is no longer there.")
+            yield Reason("dataset-missing", "The folder {dataset} is no longer there.", dataset=self.dataset)
             return
         if self.protocol not in publish.SERVING:
-            yield Reason("", f"This box cannot serve {self.spoken}.")
+            yield Reason("protocol-not-installed", "This box cannot share over {protocol}.", protocol=self.spoken)
             return
         if part is None:
             return
         if not dataset.can_mount:
-            yield Reason("", f"{self.dataset} is not a folder that can be shared.")
+            yield Reason("dataset-not-shareable", "{dataset} is not a folder that can be shared.", dataset=self.dataset)
         elif not servable(dataset):
             yield Reason(
-                "", f"The place where {self.dataset} is mounted cannot be served. Give it one such as /tank/photos."
+                "mountpoint-not-shareable",
+                "{dataset} is mounted at a place that cannot be shared. Give it one such as /tank/photos.",
+                dataset=self.dataset,
             )
         if dataset.locked or not dataset.mounted:
-            yield Reason(
-                "",
-                f"{self.dataset} is {'locked' if dataset.locked else 'not mounted'}. Make it available first, then share it.",
+            yield (
+                Reason("dataset-locked", "{dataset} is locked. Unlock it first.", dataset=self.dataset)
+                if dataset.locked
+                else Reason("dataset-not-mounted", "{dataset} is not mounted. Mount it first.", dataset=self.dataset)
             )
         for field in ("write", "read"):
             for who in getattr(part, field, ()) if not isinstance(part, Nfs) else ():
                 if not facts.lets_in(who):
-                    kind = "group" if who.startswith("@") else "account"
-                    yield Reason("", f"There is no {kind} {who.removeprefix('@')}.", field=field)
+                    yield (
+                        Reason("group-missing", "There is no group {group}.", field=field, group=who.removeprefix("@"))
+                        if who.startswith("@")
+                        else Reason("user-missing", "There is no user {user}.", field=field, user=who)
+                    )
         name = getattr(part, "name", None)
         for other, taken in wishes(facts, self.protocol):
             if name and other.name != self.dataset and getattr(taken, "name", "").lower() == name.lower():
-                yield Reason("", f"The share name {name} is used for {other.name}. Choose another.", field="name")
+                yield Reason(
+                    "share-name-taken",
+                    "The share name {name} is used for {dataset}. Choose another.",
+                    field="name",
+                    name=name,
+                    dataset=other.name,
+                )
         limit = getattr(part, "time_machine", 0)
         if limit and dataset.referenced > limit:
             yield Reason(
-                "", f"{self.dataset} holds more than that already. Choose a larger limit.", field="time_machine"
+                "time-machine-limit-below-used",
+                "{dataset} already holds more than that. Choose a larger limit.",
+                field="time_machine",
+                dataset=self.dataset,
             )
         yield from publish.SERVING[self.protocol].against(dataset, part, facts)
 
@@ -171,7 +186,7 @@ class SetShare(Operation, tag="set-share"):
         for dataset in status.read_datasets():
             if dataset.name == self.dataset:
                 return dataset
-        raise Refused(Reason("", f"The folder {self.dataset} is no longer there."))
+        raise Refused(Reason("dataset-missing", "The folder {dataset} is no longer there.", dataset=self.dataset))
 
     def keep(self, work: Work, before: Dataset | None) -> None:
         one = publish.SERVING[self.protocol]

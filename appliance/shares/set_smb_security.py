@@ -56,9 +56,10 @@ class SetSmbSecurity(Operation, tag="set-smb-security"):
         ] if self.encryption == "required" else []  # fmt: skip
         if guests:
             yield Reason(
-                "",
-                f"{', '.join(guests[:5])} can be reached without a password, and such connections cannot be encrypted. Let nobody in there without a password first, or encrypt for every computer that can.",
+                "guests-not-encrypted",
+                "{shares} can be reached without a password, and such connections cannot be encrypted. Turn off access without a password there first, or encrypt only for computers that can.",
                 field="encryption",
+                shares=", ".join(guests[:5]),
             )
 
     def plan(self, facts: Facts) -> Plan:

@@ -18,7 +18,7 @@ from typing import Literal, TypeVar
 import msgspec
 
 from appliance import names
-from appliance.errors import Refused
+from appliance.errors import Reason, Refused
 from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
 from appliance.shares import nfs_clients
@@ -38,14 +38,34 @@ def people(write: tuple[str, ...], read: tuple[str, ...]) -> None:
         for one in found:
             names.user_or_group(one, field=field)
     if len(write) + len(read) > MOST_PEOPLE:
-        raise names.refuse(f"At most {MOST_PEOPLE} people and groups can be named. Make a group of them.", "write")
+        raise Refused(
+            Reason(
+                "share-users-too-many",
+                "Name at most {count} users and groups. Make a group of them.",
+                field="write",
+                count=MOST_PEOPLE,
+            )
+        )
     if twice := sorted(set(write) & set(read)):
-        raise names.refuse(f"{twice[0]} is named both as one who reads and as one who changes. Choose one.", "read")
+        raise Refused(
+            Reason(
+                "share-user-twice",
+                "{name} is chosen for reading and for changing. Choose one.",
+                field="read",
+                name=twice[0],
+            )
+        )
 
 
 def time_machine_limit(size: int) -> None:
     if size and not LEAST_TIME_MACHINE <= size < 2**62:
-        raise names.refuse("The limit for Time Machine is at least 1 GB.", "time_machine")
+        raise Refused(
+            Reason(
+                "time-machine-limit-too-small",
+                "The limit for Time Machine must be at least 1 GB.",
+                field="time_machine",
+            )
+        )
 
 
 class Smb(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -66,7 +86,13 @@ class Smb(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def __post_init__(self) -> None:
         names.check_share_name(self.name, field="name")
         if "  " in self.name:
-            raise names.refuse("Samba takes only one space in a row in a share's name.", "name")
+            raise Refused(
+                Reason(
+                    "share-name-with-two-spaces",
+                    "Samba allows only one space in a row in a share's name.",
+                    field="name",
+                )
+            )
         people(self.write, self.read)
         time_machine_limit(self.time_machine)
 
@@ -88,8 +114,12 @@ class Nfs(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         if self.everybody_as and self.everybody_as != NOBODY:
             names.check_user_name(self.everybody_as, field="everybody_as")
         if self.everybody_as and self.root:
-            raise names.refuse(
-                "Root cannot be root here while everybody counts as one user. Choose one of the two.", "root"
+            raise Refused(
+                Reason(
+                    "nfs-root-and-one-user",
+                    "Root cannot stay root while everybody counts as one user. Choose one of the two.",
+                    field="root",
+                )
             )
 
 

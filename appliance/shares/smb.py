@@ -236,13 +236,13 @@ class SmbServing:
 
     def against(self, dataset: Dataset, part: Part, facts: Facts) -> Iterator[Reason]:
         if isinstance(part, Smb) and part.guest == "no" and not (*part.write, *part.read):
-            yield Reason("", "Choose at least one account that may use the folder.", field="write")
+            yield Reason("share-without-users", "Choose at least one user who may use the folder.", field="write")
         if not one_space_each(dataset.mountpoint):
-            yield Reason("", f"Samba cannot serve {dataset.mountpoint}: there are two spaces in a row in it. Rename the folder, or share it over NFS.")  # fmt: skip
+            yield Reason("mountpoint-with-two-spaces", "Samba cannot serve {path}, because it has two spaces in a row. Rename the folder, or share it over NFS.", path=dataset.mountpoint)  # fmt: skip
         if isinstance(part, Smb) and part.guest != "no" and facts.smb_policy.encryption == "required":
             yield Reason(
-                "",
-                "Every connection has to be encrypted on this box, and one without a password cannot be.",
+                "guest-not-encrypted",
+                "On this box every connection must be encrypted, and one without a password cannot be.",
                 field="guest",
             )
 

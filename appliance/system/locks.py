@@ -106,8 +106,9 @@ def refuse_where_it_hangs(name: str, orphaned: dict[str, float]) -> None:
     elif time.monotonic() - orphaned.setdefault(name, time.monotonic()) > SECONDS_TO_END:
         raise Refused(
             Reason(
-                "",
-                f"An earlier command on {words_for(name)} still waits in the kernel for a disk that does not answer, so nothing more is started there. Put the disk back or look at its cables. If that does not help, restart the box.",
+                "disk-not-answering",
+                "An earlier command on {name} still waits in the kernel for a disk that does not answer, so nothing more is started there. Put the disk back or look at its cables. If that does not help, restart the box.",
+                name=words_for(name),
             )
         )
 

@@ -99,7 +99,10 @@ def keep_secret(job: str, secret: str) -> None:
         agent_client.leave_secret(job, secret)
     except OSError as error:
         raise Refused(
-            Reason("", "What you typed could not be handed on, so nothing was begun. Restart the box if this stays.")
+            Reason(
+                "secret-not-stored",
+                "What you typed could not be passed on, so nothing was started. Restart the box if this happens again.",
+            )
         ) from error
 
 

@@ -143,7 +143,7 @@ def stop(request: HttpRequest, pk: str) -> HttpResponse:
         else:
             agent_client.request({"verb": "stop", "job": str(pk)}, silence=30)
     except LarderError as error:
-        return refusal_page(request, [Reason("", str(error))], back, status=503)
+        return refusal_page(request, [Reason("agent-failed", "{error}", error=error)], back, status=503)
     return redirect(back)
 
 

@@ -15,7 +15,7 @@ from django.views.decorators.http import require_GET, require_POST
 from appliance import names
 from appliance.errors import Refused
 from appliance.facts.importable import Importable, Rewind
-from appliance.pools.import_pool import FORCE_MEANS, SEARCH_MEANS, ImportPool
+from appliance.pools.import_pool import SEARCH_MEANS, ImportPool, used_by_other_system
 from web import live
 from web.inventory import store
 from web.inventory.models import DiskRow, ImportableRow, PoolRow, Source
@@ -148,7 +148,7 @@ class ImportForm(forms.Form):
         help_text="Some pools want folders at places like /home or /etc. Without this they stay unmounted here. With it they appear below the pool, and a system that starts from this pool may no longer start.",
     )
     force = forms.BooleanField(
-        label="The other system is off, or has lost these disks for good", required=False, help_text=FORCE_MEANS
+        label="The other system is off, or has lost these disks for good", required=False, help_text=used_by_other_system().text
     )
     rewind = forms.BooleanField(label="Go back to its last intact state", required=False)
     last_resort = forms.BooleanField(

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_GET
 from appliance.errors import Refused
 from appliance.operation import Operation
 from appliance.shares.drift.detect import Edit
-from appliance.shares.drift.resolve import AdoptDrift, OverwriteDrift
+from appliance.shares.drift.resolve import AdoptDrift, OverwriteDrift, without_setting
 from appliance.shares.settings import SPOKEN
 from web import live
 from web.inventory.models import EditRow
@@ -72,7 +72,7 @@ def decide(request: HttpRequest, key: str, what: str) -> HttpResponse:
         return redirect(back)
     try:
         if edit.against and what == "adopt":
-            raise Refused(*edit.against)
+            raise Refused(*map(without_setting, edit.against))
         operation: Operation = OverwriteDrift(file=key, seen=edit.seen)
         if what == "adopt":
             operation = AdoptDrift(file=key, seen=edit.seen, changes=edit.changes)

@@ -129,5 +129,5 @@ def usual_client(dataset: Dataset, facts: Facts) -> str:
 def usual(protocol: Protocol, dataset: Dataset, facts: Facts) -> Part:
     """What a switch turns on at one click where the folder does not say otherwise. Raises Refused where there is no such."""
     if protocol == "nfs":
-        raise Refused(Reason("", "Which networks and computers may mount it has to be said first."))
+        raise Refused(Reason("nfs-clients-not-chosen", "Choose first which networks and computers may mount it."))
     return proposed(dataset, facts) if protocol == "smb" else proposed_afp(dataset, facts)

@@ -67,7 +67,13 @@ def changed(protocol: Protocol, theirs: Meaning, ours: Meaning, facts: Facts, re
         path = place(name, values)
         if path in by_path:
             raise Refused(
-                Reason("", f"{path} is served twice, as {by_path[path]} and as {name}. Larder serves a folder once.")
+                Reason(
+                    "folder-served-twice",
+                    "{path} is served twice, as {first} and as {second}. Larder serves a folder once.",
+                    path=path,
+                    first=by_path[path],
+                    second=name,
+                )
             )
         by_path[path] = name
     now = {dataset.mountpoint: (dataset, part) for dataset, part in wishes(facts, protocol)}
@@ -86,8 +92,10 @@ def changed(protocol: Protocol, theirs: Meaning, ours: Meaning, facts: Facts, re
         if path not in known:
             raise Refused(
                 Reason(
-                    "",
-                    f"[{served_as}] serves {path or 'no folder'}, which is no folder of your pools. Larder shares only those.",
+                    "share-outside-pools",
+                    "[{share}] serves {path}, which is not a folder of your pools. Larder shares only those.",
+                    share=served_as,
+                    path=path or "nothing",
                 )
             )
         yield SetShare.of(known[path].name, protocol, read_as(reader, served_as, theirs, None))
@@ -98,7 +106,9 @@ def read_as(reader: Reader, name: str, theirs: Meaning, before: Part | None) -> 
     try:
         return reader(name, theirs[name], before)
     except Refused as refusal:
-        raise Refused(Reason("", f"[{name[:80]}]: {refusal}")) from refusal
+        raise Refused(
+            Reason("share-not-adoptable", "[{share}]: {reason}", share=name[:80], reason=refusal)
+        ) from refusal
 
 
 def with_changes(facts: Facts, found: Iterable[SetShare]) -> Facts:

@@ -23,7 +23,17 @@ from appliance.system import atomic_file
 from appliance.zfs import status
 
 MOST_CHANGES = 200
-CHANGED_SINCE = "The file was changed again since you looked. Look at the difference as it is now."
+
+
+def without_setting(line: str) -> Reason:
+    """Why a manual change cannot be adopted; ``line`` is one of ``Edit.against``."""
+    return Reason("change-without-setting", "It cannot be adopted: {line}", line=line)
+
+
+def changed_since() -> Reason:
+    return Reason(
+        "file-changed-again", "The file was changed again since you looked. Look at the difference as it is now."
+    )
 
 
 class Decision(Operation):
@@ -34,9 +44,9 @@ class Decision(Operation):
 
     def __post_init__(self) -> None:
         if detect.owned_of(self.file) is None:
-            raise Refused(Reason("", "That is no file that Larder writes."))
+            raise Refused(Reason("file-not-larders", "Larder does not write that file."))
         if len(self.seen) != 64 or not set(self.seen) <= set("0123456789abcdef"):
-            raise Refused(Reason("", "It has to be said which hand edit is meant."))
+            raise Refused(Reason("manual-change-not-named", "Choose which manual change is meant."))
 
     @property
     def owned(self) -> OwnedFile:
@@ -65,7 +75,7 @@ class Decision(Operation):
         self.refuse_another()
         content, mode = path.read_bytes(), path.stat().st_mode & 0o777
         if fingerprint(content) != self.seen:
-            raise Refused(Reason("", CHANGED_SINCE))
+            raise Refused(changed_since())
         atomic_file.write(copy, content, mode=mode)
         work.note(f"Your version is kept as {copy}")
 
@@ -77,7 +87,7 @@ class Decision(Operation):
 
     def refuse_another(self) -> None:
         if self.owned.fingerprint() != self.seen:
-            raise Refused(Reason("", CHANGED_SINCE))
+            raise Refused(changed_since())
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         return "The page of what was changed by hand shows the file as it is now. Decide again there."
@@ -149,12 +159,15 @@ class AdoptDrift(Decision, tag="adopt-drift"):
         super().__post_init__()
         if self.file not in publish.SERVING:
             raise Refused(
-                Reason("", "What is announced follows from what is shared, so nothing in this file can be a setting.")
+                Reason(
+                    "announcement-not-adoptable",
+                    "What is announced follows from what is shared, so nothing in this file can become a setting.",
+                )
             )
         if len(self.changes) > MOST_CHANGES or any(one.protocol != self.file for one in self.changes):
-            raise Refused(Reason("", "These are not the settings of that file."))
+            raise Refused(Reason("settings-of-other-file", "These are not the settings of that file."))
         if len({one.dataset for one in self.changes}) != len(self.changes):
-            raise Refused(Reason("", "Each folder is set once."))
+            raise Refused(Reason("folder-set-twice", "Set each folder only once."))
 
     @property
     def title(self) -> str:
@@ -205,10 +218,13 @@ class AdoptDrift(Decision, tag="adopt-drift"):
         text = self.owned.path.read_bytes().decode(errors="replace")
         found, against = parse.changes(self.file, text, detect.facts_now())
         if against:
-            raise Refused(*against)
+            raise Refused(*map(without_setting, against))
         if {one.dataset: one for one in found} != {one.dataset: one for one in self.changes}:
             raise Refused(
-                Reason("", "The folders' settings have changed since you looked. Look at the difference as it is now.")
+                Reason(
+                    "share-settings-changed",
+                    "The folders' settings have changed since you looked. Look at the difference as it is now.",
+                )
             )
         was_agreed, now = approved.read_approved(), {one.name: one for one in status.read_datasets()}
         done: list[SetShare] = []
@@ -216,7 +232,9 @@ class AdoptDrift(Decision, tag="adopt-drift"):
             for one in self.changes:
                 dataset = now.get(one.dataset)
                 if dataset is None:
-                    raise Refused(Reason("", f"The folder {one.dataset} is no longer there."))
+                    raise Refused(
+                        Reason("dataset-missing", "The folder {dataset} is no longer there.", dataset=one.dataset)
+                    )
                 setting = one.agreed_setting(dataset)
                 done.append(one)
                 argv = ["zfs", "set", *one.set_too(dataset), f"{PROPERTY}={setting.text()}", one.dataset]

@@ -43,14 +43,19 @@ class RepublishShare(Operation, tag="republish-share"):
     def check(self, facts: Facts) -> Iterator[Reason]:
         dataset = facts.dataset(self.dataset)
         if dataset is None:
-            yield Reason("", f"The folder {self.dataset} is no longer there.")
+            yield Reason("dataset-missing", "The folder {dataset} is no longer there.", dataset=self.dataset)
             return
         if not (setting_of(dataset) or ShareSetting()).part(self.protocol):
-            yield Reason("", f"{self.dataset} is not shared over {SPOKEN[self.protocol]}. Switch it on first.")
+            yield Reason(
+                "share-off",
+                "{dataset} is not shared over {protocol}. Switch it on first.",
+                dataset=self.dataset,
+                protocol=SPOKEN[self.protocol],
+            )
         if dataset.locked:
-            yield Reason("", f"{self.dataset} is locked. Unlock it first.")
+            yield Reason("dataset-locked", "{dataset} is locked. Unlock it first.", dataset=self.dataset)
         elif not dataset.can_mount:
-            yield Reason("", f"{self.dataset} has no place among the folders of this box.")
+            yield Reason("dataset-without-mountpoint", "{dataset} has no mountpoint on this box.", dataset=self.dataset)
         elif not dataset.mounted and (
             against := mount.reason_against(self.dataset, dataset.mountpoint, facts.datasets)
         ):
@@ -124,11 +129,13 @@ class OpenTopFolder(Operation, tag="open-top-folder"):
     def check(self, facts: Facts) -> Iterator[Reason]:
         dataset = facts.dataset(self.dataset)
         if dataset is None:
-            yield Reason("", f"The folder {self.dataset} is no longer there.")
+            yield Reason("dataset-missing", "The folder {dataset} is no longer there.", dataset=self.dataset)
         elif not dataset.mounted:
-            yield Reason("", f"{self.dataset} is not mounted. Make it available first.")
+            yield Reason("dataset-not-mounted", "{dataset} is not mounted. Mount it first.", dataset=self.dataset)
         elif dataset.readonly:
-            yield Reason("", f"{self.dataset} can only be read, so its permissions cannot be changed.")
+            yield Reason(
+                "dataset-read-only", "{dataset} is read-only. Change that in its settings first.", dataset=self.dataset
+            )
         else:
             names.served_path(dataset.mountpoint)
 

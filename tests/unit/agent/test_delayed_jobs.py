@@ -11,7 +11,7 @@ import pytest
 from appliance.agent import console, delayed_jobs, execution, journal, proof, requests
 from appliance.agent.execution import execute
 from appliance.agent.registry import Registered
-from appliance.errors import Refused
+from appliance.errors import Reason, Refused
 from appliance.facts.box import Facts
 from appliance.operation import Operation, Plan, always, as_json, kind_of
 from appliance.pools.create import CreatePool
@@ -44,7 +44,7 @@ def clock(monkeypatch, tmp_path):
         try:
             return msgspec.json.decode(text, type=Registered | Errand | Grave)
         except msgspec.MsgspecError as error:
-            raise Refused(str(error)) from error
+            raise Refused(Reason("operation-malformed", str(error))) from error
 
     ACTS.clear()
     test_execution.HAPPENED.clear()

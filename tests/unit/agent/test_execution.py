@@ -78,7 +78,7 @@ def decode(text: str | bytes) -> Operation:
         operation: Operation = msgspec.json.decode(text, type=Registered | Errand)
         return operation
     except msgspec.MsgspecError as error:
-        raise Refused(str(error)) from error
+        raise Refused(Reason("operation-malformed", str(error))) from error
 
 
 def run(job: str = JOB, digest: str | None = None, facts: Facts | None = None) -> list[dict[str, Any]]:

@@ -25,7 +25,8 @@ def create(*numbers: int, **changes: Any) -> CreatePool:
 
 
 def reasons(operation: CreatePool, facts) -> str:
-    return " ".join(f"[{reason.field}] {reason.text}" for reason in operation.check(facts))
+    """Field and code of each reason against it."""
+    return " ".join(f"[{reason.field}] {reason.code}" for reason in operation.check(facts))
 
 
 def made(operation: CreatePool, state: str = "ONLINE") -> Pool:
@@ -58,14 +59,12 @@ def test_nothing_speaks_against_a_pool_of_empty_disks():
 @pytest.mark.parametrize("kind", ["system", "pool", "mounted", "swap", "raid"])
 def test_it_refuses_a_pool_on_a_disk_in_use(kind):
     facts = box(disk(1, uses=(Use(kind, "is taken"),)), disk(2), disk(3), disk(4))
-    assert "WD-WCAZA0000001) is taken, so it cannot be used" in reasons(create(), facts)
+    assert "disk-in-use" in reasons(create(), facts)
     assert "[disks]" in reasons(create(), facts)
 
 
 def test_it_refuses_a_pool_on_a_disk_that_is_gone():
-    assert "ata-WDC_WD20EARS-00MVWB0_WD-WCAZA0000004 is no longer there" in reasons(
-        create(), box(disk(1), disk(2), disk(3))
-    )
+    assert "disk-missing" in reasons(create(), box(disk(1), disk(2), disk(3)))
 
 
 def test_it_tells_every_reason_at_once():
@@ -81,7 +80,7 @@ def test_it_refuses_a_name_that_a_pool_here_has():
 
 @pytest.mark.parametrize("name", ["home", "srv", "etc", "var", "mnt"])
 def test_it_refuses_a_name_whose_folder_the_system_has(name):
-    assert f"/{name} of its own" in reasons(create(name=name), box())
+    assert "name-of-system-folder" in reasons(create(name=name), box())
 
 
 def test_it_refuses_the_name_of_a_pool_that_sleeps_on_another_disk():
@@ -117,7 +116,7 @@ def test_it_refuses_disks_that_do_not_fit_the_layout(layout, groups, field):
 
 def test_it_refuses_more_disks_than_anyone_has():
     many = tuple(f"/dev/disk/by-id/ata-{number}" for number in range(65))
-    assert "at most 64" in reasons(create(layout="stripe", groups=(many,)), box())
+    assert "disks-too-many" in reasons(create(layout="stripe", groups=(many,)), box())
 
 
 def test_the_plan_is_the_command_that_is_shown_and_run(commands):
@@ -373,27 +372,25 @@ def test_every_device_stands_in_the_command_and_in_the_plan():
 
 
 @pytest.mark.parametrize(
-    ("changes", "field", "sentence"),
+    ("changes", "field", "code"),
     [
-        ({"logs": (path_of(1),)}, "logs", "was chosen twice: for the data and as log"),
-        ({"cache": (path_of(5), path_of(5))}, "cache", "A disk was chosen twice."),
-        ({"logs": (path_of(5),), "spares": (path_of(5),)}, "spares", "as log and as spare"),
-        ({"logs": tuple(path_of(number) for number in (5, 6, 7, 8))}, "logs", "no more than 3"),
-        ({"spares": (path_of(9),)}, "spares", "no longer there"),
-        ({"spares": (path_of(7),)}, "spares", "too small to stand in"),
-        ({"cache": (path_of(8),)}, "cache", "holds the system, so it cannot be used"),
-        ({"layout": "stripe", "spares": (path_of(5),)}, "spares", "nothing to rebuild from"),
+        ({"logs": (path_of(1),)}, "logs", "disk-in-two-roles"),
+        ({"cache": (path_of(5), path_of(5))}, "cache", "disk-twice"),
+        ({"logs": (path_of(5),), "spares": (path_of(5),)}, "spares", "disk-in-two-roles"),
+        ({"logs": tuple(path_of(number) for number in (5, 6, 7, 8))}, "logs", "log-too-wide"),
+        ({"spares": (path_of(9),)}, "spares", "disk-missing"),
+        ({"spares": (path_of(7),)}, "spares", "spare-too-small"),
+        ({"cache": (path_of(8),)}, "cache", "disk-in-use"),
+        ({"layout": "stripe", "spares": (path_of(5),)}, "spares", "spare-without-redundancy"),
     ],
 )
-def test_a_device_that_cannot_be_used_is_refused_at_its_field(changes, field, sentence):
+def test_a_device_that_cannot_be_used_is_refused_at_its_field(changes, field, code):
     facts = box(
         *(disk(number) for number in range(1, 7)),
         disk(7, size=10**12),
         disk(8, uses=(Use("system", "holds the system"),)),
     )
-    said = reasons(create(**changes), facts)
-    assert f"[{field}]" in said
-    assert sentence in said
+    assert f"[{field}] {code}" in reasons(create(**changes), facts)
 
 
 def test_a_device_with_old_data_is_erased_and_its_loss_is_told():
@@ -452,19 +449,17 @@ def test_the_remainder_can_be_left_unused():
 
 
 @pytest.mark.parametrize(
-    ("changes", "field", "sentence"),
+    ("changes", "field", "code"),
     [
-        ({"partition": 2 * SLICE}, "disks", "has no room for a partition"),
-        ({"rest": "tank"}, "rest", "different names"),
-        ({"rest": "home"}, "rest", "/home of its own"),
-        ({"layout": "stripe"}, "layout", "partitions bring nothing"),
-        ({"groups": ((path_of(1), path_of(2)),), "layout": "mirror"}, "rest", "nothing is left for a second pool"),
+        ({"partition": 2 * SLICE}, "disks", "disk-too-small-for-partition"),
+        ({"rest": "tank"}, "rest", "pool-names-equal"),
+        ({"rest": "home"}, "rest", "name-of-system-folder"),
+        ({"layout": "stripe"}, "layout", "partitions-in-stripe"),
+        ({"groups": ((path_of(1), path_of(2)),), "layout": "mirror"}, "rest", "rest-empty"),
     ],
 )
-def test_partitions_that_do_not_work_are_refused(changes, field, sentence):
-    said = reasons(cut_up(**changes), box(*UNEQUAL))
-    assert f"[{field}]" in said
-    assert sentence in said
+def test_partitions_that_do_not_work_are_refused(changes, field, code):
+    assert f"[{field}] {code}" in reasons(cut_up(**changes), box(*UNEQUAL))
 
 
 def test_the_second_pools_name_may_not_be_taken():
@@ -482,7 +477,7 @@ def test_what_is_left_can_be_mirrored():
     assert plan.facts["Survives in spill"] == "one failed disk"
     assert "mirrored" in plan.summary
     assert not any("loses everything in spill" in text for text in plan.warnings)
-    assert "A mirror needs two disks that have something left." in reasons(operation, box(*UNEQUAL))
+    assert "rest-not-mirrored-by-one" in reasons(operation, box(*UNEQUAL))
     larger = [disk(1), disk(2, size=3 * 10**12), disk(3, size=4 * 10**12)]
     assert "zpool create -f " in operation.plan(box(*larger)).steps[2].shown
 

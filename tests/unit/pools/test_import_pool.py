@@ -17,6 +17,7 @@ from appliance.pools import discover
 from appliance.pools.import_pool import LONGEST_SEARCH, ImportPool
 from appliance.shares import approved
 from appliance.zfs import mount, status
+from tests.reasons import refuses
 from tests.unit.made import box, dataset, recorded_pool
 from tests.unit.pools.import_samples import GUID, REWIND, SEARCH, found
 from tests.unit.pools.test_create import Working
@@ -32,7 +33,8 @@ def facts(pool: Importable | None = None, **changes: Any) -> Facts:
 
 
 def reasons(operation: ImportPool, known: Facts) -> str:
-    return " ".join(f"[{reason.field}] {reason.text}" for reason in operation.check(known))
+    """Field and code of each reason against it."""
+    return " ".join(f"[{reason.field}] {reason.code}" for reason in operation.check(known))
 
 
 def steps(operation: ImportPool, known: Facts) -> list[str]:
@@ -74,32 +76,32 @@ def test_the_largest_number_survives_the_way_to_the_agent():
 @pytest.mark.parametrize("name", ["etc", "home", "usr", "var", "srv"])
 def test_a_pool_called_like_a_folder_of_the_system_needs_another_name(name):
     known = facts(found(name=name))
-    assert f"[name] The system has a folder /{name} of its own" in reasons(bring_in(name=name), known)
+    assert "[name] name-of-system-folder" in reasons(bring_in(name=name), known)
     assert reasons(bring_in(name="attic"), known) == ""
 
 
 def test_a_name_in_use_is_refused_and_another_is_taken():
     known = facts(found(name="tank"), pools=(recorded_pool(),))
-    assert "[name] The name tank is taken" in reasons(bring_in(name="tank"), known)
+    assert "[name] pool-name-taken" in reasons(bring_in(name="tank"), known)
     assert reasons(bring_in(name="tank2"), known) == ""
 
 
 def test_a_new_name_follows_larders_grammar_and_an_old_one_is_kept_as_it_is():
     assert reasons(bring_in(name="a b"), facts(found(name="a b"))) == ""
     assert "[name]" in reasons(bring_in(name="a b"), facts())
-    assert "[name] ZFS reserves names like mirrors" in reasons(bring_in(name="mirrors"), facts())
+    assert "[name] pool-name-reserved" in reasons(bring_in(name="mirrors"), facts())
 
 
 def test_a_pool_that_is_not_there_or_in_use_already_is_refused():
-    assert "on no disk of this box" in reasons(bring_in(), box())
+    assert "pool-not-found" in reasons(bring_in(), box())
     here = replace(recorded_pool(), guid=GUID)
-    assert "in use here already, as tank" in reasons(bring_in(), facts(pools=(here,)))
-    assert "ZFS module is not loaded" in reasons(bring_in(), facts(zfs="missing"))
+    assert "pool-in-use-already" in reasons(bring_in(), facts(pools=(here,)))
+    assert "zfs-not-loaded" in reasons(bring_in(), facts(zfs="missing"))
 
 
 def test_what_another_system_has_not_let_go_of_needs_a_further_word_and_the_name_typed():
     known = facts(found(other_host=True, host="cellar"))
-    assert "[force] The last system that used this pool did not let go of it" in reasons(bring_in(), known)
+    assert "[force] pool-used-by-other-system" in reasons(bring_in(), known)
     plan = checked_plan(bring_in(force=True), known)
     assert plan.type_to_confirm == "attic"
     assert any("destroy it beyond repair" in warning for warning in plan.warnings)
@@ -109,7 +111,7 @@ def test_what_another_system_has_not_let_go_of_needs_a_further_word_and_the_name
 
 def test_what_another_system_uses_at_this_moment_is_refused_whatever_is_said():
     known = facts(found(state="UNAVAIL", active_elsewhere=True))
-    assert "Export it there first" in reasons(bring_in(force=True, rewind=True, read_only=True), known)
+    assert "pool-active-elsewhere" in reasons(bring_in(force=True, rewind=True, read_only=True), known)
 
 
 def test_force_is_used_only_where_it_was_said():
@@ -119,7 +121,7 @@ def test_force_is_used_only_where_it_was_said():
 
 def test_a_damaged_pool_is_brought_in_at_an_earlier_moment_with_what_that_loses():
     known = facts(found(state="FAULTED", rewind=REWIND))
-    assert "[rewind] The pool's latest state is damaged" in reasons(bring_in(), known)
+    assert "[rewind] pool-needs-rewind" in reasons(bring_in(), known)
     plan = checked_plan(bring_in(rewind=True), known)
     assert [loss.what for loss in plan.losses] == [
         f"everything written to the pool after {REWIND.as_of}, about 12 seconds"
@@ -133,7 +135,7 @@ def test_a_damaged_pool_is_brought_in_at_an_earlier_moment_with_what_that_loses(
 def test_where_no_recent_moment_helps_the_last_resort_is_asked_for_by_itself():
     known = facts(found(state="FAULTED", rewind=SEARCH))
     for asked in (bring_in(), bring_in(rewind=True)):
-        assert "[last_resort] The pool's latest state is damaged" in reasons(asked, known)
+        assert "[last_resort] pool-needs-last-resort" in reasons(asked, known)
     assert (bring_in(last_resort=True).lasts(), bring_in(rewind=True).lasts()) == (True, True)
     plan = checked_plan(bring_in(last_resort=True), known)
     (loss,) = plan.losses
@@ -147,9 +149,9 @@ def test_where_no_recent_moment_helps_the_last_resort_is_asked_for_by_itself():
 
 
 def test_the_last_resort_is_refused_where_less_will_do():
-    assert "[last_resort] An earlier moment is known to be whole" in reasons(bring_in(rewind=True, last_resort=True), facts(found(state="FAULTED", rewind=REWIND)))  # fmt: skip
-    assert "[rewind] The pool's latest state is damaged" in reasons(bring_in(last_resort=True), facts(found(state="FAULTED", rewind=REWIND)))  # fmt: skip
-    assert "[rewind] This pool is whole" in reasons(bring_in(last_resort=True), facts())
+    assert "[last_resort] pool-needs-no-last-resort" in reasons(bring_in(rewind=True, last_resort=True), facts(found(state="FAULTED", rewind=REWIND)))  # fmt: skip
+    assert "[rewind] pool-needs-rewind" in reasons(bring_in(last_resort=True), facts(found(state="FAULTED", rewind=REWIND)))  # fmt: skip
+    assert "[rewind] pool-needs-no-rewind" in reasons(bring_in(last_resort=True), facts())
 
 
 def test_a_search_for_hours_holds_no_lock_that_others_need_and_is_not_given_up(monkeypatch):
@@ -169,7 +171,7 @@ def test_a_search_for_hours_holds_no_lock_that_others_need_and_is_not_given_up(m
 
 
 def test_a_whole_pool_is_not_taken_back():
-    assert "[rewind] This pool is whole" in reasons(bring_in(rewind=True), facts())
+    assert "[rewind] pool-needs-no-rewind" in reasons(bring_in(rewind=True), facts())
 
 
 def test_another_moment_to_go_back_to_is_another_plan():
@@ -181,7 +183,7 @@ def test_another_moment_to_go_back_to_is_another_plan():
 
 
 def test_too_few_disks_are_refused_and_a_missing_log_can_be_given_up():
-    assert "Put in the missing disks" in reasons(bring_in(rewind=True), facts(found(state="UNAVAIL")))
+    assert "pool-disks-missing" in reasons(bring_in(rewind=True), facts(found(state="UNAVAIL")))
     known = facts(found(state="UNAVAIL", log_missing=True))
     assert "[without_log]" in reasons(bring_in(), known)
     plan = checked_plan(bring_in(without_log=True), known)
@@ -197,8 +199,8 @@ def test_newer_features_can_only_be_read():
 
 
 def test_a_destroyed_pool_is_brought_back_only_as_such():
-    assert "was destroyed" in reasons(bring_in(), facts(found(destroyed=True)))
-    assert "was not destroyed" in reasons(bring_in(destroyed=True), facts())
+    assert "pool-destroyed" in reasons(bring_in(), facts(found(destroyed=True)))
+    assert "pool-not-destroyed" in reasons(bring_in(destroyed=True), facts())
     plan = checked_plan(bring_in(destroyed=True), facts(found(destroyed=True)))
     assert plan.steps[0].shown.startswith("zpool import -N -D -f ")
 
@@ -216,7 +218,7 @@ def test_a_refusal_of_zfs_because_of_another_system_is_said_as_what_it_means(mon
         raise command.CommandFailed(command.Result(tuple(argv), 1, "", said, 0.0))
 
     monkeypatch.setattr(command, "run", run)
-    with pytest.raises(Refused, match="did not let go of it"):
+    with refuses("pool-used-by-other-system"):
         bring_in().bring_in(Working())
 
 

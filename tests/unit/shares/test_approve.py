@@ -10,6 +10,7 @@ from appliance.shares import approved, publish
 from appliance.shares.approve import ApproveShares, offered
 from appliance.shares.settings import ShareSetting, Smb
 from appliance.zfs import status
+from tests.reasons import codes
 from tests.unit.made import ANNA, box, dataset, shared
 from tests.unit.pools.test_create import Working
 
@@ -47,9 +48,7 @@ def test_what_is_served_not_there_or_no_setting_is_not_offered():
     served = Share("smb", "films", "/tank/films")
     found = (*THREE[:1], shared("tank/music", mounted=False), shared("tank/x", share="{"), shared("pond/y"))
     assert offered(facts(*found, shares=(served,)), "tank") == []
-    assert [reason.text for reason in ACCEPT.check(facts(*found, shares=(served,)))] == [
-        "tank carries no share that is not on already."
-    ]
+    assert codes(ACCEPT.check(facts(*found, shares=(served,)))) == ["shares-all-on"]
 
 
 def test_a_hostile_setting_or_place_is_not_offered():
@@ -96,6 +95,4 @@ def test_where_serving_fails_nothing_stays_agreed_to(published, monkeypatch):
 
 
 def test_another_pool_of_that_name_is_not_meant():
-    assert [reason.text for reason in ApproveShares(pool="tank", guid=8).check(facts())] == [
-        "The pool tank is no longer here."
-    ]
+    assert codes(ApproveShares(pool="tank", guid=8).check(facts())) == ["pool-missing"]

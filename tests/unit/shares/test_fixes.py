@@ -14,6 +14,7 @@ from appliance.operation import checked_plan
 from appliance.shares import discovery, publish
 from appliance.shares.publish import SERVING
 from appliance.shares.troubleshoot.fixes import OpenTopFolder, RepublishShare
+from tests.reasons import refuses
 from tests.unit.made import box, dataset
 from tests.unit.pools.test_create import Working
 
@@ -26,11 +27,11 @@ def facts(**changes: Any) -> Facts:
 
 
 @pytest.mark.parametrize(
-    ("changes", "words"),
-    [({"share": ""}, "Switch it on first"), ({"key_status": "unavailable"}, "Unlock it first"), ({"canmount": "off"}, "no place")],
+    ("changes", "code"),
+    [({"share": ""}, "share-off"), ({"key_status": "unavailable"}, "dataset-locked"), ({"canmount": "off"}, "dataset-without-mountpoint")],
 )  # fmt: skip
-def test_what_cannot_be_served_is_refused_with_what_to_do(changes, words):
-    with pytest.raises(Refused, match=words):
+def test_what_cannot_be_served_is_refused_with_what_to_do(changes, code):
+    with refuses(code):
         checked_plan(SERVE, facts(**changes))
 
 

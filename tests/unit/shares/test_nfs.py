@@ -240,7 +240,7 @@ def test_root_cannot_be_root_while_everybody_counts_as_one_user():
 
 def test_only_a_user_who_is_there_can_be_chosen():
     refused = list(nfs.SERVING.against(as_anna(), Nfs(hosts=(LAN,), everybody_as="eve"), box(accounts=(ANNA,))))
-    assert [(one.text, one.field) for one in refused] == [("There is no account eve.", "everybody_as")]
+    assert [(reason.code, reason.field) for reason in refused] == [("user-missing", "everybody_as")]
 
 
 @pytest.mark.parametrize("options", ["all_squash,anonuid=0,anongid=0", "anonuid=-1", "anonuid=1x"])

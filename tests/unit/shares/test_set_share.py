@@ -32,7 +32,7 @@ OFF = SetShare.of("tank/photos", "smb", None)
 
 def reasons(operation: SetShare, *datasets: Any) -> str:
     return " ".join(
-        f"[{reason.field}] {reason.text}" for reason in operation.check(box(datasets=datasets, accounts=(ANNA,)))
+        f"[{reason.field}] {reason.code}" for reason in operation.check(box(datasets=datasets, accounts=(ANNA,)))
     )
 
 
@@ -42,21 +42,21 @@ def test_nothing_speaks_against_sharing_a_mounted_folder_with_a_person():
 
 
 @pytest.mark.parametrize(
-    ("operation", "found", "said"),
+    ("operation", "found", "code"),
     [
-        (on(), [], "no longer there"),
-        (OFF, [], "no longer there"),
-        (on(), [dataset(canmount="off")], "not a folder that can be shared"),
-        (on(), [dataset(mounted=False)], "not mounted"),
-        (on(), [dataset(key_status="unavailable", mounted=False)], "locked"),
-        (on(), [dataset(mountpoint="/tank/a%U")], "cannot be served"),
-        (on(write=()), [dataset()], "[write] Choose at least one"),
-        (on(write=("berta",)), [dataset()], "[write] There is no account berta"),
-        (on(), [dataset(), shared("pond/photos")], "[name] The share name photos is used for pond/photos"),
+        (on(), [], "dataset-missing"),
+        (OFF, [], "dataset-missing"),
+        (on(), [dataset(canmount="off")], "dataset-not-shareable"),
+        (on(), [dataset(mounted=False)], "dataset-not-mounted"),
+        (on(), [dataset(key_status="unavailable", mounted=False)], "dataset-locked"),
+        (on(), [dataset(mountpoint="/tank/a%U")], "mountpoint-not-shareable"),
+        (on(write=()), [dataset()], "[write] share-without-users"),
+        (on(write=("berta",)), [dataset()], "[write] user-missing"),
+        (on(), [dataset(), shared("pond/photos")], "[name] share-name-taken"),
     ],
 )
-def test_it_refuses_what_could_not_be_served(operation, found, said):
-    assert said in reasons(operation, *found)
+def test_it_refuses_what_could_not_be_served(operation, found, code):
+    assert code in reasons(operation, *found)
 
 
 def test_a_folder_may_be_shared_again_under_its_own_name():
