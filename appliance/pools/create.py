@@ -15,18 +15,18 @@ from appliance.disks.partitions import Cut, mirrors_of, partition_step, there, u
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts.box import Disk, Facts, Pool
 from appliance.formatting import disk_label, size_text
-from appliance.layout.choices import NOTABLY_UNEQUAL, SLACK, rest_size
+from appliance.layout.choices import NOTABLY_UNEQUAL, rest_size
 from appliance.layout.geometry import LEAST_DISKS, MIB, PARTITION_MARGIN, parity_of, usable_bytes
 from appliance.operation import Loss, Operation, Plan, Step, Work, if_lost
+from appliance.pools import create_checks
 from appliance.pools.vdevs import aux_rules, retry
-from appliance.pools.vdevs.aux_rules import FUZZ, MOST_LOGS
+from appliance.pools.vdevs.aux_rules import FUZZ
 from appliance.system import paths as system_paths
 from appliance.zfs import status
 
 Layout = Literal["stripe", "mirror", "raidz1", "raidz2", "raidz3"]
 MOST_DISKS = 64
 LEAST_PARTITION = 64 * MIB
-ROLE_WORDS = {"disks": "for the data", "logs": "as log", "cache": "as cache", "spares": "as spare"}
 
 
 class CreatePool(Operation, tag="create-pool"):
@@ -114,9 +114,9 @@ class CreatePool(Operation, tag="create-pool"):
         if facts.zfs == "missing":
             yield Reason("zfs-not-loaded", "The ZFS module is not loaded on this system, so pools cannot be used.")
             return
-        yield from self.check_name(self.name, facts, "name")
+        yield from create_checks.check_name(self, self.name, facts, "name")
         if self.rest:
-            yield from self.check_name(self.rest, facts, "rest")
+            yield from create_checks.check_name(self, self.rest, facts, "rest")
             if self.rest == self.name:
                 yield Reason("pool-names-equal", "The two pools need different names.", field="rest")
         if not self.groups or not self.disks:
@@ -124,7 +124,7 @@ class CreatePool(Operation, tag="create-pool"):
             return
         if len(self.every) > MOST_DISKS:
             yield Reason("disks-too-many", "Choose at most {count} disks.", field="disks", count=MOST_DISKS)
-        yield from self.check_chosen_once(facts)
+        yield from create_checks.check_chosen_once(self, facts)
         least = LEAST_DISKS[self.layout]
         if min(len(group) for group in self.groups) < least:
             yield Reason(
@@ -142,123 +142,10 @@ class CreatePool(Operation, tag="create-pool"):
             )
         for field, paths in self.roles():
             for path in paths:
-                yield from self.check_disk(path, facts, field)
-        yield from self.check_extras(facts)
+                yield from create_checks.check_disk(self, path, facts, field)
+        yield from create_checks.check_extras(self, facts)
         if self.partition:
-            yield from self.check_partitions(facts)
-
-    def check_name(self, name: str, facts: Facts, field: str) -> Iterator[Reason]:
-        if facts.pool(name):
-            yield Reason(
-                "pool-name-taken",
-                "The name {name} is taken by a pool of this box. Choose another.",
-                field=field,
-                name=name,
-            )
-        elif names.is_top_folder(name):
-            yield Reason(
-                "name-of-system-folder",
-                "The system has a folder /{name} of its own. Choose another name.",
-                field=field,
-                name=name,
-            )
-        for disk in facts.disks:
-            for use in disk.uses:
-                if use.kind == "exported" and use.pool == name and disk.path not in self.every:
-                    yield Reason(
-                        "pool-name-exported-on-disk",
-                        "The name {name} belongs to a pool on {disk} that is not in use at the moment. Choose another name, so that both can be used, or erase that disk first.",
-                        field=field,
-                        name=name,
-                        disk=disk_label(disk),
-                    )
-                    return
-
-    def check_chosen_once(self, facts: Facts) -> Iterator[Reason]:
-        seen: dict[str, str] = {}
-        for field, paths in self.roles():
-            for path in paths:
-                if path not in seen:
-                    seen[path] = field
-                elif seen[path] == field:
-                    yield Reason("disk-twice", "A disk was chosen twice.", field=field)
-                else:
-                    disk = facts.disk(path)
-                    label = disk_label(disk) if disk else path.rsplit("/", 1)[-1]
-                    yield Reason(
-                        "disk-in-two-roles",
-                        "{disk} was chosen twice: {first} and {second}.",
-                        field=field,
-                        disk=label,
-                        first=ROLE_WORDS[seen[path]],
-                        second=ROLE_WORDS[field],
-                    )
-
-    def check_disk(self, path: str, facts: Facts, field: str) -> Iterator[Reason]:
-        disk = facts.disk(path)
-        if disk is None:
-            yield Reason(
-                "disk-missing", "The disk {disk} is no longer there.", field=field, disk=path.rsplit("/", 1)[-1]
-            )
-        elif disk.logical_sector > 1 << self.ashift:
-            yield Reason(
-                "sector-size-too-small",
-                "{disk} has sectors of {sector} bytes. Choose a larger sector size.",
-                field="ashift",
-                disk=disk_label(disk),
-                sector=disk.logical_sector,
-            )
-        elif disk.blocked:
-            yield Reason(
-                "disk-in-use",
-                "{disk} {use}, so it cannot be used.",
-                field=field,
-                disk=disk_label(disk),
-                use=disk.blocked.text,
-            )
-
-    def check_extras(self, facts: Facts) -> Iterator[Reason]:
-        if len(self.logs) > MOST_LOGS:
-            yield Reason(
-                "log-too-wide",
-                "A log has at most {count} disks. Two disks are a mirror already.",
-                field="logs",
-                count=MOST_LOGS,
-            )
-        if self.spares and self.layout == "stripe":
-            yield Reason(
-                "spare-without-redundancy",
-                "Without redundancy a spare has nothing to rebuild from. Choose another layout.",
-                field="spares",
-            )
-            return
-        shape = self.sizes(facts)
-        needed = self.partition or max((min(group) for group in shape if group), default=0)
-        for path in self.spares:
-            if disk := facts.disk(path):
-                yield from aux_rules.check_spare(disk, needed)
-
-    def check_partitions(self, facts: Facts) -> Iterator[Reason]:
-        if self.layout == "stripe":
-            yield Reason(
-                "partitions-in-stripe",
-                "A stripe already uses every byte of unequal disks. Choose whole disks.",
-                field="layout",
-            )
-        for path in self.disks:
-            disk = facts.disk(path)
-            if disk and disk.size < self.partition + SLACK:
-                yield Reason(
-                    "disk-too-small-for-partition",
-                    "{disk} has no room for a partition of {size}. Choose the whole disk.",
-                    field="disks",
-                    disk=disk_label(disk),
-                    size=size_text(self.partition),
-                )
-        if self.rest and not any(cut.rest for cut in self.cuts(facts)):
-            yield Reason("rest-empty", "The disks are of one size, so nothing is left for a second pool.", field="rest")
-        elif self.rest_mirror and not mirrors_of(self.cuts(facts)):
-            yield Reason("rest-not-mirrored-by-one", "A mirror needs two disks that have something left.", field="rest")
+            yield from create_checks.check_partitions(self, facts)
 
     def sizes(self, facts: Facts) -> list[list[int]]:
         """Bytes that each disk of each group gives."""

@@ -148,7 +148,9 @@ class ImportForm(forms.Form):
         help_text="Some pools want folders at places like /home or /etc. Without this they stay unmounted here. With it they appear below the pool, and a system that starts from this pool may no longer start.",
     )
     force = forms.BooleanField(
-        label="The other system is off, or has lost these disks for good", required=False, help_text=used_by_other_system().text
+        label="The other system is off, or has lost these disks for good",
+        required=False,
+        help_text=used_by_other_system().text,
     )
     rewind = forms.BooleanField(label="Go back to its last intact state", required=False)
     last_resort = forms.BooleanField(
