@@ -99,3 +99,8 @@ def time_left(seconds: int) -> str:
 def opening(text: str) -> str:
     """A text that begins a sentence: ``bay 3 (WDC …)`` is ``Bay 3 (WDC …)``; names within stay as they are."""
     return text[:1].upper() + text[1:]
+
+
+def printable_text(text: str) -> str:
+    """A hostile name with question marks in place of what cannot be displayed."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text)

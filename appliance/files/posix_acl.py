@@ -4,9 +4,9 @@ Why POSIX ACLs: Samba, netatalk and the NFS server all act as the user, and the 
 therefore the only rule that works the same over SMB, NFS and AFP (ZFS with ``acltype=posix``). Group and mode alone
 cannot express "anna changes, ben reads, cleo neither".
 
-The layout is the kernel's ``include/uapi/linux/posix_acl_xattr.h``: version 2, then tag, permissions and id of each entry
-in the order of the tags. acl(5) describes how the kernel chooses: a user's own entry counts before any group's entry;
-among groups, the most permissive entry counts.
+The layout is the kernel's ``include/uapi/linux/posix_acl_xattr.h``: version 2, then tag, permissions and id of each
+entry in the order of the tags. acl(5) describes how the kernel chooses: a user's own entry counts before any group's
+entry; among groups, the most permissive entry counts.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ def open_dir_nofollow(path: str) -> Iterator[int]:
 
 
 def dataset_of(handle: int) -> str:
-    """The name of the mounted dataset that a descriptor lies on, from the kernel's mount table; empty if it is not ZFS."""
+    """The mounted dataset that a descriptor lies on, from the kernel's mount table; empty if it is not ZFS."""
     device = os.fstat(handle).st_dev
     wanted = f"{os.major(device)}:{os.minor(device)}"
     for line in MOUNTS.read_text().splitlines():

@@ -1,6 +1,7 @@
-"""What is done to snapshots: take, destroy, hold, clone; the policies that take and destroy them.
+"""Operations on snapshots: take, destroy, hold, clone, bookmark; and the schedules that take and destroy them.
 
-``browse`` looks into them. It may import ``zfs`` and the ground. Start at ``take.TakeSnapshot``, ``policy``.
+``browse`` reads their files. It may import ``files``, ``shares``, ``zfs`` and the ground. Start at
+``take.TakeSnapshot`` and ``policy``.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ class BookmarkSnapshot(SnapshotOperation, tag="bookmark-snapshot"):
 
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from super().check(facts)
-        # Only pages have the bookmarks among their facts; in the agent ZFS itself refuses a second one of the same name.
+        # Only pages have bookmarks among their facts; in the agent ZFS itself refuses a second one of the same name.
         if any(bookmark.name == self.target for bookmark in facts.bookmarks):
             yield Reason(
                 "bookmark-exists",
@@ -87,7 +87,7 @@ class BookmarkSnapshot(SnapshotOperation, tag="bookmark-snapshot"):
             "but a backup that was made up to that moment can continue from it.",
             steps=(step,),
             identity=self.plan_identity(),
-            undo="A bookmark uses almost no space. It is listed below the folder's snapshots and can be destroyed there.",
+            undo="It uses almost no space. It is listed below the folder's snapshots and can be destroyed there.",
         )
 
     def probe(self, step: str, facts: Facts) -> bool:

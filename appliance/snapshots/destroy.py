@@ -108,7 +108,7 @@ class DestroySnapshots(SnapshotsOperation, tag="destroy-snapshots"):
         elif not self.find_destroyable(facts):
             yield Reason(
                 "snapshots-blocked",
-                "None of these snapshots can be destroyed. {snapshots}. Release what is held, and destroy the clones first.",
+                "None of these snapshots can be destroyed. {snapshots}. Release held ones, and destroy clones first.",
                 snapshots="; ".join(describe_blocks(chosen)),
             )
 
@@ -120,7 +120,7 @@ class DestroySnapshots(SnapshotsOperation, tag="destroy-snapshots"):
         commands = [shlex.join(["zfs", "destroy", "--", snapshot.name]) for snapshot in going[:NAMED]]
         of_chosen = f", of {len(chosen)} chosen" if stay else ""
         return Plan(
-            summary=f"{count_snapshots(going)} will be destroyed{of_chosen}. The files in your folders stay as they are.",
+            summary=f"{count_snapshots(going)} will be destroyed{of_chosen}. The files in your folders do not change.",
             steps=(
                 Step(
                     "destroy",
@@ -146,7 +146,7 @@ class DestroySnapshots(SnapshotsOperation, tag="destroy-snapshots"):
         return f"Destroy {len(going)} snapshots of {self.subject}"
 
     def list_losses(self, chosen: Sequence[Snapshot]) -> tuple[Loss, ...]:
-        """The snapshots that were chosen and do not stay. Those already gone count too: they are no reason to refuse the rest.
+        """The chosen snapshots that do not stay, including those already gone, which are no reason to refuse the rest.
 
         A snapshot that stays by the review and is released before the job runs changes the plan, because no user saw
         that it would be destroyed.

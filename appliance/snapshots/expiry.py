@@ -1,7 +1,7 @@
 """Whether a snapshot has expired, as far as the agent can tell by itself, so that it need not trust a request to prune.
 
-The agent knows the folder's policy, each snapshot's mark and name, and when ZFS made it. Which other grains a snapshot got
-later is recorded only in the settings database.
+The agent knows the folder's policy, each snapshot's mark and name, and when ZFS made it. Which other grains a snapshot
+got later is recorded only in the settings database.
 """
 
 from __future__ import annotations

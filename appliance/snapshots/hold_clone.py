@@ -85,7 +85,7 @@ class HoldSnapshot(SnapshotOperation, tag="hold-snapshot"):
 
     def plan(self, facts: Facts) -> Plan:
         return Plan(
-            summary=f"{self.snapshot} stays until it is released. No snapshot schedule and no other tool can destroy it.",
+            summary=f"{self.snapshot} stays until it is released. No schedule and no other tool can destroy it.",
             steps=(
                 Step(
                     "hold",

@@ -1,9 +1,9 @@
 """Snapshot policies (pages call them schedules): when a snapshot is due and which ones are kept. Pure functions.
 
-A policy is stored in the ZFS property ``larder:policy`` of a dataset and inherited by the datasets below. Quarters of an
-hour and hours are counted in UTC; days, weeks and months by the box's calendar, so a day of 23 or 25 hours is one day.
-Retention counts snapshots in the order of their transaction groups instead of comparing ages, so that a box that was off,
-or whose clock was wrong, loses nothing.
+A policy is stored in the ZFS property ``larder:policy`` of a dataset and inherited by the datasets below. Quarters of
+an hour and hours are counted in UTC; days, weeks and months by the box's calendar, so a day of 23 or 25 hours is one
+day. Retention counts snapshots in the order of their transaction groups instead of comparing ages, so that a box that
+was off, or whose clock was wrong, loses nothing.
 
 With ``skip_unchanged`` no snapshot is taken of a dataset that has not changed since its latest snapshot. That snapshot
 gets the due grains instead, so it is kept for them too. Otherwise the last state before a quiet time would be kept only
@@ -130,7 +130,7 @@ def policy_of(dataset: Dataset) -> Policy | None:
 
 
 def offered_policy(dataset: Dataset) -> Policy | None:
-    """The policy that was received with the data, on the dataset or above it, and does not apply until it is set here."""
+    """The policy that was received with the data, here or above, and does not apply until it is set here."""
     return parse_policy(dataset.policy) if dataset.policy_source in {"received", "waiting"} else None
 
 
@@ -192,8 +192,8 @@ def due_grains(policy: Policy, taken: Iterable[Taken], now: datetime, zone: tzin
 def unchanged_snapshot(policy: Policy, taken: Iterable[Taken], latest: int | None, seen: datetime) -> Taken | None:
     """The policy's own snapshot that still matched the dataset when that was read; None if a new one has to be taken.
 
-    ``latest`` is the guid of the newest of all its snapshots, None if something was written since; ``seen`` is when that
-    was read. A snapshot dated later was taken after that, or by another clock, so it cannot be compared.
+    ``latest`` is the guid of the newest of all its snapshots, None if something was written since; ``seen`` is when
+    that was read. A snapshot dated later was taken after that, or by another clock, so it cannot be compared.
     """
     if latest is None or not policy.skip_unchanged:
         return None
@@ -211,7 +211,7 @@ def decide_run(
 
 
 def is_open(policy: Policy, at: datetime, zone: tzinfo) -> bool:
-    """Whether the policy may run at a moment. Hours skipped by a clock change are made up for in the hour after them."""
+    """Whether the policy may run at a moment. The hour after a clock change makes up for the hours that it skips."""
     local, before = at.astimezone(zone), (at - timedelta(hours=1)).astimezone(zone)
     hours = {local.hour}
     if (local.utcoffset() or timedelta()) > (before.utcoffset() or timedelta()):

@@ -22,7 +22,7 @@ Row = TypeVar("Row")
 class MeasuredSpace:
     """``ranges``: bytes for each requested range, None if one of its snapshots is missing.
 
-    ``holds``: by the snapshot's name its tags, which are hostile text, with the time each was set in seconds since 1970.
+    ``holds``: by the snapshot's name its tags, which are hostile text, with the time of each in seconds since 1970.
     """
 
     ranges: tuple[int | None, ...]

@@ -117,7 +117,8 @@ class TakeSnapshot(SnapshotsOperation, tag="take-snapshot"):
         def act(_work: Work) -> None:
             libzfs.snapshot(wanted, {"larder:note": self.note} if self.note else {})
 
-        tree = f" and of {len(wanted) - 1} folders below it, all at the same moment" if len(wanted) > 1 else ""
+        below = f"{len(wanted) - 1} folder{'s' if len(wanted) > 2 else ''} below it"
+        tree = f" and of {below}, all at the same moment" if len(wanted) > 1 else ""
         argv = ["zfs", "snapshot", *(["-r"] if self.below else []), "--", f"{self.dataset}@{self.name}"]
         return Plan(
             summary=f"Take a snapshot of {self.dataset}{tree}. It uses no space until files are changed or deleted.",
@@ -146,7 +147,7 @@ class TakeSnapshot(SnapshotsOperation, tag="take-snapshot"):
 
 
 def before_step(dataset: str, name: str, note: str) -> Step:
-    """The first step of a change that cannot be undone: take a snapshot, under a name with ``snapshot_names.BEFORE``."""
+    """The first step of a change that cannot be undone: a snapshot, with ``snapshot_names.BEFORE`` in its name."""
     wanted = f"{dataset}@{name}"
     return Step(
         "before",
@@ -172,7 +173,7 @@ class SnapshotTarget(StrictStruct):
 
 
 class RunSnapshotPolicies(SnapshotsOperation, tag="run-snapshot-policies"):
-    """Take the snapshots that are due in one pool, in one transaction. Each carries ``run`` as a property to know it by."""
+    """Take the snapshots that are due in one pool, in one transaction. Each carries ``run`` as a property."""
 
     needs_proof = never
 

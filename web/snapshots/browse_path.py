@@ -10,11 +10,12 @@ from django.http import Http404, HttpRequest
 
 from appliance import names
 from appliance.errors import Refused
+from appliance.formatting import printable_text
 
 
 def readable_text(encoded: str) -> str:
     """A percent-encoded name or path as text, with question marks for what cannot be displayed."""
-    return "".join(letter if letter.isprintable() else "?" for letter in unquote(encoded, errors="replace"))
+    return printable_text(unquote(encoded, errors="replace"))
 
 
 @dataclass(frozen=True)

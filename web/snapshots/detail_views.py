@@ -97,7 +97,7 @@ ACTS = {
         BookmarkForm,
         BookmarkSnapshot,
         "Bookmark",
-        "It marks the moment without keeping the files, so that a backup can continue from it after the snapshot is gone.",
+        "It marks the moment without the files, so that a backup can continue from it after the snapshot is gone.",
     ),
 }
 

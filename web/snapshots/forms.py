@@ -70,7 +70,8 @@ class PolicyForm(forms.Form):
 
     def __init__(self, data: object = None, *, initial: Policy) -> None:
         fields = ("first", "last", "skip_unchanged", "below", *GRAINS)
-        super().__init__(data, initial={name: getattr(initial, name) for name in fields})  # type: ignore[arg-type]  # Django takes a QueryDict here
+        values = {name: getattr(initial, name) for name in fields}
+        super().__init__(data, initial=values)  # type: ignore[arg-type]  # Django takes a QueryDict here
         for grain in GRAINS:
             self.fields[grain] = forms.IntegerField(
                 label=f"Keep of those taken {WORDS[grain]}", min_value=0, max_value=MOST_KEPT

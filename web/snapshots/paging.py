@@ -1,4 +1,4 @@
-"""Pages of snapshot lists: every filter has an index, and pages go by key, so the last page is as quick as the first."""
+"""Pages of snapshot lists. Every filter has an index, and pages go by key: the last page is as quick as the first."""
 
 from __future__ import annotations
 

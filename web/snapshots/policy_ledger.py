@@ -80,7 +80,7 @@ def extend_latest(dataset: Dataset, wanted: Wanted) -> None:
 
 @dataclass(frozen=True)
 class Cost:
-    """Space used by automatic snapshots, in bytes: between their unique space and all that their folders' snapshots use."""
+    """Space used by automatic snapshots, in bytes: from their unique space to all that their folders' snapshots use."""
 
     count: int = 0
     least: int = 0

@@ -24,7 +24,7 @@ STALE = timedelta(days=60)
 
 @dataclass(frozen=True)
 class SpaceLine:
-    """The space that destroying some snapshots frees. ``least``: not all are neighbours, so shared space comes on top."""
+    """The space that destroying some snapshots frees; ``least``: at least, since not all are neighbours."""
 
     words: str
     count: int
@@ -100,7 +100,7 @@ def build_question(
 
 
 def space_lines(asked: Iterable[tuple[str, int, list[Pair]]], sizes: Iterable[int | None]) -> Iterator[SpaceLine]:
-    """The measured sizes as lines, in the order of the groups. A group is left out if one of its snapshots is missing."""
+    """The measured sizes as lines, in the order of the groups, without groups of which a snapshot is missing."""
     rest = iter(sizes)
     for words, count, pairs in asked:
         own = [next(rest, None) for _pair in pairs]

@@ -1,7 +1,7 @@
 """Copy a file or a folder tree out of a snapshot by descriptors, with times, modes, owners and extended attributes.
 
-Nobody else can enter the copy until it is complete: it is made without rights, under a temporary name, and gets its rights
-last. So nobody can swap something into it meanwhile. Links are copied as links.
+Nobody else can enter the copy until it is complete: it is made without rights, under a temporary name, and gets its
+rights last. So nobody can swap something into it meanwhile. Links are copied as links.
 
 Holes stay holes, a file with several hard links is copied once, and ZFS may share blocks with the snapshot instead of
 writing them again (copy_file_range(2)).

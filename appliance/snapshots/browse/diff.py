@@ -20,7 +20,7 @@ KINDS = {"/": "folder", "F": "file", "@": "link"}
 
 @dataclass(frozen=True)
 class Change:
-    """One change. ``path`` and ``to`` are percent-encoded, relative to the dataset's top folder; ``to``: the new path."""
+    """One change. ``path`` and ``to``, the new path, are percent-encoded and relative to the dataset's top folder."""
 
     what: str  # new, gone, changed, moved
     kind: str  # folder, file, link, other

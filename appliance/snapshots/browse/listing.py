@@ -12,6 +12,7 @@ from appliance import names
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts.datasets import Dataset
 from appliance.files import traversal
+from appliance.snapshots.take import dataset_missing
 from appliance.zfs import private_mount, status, system_datasets
 
 AT_ONCE = 200  # entries a page
@@ -82,7 +83,7 @@ def open_live_folder(dataset: Dataset | None) -> Iterator[int | None]:
 
 
 def list_entries(root: int, parts: tuple[bytes, ...], after: str, now: int | None) -> Listing:
-    """A page of a snapshot's folder. ``now``: the dataset's top folder of now. Raises Refused if there is no such folder."""
+    """A page of a snapshot's folder. ``now``: the dataset's top folder as it is now. Raises Refused."""
     try:
         with private_mount.beneath(root, parts) as found:
             if not stat.S_ISDIR(os.fstat(found).st_mode):
@@ -166,7 +167,7 @@ def dataset_now(name: str) -> Dataset:
     datasets = status.read_datasets()
     dataset = next((one for one in datasets if one.name == name), None)
     if dataset is None:
-        raise Refused(Reason("dataset-missing", "The folder {dataset} is no longer there.", dataset=name))
+        raise Refused(dataset_missing(name))
     if dataset.kind != "filesystem":
         raise Refused(is_volume(name))
     if dataset.locked:

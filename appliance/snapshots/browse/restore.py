@@ -15,6 +15,7 @@ from urllib.parse import unquote
 from appliance import names
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts.box import Facts
+from appliance.formatting import printable_text
 from appliance.operation import Plan, Step, Work, never
 from appliance.snapshots.browse import listing
 from appliance.snapshots.browse.copy_tree import TreeCopy, copy_attributes
@@ -68,7 +69,7 @@ class RestoreFromSnapshot(SnapshotOperation, tag="restore-from-snapshot"):
 
     @property
     def temporary_name(self) -> bytes:
-        """The copy's name until it is complete. It is the same each time, so leftovers of an interrupted run are found."""
+        """The copy's name until it is complete: the same each time, so leftovers of an interrupted run are found."""
         return b".larder-restoring-" + hashlib.sha256(f"{self.guid} {self.path}".encode()).hexdigest()[:16].encode()
 
     def check(self, facts: Facts) -> Iterator[Reason]:
@@ -203,10 +204,6 @@ class RestoreFromSnapshot(SnapshotOperation, tag="restore-from-snapshot"):
     def recovery_hint(self, step: str, facts: Facts) -> str:
         left = self.temporary_name.decode()
         return f"Nothing that was there is lost. Restore it again; an incomplete copy ({left}) is then removed."
-
-
-def printable_text(text: str) -> str:
-    return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
 def printable_name(name: bytes) -> str:

@@ -134,7 +134,7 @@ def test_an_error_about_none_of_them_is_told(monkeypatch):
 def test_a_tree_is_taken_at_one_moment(library):
     plan = checked_plan(TakeSnapshot(dataset="tank/photos", name="before", below=True, note="tidy up"), facts())
     assert "2 folders" not in plan.summary
-    assert "1 folders below it" in plan.summary
+    assert "1 folder below it" in plan.summary
     plan.steps[0].act(Working())
     assert library.there == {b"tank/photos@before", b"tank/photos/old@before"}
     assert library.calls == [2]
