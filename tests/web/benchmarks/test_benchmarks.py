@@ -207,7 +207,7 @@ def test_a_sweep_of_a_disk_without_stable_path_is_refused(web, empty):
 def test_a_box_without_empty_disks_says_what_to_do(web, calm):
     rows.recorded_box()
     rows.put(disks=[disk(1, uses=(Use("pool", "part of the pool tank", "1", "tank"),))])
-    assert "No disk of this box holds nothing" in text_of(web.get("/sweeps/new/layouts/"))
+    assert "No empty disks" in text_of(web.get("/sweeps/new/layouts/"))
     rows.put(pools=[])
     assert "There is no pool to measure" in text_of(web.get("/sweeps/new/pool/"))
 
