@@ -104,8 +104,8 @@ def resolve_numbers(note: AccessNote, facts: Facts) -> AccessNote:
     return AccessNote(
         guid=note.guid,
         everybody=note.everybody if note.people_gid == people_number() else "none",
-        people={one.name: uids[one.uid] for one in facts.accounts if one.uid in uids},
-        groups={one.name: gids[one.gid] for one in facts.groups if one.gid in gids},
+        people={user.name: uids[user.uid] for user in facts.accounts if user.uid in uids},
+        groups={group.name: gids[group.gid] for group in facts.groups if group.gid in gids},
         done=note.done,
     )
 

@@ -66,7 +66,20 @@ def parse_snapshots(lines: Iterable[bytes]) -> SnapshotListing:
 
 def read_detail(dataset: Dataset) -> DatasetDetail:
     """Read the details of one dataset. Only root may read the space used by users. Raises Failed."""
-    listing = ["zfs", "list", "-H", "-t", "snapshot", "-r", "-o", "name,userrefs,guid,larder:run", "-s", "creation", "--", dataset.name]  # fmt: skip
+    listing = [
+        "zfs",
+        "list",
+        "-H",
+        "-t",
+        "snapshot",
+        "-r",
+        "-o",
+        "name,userrefs,guid,larder:run",
+        "-s",
+        "creation",
+        "--",
+        dataset.name,
+    ]
     snapshots = parse_snapshots(command.lines(listing, silence=300))
     dry = ["zfs", "destroy", "-n", "-v", "-p", "-R", "--", dataset.name]
     clones: tuple[str, ...] = ()

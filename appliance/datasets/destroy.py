@@ -86,19 +86,25 @@ class DestroyDataset(DatasetOperation, tag="destroy-dataset"):
         argv = ["zfs", "destroy", "-R" if self.clones else "-r", "--", self.dataset]
 
         def destroy(work: Work) -> None:
-            dataset_teardown.let_go(argv, self.dataset, [one.mountpoint for one in going if one.mounted])
+            dataset_teardown.let_go(argv, self.dataset, [dataset.mountpoint for dataset in going if dataset.mounted])
             work.note(f"{self.dataset} is destroyed")
 
         freed = self.freed_space(going)
         return Plan(
             summary=f"{self.dataset} and everything in it is gone for good. About {size_text(freed)} come back.",
             steps=(
-                *dataset_teardown.stop_step(shares, frozenset(one.guid for one in going)),
-                Step("destroy", f"Destroy {self.dataset}", shlex.join(argv), destroy, tuple(one.name for one in going)),
+                *dataset_teardown.stop_step(shares, frozenset(dataset.guid for dataset in going)),
+                Step(
+                    "destroy",
+                    f"Destroy {self.dataset}",
+                    shlex.join(argv),
+                    destroy,
+                    tuple(dataset.name for dataset in going),
+                ),
             ),
             identity={
                 **self.plan_identity(),
-                "going": sorted(one.guid for one in going),
+                "going": sorted(dataset.guid for dataset in going),
                 "chosen": detail.chosen if detail else "",
             },
             losses=tuple(self.list_losses(going, facts)),
@@ -110,7 +116,7 @@ class DestroyDataset(DatasetOperation, tag="destroy-dataset"):
                 "Space that comes back": size_text(freed),
                 **dataset_teardown.told(facts, shares),
             },
-        )  # fmt: skip
+        )
 
     @staticmethod
     def name_examples(named: tuple[str, ...]) -> str:
@@ -120,14 +126,16 @@ class DestroyDataset(DatasetOperation, tag="destroy-dataset"):
 
     def freed_space(self, going: list[Dataset]) -> int:
         """Bytes freed: what the topmost datasets use, everything below included."""
-        names = {one.name for one in going}
-        return sum(one.used for one in going if one.name.rsplit("/", 1)[0] not in names)
+        names = {dataset.name for dataset in going}
+        return sum(dataset.used for dataset in going if dataset.name.rsplit("/", 1)[0] not in names)
 
     def list_losses(self, going: list[Dataset], facts: Facts) -> Iterator[Loss]:
-        for one in going[:MOST_LISTED]:
-            yield Loss(f"the {'volume' if one.kind == 'volume' else 'folder'} {one.name}", one.referenced)
+        for dataset in going[:MOST_LISTED]:
+            yield Loss(f"the {'volume' if dataset.kind == 'volume' else 'folder'} {dataset.name}", dataset.referenced)
         if len(going) > MOST_LISTED:
-            yield Loss(f"{len(going) - MOST_LISTED} more folders", sum(one.referenced for one in going[MOST_LISTED:]))
+            yield Loss(
+                f"{len(going) - MOST_LISTED} more folders", sum(dataset.referenced for dataset in going[MOST_LISTED:])
+            )
         for share in dataset_teardown.shares_at(facts, going):
             yield Loss(f"the share {share.name}")
 

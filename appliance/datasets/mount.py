@@ -102,24 +102,34 @@ class UnmountDataset(DatasetOperation, tag="unmount-dataset"):
             yield refusal
 
     def plan(self, facts: Facts) -> Plan:
-        mounted = [one for one in facts.below(self.dataset) if one.mounted]
+        mounted = [dataset for dataset in facts.below(self.dataset) if dataset.mounted]
         shares = dataset_teardown.shares_at(facts, mounted)
         argv = unmount_argv(self.dataset)
 
         def unmount(work: Work) -> None:
-            dataset_teardown.let_go(argv, self.dataset, [one.mountpoint for one in mounted])
+            dataset_teardown.let_go(argv, self.dataset, [dataset.mountpoint for dataset in mounted])
             work.note(f"{self.dataset} is unmounted")
             if shares:
                 publish.tell_network(work.note)
 
         return Plan(
             summary=f"The files of {self.dataset} and of {len(mounted) - 1} mounted below it cannot be reached until it is mounted again. Nothing is erased.",
-            steps=(*dataset_teardown.close_step(shares), Step("unmount", "Unmount it", shlex.join(argv), unmount, tuple(one.name for one in mounted), "Mount it again")),
-            identity={**self.plan_identity(), "mounted": sorted(one.guid for one in mounted)},
+            steps=(
+                *dataset_teardown.close_step(shares),
+                Step(
+                    "unmount",
+                    "Unmount it",
+                    shlex.join(argv),
+                    unmount,
+                    tuple(dataset.name for dataset in mounted),
+                    "Mount it again",
+                ),
+            ),
+            identity={**self.plan_identity(), "mounted": sorted(dataset.guid for dataset in mounted)},
             warnings=("Its shares answer nobody meanwhile.",) if shares else (),
             undo="Mount it again at any time. The next start of the box mounts it by itself.",
             facts=dataset_teardown.told(facts, shares),
-        )  # fmt: skip
+        )
 
     def probe(self, step: str, facts: Facts) -> bool:
         dataset = self.find_dataset(facts)

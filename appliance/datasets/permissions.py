@@ -152,7 +152,7 @@ class SetAccess(SnapshotsOperation, tag="set-access"):
 
     def probe(self, step: str, facts: Facts) -> bool:
         if step == "before":
-            return any(one.name == self.snapshot_name for one in facts.snapshots)
+            return any(snapshot.name == self.snapshot_name for snapshot in facts.snapshots)
         # Only the last note says that every file was reached.
         dataset = facts.dataset(self.dataset)
         note = valid_note(dataset, facts) if dataset else None
@@ -211,9 +211,9 @@ def apply_note(dataset: Dataset, note: AccessNote, facts: Facts, work: Work) -> 
     """Apply a note to every file of the dataset. Names of missing users and groups have no effect."""
     people = {account.uid: level for name, level in note.people.items() if (account := facts.account(name))}
     groups = {group.gid: level for name, level in note.groups.items() if (group := facts.group(name))}
-    change = {one.uid for one in facts.accounts if note.level_of(one.name, facts) == "change"}
+    change = {user.uid for user in facts.accounts if note.level_of(user.name, facts) == "change"}
     # Also numbers that nobody has here: files of another box's users must not fall to a user who is created later.
-    demoted = (frozenset(UIDS) | {one.uid for one in facts.accounts}) - change
+    demoted = (frozenset(UIDS) | {user.uid for user in facts.accounts}) - change
     apply_access(dataset.name, dataset.mountpoint, Access(note.everybody, people, groups), demoted, work)
 
 

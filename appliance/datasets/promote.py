@@ -45,10 +45,19 @@ class PromoteDataset(DatasetOperation, tag="promote-dataset"):
 
         return Plan(
             summary=f"{self.dataset} was made from {origin} as of {snapshot}. It takes over that snapshot and all before it; {origin} then depends on {self.dataset}, and can be destroyed without it.",
-            steps=(Step("promote", "Exchange who depends on whom", shlex.join(argv), promote, (self.dataset, origin), f"Make {origin} independent again"),),
+            steps=(
+                Step(
+                    "promote",
+                    "Exchange who depends on whom",
+                    shlex.join(argv),
+                    promote,
+                    (self.dataset, origin),
+                    f"Make {origin} independent again",
+                ),
+            ),
             identity={**self.plan_identity(), "origin": dataset.origin if dataset else ""},
             undo=f"Make {origin} independent again, which gives the snapshots back.",
-        )  # fmt: skip
+        )
 
     def probe(self, step: str, facts: Facts) -> bool:
         dataset = self.find_dataset(facts)

@@ -61,16 +61,16 @@ KNOWN: dict[str, DatasetPropertyWords] = {
     "dedup": DatasetPropertyWords("Keep equal blocks once", "It needs much memory and makes a small box slow. Switching it off holds for what is written from now on.", {"off": "off"}),
     "logbias": DatasetPropertyWords("What the log is for", "Whether a log device, where there is one, takes what has to be on disk at once.", {"latency": "answer quickly", "throughput": "leave the log out"}),
     "primarycache": DatasetPropertyWords("Kept in memory", "What of it may stay in memory for the next reading.", {"all": "everything", "metadata": "only names and places of files", "none": "nothing: very slow"}),
-}  # fmt: skip
+}  # fmt: skip  # a table, one property a row
 Name = Literal[
     "quota", "refquota", "reservation", "refreservation", "compression", "recordsize", "atime", "sync", "readonly",
     "snapdir", "copies", "dedup", "logbias", "primarycache",
-]  # fmt: skip
+]  # fmt: skip  # a list of words
 WARNINGS = {
     ("sync", "disabled"): "After a power cut the last seconds of writing are gone, also what a program was told is safe. A database or machine in it may be damaged.",
     ("primarycache", "none"): "Every reading goes to the disks, also the same one twice.",
     ("readonly", "on"): "Programs that are writing to it at this moment get an error.",
-}  # fmt: skip
+}  # fmt: skip  # a table, one value a row
 
 
 def properties_of_kind(kind: str) -> list[str]:

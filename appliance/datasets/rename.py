@@ -153,7 +153,9 @@ class RenameDataset(DatasetOperation, tag="rename-dataset"):
             yield reasons.dataset_missing(self.parent).with_field("parent")
             return
         if refused := next(
-            filter(None, (system_datasets.reason_against(one, facts.datasets) for one in facts.below(self.dataset))),
+            filter(
+                None, (system_datasets.reason_against(dataset, facts.datasets) for dataset in facts.below(self.dataset))
+            ),
             None,
         ):
             yield refused
@@ -164,7 +166,7 @@ class RenameDataset(DatasetOperation, tag="rename-dataset"):
         for other in facts.datasets:
             if other.name.lower() == self.target.lower() and other.guid != self.guid:
                 yield reasons.dataset_exists(other.name)
-        longest = max(len(one.name) for one in facts.below(self.dataset)) - len(self.dataset) + len(self.target)
+        longest = max(len(dataset.name) for dataset in facts.below(self.dataset)) - len(self.dataset) + len(self.target)
         if longest > names.LONGEST_DATASET:
             yield Reason(
                 "name-below-too-long",
@@ -223,13 +225,13 @@ class RenameDataset(DatasetOperation, tag="rename-dataset"):
             f"Rename it to {self.target}",
             move.command_text(),
             move.move_dataset,
-            tuple(one.name for one in family),
+            tuple(dataset.name for dataset in family),
             "Rename it back",
         )
         return Plan(
             summary=f"{self.dataset} becomes {self.target}, with {len(family) - 1} below it, its snapshots and settings.",
             steps=(*dataset_teardown.close_step(shares), moved, *dataset_teardown.serve_step(shares)),
-            identity={**self.plan_identity(), "below": sorted(one.guid for one in family)},
+            identity={**self.plan_identity(), "below": sorted(dataset.guid for dataset in family)},
             warnings=tuple(self.list_warnings(facts, shares)),
             undo="It can be renamed back at any time.",
             facts=dataset_teardown.told(facts, shares),

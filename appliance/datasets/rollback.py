@@ -47,7 +47,7 @@ class RollBack(SnapshotOperation, tag="roll-back"):
 
     def newer_snapshots(self, facts: Facts) -> list[Snapshot]:
         found = self.find_snapshot(facts)
-        return [one for one in facts.snapshots_of(self.dataset) if found and one.txg > found.txg]
+        return [snapshot for snapshot in facts.snapshots_of(self.dataset) if found and snapshot.txg > found.txg]
 
     def checkpoint_operation(self, facts: Facts) -> TakeCheckpoint | None:
         pool = facts.pool(self.dataset.split("/", 1)[0])
@@ -88,7 +88,9 @@ class RollBack(SnapshotOperation, tag="roll-back"):
         dataset, found = facts.dataset(self.dataset), self.find_snapshot(facts)
         if dataset is None or found is None:
             return
-        limit, kept = (status.whole(getattr(dataset.properties.get(one), "value", 0)) for one in ("refquota", "refreservation"))  # fmt: skip
+        limit, kept = (
+            status.whole(getattr(dataset.properties.get(one), "value", 0)) for one in ("refquota", "refreservation")
+        )
         if limit and found.referenced > limit:
             yield Reason(
                 "rollback-above-limit",
@@ -110,13 +112,13 @@ class RollBack(SnapshotOperation, tag="roll-back"):
         dataset, found = facts.dataset(self.dataset), self.find_snapshot(facts)
         moment = f"{found.created:%d %B %Y, %H:%M} UTC" if found else ""
         # Data that is in none of the remaining snapshots: written since the newest one, and unique to those destroyed.
-        written = (dataset.written if dataset else 0) + sum(one.written for one in newer)
+        written = (dataset.written if dataset else 0) + sum(snapshot.written for snapshot in newer)
         return Plan(
             summary=f"{self.dataset} becomes what it was on {moment}. Folders below it that have snapshots of their own stay as they are.",
             steps=(self.rollback_step(newer, facts),),
             identity={
                 **self.plan_identity(),
-                "newer": sorted(one.guid for one in newer),
+                "newer": sorted(snapshot.guid for snapshot in newer),
                 "dataset": dataset.guid if dataset else 0,
             },
             losses=tuple(self.list_losses(newer, moment)),
@@ -135,7 +137,7 @@ class RollBack(SnapshotOperation, tag="roll-back"):
     def list_losses(self, newer: list[Snapshot], moment: str) -> Iterator[Loss]:
         yield Loss(f"everything written to {self.dataset} after {moment}")
         if newer:
-            yield Loss(f"{self.dataset}: {list_names([one.short for one in newer])}")
+            yield Loss(f"{self.dataset}: {list_names([snapshot.short for snapshot in newer])}")
 
     def list_warnings(self, facts: Facts, shares: list[Share]) -> Iterator[str]:
         if shares:
@@ -179,7 +181,9 @@ class RollBack(SnapshotOperation, tag="roll-back"):
         try:
             if shares:
                 work.progress(5, "Pausing its shares")
-                pool_teardown.serve((one for one in status.read_datasets() if one.mountpoint not in paused), work.note)
+                pool_teardown.serve(
+                    (dataset for dataset in status.read_datasets() if dataset.mountpoint not in paused), work.note
+                )
                 dataset_teardown.close(shares)
             if self.way_back:
                 work.progress(20, "Taking a checkpoint of the pool")
@@ -195,15 +199,16 @@ class RollBack(SnapshotOperation, tag="roll-back"):
         """Check everything that could make the rollback fail before the newer snapshots are destroyed."""
         bookmarks = self.check_newer(newer)
         work.progress(40, f"Destroying {len(newer)} newer snapshots")
-        if left := libzfs.destroy_snapshots([one.name for one in newer]):
+        if left := libzfs.destroy_snapshots([snapshot.name for snapshot in newer]):
             raise Failed(
-                "A newer snapshot could not be destroyed", "; ".join(f"{one.name}: {one.why}" for one in left[:5])
+                "A newer snapshot could not be destroyed",
+                "; ".join(f"{snapshot.name}: {snapshot.why}" for snapshot in left[:5]),
             )
         for name in bookmarks:
             libzfs.destroy_bookmark(name)
             work.note(f"The bookmark {name} was newer and is gone")
         libzfs.rollback_to(self.dataset, self.snapshot)
-        dataset = next((one for one in status.read_datasets() if one.name == self.dataset), None)
+        dataset = next((dataset for dataset in status.read_datasets() if dataset.name == self.dataset), None)
         if dataset and (said := read_note(dataset)):
             # The files may have older rights than the note says.
             rewrite_note(dataset, msgspec.structs.replace(said, done=False), work)
@@ -213,12 +218,12 @@ class RollBack(SnapshotOperation, tag="roll-back"):
         """Return the newer bookmarks. Raises Failed if the snapshot is gone, or a newer one appeared or cannot be destroyed."""
         nothing = "Nothing was destroyed, and the files are as they were"
         every = list(list_snapshots.list_snapshots([self.dataset]))
-        found = next((one for one in every if one.guid == self.guid), None)
+        found = next((snapshot for snapshot in every if snapshot.guid == self.guid), None)
         if found is None:
             raise Failed(f"The snapshot {self.snapshot} is no longer there. {nothing}")
-        now = [one for one in every if one.txg > found.txg]
-        known = {one.guid for one in newer}
-        if more := [one.name for one in now if one.guid not in known]:
+        now = [snapshot for snapshot in every if snapshot.txg > found.txg]
+        known = {snapshot.guid for snapshot in newer}
+        if more := [snapshot.name for snapshot in now if snapshot.guid not in known]:
             raise Failed(f"{more[0]} was taken meanwhile. {nothing}. Look at what would be lost, and roll back again")
         if said := describe_blocks(now):
             raise Failed(f"A newer snapshot cannot be destroyed. {nothing}", "; ".join(said[:5]))

@@ -80,7 +80,7 @@ class CreateVolume(Operation, tag="create-volume"):
             return
         if parent.locked:
             yield reasons.dataset_locked(self.parent).with_field("parent")
-        taken = [one.name for one in facts.datasets if one.name.lower() == self.full_name.lower()]
+        taken = [dataset.name for dataset in facts.datasets if dataset.name.lower() == self.full_name.lower()]
         if taken:
             yield reasons.dataset_exists(taken[0])
         if not self.thin and self.size * (1 + METADATA_SHARE) > parent.available:
@@ -185,10 +185,17 @@ class GrowVolume(DatasetOperation, tag="grow-volume"):
         before = volume.volsize if volume else 0
         return Plan(
             summary=f"{self.dataset} grows from {size_text(before)} to {size_text(self.size)}. What uses the volume then has to extend its file system.",
-            steps=(command_step("grow", "Make it larger", ["zfs", "set", "--", f"volsize={self.size}", self.dataset], touches=[self.dataset]),),
+            steps=(
+                command_step(
+                    "grow",
+                    "Make it larger",
+                    ["zfs", "set", "--", f"volsize={self.size}", self.dataset],
+                    touches=[self.dataset],
+                ),
+            ),
             identity={**self.plan_identity(), "before": before},
             undo="It cannot be made smaller again.",
-        )  # fmt: skip
+        )
 
     def probe(self, step: str, facts: Facts) -> bool:
         volume = self.find_dataset(facts)

@@ -221,9 +221,16 @@ class EnableAccount(AccountOperation, tag="enable-account"):
     def plan(self, facts: Facts) -> Plan:
         account = facts.account(self.name)
         text = accounts.comment(account.display if account else "", disabled=not self.enabled)
-        samba = samba_step("samba", f"{'Open' if self.enabled else 'Close'} it in Samba", ["smbpasswd", "-e" if self.enabled else "-d", self.name], self.name)  # fmt: skip
+        samba = samba_step(
+            "samba",
+            f"{'Open' if self.enabled else 'Close'} it in Samba",
+            ["smbpasswd", "-e" if self.enabled else "-d", self.name],
+            self.name,
+        )
         lock = "--unlock" if self.enabled else "--lock"
-        system = command_step("system", "The same for AFP, and note it", ["usermod", lock, "--comment", text, "--", self.name])  # fmt: skip
+        system = command_step(
+            "system", "The same for AFP, and note it", ["usermod", lock, "--comment", text, "--", self.name]
+        )
         # Pages show the comment that usermod writes, so it is written after the change in Samba.
         steps = (samba, system) if self.enabled else (samba, system, disconnect_step(self.name))
         return Plan(

@@ -47,4 +47,4 @@ def drop_step(who: str, heir: str, facts: Facts) -> Step:
 
 def folders_sharing_with(who: str, facts: Facts) -> list[str]:
     """The folders whose shares name a user or group."""
-    return [one.name for one in facts.datasets if (setting := setting_of(one)) and who in setting.people]
+    return [dataset.name for dataset in facts.datasets if (setting := setting_of(dataset)) and who in setting.people]

@@ -155,22 +155,27 @@ class RemoveGroup(GroupOperation, tag="remove-group"):
 
     def plan(self, facts: Facts) -> Plan:
         used = [
-            one.name
-            for one in facts.datasets
-            if (note := access_note.valid_note(one, facts)) and self.name in note.groups
+            dataset.name
+            for dataset in facts.datasets
+            if (note := access_note.valid_note(dataset, facts)) and self.name in note.groups
         ]
         used += [name for name in drop_from_shares.folders_sharing_with(f"@{self.name}", facts) if name not in used]
         return Plan(
             f"The group {self.name} is removed; its members stay users, but lose the access that it gave them.",
             (
-                Step("forget", "Remove it from the access lists of folders", f"zfs set {access_note.PROPERTY}=… of each", lambda work: self.drop_from_rules(facts, work)),
+                Step(
+                    "forget",
+                    "Remove it from the access lists of folders",
+                    f"zfs set {access_note.PROPERTY}=… of each",
+                    lambda work: self.drop_from_rules(facts, work),
+                ),
                 drop_from_shares.drop_step(f"@{self.name}", "", facts),
                 command_step("group", f"Remove {self.name}", ["groupdel", "--", self.name]),
             ),
             {"operation": msgspec.to_builtins(self), "gid": group.gid if (group := facts.group(self.name)) else 0},
             warnings=(f"It has access to {', '.join(used)}.",) if used else (),
             undo="A new group of that name is another group, without access to anything.",
-        )  # fmt: skip
+        )
 
     def drop_from_rules(self, facts: Facts, work: Work) -> None:
         """Remove the group from the access notes of all folders."""

@@ -95,17 +95,31 @@ class RemoveAccount(AccountOperation, tag="remove-account"):
         first = (
             f"zfs snapshot -- FOLDER@{self.before} of each folder with files of {self.name}\n" if self.before else ""
         )
-        hand = Step("files", f"Give its files to {self.heir}", f"{first}for each file of {self.name} on every folder: chown {self.heir}", lambda work: self.hand_over(uid, heir, facts, work))  # fmt: skip
+        hand = Step(
+            "files",
+            f"Give its files to {self.heir}",
+            f"{first}for each file of {self.name} on every folder: chown {self.heir}",
+            lambda work: self.hand_over(uid, heir, facts, work),
+        )
         steps = [
             samba_step("close", "Disable it in Samba", ["smbpasswd", "-d", self.name], self.name),
             disconnect_step(self.name),
             *([hand] if heir else []),
-            Step("forget", "Remove it from the access lists of folders", f"zfs set {access_note.PROPERTY}=… of each", lambda work: self.drop_from_rules(facts, work)),
+            Step(
+                "forget",
+                "Remove it from the access lists of folders",
+                f"zfs set {access_note.PROPERTY}=… of each",
+                lambda work: self.drop_from_rules(facts, work),
+            ),
             drop_from_shares.drop_step(self.name, self.heir, facts),
             samba_step("samba", "Remove it from Samba", ["smbpasswd", "-x", self.name], self.name),
             command_step("user", f"Remove {self.name}", ["userdel", "--", self.name]),
-        ]  # fmt: skip
-        kept = f" Each folder with files of {self.name} gets a snapshot first, which stays until you destroy it." if self.before else ""  # fmt: skip
+        ]
+        kept = (
+            f" Each folder with files of {self.name} gets a snapshot first, which stays until you destroy it."
+            if self.before
+            else ""
+        )
         files = f"The files go to {self.heir}.{kept}" if heir else "The files stay where they are and belong to nobody."
         return Plan(
             summary=f"{self.name} can no longer use any share. {files} Nothing is erased.",

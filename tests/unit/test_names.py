@@ -34,7 +34,7 @@ GOOD = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_it_gives_a_good_name_back_unchanged(kind):
+def test_good_name_is_returned_unchanged(kind):
     assert kind(GOOD[kind]) == GOOD[kind]
 
 
@@ -65,14 +65,14 @@ def test_it_gives_a_good_name_back_unchanged(kind):
         lambda good: good + "x" * 5000,
     ],
 )
-def test_it_refuses_a_spoiled_name_of_any_kind(kind, spoil):
+def test_spoiled_name_of_any_kind_is_refused(kind, spoil):
     with pytest.raises(Refused):
         kind(spoil(GOOD[kind]))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(text=st.text(max_size=300))
-def test_a_name_that_passes_holds_no_invisible_character_and_is_no_option(kind, text):
+def test_accepted_name_has_no_invisible_character_and_is_no_option(kind, text):
     try:
         name = kind(text)
     except Refused as refusal:
@@ -102,17 +102,17 @@ def test_a_name_that_passes_holds_no_invisible_character_and_is_no_option(kind, 
         ".tank",
     ],
 )
-def test_it_refuses_a_pool_by_a_name_that_zfs_keeps(name):
+def test_pool_name_reserved_by_zfs_is_refused(name):
     with pytest.raises(Refused):
         names.check_pool_name(name)
 
 
 @pytest.mark.parametrize("name", ["logs", "cloud", "tank.2", "media-pool", "T_1", "x" * 40])
-def test_it_takes_a_pool_by_a_plain_name(name):
+def test_plain_pool_name_is_accepted(name):
     assert names.check_pool_name(name) == name
 
 
-def test_it_refuses_a_pool_name_of_41_characters():
+def test_pool_name_of_41_characters_is_refused():
     with pytest.raises(Refused):
         names.check_pool_name("x" * 41)
 
@@ -120,7 +120,7 @@ def test_it_refuses_a_pool_name_of_41_characters():
 @pytest.mark.parametrize(
     "name", [".", "..", "a/b", "a@b", "a#b", "photos ", "photos.", " photos", ".zfs", "x" * 61, "Büro"]
 )
-def test_it_refuses_a_folder_by_an_odd_name(name):
+def test_odd_folder_name_is_refused(name):
     with pytest.raises(Refused):
         names.check_folder_name(name)
 
@@ -128,19 +128,19 @@ def test_it_refuses_a_folder_by_an_odd_name(name):
 @pytest.mark.parametrize(
     "name", ["tank/a/./b", "tank/../etc", "/tank", "tank/", "tank//a", "tank@snap", "tank#mark", " tank", "x" * 256]
 )
-def test_it_refuses_a_dataset_that_zfs_could_not_have(name):
+def test_dataset_name_impossible_in_zfs_is_refused(name):
     with pytest.raises(Refused):
         names.existing_dataset(name)
 
 
-def test_it_takes_a_found_dataset_by_zfs_own_rule():
+def test_existing_dataset_follows_rule_of_zfs():
     assert names.existing_dataset("tank/My Photos: 2026/a-b_c.d") == "tank/My Photos: 2026/a-b_c.d"
 
 
 @pytest.mark.parametrize(
     "name", ["global", "GLOBAL", "Homes", "printers", "print$", "IPC$", "netlogon", "a]", "a ", "[a", "a=b", "a%b"]
 )
-def test_it_refuses_a_share_by_a_name_that_samba_keeps_or_would_read_otherwise(name):
+def test_share_name_reserved_by_samba_is_refused(name):
     with pytest.raises(Refused):
         names.check_share_name(name)
 
@@ -149,7 +149,7 @@ def test_it_refuses_a_share_by_a_name_that_samba_keeps_or_would_read_otherwise(n
     "name",
     ["root", "larder", "nobody", "www-data", "larder-nobody", "larder-people", "Anna", "@admins", "+a", "1a", "a" * 32],
 )
-def test_it_refuses_an_account_that_is_the_systems_or_not_plain(name):
+def test_user_name_of_system_or_not_plain_is_refused(name):
     with pytest.raises(Refused):
         names.check_user_name(name)
 
@@ -167,7 +167,7 @@ def test_it_refuses_an_account_that_is_the_systems_or_not_plain(name):
         "/dev/disk/by-path/pci-0",
     ],
 )
-def test_it_refuses_a_disk_by_any_path_but_a_stable_one(path):
+def test_disk_path_that_is_not_stable_is_refused(path):
     with pytest.raises(Refused):
         names.by_id(path)
 
@@ -175,7 +175,7 @@ def test_it_refuses_a_disk_by_any_path_but_a_stable_one(path):
 @pytest.mark.parametrize(
     "text", ["short", "       ", "x" * 513, "é" * 257, "eight\nlong", "eight\0long", "tab\tbed passphrase"]
 )
-def test_it_refuses_a_passphrase_that_zfs_could_not_take(text):
+def test_passphrase_impossible_in_zfs_is_refused(text):
     with pytest.raises(Refused):
         names.check_passphrase(text)
 
@@ -183,31 +183,31 @@ def test_it_refuses_a_passphrase_that_zfs_could_not_take(text):
 @pytest.mark.parametrize(
     "text", ["x" * 8, "x" * 512, "é" * 256, "correct horse battery staple", "-leading dash", "$(quotes) \"';"]
 )
-def test_it_takes_any_one_line_as_a_passphrase(text):
+def test_any_single_line_is_accepted_as_passphrase(text):
     assert names.check_passphrase(text) == text
 
 
 @pytest.mark.parametrize("text", ["seven77", "x" * 128, "é" * 64, "a line\nand another"])
-def test_it_refuses_a_password_that_samba_could_not_read_from_one_line(text):
+def test_password_that_samba_cannot_read_is_refused(text):
     with pytest.raises(Refused):
         names.check_password(text)
 
 
-def test_it_refuses_without_repeating_the_secret():
+def test_refusal_does_not_repeat_secret():
     with pytest.raises(Refused) as caught:
         names.check_passphrase("canary\nsecret")
     assert "canary" not in str(caught.value)
 
 
 @given(st.uuids())
-def test_it_takes_every_uuid_in_its_usual_spelling_only(value):
+def test_job_id_is_uuid_in_usual_spelling(value):
     assert names.job_id(str(value)) == str(value)
     for other in (value.hex, f"{{{value}}}", value.urn, f"{value} "):
         with pytest.raises(Refused):
             names.job_id(other)
 
 
-def test_it_refuses_a_job_id_in_capitals_as_it_would_be_a_second_file():
+def test_job_id_in_capitals_is_refused():
     with pytest.raises(Refused):
         names.job_id(str(uuid.UUID(int=2**127 + 0xABCDEF)).upper())
 
@@ -232,13 +232,13 @@ def test_it_refuses_a_job_id_in_capitals_as_it_would_be_a_second_file():
         "/x/../etc",
     ],
 )
-def test_it_serves_no_folder_of_the_system_and_none_that_is_not_plain(path):
+def test_path_of_system_or_not_plain_is_not_served(path):
     with pytest.raises(Refused):
         names.served_path(path)
 
 
 @pytest.mark.parametrize("path", ["/tank", "/srv/media", "/tank/My Photos/2026", "/tank/Büro", "/mnt/tank-2"])
-def test_it_serves_a_plain_folder_in_any_language(path):
+def test_plain_path_in_any_language_is_served(path):
     assert names.served_path(path) == path
 
 
@@ -246,17 +246,17 @@ DIGITS = "0123456789abcdefABCDEF0123456789" * 2
 
 
 @pytest.mark.parametrize("content", [DIGITS.encode(), f"{DIGITS}\n".encode(), f" {DIGITS}\r\n".encode()])
-def test_a_key_file_holds_sixty_four_digits(content):
+def test_key_file_contains_64_digits(content):
     assert names.parse_key_file(content) == DIGITS
 
 
-def test_a_key_file_of_thirty_two_bytes_is_the_key_itself():
+def test_key_file_of_32_bytes_is_the_key():
     assert names.parse_key_file(bytes(range(32))) == bytes(range(32)).hex()
 
 
 @pytest.mark.parametrize(
     "content", [b"", b"x", b"0" * 63, b"0" * 65, b"g" * 64, b"\xff" * 64, f"{DIGITS}\n{DIGITS}".encode(), b"0" * 4096]
 )
-def test_any_other_file_is_no_key(content):
+def test_any_other_key_file_is_refused(content):
     with pytest.raises(Refused):
         names.parse_key_file(content)

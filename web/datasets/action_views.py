@@ -49,9 +49,11 @@ def rename_folder(request: HttpRequest, key: str) -> HttpResponse:
     parent, _slash, name = dataset.name.rpartition("/")
     parents = [
         found.name
-        for found in DatasetRow.objects.filter(pool=dataset.pool, facts__contains='"kind":"filesystem"').order_by("name")[:1000]
+        for found in DatasetRow.objects.filter(pool=dataset.pool, facts__contains='"kind":"filesystem"').order_by(
+            "name"
+        )[:1000]
         if not f"{found.name}/".startswith(f"{dataset.name}/")
-    ]  # fmt: skip
+    ]
     form = RenameForm(
         request.GET if "answered" in request.GET else None, parents=parents, initial={"parent": parent, "name": name}
     )
@@ -85,7 +87,9 @@ def destroy_folder(request: HttpRequest, key: str) -> HttpResponse:
     def build() -> dict[str, object]:
         below = DatasetRow.objects.filter(name__startswith=f"{row.name}/").count()
         found, failed = actions.read_detail(row)
-        clones = {one.name: one.key for one in DatasetRow.objects.filter(name__in=found.clones if found else ())}
+        clones = {
+            dataset.name: dataset.key for dataset in DatasetRow.objects.filter(name__in=found.clones if found else ())
+        }
         return {
             "dataset": row.fact,
             "key": key,

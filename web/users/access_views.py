@@ -42,14 +42,26 @@ def build_lines(note: AccessNote, facts: Facts) -> list[AccessLine]:
     return [
         AccessLine("everybody", "All users", "users", note.everybody),
         *(
-            AccessLine(f"group-{one.name}", one.name, "users", note.groups.get(one.name, "none"), ", ".join(one.members) or "no members yet")
-            for one in facts.groups
+            AccessLine(
+                f"group-{group.name}",
+                group.name,
+                "users",
+                note.groups.get(group.name, "none"),
+                ", ".join(group.members) or "no members yet",
+            )
+            for group in facts.groups
         ),
         *(
-            AccessLine(f"person-{one.name}", one.called, "user", note.people.get(one.name, ""), one.name if one.display else "")
-            for one in facts.accounts
+            AccessLine(
+                f"person-{user.name}",
+                user.called,
+                "user",
+                note.people.get(user.name, ""),
+                user.name if user.display else "",
+            )
+            for user in facts.accounts
         ),
-    ]  # fmt: skip
+    ]
 
 
 def parse_level(text: str) -> Level:
@@ -63,9 +75,13 @@ def parse_level(text: str) -> Level:
 def parse_form(request: HttpRequest, dataset: Dataset, facts: Facts) -> SetAccess:
     """Parse the form into an operation. Raises Refused."""
     people = {
-        one.name: parse_level(text) for one in facts.accounts if (text := request.POST.get(f"person-{one.name}", ""))
+        user.name: parse_level(text) for user in facts.accounts if (text := request.POST.get(f"person-{user.name}", ""))
     }
-    groups = {one.name: parse_level(text) for one in facts.groups if (text := request.POST.get(f"group-{one.name}", "none")) != "none"}  # fmt: skip
+    groups = {
+        group.name: parse_level(text)
+        for group in facts.groups
+        if (text := request.POST.get(f"group-{group.name}", "none")) != "none"
+    }
     before = snapshot_names.name_for(snapshot_names.BEFORE, timezone.now()) if "before" in request.POST else ""
     everybody = parse_level(request.POST.get("everybody", ""))
     return SetAccess(dataset=dataset.name, everybody=everybody, people=people, groups=groups, before=before)

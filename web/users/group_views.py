@@ -18,7 +18,7 @@ from web.users.views import read_users
 
 
 def user_choices() -> list[tuple[str, str]]:
-    return [(one.name, f"{one.called} ({one.name})" if one.display else one.name) for one in read_users()]
+    return [(user.name, f"{user.called} ({user.name})" if user.display else user.name) for user in read_users()]
 
 
 @require_http_methods(["GET", "POST"])

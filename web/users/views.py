@@ -53,7 +53,7 @@ def list_users(request: HttpRequest) -> HttpResponse:
 
     def build() -> dict[str, object]:
         facts = read_user_facts()
-        listed = [(one, [group for group in facts.groups if one.name in group.members]) for one in facts.accounts]
+        listed = [(user, [group for group in facts.groups if user.name in group.members]) for user in facts.accounts]
         return {"people": listed, "groups": facts.groups}
 
     return live.respond(request, "users/people.html", build)
@@ -78,7 +78,7 @@ def show_user(request: HttpRequest, name: str) -> HttpResponse:
     def build() -> dict[str, object]:
         account: Account = get_object_or_404(AccountRow, name=name).fact
         facts = read_user_facts()
-        others = [(one.name, one.called) for one in facts.accounts if one.name != name]
+        others = [(user.name, user.called) for user in facts.accounts if user.name != name]
         named = DatasetRow.objects.filter(facts__contains=f'\\"{name}\\"').order_by("name")
         folders = [
             (row.key, row.name, MAY[said.people[name]])

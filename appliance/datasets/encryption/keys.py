@@ -55,12 +55,14 @@ class LockDataset(DatasetOperation, tag="lock-dataset"):
             if root.encryption_root == self.dataset
             for one in facts.below(root.name)
         }
-        return [one for one in facts.datasets if one.name in names and one.mounted]
+        return [dataset for dataset in facts.datasets if dataset.name in names and dataset.mounted]
 
     def plan(self, facts: Facts) -> Plan:
         mounted = self.mounted_datasets(facts)
         shares = dataset_teardown.shares_at(facts, mounted)
-        tops = [one for one in mounted if not any(one.name.startswith(f"{other.name}/") for other in mounted)]
+        tops = [
+            dataset for dataset in mounted if not any(dataset.name.startswith(f"{other.name}/") for other in mounted)
+        ]
         unload = ["zfs", "unload-key", "--", self.dataset]
 
         def unmount_all(work: Work) -> None:
@@ -80,14 +82,36 @@ class LockDataset(DatasetOperation, tag="lock-dataset"):
             summary=f"{self.dataset} and {max(len(mounted) - 1, 0)} folders below it cannot be read until the key is given again. Nothing is erased.",
             steps=(
                 *dataset_teardown.close_step(shares),
-                *([Step("unmount", "Unmount the folders", shown, unmount_all, tuple(one.name for one in mounted))] if mounted else []),
-                Step("unload", "Forget the key that is loaded", shlex.join(unload), unload_key, (self.dataset,), "Unlock it again"),
+                *(
+                    [
+                        Step(
+                            "unmount",
+                            "Unmount the folders",
+                            shown,
+                            unmount_all,
+                            tuple(dataset.name for dataset in mounted),
+                        )
+                    ]
+                    if mounted
+                    else []
+                ),
+                Step(
+                    "unload",
+                    "Forget the key that is loaded",
+                    shlex.join(unload),
+                    unload_key,
+                    (self.dataset,),
+                    "Unlock it again",
+                ),
             ),
-            identity={**self.plan_identity(), "mounted": sorted(one.guid for one in mounted)},
-            warnings=(*(("Its shares answer nobody meanwhile.",) if shares else ()), *(("This box keeps its key: after the next start it is unlocked again.",) if keeps else ())),
+            identity={**self.plan_identity(), "mounted": sorted(dataset.guid for dataset in mounted)},
+            warnings=(
+                *(("Its shares answer nobody meanwhile.",) if shares else ()),
+                *(("This box keeps its key: after the next start it is unlocked again.",) if keeps else ()),
+            ),
             undo="Unlock it at any time.",
             facts=dataset_teardown.told(facts, shares),
-        )  # fmt: skip
+        )
 
     def probe(self, step: str, facts: Facts) -> bool:
         dataset = self.find_dataset(facts)
@@ -147,13 +171,19 @@ class ChangeKey(EncryptionRootOperation, tag="change-key"):
         keeps = dataset is not None and key_store.is_marked(dataset)
         return Plan(
             summary=f"{self.dataset} is opened by a new {self.to} from now on."
-            + ("" if own else f" So far it was opened by the key of {dataset.encryption_root if dataset else 'its parent'}."),
+            + (
+                ""
+                if own
+                else f" So far it was opened by the key of {dataset.encryption_root if dataset else 'its parent'}."
+            ),
             steps=(change, *([delete_key_step(self.dataset, self.guid)] if keeps else [])),
             identity={**self.plan_identity(), "root": dataset.encryption_root if dataset else "", "keeps": keeps},
-            warnings=("The files are not encrypted again. With the old key, an old copy of the disks can still be read.",),
+            warnings=(
+                "The files are not encrypted again. With the old key, an old copy of the disks can still be read.",
+            ),
             undo="It can be changed again at any time.",
             key_file=self.to == "key file",
-        )  # fmt: skip
+        )
 
     def probe(self, step: str, facts: Facts) -> bool:
         # Nothing shows from outside that a key has changed, so this never claims it.
@@ -228,14 +258,21 @@ class StoreKey(EncryptionRootOperation, tag="store-key"):
         return Plan(
             summary=f"The key of {self.dataset} is kept on this box's system disk, readable by root alone. {STORED_KEY_MEANS}",
             steps=(
-                Step("keep", "Try the key, then store it", f"{shlex.join(trial)}\nwrite {key_store.key_path(self.guid)}", try_and_store, (self.dataset,), "Remove it again"),
+                Step(
+                    "keep",
+                    "Try the key, then store it",
+                    f"{shlex.join(trial)}\nwrite {key_store.key_path(self.guid)}",
+                    try_and_store,
+                    (self.dataset,),
+                    "Remove it again",
+                ),
                 mark_step(self.dataset),
             ),
             identity=self.plan_identity(),
             warnings=("Encryption then protects disks that leave this box, not the box itself.",),
             undo="The key can be removed from this box at any time.",
             key_file=kind in KEY_FILES,
-        )  # fmt: skip
+        )
 
     def probe(self, step: str, facts: Facts) -> bool:
         dataset = self.find_dataset(facts)

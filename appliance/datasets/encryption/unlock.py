@@ -51,44 +51,44 @@ def key_step(name: str, title: str, argv: list[str], key_format: str, dataset: s
 
 def datasets_of_key(facts: Facts, root: str) -> list[Dataset]:
     """The datasets that the key of an encryption root unlocks and that can be mounted, parents first."""
-    return [one for one in facts.datasets if one.encryption_root == root and one.can_mount]
+    return [dataset for dataset in facts.datasets if dataset.encryption_root == root and dataset.can_mount]
 
 
 def mountable_datasets(facts: Facts, root: str) -> list[Dataset]:
     """Those of ``datasets_of_key`` whose mountpoint is below the folder of their pool."""
     return [
-        one
-        for one in datasets_of_key(facts, root)
-        if not zfs_mount.reason_against(one.name, one.mountpoint, facts.datasets)
+        dataset
+        for dataset in datasets_of_key(facts, root)
+        if not zfs_mount.reason_against(dataset.name, dataset.mountpoint, facts.datasets)
     ]
 
 
 def explain_unmounted(facts: Facts, root: str) -> list[str]:
     """Why the others are not mounted, one sentence each."""
-    waiting = [one for one in datasets_of_key(facts, root) if not one.mounted]
+    waiting = [dataset for dataset in datasets_of_key(facts, root) if not dataset.mounted]
     return [
         str(reason.message)
-        for one in waiting
-        if (reason := zfs_mount.reason_against(one.name, one.mountpoint, facts.datasets))
+        for dataset in waiting
+        if (reason := zfs_mount.reason_against(dataset.name, dataset.mountpoint, facts.datasets))
     ]
 
 
 def mount_datasets(waiting: Iterable[Dataset], work: Work) -> None:
     """Mount these datasets, parents first. If one fails, those below it stay unmounted too. Raises Failed."""
     failed: list[tuple[Dataset, LarderError]] = []
-    for one in sorted(waiting, key=lambda found: found.mountpoint.count("/")):
-        if any(one.mountpoint.startswith(f"{other.mountpoint}/") for other, _error in failed):
+    for dataset in sorted(waiting, key=lambda found: found.mountpoint.count("/")):
+        if any(dataset.mountpoint.startswith(f"{other.mountpoint}/") for other, _error in failed):
             continue
         try:
-            zfs_mount.mount(one.name, work)
+            zfs_mount.mount(dataset.name, work)
         except LarderError as error:
-            failed.append((one, error))
+            failed.append((dataset, error))
     if failed:
         raise Failed("; ".join(f"{one.name} was not mounted: {explain(error)}" for one, error in failed))
 
 
 def show_mounts(waiting: Iterable[Dataset]) -> str:
-    return "\n".join(zfs_mount.shown(one.name, one.mountpoint) for one in waiting)
+    return "\n".join(zfs_mount.shown(dataset.name, dataset.mountpoint) for dataset in waiting)
 
 
 class UnlockDataset(Operation, tag="unlock-dataset"):
@@ -149,7 +149,7 @@ class UnlockDataset(Operation, tag="unlock-dataset"):
                     "Mount the folders",
                     show_mounts(waiting),
                     mount_waiting,
-                    tuple(one.name for one in waiting),
+                    tuple(dataset.name for dataset in waiting),
                 ),
             ),
             identity={"operation": msgspec.to_builtins(self), "dataset": dataset.guid if dataset else 0},
@@ -201,9 +201,9 @@ class UnlockAll(Operation, tag="unlock-all"):
 
     def locked_roots(self, facts: Facts) -> list[Dataset]:
         return [
-            one
-            for one in facts.datasets
-            if one.locked and one.encryption_root == one.name and one.name in self.datasets
+            dataset
+            for dataset in facts.datasets
+            if dataset.locked and dataset.encryption_root == dataset.name and dataset.name in self.datasets
         ]
 
     def check(self, facts: Facts) -> Iterator[Reason]:
@@ -213,7 +213,8 @@ class UnlockAll(Operation, tag="unlock-all"):
     def plan(self, facts: Facts) -> Plan:
         locked = self.locked_roots(facts)
         waiting = {
-            one.name: [member for member in mountable_datasets(facts, one.name) if not member.mounted] for one in locked
+            dataset.name: [member for member in mountable_datasets(facts, dataset.name) if not member.mounted]
+            for dataset in locked
         }
 
         def unlock_all(work: Work) -> None:
@@ -242,9 +243,9 @@ class UnlockAll(Operation, tag="unlock-all"):
         shown = "\n".join(shlex.join(load_key_argv(root.name)) for root in locked)
         return Plan(
             summary=f"The passphrase is tried on {len(locked)} locked folders, and what it opens is mounted. Stored keys are used too.",
-            steps=(Step("unlock", "Try it on each", shown, unlock_all, tuple(one.name for one in locked)),),
-            warnings=tuple(text for one in locked for text in explain_unmounted(facts, one.name)),
-            identity={"locked": sorted(one.guid for one in locked)},
+            steps=(Step("unlock", "Try it on each", shown, unlock_all, tuple(dataset.name for dataset in locked)),),
+            warnings=tuple(text for dataset in locked for text in explain_unmounted(facts, dataset.name)),
+            identity={"locked": sorted(dataset.guid for dataset in locked)},
         )
 
     @staticmethod
@@ -260,7 +261,7 @@ class UnlockAll(Operation, tag="unlock-all"):
         return not self.locked_roots(facts)
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        locked = [one.name for one in self.locked_roots(facts)]
+        locked = [dataset.name for dataset in self.locked_roots(facts)]
         return f"Still locked: {', '.join(locked)}. Unlock these one by one." if locked else "Everything is unlocked."
 
 

@@ -31,7 +31,7 @@ def refusals(operation, *datasets) -> list[str]:
     return codes(operation.check(box(datasets=datasets)))
 
 
-def test_it_makes_a_folder_for_people_below_its_parent(commands, mounts):
+def test_create_makes_folder_for_users_below_parent(commands, mounts):
     plan = checked_plan(create(preset="media"), box(datasets=(TANK,)))
     for step in plan.steps:
         step.act(Working())
@@ -61,7 +61,7 @@ def test_it_makes_a_folder_for_people_below_its_parent(commands, mounts):
     ]
 
 
-def test_the_folders_place_follows_the_parents():
+def test_create_derives_mountpoint_from_parent():
     plan = create().plan(box(datasets=(dataset("tank", mountpoint="/srv/My Files/"),)))
     assert plan.steps[3].shown == "chmod 2770 -- '/srv/My Files/photos'"
 
@@ -87,29 +87,29 @@ def test_create_refuses_an_unsuitable_parent_or_a_taken_name(parents, code):
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "../etc", "-o", "a\n", "a\0", ".hidden", "a@b"])
-def test_it_refuses_a_folder_by_a_name_that_is_none(name):
+def test_create_refuses_invalid_name(name):
     with pytest.raises(Refused):
         create(name=name)
 
 
 @pytest.mark.parametrize("parent", ["", "-r", "/tank", "tank/../etc", "tank\n", "tank@x"])
-def test_it_refuses_a_parent_that_is_no_dataset(parent):
+def test_create_refuses_invalid_parent_name(parent):
     with pytest.raises(Refused):
         create(parent=parent)
 
 
-def test_it_refuses_a_full_name_too_long_for_its_snapshots():
+def test_create_refuses_full_name_too_long_for_snapshots():
     with refuses("dataset-name-too-long"):
         create(parent="tank/" + "x" * 180, name="y" * 30)
 
 
-def test_the_digest_holds_for_the_same_parent_only():
+def test_digest_changes_with_parent_guid():
     plan = create().plan(box(datasets=(TANK,)))
     assert create().plan(box(datasets=(dataset("tank", used=5),))).digest() == plan.digest()
     assert create().plan(box(datasets=(dataset("tank", guid=5),))).digest() != plan.digest()
 
 
-def test_each_probe_looks_at_its_own_step(tmp_path, monkeypatch):
+def test_create_probes_each_step_separately(tmp_path, monkeypatch):
     mine = os.getgid()
     place = tmp_path / "photos"
     place.mkdir(mode=0o755)
@@ -129,16 +129,16 @@ def test_each_probe_looks_at_its_own_step(tmp_path, monkeypatch):
     assert happened() == [True, True, True]
 
 
-def test_no_probe_sees_a_folder_that_is_not_there():
+def test_create_probes_fail_for_missing_folder():
     assert not any(create().probe(step, box(datasets=(TANK,))) for step in ("create", "group", "mode"))
 
 
-def test_a_folder_that_is_not_mounted_is_not_taken_for_finished(tmp_path):
+def test_create_probe_fails_for_unmounted_folder(tmp_path):
     facts = box(datasets=(TANK, dataset("tank/photos", mountpoint=str(tmp_path / "nowhere"))))
     assert [create().probe(step, facts) for step in ("create", "group", "mode")] == [True, False, False]
 
 
-def test_the_way_on_says_whether_the_folder_is_there():
+def test_create_hint_says_whether_folder_exists():
     assert "is not there" in create().recovery_hint("create", box(datasets=(TANK,)))
     assert "is there" in create().recovery_hint("mode", box(datasets=(TANK, dataset("tank/photos"))))
 
@@ -164,7 +164,7 @@ def secret_box(key: str = "unavailable", **changes: Any) -> Any:
 UNLOCK = UnlockDataset(dataset="tank/vault")
 
 
-def test_it_loads_the_key_from_standard_input_and_mounts_and_serves_what_it_unlocks(commands, mounts, monkeypatch):
+def test_unlock_loads_key_from_stdin_then_mounts_and_serves(commands, mounts, monkeypatch):
     again: list[object] = []
     monkeypatch.setattr(publish, "republish_quietly", again.append)
     work = Working()
@@ -180,20 +180,20 @@ def test_it_loads_the_key_from_standard_input_and_mounts_and_serves_what_it_unlo
     assert commands.given == [f"{CANARY}\n", None, None]
 
 
-def test_it_refuses_to_unlock_what_is_not_locked_or_has_no_passphrase_of_its_own():
+def test_unlock_refuses_unlocked_dataset_or_one_without_own_key():
     assert codes(UNLOCK.check(secret_box("available"))) == ["dataset-unlocked-already"]
     inner = UnlockDataset(dataset="tank/vault/deep")
     assert codes(inner.check(secret_box())) == ["dataset-without-key"]
     assert codes(UNLOCK.check(box())) == ["folder-missing"]
 
 
-def test_its_probes_tell_the_key_from_the_mounts():
+def test_unlock_probes_key_and_mounts_separately():
     assert [UNLOCK.probe(step, secret_box()) for step in ("key", "mount")] == [False, False]
     assert [UNLOCK.probe(step, secret_box("available")) for step in ("key", "mount")] == [True, False]
     assert [UNLOCK.probe(step, secret_box("available", mounted=True)) for step in ("key", "mount")] == [True, True]
 
 
-def test_the_way_on_says_whether_it_is_still_locked():
+def test_unlock_hint_says_whether_dataset_is_still_locked():
     assert "still locked" in UNLOCK.recovery_hint("key", secret_box())
     assert "key is loaded" in UNLOCK.recovery_hint("mount", secret_box("available"))
 
@@ -202,7 +202,7 @@ KEY = "0123456789abcdef" * 4
 
 
 @pytest.mark.parametrize(("kind", "given"), [("hex", f"{KEY}\n"), ("raw", bytes.fromhex(KEY))])
-def test_a_key_file_is_given_in_the_form_that_the_dataset_wants(commands, kind, given):
+def test_unlock_passes_key_file_in_format_of_dataset(commands, kind, given):
     work = Working()
     work.secret = lambda: KEY  # type: ignore[method-assign]
     plan = checked_plan(UNLOCK, secret_box(key_format=kind))
@@ -212,34 +212,34 @@ def test_a_key_file_is_given_in_the_form_that_the_dataset_wants(commands, kind, 
     assert KEY not in repr(commands.ran)
 
 
-def test_a_passphrase_is_no_key(commands):
+def test_unlock_refuses_passphrase_as_key_file(commands):
     with pytest.raises(Refused):
         checked_plan(UNLOCK, secret_box(key_format="hex")).steps[0].act(Working())
     assert commands.ran == []
     assert "Check the key file" in UNLOCK.recovery_hint("key", secret_box(key_format="hex"))
 
 
-def test_unlocking_by_passphrase_asks_for_no_file():
+def test_unlock_by_passphrase_asks_for_no_file():
     assert not checked_plan(UNLOCK, secret_box(key_format="passphrase")).key_file
 
 
 # --- presets, limits, a key of its own ------------------------------------------------------------------------
 @pytest.mark.parametrize("preset", presets.PRESETS)
-def test_every_preset_says_why_and_leaves_its_mark(preset):
+def test_every_preset_has_reasons_and_is_recorded(preset):
     plan = create(preset=preset).plan(box(datasets=(TANK,)))
     assert f"larder:preset={preset}" in plan.steps[0].shown
     assert "recordsize=" in plan.steps[0].shown
     assert plan.facts["Why so"].count(".") >= 4
 
 
-def test_a_limit_is_set_when_the_folder_is_made():
+def test_create_sets_limit():
     plan = create(limit=5 * 2**30).plan(box(datasets=(TANK,)))
     assert "quota=5368709120" in plan.steps[0].shown
     assert "5 GiB" in plan.summary
 
 
 @pytest.mark.parametrize("limit", [-1, 1, 2**62])
-def test_a_limit_that_is_none_is_refused(limit):
+def test_create_refuses_invalid_limit(limit):
     with pytest.raises(Refused):
         create(limit=limit)
 
@@ -247,7 +247,7 @@ def test_a_limit_that_is_none_is_refused(limit):
 @pytest.mark.parametrize(
     ("key", "secret", "kind"), [("passphrase", CANARY, "passphrase"), ("key file", "ab" * 32, "hex")]
 )
-def test_a_key_of_its_own_goes_by_standard_input(commands, mounts, key, secret, kind):
+def test_create_passes_own_key_by_stdin(commands, mounts, key, secret, kind):
     work = Working()
     work.secret = lambda: secret  # type: ignore[method-assign]
     operation = create(key=key)
@@ -261,7 +261,7 @@ def test_a_key_of_its_own_goes_by_standard_input(commands, mounts, key, secret, 
 
 
 # --- what was read ------------------------------------------------------------------------------------------
-def test_properties_are_read_with_where_they_come_from():
+def test_properties_are_read_with_their_sources():
     found = {one.name: one for one in status.datasets_from(recorded("zfs-list-properties-2.3.9.json"))}
     films, old, copy = found["datasetsp/films"], found["datasetsp/films/old"], found["datasetsp/copy"]
     assert films.properties["recordsize"] == Property("1048576", "local")
@@ -276,9 +276,7 @@ def test_properties_are_read_with_where_they_come_from():
 
 
 # --- everything after a start -------------------------------------------------------------------------------
-def test_one_passphrase_is_tried_on_all_that_is_locked_and_what_stays_locked_is_named(
-    commands, mounts, monkeypatch, folders
-):
+def test_unlock_all_tries_every_locked_dataset_and_names_those_still_locked(commands, mounts, monkeypatch, folders):
     monkeypatch.setattr(key_store, "FOLDER", folders / "keys")
     monkeypatch.setattr(publish, "republish_quietly", lambda _work: None)
     common = {"encryption": "aes-256-gcm", "key_status": "unavailable", "key_format": "passphrase", "mounted": False}
@@ -295,5 +293,5 @@ def test_one_passphrase_is_tried_on_all_that_is_locked_and_what_stays_locked_is_
     assert operation.locks() == ("tank", "shares")
 
 
-def test_nothing_locked_is_nothing_to_unlock():
+def test_unlock_all_refuses_if_nothing_is_locked():
     assert codes(UnlockAll(datasets=()).check(box())) == ["nothing-locked"]

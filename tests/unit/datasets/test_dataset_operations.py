@@ -1,4 +1,4 @@
-"""Changing a dataset that is there: settings, limits, names, mounts, its end."""
+"""Operations on an existing dataset: settings, limits, renaming, mounting, destroying."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ EVERY = [
 
 
 @pytest.mark.parametrize("operation", EVERY, ids=lambda one: type(one).__name__)
-def test_what_was_renamed_replaced_or_destroyed_behind_its_back_is_never_touched(operation):
+def test_operations_refuse_renamed_replaced_or_destroyed_dataset(operation):
     assert refusals(operation, facts(TANK)) == ["folder-missing"]
     assert refusals(operation, facts(TANK, replace(PHOTOS, name="tank/new"))) == ["dataset-renamed"]
     assert refusals(operation, facts(TANK, replace(PHOTOS, guid=7))) == ["dataset-replaced"]
@@ -68,7 +68,7 @@ def test_what_was_renamed_replaced_or_destroyed_behind_its_back_is_never_touched
     ("name", "value", "shown"),
     [("compression", "zstd", "compression=zstd"), ("quota", "10485760", "quota=10485760"), ("quota", "0", "quota=none"), ("recordsize", "1048576", "recordsize=1048576")],
 )  # fmt: skip
-def test_a_setting_is_one_command(commands, name, value, shown):
+def test_set_property_is_one_command(commands, name, value, shown):
     run(of(SetDatasetProperty, name=name, value=value), facts())
     assert commands.ran == [["zfs", "set", "--", shown, "tank/photos"]]
 
@@ -77,7 +77,7 @@ def test_a_setting_is_one_command(commands, name, value, shown):
     ("name", "value"),
     [("compression", "zstd\n"), ("compression", ""), ("compression", "gzip-99"), ("quota", "-1"), ("quota", "10G"), ("quota", "9" * 19), ("quota", "²"), ("dedup", "on"), ("mountpoint", "/etc"), ("exec", "on"), ("larder:share", "{}")],
 )  # fmt: skip
-def test_values_and_properties_that_nobody_may_set_are_refused(name, value):
+def test_set_property_refuses_unknown_properties_and_values(name, value):
     from appliance.agent.registry import decode_operation
 
     text = f'{{"kind":"set-dataset-property","dataset":"tank/photos","guid":{GUID},"name":"{name}","value":{value!r}}}'.replace(
@@ -87,18 +87,18 @@ def test_values_and_properties_that_nobody_may_set_are_refused(name, value):
         decode_operation(text)
 
 
-def test_a_limit_below_what_it_holds_or_more_kept_free_than_there_is_is_refused():
+def test_set_property_refuses_limit_below_used_and_reservation_above_free():
     assert refusals(of(SetDatasetProperty, name="quota", value="1048576"), facts()) == ["limit-below-used"]
     too_much = of(SetDatasetProperty, name="reservation", value=str(2**50))
     assert refusals(too_much, facts()) == ["reservation-above-free"]
 
 
-def test_what_loses_data_in_a_power_cut_is_grave():
+def test_disabling_sync_needs_review():
     assert of(SetDatasetProperty, name="sync", value="disabled").needs_review
     assert not of(SetDatasetProperty, name="sync", value="standard").needs_review
 
 
-def test_only_a_value_of_its_own_is_given_up_for_the_one_above(commands):
+def test_inherit_refuses_property_without_own_value(commands):
     operation = of(InheritDatasetProperty, name="atime")
     own = replace(PHOTOS, properties={"atime": Property("on", "local")})
     above = replace(TANK, properties={"atime": Property("off", "local")})
@@ -112,23 +112,23 @@ def test_only_a_value_of_its_own_is_given_up_for_the_one_above(commands):
         of(InheritDatasetProperty, name="quota")
 
 
-def test_every_setting_that_can_be_asked_for_has_words():
+def test_every_property_that_can_be_set_has_words():
     assert set(properties.KNOWN) == set(get_args(properties.Name))
 
 
 # --- who takes up space -------------------------------------------------------------------------------------------
-def test_the_recorded_use_of_space_is_read():
+def test_parse_space_use_reads_recorded_output():
     uses = list(dataset_detail.parse_space_use(recorded_text("zfs-userspace-2.3.9.txt").splitlines(), "user"))
     assert uses == [SpaceUse("user", "games", 3148288, 50 * 2**20), SpaceUse("user", "root", 1024)]
 
 
 @pytest.mark.parametrize("who", ["", "-x", "a@b", "a=b", "Anna", "a\n", "a b", "9" * 11])
-def test_a_limit_is_for_an_account_a_group_or_a_number(who):
+def test_quota_refuses_anything_but_user_group_or_number(who):
     with pytest.raises(Refused):
         of(SetUserQuota, of="user", who=who, size=1)
 
 
-def test_a_limit_is_probed_by_what_zfs_says_of_it(commands):
+def test_quota_is_probed_by_what_zfs_reports(commands):
     operation = of(SetUserQuota, of="user", who="anna", size=5)
     run(operation, facts())
     assert commands.ran == [["zfs", "set", "--", "userquota@anna=5", "tank/photos"]]
@@ -145,7 +145,7 @@ RENAMED = [
 ]  # fmt: skip
 
 
-def test_a_rename_takes_along_what_is_below(commands, mounts):
+def test_rename_moves_datasets_below(commands, mounts):
     operation = of(RenameDataset, parent="tank", name="pictures")
     run(operation, facts())
     assert commands.ran == RENAMED
@@ -153,7 +153,7 @@ def test_a_rename_takes_along_what_is_below(commands, mounts):
     assert not operation.probe("rename", facts())
 
 
-def test_a_renamed_folder_is_done_only_when_it_is_served_from_its_new_place(monkeypatch):
+def test_rename_is_done_only_when_served_from_new_mountpoint(monkeypatch):
     operation = of(RenameDataset, parent="tank", name="pictures")
     setting = '{"smb":{"name":"photos","write":["anna"]}}'
     moved = replace(PHOTOS, name="tank/pictures", mountpoint="/tank/pictures", share=setting, share_source="local")
@@ -166,7 +166,7 @@ def test_a_renamed_folder_is_done_only_when_it_is_served_from_its_new_place(monk
     assert operation.probe("serve", after)
 
 
-def test_whoever_has_a_share_open_is_disconnected_before_a_rename_and_served_after(commands, mounts, monkeypatch):
+def test_rename_disconnects_clients_before_and_serves_shares_after(commands, mounts, monkeypatch):
     served: list[object] = []
     monkeypatch.setattr(pool_teardown, "serve", lambda datasets, _note: served.append(datasets))
     monkeypatch.setattr("appliance.zfs.status.read_datasets", lambda: ALL)
@@ -177,8 +177,8 @@ def test_whoever_has_a_share_open_is_disconnected_before_a_rename_and_served_aft
 
 
 @pytest.mark.parametrize("place", ["tank/pictures", "tank/pictures/deep"])
-def test_rename_that_cannot_be_mounted_there_goes_back_to_its_name(commands, mounts, monkeypatch, place):
-    """Somebody put a link at its new place between the look and the mount."""
+def test_rename_is_undone_if_new_mountpoint_is_blocked(commands, mounts, monkeypatch, place):
+    """Somebody creates a link at the new mountpoint between the check and the mount."""
 
     def blocked(argv: list[str]) -> None:
         if argv[:2] == ["mount", place]:
@@ -194,7 +194,7 @@ def test_rename_that_cannot_be_mounted_there_goes_back_to_its_name(commands, mou
     ]  # fmt: skip
 
 
-def test_rename_of_a_busy_folder_leaves_everything_mounted_where_it_was(commands, mounts, monkeypatch):
+def test_rename_of_busy_folder_leaves_everything_mounted(commands, mounts, monkeypatch):
     def busy(argv: list[str]) -> None:
         if argv == ["zfs", "unmount", "--", "tank/photos"]:
             raise CommandFailed(Result(tuple(argv), 1, "", "cannot unmount: pool or dataset is busy", 0))
@@ -237,18 +237,18 @@ def test_rename_refuses_an_unsuitable_name_or_parent(parent, name, found, code):
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "a\n", "a\0", "..", "-r", "a@b", "рhotos", 'a"b', "a'b"])
-def test_a_new_name_that_is_none_is_refused(name):
+def test_rename_refuses_invalid_name(name):
     with pytest.raises(Refused):
         of(RenameDataset, parent="tank", name=name)
 
 
-def test_encrypted_by_the_key_above_it_has_to_stay_below_that():
+def test_rename_refuses_to_leave_encryption_root():
     inside = replace(PHOTOS, encryption="aes-256-gcm", encryption_root="tank")
     moved = of(RenameDataset, parent="tank/x", name="y")
     assert refusals(moved, facts(TANK, inside, dataset("tank/x"))) == ["key-of-other-parent"]
 
 
-def test_a_busy_folder_says_by_whom(commands, monkeypatch):
+def test_unmount_of_busy_folder_names_its_user(commands, monkeypatch):
     from appliance import command
 
     def busy(argv: list[str]) -> None:
@@ -262,7 +262,7 @@ def test_a_busy_folder_says_by_whom(commands, monkeypatch):
         run(of(UnmountDataset), facts())
 
 
-def test_a_shared_folder_that_is_unmounted_is_no_longer_announced(commands, monkeypatch):
+def test_unmount_stops_announcing_share(commands, monkeypatch):
     told: list[object] = []
     here = facts(TANK, replace(PHOTOS, mounted=False))
     monkeypatch.setattr(publish, "agreed_facts", lambda: here)
@@ -273,13 +273,13 @@ def test_a_shared_folder_that_is_unmounted_is_no_longer_announced(commands, monk
     assert commands.ran == [["zfs", "unmount", "--", "tank/photos"]]
 
 
-def test_only_what_is_a_clone_can_be_made_independent(commands):
+def test_promote_refuses_anything_but_clone(commands):
     assert refusals(of(PromoteDataset), facts()) == ["dataset-not-clone"]
     run(of(PromoteDataset), facts(TANK, replace(PHOTOS, origin="tank/old@monday")))
     assert commands.ran == [["zfs", "promote", "tank/photos"]]
 
 
-def test_nothing_is_mounted_outside_the_pools_own_folder_or_through_a_link(commands, mounts):
+def test_mount_refuses_place_outside_pool_and_links(commands, mounts):
     unmounted = replace(PHOTOS, mounted=False)
     outside, locked = replace(unmounted, mountpoint="/etc"), replace(unmounted, key_status="unavailable")
     assert refusals(of(MountDataset), facts(TANK, outside)) == ["mountpoint-outside-pool"]
@@ -290,7 +290,7 @@ def test_nothing_is_mounted_outside_the_pools_own_folder_or_through_a_link(comma
     assert commands.ran == [["mount", "tank/photos"]]
 
 
-def test_mounting_what_no_start_would_mount_switches_that_on(commands, mounts, monkeypatch):
+def test_mount_sets_canmount_on(commands, mounts, monkeypatch):
     monkeypatch.setattr(publish, "republish_quietly", lambda _work: None)
     run(of(MountDataset), facts(TANK, replace(PHOTOS, mounted=False, canmount="noauto")))
     assert commands.ran == [["mount", "tank/photos"], ["zfs", "set", "-u", "canmount=on", "tank/photos"]]
@@ -303,7 +303,7 @@ def detail(**changes: Any) -> tuple[DatasetDetail]:
     )
 
 
-def test_the_recorded_dry_run_names_the_clones_outside():
+def test_parse_clones_reads_recorded_dry_run():
     lines = recorded_text("zfs-destroy-dry-2.3.9.txt").splitlines()
     assert dataset_detail.parse_clones(lines, "datasetsp/films") == ("datasetsp/copy",)
     text = recorded_text("zfs-snapshot-holds-2.3.9.txt")
@@ -312,7 +312,7 @@ def test_the_recorded_dry_run_names_the_clones_outside():
     assert (len(every), held) == (2, ["datasetsp/films@monday"])
 
 
-def test_destroying_lists_all_that_goes_and_wants_the_name_typed(commands):
+def test_destroy_lists_losses_and_asks_for_name(commands):
     found = facts(dataset_details=detail())
     plan = checked_plan(of(DestroyDataset), found)
     assert [loss.what for loss in plan.losses] == ["the folder tank/photos", "the folder tank/photos/deep"]
@@ -326,11 +326,11 @@ def test_destroying_lists_all_that_goes_and_wants_the_name_typed(commands):
     ("details", "code"),
     [((), "destroy-preview-missing"), (detail(held=("tank/photos@a",)), "snapshots-protected"), (detail(clones=("tank/copy",)), "clones-depend-on-dataset")],
 )  # fmt: skip
-def test_it_refuses_what_was_not_looked_at_what_is_held_and_what_others_depend_on(details, code):
+def test_destroy_refuses_unread_details_holds_and_clones(details, code):
     assert refusals(of(DestroyDataset), facts(dataset_details=details)) == [code]
 
 
-def test_clones_go_only_where_agreed_and_are_listed(commands):
+def test_destroy_includes_clones_only_if_agreed(commands):
     found = facts(*ALL, dataset("tank/copy", used=2**20), dataset_details=detail(clones=("tank/copy",)))
     plan = checked_plan(of(DestroyDataset, clones=True), found)
     assert "the folder tank/copy" in [loss.what for loss in plan.losses]
@@ -339,7 +339,7 @@ def test_clones_go_only_where_agreed_and_are_listed(commands):
     assert commands.ran == [["zfs", "destroy", "-R", "--", "tank/photos"]]
 
 
-def test_a_folder_that_came_since_the_page_was_looked_at_changes_the_digest():
+def test_new_folder_changes_destroy_digest():
     before = of(DestroyDataset).plan(facts(dataset_details=detail())).digest()
     assert of(DestroyDataset).plan(facts(*ALL, dataset("tank/photos/new"), dataset_details=detail())).digest() != before
     assert of(DestroyDataset).plan(facts(dataset_details=detail(snapshots=3))).digest() == before
@@ -347,7 +347,7 @@ def test_a_folder_that_came_since_the_page_was_looked_at_changes_the_digest():
     assert of(DestroyDataset).plan(facts(dataset_details=detail(snapshots=3, chosen="1 5f"))).digest() != before
 
 
-def test_snapshots_that_no_policy_made_are_told_from_the_others():
+def test_parse_snapshots_separates_manual_snapshots():
     def listed(*lines: str) -> dataset_detail.SnapshotListing:
         return dataset_detail.parse_snapshots(line.encode() for line in lines)
 
@@ -358,13 +358,13 @@ def test_snapshots_that_no_policy_made_are_told_from_the_others():
     assert listed(by_hand, "tank/a@other\t1\t7\t-").held == ["tank/a@other"]
 
 
-def test_listing_of_very_many_snapshots_keeps_only_the_newest_names():
+def test_parse_snapshots_keeps_only_newest_names():
     found = dataset_detail.parse_snapshots(f"tank/a@{number}\t1\t{number}\t-".encode() for number in range(100_000))
     assert (found.count, len(found.newest), len(found.held)) == (100_000, 40, 40)
     assert found.newest[-1] == "tank/a@99999"
 
 
-def test_its_shares_stop_first_and_are_told(commands, monkeypatch):
+def test_destroy_stops_shares_first_and_lists_them(commands, monkeypatch):
     left: list[list[str]] = []
     monkeypatch.setattr(pool_teardown, "serve", lambda datasets, _note: left.append([one.name for one in datasets]))
     monkeypatch.setattr("appliance.zfs.status.read_datasets", lambda: ALL)
@@ -380,7 +380,7 @@ def test_its_shares_stop_first_and_are_told(commands, monkeypatch):
     assert [argv[0] for argv in commands.ran] == ["smbcontrol", "zfs"]
 
 
-def test_a_pool_is_not_destroyed_as_a_folder():
+def test_destroy_refuses_pool():
     operation = DestroyDataset(dataset="tank", guid=TANK.guid)
     assert refusals(operation, facts()) == ["dataset-is-pool"]
 
@@ -391,7 +391,7 @@ def volume(**changes: Any) -> CreateVolume:
 
 
 @pytest.mark.parametrize(("thin", "more"), [(True, ["-s"]), (False, [])])
-def test_a_volume_is_thin_or_thick(commands, thin, more):
+def test_create_volume_is_thin_or_thick(commands, thin, more):
     run(volume(thin=thin), facts())
     assert commands.ran == [
         ["zfs", "create", *more, "-o", "volblocksize=16384", "-V", "1073741824", "--", "tank/disk1"]
@@ -401,18 +401,18 @@ def test_a_volume_is_thin_or_thick(commands, thin, more):
 @pytest.mark.parametrize(
     "changes", [{"size": 5}, {"size": 2**30 + 1}, {"block": 3}, {"name": "a b"}, {"name": "a/b"}, {"size": 2**63 - 1}]
 )
-def test_a_volume_that_cannot_be_is_refused(changes):
+def test_create_volume_refuses_invalid_fields(changes):
     with pytest.raises(Refused):
         volume(**changes)
 
 
-def test_a_thick_volume_has_to_fit_and_a_thin_one_warns():
+def test_create_volume_refuses_thick_and_warns_thin_without_room():
     small = facts(replace(TANK, available=2**29))
     assert refusals(volume(thin=False), small) == ["volume-without-room"]
     assert "disk fail" in volume().plan(small).warnings[0]
 
 
-def test_a_volume_only_grows(commands):
+def test_grow_volume_refuses_smaller_size(commands):
     disk = dataset("tank/photos", kind="volume", volsize=2**30, properties={"volblocksize": Property("16384")})
     assert refusals(of(GrowVolume, size=2**29), facts(TANK, disk)) == ["volume-not-shrunk"]
     assert refusals(of(GrowVolume, size=2**30 + 5), facts(TANK, disk)) == ["volume-size-not-multiple"]

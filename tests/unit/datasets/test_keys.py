@@ -1,4 +1,4 @@
-"""Keys of what is open: lock, change, keep, forget."""
+"""Keys of unlocked datasets: lock, change, store, delete."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def marked() -> dict[str, Property]:
     return {key_store.PROPERTY: Property(key_store.box_mark(), "local")}
 
 
-def test_locking_unmounts_from_the_top_and_unloads(commands):
+def test_lock_unmounts_and_unloads_key(commands):
     run(of(LockDataset), facts())
     assert commands.ran == [["zfs", "unmount", "--", "tank/vault"], ["zfs", "unload-key", "--", "tank/vault"]]
     assert of(LockDataset).probe("unload", facts(key_status="unavailable"))
@@ -62,7 +62,7 @@ def test_locking_unmounts_from_the_top_and_unloads(commands):
 
 
 @pytest.mark.parametrize(("to", "kind"), [("passphrase", "passphrase"), ("key file", "hex")])
-def test_a_new_key_goes_by_standard_input(commands, to, kind):
+def test_change_key_passes_key_by_stdin(commands, to, kind):
     work, secret = Working(), CANARY if to == "passphrase" else "ab" * 32
     work.secret = lambda: secret  # type: ignore[method-assign]
     plan = checked_plan(of(ChangeKey, to=to), facts())
@@ -74,7 +74,7 @@ def test_a_new_key_goes_by_standard_input(commands, to, kind):
     assert not of(ChangeKey, to=to).probe("change", facts())
 
 
-def test_a_key_is_tried_before_it_is_kept_and_only_root_can_read_it(commands):
+def test_store_key_tries_key_first_and_only_root_can_read_it(commands):
     run(of(StoreKey), facts())
     path = key_store.key_path(vault().guid)
     assert path.read_text() == CANARY
@@ -84,7 +84,7 @@ def test_a_key_is_tried_before_it_is_kept_and_only_root_can_read_it(commands):
     assert of(StoreKey).probe("mark", facts(properties=marked()))
 
 
-def test_a_key_that_does_not_open_it_is_not_kept(commands):
+def test_store_key_refuses_wrong_key(commands):
     from appliance import command
 
     def wrong(argv: list[str]) -> None:
@@ -96,14 +96,14 @@ def test_a_key_that_does_not_open_it_is_not_kept(commands):
     assert not key_store.has_key(vault().guid)
 
 
-def test_a_changed_key_is_no_longer_kept(commands):
+def test_change_key_deletes_stored_key(commands):
     key_store.store_key(vault().guid, "old words")
     run(of(ChangeKey, to="passphrase"), facts(properties=marked()))
     assert not key_store.has_key(vault().guid)
     assert commands.ran[1] == ["zfs", "inherit", "--", "larder:unlock", "tank/vault"]
 
 
-def test_forgetting_removes_file_and_mark(commands):
+def test_delete_key_removes_file_and_mark(commands):
     key_store.store_key(vault().guid, "words of old")
     run(of(DeleteStoredKey), facts(properties=marked()))
     assert not key_store.has_key(vault().guid)
@@ -111,7 +111,7 @@ def test_forgetting_removes_file_and_mark(commands):
     assert codes(of(DeleteStoredKey).check(facts())) == ["key-not-stored"]
 
 
-def test_the_mark_of_another_box_is_not_ours(folders):
+def test_mark_of_another_box_does_not_count(folders):
     theirs = marked()
     (folders / "machine-id").write_text("4567\n")
     assert not key_store.is_marked(vault(properties=theirs))

@@ -1,4 +1,4 @@
-"""At a start, folders are mounted by Larder before ``zfs mount -a``, which would follow a link."""
+"""At a start Larder mounts datasets before ``zfs mount -a``, which would follow links."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def ended() -> object:
     return found.value.code
 
 
-def test_boot_mounts_what_belongs_in_the_pools_folder_parents_first(mounts):
+def test_boot_mounts_datasets_of_pool_parents_first(mounts):
     assert ended() == 0
     assert mounts.ran == [["mount", "tank"], ["mount", "tank/a"], ["mount", "tank/z"], ["mount", "tank/a/b"]]
 
 
-def test_boot_keeps_what_is_blocked_by_a_link_from_zfs_mount(mounts):
+def test_boot_sets_noauto_where_link_blocks_mount(mounts):
     def blocked(argv: list[str]) -> None:
         if argv == ["mount", "tank/a"]:
             raise mountpoints.Blocked("A symbolic link is there")
@@ -48,7 +48,7 @@ def test_boot_keeps_what_is_blocked_by_a_link_from_zfs_mount(mounts):
     assert ["mount", "tank/z"] in mounts.ran
 
 
-def test_boot_leaves_what_fails_otherwise_to_zfs_mount(mounts):
+def test_boot_leaves_other_failures_to_zfs_mount(mounts):
     def fail(argv: list[str]) -> None:
         if argv == ["mount", "tank/a"]:
             raise Failed("mount did not answer")
@@ -59,7 +59,7 @@ def test_boot_leaves_what_fails_otherwise_to_zfs_mount(mounts):
     assert ["mount", "tank/z"] in mounts.ran
 
 
-def test_every_unit_that_runs_python_as_root_takes_no_modules_from_its_folder():
+def test_root_units_import_nothing_from_working_directory():
     for unit in UNITS.glob("larder-*.service"):
         text = unit.read_text()
         if "User=larder" not in text and "python" in text:

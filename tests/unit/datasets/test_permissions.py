@@ -38,7 +38,7 @@ def entries(raw: bytes) -> list[tuple[int, int, int]]:
     return list(struct.iter_unpack("<HHI", raw[4:]))
 
 
-def test_an_acl_is_spelled_as_the_kernel_wants_it():
+def test_acl_is_encoded_for_kernel():
     nobody = 0xFFFFFFFF
     assert entries(OPEN.encode_acl(enter=True)) == [
         (0x01, 7, nobody), (0x02, 7, 10001), (0x02, 5, 10002), (0x04, 0, nobody), (0x08, 5, 20001), (0x10, 7, nobody), (0x20, 0, nobody),
@@ -46,7 +46,7 @@ def test_an_acl_is_spelled_as_the_kernel_wants_it():
     assert [bits for _tag, bits, _id in entries(OPEN.encode_acl(enter=False))] == [6, 6, 4, 0, 4, 6, 0]
 
 
-def test_a_person_counts_before_groups_and_of_groups_the_most_generous():
+def test_own_level_counts_before_most_generous_group():
     rules = Access("read", {1: "none"}, {7: "change", 8: "none"})
     assert rules.level_of(1, frozenset({7})) == "none"
     assert rules.level_of(2, frozenset({7, 8})) == "change"
@@ -58,7 +58,7 @@ def test_a_person_counts_before_groups_and_of_groups_the_most_generous():
 
 @pytest.fixture
 def tree(tmp_path, monkeypatch):
-    """A folder with files and a link to a neighbour that must never be touched; what was to be given to whom."""
+    """A folder with files and a link to a neighbour that must never change; the neighbour; the recorded calls of chown."""
     top, outside = tmp_path / "photos", tmp_path / "outside"
     (top / "2026" / "may").mkdir(parents=True)
     (top / "2026" / "may" / "sea.jpg").write_text("x")
@@ -94,7 +94,7 @@ def carry_out(top: Path, work: Working | None = None, demoted: frozenset[int] = 
     permissions.apply_access("tank/photos", str(top), OPEN, demoted, work or Working())
 
 
-def test_every_file_and_folder_follows_and_new_ones_will(tree):
+def test_access_is_applied_to_every_file_and_inherited_by_new_ones(tree):
     top, _outside, given = tree
     carry_out(top)
     for folder in (top, top / "2026", top / "2026" / "may"):
@@ -107,7 +107,7 @@ def test_every_file_and_folder_follows_and_new_ones_will(tree):
     assert (0x02, 6, 10001) in [(tag, bits & 6, who) for tag, bits, who in rules_of(top / "2026" / "new")]
 
 
-def test_links_pipes_snapshots_and_what_they_lead_to_are_left_alone(tree):
+def test_links_pipes_and_snapshots_are_left_alone(tree):
     top, outside, given = tree
     before = outside.stat(), (outside / "secret").stat()
     carry_out(top)
@@ -117,7 +117,7 @@ def test_links_pipes_snapshots_and_what_they_lead_to_are_left_alone(tree):
     assert (outside.stat(), (outside / "secret").stat()) == before
 
 
-def test_what_belongs_to_somebody_who_may_no_longer_change_goes_to_root(tree):
+def test_files_of_demoted_users_go_to_root(tree):
     top, _outside, given = tree
     carry_out(top, demoted=frozenset({os.getuid()}))
     assert set(given.values()) == {(0, 990)}
@@ -142,8 +142,8 @@ def test_another_file_system_is_not_entered(tree, monkeypatch):
 
 
 @pytest.mark.parametrize("moment", ["before it is opened", "after it was opened", "before it is listed"])
-def test_a_folder_swapped_for_a_link_while_it_is_gone_through_leads_nowhere(tree, monkeypatch, moment):
-    """Somebody who may write puts a link to another place where a folder was, at the worst moments."""
+def test_folder_swapped_for_link_during_walk_is_not_followed(tree, monkeypatch, moment):
+    """A user with write access replaces a folder by a link at the worst moments."""
     top, outside, given = tree
     (outside / "may").mkdir()
     (outside / "may" / "deep").write_text("x")
@@ -181,7 +181,7 @@ def test_a_folder_swapped_for_a_link_while_it_is_gone_through_leads_nowhere(tree
     assert ruled(top.parent / "hidden" / "may" / "sea.jpg") is (moment != "before it is opened")
 
 
-def test_a_link_on_the_way_to_the_folder_is_refused(tree, tmp_path):
+def test_link_in_path_of_folder_is_refused(tree, tmp_path):
     top, outside, _given = tree
     (tmp_path / "around").symlink_to(top.parent)
     with pytest.raises(Failed, match="could not be opened"):
@@ -191,7 +191,7 @@ def test_a_link_on_the_way_to_the_folder_is_refused(tree, tmp_path):
     assert not ruled(outside)
 
 
-def test_what_is_mounted_there_has_to_be_the_dataset(tree, monkeypatch):
+def test_another_file_system_at_mountpoint_is_refused(tree, monkeypatch):
     top, _outside, _given = tree
     monkeypatch.setattr(traversal, "dataset_of", lambda _handle: "")
     with refuses("dataset-not-at-mountpoint"):
@@ -199,7 +199,7 @@ def test_what_is_mounted_there_has_to_be_the_dataset(tree, monkeypatch):
     assert not ruled(top)
 
 
-def test_the_kernels_list_of_mounts_says_which_dataset_it_is(tmp_path, monkeypatch):
+def test_mountinfo_names_dataset(tmp_path, monkeypatch):
     device = tmp_path.stat().st_dev
     number = f"{os.major(device)}:{os.minor(device)}"
     mounts = tmp_path / "mountinfo"
@@ -213,7 +213,7 @@ def test_the_kernels_list_of_mounts_says_which_dataset_it_is(tmp_path, monkeypat
         assert traversal.dataset_of(handle) == ""
 
 
-def test_it_stops_when_asked_and_closes_what_it_held(tree, monkeypatch):
+def test_walk_stops_when_asked_and_closes_descriptors(tree, monkeypatch):
     top, _outside, _given = tree
     monkeypatch.setattr(traversal, "SECONDS_BETWEEN_REPORTS", 0)
 
@@ -228,7 +228,7 @@ def test_it_stops_when_asked_and_closes_what_it_held(tree, monkeypatch):
     assert not ruled(top / "2026" / "may" / "sea.jpg")
 
 
-def test_it_tells_how_far_it_is(tree, monkeypatch):
+def test_walk_reports_progress(tree, monkeypatch):
     top, _outside, _given = tree
     monkeypatch.setattr(traversal, "SECONDS_BETWEEN_REPORTS", 0)
     told: list[tuple[int, str]] = []
@@ -253,7 +253,7 @@ def asked(**changes) -> SetAccess:
     )
 
 
-def test_it_notes_what_was_said_before_and_after_the_walk(commands, monkeypatch):
+def test_note_is_written_before_and_after_walk(commands, monkeypatch):
     walked: list[tuple[object, ...]] = []
     monkeypatch.setattr(permissions, "apply_access", lambda *given: walked.append(given[:4]))
     for step in checked_plan(asked(), BOX).steps:
@@ -267,7 +267,7 @@ def test_it_notes_what_was_said_before_and_after_the_walk(commands, monkeypatch)
     assert 10001 not in demoted
 
 
-def test_files_of_numbers_that_nobody_has_go_to_root_before_somebody_new_gets_the_number(commands, monkeypatch):
+def test_files_of_unused_numbers_go_to_root(commands, monkeypatch):
     walked: list[frozenset[int]] = []
     monkeypatch.setattr(permissions, "apply_access", lambda *given: walked.append(given[3]))
     permissions.apply_note(PHOTOS, AccessNote(guid=PHOTOS.guid, everybody="change"), BOX, Working())
@@ -275,7 +275,7 @@ def test_files_of_numbers_that_nobody_has_go_to_root_before_somebody_new_gets_th
     assert walked[0].isdisjoint({0, 33, 10001, 10002})
 
 
-def test_a_snapshot_is_taken_first_where_that_was_asked_for(commands, monkeypatch):
+def test_snapshot_is_taken_first_if_asked(commands, monkeypatch):
     taken: list[tuple[list[str], dict[str, str]]] = []
     monkeypatch.setattr("appliance.zfs.libzfs.snapshot", lambda names, properties: taken.append((names, properties)))
     name = "larder-before-2026.11.21-12.00.00"
@@ -304,7 +304,7 @@ def test_a_snapshot_is_taken_first_where_that_was_asked_for(commands, monkeypatc
         ({"groups": {"club": "read"}}, "group-missing"),
     ],
 )
-def test_it_refuses_what_is_not_there(changes, code):
+def test_set_access_refuses_missing_folder_user_or_group(changes, code):
     with refuses(code):
         checked_plan(asked(**changes), BOX)
 
@@ -319,7 +319,7 @@ def test_it_refuses_what_is_not_there(changes, code):
         ({"mountpoint": "legacy"}, "mountpoint-in-system"),
     ],
 )
-def test_it_refuses_a_folder_that_cannot_be_gone_through(changes, code):
+def test_set_access_refuses_unavailable_folder(changes, code):
     with refuses(code):
         checked_plan(asked(), replace(BOX, datasets=(replace(PHOTOS, **changes),)))
 
@@ -331,18 +331,18 @@ def test_it_refuses_a_folder_that_cannot_be_gone_through(changes, code):
         {"people": {"anna": "own"}}, {"everybody": ""}, {"dataset": "-o"}, {"people": {f"a{at}": "read" for at in range(101)}},
     ],
 )  # fmt: skip
-def test_the_agent_takes_only_what_fits(fields):
+def test_agent_refuses_invalid_access(fields):
     text = json.dumps({"kind": "set-access", "dataset": "tank/photos", **fields})
     with pytest.raises(Refused):
         decode_operation(text)
 
 
-def test_an_account_that_was_made_anew_meanwhile_is_another_one():
+def test_user_created_again_changes_digest():
     again = replace(BOX, accounts=(replace(ANNA, uid=10003), BEN))
     assert asked().plan(BOX).digest() != asked().plan(again).digest()
 
 
-def test_who_is_let_in_but_kept_out_of_the_folder_around_is_told():
+def test_access_blocked_by_parent_is_warned_about():
     around = replace(BOX.datasets[0], access=encode_note(AccessNote(guid=BOX.datasets[0].guid, people={"anna": "none"}, everybody="read", done=True).with_numbers(BOX)), access_source="local")  # fmt: skip
     plan = checked_plan(asked(everybody="read"), replace(BOX, datasets=(around, PHOTOS)))
     assert plan.warnings == ("Anna may not enter tank, which contains it, and so cannot reach it.",)
@@ -355,7 +355,7 @@ def test_who_is_let_in_but_kept_out_of_the_folder_around_is_told():
         ('{"guid": GUID, "people": {"a\\nb": "change"}}', "local"), ('{"guid": GUID}', "received"), ('{"guid": GUID}', "inherited"),
     ],
 )  # fmt: skip
-def test_a_note_from_elsewhere_says_nothing(text, source):
+def test_invalid_note_is_ignored(text, source):
     came = replace(PHOTOS, access=text.replace("GUID", str(PHOTOS.guid)), access_source=source)
     assert read_note(came) is valid_note(came, BOX) is foreign_note(came, BOX) is None
 
@@ -370,13 +370,13 @@ def noted_with(said: AccessNote) -> Dataset:
 HERE = AccessNote(guid=PHOTOS.guid, people={"anna": "change"}, groups={"family": "read"}, done=True)
 
 
-def test_a_note_holds_on_its_own_box():
+def test_note_is_valid_on_own_box():
     assert valid_note(noted_with(HERE.with_numbers(BOX)), BOX) == HERE.with_numbers(BOX)
     assert foreign_note(noted_with(HERE.with_numbers(BOX)), BOX) is None
 
 
-def test_a_note_does_not_hold_where_accounts_were_made_in_the_other_order():
-    """Also where both boxes call themselves the same, as two copies of one system disk do."""
+def test_note_is_invalid_where_users_have_other_numbers():
+    """Also where both boxes have the same mark, as two copies of one system disk do."""
     there = replace(BOX, accounts=(replace(ANNA, uid=10002), replace(BEN, uid=10001)))
     moved = noted_with(HERE.with_numbers(BOX))
     assert valid_note(moved, there) is None
@@ -384,21 +384,21 @@ def test_a_note_does_not_hold_where_accounts_were_made_in_the_other_order():
     assert resolve_numbers(HERE.with_numbers(BOX), there).people == {"ben": "change"}
 
 
-def test_a_note_does_not_hold_where_somebody_else_has_its_number():
+def test_note_is_invalid_where_another_user_has_number():
     there = replace(BOX, accounts=(replace(BEN, uid=10001),))
     assert valid_note(noted_with(HERE.with_numbers(BOX)), there) is None
 
 
-def test_a_note_still_holds_where_an_account_is_gone_and_nobody_has_its_number():
+def test_note_stays_valid_where_user_is_gone():
     assert valid_note(noted_with(HERE.with_numbers(BOX)), replace(BOX, accounts=(BEN,))) is not None
 
 
-def test_a_note_does_not_hold_for_an_account_made_anew_under_the_same_name():
+def test_note_is_invalid_for_user_created_again():
     there = replace(BOX, accounts=(replace(ANNA, uid=10005), BEN))
     assert valid_note(noted_with(HERE.with_numbers(BOX)), there) is None
 
 
-def test_a_note_does_not_hold_where_groups_have_other_numbers(monkeypatch):
+def test_note_is_invalid_where_groups_have_other_numbers(monkeypatch):
     signed = HERE.with_numbers(BOX)
     assert valid_note(noted_with(signed), replace(BOX, groups=(replace(FAMILY, gid=20005),))) is None
     monkeypatch.setattr(access_note, "people_number", lambda: 987)
@@ -406,31 +406,31 @@ def test_a_note_does_not_hold_where_groups_have_other_numbers(monkeypatch):
     assert resolve_numbers(msgspec.structs.replace(signed, everybody="read"), BOX).everybody == "none"
 
 
-def test_a_note_does_not_hold_on_another_box_even_with_the_same_numbers(monkeypatch):
-    """Other accounts may have the numbers of files' owners there, who can always change them."""
+def test_note_is_invalid_on_another_box_with_same_numbers(monkeypatch):
+    """Other users may have the numbers of the files' owners there, and owners can always change their files."""
     signed = HERE.with_numbers(BOX)
     monkeypatch.setattr(key_store, "box_mark", lambda: "another")
     assert valid_note(noted_with(signed), BOX) is None
 
 
-def test_a_note_of_before_numbers_were_noted_is_not_vouched_for():
+def test_note_without_numbers_is_invalid():
     assert valid_note(noted_with(HERE), BOX) is None
     assert foreign_note(noted_with(HERE), BOX) == HERE
 
 
-def test_the_longest_note_fits_into_a_property():
+def test_longest_note_fits_into_property():
     people: dict[str, Level] = {f"a{number:030}": "change" for number in range(access_note.MOST)}
     facts = box(accounts=tuple(Account(name, 10000 + number) for number, name in enumerate(people)))
     assert len(encode_note(AccessNote(guid=2**64 - 1, people=people, done=True).with_numbers(facts))) < 8192
 
 
-def test_the_group_of_everybody_has_the_same_number_on_every_box():
+def test_group_of_users_has_same_number_on_every_box():
     lines = Path("deploy/systemd/larder.sysusers").read_text().splitlines()
     assert f"g {accounts.PEOPLE} {accounts.PEOPLE_GID} - -" in lines
     assert accounts.PEOPLE_GID not in {*accounts.UIDS, *accounts.GIDS}
 
 
-def test_only_the_note_at_the_end_tells_that_it_was_carried_through():
+def test_only_last_note_says_that_access_was_applied():
     def after(done: bool):
         said = replace(
             PHOTOS,

@@ -1,4 +1,4 @@
-"""Rolling back: what speaks against it, what it says is lost, and in which order things happen."""
+"""Rollback: refusals, losses, and the order of its steps."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def shared(*numbers: int) -> Facts:
     )
 
 
-def test_it_names_what_is_lost_and_wants_the_name_typed():
+def test_rollback_lists_losses_and_asks_for_name():
     plan = checked_plan(roll(), shared(1, 2, 3))
     assert [loss.what for loss in plan.losses] == [
         "everything written to tank/photos after 01 November 2026, 01:00 UTC",
@@ -51,14 +51,14 @@ def test_it_names_what_is_lost_and_wants_the_name_typed():
 
 
 @pytest.mark.parametrize("changes", [{"holds": 1}, {"clones": ("tank/copy",)}])
-def test_newer_ones_that_cannot_go_are_named_first(changes):
+def test_rollback_refuses_newer_snapshots_with_hold_or_clone(changes):
     with refuses("newer-snapshot-needed"):
         checked_plan(roll(), facts(snap(1), snap(2, **changes)))
     # An older one may be held or cloned.
     checked_plan(roll(2), facts(snap(1, **changes), snap(2)))
 
 
-def test_without_a_way_back_it_is_refused_unless_that_is_what_was_asked_for():
+def test_rollback_refuses_without_checkpoint_unless_asked():
     found = shared(1, 2)
     found = replace(found, pools=(replace(found.pools[0], checkpoint=Checkpoint("exists", None)),))
     with refuses("rollback-without-checkpoint"):
@@ -68,7 +68,7 @@ def test_without_a_way_back_it_is_refused_unless_that_is_what_was_asked_for():
 
 @pytest.fixture
 def done(monkeypatch):
-    """What was done, in order; nothing of it for real."""
+    """The recorded calls, in order; none of them is real."""
     order: list[str] = []
     found = shared(1, 2)
     monkeypatch.setattr(status, "read_datasets", lambda: found.datasets)
@@ -87,7 +87,7 @@ def done(monkeypatch):
     return order
 
 
-def test_shares_pause_before_the_checkpoint_and_are_on_again_at_the_end(done):
+def test_rollback_pauses_shares_and_serves_them_again(done):
     checked_plan(roll(), shared(1, 2)).steps[0].act(Working())
     assert done == [
         "serve tank tank/photos/old",
@@ -100,13 +100,13 @@ def test_shares_pause_before_the_checkpoint_and_are_on_again_at_the_end(done):
     ]
 
 
-def test_a_share_that_an_interrupted_run_left_paused_is_on_again(done, monkeypatch):
+def test_rollback_serves_shares_paused_by_interrupted_run(done, monkeypatch):
     monkeypatch.setattr(dataset_teardown, "all_served", lambda _facts, _datasets: False)
     checked_plan(roll(way_back=False), replace(shared(1, 2), shares=())).steps[0].act(Working())
     assert [one for one in done if one.startswith(("serve", "close"))] == ["serve tank tank/photos tank/photos/old"]
 
 
-def test_who_may_use_it_is_noted_as_not_carried_through_afterwards(done, monkeypatch):
+def test_rollback_marks_access_as_not_applied(done, monkeypatch):
     text = encode_note(AccessNote(guid=5, everybody="read", done=True))
     found = shared(1, 2)
     said = tuple(replace(one, guid=5, access=text, access_source="local") if one.name == "tank/photos" else one for one in found.datasets)  # fmt: skip
@@ -122,7 +122,7 @@ def test_who_may_use_it_is_noted_as_not_carried_through_afterwards(done, monkeyp
 
 
 @pytest.mark.parametrize("breaks", ["take_checkpoint", "rollback_to"])
-def test_whatever_fails_the_shares_are_on_again(done, monkeypatch, breaks):
+def test_failed_rollback_serves_shares_again(done, monkeypatch, breaks):
     def fail(*_arguments: object) -> None:
         raise Failed("no")
 
@@ -151,7 +151,7 @@ def test_rollback_that_cannot_succeed_destroys_nothing(done, monkeypatch, now, s
     assert not any(one.startswith(("destroy", "rollback")) for one in done)
 
 
-def test_bookmarks_that_cannot_be_read_stop_rollback_before_anything_is_destroyed(done, monkeypatch):
+def test_unreadable_bookmarks_stop_rollback_before_anything_is_destroyed(done, monkeypatch):
     def fail(*_arguments: object) -> None:
         raise Failed("The bookmarks could not be read")
 
@@ -161,7 +161,7 @@ def test_bookmarks_that_cannot_be_read_stop_rollback_before_anything_is_destroye
     assert not any(one.startswith(("destroy", "rollback")) for one in done)
 
 
-def test_rollback_without_the_room_that_zfs_wants_is_refused():
+def test_rollback_refuses_without_room():
     def with_room(**changes: Any) -> Facts:
         found = facts(snap(1, referenced=500), snap(2))
         return replace(found, datasets=tuple(replace(one, **changes) for one in found.datasets))
@@ -176,7 +176,7 @@ def test_rollback_without_the_room_that_zfs_wants_is_refused():
     checked_plan(roll(), with_room(properties={"refquota": Property("500", "local")}))
 
 
-def test_it_has_happened_when_nothing_newer_and_nothing_written_is_there(monkeypatch):
+def test_rollback_probe_needs_no_newer_snapshot_and_nothing_written(monkeypatch):
     monkeypatch.setattr(dataset_teardown, "all_served", lambda _facts, _datasets: True)
     found = shared(1)
     assert roll().probe("rollback", found)
@@ -186,7 +186,7 @@ def test_it_has_happened_when_nothing_newer_and_nothing_written_is_there(monkeyp
     assert "as they were before" in roll().recovery_hint("rollback", shared(1, 2))
 
 
-def test_a_bookmark_is_made_of_the_very_snapshot(monkeypatch):
+def test_bookmark_refuses_another_snapshot_of_same_name(monkeypatch):
     made: list[tuple[str, str]] = []
     monkeypatch.setattr(libzfs, "bookmark", lambda name, of: made.append((name, of)))
     one = snap(1)
@@ -196,7 +196,7 @@ def test_a_bookmark_is_made_of_the_very_snapshot(monkeypatch):
         checked_plan(BookmarkSnapshot(snapshot=one.name, guid=5, name="mark"), facts(one))
 
 
-def test_what_has_gone_meanwhile_is_not_measured(monkeypatch):
+def test_missing_snapshots_are_not_measured(monkeypatch):
     def size(first: str, _last: str) -> int:
         if first.endswith("gone"):
             raise Failed("no")

@@ -1,4 +1,4 @@
-"""At a start, the keys that the box keeps open what they open, and one that fails keeps no other closed."""
+"""At a start stored keys unlock their datasets, and one failure does not stop the others."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def box(folders, monkeypatch):
     monkeypatch.setattr(status, "read_datasets", lambda: (ONE, TWO))
 
 
-def test_only_what_the_box_keeps_a_key_of_is_opened_and_mounted(commands, mounts):
+def test_boot_unlocks_and_mounts_datasets_with_stored_keys(commands, mounts):
     key_store.store_key(TWO.guid, "four words for two")
     with pytest.raises(SystemExit) as ended:
         unlock_at_boot.main()
@@ -32,7 +32,7 @@ def test_only_what_the_box_keeps_a_key_of_is_opened_and_mounted(commands, mounts
     assert commands.given[0] == "four words for two\n"
 
 
-def test_one_that_cannot_be_mounted_keeps_no_other_closed(commands, mounts):
+def test_boot_continues_after_failed_mount(commands, mounts):
     def fail(argv: list[str]) -> None:
         if argv == ["mount", "tank/one"]:
             raise command.CommandFailed(command.Result(tuple(argv), 1, "", "directory is not empty", 0))
@@ -46,7 +46,7 @@ def test_one_that_cannot_be_mounted_keeps_no_other_closed(commands, mounts):
     assert ["mount", "tank/two"] in commands.ran
 
 
-def test_unlock_at_start_mounts_nothing_outside_the_folder_of_its_pool(commands, mounts, monkeypatch, caplog):
+def test_boot_mounts_nothing_outside_folder_of_pool(commands, mounts, monkeypatch, caplog):
     """A backup of another computer, received raw, brings its own mountpoints."""
     outside = replace(TWO, mountpoint="/etc")
     monkeypatch.setattr(status, "read_datasets", lambda: (outside,))

@@ -36,7 +36,7 @@ KNOWN = "anna:1001:Larder\nben:10002:\n"
 
 @pytest.fixture
 def users(monkeypatch, folders):
-    """The system's own list of users, by name; no numbers were given yet."""
+    """The system's users by name; Larder has not used any number yet."""
     found: dict[str, object] = {}
     monkeypatch.setattr("pwd.getpwnam", lambda name: found[name])
     monkeypatch.setattr("pwd.getpwall", lambda: list(found.values()))
@@ -52,7 +52,7 @@ def run(operation, facts) -> Working:
     return work
 
 
-def test_it_makes_a_user_without_a_shell_and_gives_both_the_same_password(commands, users):
+def test_create_user_has_no_shell_and_one_password(commands, users):
     run(NEW, box(accounts=(ANNA,)))
     assert commands.tools == ["useradd", "chpasswd", "smbpasswd"]
     useradd, chpasswd, smbpasswd = commands.ran
@@ -67,7 +67,7 @@ def test_it_makes_a_user_without_a_shell_and_gives_both_the_same_password(comman
 
 
 @pytest.mark.parametrize("operation", [NEW, SetPassword(name="anna")])
-def test_the_password_stands_in_no_argument_plan_or_note(commands, users, operation):
+def test_password_is_in_no_argument_plan_or_log(commands, users, operation):
     facts = box(accounts=(ANNA,))
     plan = operation.plan(facts)
     work = run(operation, facts)
@@ -75,7 +75,7 @@ def test_the_password_stands_in_no_argument_plan_or_note(commands, users, operat
     assert CANARY not in everything
 
 
-def test_a_number_is_never_given_twice_even_after_its_owner_is_gone(users):
+def test_numbers_are_never_used_twice(users):
     assert [accounts.new_uid(), accounts.new_uid()] == [10000, 10001]
     users["cleo"] = SimpleNamespace(pw_uid=10007)
     assert accounts.new_uid() == 10008
@@ -84,13 +84,13 @@ def test_a_number_is_never_given_twice_even_after_its_owner_is_gone(users):
     assert accounts.new_gid() == 20000
 
 
-def test_where_all_numbers_are_given_it_says_so(users):
+def test_no_numbers_left_fails(users):
     users["last"] = SimpleNamespace(pw_uid=19999)
     with pytest.raises(Failed, match="All numbers"):
         accounts.new_uid()
 
 
-def test_it_refuses_a_name_that_an_account_or_a_group_has():
+def test_create_refuses_name_of_user_or_group():
     facts = box(accounts=(ANNA,), groups=(FAMILY,))
     for kind in (CreateAccount, CreateGroup):
         for name, code in (("anna", "user-exists"), ("family", "group-exists")):
@@ -98,7 +98,7 @@ def test_it_refuses_a_name_that_an_account_or_a_group_has():
 
 
 @pytest.mark.parametrize("operation", [NEW, CreateGroup(name="berta")])
-def test_it_takes_over_nothing_of_the_system(commands, users, operation):
+def test_create_refuses_name_used_by_system(commands, users, operation):
     users["berta"] = SimpleNamespace(pw_uid=33)
     with refuses("name-used-by-system"):
         operation.plan(box()).steps[0].act(Working())
@@ -110,26 +110,26 @@ HOSTILE = ["root", "larder", "larder-nobody", "-a", "a b", "a\nb", "a\0", "a:b",
 
 @pytest.mark.parametrize("kind", ["create-account", "set-password", "rename-account", "enable-account", "remove-account", "create-group", "set-members", "remove-group"])  # fmt: skip
 @pytest.mark.parametrize("name", HOSTILE)
-def test_the_agent_refuses_a_name_that_larder_would_not_give(kind, name):
+def test_agent_refuses_invalid_names(kind, name):
     more = {"enabled": True} if kind == "enable-account" else {}
     with pytest.raises(Refused):
         decode_operation(json.dumps({"kind": kind, "name": name, **more}))
 
 
 @pytest.mark.parametrize("text", ["a:b", "a,b", "a\nb", "a\0b", "x" * 61, " a", "a\u202eb", 'a"b', "a\\b"])
-def test_a_display_name_that_would_break_the_users_list_is_refused(text):
+def test_rename_refuses_invalid_display_name(text):
     with pytest.raises(Refused):
         RenameAccount(name="anna", display=text)
 
 
-def test_it_sets_a_password_only_for_an_enabled_account_of_larders():
+def test_set_password_refuses_disabled_and_unknown_users():
     facts = box(accounts=(ANNA, BEN))
     assert list(SetPassword(name="anna").check(facts)) == []
     assert [reason.field for reason in SetPassword(name="www").check(facts)] == ["name"]
     assert codes(SetPassword(name="ben").check(facts)) == ["user-disabled"]
 
 
-def test_disabling_closes_both_then_notes_it_then_disconnects(commands, users):
+def test_disable_locks_user_then_disconnects(commands, users):
     commands.answers["pdbedit"] = KNOWN
     run(EnableAccount(name="anna", enabled=False), box(accounts=(ANNA,)))
     changing = [argv for argv in commands.ran if argv[0] not in {"pdbedit"}]
@@ -140,13 +140,13 @@ def test_disabling_closes_both_then_notes_it_then_disconnects(commands, users):
     assert changing[2][0] == "smbstatus"
 
 
-def test_enabling_keeps_the_display_name(commands, users):
+def test_enable_keeps_display_name(commands, users):
     commands.answers["pdbedit"] = KNOWN
     run(EnableAccount(name="ben", enabled=True), box(accounts=(BEN,)))
     assert commands.ran[-1] == ["usermod", "--unlock", "--comment", "Ben", "--", "ben"]
 
 
-def test_a_switch_has_happened_only_when_the_system_says_so(commands):
+def test_enable_is_probed_by_system(commands):
     off = EnableAccount(name="ben", enabled=False)
     commands.answers["passwd"] = "ben L 2026-11-21 0 99999 7 -1\n"
     assert off.probe("system", box(accounts=(BEN,)))
@@ -155,7 +155,7 @@ def test_a_switch_has_happened_only_when_the_system_says_so(commands):
     assert not off.probe("system", box(accounts=(replace(BEN, disabled=False),)))
 
 
-def test_probes_tell_the_user_from_its_password(commands):
+def test_create_probes_user_and_password_separately(commands):
     commands.answers |= {"pdbedit": "anna:1001:Larder\nbertalot:1002:\n", "passwd": "berta P 2026-11-21 0 99999 7 -1\n"}
     facts = box(accounts=(ANNA, Account("berta", 1002)))
     assert [NEW.probe(step, box()) for step in ("user", "password")] == [False, False]
@@ -166,17 +166,17 @@ def test_probes_tell_the_user_from_its_password(commands):
     assert not NEW.probe("password", facts)
 
 
-def test_whether_a_new_password_was_taken_is_never_claimed(commands):
+def test_set_password_is_never_claimed(commands):
     assert not SetPassword(name="anna").probe("password", box(accounts=(ANNA,)))
     assert "Set it again" in SetPassword(name="anna").recovery_hint("password", box(accounts=(ANNA,)))
 
 
-def test_the_way_on_says_whether_the_account_is_there():
+def test_create_hint_says_whether_user_exists():
     assert "no user" in NEW.recovery_hint("user", box())
     assert "no password" in NEW.recovery_hint("password", box(accounts=(Account("berta", 1002),)))
 
 
-def test_a_home_is_a_folder_that_only_its_owner_may_enter():
+def test_home_folder_is_private():
     home = CreateAccount(name="berta", home="tank")
     plan = checked_plan(home, box(datasets=(dataset("tank"),)))
     assert [step.name for step in plan.steps] == ["user", "password", "home", "private"]
@@ -196,12 +196,12 @@ def test_a_home_is_a_folder_that_only_its_owner_may_enter():
 @pytest.mark.parametrize(
     "there", [(), (dataset("tank"), dataset("tank/berta")), (dataset("tank", key_status="unavailable"),)]
 )
-def test_a_home_that_cannot_be_made_is_refused_at_its_field(there):
+def test_home_folder_is_refused_at_its_field(there):
     reasons = list(CreateAccount(name="berta", home="tank").check(box(datasets=there)))
     assert [reason.field for reason in reasons] == ["home"]
 
 
-def test_a_share_that_names_the_new_account_already_is_told():
+def test_create_warns_about_share_that_names_user():
     facts = box(datasets=(shared("tank/photos"),))
     assert "The share of tank/photos already names anna" in checked_plan(CreateAccount(name="anna"), facts).warnings[0]
 
@@ -209,7 +209,7 @@ def test_a_share_that_names_the_new_account_already_is_told():
 # Removal
 
 
-def test_removing_closes_first_and_the_account_goes_last(commands, users):
+def test_remove_disables_first_and_deletes_user_last(commands, users):
     commands.answers["pdbedit"] = KNOWN
     run(RemoveAccount(name="anna"), box(accounts=(ANNA, BEN)))
     changing = [argv for argv in commands.ran if argv[0] not in {"pdbedit", "smbstatus"}]
@@ -217,7 +217,7 @@ def test_removing_closes_first_and_the_account_goes_last(commands, users):
 
 
 @pytest.mark.parametrize(("heir", "left"), [("", '{"smb":{"name":"photos","read":["ben"]}}'), ("ben", '{"smb":{"name":"photos","write":["ben"]}}')])  # fmt: skip
-def test_who_is_removed_is_named_by_no_share_that_is_served_here(commands, users, monkeypatch, heir, left):
+def test_removed_user_is_dropped_from_approved_shares(commands, users, monkeypatch, heir, left):
     setting = {"smb": {"name": "photos", "write": ["anna"], "read": ["ben"]}}
     mine, foreign = (dataset(name, share=json.dumps(setting), share_source="local") for name in ("tank/a", "tank/b"))
     monkeypatch.setattr(approved, "read_approved", lambda: frozenset({mine.guid}))
@@ -229,14 +229,14 @@ def test_who_is_removed_is_named_by_no_share_that_is_served_here(commands, users
     assert again == [work]
 
 
-def test_an_account_that_samba_never_knew_can_be_removed(commands, users):
+def test_user_unknown_to_samba_can_be_removed(commands, users):
     work = run(RemoveAccount(name="anna"), box(accounts=(ANNA,)))
     assert commands.ran[-1] == ["userdel", "--", "anna"]
     assert "smbpasswd" not in commands.tools
     assert "Samba does not know anna" in work.notes
 
 
-def test_no_rule_of_a_folder_names_somebody_who_is_gone(commands, users):
+def test_removed_user_is_dropped_from_access_notes(commands, users):
     photos = dataset("tank/photos", access_source="local")
     photos = replace(
         photos,
@@ -251,7 +251,7 @@ def test_no_rule_of_a_folder_names_somebody_who_is_gone(commands, users):
     assert json.loads(written[2].partition("=")[2])["people"] == {"ben": "read"}
 
 
-def test_an_heir_gets_what_the_one_who_goes_could_do():
+def test_heir_gets_higher_level_of_both():
     operation = RemoveAccount(name="anna", heir="ben")
     said = AccessNote(guid=1, people={"anna": "change", "ben": "none"}, done=True)
     assert operation.inherit_rules(said, box(accounts=(ANNA, BEN))).people == {"ben": "change"}
@@ -260,8 +260,8 @@ def test_an_heir_gets_what_the_one_who_goes_could_do():
 BEFORE = "larder-before-2026.11.21-12.00.00"
 
 
-def test_each_folder_with_files_of_the_one_who_goes_gets_a_snapshot_before_they_are_given_away(tmp_path, monkeypatch):
-    """Only those, and before the first file; a folder whose rules name them as well."""
+def test_folders_get_snapshot_before_files_are_given_away(tmp_path, monkeypatch):
+    """Only folders with such files, before the first file, and folders whose access note names the user."""
     done: list[object] = []
     found = {name: dataset(f"tank/{name}", mountpoint=str(tmp_path / name)) for name in ("mine", "other", "ruled")}
     for name in found:
@@ -285,13 +285,13 @@ walk_real_tree = traversal.walk_tree
 
 
 def owned_by(uid: int, found: Iterable[traversal.OpenEntry], inode: int) -> Iterator[traversal.OpenEntry]:
-    """Made up: one file belongs to ``uid``, the rest to nobody we know."""
+    """Made up: one file belongs to ``uid``, the rest to an unknown number."""
     for one in found:
         owner = uid if one.status.st_ino == inode else 12345
         yield traversal.OpenEntry(one.handle, os.stat_result((*one.status[:4], owner, *one.status[5:])))
 
 
-def test_the_snapshot_is_said_in_the_plan_and_only_with_an_heir():
+def test_plan_mentions_snapshot_only_with_heir():
     facts = box(accounts=(ANNA, BEN))
     plan = checked_plan(RemoveAccount(name="anna", heir="ben", before=BEFORE), facts)
     assert "gets a snapshot first" in plan.summary
@@ -299,7 +299,7 @@ def test_the_snapshot_is_said_in_the_plan_and_only_with_an_heir():
     assert "snapshot" not in checked_plan(RemoveAccount(name="anna"), facts).summary
 
 
-def test_a_snapshot_has_the_name_that_larder_gives_and_room_for_it():
+def test_remove_refuses_invalid_or_too_long_snapshot_name():
     with refuses("snapshot-name-not-before"):
         RemoveAccount(name="anna", heir="ben", before="x@y")
     facts = box(accounts=(ANNA, BEN), datasets=(dataset(f"tank/{'x' * 230}"),))
@@ -308,19 +308,19 @@ def test_a_snapshot_has_the_name_that_larder_gives_and_room_for_it():
 
 
 @pytest.mark.parametrize(("heir", "code"), [("anna", "heir-is-removed"), ("eve", "user-missing")])
-def test_an_heir_has_to_be_somebody_else(heir, code):
+def test_remove_refuses_invalid_heir(heir, code):
     with refuses(code):
         checked_plan(RemoveAccount(name="anna", heir=heir), box(accounts=(ANNA, BEN)))
 
 
-def test_files_in_a_locked_folder_cannot_be_given_away():
+def test_remove_refuses_heir_while_folders_are_locked():
     facts = box(accounts=(ANNA, BEN), datasets=(dataset("tank/vault", key_status="unavailable"),))
     with refuses("folders-locked"):
         checked_plan(RemoveAccount(name="anna", heir="ben"), facts)
     assert checked_plan(RemoveAccount(name="anna"), facts)
 
 
-def test_the_last_one_of_a_share_is_told():
+def test_remove_warns_about_last_user_of_share():
     facts = box(accounts=(ANNA, BEN), datasets=(shared("tank/photos"),))
     assert (
         "the only one who may use the share of tank/photos"
@@ -328,7 +328,7 @@ def test_the_last_one_of_a_share_is_told():
     )
 
 
-def test_an_account_removed_behind_its_back_is_said_to_be_gone():
+def test_operations_refuse_missing_user():
     for operation in (
         SetPassword(name="anna"),
         RenameAccount(name="anna"),
@@ -339,7 +339,7 @@ def test_an_account_removed_behind_its_back_is_said_to_be_gone():
             checked_plan(operation, box())
 
 
-def test_another_account_of_the_same_name_is_not_the_one_that_was_shown():
+def test_another_user_of_same_name_changes_digest():
     operation = RemoveAccount(name="anna")
     assert (
         operation.plan(box(accounts=(ANNA,))).digest() != operation.plan(box(accounts=(Account("anna", 7),))).digest()
@@ -349,7 +349,7 @@ def test_another_account_of_the_same_name_is_not_the_one_that_was_shown():
 # Connections
 
 
-def test_only_connections_of_that_person_are_ended(commands, monkeypatch):
+def test_disconnect_ends_only_connections_of_user(commands, monkeypatch):
     mine, another = Connection("smb", "4000001", "Anna", "10.0.0.7"), Connection("smb", "4000002", "ben", "10.0.0.8")
     left = [mine, another, Connection("afp", "4000003", "anna", "")]
     monkeypatch.setattr(
@@ -371,7 +371,7 @@ def test_only_connections_of_that_person_are_ended(commands, monkeypatch):
 
 
 @pytest.mark.parametrize("said", ["", "nonsense", "[]", '{"sessions": []}', '{"sessions": {}}'])
-def test_where_nobody_is_connected_nothing_is_ended(commands, said):
+def test_disconnect_ends_nothing_without_connections(commands, said):
     commands.answers["smbstatus"] = said
     work = Working()
     disconnect.person("anna", work)
@@ -382,12 +382,12 @@ def test_where_nobody_is_connected_nothing_is_ended(commands, said):
 # Groups
 
 
-def test_a_group_has_a_number_of_larders_and_its_members(commands, users):
+def test_create_group_sets_number_and_members(commands, users):
     run(CreateGroup(name="club", members=("anna",)), box(accounts=(ANNA,)))
     assert commands.ran == [["groupadd", "--gid", "20000", "--", "club"], ["gpasswd", "--members", "anna", "club"]]
 
 
-def test_a_group_can_be_emptied_but_takes_no_strangers(commands, users):
+def test_set_members_empties_group_and_refuses_unknown_users(commands, users):
     facts = box(accounts=(ANNA,), groups=(FAMILY,))
     run(SetMembers(name="family"), facts)
     assert commands.ran == [["gpasswd", "--members", "", "family"]]
@@ -395,7 +395,7 @@ def test_a_group_can_be_emptied_but_takes_no_strangers(commands, users):
         checked_plan(SetMembers(name="family", members=("eve",)), facts)
 
 
-def test_a_removed_group_is_named_by_no_folder(commands, users):
+def test_removed_group_is_dropped_from_access_notes(commands, users):
     photos = dataset("tank/photos", access_source="local")
     photos = replace(
         photos,
@@ -413,7 +413,7 @@ def test_a_removed_group_is_named_by_no_folder(commands, users):
 # Reading
 
 
-def test_it_lists_whoever_has_the_group_of_people_first(monkeypatch):
+def test_read_accounts_lists_users_by_primary_group(monkeypatch):
     monkeypatch.setattr("grp.getgrnam", lambda _name: SimpleNamespace(gr_gid=900))
     people = [
         ("root", 0, 0, ""),
@@ -426,13 +426,13 @@ def test_it_lists_whoever_has_the_group_of_people_first(monkeypatch):
     assert accounts.read_accounts() == (Account("anna", 1001, "Anna"), Account("zoe", 1002, "Zoë", disabled=True))
 
 
-def test_groups_of_the_system_are_none_of_larders(monkeypatch):
+def test_read_groups_ignores_system_groups(monkeypatch):
     rows = [grp.struct_group(("sudo", "x", 27, ["admin"])), grp.struct_group(("family", "x", 20000, ["zoe", "anna"]))]
     monkeypatch.setattr("grp.getgrall", lambda: rows)
     assert accounts.read_groups() == (Group("family", 20000, ("anna", "zoe")),)
 
 
-def test_without_the_group_there_are_no_accounts(monkeypatch):
+def test_read_accounts_is_empty_without_group(monkeypatch):
     def missing(_name):
         raise KeyError
 

@@ -1,4 +1,4 @@
-"""The pages on which a folder is looked after."""
+"""The pages of actions on a folder."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def operation() -> dict[str, object]:
     return json.loads(Job.objects.get().operation)
 
 
-def test_the_page_of_a_folder_draws_where_its_space_goes_and_offers_what_is_possible(web, folders):
+def test_folder_page_shows_space_bar_and_possible_actions(web, folders):
     response = web.get(AT)
     assert_nothing_inline(response)
     assert "Where the space goes: Files" in response.content.decode()
@@ -49,7 +49,7 @@ def test_the_page_of_a_folder_draws_where_its_space_goes_and_offers_what_is_poss
     assert "Destroy" not in text_of(web.get(f"/folders/{TANK.guid}/"))
 
 
-def test_settings_say_where_each_comes_from_and_only_its_own_can_be_given_up(web, folders):
+def test_settings_show_sources_and_only_own_values_can_be_inherited(web, folders):
     page = Page(web.get(f"{AT}settings/"))
     assert "from tank" in page.text
     assert "set here" in page.text
@@ -60,30 +60,30 @@ def test_settings_say_where_each_comes_from_and_only_its_own_can_be_given_up(web
     assert (refused.status_code, codes_on_page(refused)) == (409, ["setting-inherited-already"])
 
 
-def test_a_size_is_taken_as_people_write_it(web, folders):
+def test_size_accepts_units(web, folders):
     assert web.post(f"{AT}settings/quota/", {"value": "1.5 GiB"}).status_code == 302
     assert operation()["value"] == str(3 * 2**29)
 
 
 @pytest.mark.parametrize("value", ["much", "-1", "1 ZiB", "5 %", "1e9"])
-def test_a_size_that_is_none_gets_its_sentence(web, folders, value):
+def test_invalid_size_is_refused_at_its_field(web, folders, value):
     response = web.post(f"{AT}settings/quota/", {"value": value})
     assert response.status_code == 400
     assert Page(response).field_error("id_value")
     assert not Job.objects.exists()
 
 
-def test_what_loses_data_in_a_power_cut_is_reviewed_first(web, folders):
+def test_disabling_sync_is_reviewed_first(web, folders):
     response = web.post(f"{AT}settings/sync/", {"value": "disabled"})
     assert "After a power cut" in text_of(response)
     assert not Job.objects.exists()
 
 
-def test_there_is_no_page_for_a_setting_that_nobody_may_set(web, folders):
+def test_unknown_setting_is_not_found(web, folders):
     assert [web.get(f"{AT}settings/{name}/").status_code for name in ("mountpoint", "exec", "x")] == [404] * 3
 
 
-def test_renaming_leads_to_a_review_and_keeps_wrong_answers(web, folders):
+def test_rename_leads_to_review_and_refuses_wrong_name(web, folders):
     review = web.get(f"{AT}rename/", {"answered": 1, "parent": "tank", "name": "pictures"})
     assert "zfs rename -u -- tank/photos tank/pictures" in text_of(review)
     wrong = web.get(f"{AT}rename/", {"answered": 1, "parent": "tank", "name": "a\nb"})
@@ -91,7 +91,7 @@ def test_renaming_leads_to_a_review_and_keeps_wrong_answers(web, folders):
     assert codes_of_form(wrong, "name") == ["invisible-characters"]
 
 
-def test_destroying_reads_first_then_shows_what_goes(web, folders, calm):
+def test_destroy_reads_details_then_reviews(web, folders, calm):
     assert "Reading what would go" in text_of(web.get(f"{AT}destroy/"))
     assert ("workers.read_dataset", str(PHOTOS.guid)) in calm
     known(snapshots=3, named=("tank/photos@a",))
@@ -104,7 +104,7 @@ def test_destroying_reads_first_then_shows_what_goes(web, folders, calm):
     assert operation() == {"kind": "destroy-dataset", "dataset": "tank/photos", "guid": PHOTOS.guid, "clones": False}
 
 
-def test_what_is_held_or_depended_on_is_told(web, folders):
+def test_destroy_page_shows_holds_and_clones(web, folders):
     known(held=("tank/photos@kept",), clones=("tank/disk1",))
     text = text_of(web.get(f"{AT}destroy/"))
     assert "tank/photos@kept" in text
@@ -113,7 +113,7 @@ def test_what_is_held_or_depended_on_is_told(web, folders):
     assert (refused.status_code, codes_on_page(refused)) == (409, ["clones-depend-on-dataset", "snapshots-protected"])
 
 
-def test_a_folder_replaced_behind_the_pages_back_is_not_destroyed(web, folders):
+def test_replaced_folder_is_not_destroyed(web, folders):
     known()
     form = Page(web.get(f"{AT}destroy/", {"review": 1})).form("/jobs/confirm/").data
     rows.put(datasets=[TANK, replace(PHOTOS, guid=5)])
@@ -121,7 +121,7 @@ def test_a_folder_replaced_behind_the_pages_back_is_not_destroyed(web, folders):
     assert not Job.objects.exists()
 
 
-def test_who_takes_up_space_is_listed_and_can_be_limited(web, folders):
+def test_space_by_user_is_listed_and_can_be_limited(web, folders):
     known(uses=(SpaceUse("user", "<b>anna</b>", 2**30, 2**31),))
     response = web.get(f"{AT}space/")
     assert "1 GiB" in text_of(response)
@@ -130,7 +130,7 @@ def test_who_takes_up_space_is_listed_and_can_be_limited(web, folders):
     assert operation()["size"] == 5 * 2**30
 
 
-def test_the_page_of_a_key_offers_what_fits(web, folders):
+def test_key_page_offers_possible_actions(web, folders):
     at = f"/folders/{VAULT.guid}/key/"
     assert "A thief of the whole box" in text_of(web.get(at))
     assert 'name="secret"' in web.get(f"{at}keep/").content.decode()
@@ -140,13 +140,13 @@ def test_the_page_of_a_key_offers_what_fits(web, folders):
     assert web.get(f"{AT}key/").status_code == 404
 
 
-def test_a_folder_with_a_key_of_its_own_is_reviewed_for_its_secret(web, folders):
+def test_folder_with_own_key_is_reviewed_for_secret(web, folders):
     response = web.post("/folders/new/", {"parent": "tank", "name": "safe", "preset": "general", "key": "passphrase", "limit": ""})  # fmt: skip
     assert "New passphrase" in text_of(response)
     assert not Job.objects.exists()
 
 
-def test_volumes_are_listed_made_and_grow(web, folders):
+def test_volumes_are_listed_created_and_grown(web, folders):
     assert "tank/disk1" in text_of(web.get("/folders/volumes/"))
     answers = {"parent": "tank", "name": "disk2", "size": "10 GiB", "block": "16384", "thin": "on"}
     assert web.post("/folders/volumes/new/", answers).status_code == 302
@@ -156,7 +156,7 @@ def test_volumes_are_listed_made_and_grow(web, folders):
     assert "volsize=2147483648" in text_of(web.post(f"/folders/{VOLUME.guid}/grow/", {"size": "2 GiB"}))
 
 
-def test_no_page_of_a_folder_costs_more_in_a_large_box(web, folders):
+def test_folder_pages_make_as_many_queries_in_large_box(web, folders):
     known()
     pages = [AT, f"{AT}settings/", f"{AT}space/", f"{AT}destroy/", f"{AT}rename/", "/folders/volumes/"]
     for page in pages:

@@ -52,7 +52,7 @@ def assert_says(response, field: str, sentence: str) -> None:
 
 
 # --- making a folder ------------------------------------------------------------------------------------------
-def test_a_folder_becomes_a_job(web, folders, calm):
+def test_create_folder_becomes_job(web, folders, calm):
     response = web.post(NEW, answers())
     job = Job.objects.get()
     assert response["Location"] == f"/jobs/{job.pk}/"
@@ -62,13 +62,13 @@ def test_a_folder_becomes_a_job(web, folders, calm):
     assert ("workers.run_job", str(job.pk)) in calm
 
 
-def test_a_folder_sent_twice_is_made_once(web, folders, calm):
+def test_create_folder_sent_twice_is_one_job(web, folders, calm):
     places = [web.post(NEW, answers())["Location"] for _ in range(2)]
     assert places == [f"/jobs/{Job.objects.get().pk}/"] * 2
     assert len([words for words in calm if words[0] == "workers.run_job"]) == 1
 
 
-def test_a_folder_sent_again_when_it_is_there_is_refused(web, folders):
+def test_create_folder_refuses_existing_folder(web, folders):
     web.post(NEW, answers())
     Job.objects.update(state=Job.State.DONE)
     rows.put(datasets=[*folders, dataset("tank/films")])
@@ -76,7 +76,7 @@ def test_a_folder_sent_again_when_it_is_there_is_refused(web, folders):
     assert Job.objects.count() == 1
 
 
-def test_a_folder_that_failed_can_be_tried_again(web, folders):
+def test_failed_create_can_be_tried_again(web, folders):
     web.post(NEW, answers())
     Job.objects.update(state=Job.State.FAILED)
     web.post(NEW, answers())
@@ -102,7 +102,7 @@ def test_a_folder_that_failed_can_be_tried_again(web, folders):
         ("PHOTOS", "dataset-exists"),
     ],
 )
-def test_a_wrong_name_is_refused_and_the_answers_stay(web, folders, name, code):
+def test_wrong_name_is_refused_and_answers_stay(web, folders, name, code):
     response = web.post(NEW, answers(name=name))
     assert_refused(response, "name", code)
     kept = Page(response).form(of="name").data
@@ -111,7 +111,7 @@ def test_a_wrong_name_is_refused_and_the_answers_stay(web, folders, name, code):
 
 
 @pytest.mark.parametrize("parent", ["", "nowhere", "tank/disk1", "-r", "tank\n", "tank/../etc"])
-def test_a_parent_that_is_not_offered_is_refused(web, folders, parent):
+def test_parent_not_in_list_is_refused(web, folders, parent):
     assert_refused(web.post(NEW, answers(parent=parent)), "parent")
 
 
@@ -126,26 +126,26 @@ def test_a_parent_that_is_not_offered_is_refused(web, folders, parent):
         ({"mountpoint": "legacy"}, "parent-without-mountpoint"),
     ],
 )
-def test_a_parent_that_cannot_take_a_folder_says_why(web, folders, changes, code):
+def test_unsuitable_parent_is_refused(web, folders, changes, code):
     rows.put(datasets=[replace(TANK, **changes)])
     assert_refused(web.post(NEW, answers()), "parent", code)
 
 
 @pytest.mark.parametrize("preset", ["", "games", "general\n"])
-def test_a_preset_that_is_none_is_refused(web, folders, preset):
+def test_unknown_preset_is_refused(web, folders, preset):
     assert_refused(web.post(NEW, answers(preset=preset)), "preset")
 
 
-def test_the_parent_can_be_proposed_by_the_address(web, folders):
+def test_parent_can_be_set_by_address(web, folders):
     assert Page(web.get(NEW, {"parent": "tank/photos"})).form(of="name").data["parent"] == "tank/photos"
     assert web.get(NEW, {"parent": "<script>"}).status_code == 200
 
 
-def test_without_a_pool_there_is_a_way_to_one(web, calm):
+def test_page_without_pool_leads_to_creating_one(web, calm):
     assert "A folder lives in a pool." in text_of(web.get(NEW))
 
 
-def test_volumes_are_no_folders(web, folders):
+def test_volumes_are_not_listed_as_folders(web, folders):
     assert "tank/disk1" not in text_of(web.get("/folders/"))
 
 
@@ -153,14 +153,14 @@ def test_volumes_are_no_folders(web, folders):
 
 
 @pytest.mark.usefixtures("folders")
-def test_what_the_agent_reads_has_the_digest_that_the_job_keeps(web):
-    """A form's answer says "no" in a string of its own; read from JSON it is the grammar's, and left out as usual."""
+def test_agent_decodes_operation_with_digest_of_job(web):
+    """A form gives "no" as a new string object; decoding JSON gives the default object, which is omitted when encoded."""
     web.post(SHARE, {"name": "photos", "write": ["anna"], "guest": "".join(["n", "o"])})
     job = Job.objects.get()
     assert checked_plan(decode_operation(job.operation), store.facts()).digest() == job.digest
 
 
-def test_switching_a_share_on_becomes_a_job(web, folders):
+def test_sharing_becomes_job(web, folders):
     response = web.post(SHARE, {"name": "photos", "write": ["anna", "ben"]})
     job = Job.objects.get()
     assert response["Location"] == f"/jobs/{job.pk}/"
@@ -170,7 +170,7 @@ def test_switching_a_share_on_becomes_a_job(web, folders):
     )
 
 
-def test_a_share_sent_twice_is_one_job(web, folders):
+def test_share_sent_twice_is_one_job(web, folders):
     for _ in range(2):
         web.post(SHARE, {"name": "photos", "write": ["anna"]})
     assert Job.objects.count() == 1
@@ -191,7 +191,7 @@ def test_a_share_sent_twice_is_one_job(web, folders):
         ("x" * 61, "at most 60"),
     ],
 )
-def test_a_wrong_share_name_gets_its_sentence(web, folders, name, sentence):
+def test_wrong_share_name_is_refused_at_its_field(web, folders, name, sentence):
     response = web.post(SHARE, {"name": name, "write": ["ben"]})
     assert_says(response, "name", sentence)
     ticked = [
@@ -200,7 +200,7 @@ def test_a_wrong_share_name_gets_its_sentence(web, folders, name, sentence):
     assert ticked == ["ben"]
 
 
-def test_a_share_name_in_use_elsewhere_is_refused(web, folders):
+def test_share_name_in_use_is_refused(web, folders):
     rows.put(datasets=[TANK, PHOTOS, shared("tank/old", share='{"smb":{"name":"Photos","write":["anna"]}}')])
     assert_says(
         web.post(SHARE, {"name": "photos", "write": ["anna"]}), "name", "The share name photos is used for tank/old."
@@ -211,7 +211,7 @@ def test_a_share_name_in_use_elsewhere_is_refused(web, folders):
     ("users", "sentence"),
     [([], "Choose at least one account"), (["eve"], "There is no account eve any more."), (["root"], "no account root"), (["anna\n"], "no account")],
 )  # fmt: skip
-def test_who_may_use_it_has_to_be_people_of_this_box(web, folders, users, sentence):
+def test_unknown_users_of_share_are_refused(web, folders, users, sentence):
     assert_says(web.post(SHARE, {"name": "photos", "write": users}), "write", sentence)
 
 
@@ -222,17 +222,17 @@ def test_who_may_use_it_has_to_be_people_of_this_box(web, folders, users, senten
         ({"mounted": False, "encryption": "on", "key_status": "unavailable"}, "is locked"),
     ],
 )
-def test_a_folder_that_is_not_there_cannot_be_shared(web, folders, changes, sentence):
+def test_unavailable_folder_cannot_be_shared(web, folders, changes, sentence):
     rows.put(datasets=[TANK, replace(PHOTOS, **changes)])
     assert_says(web.post(SHARE, {"name": "photos", "write": ["anna"]}), "", sentence)
 
 
-def test_without_people_there_is_a_way_to_them(web, folders):
+def test_share_page_without_users_leads_to_creating_one(web, folders):
     rows.put(accounts=[])
     assert "Nobody has an account yet" in text_of(web.get(SHARE))
 
 
-def test_a_folder_that_is_gone_is_not_found(web, folders):
+def test_missing_folder_is_not_found(web, folders):
     rows.put(datasets=[TANK])
     for response in (web.get(SHARE), web.post(SHARE, {}), web.post(f"/folders/{PHOTOS.guid}/switch/smb/off/")):
         assert response.status_code == 404
@@ -245,13 +245,13 @@ def served(folders) -> Dataset:
     return found
 
 
-def test_a_share_that_samba_serves_is_on_and_says_how_to_reach_it(web, served):
+def test_served_share_is_on_and_shows_address(web, served):
     text = text_of(web.get(f"/folders/{PHOTOS.guid}/"))
     assert "on as photos" in " ".join(text.split())
     assert "smb://" in text
 
 
-def test_a_share_that_samba_does_not_serve_is_not_on(web, served):
+def test_share_not_served_is_not_on(web, served):
     rows.put(shares=[])
     assert "not served" in text_of(web.get("/folders/"))
 
@@ -262,28 +262,28 @@ def test_switching_off_twice_is_one_job(web, served):
     assert decode_operation(Job.objects.get().operation) == SetShare.of("tank/photos", "smb", None)
 
 
-def test_switching_off_what_is_off_begins_nothing(web, folders):
+def test_switching_off_twice_starts_nothing(web, folders):
     assert web.post(f"/folders/{PHOTOS.guid}/switch/smb/off/").status_code == 302
     assert not Job.objects.exists()
 
 
 def switches(page: Page) -> list[str]:
-    """Where the buttons of a page's one form of switches lead."""
+    """The addresses of the buttons in the page's form of switches."""
     assert ("form", {"id": "switching", "method": "post"}) in page.elements
     return [found["formaction"] for tag, found in page.elements if found.get("form") == "switching" and tag == "button"]
 
 
-def test_the_switch_shows_what_is_under_way(web, served):
+def test_switch_shows_running_job(web, served):
     rows.planned(SetShare.of("tank/photos", "smb", None))
     assert "turning off" in text_of(web.get("/folders/"))
 
 
-def test_the_switch_works_without_scripts(web, served):
+def test_switch_works_without_scripts(web, served):
     page = Page(web.get("/folders/"))
     assert f"/folders/{PHOTOS.guid}/switch/smb/off/" in switches(page)
 
 
-def test_what_went_wrong_with_a_share_is_said_on_its_folder(web, served):
+def test_failed_share_job_is_shown_on_folder_page(web, served):
     rows.planned(SetShare.of("tank/photos", "smb", None), state=Job.State.FAILED, text="Samba did not answer.")
     assert "Samba did not answer." in text_of(web.get(f"/folders/{PHOTOS.guid}/"))
 
@@ -298,7 +298,7 @@ def test_what_went_wrong_with_a_share_is_said_on_its_folder(web, served):
         "\x01",
     ],
 )
-def test_a_setting_that_larder_could_not_have_written_counts_for_nothing(web, folders, share):
+def test_invalid_share_setting_is_ignored(web, folders, share):
     rows.put(
         datasets=[TANK, replace(PHOTOS, share=share, share_source="local")],
         shares=[Share("smb", "photos", "/tank/photos")],
@@ -308,12 +308,12 @@ def test_a_setting_that_larder_could_not_have_written_counts_for_nothing(web, fo
     assert "preexec" not in text
 
 
-def test_a_setting_that_came_with_the_disks_is_not_served_by_itself(web, folders):
+def test_received_share_setting_is_not_served(web, folders):
     rows.put(datasets=[TANK, shared(share_source="received")], shares=[])
     assert "smb://" not in text_of(web.get("/folders/"))
 
 
-def test_every_wish_about_a_share_reaches_the_operation(web, folders):
+def test_every_share_field_reaches_operation(web, folders):
     wishes = {
         "name": "backups", "write": ["anna"], "read": ["ben"], "guest": "read", "recycle": "on", "hidden": "on", "mac": "on",
         "time_machine": "500", "exact_case": "on", "encrypt": "on", "previous": "on",
@@ -338,7 +338,7 @@ def test_every_wish_about_a_share_reaches_the_operation(web, folders):
     )
 
 
-def test_the_form_shows_what_is_set(web, folders):
+def test_share_form_shows_current_setting(web, folders):
     part = Smb(name="photos", write=("anna",), read=("ben",), recycle=True, time_machine=7 * 10**9)
     found = replace(PHOTOS, share=ShareSetting(smb=part).text(), share_source="local")
     rows.put(datasets=[TANK, found], shares=[Share("smb", "photos", "/tank/photos")])
@@ -358,11 +358,11 @@ def test_the_form_shows_what_is_set(web, folders):
         ({"read": ["@wheel"]}, "read", "no account @wheel any more"),
     ],
 )
-def test_wishes_that_cannot_be_are_said_at_their_field(web, folders, changes, field, sentence):
+def test_invalid_share_fields_are_refused(web, folders, changes, field, sentence):
     assert_says(web.post(SHARE, {"name": "photos", "write": ["anna"], **changes}), field, sentence)
 
 
-def test_one_click_turns_a_share_on_for_everybody_with_an_account(web, folders):
+def test_one_click_shares_folder_with_all_users(web, folders):
     turn_on = f"/folders/{PHOTOS.guid}/switch/smb/on/"
     assert turn_on in switches(Page(web.get("/folders/")))
     assert web.post(turn_on, {"from": "list"})["Location"] == "/folders/"
@@ -373,7 +373,7 @@ def test_one_click_turns_a_share_on_for_everybody_with_an_account(web, folders):
     assert "turning on" in text_of(web.get("/folders/"))
 
 
-def test_one_click_without_people_leads_to_the_page_that_says_what_is_missing(web, folders):
+def test_one_click_without_users_is_refused(web, folders):
     rows.put(accounts=[])
     response = web.post(f"/folders/{PHOTOS.guid}/switch/smb/on/")
     assert response.status_code == 409
@@ -382,5 +382,5 @@ def test_one_click_without_people_leads_to_the_page_that_says_what_is_missing(we
 
 
 @pytest.mark.parametrize("way", ["smb/sideways", "ftp/on", "global/off"])
-def test_a_switch_that_is_none_is_not_found(web, folders, way):
+def test_unknown_switch_is_not_found(web, folders, way):
     assert web.post(f"/folders/{PHOTOS.guid}/switch/{way}/").status_code == 404

@@ -27,7 +27,7 @@ def people(calm) -> None:
 
 @pytest.fixture
 def folder(people) -> str:
-    """A folder about which something was said, carried through; the address of its page of people."""
+    """A folder with an access note that was applied; the address of its access page."""
     photos = dataset("tank/photos", access_source="local")
     said = AccessNote(guid=photos.guid, people={"anna": "read"}, groups={"family": "change"}, done=True)
     rows.put(accounts=["anna", "ben"], groups=[Group("family", 20000, ("ben",))])
@@ -39,11 +39,11 @@ def put_people(*people: Account) -> None:
     store.replace(AccountRow, people, lambda account: account.name)
 
 
-def test_everybody_is_listed(web, people):
+def test_users_are_listed(web, people):
     assert "anna" in text_of(web.get("/people/"))
 
 
-def test_a_new_account_is_reviewed_and_its_password_asked_twice(web, people):
+def test_new_user_is_reviewed_and_password_asked_twice(web, people):
     page = Page(web.post("/people/new/", {"name": "ben"}))
     assert "useradd" in page.text
     form = page.form("/jobs/confirm/")
@@ -73,7 +73,7 @@ def test_a_new_account_is_reviewed_and_its_password_asked_twice(web, people):
         ("anna", "user-exists"),
     ],
 )
-def test_a_wrong_name_is_refused_at_its_field(web, people, name, code):
+def test_wrong_user_name_is_refused_at_its_field(web, people, name, code):
     response = web.post("/people/new/", {"name": name})
     assert response.status_code == 400
     assert codes_of_form(response, "name") == [code]
@@ -91,7 +91,7 @@ def test_a_wrong_name_is_refused_at_its_field(web, people, name, code):
     ],
 )
 @pytest.mark.parametrize("who", ["new", "known"])
-def test_a_wrong_password_gets_its_sentence(web, people, who, secret, again, field, sentence):
+def test_wrong_password_is_refused_at_its_field(web, people, who, secret, again, field, sentence):
     asked = web.post("/people/new/", {"name": "ben"}) if who == "new" else web.get("/people/anna/password/")
     form = Page(asked).form("/jobs/confirm/")
     response = web.post("/jobs/confirm/", {**form.data, "secret": secret, "again": again})
@@ -103,20 +103,20 @@ def test_a_wrong_password_gets_its_sentence(web, people, who, secret, again, fie
     assert not Job.objects.exists()
 
 
-def test_a_new_password_is_a_job(web, people):
+def test_new_password_is_job(web, people):
     form = Page(web.get("/people/anna/password/")).form("/jobs/confirm/")
     answers = {**form.data, "secret": CANARY, "again": CANARY}
     assert {web.post("/jobs/confirm/", answers)["Location"] for _ in range(2)} == {f"/jobs/{Job.objects.get().pk}/"}
 
 
-def test_going_on_after_an_error_leads_back_to_the_people(web, people):
+def test_review_after_error_leads_back_to_users(web, people):
     form = Page(web.get("/people/anna/password/")).form("/jobs/confirm/")
     again = Page(web.post("/jobs/confirm/", {**form.data, "secret": "", "again": ""})).form("/jobs/confirm/")
     assert again.data["back"] == "/people/"
     assert again.data["job"] == form.data["job"]
 
 
-def test_the_list_says_who_is_disabled_and_what_people_call_them(web, people):
+def test_list_shows_disabled_users_and_display_names(web, people):
     put_people(Account("anna", 10000, "<b>Anna</b>"), Account("ben", 10001, disabled=True))
     response = web.get("/people/")
     assert b"<b>Anna</b>" not in response.content
@@ -124,7 +124,7 @@ def test_the_list_says_who_is_disabled_and_what_people_call_them(web, people):
     assert "disabled" in text_of(response)
 
 
-def test_a_folder_of_their_own_goes_along(web, folder):
+def test_home_folder_is_created_with_user(web, folder):
     page = Page(web.post("/people/new/", {"name": "cleo", "display": "Cleo", "home": "tank"}))
     assert "The user gets the folder tank/cleo, which nobody else may enter." in page.text
     response = web.post("/people/new/", {"name": "cleo", "home": "elsewhere"})
@@ -132,7 +132,7 @@ def test_a_folder_of_their_own_goes_along(web, folder):
     assert Page(response).field_error("id_home")
 
 
-def test_a_person_is_disabled_and_enabled_by_what_the_button_says(web, people):
+def test_user_is_disabled_and_enabled_by_button(web, people):
     for _ in range(2):
         web.post("/people/anna/switch/", {"to": "off"})
     job = Job.objects.get()
@@ -140,14 +140,14 @@ def test_a_person_is_disabled_and_enabled_by_what_the_button_says(web, people):
     assert "Disable anna is running" in text_of(web.get("/people/anna/account/"))
 
 
-def test_a_disabled_person_gets_no_new_password(web, people):
+def test_disabled_user_gets_no_new_password(web, people):
     put_people(Account("anna", 10000, disabled=True))
     response = web.get("/people/anna/password/")
     assert (response.status_code, codes_on_page(response)) == (409, ["user-disabled"])
     assert "Enable anna" in text_of(web.get("/people/anna/account/"))
 
 
-def test_a_new_display_name_is_a_job_and_a_wrong_one_is_not(web, people):
+def test_display_name_is_job_or_refused(web, people):
     refused = web.post("/people/anna/name/", {"display": "a:b"})
     assert (refused.status_code, codes_on_page(refused)) == (400, ["display-name-invalid"])
     assert not Job.objects.exists()
@@ -155,7 +155,7 @@ def test_a_new_display_name_is_a_job_and_a_wrong_one_is_not(web, people):
     assert Job.objects.get().kind == "rename-account"
 
 
-def test_removing_shows_what_becomes_of_the_files(web, folder):
+def test_remove_review_says_what_happens_to_files(web, folder):
     assert "belong to nobody" in text_of(web.get("/people/anna/remove/"))
     assert "The files go to ben" in text_of(web.get("/people/anna/remove/", {"heir": "ben"}))
     assert "gets a snapshot first" in text_of(web.get("/people/anna/remove/", {"heir": "ben"}))
@@ -164,7 +164,7 @@ def test_removing_shows_what_becomes_of_the_files(web, folder):
         assert (refused.status_code, codes_on_page(refused)) == (409, [code])
 
 
-def test_a_group_is_made_changed_and_emptied(web, folder):
+def test_group_is_created_changed_and_emptied(web, folder):
     web.post("/groups/new/", {"name": "club", "members": ["anna", "ben"]})
     assert '"members":["anna","ben"]' in Job.objects.get().operation
     Job.objects.all().delete()
@@ -174,20 +174,20 @@ def test_a_group_is_made_changed_and_emptied(web, folder):
 
 
 @pytest.mark.parametrize(("name", "code"), [("sudo", "name-used-by-system"), ("anna", "user-exists"), ("family", "group-exists"), ("", "required")])  # fmt: skip
-def test_a_wrong_group_is_refused_at_its_field(web, folder, name, code):
+def test_wrong_group_name_is_refused_at_its_field(web, folder, name, code):
     response = web.post("/groups/new/", {"name": name})
     assert response.status_code == 400
     assert Page(response).field_error("id_name")
     assert codes_of_form(response, "name") == [code]
 
 
-def test_a_stranger_is_no_member(web, folder):
+def test_unknown_user_is_refused_as_member(web, folder):
     response = web.post("/groups/family/members/", {"members": ["eve"]})
     assert response.status_code == 400
     assert codes_of_form(response, "members") == ["invalid_choice"]
 
 
-def test_the_table_shows_what_was_said_and_leads_to_a_review(web, folder):
+def test_access_table_shows_note_and_leads_to_review(web, folder):
     shown = web.get(folder).content.decode()
     assert 'aria-label="anna: read" checked' in shown
     assert 'aria-label="family: read and change" checked' in shown
@@ -203,7 +203,7 @@ def test_the_table_shows_what_was_said_and_leads_to_a_review(web, folder):
 
 
 @pytest.mark.parametrize("chosen", [True, False])
-def test_a_snapshot_is_taken_first_unless_that_is_unticked(web, folder, chosen):
+def test_access_takes_snapshot_first_unless_unticked(web, folder, chosen):
     form = Page(web.get(folder)).form("")
     assert form.data["before"] == "on"
     fields = {name: value for name, value in form.data.items() if chosen or name != "before"}
@@ -215,25 +215,25 @@ def test_a_snapshot_is_taken_first_unless_that_is_unticked(web, folder, chosen):
 
 
 @pytest.mark.parametrize("levels", [{}, {"everybody": "own"}, {"everybody": "none", "person-anna": "x"}, {"everybody": "none", "group-family": ""}])  # fmt: skip
-def test_a_form_that_says_something_else_is_refused(web, folder, levels):
+def test_invalid_access_levels_are_refused(web, folder, levels):
     response = web.post(folder, levels)
     assert (response.status_code, codes_on_page(response)) == (400, ["access-level-invalid"])
 
 
-def test_a_person_and_the_folder_say_who_may(web, folder):
+def test_user_page_and_folder_page_show_access(web, folder):
     assert "tank/photos" in text_of(web.get("/people/anna/account/"))
     assert "No folder names ben" in text_of(web.get("/people/ben/account/"))
     assert "Group family read and change" in text_of(web.get(folder.replace("access/", "")))
 
 
-def test_what_was_not_carried_through_is_told(web, folder):
+def test_access_not_applied_to_all_files_is_shown(web, folder):
     photos = DatasetRow.objects.get(name="tank/photos").fact
     rows.put(datasets=[replace(photos, access=photos.access.replace("true", "false"))])
     assert "Not applied to all files" in text_of(web.get(folder))
     assert "not applied to all files" in text_of(web.get(folder.replace("access/", "")))
 
 
-def test_a_note_of_another_box_says_that_it_is_not_valid_and_whom_the_files_let_in(web, folder):
+def test_note_of_another_box_is_shown_as_invalid_with_real_access(web, folder):
     put_people(Account("anna", 1001), Account("ben", 1000))
     for page in (folder, folder.replace("access/", "")):
         text = text_of(web.get(page))
@@ -245,7 +245,7 @@ def test_a_note_of_another_box_says_that_it_is_not_valid_and_whom_the_files_let_
     assert chosen["person-anna"] == "read"
 
 
-def test_a_note_without_numbers_is_not_vouched_for(web, folder):
+def test_note_without_numbers_is_shown_as_uncertain(web, folder):
     photos = DatasetRow.objects.get(name="tank/photos").fact
     text = encode_note(AccessNote(guid=photos.guid, people={"anna": "read"}, done=True))
     rows.put(datasets=[replace(photos, access=text)])
@@ -254,7 +254,7 @@ def test_a_note_without_numbers_is_not_vouched_for(web, folder):
     assert "Right now" not in page
 
 
-def test_while_nobody_is_there_the_table_says_so(web, people):
+def test_access_table_without_users_says_so(web, people):
     rows.put(accounts=[], groups=[], datasets=[dataset("tank/photos")])
     page = text_of(web.get(f"/folders/{dataset('tank/photos').guid}/access/"))
     assert "There are no users yet" in page
