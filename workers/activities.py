@@ -14,7 +14,7 @@ from appliance.pools.eta import RateSample, WorkRate
 from web.inventory.models import Activity
 
 
-def follow(pools: Iterable[Pool]) -> bool:
+def update_activities(pools: Iterable[Pool]) -> bool:
     """Make the rows say what the pools' statistics say; whether any row says something new."""
     known = {row.key: row for row in Activity.objects.all()}
     seen: set[str] = set()
@@ -23,21 +23,23 @@ def follow(pools: Iterable[Pool]) -> bool:
         for work in pool.work:
             key = activities.key(pool, work)
             seen.add(key)
-            changed = record(key, pool, work, known.get(key)) or changed
+            changed = update_activity(key, pool, work, known.get(key)) or changed
     gone = set(known) - seen
     Activity.objects.filter(key__in=gone).delete()
     return changed or bool(gone)
 
 
-def record(key: str, pool: Pool, work: LongWork, before: Activity | None) -> bool:
+def update_activity(key: str, pool: Pool, work: LongWork, before: Activity | None) -> bool:
     """Write one row; whether a person would see a difference."""
-    pace = pace_of(before).seen(RateSample(time.monotonic(), work.done, work.looked), running=work.state == "running")
+    pace = pace_before(before).seen(
+        RateSample(time.monotonic(), work.done, work.looked), running=work.state == "running"
+    )
     left = pace.left(work.done, work.total)
     now = {
         "pool": pool.name,
         "state": work.state,
         "percent": work.percent,
-        "started": began(work, before),
+        "started": start_of(work, before),
         "ended": work.ended,
         "rate": pace.rate,
         "left": left,
@@ -56,12 +58,12 @@ def record(key: str, pool: Pool, work: LongWork, before: Activity | None) -> boo
     return before is None or any(getattr(before, name) != now[name] for name in shown)
 
 
-def began(work: LongWork, before: Activity | None) -> object:
+def start_of(work: LongWork, before: Activity | None) -> object:
     """When it began. Of what ends without a known beginning, or is held and goes on, what was seen is remembered."""
     if work.kind in activities.KNOWN_BY_THEIR_END and before and before.under_way and before.started:
         return before.started
     return work.started or (before.started if before and before.ended == work.ended else None)
 
 
-def pace_of(before: Activity | None) -> WorkRate:
+def pace_before(before: Activity | None) -> WorkRate:
     return WorkRate(tuple(RateSample(*found) for found in json.loads(before.samples))) if before else WorkRate()

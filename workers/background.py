@@ -21,7 +21,7 @@ _running: dict[str, float] = {}
 _lock = threading.Lock()
 
 
-def start(name: str, work: Callable[[], object]) -> bool:
+def start_thread(name: str, work: Callable[[], object]) -> bool:
     """Run ``work`` in a thread of its own, unless the last run of that name is still under way; whether it was started."""
     with _lock:
         if name in _running:
@@ -37,7 +37,7 @@ def start(name: str, work: Callable[[], object]) -> bool:
 
 def _run(name: str, work: Callable[[], object]) -> None:
     try:
-        guard.guarded(name, work)
+        guard.run_guarded(name, work)
     finally:
         connections.close_all()
         _ended(name)
@@ -48,7 +48,7 @@ def _ended(name: str) -> None:
         _running.pop(name, None)
 
 
-def stuck() -> str:
+def stuck_thread() -> str:
     """The name of a run that has been under way for too long; empty where there is none."""
     now = time.monotonic()
     with _lock:

@@ -31,18 +31,18 @@ from web.inventory import store
 from web.jobs import confirm
 from web.jobs.models import Job
 from workers import guard
-from workers.interval import Every
+from workers.interval import Interval
 
 log = logging.getLogger(__name__)
 MOST_ATTEMPTS = 3
 State, Its = SweepRow.State, CaseRow.State
 BY = "the measurement"
 TRY_AGAIN_AFTER = timedelta(hours=1)
-tidying = Every(60.0)
+tidying = Interval(60.0)
 _looking = threading.Lock()
 
 
-def after(job_id: str) -> None:
+def continue_after_job(job_id: str) -> None:
     """A job has ended: where it was a case's, go on at once. What goes wrong here is not that job's fault."""
     try:
         if CaseRow.objects.filter(job=job_id).exists():
@@ -58,8 +58,8 @@ def advance_benchmarks() -> None:
     try:
         for row in SweepRow.objects.filter(state__in=(State.QUEUED, *SweepRow.ACTIVE)).order_by("created"):
             advance_or_hold(row)
-        if tidying.due():
-            tidy()
+        if tidying.claim_turn():
+            clean_up_leftovers()
     finally:
         _looking.release()
 
@@ -70,16 +70,16 @@ def advance_or_hold(row: SweepRow) -> None:
     Raises DatabaseError where the database cannot be used, which is no fault of a sweep's.
     """
     try:
-        advance(row)
+        advance_sweep(row)
     except Exception as problem:
         if is_unusable(problem):
             raise
         log.exception("sweep %s cannot go on", row.pk)
         said = str(problem) if isinstance(problem, (LarderError, msgspec.MsgspecError)) else explain(problem)
-        hold(row, f"Larder cannot go on with this benchmark: {said}")
+        hold_sweep(row, f"Larder cannot go on with this benchmark: {said}")
 
 
-def tidy() -> None:
+def clean_up_leftovers() -> None:
     """Clear what a disk that was away has brought back of a sweep that is over."""
     facts = store.facts_of_pools()
     found = {use.pool for disk in facts.disks for use in disk.uses} | {pool.name for pool in facts.pools}
@@ -91,40 +91,40 @@ def tidy() -> None:
         )
         if case is not None and not lately.exists():
             try:
-                confirm.start_without_review(clearing(case), user=BY)
+                confirm.start_without_review(cleanup_operation(case), user=BY)
             except Refused as refusal:
                 log.warning("what is left of %s could not be cleared away: %s", name, refusal)
 
-    guard.each(filter(is_scratch_name, sorted(found)), tidy_one)
+    guard.for_each(filter(is_scratch_name, sorted(found)), tidy_one)
 
 
-def advance(row: SweepRow) -> None:
+def advance_sweep(row: SweepRow) -> None:
     """What is next for this sweep."""
     current = row.cases.filter(state__in=(Its.RUNNING, Its.CLEARING)).first()
-    if current and not settled(row, current):
+    if current and not settle_case(row, current):
         return
     row.refresh_from_db(fields=["state"])
     if row.state == State.QUEUED:
         begin_sweep(row)
     elif row.state == State.CANCELLING:
-        end(row, State.CANCELLED)
+        end_sweep(row, State.CANCELLED)
     elif row.state == State.PAUSING:
-        move(row, State.PAUSED)
+        move_sweep(row, State.PAUSED)
     elif row.state == State.RUNNING:
-        following(row)
+        begin_next_case(row)
 
 
 def begin_sweep(row: SweepRow) -> None:
     """Its turn, unless another that is under way, or paused with something left, has one of its disks."""
     others = SweepRow.objects.filter(state__in=(*SweepRow.ACTIVE, State.PAUSED)).exclude(pk=row.pk)
-    if any(row.claimed_resources() & taken_by(other) for other in others):
+    if any(row.claimed_resources() & disks_of(other) for other in others):
         return
     SweepRow.objects.filter(pk=row.pk, started=None).update(started=timezone.now())
-    move(row, State.RUNNING)
-    following(row)
+    move_sweep(row, State.RUNNING)
+    begin_next_case(row)
 
 
-def taken_by(other: SweepRow) -> set[str]:
+def disks_of(other: SweepRow) -> set[str]:
     """What another sweep takes; nothing where that cannot be understood. The agent looks at each disk itself as well."""
     try:
         return other.claimed_resources()
@@ -132,15 +132,15 @@ def taken_by(other: SweepRow) -> set[str]:
         return set()
 
 
-def following(row: SweepRow) -> None:
+def begin_next_case(row: SweepRow) -> None:
     """Measure the next case; without one, the sweep is done."""
     if not store.is_read("pools"):
         return  # right after a start nothing is known of the box yet
     case = row.cases.filter(state=Its.WAITING).first()
     if case is None:
-        end(row, State.DONE)
+        end_sweep(row, State.DONE)
         return
-    if left_over(case):
+    if has_leftovers(case):
         # A disk was away when the last attempt was cleared up after, and is back with its part of the scratch pool.
         CaseRow.objects.filter(pk=case.pk).update(state=Its.CLEARING, ended="", job=None)
         store.touch("sweeps")
@@ -148,10 +148,10 @@ def following(row: SweepRow) -> None:
     case.token, case.job = case.token or secrets.token_hex(6), uuid.uuid4()
     case.state, case.started, case.finished, case.ended = Its.RUNNING, timezone.now(), None, ""
     case.save()
-    start(row, case, RunBenchmarkCase(token=case.token, case=case.case))
+    start_case_job(row, case, RunBenchmarkCase(token=case.token, case=case.case))
 
 
-def left_over(case: CaseRow) -> bool:
+def has_leftovers(case: CaseRow) -> bool:
     """Whether some disk of the case still carries what an earlier attempt at it made."""
     name = scratch_name(case.token)
     facts = store.facts_of_pools() if case.token else Facts()
@@ -159,38 +159,42 @@ def left_over(case: CaseRow) -> bool:
     return any(use.pool == name for disk in disks for use in disk.uses)
 
 
-def start(row: SweepRow, case: CaseRow, operation: Operation) -> None:
+def start_case_job(row: SweepRow, case: CaseRow, operation: Operation) -> None:
     """Make the job of a case. Where something speaks against it, the sweep waits for a person."""
     operation = confirm.as_read(operation)
     try:
         plan = checked_plan(operation, store.facts())
     except Refused as refusal:
         CaseRow.objects.filter(pk=case.pk).update(state=Its.WAITING, job=None)
-        hold(row, str(refusal))
+        hold_sweep(row, str(refusal))
         return
     confirm.make_job(operation, plan, job=str(case.job), secret="", user=row.created_by)
     store.touch("sweeps")
 
 
-def settled(row: SweepRow, case: CaseRow) -> bool:
+def settle_case(row: SweepRow, case: CaseRow) -> bool:
     """Whether the case's job has ended, and what follows from it is done."""
     job = Job.objects.filter(pk=case.job).first() if case.job else None
     if job is None:
         # The worker died between noting the job and making it, or what was left could not be cleared then.
-        operation = clearing(case) if case.state == Its.CLEARING else RunBenchmarkCase(token=case.token, case=case.case)
+        operation = (
+            cleanup_operation(case)
+            if case.state == Its.CLEARING
+            else RunBenchmarkCase(token=case.token, case=case.case)
+        )
         CaseRow.objects.filter(pk=case.pk).update(job=(new := uuid.uuid4()))
         case.job = new
-        start(row, case, operation)
+        start_case_job(row, case, operation)
         return False
     if job.open:
         if row.state == State.CANCELLING and case.state == Its.RUNNING:
-            stop(job)
+            stop_job(job)
         return False
     if job.needs_attention:
         # The sweep's own page tells of it.
         Job.objects.filter(pk=job.pk).update(acknowledged=timezone.now())
     if case.state == Its.CLEARING:
-        return cleared(row, case, job)
+        return settle_cleanup(row, case, job)
     if job.state == Job.State.DONE:
         store_results(row, case, job)
         return True
@@ -199,35 +203,35 @@ def settled(row: SweepRow, case: CaseRow) -> bool:
         state=Its.CLEARING, ended=job.state, text=job.text, attempts=tried, job=None
     )
     case.refresh_from_db()
-    return settled(row, case)
+    return settle_case(row, case)
 
 
-def clearing(case: CaseRow) -> CleanUpBenchmark:
+def cleanup_operation(case: CaseRow) -> CleanUpBenchmark:
     return CleanUpBenchmark(token=case.token, disks=case.case.all_disks)
 
 
-def stop(job: Job) -> None:
+def stop_job(job: Job) -> None:
     try:
         confirm.request_stop(job)
     except LarderError as error:
         log.warning("job %s could not be asked to stop: %s", job.pk, error)
 
 
-def cleared(row: SweepRow, case: CaseRow, job: Job) -> bool:
+def settle_cleanup(row: SweepRow, case: CaseRow, job: Job) -> bool:
     """After clearing up: measure it once more, give it up, or wait for a person. True: the sweep goes on."""
     if job.state != Job.State.DONE:
         # It is tried again when the person lets the sweep go on; the note of what is left stays with the agent.
         CaseRow.objects.filter(pk=case.pk).update(job=None)
-        hold(row, job.text)
+        hold_sweep(row, job.text)
         return False
     again = case.ended in {"", Job.State.CANCELLED, Job.State.REFUSED} or case.attempts < MOST_ATTEMPTS
     state = Its.WAITING if again else Its.FAILED
     CaseRow.objects.filter(pk=case.pk).update(state=state, job=None, finished=None if again else timezone.now())
     if case.ended == Job.State.REFUSED:
-        hold(row, case.text)
+        hold_sweep(row, case.text)
         return False
     if case.ended == Job.State.CANCELLED and row.state == State.RUNNING:
-        hold(row, "A case was stopped on its own page. It is measured anew when you go on.")
+        hold_sweep(row, "A case was stopped on its own page. It is measured anew when you go on.")
         return False
     store.touch("sweeps")
     return True
@@ -253,11 +257,11 @@ def store_results(row: SweepRow, case: CaseRow, job: Job) -> None:
             finished=timezone.now(),
         )
         if versions:
-            keep_versions(row, case, job, versions)
+            store_versions(row, case, job, versions)
     store.touch("sweeps")
 
 
-def keep_versions(row: SweepRow, case: CaseRow, job: Job, told: str) -> None:
+def store_versions(row: SweepRow, case: CaseRow, job: Job, told: str) -> None:
     """Note which versions of the software measured from this case on. A note that cannot be read costs no result."""
     known = SweepRow.objects.values_list("versions", flat=True).get(pk=row.pk)
     try:
@@ -268,7 +272,7 @@ def keep_versions(row: SweepRow, case: CaseRow, job: Job, told: str) -> None:
     SweepRow.objects.filter(pk=row.pk).update(versions=json.dumps(found))
 
 
-def hold(row: SweepRow, text: str) -> None:
+def hold_sweep(row: SweepRow, text: str) -> None:
     """Wait for a person, and say why; a person who wants it stopped gets that instead, once nothing is left of it."""
     left = row.cases.filter(state=Its.CLEARING).exists()
     SweepRow.objects.filter(pk=row.pk, state=State.CANCELLING).update(state=State.PAUSED if left else State.CANCELLED, text=text if left else "", finished=None if left else timezone.now())  # fmt: skip
@@ -277,13 +281,13 @@ def hold(row: SweepRow, text: str) -> None:
     store.touch("sweeps")
 
 
-def move(row: SweepRow, state: str) -> None:
+def move_sweep(row: SweepRow, state: str) -> None:
     """From the state that was seen, so that what a person asked for meanwhile is not lost."""
     if SweepRow.objects.filter(pk=row.pk, state=row.state).update(state=state, text=""):
         row.state = state
     store.touch("sweeps")
 
 
-def end(row: SweepRow, state: str) -> None:
+def end_sweep(row: SweepRow, state: str) -> None:
     SweepRow.objects.filter(pk=row.pk, state=row.state).update(state=state, text="", finished=timezone.now())
     store.touch("sweeps")

@@ -40,14 +40,14 @@ class Beat(bootsteps.StartStopStep):
 
     def start(self, parent: Any) -> None:
         self.stopping.clear()
-        watchdog.look_back()
-        watchdog.notify("READY=1")
+        watchdog.note_restart()
+        watchdog.notify_systemd("READY=1")
         threading.Thread(target=self.beat, name="beat", daemon=True).start()
 
     def stop(self, parent: Any) -> None:
         self.stopping.set()
-        watchdog.notify("STOPPING=1")
-        watchdog.at_work().unlink(missing_ok=True)
+        watchdog.notify_systemd("STOPPING=1")
+        watchdog.stage_file().unlink(missing_ok=True)
 
     def beat(self) -> None:
         from workers.tick import tick  # which imports this module
@@ -96,7 +96,7 @@ _lock: list[int] = []
 
 
 @signals.worker_init.connect
-def alone(**_details: Any) -> None:
+def hold_worker_lock(**_details: Any) -> None:
     """Hold the lock that says a worker lives; a second one on this box ends at once."""
     handle = os.open(WORKER_LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     for _attempt in range(20):

@@ -12,7 +12,7 @@ from web.snapshots.models import ClockRow
 SAVED_EVERY = 600.0  # seconds of running that a power cut may cost
 
 
-def judge_clock(now: datetime) -> Clock:
+def update_clock(now: datetime) -> Clock:
     """Judge the clock, and note it where it was judged otherwise than before, or some minutes ago."""
     row = ClockRow.objects.first()
     newest = None
@@ -38,6 +38,6 @@ def is_news(last: Clock, found: Clock) -> bool:
     return (last.boot, last.shift) != (found.boot, found.shift) or stepped or passed > SAVED_EVERY
 
 
-def shift() -> timedelta:
+def clock_shift() -> timedelta:
     """What has to be added to the clock; nothing while it is believed."""
     return next(iter(ClockRow.objects.values_list("shift", flat=True)[:1]), timedelta())

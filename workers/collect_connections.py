@@ -10,25 +10,25 @@ from web.inventory import store
 from web.inventory.models import ConnectionRow, Source
 from web.shares.connection_views import SOURCE
 from workers.celery import app
-from workers.collectors import source
-from workers.throttle import Turns
+from workers.collectors import update_source
+from workers.throttle import Coalescer
 
 
-def collect_connections() -> bool:
+def store_connections() -> bool:
     answer = agent_client.request({"verb": "read-connections"}, silence=120).get("facts", [])
     # The first look is news also where nobody is: a page that says "looking" has to hear that this is over.
     first = not Source.objects.filter(name=SOURCE, checked__isnull=False).exists()
     return store.replace(ConnectionRow, msgspec.convert(answer, list[Connection]), lambda one: one.key) or first
 
 
-def request_connections() -> None:
-    source(SOURCE, collect_connections)
+def update_connections() -> None:
+    update_source(SOURCE, store_connections)
 
 
-reading = Turns(request_connections)
+reading = Coalescer(update_connections)
 
 
 @app.task(name="workers.read_connections")
-def read_connections() -> None:
+def collect_connections() -> None:
     """A reading that begins after this call; many who ask at once get one."""
-    reading.soon()
+    reading.request_run()

@@ -10,14 +10,14 @@ from web.inventory import store
 from web.inventory.models import DatasetDetailRow, DatasetRow
 from web.jobs.models import Job
 from workers.celery import app
-from workers.collectors import source
+from workers.collectors import update_source
 
 # After these, what is known of a dataset is another.
 CHANGING = {"set-user-quota", "promote-dataset", "rename-dataset"}
 
 
 @app.task(name="workers.read_dataset")
-def read_dataset(key: str) -> None:
+def collect_dataset(key: str) -> None:
     """Make the row say what is true now; rows of datasets that are gone go too."""
     gone = DatasetDetailRow.objects.exclude(key__in=DatasetRow.objects.values("key"))
     gone.delete()
@@ -36,13 +36,13 @@ def read_dataset(key: str) -> None:
         DatasetDetailRow.objects.update_or_create(key=key, defaults={"name": detail.name, "facts": facts})
         return True
 
-    source(store.dataset_source(key), read)
+    update_source(store.dataset_source(key), read)
     store.touch("dataset-details")
 
 
-def after(job_id: str) -> None:
+def reread_after_job(job_id: str) -> None:
     """What a job has changed is read again."""
     job = Job.objects.filter(pk=job_id, kind__in=CHANGING).first()
     row = DatasetRow.objects.filter(name=job.subject).first() if job else None
     if row:
-        read_dataset.delay(row.key)
+        collect_dataset.delay(row.key)

@@ -9,11 +9,11 @@ from appliance.pools import history
 from web.inventory import store
 from web.inventory.models import HistoryLine, PoolRow
 from workers.celery import app
-from workers.collectors import source
+from workers.collectors import update_source
 
 
 @app.task(name="workers.read_history")
-def read_history(pool_key: str) -> None:
+def collect_history(pool_key: str) -> None:
     """Make the rows say the pool's latest history."""
     row = PoolRow.objects.filter(key=pool_key).first()
     if row is None:
@@ -37,4 +37,4 @@ def read_history(pool_key: str) -> None:
             )
         return True
 
-    source(store.history_source(pool_key), read)
+    update_source(store.history_source(pool_key), read)

@@ -16,14 +16,14 @@ from web.inventory import store
 from web.inventory.models import DetailRow, ImportableRow, PoolRow, SessionRow
 from web.jobs.models import Job
 from workers.celery import app
-from workers.collectors import source
-from workers.throttle import Turns
+from workers.collectors import update_source
+from workers.throttle import Coalescer
 
 # After these the list of pools that could be brought in is another.
 CHANGING = {"import-pool", "export-pool", "destroy-pool", "rewind-checkpoint", "erase-disk", "create-pool"}
 
 
-def search() -> None:
+def store_importable() -> None:
     """Have the agent search all disks; it opens each of them, so it is never done by the clock."""
 
     def read() -> bool:
@@ -32,20 +32,20 @@ def search() -> None:
         return True  # also where it found the same: a page that says "looking" has to hear that this is over
 
     # As of its beginning: who asks while an earlier look is under way still waits for one that sees the disks of now.
-    source("importable", read, at=timezone.now())
+    update_source("importable", read, at=timezone.now())
 
 
-searching = Turns(search)
+searching = Coalescer(store_importable)
 
 
 @app.task(name="workers.look_for_pools")
-def look_for_pools() -> None:
+def collect_importable() -> None:
     """A search that begins after this call; many who ask at once get one."""
-    searching.soon()
+    searching.request_run()
 
 
 @app.task(name="workers.read_details")
-def read_details() -> None:
+def collect_details() -> None:
     """What the review pages of export, destroy and upgrade show beyond the ordinary facts."""
 
     def found() -> bool:
@@ -57,15 +57,15 @@ def read_details() -> None:
         answer = agent_client.request({"verb": "read-sessions"}, silence=120).get("facts", [])
         return store.replace(SessionRow, msgspec.convert(answer, list[Session]), session_key)
 
-    source("details", found)
-    source("sessions", sessions)
+    update_source("details", found)
+    update_source("sessions", sessions)
 
 
 def session_key(session: Session) -> str:
     return hashlib.sha256(msgspec.json.encode(session)).hexdigest()[:32]
 
 
-def after(job_id: str) -> None:
+def search_after_job(job_id: str) -> None:
     """What a job of that kind has changed is looked for again."""
     if Job.objects.filter(pk=job_id, kind__in=CHANGING).exists():
-        look_for_pools.delay()
+        collect_importable.delay()

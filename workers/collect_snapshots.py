@@ -42,13 +42,13 @@ def stamps_of(datasets: Iterable[Dataset]) -> dict[str, str]:
     return {str(one.guid): f"{one.snapshots_changed} {one.used_by_snapshots} {sums.get(one.name, 0)}" for one in every}
 
 
-def follow(datasets: Sequence[Dataset]) -> bool:
+def update_snapshots(datasets: Sequence[Dataset]) -> bool:
     """Make the rows say what ZFS says, reading only what has changed; whether anything did."""
     known = {reading.dataset_key: reading for reading in SnapshotReading.objects.all()}
     keys, stamps = {str(dataset.guid): dataset for dataset in datasets}, stamps_of(datasets)
     gone = [key for key in known if key not in keys]
-    policy_ledger.forget_datasets(destroyed(gone, known, keys))
-    wanted = changed_of(keys, known, stamps)
+    policy_ledger.forget_datasets(destroyed_datasets(gone, known, keys))
+    wanted = datasets_to_read(keys, known, stamps)
     changed = bool(gone)
     for start in range(0, len(gone), 500):
         SnapshotRow.objects.filter(dataset_key__in=gone[start : start + 500]).delete()
@@ -61,14 +61,16 @@ def follow(datasets: Sequence[Dataset]) -> bool:
     return changed
 
 
-def destroyed(gone: Iterable[str], known: dict[str, SnapshotReading], keys: dict[str, Dataset]) -> list[str]:
+def destroyed_datasets(gone: Iterable[str], known: dict[str, SnapshotReading], keys: dict[str, Dataset]) -> list[str]:
     """Of datasets that are not listed any more those whose pool is still here. The others left with their pool and may
     come back with it."""
     here = {reading.dataset for key, reading in known.items() if key in keys and "/" not in reading.dataset}
     return [key for key in gone if known[key].dataset.split("/", 1)[0] in here]
 
 
-def changed_of(keys: dict[str, Dataset], known: dict[str, SnapshotReading], stamps: dict[str, str]) -> list[Dataset]:
+def datasets_to_read(
+    keys: dict[str, Dataset], known: dict[str, SnapshotReading], stamps: dict[str, str]
+) -> list[Dataset]:
     """The datasets to read: those that changed, and a few that were not looked at for long."""
     changed, rest = [], []
     for key, dataset in keys.items():
@@ -163,13 +165,13 @@ class Rows:
         there, last = array("Q", sorted(self.seen)), 0
         while some := list(self.table.filter(pk__gt=last).order_by("pk").values_list("pk", "guid", "run")[:CHUNK]):
             last = some[-1][0]
-            gone = [one for one in some if not holds(there, int(one[1]))]
+            gone = [one for one in some if not contains_guid(there, int(one[1]))]
             SnapshotRow.objects.filter(pk__in=[pk for pk, _guid, _run in gone]).delete()
             policy_ledger.forget_gone(self.key, [guid for _pk, guid, run in gone if run])
             self.changed = self.changed or bool(gone)
 
 
-def holds(ordered: array[int], guid: int) -> bool:
+def contains_guid(ordered: array[int], guid: int) -> bool:
     at = bisect_left(ordered, guid)
     return at < len(ordered) and ordered[at] == guid
 
@@ -211,6 +213,6 @@ def row_of(key: str, snapshot: Snapshot) -> SnapshotRow:
     )
 
 
-def doubt(datasets: Iterable[str]) -> None:
+def doubt_snapshots(datasets: Iterable[str]) -> None:
     """Have the snapshots of these datasets read again, whatever their stamp says: a job was about them."""
     SnapshotReading.objects.filter(dataset__in=list(datasets)).update(stamp="")

@@ -7,7 +7,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from datetime import datetime, timedelta
 
 from django.utils import timezone
@@ -40,7 +40,7 @@ from web.inventory.models import (
 )
 from workers import activities, collect_drift, collect_snapshots, evaluate_alerts, guard, standby, work_reports
 from workers.celery import app
-from workers.throttle import Turns
+from workers.throttle import Coalescer
 
 log = logging.getLogger(__name__)
 UNITS = (
@@ -60,30 +60,30 @@ _counters: dict[str, latency.Counters] = {}
 
 
 @app.task(name="workers.collect")
-def collect() -> None:
+def collect_soon() -> None:
     """Read everything that is cheap to read; many who ask at once get one reading."""
-    reading.soon()
+    reading.request_run()
 
 
-def read_timed() -> None:
+def collect_timed() -> None:
     """Read everything, and note how long that took."""
     started = time.monotonic()
-    read_all()
+    collect_all()
     store.took("looking", time.monotonic() - started)
 
 
 def collect_now() -> None:
     """Read everything again, beginning now: what is true after a job has to be in the rows."""
-    reading.now()
+    reading.run_fresh()
 
 
-def source(name: str, read: Callable[[], bool], *, at: datetime | None = None) -> bool:
+def update_source(name: str, read: Callable[[], bool], *, at: datetime | None = None) -> bool:
     """Read one source and note how that went, as of now or of the time given; whether it could be read.
 
     A reading that hangs in the kernel is not started again meanwhile.
     """
-    if (pid := _stuck.get(name)) and alive(pid):
-        went(name, error="The last reading still hangs in the system. A disk or pool does not answer.")
+    if (pid := _stuck.get(name)) and is_running(pid):
+        note_result(name, error="The last reading still hangs in the system. A disk or pool does not answer.")
         return False
     _stuck.pop(name, None)
     started, error, changed = time.monotonic(), "", False
@@ -98,20 +98,22 @@ def source(name: str, read: Callable[[], bool], *, at: datetime | None = None) -
     except Exception as problem:  # also output of a shape that nobody expected
         error = explain(problem)
         log.warning("could not read %s: %s", name, error, exc_info=not isinstance(problem, LarderError))
-    went(name, changed=changed, seconds=time.monotonic() - started, error=error, at=at)
+    note_result(name, changed=changed, seconds=time.monotonic() - started, error=error, at=at)
     return not error
 
 
-def went(name: str, *, changed: bool = False, seconds: float = 0, error: str = "", at: datetime | None = None) -> None:
+def note_result(
+    name: str, *, changed: bool = False, seconds: float = 0, error: str = "", at: datetime | None = None
+) -> None:
     """Note how a reading went. Where the row cannot be written, the error is still known to the alert rules."""
-    guard.remember(name, error)
+    guard.remember_error(name, error)
     try:
         store.checked(name, changed=changed, seconds=seconds, error=error, at=at)
     except Exception as problem:
         log.warning("how reading %s went could not be noted: %s", name, explain(problem))
 
 
-def alive(pid: int) -> bool:
+def is_running(pid: int) -> bool:
     """Whether a process that Larder started still runs. A number that has gone to somebody else's process says no."""
     try:
         os.kill(pid, 0)
@@ -120,14 +122,14 @@ def alive(pid: int) -> bool:
     return True
 
 
-def read_all() -> None:
+def collect_all() -> None:
     """Pools first: what a disk is used for depends on them."""
     found: list[Pool] = []
     known: list[Dataset] = []
 
     def pools() -> bool:
         loaded = status.loaded()
-        went("zfs", error="" if loaded else ZFS_MISSING)
+        note_result("zfs", error="" if loaded else ZFS_MISSING)
         found.extend(status.read_pools() if loaded else ())
         return stability.replace_pools(found, timezone.now())
 
@@ -143,48 +145,48 @@ def read_all() -> None:
         known.extend(now)
         return store.replace(DatasetRow, now, lambda dataset: str(dataset.guid), pool=lambda dataset: dataset.pool)
 
-    fresh = source("pools", pools)
+    fresh = update_source("pools", pools)
     if fresh:
-        source("activities", lambda: activities.follow(found))
+        update_source("activities", lambda: activities.update_activities(found))
     # Without its pool a disk in use would look like one that merely holds old data.
-    pools_known = fresh or guard.guarded("pools-before", pools_of_before)
-    source("properties", pool_properties)
-    if source("datasets", datasets):
-        source("snapshots", lambda: collect_snapshots.follow(known))
+    pools_known = fresh or guard.run_guarded("pools-before", pools_of_before)
+    update_source("properties", pool_properties)
+    if update_source("datasets", datasets):
+        update_source("snapshots", lambda: collect_snapshots.update_snapshots(known))
     if pools_known:
-        source("disks", lambda: store.replace(DiskRow, disk_inventory.read_disks(found), disk_key))
-    source("bays", lambda: ports.remember(row.fact for row in DiskRow.objects.all()))
-    source("services", lambda: store.replace(ServiceRow, services(), lambda service: service.unit))
-    source("shares", lambda: store.replace(ShareRow, publish.configured(), lambda share: share.key))
-    source("accounts", lambda: store.replace(AccountRow, accounts.read_accounts(), lambda account: account.name))
-    source("groups", lambda: store.replace(GroupRow, accounts.read_groups(), lambda group: group.name))
-    source("edits", collect_drift.store_drift)
-    source("smb-policy", lambda: store.replace(PolicyRow, [publish.smb_policy()], lambda _policy: "smb"))
-    source("addresses", addresses)
+        update_source("disks", lambda: store.replace(DiskRow, disk_inventory.read_disks(found), disk_key))
+    update_source("bays", lambda: ports.remember_ports(row.fact for row in DiskRow.objects.all()))
+    update_source("services", lambda: store.replace(ServiceRow, read_services(), lambda service: service.unit))
+    update_source("shares", lambda: store.replace(ShareRow, publish.configured(), lambda share: share.key))
+    update_source("accounts", lambda: store.replace(AccountRow, accounts.read_accounts(), lambda account: account.name))
+    update_source("groups", lambda: store.replace(GroupRow, accounts.read_groups(), lambda group: group.name))
+    update_source("edits", collect_drift.store_drift)
+    update_source("smb-policy", lambda: store.replace(PolicyRow, [publish.smb_policy()], lambda _policy: "smb"))
+    update_source("addresses", store_addresses)
     if fresh:
         # Last: an agent that is slow to name damaged files keeps no facts waiting.
-        source("reports", lambda: work_reports.store_reports(found))
-    judge()
+        update_source("reports", lambda: work_reports.store_reports(found))
+    judge_alerts()
 
 
-def judge() -> None:
+def judge_alerts() -> None:
     """Ask the alert rules. While they are being asked, nobody else has to."""
     if _judging.acquire(blocking=False):
         try:
-            source("alerts", evaluate_alerts.evaluate_alerts)
+            update_source("alerts", evaluate_alerts.evaluate_alerts)
         finally:
             _judging.release()
 
 
 _judging = threading.Lock()
-reading = Turns(read_timed)
+reading = Coalescer(collect_timed)
 
 
 def disk_key(disk: Disk) -> str:
     return disk.path.rsplit("/", 1)[-1] or disk.name
 
 
-def services() -> Iterable[Service]:
+def read_services() -> Iterable[Service]:
     """The units that Larder leans on, in one call; none where there is no systemd, as in a container."""
     try:
         result = command.run(
@@ -203,7 +205,7 @@ def services() -> Iterable[Service]:
             )
 
 
-def addresses() -> bool:
+def store_addresses() -> bool:
     """Keep the list of the box's own addresses for the Host check."""
     result = command.run(["ip", "-j", "address"], timeout=10)
     found = sorted(
@@ -219,76 +221,99 @@ def addresses() -> bool:
     return True
 
 
-_warmth = threading.Lock()
+_smart_lock = threading.Lock()
 
 
 @app.task(name="workers.sleep")
-def sleep() -> None:
-    """Somebody has said when a disk is to sleep: tell it now."""
-    source("sleep", standby.set_timers)
+def set_sleep_timers() -> None:
+    """Send disks the sleep timers that were chosen for them."""
+    update_source("sleep", standby.set_timers)
 
 
 @app.task(name="workers.temperatures")
-def temperatures() -> None:
-    """Ask the agent how warm each disk is. While one asking is under way, which can take minutes on a slow box, the next
-    is let go: two at once would only make both slower."""
-    if not _warmth.acquire(blocking=False):
+def collect_temperatures() -> None:
+    """Ask all disks for SMART. Does nothing while another call does: on a slow box one takes minutes, and two take longer."""
+    if not _smart_lock.acquire(blocking=False):
         return
     try:
         if DiskRow.objects.exists():
-            ask_disks()
+            collect_smart()
     finally:
-        _warmth.release()
+        _smart_lock.release()
 
 
-def ask_disks() -> None:
-    """Temperatures and health, by smartctl, which leaves sleeping disks alone."""
+def collect_smart() -> None:
+    """Read temperatures and health by smartctl, which leaves sleeping disks alone, then sleep timers and latencies."""
 
-    def read() -> bool:
-        able = [row for row in DiskRow.objects.all() if row.fact.path and row.fact.bus != "virtio"]
-        rows = {row.fact.path: row for row in standby.to_ask(able)}
-        answers = (
-            agent_client.request({"verb": "read-smart", "disks": list(rows)}, silence=180).get("facts", {})
-            if rows
-            else {}
-        )
-        return guard.each(
-            [path for path in answers if path in rows],
-            lambda path: smart_history.note({rows[path]: smart.read_smart(answers[path])}),
-            lambda path: rows[path].key,
-        )
+    def store_due() -> bool:
+        return store_smart(standby.take_disks_to_query(filter(has_smart, DiskRow.objects.all())))
 
-    source("temperatures", read)
-    guard.guarded("disk-alerts", move_alerts)
-    source("sleep", standby.set_timers)
-    source("latency", latencies)
+    update_source("temperatures", store_due)
+    guard.run_guarded("disk-alerts", touch_failing_disks)
+    update_source("sleep", standby.set_timers)
+    update_source("latency", store_latencies)
     # Counters in memory: no disk wakes, and shares in per cent seldom change.
-    source("caching", lambda: store.replace(CachingRow, [kstat.read_kstat()], lambda found: found.key))
+    update_source("caching", lambda: store.replace(CachingRow, [kstat.read_kstat()], lambda found: found.key))
 
 
-def move_alerts() -> None:
+def store_smart(disks: Iterable[DiskRow]) -> bool:
+    """Ask these disks for SMART and store the answers; whether a page shows anything new."""
+    rows = {row.fact.path: row for row in disks}
+    if not rows:
+        return False
+    answers = agent_client.request({"verb": "read-smart", "disks": list(rows)}, silence=180).get("facts", {})
+    return guard.for_each(
+        [path for path in answers if path in rows],
+        lambda path: smart_history.store_answers({rows[path]: smart.read_smart(answers[path])}),
+        lambda path: rows[path].key,
+    )
+
+
+def has_smart(row: DiskRow) -> bool:
+    """Whether a disk can be asked; virtual ones tell nothing."""
+    return bool(row.fact.path) and row.fact.bus != "virtio"
+
+
+def collect_reported(devices: Collection[str]) -> None:
+    """Ask the disks that smartd reported, by its names for them, then judge the alerts.
+
+    They are asked also while their sleep timer runs; smartctl leaves a sleeping disk alone. The source "temperatures" is
+    not marked as read, because the other disks were not asked.
+    """
+    rows = [row for row in DiskRow.objects.all() if has_smart(row) and names_device(row.fact, devices)]
+    try:
+        with _smart_lock:
+            if store_smart(rows):
+                store.touch("disks")
+    finally:
+        judge_alerts()
+
+
+def names_device(disk: Disk, devices: Collection[str]) -> bool:
+    return not set(disk_inventory.device_names(disk)).isdisjoint(devices)
+
+
+def touch_failing_disks() -> None:
     """The page of a failing disk says whether it has told how it is since it was erased."""
     if Alert.objects.filter(kind="disk.failing").exclude(state=Alert.State.CLEARED).exists():
         store.touch("alerts")
 
 
-def latencies() -> bool:
+def store_latencies() -> bool:
     """How long each disk took for a request since the last look. Counters in memory: no disk wakes."""
     now = latency.read_counters()
-    took = latency.between(_counters, now)
+    took = latency.mean_latencies(_counters, now)
     _counters.clear()
     _counters.update(now)
-    return guard.each(DiskRow.objects.all(), lambda row: smart_history.note_latency(row, took), lambda row: row.key)
+    return guard.for_each(DiskRow.objects.all(), lambda row: smart_history.note_latency(row, took), lambda row: row.key)
 
 
-def unasked() -> bool:
+def has_new_disk() -> bool:
     """Whether a disk is there that has not been asked how it is: one that was just put in."""
-    return any(
-        row.fact.path and row.fact.bus != "virtio" for row in DiskRow.objects.filter(smart_text="", asleep=False)
-    )
+    return any(map(has_smart, DiskRow.objects.filter(smart_text="", asleep=False)))
 
 
-def due(name: str, every: timedelta) -> bool:
+def is_due(name: str, every: timedelta) -> bool:
     """Whether a source has not been read for so long, or only by a clock that was ahead."""
     last = Source.objects.filter(name=name).values_list("checked", flat=True).first()
     return last is None or abs(timezone.now() - last) > every

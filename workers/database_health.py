@@ -12,7 +12,7 @@ from appliance.errors import explain
 NAMES = {"default": "settings", "inventory": "inventory"}
 
 
-def trouble(alias: str) -> str:
+def database_error(alias: str) -> str:
     """Why a database cannot be used, in SQLite's own words; empty where it can."""
     connection = connections[alias]
     if connection.in_atomic_block:
@@ -32,12 +32,12 @@ def trouble(alias: str) -> str:
     return ""
 
 
-def faults() -> Iterator[Fault]:
+def database_faults() -> Iterator[Fault]:
     """One for each database that cannot be used."""
     for alias, name in NAMES.items():
-        if why := trouble(alias):
-            yield database_health(name, why)
+        if why := database_error(alias):
+            yield database_fault(name, why)
 
 
-def database_health(name: str, why: str) -> Fault:
+def database_fault(name: str, why: str) -> Fault:
     return Fault("records.failing", name, f"Larder cannot use its database of {name}.", f"SQLite says: {why}")

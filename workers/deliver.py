@@ -52,7 +52,7 @@ class Unreachable(NotSent):
 
 
 @app.task(name="workers.deliver")
-def deliver() -> None:
+def deliver_messages() -> None:
     """Send what is due. One at a time: a server that hangs must not hold all the worker's threads."""
     if not _delivering.acquire(blocking=False):
         return
@@ -68,13 +68,13 @@ def send_due(now: datetime | None = None) -> int:
     stuck = Q(next_try__lt=now - STUCK) | Q(next_try__gt=now + STUCK)
     Message.objects.filter(stuck, state="sending").update(state="waiting")
     sent, away, odd = 0, set(), []
-    rows = list(Message.objects.filter(due(now), state="waiting").select_related("alert")[:AT_ONCE])
-    for group in grouped(rows):
+    rows = list(Message.objects.filter(is_due(now), state="waiting").select_related("alert")[:AT_ONCE])
+    for group in group_messages(rows):
         if group[0].way in away:
             continue
         mine = [row for row in group if Message.objects.filter(pk=row.pk, state="waiting").update(state="sending", next_try=now)]  # fmt: skip
         try:
-            sent += attempt(mine, now) if mine else 0
+            sent += send_group(mine, now) if mine else 0
         except Unreachable:
             away.add(group[0].way)  # the others are tried at the next beat, one at a time
         except Exception as problem:  # one that cannot be written stops none behind it
@@ -90,11 +90,11 @@ def send_due(now: datetime | None = None) -> int:
     return sent
 
 
-def due(now: datetime) -> Q:
+def is_due(now: datetime) -> Q:
     return Q(next_try__lte=now) | Q(next_try__gt=now + FURTHEST)
 
 
-def grouped(rows: list[Message]) -> Iterator[list[Message]]:
+def group_messages(rows: list[Message]) -> Iterator[list[Message]]:
     """What is not urgent goes out together, one mail for all that have the same recipients."""
     digest: dict[tuple[str, str], list[Message]] = {}
     for row in rows:
@@ -105,9 +105,9 @@ def grouped(rows: list[Message]) -> Iterator[list[Message]]:
     yield from digest.values()
 
 
-def attempt(rows: list[Message], now: datetime) -> int:
+def send_group(rows: list[Message], now: datetime) -> int:
     """Send these together; how many went out. Raises Unreachable, with the rows put off like after any other failure."""
-    mail = MailSettings.now()
+    mail = MailSettings.load_row()
     try:
         answer = by_mail(rows, mail) if rows[0].way == "mail" else by_webhook(rows[0], mail)
     except NotSent as problem:
@@ -132,7 +132,7 @@ def put_off(rows: list[Message], now: datetime, answer: str) -> None:
         )
 
 
-def failing(now: datetime) -> str:
+def delivery_error(now: datetime) -> str:
     """What the server last answered where mail has not gone out for a while; empty where it does."""
     stuck = Message.objects.exclude(event="test").filter(
         state__in=["waiting", "given-up"], tries__gt=0, made__lt=now - FAILING_AFTER, made__gt=now - 2 * GIVE_UP
@@ -147,7 +147,7 @@ def failing(now: datetime) -> str:
 def by_mail(rows: list[Message], mail: MailSettings) -> str:
     """Send one mail; the server's answer. Raises NotSent."""
     first = rows[0]
-    to = mail.recipients(first.alert.severity) if first.alert else mail.for_report
+    to = mail.recipients_for(first.alert.severity) if first.alert else mail.for_report
     if not mail.host or not to:
         raise NotSent("Nobody is named who should be told.")
     sender = mail.sender or mail.user
@@ -155,19 +155,21 @@ def by_mail(rows: list[Message], mail: MailSettings) -> str:
     told: list[tuple[Alert, str]] = [(row.alert, row.event) for row in rows if row.alert]
     try:
         if first.event == "weekly":
-            title, parts = weekly_report.report(timezone.now())
-            message = mail_text.mail(title, mail_text.as_text(parts), mail_text.as_page(parts), box=box, sender=sender, to=to, key=key)  # fmt: skip
+            title, parts = weekly_report.build_report(timezone.now())
+            message = mail_text.build_mail(title, mail_text.as_text(parts), mail_text.as_page(parts), box=box, sender=sender, to=to, key=key)  # fmt: skip
         elif told:
-            message = mail_text.letter(told, box=box, base=mail.address.rstrip("/"), sender=sender, to=to, key=key)
+            message = mail_text.build_alert_mail(
+                told, box=box, base=mail.address.rstrip("/"), sender=sender, to=to, key=key
+            )
         else:
-            text = f"This is the test that you asked for. Mail from {mail_text.plain(box)} reaches you."
-            message = mail_text.mail(f"[larder] Test from {mail_text.plain(box)}", text, f"<p>{mail_text.plain(text)}</p>", box=box, sender=sender, to=to, key=key)  # fmt: skip
-        with server(mail) as smtp:
+            text = f"This is the test that you asked for. Mail from {mail_text.plain_text(box)} reaches you."
+            message = mail_text.build_mail(f"[larder] Test from {mail_text.plain_text(box)}", text, f"<p>{mail_text.plain_text(text)}</p>", box=box, sender=sender, to=to, key=key)  # fmt: skip
+        with mail_server(mail) as smtp:
             refused = smtp.send_message(message, from_addr=sender, to_addrs=to)
     except smtplib.SMTPRecipientsRefused as problem:
-        raise NotSent("; ".join(f"{who}: {code} {words(text)}" for who, (code, text) in problem.recipients.items())) from problem  # fmt: skip
+        raise NotSent("; ".join(f"{who}: {code} {response_text(text)}" for who, (code, text) in problem.recipients.items())) from problem  # fmt: skip
     except smtplib.SMTPResponseException as problem:
-        raise NotSent(f"The mail server answered: {problem.smtp_code} {words(problem.smtp_error)}") from problem
+        raise NotSent(f"The mail server answered: {problem.smtp_code} {response_text(problem.smtp_error)}") from problem
     except ssl.SSLCertVerificationError as problem:
         raise NotSent(
             f"The mail server's certificate is not valid: {problem.verify_message}. Nothing was sent to it."
@@ -177,12 +179,12 @@ def by_mail(rows: list[Message], mail: MailSettings) -> str:
             f"The mail server {mail.host} could not be used: {problem or type(problem).__name__}."
         ) from problem
     if refused:
-        return "Taken, but not for: " + "; ".join(f"{who}: {code} {words(text)}" for who, (code, text) in refused.items())  # fmt: skip
+        return "Taken, but not for: " + "; ".join(f"{who}: {code} {response_text(text)}" for who, (code, text) in refused.items())  # fmt: skip
     return "The mail server took it."
 
 
 @contextmanager
-def server(mail: MailSettings) -> Iterator[smtplib.SMTP]:
+def mail_server(mail: MailSettings) -> Iterator[smtplib.SMTP]:
     """A connection to the mail server, signed in where there is a user. Never a password over a plain connection."""
     trust = ssl.create_default_context()
     smtp: smtplib.SMTP
@@ -204,8 +206,8 @@ def server(mail: MailSettings) -> Iterator[smtplib.SMTP]:
         smtp.close()
 
 
-def words(text: bytes | str) -> str:
-    return mail_text.plain(text.decode(errors="replace") if isinstance(text, bytes) else text)[:300]
+def response_text(text: bytes | str) -> str:
+    return mail_text.plain_text(text.decode(errors="replace") if isinstance(text, bytes) else text)[:300]
 
 
 # --- webhook --------------------------------------------------------------------------------------------------
@@ -221,16 +223,16 @@ def by_webhook(row: Message, mail: MailSettings) -> str:
     target = public_address(parts.hostname, parts.port or (443 if parts.scheme == "https" else 80), private=mail.webhook_private)  # fmt: skip
     alert = row.alert
     title = mail_text.subject_of(alert, row.event) if alert else f"[larder] Test from {settings.BOX_NAME}"
-    text = "\n\n".join(text for _head, text in mail_text.paragraphs(alert, row.event) if text) if alert else "This is the test that you asked for."  # fmt: skip
+    text = "\n\n".join(text for _head, text in mail_text.alert_paragraphs(alert, row.event) if text) if alert else "This is the test that you asked for."  # fmt: skip
     head = {"Content-Type": "text/plain; charset=utf-8", "Title": title.encode("ascii", "replace").decode(), "Priority": "5" if alert and alert.severity == "critical" else "3"}  # fmt: skip
     if alert and mail.address:
-        head["Click"] = mail_text.address(mail.address.rstrip("/"), alert)
+        head["Click"] = mail_text.alert_address(mail.address.rstrip("/"), alert)
     connection = Pinned(parts.hostname, target, tls=parts.scheme == "https")
     try:
         path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         connection.request("POST", path, body=text.encode(), headers=head)
         answer = connection.getresponse()
-        said = words(answer.read(300))
+        said = response_text(answer.read(300))
     except (OSError, http.client.HTTPException, ValueError) as problem:
         raise Unreachable(f"The webhook could not be reached: {problem or type(problem).__name__}.") from problem
     finally:
@@ -247,7 +249,7 @@ def public_address(host: str, port: int, *, private: bool) -> tuple[str, int]:
     except (OSError, UnicodeError) as problem:
         raise NotSent(f"The name {host} could not be looked up.") from problem
     address = str(found[0][4][0])
-    leads = meant(address.partition("%")[0])
+    leads = embedded_address(address.partition("%")[0])
     own = {name.strip("[]") for name in settings.ALLOWED_HOSTS}
     if leads.is_loopback or leads.is_link_local or leads.is_multicast or leads.is_unspecified or str(leads) in own:
         raise NotSent("The webhook leads to this box itself or to nowhere.")
@@ -259,7 +261,7 @@ def public_address(host: str, port: int, *, private: bool) -> tuple[str, int]:
 NAT64 = ipaddress.ip_network("64:ff9b::/96")  # RFC 6052: an IPv4 address as its last four bytes
 
 
-def meant(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+def embedded_address(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
     """Where an address leads: the IPv4 one that is within it, if there is one."""
     parsed = ipaddress.ip_address(address)
     if isinstance(parsed, ipaddress.IPv4Address):
@@ -282,4 +284,4 @@ class Pinned(http.client.HTTPConnection):
 
 
 def has_waiting(now: datetime) -> bool:
-    return Message.objects.filter(due(now), state__in=["waiting", "sending"]).exists()
+    return Message.objects.filter(is_due(now), state__in=["waiting", "sending"]).exists()

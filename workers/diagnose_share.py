@@ -10,11 +10,11 @@ from appliance.shares.troubleshoot import diagnose
 from web.inventory.models import DatasetRow, SeenRow
 from web.shares import troubleshoot_views
 from workers.celery import app
-from workers.collectors import source
+from workers.collectors import update_source
 
 
 @app.task(name="workers.look_at_share")
-def look_at_share(key: str, protocol: str, person: str) -> None:
+def collect_diagnosis(key: str, protocol: str, person: str) -> None:
     """Have the agent look at one share for one person; the page that waits hears of the end of it."""
 
     def read() -> bool:
@@ -29,4 +29,4 @@ def look_at_share(key: str, protocol: str, person: str) -> None:
         )
         return True
 
-    source(troubleshoot_views.SOURCE, read, at=timezone.now())
+    update_source(troubleshoot_views.SOURCE, read, at=timezone.now())

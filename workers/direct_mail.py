@@ -21,10 +21,10 @@ _settings: list[MailSettings] = []
 
 def remember_settings() -> None:
     """Keep the mail settings while they can be read."""
-    _settings[:] = [MailSettings.now()]
+    _settings[:] = [MailSettings.load_row()]
 
 
-def settings_now() -> MailSettings | None:
+def latest_settings() -> MailSettings | None:
     try:
         remember_settings()
     except Exception as problem:
@@ -34,20 +34,22 @@ def settings_now() -> MailSettings | None:
 
 def mail_critical_faults(faults: Iterable[Fault]) -> None:
     """Send what is critical and nobody has heard of yet, without waiting for the mail server."""
-    severities = grades()
-    new = [one for one in faults if severities.get(one.kind) == "critical" and one.key not in _told and not heard(one)]
+    severities = known_severities()
+    new = [
+        one for one in faults if severities.get(one.kind) == "critical" and one.key not in _told and not was_sent(one)
+    ]
     if new:
-        background.start("run-straight-mail", lambda: send_mails(new))
+        background.start_thread("run-straight-mail", lambda: send_mails(new))
 
 
-def grades() -> dict[str, str]:
+def known_severities() -> dict[str, str]:
     try:
-        return reconcile.severities()
+        return reconcile.current_severities()
     except Exception:
         return reconcile.usual_severities()
 
 
-def heard(fault: Fault) -> bool:
+def was_sent(fault: Fault) -> bool:
     """Whether a message about it has gone out before; no where that cannot be read."""
     try:
         row = (
@@ -62,11 +64,11 @@ def heard(fault: Fault) -> bool:
 
 def send_mails(faults: list[Fault]) -> None:
     """One mail for each. One that does not go out is tried at the next look."""
-    mail_settings = settings_now()
-    if mail_settings is None or not mail_settings.host or not (to := mail_settings.recipients("critical")):
+    mail_settings = latest_settings()
+    if mail_settings is None or not mail_settings.host or not (to := mail_settings.recipients_for("critical")):
         log.error("critical and told to nobody: %s", "; ".join(fault.summary for fault in faults))
         return
-    guard.each(faults, lambda fault: send_one(fault, mail_settings, to), lambda fault: fault.summary)
+    guard.for_each(faults, lambda fault: send_one(fault, mail_settings, to), lambda fault: fault.summary)
 
 
 def send_one(fault: Fault, mail_settings: MailSettings, to: list[str]) -> None:
@@ -75,7 +77,7 @@ def send_one(fault: Fault, mail_settings: MailSettings, to: list[str]) -> None:
     key = hashlib.sha256(f"{fault.kind} {fault.subject} {now.timestamp()}".encode()).hexdigest()[:20]
     sender = mail_settings.sender or mail_settings.user
     # Without a link: an alert that is not stored has no page.
-    letter = mail_text.letter([(alert, "raised")], box=str(settings.BOX_NAME), base="", sender=sender, to=to, key=f"straight-{key}")  # fmt: skip
-    with deliver.server(mail_settings) as smtp:
+    letter = mail_text.build_alert_mail([(alert, "raised")], box=str(settings.BOX_NAME), base="", sender=sender, to=to, key=f"straight-{key}")  # fmt: skip
+    with deliver.mail_server(mail_settings) as smtp:
         smtp.send_message(letter, from_addr=sender, to_addrs=to)
     _told.add(fault.key)

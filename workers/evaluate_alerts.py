@@ -1,4 +1,4 @@
-"""Bring together what is so, ask the rules, make the alerts say it. Rows are read, nothing of the system is asked."""
+"""Evaluate the alert rules on the stored facts and reconcile the alerts with the faults that they find."""
 
 from __future__ import annotations
 
@@ -51,32 +51,33 @@ def evaluate_alerts(now: datetime | None = None) -> bool:
     """Alerts as of now; whether any changed. Raises Failed, after all others were judged, where some could not be."""
     now = now or timezone.now()
     parts = guard.Parts()
-    unusable = list(database_health.faults())
+    unusable = list(database_health.database_faults())
+    parts.get("new disks", lambda: selftests.store_new_disks(now))
     sources: dict[str, Source] = parts.get("sources", lambda: {row.name: row for row in Source.objects.all()}) or {}
-    seen = gather(now, sources, parts)
+    seen = gather_facts(now, sources, parts)
     if is_read(sources, "pools") and "zfs" in sources and not sources["zfs"].error:
-        parts.get("days of pools", lambda: remember(seen.pools, now))
-        seen = replace(seen, missing=parts.get("missing pools", lambda: tuple(missing(seen.pools))) or ())
-    found, complete = rules.faults(seen)
+        parts.get("days of pools", lambda: store_pool_days(seen.pools, now))
+        seen = replace(seen, missing=parts.get("missing pools", lambda: note_missing_pools(seen.pools)) or ())
+    found, complete = rules.find_faults(seen)
     if not complete:
         parts.errors.append("A rule broke; the system's journal says how.")
     if unusable:
         # Whatever else fails now fails for that.
         found = [*unusable, *(fault for fault in found if fault.kind != "source.stopped")]
-    faults = patient(found, seen.open)
-    silent = parts.get("silent disks", unheard) or []
+    faults = lasting_faults(found, seen.open, note_first_seen(found))
+    silent = parts.get("silent disks", silent_disks) or []
     try:
-        parts.get("weekly report", lambda: outbox.weekly(now, MailSettings.now()))
+        parts.get("weekly report", lambda: outbox.queue_weekly_report(now, MailSettings.load_row()))
         direct_mail.remember_settings()
-        changed = reconcile.reconcile(
-            faults, now, unread=unread(sources), unheard=silent, complete=not parts.errors and not unusable
+        changed = reconcile.reconcile_alerts(
+            faults, now, unread=unread_sources(sources), unheard=silent, complete=not parts.errors and not unusable
         )
     except reconcile.PartlyWritten as problem:
         parts.errors.append(f"Not written: {problem}.")
         changed = problem.changed
     except Exception as problem:
         direct_mail.mail_critical_faults(
-            [*faults, *([] if unusable else [database_health.database_health("settings", str(problem))])]
+            [*faults, *([] if unusable else [database_health.database_fault("settings", str(problem))])]
         )
         raise
     if changed:
@@ -91,37 +92,41 @@ def is_read(sources: dict[str, Source], name: str) -> bool:
     return name in sources and not sources[name].error and sources[name].checked is not None
 
 
-def unread(sources: dict[str, Source]) -> list[str]:
+def unread_sources(sources: dict[str, Source]) -> list[str]:
     found = [name for name in READ if not is_read(sources, name)]
     return [*found, "pools", "datasets"] if "zfs" in sources and sources["zfs"].error else found
 
 
-def unheard() -> list[str]:
+def silent_disks() -> list[str]:
     """Disks that have not said how they are."""
     return list(DiskRow.objects.filter(verdict__in=["", "unknown"]).values_list("key", flat=True))
 
 
-def patient(found: list[Fault], known: frozenset[tuple[str, str]]) -> list[Fault]:
-    """Without what may pass by itself (a service that restarts) as long as it has not lasted for its kind's ``wait``.
-    Since when a fault is there outlives a restart of the worker."""
-    now = time.monotonic()
-    before = pending_faults.read_pending("faults")
-    since = {
-        pending_faults.key(*fault.key): min(before.get(pending_faults.key(*fault.key), now), now) for fault in found
-    }
+def note_first_seen(found: list[Fault]) -> dict[str, float]:
+    """Store since when each fault is there, so that a restart of the worker does not begin its wait again."""
+    now, before = time.monotonic(), pending_faults.read_pending("faults")
+    since = {key: min(before.get(key, now), now) for key in (pending_faults.fault_key(*fault.key) for fault in found)}
     pending_faults.store_pending("faults", since)
+    return since
+
+
+def lasting_faults(found: list[Fault], known: frozenset[tuple[str, str]], since: dict[str, float]) -> list[Fault]:
+    """The faults that have an alert already or have lasted for their kind's ``wait``; a service that restarts has not."""
+    now = time.monotonic()
     return [
-        fault for fault in found if fault.key in known or now - since[pending_faults.key(*fault.key)] >= fault.of.wait
+        fault
+        for fault in found
+        if fault.key in known or now - since[pending_faults.fault_key(*fault.key)] >= fault.kind_info.wait
     ]
 
 
-def waiting() -> Iterator[tuple[delayed_jobs.Waiting, str]]:
+def waiting_jobs() -> Iterator[tuple[delayed_jobs.Waiting, str]]:
     """The jobs that the agent has wait, each with the page on which it can be cancelled."""
     for one in delayed_jobs.waiting_jobs():
         yield one, f"/jobs/{one.job}/" if Job.objects.filter(pk=one.job).exists() else "/jobs/"
 
 
-def gather(now: datetime, sources: dict[str, Source], parts: guard.Parts | None = None) -> AlertInput:
+def gather_facts(now: datetime, sources: dict[str, Source], parts: guard.Parts | None = None) -> AlertInput:
     """Everything the rules look at. What cannot be looked up is left out and named in ``parts``, so that nothing clears."""
     parts = guard.Parts() if parts is None else parts
     facts = parts.get("pools", store.facts_of_pools) or Facts()
@@ -136,19 +141,19 @@ def gather(now: datetime, sources: dict[str, Source], parts: guard.Parts | None 
         disks=disks_seen(facts.pools, box.bays if box else (), now, parts),
         services=parts.get("services", lambda: tuple(row.fact for row in ServiceRow.objects.all())) or (),
         spaces=parts.get("space", lambda: tuple(pool_usage.usage_of_pools(facts.pools, now))) or (),
-        checked=tuple(checked(sources)),
-        failing=tuple(failing(sources)),
+        checked=tuple(checked_sources(sources)),
+        failing=tuple(failing_parts(sources)),
         system=parts.get("system disk", system_disk.read_filesystems) or (),
-        restarted=restarted(),
+        restarted=last_restart(),
         overdue=(
-            *(parts.get("overdue work", lambda: tuple(overdue.overdue_faults(facts, now))) or ()),
-            *(parts.get("upkeep", lambda: tuple(self_faults.faults(now))) or ()),
+            *(parts.get("overdue work", lambda: tuple(overdue.update_overdue(facts, now))) or ()),
+            *(parts.get("upkeep", lambda: tuple(self_faults.upkeep_faults(now))) or ()),
         ),
-        unhooked=parts.get("hooks", lambda: tuple(unhooked())) or (),
+        unhooked=parts.get("hooks", lambda: tuple(services_without_hook())) or (),
         module=parts.get("version of ZFS", kernel_module.version) or "",
-        mail_fails=parts.get("mail", lambda: deliver.failing(now)) or "",
+        mail_fails=parts.get("mail", lambda: deliver.delivery_error(now)) or "",
         open=parts.get("open alerts", reconcile.open_keys) or frozenset(),
-        waiting=parts.get("jobs that wait", lambda: tuple(waiting())) or (),
+        waiting=parts.get("jobs that wait", lambda: tuple(waiting_jobs())) or (),
         names=lambda device: present.device_label(device, known, homes),
     )
 
@@ -157,8 +162,8 @@ def disks_seen(pools: tuple[Pool, ...], bays: Iterable[present.Bay], now: dateti
     """The disks, each by itself: one whose row is odd hides no other."""
     rows = {row.key: row for row in parts.get("disks", lambda: list(DiskRow.objects.all())) or []}
     broken = {present.link_of(one) for pool in pools for one in pool.devices() if one.state in BROKEN}
-    slow = parts.get("slow disks", lambda: slow_ones(pools, rows)) or {}
-    untested = parts.get("self-tests", lambda: selftests.untested(pools, now)) or {}
+    slow = parts.get("slow disks", lambda: slow_disks(pools, rows)) or {}
+    untested = parts.get("self-tests", lambda: selftests.untested_disks(pools, now)) or {}
     found = []
     for bay in bays:
         if row := rows.get(bay.key):
@@ -168,7 +173,7 @@ def disks_seen(pools: tuple[Pool, ...], bays: Iterable[present.Bay], now: dateti
     return tuple(found)
 
 
-def checked(sources: dict[str, Source]) -> Iterator[tuple[str, datetime, str]]:
+def checked_sources(sources: dict[str, Source]) -> Iterator[tuple[str, datetime, str]]:
     """What is read regularly. That a reading is late counts only once the worker has had time for one."""
     late = {name for name in READ if not is_read(sources, name)}
     for name in READ:
@@ -179,7 +184,7 @@ def checked(sources: dict[str, Source]) -> Iterator[tuple[str, datetime, str]]:
             yield name, row.checked, row.error
 
 
-def failing(sources: dict[str, Source]) -> Iterator[tuple[str, str]]:
+def failing_parts(sources: dict[str, Source]) -> Iterator[tuple[str, str]]:
     """Whatever else runs in the background and fails, also where that could not be noted."""
     noted = {name: row.error for name, row in sources.items() if row.error}
     for name, error in {**noted, **guard.failing}.items():
@@ -187,12 +192,12 @@ def failing(sources: dict[str, Source]) -> Iterator[tuple[str, str]]:
             yield name, error
 
 
-def restarted() -> Restarted | None:
+def last_restart() -> Restarted | None:
     last = watchdog.last_restart()
     return Restarted(last.at, last.stage, last.count) if last else None
 
 
-def unhooked() -> Iterable[str]:
+def services_without_hook() -> Iterable[str]:
     """Services that are installed and would not tell Larder. What is not installed is not missed."""
     if HOOK.parent.exists() and not os.access(HOOK, os.X_OK):
         yield "ZED"
@@ -205,7 +210,7 @@ def unhooked() -> Iterable[str]:
         yield "smartd"
 
 
-def slow_ones(pools: Iterable[Pool], rows: dict[str, DiskRow]) -> dict[str, str]:
+def slow_disks(pools: Iterable[Pool], rows: dict[str, DiskRow]) -> dict[str, str]:
     """The disks that are far slower than those beside them in the same group, in words."""
     found = {}
     for pool in pools:
@@ -213,7 +218,7 @@ def slow_ones(pools: Iterable[Pool], rows: dict[str, DiskRow]) -> dict[str, str]
             took = {key: rows[key].latency for one in group.devices() if (key := present.link_of(one)) in rows}
             for key, own in took.items():
                 others = [value for other, value in took.items() if other != key and value is not None]
-                found[key] = latency.outlier(own, others)
+                found[key] = latency.outlier_text(own, others)
     return found
 
 
@@ -239,7 +244,7 @@ def state_of(row: DiskRow) -> State:
     return next((state for state in WORST_FIRST if state == row.verdict), "unknown")
 
 
-def remember(pools: Iterable[Pool], now: datetime) -> None:
+def store_pool_days(pools: Iterable[Pool], now: datetime) -> None:
     """One row a pool and day, written when the day begins and when it has grown by a hundredth."""
     roots = store.roots(pool.name for pool in pools)
     rows = {row.guid: row for row in PoolDay.objects.filter(day=now.date())}
@@ -255,10 +260,11 @@ def remember(pools: Iterable[Pool], now: datetime) -> None:
             PoolDay.objects.filter(guid=str(pool.guid)).exclude(day=now.date()).update(ended=False)
 
 
-def missing(pools: Iterable[Pool]) -> Iterable[tuple[str, str]]:
-    """Pools that were here and are not, without having been exported or destroyed by anyone."""
+def note_missing_pools(pools: Iterable[Pool]) -> tuple[tuple[str, str], ...]:
+    """Guid and name of each pool that was here and is not; one that somebody exported or destroyed is noted as ended."""
     here = {str(pool.guid) for pool in pools}
     last = {row.guid: row for row in PoolDay.objects.filter(ended=False).exclude(guid__in=here)}
+    missing = []
     for guid, row in last.items():
         begin = datetime.combine(row.day, datetime.min.time(), timezone.now().tzinfo)
         told = Event.objects.filter(kind__in=["sysevent.fs.zfs.pool_export", "sysevent.fs.zfs.pool_destroy"], subject=row.name, received__gte=begin)  # fmt: skip
@@ -266,4 +272,5 @@ def missing(pools: Iterable[Pool]) -> Iterable[tuple[str, str]]:
         if told.exists() or done.exists():
             PoolDay.objects.filter(guid=guid).update(ended=True)
         else:
-            yield guid, row.name
+            missing.append((guid, row.name))
+    return tuple(missing)

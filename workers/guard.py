@@ -32,7 +32,7 @@ def words_of(problem: Exception) -> str:
     return str(problem) if isinstance(problem, PartlyFailed) else explain(problem)
 
 
-def guarded(name: str, work: Callable[[], object]) -> bool:
+def run_guarded(name: str, work: Callable[[], object]) -> bool:
     """Run ``work``; whether it ended without an exception. Nothing is raised."""
     error = ""
     try:
@@ -40,7 +40,7 @@ def guarded(name: str, work: Callable[[], object]) -> bool:
     except Exception as problem:
         error = words_of(problem)
         log_failure(name, problem)
-    note(name, error)
+    note_outcome(name, error)
     return not error
 
 
@@ -52,9 +52,9 @@ def log_failure(name: str, problem: Exception) -> None:
         log.warning("%s failed: %s", name, words_of(problem), exc_info=not isinstance(problem, LarderError))
 
 
-def note(name: str, error: str) -> None:
+def note_outcome(name: str, error: str) -> None:
     """Keep how a part went, in memory and as a row. Writes nothing while all is well."""
-    remember(name, error)
+    remember_error(name, error)
     try:
         if error:
             store.checked(name, changed=False, error=error)
@@ -64,7 +64,7 @@ def note(name: str, error: str) -> None:
         log.warning("how %s went could not be noted: %s", name, words_of(problem))
 
 
-def remember(name: str, error: str) -> None:
+def remember_error(name: str, error: str) -> None:
     if error:
         failing[name] = error
     else:
@@ -87,7 +87,7 @@ class Parts:
             return None
 
 
-def each(items: Iterable[Item], work: Callable[[Item], object], label: Callable[[Item], str] = str) -> bool:
+def for_each(items: Iterable[Item], work: Callable[[Item], object], label: Callable[[Item], str] = str) -> bool:
     """Do ``work`` for every item; whether any returned something true. Raises PartlyFailed after the last where one or
     more could not be done, naming them."""
     errors, changed = [], False

@@ -18,7 +18,7 @@ from web.jobs.models import Job
 from web.prune_rows import older
 from web.system import database
 from workers import benchmarks, collectors, maintenance, self_faults, selftests, snapshot_policies
-from workers.interval import Every
+from workers.interval import Interval
 
 SECONDS_BETWEEN_LOOKS = 3600.0
 SECONDS_TO_SETTLE = 120.0
@@ -26,14 +26,14 @@ MOST_BATCHES = 50  # in one look; the next goes on
 BY_SCHEDULES = {snapshot_policies.BY, maintenance.BY, benchmarks.BY, selftests.BY}
 KEPT_OF_SCHEDULES, KEPT_OF_PEOPLE = timedelta(days=14), timedelta(days=366)
 KEPT_ANYWAY = 200  # of either, however old they look: the clock may be years ahead
-looks = Every(SECONDS_BETWEEN_LOOKS, after=SECONDS_TO_SETTLE)
+looks = Interval(SECONDS_BETWEEN_LOOKS, after=SECONDS_TO_SETTLE)
 
 
 def run_housekeeping() -> None:
     """Each stage under its own guard: a failure is noted and becomes an alert."""
     now = timezone.now()
     for name, stage in STAGES.items():
-        collectors.source(self_faults.SOURCE + name, partial(stage, now))
+        collectors.update_source(self_faults.SOURCE + name, partial(stage, now))
 
 
 def copy_settings(now: datetime) -> bool:

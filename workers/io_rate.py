@@ -24,7 +24,7 @@ class Meter:
         self.at = time.monotonic()
         self.found: deque[list[int]] = deque(maxlen=KEPT)
 
-    def speeds(self) -> list[list[int]]:
+    def measure_speeds(self) -> list[list[int]]:
         """Bytes a second read and written since each last call, the oldest first."""
         now, at = environment.read_io(self.paths), time.monotonic()
         seconds = at - self.at

@@ -14,7 +14,7 @@ from web.alerts.models import Alert
 LONGEST_SUBJECT = 160
 
 
-def plain(text: str) -> str:
+def plain_text(text: str) -> str:
     """One line without anything invisible: what a disk calls itself must not make headers."""
     return re.sub(r"\s+", " ", "".join(letter if letter.isprintable() else " " for letter in text)).strip()
 
@@ -22,40 +22,42 @@ def plain(text: str) -> str:
 def subject_of(alert: Alert, event: str) -> str:
     """``[larder] Disk in bay 3 (WD20EARS …1234) is failing: 312 sectors cannot be read``"""
     text = f"Over: {alert.summary}" if event == "cleared" else alert.summary
-    return f"[larder] {plain(text).rstrip('.')[:LONGEST_SUBJECT]}"
+    return f"[larder] {plain_text(text).rstrip('.')[:LONGEST_SUBJECT]}"
 
 
-def paragraphs(alert: Alert, event: str) -> list[tuple[str, str]]:
+def alert_paragraphs(alert: Alert, event: str) -> list[tuple[str, str]]:
     """Heading and text, in the order in which they are read."""
-    kind = alert.of
+    kind = alert.kind_info
     if event == "cleared":
         lasted = f"It began on {alert.first_seen.astimezone(box_zone()):%d %B %Y at %H:%M}."
-        return [("", f"This is over: {plain(alert.summary)}"), ("", lasted)]
+        return [("", f"This is over: {plain_text(alert.summary)}"), ("", lasted)]
     return [
-        ("", plain(alert.summary)),
-        ("", plain(alert.detail)),
+        ("", plain_text(alert.summary)),
+        ("", plain_text(alert.detail)),
         ("What it means", kind.meaning),
         ("What to do", kind.todo),
     ]
 
 
-def address(base: str, alert: Alert) -> str:
+def alert_address(base: str, alert: Alert) -> str:
     return f"{base}/alerts/{alert.pk}/" if base else ""
 
 
-def letter(alerts: Iterable[tuple[Alert, str]], *, box: str, base: str, sender: str, to: list[str], key: str) -> EmailMessage:  # fmt: skip
+def build_alert_mail(alerts: Iterable[tuple[Alert, str]], *, box: str, base: str, sender: str, to: list[str], key: str) -> EmailMessage:  # fmt: skip
     """One mail about one alert, or about all of a day. ``key`` makes its Message-ID the same at every try."""
     alerts = list(alerts)
-    title = subject_of(*alerts[0]) if len(alerts) == 1 else f"[larder] {len(alerts)} things to know about {plain(box)}"
+    title = (
+        subject_of(*alerts[0]) if len(alerts) == 1 else f"[larder] {len(alerts)} things to know about {plain_text(box)}"
+    )
     texts, pages = [], []
     for alert, event in alerts:
-        told = [(head, text) for head, text in paragraphs(alert, event) if text]
+        told = [(head, text) for head, text in alert_paragraphs(alert, event) if text]
         texts.append(as_text(told))
         pages.append(as_page(told))
-        if link := address(base, alert):
+        if link := alert_address(base, alert):
             texts[-1] += f"\n\nSee it and go on:\n{link}"
-            pages[-1] += f'<p><a href="{html.escape(link)}">{html.escape(alert.of.button)}</a></p>'
-    return mail(title, "\n\n----\n\n".join(texts), "<hr>".join(pages), box=box, sender=sender, to=to, key=key)
+            pages[-1] += f'<p><a href="{html.escape(link)}">{html.escape(alert.kind_info.button)}</a></p>'
+    return build_mail(title, "\n\n----\n\n".join(texts), "<hr>".join(pages), box=box, sender=sender, to=to, key=key)
 
 
 def as_text(parts: list[tuple[str, str]]) -> str:
@@ -69,7 +71,7 @@ def as_page(parts: list[tuple[str, str]]) -> str:
     return "".join(f"<h3>{html.escape(head)}</h3><p>{lines(text)}</p>" if head else f"<p><strong>{lines(text)}</strong></p>" for head, text in parts)  # fmt: skip
 
 
-def mail(title: str, text: str, page: str, *, box: str, sender: str, to: list[str], key: str) -> EmailMessage:
+def build_mail(title: str, text: str, page: str, *, box: str, sender: str, to: list[str], key: str) -> EmailMessage:
     """A mail of both kinds. The email package refuses line breaks in headers; ``plain`` has taken them out before."""
     message = EmailMessage()
     message["Subject"] = title
@@ -79,7 +81,7 @@ def mail(title: str, text: str, page: str, *, box: str, sender: str, to: list[st
     domain = re.sub(r"[^A-Za-z0-9.-]", "", sender.rpartition("@")[2]) or "larder.invalid"
     message["Message-ID"] = f"<{re.sub(r'[^A-Za-z0-9-]', '-', key)}.larder@{domain}>" if key else make_msgid()
     message["Auto-Submitted"] = "auto-generated"
-    message["X-Larder-Box"] = plain(box)
-    message.set_content(f"{text}\n\n-- \nLarder on {plain(box)}\n")
-    message.add_alternative(f'<!doctype html><html><body style="font-family:sans-serif">{page}<p><small>Larder on {html.escape(plain(box))}</small></p></body></html>', subtype="html")  # fmt: skip
+    message["X-Larder-Box"] = plain_text(box)
+    message.set_content(f"{text}\n\n-- \nLarder on {plain_text(box)}\n")
+    message.add_alternative(f'<!doctype html><html><body style="font-family:sans-serif">{page}<p><small>Larder on {html.escape(plain_text(box))}</small></p></body></html>', subtype="html")  # fmt: skip
     return message

@@ -19,7 +19,7 @@ from web.jobs import confirm
 from web.jobs.models import Job
 from web.pools import maintenance
 from workers import guard
-from workers.interval import Every
+from workers.interval import Interval
 
 log = logging.getLogger(__name__)
 SECONDS_BETWEEN_LOOKS = 60.0
@@ -28,7 +28,7 @@ SECONDS_TO_SETTLE = 300.0
 BY = "the schedule"
 KINDS_OF_JOBS = ("start-scrub", "pause-scrub", "start-trim")
 HANGS_AFTER = timedelta(minutes=10)  # a job that begins or pauses a scrub takes seconds
-looks = Every(SECONDS_BETWEEN_LOOKS, after=SECONDS_TO_SETTLE)
+looks = Interval(SECONDS_BETWEEN_LOOKS, after=SECONDS_TO_SETTLE)
 
 
 def begin_due_maintenance() -> list[Job]:
@@ -44,24 +44,24 @@ def begin_due_maintenance() -> list[Job]:
 
     def begin(kind: str) -> None:
         standing = {found.key: (pool, found) for pool, found, _row in maintenance.pool_cares(facts, kind, now) if pool.name not in at_it}  # fmt: skip
-        busy = beginning or (kind == "scrub" and rebuilding(facts))
+        busy = beginning or (kind == "scrub" and is_rebuilding(facts))
         acts = schedule.decide([found for _pool, found in standing.values()], now, zone, busy=busy)
         for act in acts:
             pool = standing[act.key][0]
-            if pool.name not in at_it and (job := do(act, kind, pool, facts)):
+            if pool.name not in at_it and (job := start_job(act, kind, pool, facts)):
                 at_it.add(pool.name)
                 begun.append(job)
 
-    guard.each(maintenance.KINDS, begin)
+    guard.for_each(maintenance.KINDS, begin)
     return begun
 
 
-def rebuilding(facts: Facts) -> bool:
+def is_rebuilding(facts: Facts) -> bool:
     """Whether some pool is being rebuilt: no time for the disks of this box to do more than they must."""
     return any(work.kind == "resilver" and work.state == "running" for pool in facts.pools for work in pool.work)
 
 
-def do(act: schedule.DueAct, kind: str, pool: Pool, facts: Facts) -> Job | None:
+def start_job(act: schedule.DueAct, kind: str, pool: Pool, facts: Facts) -> Job | None:
     """Make the job of one act, and remember in the schedule's row that it was the schedule."""
     operation: Operation
     work = work_of(pool, kind)

@@ -13,25 +13,25 @@ from web.alerts import reconcile
 from web.inventory import store
 from web.pools import maintenance
 from workers import clock, pending_faults
-from workers.interval import Every
-from workers.snapshot_policies import followed, with_policies
+from workers.interval import Interval
+from workers.snapshot_policies import datasets_due, datasets_with_policies
 
 AFTER = timedelta(days=14)  # beyond when it should have begun: a large pool takes its days
 SNAPSHOT_AFTER = timedelta(hours=1)  # a policy that failed is tried again after 10 and 30 minutes
 MOST_NAMED = 5
 
 
-def overdue_faults(facts: Facts, now: datetime) -> Iterator[Fault]:
+def update_overdue(facts: Facts, now: datetime) -> Iterator[Fault]:
     """Everything that is overdue, each under the kind that says so."""
-    yield from scrubs(facts, now)
-    shift = clock.shift()
-    yield from snapshots.of(facts, now + shift)
-    if shift and with_policies():
+    yield from overdue_scrubs(facts, now)
+    shift = clock.clock_shift()
+    yield from snapshots.update_faults(facts, now + shift)
+    if shift and datasets_with_policies():
         believed = f"{(now + shift).astimezone(schedule.box_zone()):%d %B %Y, %H:%M}"
         yield Fault("clock.doubted", "clock", "The clock may be wrong.", f"By how long the box has been running it is {believed} at the earliest. Snapshots are taken as if it were.")  # fmt: skip
 
 
-def scrubs(facts: Facts, now: datetime) -> Iterator[Fault]:
+def overdue_scrubs(facts: Facts, now: datetime) -> Iterator[Fault]:
     """Pools whose check should have been done by now and neither was nor is under way; what a person paused waits for that person."""
     for pool, found, _row in maintenance.pool_cares(facts, "scrub", now):
         if not found.usable or found.state == "running" or found.held:
@@ -50,21 +50,21 @@ class OverdueSnapshots:
     """
 
     def __init__(self, seconds: float = 300.0) -> None:
-        self.looks = Every(seconds)
+        self.looks = Interval(seconds)
         self.late: dict[str, list[str]] = {}
 
-    def of(self, facts: Facts, now: datetime) -> Iterator[Fault]:
+    def update_faults(self, facts: Facts, now: datetime) -> Iterator[Fault]:
         """One fault for each pool in which snapshots were missed. A pool that has stopped is told as that."""
         # Where they cannot be read nothing is taken either, which is told as what is not read.
-        if store.is_read("snapshots") and self.looks.due():
-            self.look(facts, now)
+        if store.is_read("snapshots") and self.looks.claim_turn():
+            self.refresh_late(facts, now)
         for pool in facts.pools:
             names = self.late.get(pool.name, [])
             if names and pool.state != "SUSPENDED":
                 more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
                 yield Fault("policy.overdue", str(pool.guid), f"{pool.name}: snapshots were not taken.", f"One was due of {', '.join(names[:MOST_NAMED])}{more}.", "/jobs/", len(names))  # fmt: skip
 
-    def look(self, facts: Facts, now: datetime) -> None:
+    def refresh_late(self, facts: Facts, now: datetime) -> None:
         """Find out which folders wait for longer than a policy that may run needs."""
         zone, told = (
             schedule.box_zone(),
@@ -73,12 +73,12 @@ class OverdueSnapshots:
         pools = {pool.name: str(pool.guid) for pool in facts.pools}
         before, since = pending_faults.read_pending("snapshots"), dict[str, datetime]()
         self.late = {}
-        for pool, datasets in with_policies().items():
-            for one in followed(datasets, lambda policy, taken: overdue_grains(policy, taken, now, zone)):
+        for pool, datasets in datasets_with_policies().items():
+            for one in datasets_due(datasets, lambda policy, taken: overdue_grains(policy, taken, now, zone)):
                 dataset, policy = one.dataset, one.policy
                 if unchanged_snapshot(policy, one.taken, one.latest, now):
                     continue  # nothing was written: its latest snapshot serves
-                key = pending_faults.key(str(dataset.guid), policy.fingerprint)
+                key = pending_faults.fault_key(str(dataset.guid), policy.fingerprint)
                 begun = datetime.fromtimestamp(before[key], UTC) if key in before else now
                 since[key] = begun if begun <= now + AHEAD else now  # noted while the clock was wrong
                 # What was told stays so until it is taken, also when the worker has begun anew meanwhile.

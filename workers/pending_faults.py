@@ -13,11 +13,11 @@ log = logging.getLogger(__name__)
 _kept: dict[str, dict[str, float]] = {}  # also where the file cannot be written
 
 
-def key(*parts: str) -> str:
+def fault_key(*parts: str) -> str:
     return json.dumps(parts)
 
 
-def file(name: str) -> Path:
+def pending_file(name: str) -> Path:
     return paths.RUN / "inventory" / f"waits-{name}.json"
 
 
@@ -26,7 +26,7 @@ def read_pending(name: str) -> dict[str, float]:
     if name in _kept:
         return _kept[name]
     try:
-        found = json.loads(file(name).read_text())
+        found = json.loads(pending_file(name).read_text())
     except (OSError, ValueError):
         return {}
     if not isinstance(found, dict):
@@ -39,9 +39,9 @@ def store_pending(name: str, since: dict[str, float]) -> None:
     if read_pending(name) == since:
         return
     _kept[name] = since
-    beside = file(name).with_suffix(".new")
+    beside = pending_file(name).with_suffix(".new")
     try:
         beside.write_text(json.dumps(since))
-        beside.replace(file(name))
+        beside.replace(pending_file(name))
     except OSError as problem:
         log.warning("since when faults wait could not be kept: %s", problem)

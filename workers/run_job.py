@@ -67,8 +67,8 @@ def run_job(job_id: str) -> None:
             return
         _mine.add(job_id)
     try:
-        if lasts(job_id):
-            with room(_long) as free:
+        if is_long(job_id):
+            with take_seat(_long) as free:
                 if free:
                     run_if_room(job_id)
         else:
@@ -80,13 +80,13 @@ def run_job(job_id: str) -> None:
 
 def run_if_room(job_id: str) -> None:
     """Run it unless jobs have all the threads they may have; then it is sent again at the next tick."""
-    with room(_jobs) as free:
+    with take_seat(_jobs) as free:
         if free:
             claim_and_run(job_id)
 
 
 @contextmanager
-def room(seats: threading.BoundedSemaphore) -> Iterator[bool]:
+def take_seat(seats: threading.BoundedSemaphore) -> Iterator[bool]:
     """Whether there was a seat, which is held meanwhile."""
     free = seats.acquire(blocking=False)
     try:
@@ -96,7 +96,7 @@ def room(seats: threading.BoundedSemaphore) -> Iterator[bool]:
             seats.release()
 
 
-def lasts(job_id: str) -> bool:
+def is_long(job_id: str) -> bool:
     """Whether the job is one of those that can go on for hours; no where it is gone or of another version."""
     operation = Job.objects.filter(pk=job_id).values_list("operation", flat=True).first()
     try:
@@ -122,14 +122,14 @@ def claim_and_run(job_id: str) -> None:
     try:
         store.touch("jobs")
         try:
-            outcome = listen(job_id, request)
+            outcome = follow_job(job_id, request)
         except Refused as refusal:
             outcome = {"state": Job.State.REFUSED, "text": str(refusal)}
         else:
             # What pages show next should be true after the job. Its end waits for that a while, and depends on none of it.
-            background.wait_for(lambda: read_again(job_id), SECONDS_FOR_FACTS)
-        finish(job_id, outcome)
-        benchmarks.after(job_id)
+            background.wait_for(lambda: refresh_after_job(job_id), SECONDS_FOR_FACTS)
+        finish_job(job_id, outcome)
+        benchmarks.continue_after_job(job_id)
     except LetGo:
         with _mine_lock:
             _sent[job_id] = time.monotonic()
@@ -140,15 +140,15 @@ def claim_and_run(job_id: str) -> None:
         row.filter(state=Job.State.RUNNING).update(worker="")
 
 
-def read_again(job_id: str) -> None:
+def refresh_after_job(job_id: str) -> None:
     """Read what a job may have changed; each part by itself."""
     parts: dict[str, Callable[[], object]] = {
-        "snapshots": lambda: collect_snapshots.doubt(about(job_id)),
+        "snapshots": lambda: collect_snapshots.doubt_snapshots(datasets_of(job_id)),
         "facts": collectors.collect_now,
-        "pools": lambda: collect_importable.after(job_id),
-        "folders": lambda: collect_dataset_details.after(job_id),
+        "pools": lambda: collect_importable.search_after_job(job_id),
+        "folders": lambda: collect_dataset_details.reread_after_job(job_id),
     }
-    guard.each(parts, lambda name: parts[name](), lambda name: f"reading {name} after job {job_id}")
+    guard.for_each(parts, lambda name: parts[name](), lambda name: f"reading {name} after job {job_id}")
 
 
 class LetGo(Exception):
@@ -159,7 +159,7 @@ def run_request(job: Job) -> dict[str, Any]:
     return {"verb": "run", "job": str(job.pk), "digest": job.digest, "operation": json.loads(job.operation)}
 
 
-def about(job_id: str) -> tuple[str, ...]:
+def datasets_of(job_id: str) -> tuple[str, ...]:
     """The datasets whose snapshots a job was about; none where another version of Larder wrote its operation."""
     try:
         return decode_operation(Job.objects.get(pk=job_id).operation).snapshot_datasets()
@@ -167,16 +167,16 @@ def about(job_id: str) -> tuple[str, ...]:
         return ()
 
 
-def listen(job_id: str, request: dict[str, Any]) -> dict[str, Any]:
+def follow_job(job_id: str, request: dict[str, Any]) -> dict[str, Any]:
     """The outcome, after recording all progress on the way. Raises Refused, Failed where the agent fell silent."""
-    found = metered(request)
+    found = make_meter(request)
     with ExitStack() as seat:
         blocked = False
         for message in agent_client.stream(request):
             waits = str(message.get("phrase", "")).startswith(WAITS_FOR_A_LOCK)
             if "percent" in message:
-                record(job_id, message, found)
-            if waits and not blocked and not seat.enter_context(room(_blocked)):
+                store_progress(job_id, message, found)
+            if waits and not blocked and not seat.enter_context(take_seat(_blocked)):
                 raise LetGo
             if blocked and not waits:
                 seat.close()
@@ -186,19 +186,19 @@ def listen(job_id: str, request: dict[str, Any]) -> dict[str, Any]:
     raise Failed("Larder's agent ended without an answer")
 
 
-def record(job_id: str, message: dict[str, Any], found: io_rate.Meter | None) -> None:
+def store_progress(job_id: str, message: dict[str, Any], found: io_rate.Meter | None) -> None:
     """Keep how far a job is."""
     now = {"percent": message["percent"], "phrase": message["phrase"][:300]}
-    Progress.objects.update_or_create(job=job_id, defaults=now | ({"speeds": found.speeds()} if found else {}))
+    Progress.objects.update_or_create(job=job_id, defaults=now | ({"speeds": found.measure_speeds()} if found else {}))
     store.touch("jobs")
 
 
-def metered(request: dict[str, Any]) -> io_rate.Meter | None:
+def make_meter(request: dict[str, Any]) -> io_rate.Meter | None:
     """What reads the disks' speed while a case is measured; None for every other job, and for one that is only followed."""
     return io_rate.meter_of(decode_operation(json.dumps(request["operation"]))) if "operation" in request else None
 
 
-def finish(job_id: str, outcome: dict[str, Any]) -> None:
+def finish_job(job_id: str, outcome: dict[str, Any]) -> None:
     """Give the row its end, once."""
     state = outcome.get("state", "")
     text = outcome.get("text", "")
@@ -224,7 +224,7 @@ def finish(job_id: str, outcome: dict[str, Any]) -> None:
         log.warning("the secret of job %s could not be removed", job_id)
 
 
-def to_start() -> list[str]:
+def jobs_to_start() -> list[str]:
     """Jobs that have waited for their start, and those of which the agent tells no longer: cancelled, or the box was off."""
     rows = dict(Job.objects.filter(state=Job.State.WAITING).values_list("pk", "starts"))
     told = {one.job for one in delayed_jobs.waiting_jobs()} if rows else set()
@@ -238,8 +238,8 @@ def send_waiting() -> None:
 
     What was sent a moment ago is still on its way, unless Redis lost it.
     """
-    queue_answers()
-    waiting = [*Job.objects.filter(state=Job.State.QUEUED).values_list("pk", flat=True), *to_start()]
+    check_queue()
+    waiting = [*Job.objects.filter(state=Job.State.QUEUED).values_list("pk", flat=True), *jobs_to_start()]
     left = Job.objects.filter(state=Job.State.RUNNING).exclude(worker=TOKEN).values_list("pk", flat=True)
     now = time.monotonic()
     for job_id in map(str, [*waiting, *left]):
@@ -248,7 +248,7 @@ def send_waiting() -> None:
             _sent[job_id] = now
 
 
-def queue_answers() -> None:
+def check_queue() -> None:
     """See that Redis answers before anything is sent. Raises Failed."""
     try:
         with socket.socket(socket.AF_UNIX) as probe:

@@ -21,7 +21,7 @@ def settings_file() -> Path:
     return Path(str(settings.DATABASES["default"]["NAME"]))
 
 
-def faults(now: datetime) -> Iterator[Fault]:
+def upkeep_faults(now: datetime) -> Iterator[Fault]:
     """A restored or lost database for a month; a stage of the upkeep until it works again."""
     notice = database.notice(settings_file())
     if notice and abs(now - notice.at) < NOTICE_FOR:

@@ -1,4 +1,4 @@
-"""Self-tests by schedule. What begins when is decided by ``appliance/disks/selftest_schedule.py``; here are the rows it needs."""
+"""Start scheduled self-tests. ``appliance/disks/selftest_schedule.py`` decides which; this module supplies the rows."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from web.inventory.models import DiskRow
 from web.jobs import confirm
 from web.jobs.models import Job
 from workers import guard
-from workers.interval import Every
+from workers.interval import Interval
 
 log = logging.getLogger(__name__)
 BY = "the schedule"
 HANGS_AFTER = timedelta(minutes=10)  # a job that begins a test takes seconds
-looks = Every(60.0, after=300.0)  # as scrubs and trims
+looks = Interval(60.0, after=300.0)  # as scrubs and trims
 
 
 @dataclass(frozen=True)
 class KnownDisk:
-    """A disk with its row and what its owner wants of it."""
+    """A disk with its row and its settings."""
 
     disk: selftest_schedule.SelfTestCandidate
     row: DiskRow
@@ -39,9 +39,12 @@ class KnownDisk:
 
 
 def begin_due_selftests(now: datetime | None = None) -> list[Job]:
-    """Begin what is due; the jobs that were made. Nothing while the pools cannot be read or a test is being begun. A job
-    that hangs on one disk holds up only that disk and those that would be tested in its stead."""
+    """Start the tests that are due; returns their jobs. Starts none while the pools cannot be read or a test is starting.
+
+    A job that hangs on one disk holds up only that disk and those that would be tested in its stead.
+    """
     now = now or timezone.now()
+    store_new_disks(now)
     if not store.is_read("pools"):
         return []
     mine = Job.objects.filter(state__in=Job.OPEN, kind="start-self-test")
@@ -49,44 +52,50 @@ def begin_due_selftests(now: datetime | None = None) -> list[Job]:
         return []
     hanging = set(mine.values_list("subject", flat=True))
     pools = store.facts_of_pools().pools
-    found = {one.disk.key: one for one in known(pools, now)}
-    at_work = busy(pools) | {one.disk.group for one in found.values() if one.row.fact.path in hanging}
+    found = {one.disk.key: one for one in known_disks(pools, now)}
+    at_work = busy_groups(pools) | {one.disk.group for one in found.values() if one.row.fact.path in hanging}
     begun: list[Job] = []
 
     def begin(act: tuple[str, selftest_schedule.Kind]) -> None:
         key, kind = act
-        one = found[key]
-        setattr(one.care, kind, now)
-        one.care.save()
+        known = found[key]
+        setattr(known.care, kind, now)
+        known.care.save()
         try:
-            begun.append(
-                confirm.start_without_review(
-                    StartSelfTest(disk=one.row.fact.path, test=kind, wake=not one.row.fact.rotational), user=BY
-                )
-            )
+            disk = known.row.fact
+            operation = StartSelfTest(disk=disk.path, test=kind, wake=not disk.rotational)
+            begun.append(confirm.start_without_review(operation, user=BY))
         except Refused as refusal:
-            log.warning("the schedule could not begin a test of %s: %s", key, refusal)
+            log.warning("the schedule could not start a test of %s: %s", key, refusal)
 
-    acts = selftest_schedule.decide([one.disk for one in found.values()], plan(), now, schedule.box_zone(), at_work)
-    guard.each(acts, begin, lambda act: act[0])
+    acts = selftest_schedule.choose_tests(
+        [one.disk for one in found.values()], selftest_plan(), now, schedule.box_zone(), at_work
+    )
+    guard.for_each(acts, begin, lambda act: act[0])
     return begun
 
 
-def plan() -> selftest_schedule.SelfTestSchedule:
-    row = SelfTestPlan.now()
+def selftest_plan() -> selftest_schedule.SelfTestSchedule:
+    row = SelfTestPlan.load_row()
     return selftest_schedule.SelfTestSchedule(row.short, row.long, row.first, row.last)
 
 
-def known(pools: Iterable[Pool], now: datetime) -> list[KnownDisk]:
-    """Every disk that the schedule may test; one seen for the first time gets its row."""
+def store_new_disks(now: datetime) -> None:
+    """Store when each disk was first seen; a time that a wrong clock noted in the future becomes now."""
+    known = set(DiskCare.objects.values_list("disk", flat=True))
+    for key in DiskRow.objects.values_list("key", flat=True):
+        if key not in known:
+            DiskCare.objects.create(disk=key, since=now)
+    DiskCare.objects.filter(since__gt=now).update(since=now)
+
+
+def known_disks(pools: Iterable[Pool], now: datetime) -> list[KnownDisk]:
+    """Every disk that the schedule may test."""
     groups = {present.link_of(device): f"{pool.guid}/{group.guid}" for pool in pools for group in pool.vdevs for device in group.devices()}  # fmt: skip
     cares = {care.disk: care for care in DiskCare.objects.all()}
     found = []
     for row in DiskRow.objects.all():
-        care = cares.get(row.key) or DiskCare.objects.create(disk=row.key, since=now)
-        if care.since > now:  # noted while the clock was wrong
-            care.since = now
-            care.save(update_fields=["since"])
+        care = cares.get(row.key) or DiskCare(disk=row.key, since=now)
         tests = [SelfTest(**test) for test in row.reading.get("tests", ())]
         disk = selftest_schedule.SelfTestCandidate(
             key=row.key,
@@ -102,16 +111,16 @@ def known(pools: Iterable[Pool], now: datetime) -> list[KnownDisk]:
     return found
 
 
-def busy(pools: Iterable[Pool]) -> set[str]:
-    """Groups whose disks have enough to do: a pool that is checked or rebuilt."""
+def busy_groups(pools: Iterable[Pool]) -> set[str]:
+    """The vdevs of pools that are scrubbed or rebuilt; they start no test."""
     at_work = [pool for pool in pools if pool.scan and pool.scan.state == "scanning"]
     return {f"{pool.guid}/{group.guid}" for pool in at_work for group in pool.vdevs}
 
 
-def untested(pools: Iterable[Pool], now: datetime) -> dict[str, str]:
-    """Disks that have not tested themselves for too long, with since when in words."""
-    told, how = {}, plan()
-    for one in known(pools, now):
-        if text := selftest_schedule.overdue(one.disk, how, one.care.since, now):
-            told[one.disk.key] = text
-    return told
+def untested_disks(pools: Iterable[Pool], now: datetime) -> dict[str, str]:
+    """By disk key a sentence on each disk whose long test is overdue."""
+    texts, plan = {}, selftest_plan()
+    for known in known_disks(pools, now):
+        if text := selftest_schedule.overdue_text(known.disk, plan, known.care.since, now):
+            texts[known.disk.key] = text
+    return texts

@@ -30,7 +30,7 @@ from web.jobs.models import Job
 from web.snapshots import policy_ledger
 from web.snapshots.models import PolicyRun
 from workers import clock
-from workers.interval import Every
+from workers.interval import Interval
 
 log = logging.getLogger(__name__)
 SECONDS_BETWEEN_LOOKS = 30.0
@@ -39,7 +39,7 @@ KINDS_OF_JOBS = ("run-snapshot-policies", "prune-snapshots")
 RUNS_KEPT = timedelta(days=30)
 TRY_AGAIN_AFTER = timedelta(minutes=10)
 MOST_DOUBLED = 5  # more than five hours
-looks = Every(SECONDS_BETWEEN_LOOKS)
+looks = Interval(SECONDS_BETWEEN_LOOKS)
 
 
 def run_due_policies() -> list[Job]:
@@ -47,30 +47,30 @@ def run_due_policies() -> list[Job]:
     if not store.is_read("snapshots"):
         return []
     now = timezone.now()
-    wanted = with_policies()
+    wanted = datasets_with_policies()
     if not wanted:
         return []
     mine = Job.objects.filter(kind__in=KINDS_OF_JOBS)
     busy = set(mine.filter(state__in=Job.OPEN).values_list("subject", flat=True))
-    failed = resting(mine, now)
+    failed = resting_kinds(mine, now)
     stopped = store.stopped_pools()
-    shift = clock.judge_clock(now).shift
+    shift = clock.update_clock(now).shift
     begun = []
     for pool, datasets in wanted.items():
         if pool in busy or pool in stopped:
             continue
         job = None
         if ("run-snapshot-policies", pool) not in failed:
-            job = take(pool, datasets, now, shift)
+            job = take_snapshots(pool, datasets, now, shift)
         if job is None and ("prune-snapshots", pool) not in failed:
-            job = prune(datasets)
+            job = prune_snapshots(datasets)
         if job:
             begun.append(job)
     PolicyRun.objects.filter(asked__lt=now - RUNS_KEPT).delete()
     return begun
 
 
-def resting(mine: QuerySet[Job], now: datetime) -> set[tuple[str, str]]:
+def resting_kinds(mine: QuerySet[Job], now: datetime) -> set[tuple[str, str]]:
     """What failed and is not tried again yet, by kind and pool: ten minutes, and after each further time twice as long.
 
     Jobs of a clock that was ahead do not count.
@@ -89,7 +89,7 @@ def resting(mine: QuerySet[Job], now: datetime) -> set[tuple[str, str]]:
     }
 
 
-def with_policies() -> dict[str, list[tuple[Dataset, Policy]]]:
+def datasets_with_policies() -> dict[str, list[tuple[Dataset, Policy]]]:
     """The datasets for which a policy is in force, by their pool."""
     found: dict[str, list[tuple[Dataset, Policy]]] = defaultdict(list)
     for row in DatasetRow.objects.filter(facts__contains='"policy":"{'):
@@ -98,7 +98,7 @@ def with_policies() -> dict[str, list[tuple[Dataset, Policy]]]:
     return found
 
 
-def take(
+def take_snapshots(
     pool: str, datasets: list[tuple[Dataset, Policy]], clock_says: datetime, shift: timedelta = timedelta()
 ) -> Job | None:
     """Ask for one transaction with all that is due in a pool. What was asked for is written down before.
@@ -140,7 +140,7 @@ def wanted_of(
 ) -> Iterator[tuple[Dataset, Wanted]]:
     """What is to be done now for the datasets of which a snapshot is due."""
     zone = schedule.box_zone()
-    for one in followed(datasets, lambda policy, taken: snapshot_policy.due_grains(policy, taken, now, zone)):
+    for one in datasets_due(datasets, lambda policy, taken: snapshot_policy.due_grains(policy, taken, now, zone)):
         yield one.dataset, snapshot_policy.decide_run(one.policy, one.taken, now, zone, latest=one.latest, seen=seen)
 
 
@@ -154,7 +154,7 @@ class Followed:
     latest: int | None
 
 
-def followed(
+def datasets_due(
     datasets: list[tuple[Dataset, Policy]], is_due: Callable[[Policy, list[Taken]], object]
 ) -> Iterator[Followed]:
     """Those of the datasets for which something is due, with what their policy has taken. Three queries."""
@@ -190,7 +190,7 @@ def counts_of() -> dict[str, int]:
     return dict(SnapshotReading.objects.values_list("dataset_key", "count"))
 
 
-def prune(datasets: list[tuple[Dataset, Policy]]) -> Job | None:
+def prune_snapshots(datasets: list[tuple[Dataset, Policy]]) -> Job | None:
     """Ask for what the policies of a pool no longer keep to go."""
     rows: list[SnapshotRow] = policy_ledger.expired_rows(datasets, counts_of())[:MOST]
     if not rows:

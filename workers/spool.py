@@ -1,4 +1,4 @@
-"""Take events out of the spool, each once. What is no event is put aside, logged once, and never stops the others."""
+"""Move events of ZED and smartd from the spool into rows, each once. Other files are quarantined and stop no event."""
 
 from __future__ import annotations
 
@@ -26,27 +26,31 @@ MOST_ASIDE = 50
 
 
 class NotAnEvent(ValueError):
-    """The file is nothing that the hooks write."""
+    """The hooks do not write such a file."""
 
 
-def ingest() -> int:
-    """Read what lies in the spool, oldest first; how many events were new. Raises OSError, DatabaseError where the spool
-    or the table cannot be used: what lies there then stays."""
+def ingest_events() -> list[Event]:
+    """Store the events of the spool, the oldest first; returns the new ones.
+
+    Raises OSError or DatabaseError where the spool or the table cannot be used: the files then stay.
+    """
     try:
         waiting = sorted(path for path in paths.SPOOL.iterdir() if path.name.endswith(".json"))[:AT_ONCE]
     except FileNotFoundError:
-        return 0
-    new, broken = 0, None
+        return []
+    new: list[Event] = []
+    broken = None
     for path in waiting:
         try:
-            new += take(path)
+            event, is_new = ingest_file(path)
+            new += [event] if is_new else []
             path.unlink(missing_ok=True)
-        except Exception as problem:  # what no row can be made of must not hold up those behind it
+        except Exception as problem:  # a file that makes no row must not hold up those behind it
             if is_unusable(problem):
                 log.warning("event %s stays in the spool: %s", path.name, problem)
                 broken = problem
                 break
-            put_aside(path, problem)
+            quarantine(path, problem)
     if new:
         store.touch("events")
         past(Event.objects.all(), KEPT, at_once=1000).delete()
@@ -55,8 +59,11 @@ def ingest() -> int:
     return new
 
 
-def take(path: Path) -> int:
-    """Make a row of one file; 1 where it was not known. Raises ValueError (NotAnEvent is one), OSError, RecursionError."""
+def ingest_file(path: Path) -> tuple[Event, bool]:
+    """Store the event of one file; returns its row and whether it is new.
+
+    Raises ValueError (NotAnEvent is one), OSError or RecursionError.
+    """
     handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         found = os.fstat(handle)
@@ -73,28 +80,28 @@ def take(path: Path) -> int:
         raise NotAnEvent("not an event of smartd or ZED")
     fields: dict[str, Any] = {str(key)[:60]: str(value)[:4000] for key, value in list(raw["fields"].items())[:200]}
     kind, subject = ("ZEVENT_CLASS", "ZEVENT_POOL") if raw["source"] == "zed" else ("SMARTD_FAILTYPE", "SMARTD_DEVICE")
-    _row, made = Event.objects.get_or_create(
+    return Event.objects.get_or_create(
         file=path.name[:120],
         defaults={
             "source": raw["source"],
             "kind": fields.get(kind, "")[:120],
             "subject": fields.get(subject, "")[:255],
-            "received": moment(raw.get("received")),
+            "received": parse_time(raw.get("received")),
             "fields": fields,
         },
     )
-    return int(made)
 
 
-def moment(text: object) -> datetime:
+def parse_time(text: object) -> datetime:
+    """The time that a hook noted; now where it noted none."""
     try:
         return datetime.strptime(str(text), "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
     except ValueError:
         return timezone.now()
 
 
-def put_aside(path: Path, problem: Exception) -> None:
-    """Move a file that is no event out of the way, keeping a few to look at; links are just removed."""
+def quarantine(path: Path, problem: Exception) -> None:
+    """Move a file that is no event out of the spool. A few are kept to look at; links are removed."""
     log.warning("set aside %r from the spool: %s", path.name[:80], problem)
     aside = paths.SPOOL.parent / "aside"
     try:

@@ -21,7 +21,7 @@ def set_timers() -> bool:
     due = {}
     for row in DiskRow.objects.filter(key__in=wanted, asleep=False):
         care = wanted[row.key]
-        now = f"{standby.attached(row.fact.name)} {care.sleep}"
+        now = f"{standby.power_token(row.fact.name)} {care.sleep}"
         if row.fact.path and care.told != now:
             due[row.fact.path] = care, now
     if not due:
@@ -36,7 +36,7 @@ def set_timers() -> bool:
     return True
 
 
-def to_ask(rows: Iterable[DiskRow]) -> list[DiskRow]:
+def take_disks_to_query(rows: Iterable[DiskRow]) -> list[DiskRow]:
     """The disks that may be asked how they are without keeping one awake that is about to fall asleep."""
     minutes = dict(DiskCare.objects.exclude(sleep=None).values_list("disk", "sleep"))
     counters, now, found = latency.read_counters(), time.monotonic(), []
@@ -44,7 +44,7 @@ def to_ask(rows: Iterable[DiskRow]) -> list[DiskRow]:
         name = row.fact.name
         requests = counters[name].requests if name in counters else 0
         since, before = _asked.get(name, (0.0, -1))
-        if standby.let_be(minutes.get(row.key), idle=requests == before, since=now - since):
+        if standby.should_leave_alone(minutes.get(row.key), idle=requests == before, since=now - since):
             continue
         _asked[name] = now, requests
         found.append(row)

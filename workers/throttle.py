@@ -6,8 +6,8 @@ import threading
 from collections.abc import Callable
 
 
-class Turns:
-    """Runs ``work`` so that each caller of ``now`` sees a run that began after its call, with no run twice at once."""
+class Coalescer:
+    """Runs ``work`` so that each caller of ``run_fresh`` sees a run that began after its call, with no run twice at once."""
 
     def __init__(self, work: Callable[[], None]) -> None:
         self.work = work
@@ -16,7 +16,7 @@ class Turns:
         self.ended = 0
         self.asked = False
 
-    def now(self) -> None:
+    def run_fresh(self) -> None:
         """Return after a run that began later than this call."""
         with self.changed:
             wanted = self.begun + 1
@@ -33,10 +33,10 @@ class Turns:
                 self.ended = self.begun
                 self.changed.notify_all()
 
-    def soon(self) -> None:
+    def request_run(self) -> None:
         """See that a run begins after this call; at most one caller waits for it, the others are served by the same."""
         with self.changed:
             if self.asked:
                 return
             self.asked = True
-        self.now()
+        self.run_fresh()

@@ -1,6 +1,6 @@
-"""Every few seconds: take in events, send what waits, have the system read where it is time. Cheap when there is nothing.
+"""The tick: every few seconds ingest events, start due readings, send waiting jobs and mail. Cheap when nothing is due.
 
-The clock runs this in a thread of its own. Each stage has its guard, so that one that fails stops no other.
+The clock runs it in its own thread. Each stage has a guard, so one that fails stops no other.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 
 from django.utils import timezone
 
@@ -31,6 +32,7 @@ from workers.run_job import send_waiting
 
 _ticking = threading.Lock()
 _events_heard = threading.Event()
+_reported_disks: set[str] = set()  # devices that smartd reported and that were not read since
 ALERTS_EVERY = timedelta(seconds=60)
 
 
@@ -42,86 +44,95 @@ class Stage:
     run: Callable[[], object]
 
 
-def take_events() -> None:
-    if spool.ingest():
+def ingest_events() -> None:
+    """Store new events; the next stages read what they are about."""
+    events = spool.ingest_events()
+    if events:
         _events_heard.set()
+    _reported_disks.update(event.subject for event in events if event.source == "smartd")
 
 
-def ask_for_facts() -> None:
-    """Have the system read. What was heard during a reading has another follow it."""
-    if (_events_heard.is_set() or collectors.due("pools", collectors.WHEN_NOBODY_LOOKS)) and background.start(
-        "run-facts", collectors.collect
+def start_collecting() -> None:
+    """Read the system after an event, or after a minute. An event during a reading leads to another one."""
+    if (_events_heard.is_set() or collectors.is_due("pools", collectors.WHEN_NOBODY_LOOKS)) and background.start_thread(
+        "run-facts", collectors.collect_soon
     ):
         _events_heard.clear()
 
 
-def ask_for_temperatures() -> None:
-    if collectors.due("temperatures", collectors.TEMPERATURES_EVERY) or (
-        collectors.due("temperatures", collectors.NEW_DISK_WITHIN) and collectors.unasked()
+def start_smart() -> None:
+    """Ask disks for SMART: those that smartd reported at once, the others every few minutes."""
+    reported = frozenset(_reported_disks)
+    if reported and background.start_thread("run-temperatures", partial(collectors.collect_reported, reported)):
+        _reported_disks.difference_update(reported)
+    elif collectors.is_due("temperatures", collectors.TEMPERATURES_EVERY) or (
+        collectors.is_due("temperatures", collectors.NEW_DISK_WITHIN) and collectors.has_new_disk()
     ):
-        background.start("run-temperatures", collectors.temperatures)
+        background.start_thread("run-temperatures", collectors.collect_temperatures)
 
 
-def ask_for_alerts() -> None:
-    """Alerts are judged at the end of each reading. Where readings take long or break off, they are judged all the same."""
-    if collectors.due("alerts", ALERTS_EVERY):
-        background.start("run-alerts", collectors.judge)
+def start_alerts() -> None:
+    """Judge the alerts each minute, also while a reading takes long or breaks off."""
+    if collectors.is_due("alerts", ALERTS_EVERY):
+        background.start_thread("run-alerts", collectors.judge_alerts)
 
 
-def ask_for_mail() -> None:
+def start_mail() -> None:
     if deliver.has_waiting(timezone.now()):
-        background.start("run-mail", deliver.deliver)
+        background.start_thread("run-mail", deliver.deliver_messages)
 
 
-def begin_scrubs() -> None:
-    if maintenance.looks.due():
+def start_maintenance() -> None:
+    if maintenance.looks.claim_turn():
         maintenance.begin_due_maintenance()
 
 
-def begin_self_tests() -> None:
-    if selftests.looks.due():
+def start_selftests() -> None:
+    if selftests.looks.claim_turn():
         selftests.begin_due_selftests()
 
 
-def follow_policies() -> None:
-    if snapshot_policies.looks.due():
+def start_policies() -> None:
+    if snapshot_policies.looks.claim_turn():
         snapshot_policies.run_due_policies()
 
 
-def ask_for_housekeeping() -> None:
-    if housekeeping.looks.due():
-        background.start("run-housekeeping", housekeeping.run_housekeeping)
+def start_housekeeping() -> None:
+    if housekeeping.looks.claim_turn():
+        background.start_thread("run-housekeeping", housekeeping.run_housekeeping)
 
 
-# What others depend on comes first: a box that begins nothing has to be able to say so.
+# What others depend on comes first: a box that starts nothing must still send its alerts.
 STAGES = (
-    Stage("tick-events", take_events),
-    Stage("tick-facts", ask_for_facts),
-    Stage("tick-temperatures", ask_for_temperatures),
-    Stage("tick-alerts", ask_for_alerts),
-    Stage("tick-mail", ask_for_mail),
+    Stage("tick-events", ingest_events),
+    Stage("tick-facts", start_collecting),
+    Stage("tick-temperatures", start_smart),
+    Stage("tick-alerts", start_alerts),
+    Stage("tick-mail", start_mail),
     Stage("tick-jobs", lambda: send_waiting()),
     Stage("tick-sweeps", lambda: benchmarks.advance_benchmarks()),
-    Stage("tick-scrubs", begin_scrubs),
-    Stage("tick-self-tests", begin_self_tests),
-    Stage("tick-policies", follow_policies),
-    Stage("tick-housekeeping", ask_for_housekeeping),
+    Stage("tick-scrubs", start_maintenance),
+    Stage("tick-self-tests", start_selftests),
+    Stage("tick-policies", start_policies),
+    Stage("tick-housekeeping", start_housekeeping),
 )
 
 
 @app.task(name="workers.tick")
 def tick() -> None:
-    """One beat of the clock; a beat that comes while the last is still at work is let go."""
+    """Run all stages once. Does nothing while the last tick still runs."""
     if not _ticking.acquire(blocking=False):
         return
     try:
         began = time.monotonic()
         for stage in STAGES:
-            watchdog.begun(stage.name, began)
-            guard.guarded(stage.name, stage.run)
-        if stuck := background.stuck():
-            watchdog.begun(stuck, began - watchdog.seconds())  # systemd hears nothing until that has ended
+            watchdog.note_stage(stage.name, began)
+            guard.run_guarded(stage.name, stage.run)
+        if stuck := background.stuck_thread():
+            watchdog.note_stage(
+                stuck, began - watchdog.timeout_seconds()
+            )  # systemd gets no sign of life until that run has ended
         else:
-            watchdog.finished()
+            watchdog.note_finished()
     finally:
         _ticking.release()

@@ -32,7 +32,7 @@ class Restart:
     count: int
 
 
-def seconds() -> float:
+def timeout_seconds() -> float:
     """For how long systemd waits for word of a finished tick."""
     try:
         return int(os.environ["WATCHDOG_USEC"]) / 1e6
@@ -40,7 +40,7 @@ def seconds() -> float:
         return USUAL_SECONDS
 
 
-def notify(text: str) -> None:
+def notify_systemd(text: str) -> None:
     """Tell systemd (sd_notify(3)). Does nothing where it did not ask."""
     address = os.environ.get("NOTIFY_SOCKET", "")
     if not address:
@@ -54,15 +54,15 @@ def notify(text: str) -> None:
         log.warning("systemd could not be told: %s", problem)
 
 
-def at_work() -> Path:
+def stage_file() -> Path:
     return paths.RUN / "inventory" / "at-work.json"
 
 
-def restarts() -> Path:
+def restarts_file() -> Path:
     return paths.RUN / "inventory" / "restarts.json"
 
 
-def write(path: Path, content: object) -> None:
+def write_note(path: Path, content: object) -> None:
     beside = path.with_suffix(".new")
     try:
         beside.write_text(json.dumps(content))
@@ -82,41 +82,41 @@ def read_note(path: Path) -> dict[str, object]:
 _ended = [time.monotonic()]  # when the last tick of this process ended
 
 
-def begun(stage: str, since: float) -> None:
+def note_stage(stage: str, since: float) -> None:
     """Note what the clock is at, and since when it has been at this tick.
 
     A process that stood still for longer than systemd waits is woken to be ended, and its clock may go on for a moment: the
     note keeps since when it stood still.
     """
-    if time.monotonic() - _ended[0] > seconds():
+    if time.monotonic() - _ended[0] > timeout_seconds():
         since = min(since, _ended[0])
-    write(at_work(), {"stage": stage, "since": since})
+    write_note(stage_file(), {"stage": stage, "since": since})
 
 
-def finished() -> None:
+def note_finished() -> None:
     """A tick has come to its end."""
     _ended[0] = time.monotonic()
-    begun("", _ended[0])
-    notify("WATCHDOG=1")
+    note_stage("", _ended[0])
+    notify_systemd("WATCHDOG=1")
 
 
-def look_back() -> Restart | None:
+def note_restart() -> Restart | None:
     """At the start: whether the last worker hung; then it is noted."""
-    found = read_note(at_work())
-    at_work().unlink(missing_ok=True)
+    found = read_note(stage_file())
+    stage_file().unlink(missing_ok=True)
     since = found.get("since")
     # One that was killed for another reason is followed by the next within seconds.
-    if not isinstance(since, int | float) or time.monotonic() - since < 0.8 * seconds():
+    if not isinstance(since, int | float) or time.monotonic() - since < 0.8 * timeout_seconds():
         return None
     known = last_restart()
     restart = Restart(timezone.now(), str(found.get("stage", "")), known.count + 1 if known else 1)
     log.warning("the last worker hung in %s and was restarted", restart.stage or "no part of the clock")
-    write(restarts(), {**asdict(restart), "at": restart.at.isoformat()})
+    write_note(restarts_file(), {**asdict(restart), "at": restart.at.isoformat()})
     return restart
 
 
 def last_restart() -> Restart | None:
-    found = read_note(restarts())
+    found = read_note(restarts_file())
     try:
         return Restart(datetime.fromisoformat(str(found["at"])), str(found["stage"]), int(str(found["count"])))
     except (KeyError, ValueError):

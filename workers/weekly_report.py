@@ -12,55 +12,58 @@ from web.alerts.models import Alert
 from web.inventory import present
 from web.inventory.models import DiskRow
 from web.pools.models import WorkReport
-from workers.mail_text import plain
+from workers.mail_text import plain_text
 
 WEEK = timedelta(days=7)
 WORDS = {"healthy": "well", "watch": "to be looked at", "failing": "failing", "unknown": "silent about themselves", "": "not asked yet"}  # fmt: skip
 MOST = 20
 
 
-def report(now: datetime) -> tuple[str, list[tuple[str, str]]]:
+def build_report(now: datetime) -> tuple[str, list[tuple[str, str]]]:
     """Subject, and heading with text of each part."""
-    name = plain(str(settings.BOX_NAME))
+    name = plain_text(str(settings.BOX_NAME))
     waiting = [
-        plain(row.summary) for row in Alert.objects.exclude(state=Alert.State.CLEARED).exclude(severity="notice")
+        plain_text(row.summary) for row in Alert.objects.exclude(state=Alert.State.CLEARED).exclude(severity="notice")
     ]
     title = f"[larder] {name}: {len(waiting)} {'thing needs' if len(waiting) == 1 else 'things need'} you" if waiting else f"[larder] All is well on {name}"  # fmt: skip
     parts = [
         ("", "These wait for you." if waiting else "All is well."),
-        ("Open alerts", some(waiting)),
-        ("Pools", some(pools(now))),
-        ("Disks", disks()),
-        ("Checks and rebuildings of this week", some(work(now))),
+        ("Open alerts", join_lines(waiting)),
+        ("Pools", join_lines(pool_lines(now))),
+        ("Disks", disk_summary()),
+        ("Checks and rebuildings of this week", join_lines(work_lines(now))),
         (
             "Began and ended this week",
-            some([plain(row.summary) for row in Alert.objects.filter(cleared__gte=now - WEEK)]),
+            join_lines([plain_text(row.summary) for row in Alert.objects.filter(cleared__gte=now - WEEK)]),
         ),
     ]
     return title, [(head, text) for head, text in parts if text]
 
 
-def some(lines: list[str]) -> str:
+def join_lines(lines: list[str]) -> str:
     more = [f"and {len(lines) - MOST} more"] if len(lines) > MOST else []
     return "\n".join([*lines[:MOST], *more])
 
 
-def pools(now: datetime) -> list[str]:
+def pool_lines(now: datetime) -> list[str]:
     found = [card.pool for card in present.box().cards]
     filled = {
-        one.guid: f", {one.percent} % full. {one.forecast}".rstrip() for one in pool_usage.usage_of_pools(found, now)
+        one.guid: f", {one.percent} % full. {one.forecast_text}".rstrip()
+        for one in pool_usage.usage_of_pools(found, now)
     }
     states = {"ONLINE": "works"}
-    return [f"{plain(pool.name)}: {states.get(pool.state, 'needs you')}{filled.get(pool.guid, '')}" for pool in found]
+    return [
+        f"{plain_text(pool.name)}: {states.get(pool.state, 'needs you')}{filled.get(pool.guid, '')}" for pool in found
+    ]
 
 
-def disks() -> str:
+def disk_summary() -> str:
     """``4 well, 1 to be looked at``"""
     count = Counter(DiskRow.objects.values_list("verdict", flat=True))
     return ", ".join(f"{count[state]} {word}" for state, word in WORDS.items() if count[state])
 
 
-def work(now: datetime) -> list[str]:
+def work_lines(now: datetime) -> list[str]:
     words = {"scrub": "checked", "resilver": "rebuilt"}
     rows = WorkReport.objects.filter(ended__gte=now - WEEK, kind__in=words)
-    return [f"{plain(row.pool)} was {words[row.kind]}: {row.errors or 'no'} errors" for row in rows[:100] if row.outcome == "finished"]  # fmt: skip
+    return [f"{plain_text(row.pool)} was {words[row.kind]}: {row.errors or 'no'} errors" for row in rows[:100] if row.outcome == "finished"]  # fmt: skip

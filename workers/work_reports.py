@@ -29,25 +29,25 @@ def store_reports(pools: Iterable[Pool]) -> bool:
     written = False
     for key, pool, work in missing:
         row = rows.get(activities.key(pool, work))
-        if settled(work, row) and not left_over(pool, work, row):
-            written = write(key, pool, work, row) or written
+        if is_settled(work, row) and not is_from_earlier_run(pool, work, row):
+            written = write_report(key, pool, work, row) or written
     return written
 
 
-def settled(work: LongWork, row: Activity | None) -> bool:
+def is_settled(work: LongWork, row: Activity | None) -> bool:
     """Whether the end is one. A rebuilding that begins anew for another disk looks stopped for a moment, so what was
     stopped is believed at the second look."""
     return work.state == "finished" or bool(row and row.settled)
 
 
-def left_over(pool: Pool, work: LongWork, row: Activity | None) -> bool:
+def is_from_earlier_run(pool: Pool, work: LongWork, row: Activity | None) -> bool:
     """Of work that is known by its end: an end older than the last report's comes from a disk of an earlier run."""
     if work.kind not in activities.KNOWN_BY_THEIR_END or work.ended is None or (row and row.started):
         return False
     return WorkReport.objects.filter(pool_key=str(pool.guid), kind=work.kind, ended__gte=work.ended).exists()
 
 
-def write(key: str, pool: Pool, work: LongWork, row: Activity | None) -> bool:
+def write_report(key: str, pool: Pool, work: LongWork, row: Activity | None) -> bool:
     """One report, once: its key is unique. Files are asked for only where there is damage."""
     files: tuple[str, ...] = ()
     damaged = 0
@@ -80,9 +80,9 @@ def write(key: str, pool: Pool, work: LongWork, row: Activity | None) -> bool:
         },
     )
     _tried.pop(key, None)
-    prune(pool)
+    prune_reports(pool)
     return made
 
 
-def prune(pool: Pool) -> None:
+def prune_reports(pool: Pool) -> None:
     past(WorkReport.objects.filter(pool_key=str(pool.guid)), KEPT).delete()

@@ -119,7 +119,7 @@ class LetSleep(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fiel
             raise Refused(Reason("disks-too-many", "Choose at most {count} disks.", count=MOST_DISKS))
         for path, minutes in self.disks.items():
             names.by_id(path)
-            standby.timer(minutes)
+            standby.timer_value(minutes)
 
 
 class LookForPools(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="verb", tag="look-for-pools"):
@@ -309,11 +309,11 @@ def smart_of(path: str) -> object:
 
     Only what can sleep is left asleep. One that answers nothing says so in smartctl's shape.
     """
-    gently = ["-n", "standby"] if standby.turns(path) else []
+    gently = ["-n", "standby"] if standby.is_rotating(path) else []
     try:
-        return smart.parsed(query.query_disk(path, ["smartctl", "--json", *gently, "-a", path], timeout=30).stdout)
+        return smart.parse_json(query.query_disk(path, ["smartctl", "--json", *gently, "-a", path], timeout=30).stdout)
     except query.Silent as problem:
-        return smart.unanswered(explain(problem))
+        return smart.no_answer(explain(problem))
     except Failed:
         return None
 
@@ -351,7 +351,7 @@ def answer(
                 proof.store_hash(password, old)
                 send({"facts": {"kept": True}})
             case Locate(disk):
-                with locate.lit(disk) as way:
+                with locate.switch_light(disk) as way:
                     send({"facts": {"way": way, "seconds": locate.SECONDS}})
                     if way == "light":
                         time.sleep(locate.SECONDS)

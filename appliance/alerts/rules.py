@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from appliance.agent.delayed_jobs import Waiting
 from appliance.alerts.kinds import KINDS, AlertKind
-from appliance.alerts.sources import text_of
+from appliance.alerts.sources import source_text
 from appliance.disks.health import HealthReason, State
 from appliance.facts.box import Pool, Service, Vdev
 from appliance.formatting import size_text
@@ -48,7 +48,7 @@ class DiskStatus:
     serial: str = ""
 
     @property
-    def sticker(self) -> str:
+    def serial_text(self) -> str:
         return f" Its serial number is {self.serial}." if self.serial else ""
 
 
@@ -64,7 +64,7 @@ class Space:
     days_to_80: int | None = None
 
     @property
-    def forecast(self) -> str:
+    def forecast_text(self) -> str:
         """``At the pace of the last weeks it is 80 % full in about 40 days, 90 % in about 70.`` Empty: it does not grow."""
         if self.percent < 80 and self.days_to_80 is not None and self.days is not None:
             return f"At the pace of the last weeks it is 80 % full in about {self.days_to_80} days, 90 % in about {self.days}."  # fmt: skip
@@ -117,7 +117,7 @@ class Fault:
     mark: int = 0
 
     @property
-    def of(self) -> AlertKind:
+    def kind_info(self) -> AlertKind:
         return KINDS[self.kind]
 
     @property
@@ -129,7 +129,7 @@ class Incomplete(Exception):
     """A rule broke for some of what it is asked about."""
 
 
-def each(items: Iterable[Item], faults_of: Callable[[Item], Iterable[Fault]]) -> Iterator[Fault]:
+def judge_each(items: Iterable[Item], faults_of: Callable[[Item], Iterable[Fault]]) -> Iterator[Fault]:
     """The faults of every item; one that breaks the rule hides no other. Raises Incomplete after the last."""
     broken = 0
     for item in items:
@@ -142,7 +142,7 @@ def each(items: Iterable[Item], faults_of: Callable[[Item], Iterable[Fault]]) ->
         raise Incomplete(f"{broken} could not be judged")
 
 
-def of_disks(seen: AlertInput) -> Iterator[Fault]:
+def disk_faults(seen: AlertInput) -> Iterator[Fault]:
     def of_disk(disk: DiskStatus) -> Iterator[Fault]:
         warm = [reason for reason in disk.reasons if reason.count == "temperature"]
         others = [reason for reason in disk.reasons if reason.count != "temperature"]
@@ -153,26 +153,30 @@ def of_disks(seen: AlertInput) -> Iterator[Fault]:
         texts = " ".join(reason.text for reason in others)
         if disk.pool:
             texts += f" It belongs to the pool {disk.pool}."
-        texts += disk.sticker
+        texts += disk.serial_text
         if grave:
-            yield Fault("disk.failing", disk.key, f"{where} is failing: {small(grave[0].text)}", texts, link, mark)
+            yield Fault(
+                "disk.failing", disk.key, f"{where} is failing: {lower_first(grave[0].text)}", texts, link, mark
+            )
         elif looks:
-            yield Fault("disk.watch", disk.key, f"{where} deserves a look: {small(looks[0].text)}", texts, link, mark)
+            yield Fault(
+                "disk.watch", disk.key, f"{where} deserves a look: {lower_first(looks[0].text)}", texts, link, mark
+            )
         for reason in warm:
             yield Fault("disk.warm", disk.key, f"{where} is too warm.", reason.text, link)
         if disk.slow:
-            yield Fault("disk.slow", disk.key, f"{where} is slow.", disk.slow + disk.sticker, link)
+            yield Fault("disk.slow", disk.key, f"{where} is slow.", disk.slow + disk.serial_text, link)
         if disk.silent and (not disk.away or ("disk.silent", disk.key) in seen.open):
-            yield Fault("disk.silent", disk.key, f"{where} does not tell any more how it is.", f"{disk.silent.rstrip('. ')}.{disk.sticker}", link)  # fmt: skip
+            yield Fault("disk.silent", disk.key, f"{where} does not tell any more how it is.", f"{disk.silent.rstrip('. ')}.{disk.serial_text}", link)  # fmt: skip
         if disk.untested:
             yield Fault(
                 "test.overdue", disk.key, f"{where} has not tested itself for long.", disk.untested, f"{link}health/"
             )
 
-    yield from each(seen.disks, of_disk)
+    yield from judge_each(seen.disks, of_disk)
 
 
-def of_pools(seen: AlertInput) -> Iterator[Fault]:
+def pool_faults(seen: AlertInput) -> Iterator[Fault]:
     def of_pool(pool: Pool) -> Iterator[Fault]:
         guid, link = str(pool.guid), f"/pools/{pool.guid}/"
         broken = [one for one in pool.devices() if one.state in BROKEN and one.role not in {"spare", "cache"}]
@@ -195,7 +199,7 @@ def of_pools(seen: AlertInput) -> Iterator[Fault]:
                 "pool.damaged", guid, f"{pool.name} has damaged files: {count}.", "", f"{link}reports/", pool.errors
             )
 
-    yield from each(seen.pools, of_pool)
+    yield from judge_each(seen.pools, of_pool)
 
 
 AWAY = {
@@ -206,7 +210,7 @@ AWAY = {
 }
 
 
-def of_errors(seen: AlertInput) -> Iterator[Fault]:
+def device_faults(seen: AlertInput) -> Iterator[Fault]:
     """One alert for each device that counts errors. One that ZFS has given up for them is told as the pool's loss alone."""
 
     def of_pool(pool: Pool) -> Iterator[Fault]:
@@ -222,10 +226,10 @@ def of_errors(seen: AlertInput) -> Iterator[Fault]:
             if device.slow_ios >= STALLS:
                 yield Fault("pool.stalls", subject, f"{pool.name}: {seen.names(device)} was very slow to answer.", f"Counted: {device.slow_ios} requests of more than 30 seconds.", f"/pools/{pool.guid}/", device.slow_ios)  # fmt: skip
 
-    yield from each(seen.pools, of_pool)
+    yield from judge_each(seen.pools, of_pool)
 
 
-def of_scrubs(seen: AlertInput) -> Iterator[Fault]:
+def scan_faults(seen: AlertInput) -> Iterator[Fault]:
     """What the last check or rebuilding came to, as long as ZFS tells of it. Errors stay until one ends without any: that
     they are old does not mend them. What went well is told for a while."""
 
@@ -248,24 +252,24 @@ def of_scrubs(seen: AlertInput) -> Iterator[Fault]:
                 yield Fault("pool.rebuilt", subject, f"{pool.name} was rebuilt.", f"{size_text(scan.repaired)} were written; no errors are left.", link)  # fmt: skip
 
     yield from seen.overdue
-    yield from each(seen.pools, of_pool)
+    yield from judge_each(seen.pools, of_pool)
 
 
-def of_space(seen: AlertInput) -> Iterator[Fault]:
+def space_faults(seen: AlertInput) -> Iterator[Fault]:
     def of_one(space: Space) -> Iterator[Fault]:
         subject = str(space.guid)
         for mark, kind in FULL:
             if space.percent >= mark or ((kind, subject) in seen.open and space.percent >= mark - HYSTERESIS):
-                yield Fault(kind, subject, f"{space.pool} is {space.percent} % full.", f"{size_text(space.free)} are free. {space.forecast}".strip(), f"/pools/{space.guid}/")  # fmt: skip
+                yield Fault(kind, subject, f"{space.pool} is {space.percent} % full.", f"{size_text(space.free)} are free. {space.forecast_text}".strip(), f"/pools/{space.guid}/")  # fmt: skip
                 break
         within = SOON_STILL if ("pool.filling", subject) in seen.open else SOON
         if space.percent < 90 and space.days is not None and space.days <= within:
-            yield Fault("pool.filling", subject, f"{space.pool} fills up fast.", f"{space.forecast} {size_text(space.free)} are free.", f"/pools/{space.guid}/")  # fmt: skip
+            yield Fault("pool.filling", subject, f"{space.pool} fills up fast.", f"{space.forecast_text} {size_text(space.free)} are free.", f"/pools/{space.guid}/")  # fmt: skip
 
-    yield from each(seen.spaces, of_one)
+    yield from judge_each(seen.spaces, of_one)
 
 
-def of_silence(seen: AlertInput) -> Iterator[Fault]:
+def silence_faults(seen: AlertInput) -> Iterator[Fault]:
     """What does not run, or has not been heard of for too long."""
     units = {"smartmontools.service": "service.smartd", "zfs-zed.service": "service.zed"}
     for service in seen.services:
@@ -279,19 +283,19 @@ def of_silence(seen: AlertInput) -> Iterator[Fault]:
         yield Fault("zfs.faulty", "zfs", f"ZFS {seen.module} is known to spoil files.", says)
     for name, last, error in seen.checked:
         if seen.now - last > LATE_AFTER.get(name, LATE) or error:
-            yield Fault("source.stopped", name, text_of(name).failing if error else f"The {text_of(name).name} were not read lately.", error)  # fmt: skip
+            yield Fault("source.stopped", name, source_text(name).failing if error else f"The {source_text(name).name} were not read lately.", error)  # fmt: skip
     for name, error in seen.failing:
-        yield Fault("source.stopped", name, text_of(name).failing, error)
+        yield Fault("source.stopped", name, source_text(name).failing, error)
     if seen.mail_fails:
         yield Fault("mail.failing", "mail", "Mail does not go out.", seen.mail_fails, "/alerts/mail/")
 
 
-def of_missing(seen: AlertInput) -> Iterator[Fault]:
+def missing_pool_faults(seen: AlertInput) -> Iterator[Fault]:
     for guid, name in seen.missing:
         yield Fault("pool.missing", guid, f"{name} is not there.", "", "/pools/bring-in/")
 
 
-def of_the_box(seen: AlertInput) -> Iterator[Fault]:
+def box_faults(seen: AlertInput) -> Iterator[Fault]:
     """The system disk, and the worker itself."""
     for disk in seen.system:
         if disk.read_only:
@@ -301,18 +305,18 @@ def of_the_box(seen: AlertInput) -> Iterator[Fault]:
         ):
             yield Fault("system.full", disk.place, f"The system disk is {disk.percent} % full ({disk.place}).", f"{size_text(disk.free)} are free.", mark=disk.percent)  # fmt: skip
     if (last := seen.restarted) and abs(seen.now - last.at) < TOLD_FOR:
-        yield Fault("worker.restarted", "worker", "Larder's background worker hung and was restarted.", f"{f'It hung in: {text_of(last.stage).name}. ' if last.stage else ''}Restarts since the box started: {last.count}.", mark=last.count)  # fmt: skip
+        yield Fault("worker.restarted", "worker", "Larder's background worker hung and was restarted.", f"{f'It hung in: {source_text(last.stage).name}. ' if last.stage else ''}Restarts since the box started: {last.count}.", mark=last.count)  # fmt: skip
 
 
-def of_waiting(seen: AlertInput) -> Iterator[Fault]:
+def waiting_job_faults(seen: AlertInput) -> Iterator[Fault]:
     for one, page in seen.waiting:
         yield Fault("job.waiting", one.job, f"{one.title}: starts at {one.at}.", f"It was asked for without your password. The job's number is {one.job}.", page)  # fmt: skip
 
 
-RULES: tuple[Callable[[AlertInput], Iterator[Fault]], ...] = (of_disks, of_pools, of_errors, of_scrubs, of_space, of_silence, of_the_box, of_missing, of_waiting)  # fmt: skip
+RULES: tuple[Callable[[AlertInput], Iterator[Fault]], ...] = (disk_faults, pool_faults, device_faults, scan_faults, space_faults, silence_faults, box_faults, missing_pool_faults, waiting_job_faults)  # fmt: skip
 
 
-def faults(
+def find_faults(
     seen: AlertInput, rules: Iterable[Callable[[AlertInput], Iterable[Fault]]] = RULES
 ) -> tuple[list[Fault], bool]:
     """Everything wrong, each once and of a group only the worst; and whether every rule could be asked."""
@@ -327,14 +331,18 @@ def faults(
             complete = False
     worst: dict[tuple[str, str], int] = {}
     for fault in found.values():
-        if fault.of.group:
-            place = (fault.of.group, fault.subject)
-            worst[place] = max(worst.get(place, 0), fault.of.rank)
-    kept = [one for one in found.values() if not one.of.group or one.of.rank == worst[one.of.group, one.subject]]
+        if fault.kind_info.group:
+            place = (fault.kind_info.group, fault.subject)
+            worst[place] = max(worst.get(place, 0), fault.kind_info.rank)
+    kept = [
+        one
+        for one in found.values()
+        if not one.kind_info.group or one.kind_info.rank == worst[one.kind_info.group, one.subject]
+    ]
     return kept, complete
 
 
-def small(text: str) -> str:
+def lower_first(text: str) -> str:
     """A sentence as the end of another: ``It is …`` becomes ``it is …``."""
     return text[:1].lower() + text[1:]
 

@@ -13,35 +13,35 @@ class SourceText:
     failing: str
 
 
-def reading(name: str) -> SourceText:
+def describe_reading(name: str) -> SourceText:
     return SourceText(name, f"The {name} cannot be read.")
 
 
 SOURCES: dict[str, SourceText] = {
     # What collectors read.
     "zfs": SourceText("ZFS", "ZFS cannot be used."),
-    "pools": reading("pools"),
-    "pools-before": reading("pools"),
-    "activities": reading("progress of scrubs and rebuilds"),
-    "properties": reading("properties"),
-    "datasets": reading("datasets"),
-    "snapshots": reading("snapshots"),
-    "disks": reading("disks"),
-    "bays": reading("bays"),
-    "services": reading("services"),
-    "shares": reading("shares"),
-    "accounts": reading("accounts"),
-    "groups": reading("groups"),
+    "pools": describe_reading("pools"),
+    "pools-before": describe_reading("pools"),
+    "activities": describe_reading("progress of scrubs and rebuilds"),
+    "properties": describe_reading("properties"),
+    "datasets": describe_reading("datasets"),
+    "snapshots": describe_reading("snapshots"),
+    "disks": describe_reading("disks"),
+    "bays": describe_reading("bays"),
+    "services": describe_reading("services"),
+    "shares": describe_reading("shares"),
+    "accounts": describe_reading("accounts"),
+    "groups": describe_reading("groups"),
     "edits": SourceText("manual changes", "Larder cannot see whether its files were changed by hand."),
-    "smb-policy": reading("SMB settings"),
-    "addresses": reading("addresses of the box"),
+    "smb-policy": describe_reading("SMB settings"),
+    "addresses": describe_reading("addresses of the box"),
     "reports": SourceText("pool reports", "Reports of scrubs and rebuilds are not kept."),
     "alerts": SourceText("alert rules", "Some alerts cannot be judged."),
-    "temperatures": reading("temperatures"),
+    "temperatures": describe_reading("temperatures"),
     "disk-alerts": SourceText("pages of failing disks", "Pages of failing disks are not renewed."),
     "sleep": SourceText("sleep timers of disks", "The sleep timers of disks cannot be set."),
-    "latency": reading("response times of disks"),
-    "caching": reading("caching figures of ZFS"),
+    "latency": describe_reading("response times of disks"),
+    "caching": describe_reading("caching figures of ZFS"),
     # Stages of the worker's clock.
     "tick-events": SourceText("events", "Events of ZFS and of the disks are not taken in."),
     "tick-jobs": SourceText("the start of jobs", "Jobs cannot be started."),
@@ -64,5 +64,5 @@ SOURCES: dict[str, SourceText] = {
 }  # fmt: skip
 
 
-def text_of(name: str) -> SourceText:
-    return SOURCES.get(name) or reading(name)
+def source_text(name: str) -> SourceText:
+    return SOURCES.get(name) or describe_reading(name)

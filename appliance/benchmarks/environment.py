@@ -13,7 +13,7 @@ from appliance.benchmarks.scratch_claim import is_scratch_name
 from appliance.benchmarks.validity import Circumstances
 from appliance.disks import query, selftest, smart
 from appliance.disks.partitions import BLOCK, SECTOR
-from appliance.disks.smart import temperature
+from appliance.disks.smart import read_temperature
 from appliance.errors import Failed
 from appliance.facts.box import Pool
 from appliance.formatting import link_label, size_text
@@ -69,7 +69,7 @@ def hottest_disk(paths: Iterable[str]) -> int:
     for path in paths:
         try:
             result = query.query_disk(path, ["smartctl", "--json", "-n", "standby", "-A", path], timeout=30)
-            found.append(temperature(json.loads(result.stdout)) or 0)
+            found.append(read_temperature(json.loads(result.stdout)) or 0)
         except (Failed, ValueError):
             continue
     return max(found)

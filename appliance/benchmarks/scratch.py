@@ -112,7 +112,7 @@ def create_volume_command(case: Case, token: str) -> list[str]:
 def wait_for_volume(case: Case, token: str) -> None:
     """Wait for the volume's device, which udev makes a moment after the pool is imported. Raises Failed."""
     for _ in range(udev.LOOKS):
-        udev.settle()
+        udev.settle_udev()
         if Path(volume_device(case, token)).exists():
             return
         time.sleep(udev.SECONDS_BETWEEN_LOOKS)
@@ -139,7 +139,7 @@ def run_when_idle(argv: list[str]) -> None:
     live a moment longer. Raises what ``command.run`` raises.
     """
     for _again in range(udev.LOOKS):
-        udev.settle()
+        udev.settle_udev()
         try:
             command.run(argv, timeout=LONG)
             return
@@ -178,7 +178,7 @@ def wait_for_partitions(case: Case) -> None:
     """
     seen = 0
     for _ in range(udev.LOOKS):
-        udev.settle()
+        udev.settle_udev()
         seen = seen + 1 if all(size_of(path) for path in partition_paths(case)) else 0
         if seen == 2:
             return
@@ -277,7 +277,7 @@ def clear_pool(claim: Claim, work: Work) -> None:
 
 def clear_disks(claim: Claim, work: Work) -> list[str]:
     """Clear the scratch pool's traces from its disks. Returns the disks that are missing."""
-    udev.settle()
+    udev.settle_udev()
     there = {disk.path: disk for disk in inventory.read_disks(status.read_pools())}
     for path in claim.disks:
         disk = there.get(path)

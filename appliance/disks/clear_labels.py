@@ -36,14 +36,14 @@ def erase_step(disks: Iterable[Disk]) -> Step:
     commands = [["wipefs", "--all", "--", path] for _disk, path in targets]
 
     def act(work: Work) -> None:
-        udev.settle()
+        udev.settle_udev()
         for (disk, path), argv in zip(targets, commands, strict=True):
             if not Path(path).exists():
                 raise Failed(f"{disk_label(disk)} vanished before it could be erased")
             command.run(argv, timeout=60)
             zero_ends(path)
             work.note(f"Erased the signatures on {path}")
-        udev.look_anew(sorted({disk.path for disk, _path in targets}))
+        udev.reread_disks(sorted({disk.path for disk, _path in targets}))
 
     shown = "\n".join(f"{shlex.join(argv)}\nzeros over the first and last MiB of {argv[-1]}" for argv in commands)
     return Step("erase", "Erase what the chosen disks hold", shown, act, tuple(path for _disk, path in targets))
@@ -56,5 +56,5 @@ def zero_ends(path: str) -> None:
 
     with ExclusiveDisk(path) as target:
         for start, end in ((0, min(MIB, target.size)), (max(target.size // LABEL * LABEL - MIB, 0), target.size)):
-            for _done in target.zero(start, end):
+            for _done in target.write_zeros(start, end):
                 pass

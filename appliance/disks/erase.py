@@ -25,8 +25,8 @@ from appliance import names
 from appliance.disks import query
 from appliance.disks.clear_labels import erase_step
 from appliance.disks.inventory import missing_disk
-from appliance.disks.smart import section, whole
-from appliance.disks.udev import look_anew
+from appliance.disks.smart import get_section, parse_count
+from appliance.disks.udev import reread_disks
 from appliance.errors import Bug, Failed, Reason
 from appliance.facts.box import Disk, Facts, Pool
 from appliance.formatting import disk_label, link_label, maker_size, time_left
@@ -80,7 +80,7 @@ class EraseDisk(Operation, tag="erase-disk"):
         if disk is None:
             yield missing_disk(self.disk)
         elif disk.blocked and (away := self.out_of_use(facts, disk)) and self.how == "full":
-            yield from not_spared(*away)
+            yield from copy_refusals(*away)
         elif disk.blocked:
             use = disk.blocked.text
             yield Reason(
@@ -120,7 +120,7 @@ class EraseDisk(Operation, tag="erase-disk"):
                     "before",
                     "Ask the drive for its counts",
                     shlex.join(counts_argv(self.disk)),
-                    lambda work: self.tell(work, "Before"),
+                    lambda work: self.note_counts(work, "Before"),
                     (),
                 ),
                 *steps,
@@ -128,14 +128,14 @@ class EraseDisk(Operation, tag="erase-disk"):
                     "zero",
                     f"Write zeros over all of {label}",
                     f"zeros over all {disk.size} bytes of {self.disk}, past the cache",
-                    self.zero,
+                    self.write_zeros,
                     (self.disk,),
                 ),
                 Step(
                     "after",
                     "Ask the drive for its counts again",
                     shlex.join(counts_argv(self.disk)),
-                    lambda work: self.tell(work, "After"),
+                    lambda work: self.note_counts(work, "After"),
                     (),
                 ),
             ]
@@ -154,8 +154,8 @@ class EraseDisk(Operation, tag="erase-disk"):
             undo="Nothing can bring back what it held."
             if self.how == "full"
             else "Do not count on getting anything back.",
-            warnings=(afterwards(away[0]),) if away else (),
-            type_to_confirm=typed_for(disk),
+            warnings=(offline_warning(away[0]),) if away else (),
+            type_to_confirm=confirm_text(disk),
             facts={"Serial number": disk.serial or "not told", "Size": maker_size(disk.size)},
         )
 
@@ -163,29 +163,29 @@ class EraseDisk(Operation, tag="erase-disk"):
         with ExclusiveDisk(self.disk) as target:
             size = target.size
             for start, end in ((0, min(ENDS, size)), (max(size - ENDS, 0), size)):
-                for _done in target.zero(start, end):
+                for _done in target.write_zeros(start, end):
                     pass
-        look_anew([self.disk])
+        reread_disks([self.disk])
         work.note("The tables at both ends are cleared")
 
-    def zero(self, work: Work) -> None:
+    def write_zeros(self, work: Work) -> None:
         began, told = time.monotonic(), 0.0
         with ExclusiveDisk(self.disk) as target:
-            for done in target.zero(0, target.size):
+            for done in target.write_zeros(0, target.size):
                 work.stop_if_asked()
                 now = time.monotonic()
                 if now - told >= SECONDS_BETWEEN_WORDS or done == target.size:
                     told = now
-                    work.progress(done * 100 // target.size, said(done, target.size, now - began))
+                    work.progress(done * 100 // target.size, progress_text(done, target.size, now - began))
             for offset in target.bad:
                 work.note(f"The sector at byte {offset} could not be written")
-        look_anew([self.disk])
+        reread_disks([self.disk])
         if target.bad:
             raise Failed(f"{len(target.bad)} sectors could not be written even once. Do not use this disk again")
         work.note("Every sector was written")
 
-    def tell(self, work: Work, when: str) -> None:
-        work.note(f"{when}: {counts_said(self.disk)}")
+    def note_counts(self, work: Work, when: str) -> None:
+        work.note(f"{when}: {sector_counts_text(self.disk)}")
 
     def probe(self, step: str, facts: Facts) -> bool:
         # Whether every sector was written cannot be seen from outside: an interrupted wipe is told as such.
@@ -199,7 +199,7 @@ class EraseDisk(Operation, tag="erase-disk"):
         return f"{disk_label(disk)} is partly erased. Nothing on it can be relied on: plan it again to erase it from the beginning."
 
 
-def not_spared(pool: Pool, place: Place) -> Iterator[Reason]:
+def copy_refusals(pool: Pool, place: Place) -> Iterator[Reason]:
     """Why what an offline disk holds may still be needed: it could be the last good copy of something."""
     beside = [device for device in place.group.devices() if device.guid != place.vdev.guid]
     if pool.state not in {"ONLINE", "DEGRADED"}:
@@ -231,18 +231,18 @@ def not_spared(pool: Pool, place: Place) -> Iterator[Reason]:
         )
 
 
-def afterwards(pool: Pool) -> str:
+def offline_warning(pool: Pool) -> str:
     left = pool.failures_left
     survives = f"survives {left} more failed {'disk' if left == 1 else 'disks'}" if left else "survives no failed disk"
     return f"It is offline in {pool.name} and can then not simply be brought back: it goes back as if it were new, and is rebuilt. Until then {pool.name} {survives}."
 
 
-def typed_for(disk: Disk) -> str:
+def confirm_text(disk: Disk) -> str:
     """What is on its sticker, where a person can type that; else its name of today."""
     return disk.serial if re.fullmatch(r"[!-~]+(?: [!-~]+)*", disk.serial) else disk.name
 
 
-def said(done: int, size: int, seconds: float) -> str:
+def progress_text(done: int, size: int, seconds: float) -> str:
     """How far it is, with the time left once that can be told."""
     words = f"{maker_size(done)} of {maker_size(size)} written"
     if seconds < 10 or done < 64 * MIB:
@@ -265,7 +265,7 @@ class ExclusiveDisk:
     def __enter__(self) -> ExclusiveDisk:
         flags = os.O_WRONLY | os.O_EXCL | os.O_CLOEXEC
         try:
-            self.handle = self.opened(flags)
+            self.handle = self.open_direct(flags)
         except OSError as error:
             if error.errno == errno.EBUSY:
                 raise Failed(
@@ -279,7 +279,7 @@ class ExclusiveDisk:
             raise Failed("The disk does not tell its size", str(error)) from error
         return self
 
-    def opened(self, flags: int) -> int:
+    def open_direct(self, flags: int) -> int:
         try:
             handle = os.open(self.path, flags | os.O_DIRECT)
         except OSError as error:
@@ -293,36 +293,36 @@ class ExclusiveDisk:
         os.close(self.handle)
         self.zeros.close()
 
-    def zero(self, start: int, end: int) -> Iterator[int]:
+    def write_zeros(self, start: int, end: int) -> Iterator[int]:
         """Write zeros from ``start`` to ``end``, saying after each write how far it is. Raises Failed."""
         at, unsynced = start, 0
         while at < end:
             length = min(BLOCK, end - at)
-            written = self.write(at, length)
+            written = self.write_block(at, length)
             if not written:
                 self.find_bad(at, length)
                 written = length
             at += written
             unsynced += written
             if not self.direct and unsynced >= 16 * BLOCK:
-                self.sync(start, at)
+                self.sync_range(start, at)
                 unsynced = 0
             yield at
-        self.sync(start, end)
+        self.sync_range(start, end)
 
-    def write(self, at: int, length: int) -> int:
+    def write_block(self, at: int, length: int) -> int:
         """Write so many zeros; how many were written, 0 where a sector in them cannot be written. Raises Failed."""
         with memoryview(self.zeros) as whole, whole[:length] as part:
             try:
                 return os.pwrite(self.handle, part, at)
             except OSError as error:
-                if self.gone():
+                if self.is_gone():
                     raise Failed(GONE, str(error)) from error
                 if error.errno != errno.EIO:
                     raise Failed("The disk takes no more writes", str(error)) from error
                 return 0
 
-    def gone(self) -> bool:
+    def is_gone(self) -> bool:
         """Whether the disk itself has left: the kernel then gives an open one the size 0 (bdev_mark_dead)."""
         try:
             return self.size_of(self.handle) != self.size
@@ -332,17 +332,17 @@ class ExclusiveDisk:
     def find_bad(self, at: int, length: int) -> None:
         """Write a stretch sector by sector, and remember those that cannot be written. Raises Failed where they are many."""
         for offset in range(at, at + length, SMALL):
-            if self.write(offset, min(SMALL, at + length - offset)):
+            if self.write_block(offset, min(SMALL, at + length - offset)):
                 continue
             self.bad.append(offset)
             if len(self.bad) >= MOST_BAD:
                 raise Failed(f"{MOST_BAD} sectors could not be written; the disk is failing. Do not use it again")
 
-    def sync(self, start: int, end: int) -> None:
+    def sync_range(self, start: int, end: int) -> None:
         try:
             os.fdatasync(self.handle)
         except OSError as error:
-            raise Failed(GONE if self.gone() else "The disk lost what was written to it", str(error)) from error
+            raise Failed(GONE if self.is_gone() else "The disk lost what was written to it", str(error)) from error
         if not self.direct:
             os.posix_fadvise(self.handle, start, end - start, os.POSIX_FADV_DONTNEED)
 
@@ -359,7 +359,7 @@ def counts_argv(path: str) -> list[str]:
     return ["smartctl", "--json", "-A", "--", path]
 
 
-def counts_said(path: str) -> str:
+def sector_counts_text(path: str) -> str:
     """The drive's counts of troubled sectors in words."""
     try:
         result = query.query_disk(path, counts_argv(path), timeout=60)
@@ -371,12 +371,12 @@ def counts_said(path: str) -> str:
 
 def counts_of(answer: object) -> Iterator[str]:
     """From ``smartctl --json -A``: ATA's telling attributes, or NVMe's media errors."""
-    table = section(answer, "ata_smart_attributes").get("table")
+    table = get_section(answer, "ata_smart_attributes").get("table")
     for row in table if isinstance(table, list) else ():
-        if isinstance(row, dict) and (name := TELLING.get(whole(row.get("id")) or 0)):
+        if isinstance(row, dict) and (name := TELLING.get(parse_count(row.get("id")) or 0)):
             raw = row.get("raw")
-            value = whole(raw.get("value")) if isinstance(raw, dict) else None
+            value = parse_count(raw.get("value")) if isinstance(raw, dict) else None
             yield f"{name} sectors {'unknown' if value is None else value}"
-    errors = section(answer, "nvme_smart_health_information_log").get("media_errors")
-    if whole(errors) is not None:
+    errors = get_section(answer, "nvme_smart_health_information_log").get("media_errors")
+    if parse_count(errors) is not None:
         yield f"media errors {errors}"

@@ -58,10 +58,10 @@ class Before:
     now: str = ""
 
     @property
-    def warm(self) -> bool:
+    def was_warm(self) -> bool:
         return any(reason.count == "temperature" for reason in self.reasons)
 
-    def missed(self, reading: Reading) -> bool:
+    def is_missed_by(self, reading: Reading) -> bool:
         """Whether an answer tells nothing to judge by, or none of what the drive counted before."""
         return not reading.answered or (self.counted and not reading.counts)
 
@@ -105,7 +105,7 @@ WARNINGS: tuple[tuple[int, State, str], ...] = (
 )
 
 
-def judge(
+def judge_health(
     reading: Reading,
     accepted: Mapping[str, int],
     *,
@@ -117,41 +117,41 @@ def judge(
     if reading.asleep:
         return DiskHealth("asleep")
     found = [
-        *of_itself(reading),
-        *of_tests(reading),
-        *of_counts(reading, accepted),
-        *of_heat(reading, rotational, warm or before.warm),
+        *own_verdict_reasons(reading),
+        *selftest_reasons(reading),
+        *count_reasons(reading, accepted),
+        *heat_reasons(reading, rotational, warm or before.was_warm),
     ]
-    found += still_there(reading, before, accepted, {reason.count for reason in found})
-    if not found and before.missed(reading):
-        return DiskHealth("unknown", (unknown(reading, before),))
+    found += kept_reasons(reading, before, accepted, {reason.count for reason in found})
+    if not found and before.is_missed_by(reading):
+        return DiskHealth("unknown", (silence_reason(reading, before),))
     if not found:
         return DiskHealth("healthy", (), "" if reading.counts and reading.passed else UNSAID if reading.counts else UNCOUNTED)  # fmt: skip
     found.sort(key=lambda reason: WORST_FIRST.index(reason.state))
     return DiskHealth(found[0].state, tuple(found))
 
 
-def unknown(reading: Reading, before: Before) -> HealthReason:
+def silence_reason(reading: Reading, before: Before) -> HealthReason:
     """That nothing is known of it, since when, and why."""
     known = next((reason for reason in before.reasons if reason.count == "silence"), None)
     if known or not before.known:
-        return known or HealthReason("unknown", no_answer(reading))
+        return known or HealthReason("unknown", no_answer_text(reading))
     what = "none of the figures by which it is judged" if reading.answered else "nothing of how it is"
     return HealthReason("unknown", f"It has told {what} since {before.now}.", "silence", since=before.now)
 
 
-def still_there(
+def kept_reasons(
     reading: Reading, before: Before, accepted: Mapping[str, int], found: Collection[str]
 ) -> Iterator[HealthReason]:
     """What was found before and is not told any more: not to hear of it is not its end."""
     for reason in before.reasons:
         quiet = reason.count in ACCEPTABLE and reason.value <= accepted.get(reason.count, 0)
-        if reason.state in {"failing", "watch"} and not (quiet or reason.count in found or tells(reading, reason)):
+        if reason.state in {"failing", "watch"} and not (quiet or reason.count in found or is_about(reading, reason)):
             text = reason.text if reason.since else f"{reason.text} It has not told this again since {before.now}."
             yield replace(reason, text=text, since=reason.since or before.now)
 
 
-def tells(reading: Reading, reason: HealthReason) -> bool:
+def is_about(reading: Reading, reason: HealthReason) -> bool:
     """Whether an answer says how it is now with what the reason was about."""
     what, _space, which = reason.count.partition(" ")
     if what == "attribute":
@@ -169,7 +169,7 @@ def tells(reading: Reading, reason: HealthReason) -> bool:
     return what in reading.counts if what in COUNTS else reading.passed is True and reading.sure
 
 
-def no_answer(reading: Reading) -> str:
+def no_answer_text(reading: Reading) -> str:
     """Why nothing is known of it: not a fault of the disk by itself."""
     if "USB bridge" in reading.message or "Unknown USB" in reading.message:
         return "Its USB case does not pass on what the disk says of itself."
@@ -180,7 +180,7 @@ def no_answer(reading: Reading) -> str:
     return "It does not tell how it is. Disks behind some USB cases and RAID cards do not."
 
 
-def of_itself(reading: Reading) -> Iterator[HealthReason]:
+def own_verdict_reasons(reading: Reading) -> Iterator[HealthReason]:
     warning = reading.counts.get("critical_warning", 0)
     told = [HealthReason(state, text, f"warning{bit}", bit) for bit, state, text in WARNINGS if warning & bit]
     yield from told
@@ -190,7 +190,7 @@ def of_itself(reading: Reading) -> Iterator[HealthReason]:
         yield HealthReason("failing", f"Its value “{name}” is worse than its maker allows.", f"attribute {name}")
 
 
-def of_tests(reading: Reading) -> Iterator[HealthReason]:
+def selftest_reasons(reading: Reading) -> Iterator[HealthReason]:
     """The newest result counts; a short test that passed does not undo a long one that failed."""
     newest: dict[str, SelfTest] = {}
     for test in reading.tests:
@@ -203,7 +203,7 @@ def of_tests(reading: Reading) -> Iterator[HealthReason]:
             yield HealthReason("failing", f"Its {test.kind if test.kind != 'other' else 'own'} self-test failed: {test.text.lower() or 'no reason told'}.", f"self_test {test.kind}")  # fmt: skip
 
 
-def of_counts(reading: Reading, accepted: Mapping[str, int]) -> Iterator[HealthReason]:
+def count_reasons(reading: Reading, accepted: Mapping[str, int]) -> Iterator[HealthReason]:
     for name, (one, many, watch, failing) in COUNTS.items():
         value = reading.counts.get(name, 0)
         known = accepted.get(name, 0)
@@ -220,7 +220,7 @@ def of_counts(reading: Reading, accepted: Mapping[str, int]) -> Iterator[HealthR
         yield HealthReason("watch", f"It has been written {used} % as much as its maker promised.", "used", used)
 
 
-def of_heat(reading: Reading, rotational: bool, warm: bool) -> Iterator[HealthReason]:
+def heat_reasons(reading: Reading, rotational: bool, warm: bool) -> Iterator[HealthReason]:
     usual = WARM_HARD_DISK if rotational else WARM_SOLID_STATE
     limit = reading.limit or reading.trip or usual
     # The limit for work can be reached; where the drive takes harm or switches itself off, it is too late.

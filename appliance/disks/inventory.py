@@ -6,6 +6,7 @@ Nothing here opens a disk: ``lsblk`` answers from sysfs and udev's database, so 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -43,14 +44,14 @@ def read_links(folder: Path = BY_ID) -> dict[str, str]:
         return {}
 
 
-def nodes(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def walk_nodes(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """A block device and everything made from it."""
     yield row
     for child in row.get("children") or ():
-        yield from nodes(child)
+        yield from walk_nodes(child)
 
 
-def kept(disk: str, pool: Pool, links: Mapping[str, str]) -> bool:
+def is_kept_by_pool(disk: str, pool: Pool, links: Mapping[str, str]) -> bool:
     """Whether a pool still has a place for the disk of that kernel name, which it does not use at the moment.
 
     A disk that was replaced, or taken out, carries the pool's label and is free all the same. Where the pool knows a
@@ -69,7 +70,7 @@ def uses_of(
     row: Mapping[str, Any], pool_of: Mapping[str, Pool], live: Mapping[str, Pool], links: Mapping[str, str]
 ) -> Iterator[Use]:
     """Every reason why this disk is not free, worst first."""
-    parts = list(nodes(row))
+    parts = list(walk_nodes(row))
     mounts = [mount for part in parts for mount in part.get("mountpoints") or () if mount]
     if any(mount == "/" or mount.startswith(("/boot", "/usr", "/var")) for mount in mounts):
         yield Use("system", "holds the system")
@@ -92,7 +93,7 @@ def uses_of(
         if kind == "zfs_member":
             if identity in live:
                 name = live[identity].name
-                if not kept(row["name"], live[identity], links):
+                if not is_kept_by_pool(row["name"], live[identity], links):
                     yield Use("old", f"was part of the pool {name}, which has no place for it any more", identity, name)
                     continue
                 yield Use("pool", f"belongs to the pool {name}, which does not use it at the moment", identity, name)
@@ -147,9 +148,19 @@ def disks_from(
             slot=ports.get(row["name"], ""),
             uses=tuple(uses_of(row, pool_of, live, links)),
             content=tuple(
-                part["name"] for part in reversed(list(nodes(row))) if part.get("fstype") or part.get("pttype")
+                part["name"] for part in reversed(list(walk_nodes(row))) if part.get("fstype") or part.get("pttype")
             ),
         )
+
+
+def device_names(disk: Disk) -> tuple[str, ...]:
+    """The names under which smartd reports a disk: its node, its by-id path, and for NVMe the controller's node.
+
+    ``DEVICESCAN`` finds NVMe disks as ``/dev/nvme0``, while the disk is ``nvme0n1`` (smartd.conf(5)).
+    """
+    controller = re.fullmatch(r"(nvme[0-9]+)n[0-9]+", disk.name)
+    names = (f"/dev/{disk.name}", disk.path, f"/dev/{controller[1]}" if controller else "")
+    return tuple(filter(None, names))
 
 
 def missing_disk(path: str, field: str = "disk") -> Reason:

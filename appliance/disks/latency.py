@@ -34,7 +34,7 @@ def read_counters(text: str | None = None) -> dict[str, Counters]:
     return found
 
 
-def between(before: Mapping[str, Counters], now: Mapping[str, Counters]) -> dict[str, float]:
+def mean_latencies(before: Mapping[str, Counters], now: Mapping[str, Counters]) -> dict[str, float]:
     """Mean milliseconds of a request since then, for disks that had enough of them and whose counters went on."""
     found = {}
     for name, counters in now.items():
@@ -48,7 +48,7 @@ def between(before: Mapping[str, Counters], now: Mapping[str, Counters]) -> dict
     return found
 
 
-def outlier(own: float | None, others: list[float]) -> str:
+def outlier_text(own: float | None, others: list[float]) -> str:
     """In words how much slower a disk is than those beside it in its group; empty where it is not, or none can be told."""
     if own is None or not others:
         return ""

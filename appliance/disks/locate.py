@@ -34,25 +34,25 @@ def kernel_name(path: str) -> str:
     return name
 
 
-def light_of(name: str) -> Path | None:
+def find_light(name: str) -> Path | None:
     """The switch of the bay's locate light, where an enclosure has one (drivers/misc/enclosure.c of Linux)."""
     return next(iter(sorted((SYS_BLOCK / name / "device").glob("enclosure_device*/locate"))), None)
 
 
 @contextmanager
-def lit(path: str) -> Iterator[str]:
+def switch_light(path: str) -> Iterator[str]:
     """Switch a light on for the time of the body; yields which way was found.
 
     ``light``: an enclosure's switch. ``perhaps``: ledctl did not complain, which it does not either where an AHCI port
     has no lamp behind it, so the disk has to blink as well. ``blink``: there is nothing but the disk's own light.
     """
     name = kernel_name(path)
-    if switch := light_of(name):
-        turn(path, switch, "1")
+    if switch := find_light(name):
+        write_switch(path, switch, "1")
         try:
             yield "light"
         finally:
-            turn(path, switch, "0")
+            write_switch(path, switch, "0")
         return
     try:
         if query.query_disk(path, ["ledctl", f"locate=/dev/{name}"], timeout=SECONDS_TO_SWITCH, part=LAMP).status:
@@ -67,7 +67,7 @@ def lit(path: str) -> Iterator[str]:
         query.query_disk(path, ["ledctl", f"locate_off=/dev/{name}"], timeout=SECONDS_TO_SWITCH, part=LAMP)
 
 
-def turn(path: str, switch: Path, to: str) -> None:
+def write_switch(path: str, switch: Path, to: str) -> None:
     """Write to a lamp's switch, by a command: an enclosure that does not answer holds whoever writes in the kernel."""
     if query.query_disk(path, ["tee", str(switch)], timeout=SECONDS_TO_SWITCH, given=to, part=LAMP).status:
         raise Failed("The lamp of the bay cannot be switched")
@@ -80,7 +80,7 @@ def blink_by_command(path: str) -> None:
         raise Failed("The disk cannot be read, so its light shows nothing")
 
 
-def blink(path: str, *, seconds: float = SECONDS) -> int:
+def blink_disk(path: str, *, seconds: float = SECONDS) -> int:
     """Read from the disk in a rhythm for so long; how many blocks it gave. Raises Failed where it cannot be opened."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_DIRECT | os.O_CLOEXEC)
@@ -106,4 +106,4 @@ def blink(path: str, *, seconds: float = SECONDS) -> int:
 
 
 if __name__ == "__main__":
-    blink(sys.argv[1])
+    blink_disk(sys.argv[1])

@@ -57,7 +57,7 @@ def mirrors_of(cuts: Sequence[Cut]) -> list[list[Cut]]:
     return [[cuts[at] for at in group] for group in rest_mirrors([cut.rest for cut in cuts])]
 
 
-def uneven(mirrors: Sequence[Sequence[Cut]], fuzz: int) -> bool:
+def is_uneven(mirrors: Sequence[Sequence[Cut]], fuzz: int) -> bool:
     """Whether zpool wants to be told that it is meant: different sizes, or a mirror of three beside those of two."""
     sizes = [[cut.rest for cut in group] for group in mirrors]
     return len({len(group) for group in sizes}) > 1 or any(max(group) - min(group) > fuzz for group in sizes)
@@ -94,15 +94,15 @@ def wait_for(cut: Cut) -> None:
     """
     seen = 0
     for _ in range(LOOKS):
-        udev.settle()
-        seen = seen + 1 if there(cut) else 0
+        udev.settle_udev()
+        seen = seen + 1 if has_partitions(cut) else 0
         if seen == 2:
             return
         time.sleep(SECONDS_BETWEEN_LOOKS)
     raise Failed(f"The partitions of {disk_label(cut.disk)} did not appear")
 
 
-def there(cut: Cut) -> bool:
+def has_partitions(cut: Cut) -> bool:
     """The probe: whether the disk has these partitions, of these sizes, under their stable names."""
     return all(size_of(path) == size for path, size in zip(cut.paths, cut.sizes, strict=True))
 

@@ -21,7 +21,7 @@ UNKNOWN = Use("unknown", "holds data of a kind that Larder does not recognise")
 UNREADABLE = Use("unreadable", "cannot be read, so that nobody can tell what it holds")
 
 
-def use_of(disk: Disk) -> Use | None:
+def inspect_disk(disk: Disk) -> Use | None:
     """What a disk holds that looks empty in the inventory; None where it is empty."""
     try:
         found = query.query_disk(disk.path, ["blkid", "--probe", "--output", "export", disk.path], timeout=SECONDS)
@@ -30,7 +30,7 @@ def use_of(disk: Disk) -> Use | None:
         words = dict(line.split("=", 1) for line in found.stdout.splitlines() if "=" in line)
         if kind := words.get("TYPE") or words.get("PTTYPE"):
             # The next look at the inventory says so too, and then it can be reviewed as what it is.
-            udev.look_anew([disk.path])
+            udev.reread_disks([disk.path])
             return Use("differs", f"holds {kind[:30]} data that the system had not noticed (try again in a minute)")
         if found.status == AMBIVALENT:
             return UNKNOWN
@@ -47,7 +47,7 @@ def use_of(disk: Disk) -> Use | None:
 def probe_disks(facts: Facts, paths: Iterable[str]) -> dict[str, Use]:
     """What is found on those of the disks that the facts call free."""
     chosen = [disk for path in dict.fromkeys(paths) if (disk := facts.disk(path)) and disk.free]
-    return {disk.path: use for disk in chosen if (use := use_of(disk))}
+    return {disk.path: use for disk in chosen if (use := inspect_disk(disk))}
 
 
 def with_uses(facts: Facts, found: dict[str, Use]) -> Facts:

@@ -54,26 +54,26 @@ def query_disk(
     """
     if not Path(path).exists():
         return command.run(argv, timeout=timeout, accept=range(256))  # which says so, and cannot hang
-    with turn(path, part) as handle:
-        before = read(handle)
+    with lock_disk(path, part) as handle:
+        before = read_note(handle)
         note = Note(before.since if before else datetime.now(UTC), time.monotonic() + timeout + command.SECONDS_TO_DIE)
-        write(handle, note)
+        write_note(handle, note)
         try:
             result = command.run(argv, timeout=timeout, accept=range(256), holding=handle, given=given)
         except command.CommandTimedOut as error:
             raise Silent(note.since) from error
-        write(handle, None)
+        write_note(handle, None)
         return result
 
 
 @contextmanager
-def turn(path: str, part: str = "") -> Iterator[int]:
+def lock_disk(path: str, part: str = "") -> Iterator[int]:
     """The disk's file, open and locked. Raises Silent where it is not to be had in the time of who has it."""
     paths.ASKED.mkdir(parents=True, exist_ok=True, mode=0o700)
     handle = os.open(paths.ASKED / f"{Path(path).name}{part}", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     try:
-        while not locked(handle):
-            note = read(handle)
+        while not try_lock(handle):
+            note = read_note(handle)
             if note and time.monotonic() > note.until:
                 raise Silent(note.since)
             time.sleep(SECONDS_BETWEEN_TRIES)
@@ -83,7 +83,7 @@ def turn(path: str, part: str = "") -> Iterator[int]:
         os.close(handle)
 
 
-def locked(handle: int) -> bool:
+def try_lock(handle: int) -> bool:
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -91,14 +91,14 @@ def locked(handle: int) -> bool:
     return True
 
 
-def read(handle: int) -> Note | None:
+def read_note(handle: int) -> Note | None:
     try:
         return msgspec.json.decode(os.pread(handle, LONGEST_NOTE, 0), type=Note)
     except msgspec.MsgspecError:
         return None  # nothing is owed, or it is just being written
 
 
-def write(handle: int, note: Note | None) -> None:
+def write_note(handle: int, note: Note | None) -> None:
     os.ftruncate(handle, 0)
     if note:
         os.pwrite(handle, msgspec.json.encode(note), 0)

@@ -56,17 +56,17 @@ class StartSelfTest(Operation, tag="start-self-test"):
 
     @property
     def argv(self) -> list[str]:
-        return ["smartctl", "--json", *self.gently, "-t", self.test, "--", self.disk]
+        return ["smartctl", "--json", *self.standby_options, "-t", self.test, "--", self.disk]
 
     @property
-    def gently(self) -> list[str]:
+    def standby_options(self) -> list[str]:
         """smartctl(8): with this it leaves a disk alone that has spun down."""
         return [] if self.wake else ["-n", "standby"]
 
     def act(self, work: Work) -> None:
         """smartctl's exit status is a bit mask: 1 to 4 say that the disk did not take it (smartctl(8)). A running test stays."""
-        answer = read_selftests(self.disk, *self.gently)
-        if smart.asleep(answer):
+        answer = read_selftests(self.disk, *self.standby_options)
+        if smart.is_asleep(answer):
             work.note("The disk sleeps and is not woken for this. It is tested another night.")
             return
         if answer is not None and smart.test_left(answer) is not None:
@@ -79,7 +79,7 @@ class StartSelfTest(Operation, tag="start-self-test"):
         work.note("The disk tests itself now. Its page shows how far it is.")
 
     def probe(self, step: str, facts: Facts) -> bool:
-        answer = read_selftests(self.disk, *self.gently)
+        answer = read_selftests(self.disk, *self.standby_options)
         return answer is not None and smart.test_left(answer) is not None
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
@@ -89,4 +89,4 @@ class StartSelfTest(Operation, tag="start-self-test"):
 def read_selftests(path: str, *more: str) -> object:
     """The disk's answer about its tests; None where it gives none."""
     argv = ["smartctl", "--json", *more, "-c", "-l", "selftest", "--", path]
-    return smart.parsed(query.query_disk(path, argv, timeout=60).stdout)
+    return smart.parse_json(query.query_disk(path, argv, timeout=60).stdout)

@@ -48,7 +48,7 @@ class SelfTestCandidate:
     ended: int | None = None
 
 
-def decide(disks: Iterable[SelfTestCandidate], plan: SelfTestSchedule, now: datetime, zone: tzinfo, busy: Iterable[str] = ()) -> list[tuple[str, Kind]]:  # fmt: skip
+def choose_tests(disks: Iterable[SelfTestCandidate], plan: SelfTestSchedule, now: datetime, zone: tzinfo, busy: Iterable[str] = ()) -> list[tuple[str, Kind]]:  # fmt: skip
     """Which disks begin which test now, at most one of a group. ``busy``: groups that are rebuilt or checked."""
     if not Schedule("week", plan.first, plan.last).open_at(now.astimezone(zone).hour):
         return []
@@ -57,25 +57,25 @@ def decide(disks: Iterable[SelfTestCandidate], plan: SelfTestSchedule, now: date
         groups.setdefault(disk.group, []).append(disk)
     found: list[tuple[str, Kind]] = []
     for group, members in groups.items():
-        if group in busy or any(one.running or recent(one.short, BETWEEN_SHORT, now) for one in members):
+        if group in busy or any(one.running or is_recent(one.short, BETWEEN_SHORT, now) for one in members):
             continue
         ready = [one for one in members if one.able and not one.asleep]
-        if not any(recent(one.long, BETWEEN_LONG, now) for one in members):
-            late = [one for one in ready if due(one.long, one.ended, PERIODS.get(plan.long), now)]
+        if not any(is_recent(one.long, BETWEEN_LONG, now) for one in members):
+            late = [one for one in ready if is_due(one.long, one.ended, PERIODS.get(plan.long), now)]
             if late:
-                found.append((longest_ago(late, "long", now).key, "long"))
+                found.append((longest_untested(late, "long", now).key, "long"))
                 continue
-        late = [one for one in ready if not recent(one.long, BETWEEN_LONG, now) and due(one.short, None, PERIODS.get(plan.short), now)]  # fmt: skip
+        late = [one for one in ready if not is_recent(one.long, BETWEEN_LONG, now) and is_due(one.short, None, PERIODS.get(plan.short), now)]  # fmt: skip
         if late:
-            found.append((longest_ago(late, "short", now).key, "short"))
+            found.append((longest_untested(late, "short", now).key, "short"))
     return found
 
 
-def recent(at: datetime | None, within: timedelta, now: datetime) -> bool:
+def is_recent(at: datetime | None, within: timedelta, now: datetime) -> bool:
     return at is not None and -AHEAD < now - at < within
 
 
-def longest_ago(disks: list[SelfTestCandidate], kind: Kind, now: datetime) -> SelfTestCandidate:
+def longest_untested(disks: list[SelfTestCandidate], kind: Kind, now: datetime) -> SelfTestCandidate:
     """The one whose turn it is; a time far ahead was noted by a wrong clock and counts as none."""
 
     def last(disk: SelfTestCandidate) -> float:
@@ -85,7 +85,7 @@ def longest_ago(disks: list[SelfTestCandidate], kind: Kind, now: datetime) -> Se
     return min(disks, key=lambda disk: (last(disk), disk.key))
 
 
-def due(began: datetime | None, ended: int | None, period: timedelta | None, now: datetime) -> bool:
+def is_due(began: datetime | None, ended: int | None, period: timedelta | None, now: datetime) -> bool:
     """Whether a test is due: never begun, begun a period ago, or begun and not come to its end."""
     if period is None:
         return False
@@ -116,7 +116,7 @@ def hours_at(logged: int | None, hours: int | None) -> int | None:
     return hours - (hours - logged) % WRAP
 
 
-def overdue(disk: SelfTestCandidate, plan: SelfTestSchedule, since: datetime, now: datetime) -> str:
+def overdue_text(disk: SelfTestCandidate, plan: SelfTestSchedule, since: datetime, now: datetime) -> str:
     """In words, that no long test has come to its end for too long; empty where that is not so."""
     period = PERIODS.get(plan.long)
     if period is None or not disk.able or disk.running or now - since < LATE_AFTER * period:

@@ -86,7 +86,7 @@ class Reading:
     message: str = ""  # why it did not answer, in smartctl's words
 
 
-def parsed(text: str) -> object:
+def parse_json(text: str) -> object:
     """smartctl's JSON; None where it is none or only half of it came."""
     try:
         return json.loads(text)
@@ -94,125 +94,127 @@ def parsed(text: str) -> object:
         return None
 
 
-def unanswered(words: str) -> object:
+def no_answer(words: str) -> object:
     """What stands in for the answer of a disk that gave none, of smartctl's shape."""
     return {"smartctl": {"messages": [{"string": words, "severity": "error"}]}}
 
 
-def section(answer: object, name: str) -> dict[str, Any]:
+def get_section(answer: object, name: str) -> dict[str, Any]:
     found = answer.get(name) if isinstance(answer, dict) else None
     return found if isinstance(found, dict) else {}
 
 
-def rows(found: object) -> list[dict[str, Any]]:
+def get_rows(found: object) -> list[dict[str, Any]]:
     return [row for row in found if isinstance(row, dict)] if isinstance(found, list) else []
 
 
-def whole(found: object, below: int = LARGEST_FIGURE) -> int | None:
+def parse_count(found: object, below: int = LARGEST_FIGURE) -> int | None:
     """A count as it can be one: no flag, not negative, not out of all reason."""
     return found if isinstance(found, int) and not isinstance(found, bool) and 0 <= found < below else None
 
 
-def degrees(found: object, least: int = COLDEST) -> int | None:
+def parse_degrees(found: object, least: int = COLDEST) -> int | None:
     """A temperature in °C as it can be one."""
-    value = whole(found)
+    value = parse_count(found)
     return value if value is not None and least <= value <= HOTTEST else None
 
 
-def temperature(answer: object) -> int | None:
+def read_temperature(answer: object) -> int | None:
     """Degrees Celsius now, or None where the drive does not tell or tells nonsense."""
-    return degrees(section(answer, "temperature").get("current"))
+    return parse_degrees(get_section(answer, "temperature").get("current"))
 
 
-def said(answer: object) -> str:
+def smartctl_messages(answer: object) -> str:
     """smartctl's own messages in one line."""
-    texts = [str(message.get("string", "")) for message in rows(section(answer, "smartctl").get("messages"))]
-    return printable(" ".join(texts), 300)
+    texts = [str(message.get("string", "")) for message in get_rows(get_section(answer, "smartctl").get("messages"))]
+    return clean_text(" ".join(texts), 300)
 
 
-def printable(text: object, longest: int) -> str:
+def clean_text(text: object, longest: int) -> str:
     """What a drive calls something, without anything that could be more than text."""
     return "".join(letter if letter.isprintable() else " " for letter in str(text))[:longest].strip()
 
 
 def exit_status(answer: object) -> int:
-    return whole(section(answer, "smartctl").get("exit_status")) or 0
+    return parse_count(get_section(answer, "smartctl").get("exit_status")) or 0
 
 
-def asleep(answer: object) -> bool:
+def is_asleep(answer: object) -> bool:
     """Whether smartctl left the drive alone because it sleeps (``-n standby``: exit bit 1 and a message)."""
     return bool(exit_status(answer) & OPEN_FAILED) and any(
-        word in said(answer).upper() for word in ("STANDBY", "SLEEP")
+        word in smartctl_messages(answer).upper() for word in ("STANDBY", "SLEEP")
     )
 
 
 def read_smart(answer: object) -> Reading:
     """A drive's answer, of whatever shape. Nothing is raised: one odd disk must not leave the others unjudged."""
     try:
-        return interpret(answer)
+        return build_reading(answer)
     except Exception:
         log.exception("an answer of smartctl could not be understood")
         return Reading(message=NOT_UNDERSTOOD)
 
 
-def interpret(answer: object) -> Reading:
-    if asleep(answer):
+def build_reading(answer: object) -> Reading:
+    if is_asleep(answer):
         return Reading(asleep=True)
-    passed = section(answer, "smart_status").get("passed")
+    passed = get_section(answer, "smart_status").get("passed")
     passed = passed if isinstance(passed, bool) else None
     counts = ata_counts(answer) | nvme_counts(answer) | scsi_counts(answer)
     counted = bool(counts.keys() - {"spare_limit"})
     # Where a command failed, smartctl says PASSED for want of anything else (ataprintmain.cpp, "based on an Attribute check").
     sure = not (passed and exit_status(answer) & COMMAND_FAILED)
     # Cases for USB say OK in SCSI's words for any disk that is in them. A disk of that kind itself counts something.
-    hollow = passed is True and (not sure or section(answer, "device").get("protocol") == "SCSI")
+    hollow = passed is True and (not sure or get_section(answer, "device").get("protocol") == "SCSI")
     reading = Reading(
         answered=counted or (passed is not None and not hollow),
         passed=None if hollow and not counted else passed,
         sure=sure,
-        temperature=temperature(answer),
-        limit=degrees(section(answer, "temperature").get("op_limit_max"), COOLEST_LIMIT),
-        trip=trip(answer),
+        temperature=read_temperature(answer),
+        limit=parse_degrees(get_section(answer, "temperature").get("op_limit_max"), COOLEST_LIMIT),
+        trip=trip_temperature(answer),
         counts=counts,
-        failing=failing(answer),
-        sound=tuple(attribute_name(row) for row in attributes(answer) if row.get("when_failed") in ("", "past", "-")),
+        failing=failing_attributes(answer),
+        sound=tuple(
+            attribute_name(row) for row in ata_attributes(answer) if row.get("when_failed") in ("", "past", "-")
+        ),
         tests=self_tests(answer),
-        able=True in abilities(answer),
-        unable=set(abilities(answer)) == {False},
-        logged=logged(answer),
-        ata=section(answer, "device").get("protocol") == "ATA",
+        able=True in selftest_abilities(answer),
+        unable=set(selftest_abilities(answer)) == {False},
+        logged=has_selftest_log(answer),
+        ata=get_section(answer, "device").get("protocol") == "ATA",
         test_left=test_left(answer),
-        hours=whole(section(answer, "power_on_time").get("hours"), LARGEST_COUNT),
-        errors=whole(section(section(answer, "ata_smart_error_log"), "summary").get("count")),
+        hours=parse_count(get_section(answer, "power_on_time").get("hours"), LARGEST_COUNT),
+        errors=parse_count(get_section(get_section(answer, "ata_smart_error_log"), "summary").get("count")),
         figures=(*ata_figures(answer), *nvme_figures(answer), *scsi_figures(answer))[:MOST_FIGURES],
-        message=said(answer),
+        message=smartctl_messages(answer),
     )
-    if section(answer, "smart_support").get("enabled") is False:
+    if get_section(answer, "smart_support").get("enabled") is False:
         return Reading(temperature=reading.temperature, message=SWITCHED_OFF)
     return reading
 
 
 # --- ATA ------------------------------------------------------------------------------------------------------
-def attributes(answer: object) -> list[dict[str, Any]]:
-    return rows(section(answer, "ata_smart_attributes").get("table"))
+def ata_attributes(answer: object) -> list[dict[str, Any]]:
+    return get_rows(get_section(answer, "ata_smart_attributes").get("table"))
 
 
 def ata_counts(answer: object) -> dict[str, int]:
     found = {}
-    for row in attributes(answer):
-        name, raw = ATA_COUNTS.get(whole(row.get("id")) or 0), whole(section(row, "raw").get("value"))
-        if name and raw is not None and (value := unpacked(name, raw, answer)) is not None:
+    for row in ata_attributes(answer):
+        name, raw = ATA_COUNTS.get(parse_count(row.get("id")) or 0), parse_count(get_section(row, "raw").get("value"))
+        if name and raw is not None and (value := unpack_count(name, raw, answer)) is not None:
             found[name] = value
     return found
 
 
-def unpacked(name: str, raw: int, answer: object) -> int | None:
+def unpack_count(name: str, raw: int, answer: object) -> int | None:
     """The count in a raw value of 48 bits; None where it cannot be one.
 
     Seagate packs three counters of 16 bits into 188: all timeouts, those over 5 s and those over 7.5 s (Seagate's SMART
     attribute specification; 4295032853 = 21, 1, 1 in a drive that works). Others keep a second number above 32 bits.
     """
-    if name == "timeouts" and (raw >= 2**16 or seagate(answer)):
+    if name == "timeouts" and (raw >= 2**16 or is_seagate(answer)):
         return raw & 0xFFFF
     if raw >= LARGEST_COUNT:
         low = raw & 0xFFFF
@@ -222,29 +224,29 @@ def unpacked(name: str, raw: int, answer: object) -> int | None:
 
 def ata_figures(answer: object) -> Iterator[SmartFigure]:
     """Its other attributes. smartctl's text begins with the number that the raw value holds (``35 (Min/Max 28/39)``)."""
-    for row in attributes(answer):
-        raw, number = section(row, "raw"), whole(row.get("id"))
-        text = printable(raw.get("string", ""), 60)
+    for row in ata_attributes(answer):
+        raw, number = get_section(row, "raw"), parse_count(row.get("id"))
+        text = clean_text(raw.get("string", ""), 60)
         first = re.match(r"[0-9]+", text)
-        value = whole(int(first[0]) if first else raw.get("value"))
+        value = parse_count(int(first[0]) if first else raw.get("value"))
         if number is not None and number not in ATA_COUNTS and value is not None:
-            name = printable(row.get("name", ""), 40).replace("_", " ")
-            yield SmartFigure(f"{name} ({number})", value, text or str(value), whole(row.get("value")), whole(row.get("thresh")))  # fmt: skip
+            name = clean_text(row.get("name", ""), 40).replace("_", " ")
+            yield SmartFigure(f"{name} ({number})", value, text or str(value), parse_count(row.get("value")), parse_count(row.get("thresh")))  # fmt: skip
 
 
-def seagate(answer: object) -> bool:
+def is_seagate(answer: object) -> bool:
     found = answer if isinstance(answer, dict) else {}
     return any(str(found.get(key, "")).lower().startswith(SEAGATE_WORDS) for key in ("model_family", "model_name"))
 
 
-def failing(answer: object) -> tuple[str, ...]:
+def failing_attributes(answer: object) -> tuple[str, ...]:
     """Attributes that are below the threshold of the drive's maker at this moment."""
-    names = [attribute_name(row) for row in attributes(answer) if row.get("when_failed") == "now"]
+    names = [attribute_name(row) for row in ata_attributes(answer) if row.get("when_failed") == "now"]
     return tuple(names[:8])
 
 
 def attribute_name(row: dict[str, Any]) -> str:
-    return printable(row.get("name", ""), 60).replace("_", " ")
+    return clean_text(row.get("name", ""), 60).replace("_", " ")
 
 
 KINDS = {1: "short", 2: "long", 0x81: "short", 0x82: "long"}
@@ -254,80 +256,82 @@ STOPPED = (1, 2)
 
 def self_tests(answer: object) -> tuple[SelfTest, ...]:
     """The log of self-tests, the newest first; a running one is not in it."""
-    log = section(answer, "ata_smart_self_test_log")
-    table = rows((section(log, "extended") or section(log, "standard")).get("table"))
+    log = get_section(answer, "ata_smart_self_test_log")
+    table = get_rows((get_section(log, "extended") or get_section(log, "standard")).get("table"))
     found = []
     for row in table[:20]:
-        status = section(row, "status")
-        value = whole(status.get("value"))
+        status = get_section(row, "status")
+        value = parse_count(status.get("value"))
         if value is not None and value >> 4 == 15:
             continue
         stopped = value is not None and value >> 4 in STOPPED
         passed = None if stopped or not isinstance(status.get("passed"), bool) else bool(status["passed"])
-        kind = KINDS.get(whole(section(row, "type").get("value")) or 0, "other")
-        found.append(SelfTest(kind, passed, printable(status.get("string", ""), 80), test_hours(row.get("lifetime_hours"))))  # fmt: skip
+        kind = KINDS.get(parse_count(get_section(row, "type").get("value")) or 0, "other")
+        found.append(SelfTest(kind, passed, clean_text(status.get("string", ""), 80), test_hours(row.get("lifetime_hours"))))  # fmt: skip
     return tuple(found) or nvme_tests(answer) or scsi_tests(answer)
 
 
 def test_hours(found: object) -> int | None:
     """The drive's age in hours, as its log of self-tests has it."""
-    return whole(found, LARGEST_COUNT)
+    return parse_count(found, LARGEST_COUNT)
 
 
-def logged(answer: object) -> bool:
+def has_selftest_log(answer: object) -> bool:
     """Whether the log of self-tests was told; a SCSI drive without any test tells none."""
-    return any(section(answer, name) for name in ("ata_smart_self_test_log", "nvme_self_test_log", "scsi_self_test_0"))
+    return any(
+        get_section(answer, name) for name in ("ata_smart_self_test_log", "nvme_self_test_log", "scsi_self_test_0")
+    )
 
 
-def abilities(answer: object) -> list[bool]:
+def selftest_abilities(answer: object) -> list[bool]:
     """What the drive says of whether it can test itself; a SCSI one only shows it by having done so."""
     told = (
-        section(section(answer, "ata_smart_data"), "capabilities").get("self_tests_supported"),
-        section(answer, "nvme_optional_admin_commands").get("self_test"),
-        bool(section(answer, "scsi_self_test_0")) or None,
+        get_section(get_section(answer, "ata_smart_data"), "capabilities").get("self_tests_supported"),
+        get_section(answer, "nvme_optional_admin_commands").get("self_test"),
+        bool(get_section(answer, "scsi_self_test_0")) or None,
     )
     return [one for one in told if isinstance(one, bool)]
 
 
 def test_left(answer: object) -> int | None:
-    status = section(section(section(answer, "ata_smart_data"), "self_test"), "status")
-    value, left = whole(status.get("value")), whole(status.get("remaining_percent"), 101)
+    status = get_section(get_section(get_section(answer, "ata_smart_data"), "self_test"), "status")
+    value, left = parse_count(status.get("value")), parse_count(status.get("remaining_percent"), 101)
     if value is not None and value >> 4 == 15:
         return left if left is not None else (value & 15) * 10
-    log = section(answer, "nvme_self_test_log")
-    done = whole(log.get("current_self_test_completion_percent"))
-    running = section(log, "current_self_test_operation").get("value")
+    log = get_section(answer, "nvme_self_test_log")
+    done = parse_count(log.get("current_self_test_completion_percent"))
+    running = get_section(log, "current_self_test_operation").get("value")
     return 100 - done if running and done is not None and done <= 100 else None
 
 
 # --- NVMe -----------------------------------------------------------------------------------------------------
 def nvme_counts(answer: object) -> dict[str, int]:
-    log = section(answer, "nvme_smart_health_information_log")
-    told = {name: whole(log.get(key), below) for key, (name, below) in NVME_COUNTS.items()}
+    log = get_section(answer, "nvme_smart_health_information_log")
+    told = {name: parse_count(log.get(key), below) for key, (name, below) in NVME_COUNTS.items()}
     return {name: value for name, value in told.items() if value is not None}
 
 
 def nvme_figures(answer: object) -> Iterator[SmartFigure]:
     """Its other counters, and each of its sensors."""
-    for name, value in section(answer, "nvme_smart_health_information_log").items():
-        title = printable(name, 40).replace("_", " ").capitalize()
+    for name, value in get_section(answer, "nvme_smart_health_information_log").items():
+        title = clean_text(name, 40).replace("_", " ").capitalize()
         if name == "temperature_sensors" and isinstance(value, list):
             for at, found in enumerate(value[:8], start=1):
-                if (warmth := degrees(found)) is not None:
+                if (warmth := parse_degrees(found)) is not None:
                     yield SmartFigure(f"Sensor {at}, °C", warmth, str(warmth))
-        elif name not in NVME_COUNTS and (number := whole(value)) is not None:
+        elif name not in NVME_COUNTS and (number := parse_count(value)) is not None:
             yield SmartFigure(title, number, str(number))
 
 
 def nvme_tests(answer: object) -> tuple[SelfTest, ...]:
     """NVMe base specification, log page 06h: result 0 passed, 5 to 7 failed, the others were stopped."""
     found = []
-    for row in rows(section(answer, "nvme_self_test_log").get("table"))[:20]:
-        result, code = section(row, "self_test_result"), section(row, "self_test_code")
-        value = whole(result.get("value"))
+    for row in get_rows(get_section(answer, "nvme_self_test_log").get("table"))[:20]:
+        result, code = get_section(row, "self_test_result"), get_section(row, "self_test_code")
+        value = parse_count(result.get("value"))
         passed = True if value == 0 else False if value in {5, 6, 7} else None
-        kind = KINDS.get(whole(code.get("value")) or 0, "other")
-        found.append(SelfTest(kind, passed, printable(result.get("string", ""), 80), test_hours(row.get("power_on_hours"))))  # fmt: skip
+        kind = KINDS.get(parse_count(code.get("value")) or 0, "other")
+        found.append(SelfTest(kind, passed, clean_text(result.get("string", ""), 80), test_hours(row.get("power_on_hours"))))  # fmt: skip
     return tuple(found)
 
 
@@ -335,10 +339,10 @@ def nvme_tests(answer: object) -> tuple[SelfTest, ...]:
 def scsi_counts(answer: object) -> dict[str, int]:
     found = {}
     told = answer.get("scsi_grown_defect_list") if isinstance(answer, dict) else None
-    if (grown := whole(told, LARGEST_COUNT)) is not None:
+    if (grown := parse_count(told, LARGEST_COUNT)) is not None:
         found["grown_defects"] = grown
-    log = section(answer, "scsi_error_counter_log")
-    parts = [whole(section(log, part).get("total_uncorrected_errors"), LARGEST_COUNT) for part in ("read", "write", "verify")]  # fmt: skip
+    log = get_section(answer, "scsi_error_counter_log")
+    parts = [parse_count(get_section(log, part).get("total_uncorrected_errors"), LARGEST_COUNT) for part in ("read", "write", "verify")]  # fmt: skip
     total = sum(value or 0 for value in parts)
     # That one part counts nothing does not speak for the others. Not every drive has a part for verifying.
     if total or None not in parts[:2]:
@@ -348,9 +352,9 @@ def scsi_counts(answer: object) -> dict[str, int]:
 
 def scsi_figures(answer: object) -> Iterator[SmartFigure]:
     """Errors that were corrected: disks of this kind count many, and none of them is a loss."""
-    log = section(answer, "scsi_error_counter_log")
+    log = get_section(answer, "scsi_error_counter_log")
     for part in ("read", "write", "verify"):
-        if (number := whole(section(log, part).get("total_errors_corrected"))) is not None:
+        if (number := parse_count(get_section(log, part).get("total_errors_corrected"))) is not None:
             yield SmartFigure(f"Errors corrected ({part})", number, str(number))
 
 
@@ -361,18 +365,18 @@ def scsi_tests(answer: object) -> tuple[SelfTest, ...]:
     """SPC-4, self-test results log: 0 passed, 1 and 2 stopped, 3 to 7 failed, 15 running. smartctl numbers the keys."""
     found = []
     for number in range(20):
-        row = section(answer, f"scsi_self_test_{number}")
-        value = whole(section(row, "result").get("value"))
+        row = get_section(answer, f"scsi_self_test_{number}")
+        value = parse_count(get_section(row, "result").get("value"))
         if value is not None and value != 15:
             passed = True if value == 0 else False if 3 <= value <= 7 else None
-            kind = SCSI_KINDS.get(whole(section(row, "code").get("value")) or 0, "other")
-            text = printable(section(row, "result").get("string", ""), 80)
-            found.append(SelfTest(kind, passed, text, test_hours(section(row, "power_on_time").get("hours"))))
+            kind = SCSI_KINDS.get(parse_count(get_section(row, "code").get("value")) or 0, "other")
+            text = clean_text(get_section(row, "result").get("string", ""), 80)
+            found.append(SelfTest(kind, passed, text, test_hours(get_section(row, "power_on_time").get("hours"))))
     return tuple(found)
 
 
-def trip(answer: object) -> int | None:
+def trip_temperature(answer: object) -> int | None:
     """Where the drive is damaged, or switches itself off."""
-    own = section(answer, "temperature")
-    told = (degrees(own.get(name), COOLEST_LIMIT) for name in ("limit_max", "drive_trip"))
+    own = get_section(answer, "temperature")
+    told = (parse_degrees(own.get(name), COOLEST_LIMIT) for name in ("limit_max", "drive_trip"))
     return next((value for value in told if value is not None), None)

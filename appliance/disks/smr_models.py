@@ -14,6 +14,6 @@ SHINGLED = re.compile(
 )
 
 
-def shingled(model: str) -> bool:
+def is_shingled(model: str) -> bool:
     """Whether its maker says that this model overlaps its tracks, which makes long writes and rebuilding very slow."""
     return bool(SHINGLED.search(model.upper()))

@@ -18,7 +18,7 @@ BLOCK = Path("/sys/block")
 TOLD, ASLEEP = "told", "asleep"
 
 
-def timer(minutes: int) -> int:
+def timer_value(minutes: int) -> int:
     """The timer's value: up to 240 in steps of five seconds, from 241 on in steps of half an hour. Raises Refused."""
     if minutes not in MINUTES:
         raise Refused(
@@ -33,20 +33,22 @@ def set_timer(path: str, minutes: int) -> str:
     The command wakes a sleeping disk, so one is not sent to it. smartctl's exit status is a bit mask; 1 to 4 say that
     the drive did not take the command (smartctl(8)).
     """
-    argv = ["smartctl", "--json", "-n", "standby", "-s", f"standby,{timer(minutes) or 'off'}", "--", path]
+    argv = ["smartctl", "--json", "-n", "standby", "-s", f"standby,{timer_value(minutes) or 'off'}", "--", path]
     try:
         result = query.query_disk(path, argv, timeout=30)
     except Failed as problem:
         return explain(problem)
-    answer = smart.parsed(result.stdout)
-    if smart.asleep(answer):
+    answer = smart.parse_json(result.stdout)
+    if smart.is_asleep(answer):
         return ASLEEP
     if result.status & 7:
-        return smart.said(answer) or "It did not take the command. Its case or controller may not pass it on."
+        return (
+            smart.smartctl_messages(answer) or "It did not take the command. Its case or controller may not pass it on."
+        )
     return TOLD
 
 
-def turns(path: str) -> bool:
+def is_rotating(path: str) -> bool:
     """Whether the kernel takes a disk for one that turns. Some without moving parts say that they sleep, all the time."""
     try:
         return (BLOCK / Path(path).resolve().name / "queue/rotational").read_text().strip() != "0"
@@ -54,7 +56,7 @@ def turns(path: str) -> bool:
         return True
 
 
-def attached(name: str) -> str:
+def power_token(name: str) -> str:
     """Changes whenever a disk may have lost power: with each start of the box, and each time that it was plugged in.
 
     ``diskseq`` is the kernel's own number of a disk's appearance (Documentation/ABI/stable/sysfs-block).
@@ -63,7 +65,7 @@ def attached(name: str) -> str:
     return " ".join(file.read_text().strip() for file in found if file.exists())
 
 
-def let_be(minutes: int | None, *, idle: bool, since: float) -> bool:
+def should_leave_alone(minutes: int | None, *, idle: bool, since: float) -> bool:
     """Whether a disk should not be asked how it is now, so that it can fall asleep.
 
     Many drives begin their timer anew with every question. ``idle``: nothing was read or written since it was last

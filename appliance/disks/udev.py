@@ -10,19 +10,19 @@ from appliance import command
 LOOKS, SECONDS_BETWEEN_LOOKS = 20, 0.5
 
 
-def settle() -> None:
+def settle_udev() -> None:
     """Return when it has done with all it has heard of, or after 20 seconds. Raises Failed where it cannot be asked."""
     command.run(["udevadm", "settle", "--timeout=20"], timeout=30, accept=(0, 1))
 
 
-def look_anew(disks: Sequence[str]) -> None:
+def reread_disks(disks: Sequence[str]) -> None:
     """Have the system forget partitions and signatures that are no longer on these disks; by-id paths.
 
     Whoever has an old partition open at that moment, udev itself most of all, keeps the kernel from letting go of it.
     """
     waiting = list(disks)
     for _ in range(LOOKS):
-        settle()
+        settle_udev()
         waiting = [
             disk
             for disk in waiting
@@ -33,4 +33,4 @@ def look_anew(disks: Sequence[str]) -> None:
         time.sleep(SECONDS_BETWEEN_LOOKS)
     for disk in disks:
         command.run(["udevadm", "trigger", "--action=change", disk], timeout=30, accept=range(256))
-    settle()
+    settle_udev()

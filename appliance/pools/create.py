@@ -11,7 +11,7 @@ import msgspec
 
 from appliance import names
 from appliance.disks.clear_labels import erase_step
-from appliance.disks.partitions import Cut, mirrors_of, partition_step, there, uneven
+from appliance.disks.partitions import Cut, mirrors_of, partition_step, has_partitions, is_uneven
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts.box import Disk, Facts, Pool
 from appliance.formatting import disk_label, size_text
@@ -240,7 +240,7 @@ class CreatePool(Operation, tag="create-pool"):
             return self.create_step("create-rest", self.rest, [cut.paths[1] for cut in cuts if cut.rest], secret)
         mirrors = mirrors_of(cuts)
         vdevs = [word for group in mirrors for word in ("mirror", *(cut.paths[1] for cut in group))]
-        return self.create_step("create-rest", self.rest, vdevs, secret, ["-f"] if uneven(mirrors, FUZZ) else [])
+        return self.create_step("create-rest", self.rest, vdevs, secret, ["-f"] if is_uneven(mirrors, FUZZ) else [])
 
     def create_step(
         self, step: str, name: str, vdevs: Sequence[str], secret: Callable[[Work], str], force: Sequence[str] = ()
@@ -297,7 +297,7 @@ class CreatePool(Operation, tag="create-pool"):
             return pool is not None and self.made_of_our_disks(pool)
 
         cuts = self.cuts(facts)
-        cut = bool(cuts) and len(cuts) == len(self.disks) and all(map(there, cuts))
+        cut = bool(cuts) and len(cuts) == len(self.disks) and all(map(has_partitions, cuts))
         if step == "erase":
             free = all(disk is not None and disk.free for disk in map(facts.disk, self.every))
             return made(self.name) or cut or free
@@ -322,7 +322,7 @@ class CreatePool(Operation, tag="create-pool"):
             return f"{self.name} is not there, and {', '.join(gone)} does not answer. Put the disk back or choose others, then create the pool again."
         if any(use.pool == self.name for disk in facts.disks if disk.path in self.every for use in disk.uses):
             return f"{self.name} is not in use; its disks carry traces of it that hold nothing of yours. Create it again on the same disks: Larder will show the traces and erase them."
-        if step != "partition" and any(map(there, self.cuts(facts))):
+        if step != "partition" and any(map(has_partitions, self.cuts(facts))):
             return f"{self.name} is not there; its disks are partitioned and hold nothing of yours. Create it again on the same disks: Larder will show the partitions and erase them."
         return f"{self.name} is not there, and nothing of it is left on the disks. Create it again when you like."
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from appliance import command
 from appliance.disks import inventory
-from appliance.disks.inventory import nodes
+from appliance.disks.inventory import walk_nodes
 from appliance.errors import Cancelled, Failed
 from appliance.facts.box import Facts
 from appliance.facts.importable import Importable, ImportablePart, Rewind
@@ -170,7 +170,7 @@ def devices_of(listing: Mapping[str, Any]) -> dict[int, str]:
     """Pool guid → one device that carries its label, from ``lsblk`` with the columns below."""
     found: dict[int, str] = {}
     for disk in listing.get("blockdevices") or ():
-        for node in nodes(disk):
+        for node in walk_nodes(disk):
             uuid = str(node.get("uuid") or "")
             if node.get("fstype") == "zfs_member" and uuid.isdigit() and node.get("path"):
                 found.setdefault(int(uuid), str(node["path"]))

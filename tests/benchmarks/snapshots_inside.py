@@ -133,7 +133,7 @@ def refresh() -> None:
 
     def follow() -> float:
         found = status.read_datasets()
-        return took(lambda: inventory.follow(found))
+        return took(lambda: inventory.update_snapshots(found))
 
     def settle() -> None:
         """So long that no reading is doubted any more because of its second."""

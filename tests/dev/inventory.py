@@ -140,7 +140,7 @@ def put_facts(box: Box, now: datetime) -> None:
 def put_disks(box: Box, now: datetime) -> None:
     """Bays, what disks said, and what they said before."""
     pulled = {one.slot for pool in box.pools for one in pool.devices()} - {one.slot for one in box.disks}
-    ports.remember([*box.disks, *(replace(box.disks[0], slot=slot) for slot in sorted(pulled))])
+    ports.remember_ports([*box.disks, *(replace(box.disks[0], slot=slot) for slot in sorted(pulled))])
     found = {row.fact.path: row for row in DiskRow.objects.all()}
     answers = {
         row: read_smart(
@@ -148,7 +148,7 @@ def put_disks(box: Box, now: datetime) -> None:
         )
         for at, (path, row) in enumerate(found.items())
     }
-    smart_history.note(answers)
+    smart_history.store_answers(answers)
     DiskCare.objects.bulk_create(
         DiskCare(disk=row.key, since=now - timedelta(days=400), short=now - timedelta(days=3), long=now - timedelta(days=11))
         for row in answers
@@ -219,7 +219,7 @@ def keep_one(dataset: Dataset, at: datetime) -> None:
 
 def put_pools(box: Box, now: datetime) -> None:
     """Long work, its reports, how full the pools were, their history and events."""
-    activities.follow(box.pools)
+    activities.update_activities(box.pools)
     for row in Activity.objects.filter(state="running"):
         left = 5 * 3600 + 20 * 60
         row.left, row.rate, row.phrase = left, (row.total - row.done) / left, time_left(left)
@@ -265,8 +265,8 @@ def put_alerts(now: datetime) -> None:
         spaces=tuple(pool_usage.usage_of_pools(pools, now)),
         names=lambda one: present.device_label(one, known, homes),
     )
-    found, _complete = rules.faults(seen)
-    reconcile.reconcile(found, now)
+    found, _complete = rules.find_faults(seen)
+    reconcile.reconcile_alerts(found, now)
     raised: Iterable[Alert] = Alert.objects.order_by("pk")
     for at, alert in enumerate(raised, 1):
         Alert.objects.filter(pk=alert.pk).update(first_seen=now - timedelta(hours=3 * at))

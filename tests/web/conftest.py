@@ -81,10 +81,10 @@ def no_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the worker would do in a thread beside is done at once: the databases of a test belong to its own thread."""
 
     def at_once(name: str, work: Callable[[], object]) -> bool:
-        guard.guarded(name, work)
+        guard.run_guarded(name, work)
         return True
 
-    monkeypatch.setattr(background, "start", at_once)
+    monkeypatch.setattr(background, "start_thread", at_once)
 
     def waited_for(work: Callable[[], object], _seconds: float) -> bool:
         with suppress(Exception):

@@ -55,22 +55,22 @@ class Standing:
     compared: str
 
     @property
-    def works(self) -> bool:
+    def is_working(self) -> bool:
         return self.member is not None and self.member[1].state in WORKING
 
     @property
-    def out(self) -> bool:
-        return not self.works
+    def is_out(self) -> bool:
+        return not self.is_working
 
-    def done(self, *also: bool) -> bool:
-        return (self.over and self.works) or any(also)
+    def is_done(self, *also: bool) -> bool:
+        return (self.over and self.is_working) or any(also)
 
-    def act(self, what: str) -> str:
+    def action_link(self, what: str) -> str:
         assert self.member is not None  # noqa: S101  # asked only for a disk that has a place
         return reverse("vdev_act", args=[self.member[0].guid, self.member[1].guid, what])
 
     @property
-    def replace(self) -> str:
+    def replace_link(self) -> str:
         assert self.member is not None  # noqa: S101  # as above
         return f"{reverse('replace_disk', args=[self.member[0].guid])}?vdev={self.member[1].guid}"
 
@@ -93,7 +93,7 @@ def guide_for(alert: Alert) -> Path | None:
         asked=bool(wiped and heard and heard > wiped and not row.asleep),
         compared=before_and_after(row, alert),
     )
-    return Path(bay.label, member[0].name if member else "", survives(member), tuple(steps(here)))
+    return Path(bay.label, member[0].name if member else "", safety_text(member), tuple(guide_steps(here)))
 
 
 def member_of(box: present.Box, key: str) -> tuple[Pool, Vdev] | None:
@@ -106,7 +106,7 @@ def member_of(box: present.Box, key: str) -> tuple[Pool, Vdev] | None:
     return None
 
 
-def survives(member: tuple[Pool, Vdev] | None) -> str:
+def safety_text(member: tuple[Pool, Vdev] | None) -> str:
     if member is None:
         return "It belongs to no pool, so no file depends on it."
     pool, device = member
@@ -124,43 +124,43 @@ def last_wipe(path: str, since: datetime) -> datetime | None:
     return next((job.finished for job in jobs.only("operation", "finished") if '"full"' in job.operation), None)
 
 
-def steps(here: Standing) -> Iterator[GuideStep]:
-    found = (evidence(here), taking_out(here), erasing(here), coming_back(here))
+def guide_steps(here: Standing) -> Iterator[GuideStep]:
+    found = (evidence_step(here), offline_step(here), erase_step(here), return_step(here))
     first = next((at for at, (_title, _text, done, _links) in enumerate(found) if not done), len(found))
     for at, (title, text, done, links) in enumerate(found):
         yield GuideStep(title, text, "healthy" if done else "working" if at == first else "empty", links)
 
 
-def evidence(here: Standing) -> tuple[str, str, bool, Links]:
+def evidence_step(here: Standing) -> tuple[str, str, bool, Links]:
     told = " ".join(reason[1] for reason in here.row.reasons if reason[0] in {"failing", "watch"})
     health = reverse("disk_health", args=[here.row.key])
     nothing = here.row.smart_text if here.row.verdict == "unknown" else "Nothing is counted against it now."
-    return ("Look at the evidence", told or nothing, here.done(here.out, bool(here.wiped)), (("See figures and graphs", health),))  # fmt: skip
+    return ("Look at the evidence", told or nothing, here.is_done(here.is_out, bool(here.wiped)), (("See figures and graphs", health),))  # fmt: skip
 
 
-def taking_out(here: Standing) -> tuple[str, str, bool, Links]:
+def offline_step(here: Standing) -> tuple[str, str, bool, Links]:
     links: Links = ()
-    if here.works and not here.wiped and not here.over:
-        links = (("Take it offline to test it", here.act("offline")), ("Replace it now", here.replace))
-    return ("Take it out of use", "ZFS goes on with the other disks. Files stay available.", here.done(here.out, bool(here.wiped)), links)  # fmt: skip
+    if here.is_working and not here.wiped and not here.over:
+        links = (("Take it offline to test it", here.action_link("offline")), ("Replace it now", here.replace_link))
+    return ("Take it out of use", "ZFS goes on with the other disks. Files stay available.", here.is_done(here.is_out, bool(here.wiped)), links)  # fmt: skip
 
 
-def erasing(here: Standing) -> tuple[str, str, bool, Links]:
+def erase_step(here: Standing) -> tuple[str, str, bool, Links]:
     told = "Writing every sector lets the disk replace what it cannot read. What it counted before and after says whether it can be trusted."
     links: Links = ()
-    if here.out and not here.wiped:
+    if here.is_out and not here.wiped:
         links = (("Erase every sector", f"{reverse('wipe_disk', args=[here.row.key])}?how=full"),)
         if here.member:
-            links += (("Use it again as it is", here.act("online")), ("Replace it now", here.replace))
-    return ("Erase it fully", f"{told} {here.compared}".strip(), here.done(bool(here.wiped)), links)
+            links += (("Use it again as it is", here.action_link("online")), ("Replace it now", here.replace_link))
+    return ("Erase it fully", f"{told} {here.compared}".strip(), here.is_done(bool(here.wiped)), links)
 
 
-def coming_back(here: Standing) -> tuple[str, str, bool, Links]:
+def return_step(here: Standing) -> tuple[str, str, bool, Links]:
     title = "Back into the pool, or replace it"
     report = ("A report for the warranty", f"{reverse('disk_health', args=[here.row.key])}?report=1")
     if not here.wiped:
-        return title, "The erased disk goes back into the pool as if it were new, or another takes its place. The alert clears by itself.", here.done(), ()  # fmt: skip
-    if here.works and here.member:
+        return title, "The erased disk goes back into the pool as if it were new, or another takes its place. The alert clears by itself.", here.is_done(), ()  # fmt: skip
+    if here.is_working and here.member:
         pool = here.member[0]
         if pool.rebuilding:
             return title, f"It is back, and {pool.name} is being rebuilt onto it. Files stay available.", False, ()
@@ -168,7 +168,7 @@ def coming_back(here: Standing) -> tuple[str, str, bool, Links]:
     if not here.asked:
         return title, "It is asked how it is now. That takes a few minutes.", False, (report,)
     back: Links = (("Put it back into the pool", reverse("put_back", args=[here.row.key])),) if here.member else ()
-    other: Links = (("Replace it with another", here.replace),) if here.member else ()
+    other: Links = (("Replace it with another", here.replace_link),) if here.member else ()
     if "silent" in here.row.reading:
         return (
             title,

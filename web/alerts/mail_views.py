@@ -124,9 +124,9 @@ class MailForm(SettingsForm):
 
 
 @require_http_methods(["GET", "POST"])
-def settings(request: HttpRequest) -> HttpResponse:
+def mail_settings(request: HttpRequest) -> HttpResponse:
     """Keep how people are told."""
-    form = MailForm(request.POST or None, instance=MailSettings.now())
+    form = MailForm(request.POST or None, instance=MailSettings.load_row())
     if request.method == "POST" and form.is_valid():
         row = form.save(commit=False)
         row.pk = 1
@@ -142,16 +142,16 @@ def settings(request: HttpRequest) -> HttpResponse:
         "form": form,
         "password_known": smtp_password.has_password(),
         "tests": tests.values(),
-        "mail": MailSettings.now(),
+        "mail": MailSettings.load_row(),
     }
     return render(request, "alerts/mail.html", context, status=400 if form.is_bound else 200)
 
 
 @require_POST
-def test(request: HttpRequest) -> HttpResponse:
+def send_test(request: HttpRequest) -> HttpResponse:
     """Queue a test; the page then shows what the server answered."""
     way = "webhook" if request.POST.get("way") == "webhook" else "mail"
-    outbox.test(way, timezone.now())
+    outbox.queue_test(way, timezone.now())
     store.touch("alerts")
     queue.send("workers.deliver")
     return redirect("mail_settings")

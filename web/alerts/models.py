@@ -53,18 +53,18 @@ class Alert(models.Model):
         return self.summary
 
     @property
-    def of(self) -> AlertKind:
+    def kind_info(self) -> AlertKind:
         """Its kind; one that this version of Larder does not know says nothing beyond the alert's own words."""
         return KINDS.get(self.kind) or AlertKind(self.kind, "warning", "", self.summary, "", "", "See the alert")
 
-    def silent(self, now: datetime) -> bool:
+    def is_silent(self, now: datetime) -> bool:
         """Whether nothing is told about it at that time. A silence that ends too far ahead was asked for while the clock
         was wrong."""
         return self.quiet_until is not None and now < self.quiet_until <= now + LONGEST_SILENCE
 
     @property
-    def silenced(self) -> bool:
-        return self.silent(timezone.now())
+    def is_silenced(self) -> bool:
+        return self.is_silent(timezone.now())
 
     @property
     def wants_somebody(self) -> bool:
@@ -73,14 +73,14 @@ class Alert(models.Model):
         return not (kind and kind.news and self.severity == "notice")
 
     @property
-    def look(self) -> str:
+    def mark_state(self) -> str:
         """The state that its mark shows."""
         if self.state == self.State.CLEARED:
             return "healthy"
         return {"critical": "failed", "warning": "attention"}.get(self.severity, "repaired")
 
     @property
-    def word(self) -> str:
+    def state_word(self) -> str:
         """What stands beside that mark in a list."""
         return "over" if self.state == self.State.CLEARED else self.severity
 
@@ -148,16 +148,16 @@ class MailSettings(models.Model):
     def __str__(self) -> str:
         return self.host or "no mail"
 
-    def recipients(self, severity: str) -> list[str]:
+    def recipients_for(self, severity: str) -> list[str]:
         return [line.strip() for line in str(getattr(self, severity, "")).splitlines() if line.strip()]
 
     @property
     def for_report(self) -> list[str]:
         """Who gets what is no alert: reports and tests."""
-        return self.recipients("notice") or self.recipients("critical")
+        return self.recipients_for("notice") or self.recipients_for("critical")
 
     @classmethod
-    def now(cls) -> MailSettings:
+    def load_row(cls) -> MailSettings:
         return cls.objects.filter(pk=1).first() or cls(pk=1)
 
 
@@ -235,7 +235,7 @@ class SelfTestPlan(models.Model):
         return f"short each {self.short}, long each {self.long}"
 
     @classmethod
-    def now(cls) -> SelfTestPlan:
+    def load_row(cls) -> SelfTestPlan:
         return cls.objects.filter(pk=1).first() or cls(pk=1)
 
 

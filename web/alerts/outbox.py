@@ -10,17 +10,19 @@ from web.alerts.models import Alert, MailSettings, Message
 IMMEDIATE = ("critical", "warning")
 
 
-def put(alert: Alert, event: str, now: datetime, mail: MailSettings, *, again: str = "") -> None:
+def queue_alert(alert: Alert, event: str, now: datetime, mail: MailSettings, *, again: str = "") -> None:
     """Queue the telling of an alert by every way that is set up. What is silenced is not told, nor is mail's own fault."""
-    if alert.kind == "mail.failing" or alert.silent(now):
+    if alert.kind == "mail.failing" or alert.is_silent(now):
         return
-    if event == "cleared" and (alert.of.news or not Message.objects.filter(alert=alert, event="raised").exists()):
+    if event == "cleared" and (
+        alert.kind_info.news or not Message.objects.filter(alert=alert, event="raised").exists()
+    ):
         return  # nobody heard of it, so nobody has to hear that it is over; and what has happened does not end
     ways = [
-        *(["mail"] if mail.host and mail.recipients(alert.severity) else []),
+        *(["mail"] if mail.host and mail.recipients_for(alert.severity) else []),
         *(["webhook"] if mail.webhook else []),
     ]
-    at = when(alert.severity, now, mail, box_zone())
+    at = send_time(alert.severity, now, mail, box_zone())
     for way in ways:
         key = "-".join(filter(None, [event, str(alert.pk), way, again]))
         Message.objects.get_or_create(
@@ -28,13 +30,13 @@ def put(alert: Alert, event: str, now: datetime, mail: MailSettings, *, again: s
         )
 
 
-def test(way: str, now: datetime) -> Message:
+def queue_test(way: str, now: datetime) -> Message:
     """A test of one way, made by a person who waits for the answer; it replaces the last one."""
     Message.objects.filter(event="test", way=way).delete()
     return Message.objects.create(key=f"test-{way}-{now.timestamp()}", event="test", way=way, made=now, next_try=now)
 
 
-def weekly(now: datetime, mail: MailSettings) -> bool:
+def queue_weekly_report(now: datetime, mail: MailSettings) -> bool:
     """Queue the week's report from Monday on, once a week by the box's calendar; whether one was made."""
     local = now.astimezone(box_zone())
     if not (mail.weekly and mail.host and mail.for_report):
@@ -48,7 +50,7 @@ def weekly(now: datetime, mail: MailSettings) -> bool:
     return made
 
 
-def when(severity: str, now: datetime, mail: MailSettings, zone: tzinfo) -> datetime:
+def send_time(severity: str, now: datetime, mail: MailSettings, zone: tzinfo) -> datetime:
     """When it may go out: critical at once, a warning after the quiet hours, a notice with the day's digest."""
     if severity == "critical":
         return now

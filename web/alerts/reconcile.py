@@ -28,7 +28,7 @@ def open_keys() -> frozenset[tuple[str, str]]:
     return frozenset(Alert.objects.exclude(state=Alert.State.CLEARED).values_list("kind", "subject"))
 
 
-def reconcile(
+def reconcile_alerts(
     found: Iterable[Fault], now: datetime, *, unread: Iterable[str] = (), unheard: Iterable[str] = (), complete: bool = True
 ) -> bool:  # fmt: skip
     """Make the rows say what was found; whether anything changed.
@@ -56,17 +56,19 @@ def reconcile(
 
     with transaction.atomic():
         known = {(row.kind, row.subject): row for row in Alert.objects.exclude(state=Alert.State.CLEARED)}
-        grave = severities()
-        mail = MailSettings.now()
+        grave = current_severities()
+        mail = MailSettings.load_row()
         for key, fault in wanted.items():
             row = known.get(key)
-            changed = alone(fault.subject, partial(follow, row, fault, now, mail) if row else partial(raise_alert, fault, now, grave, mail)) or changed  # fmt: skip
+            changed = alone(fault.subject, partial(update_alert, row, fault, now, mail) if row else partial(raise_alert, fault, now, grave, mail)) or changed  # fmt: skip
         for key, row in known.items():
             if key in wanted:
                 continue
             kind = KINDS.get(row.kind)
             replaced = kind is not None and any(
-                fault.of.group == kind.group and fault.subject == row.subject for fault in wanted.values() if kind.group
+                fault.kind_info.group == kind.group and fault.subject == row.subject
+                for fault in wanted.values()
+                if kind.group
             )
             if replaced:
                 clear_alert(row, now, "Another alert about the same took its place.")
@@ -76,7 +78,9 @@ def reconcile(
                 and not (kind and kind.source in unread)
                 and not (row.kind in SAID_BY_ITSELF and row.subject in unheard)
             ):
-                changed = alone(row.subject, partial(fade, row, now, kind.settle if kind else 0, mail)) or changed
+                changed = (
+                    alone(row.subject, partial(maybe_clear, row, now, kind.settle if kind else 0, mail)) or changed
+                )
     if odd:
         raise PartlyWritten(odd, changed=changed)
     return changed
@@ -90,7 +94,7 @@ class PartlyWritten(Exception):
         super().__init__(", ".join(subjects[:5]))
 
 
-def severities() -> dict[str, str]:
+def current_severities() -> dict[str, str]:
     """How grave each kind is: as its owner chose, else as it comes."""
     chosen = dict(KindSeverity.objects.values_list("kind", "severity"))
     return usual_severities() | {code: severity for code, severity in chosen.items() if code in KINDS}
@@ -101,7 +105,7 @@ def usual_severities() -> dict[str, str]:
     return {code: kind.severity for code, kind in KINDS.items()}
 
 
-def grade(kind: str, severity: str, now: datetime, by: str) -> None:
+def set_severity(kind: str, severity: str, now: datetime, by: str) -> None:
     """Make a kind so grave from now on, and what is not over of it."""
     if severity == KINDS[kind].severity:
         KindSeverity.objects.filter(kind=kind).delete()
@@ -116,7 +120,7 @@ def grade(kind: str, severity: str, now: datetime, by: str) -> None:
 def raise_alert(fault: Fault, now: datetime, grave: dict[str, str], mail: MailSettings) -> bool:
     """A new alert. What was silenced and comes again within that time stays silent."""
     last = Alert.objects.filter(kind=fault.kind, subject=fault.subject[:300]).first()
-    silent = last is not None and last.silent(now)
+    silent = last is not None and last.is_silent(now)
     row = Alert.objects.create(
         kind=fault.kind,
         subject=fault.subject[:300],
@@ -132,7 +136,7 @@ def raise_alert(fault: Fault, now: datetime, grave: dict[str, str], mail: MailSe
     add_note(row, fault.summary, now)
     if silent:
         add_note(row, f"Still silenced: {row.quiet_reason}", now)
-    outbox.put(row, "raised", now, mail)
+    outbox.queue_alert(row, "raised", now, mail)
     return True
 
 
@@ -141,10 +145,10 @@ def mark_of(fault: Fault) -> int:
     return min(fault.mark, LARGEST)
 
 
-def follow(row: Alert, fault: Fault, now: datetime, mail: MailSettings) -> bool:
+def update_alert(row: Alert, fault: Fault, now: datetime, mail: MailSettings) -> bool:
     """The fault is still there. Words follow it; worse than when it was acknowledged, it opens again and is told again.
     When a silence has ended, what is still open is told once more."""
-    over = row.quiet_until is not None and not row.silent(now)
+    over = row.quiet_until is not None and not row.is_silent(now)
     before = (row.summary, row.detail, row.gone, row.mark)
     mark = mark_of(fault)
     worse = row.state == Alert.State.ACKNOWLEDGED and mark > row.mark_seen
@@ -154,10 +158,10 @@ def follow(row: Alert, fault: Fault, now: datetime, mail: MailSettings) -> bool:
     if worse:
         row.state = Alert.State.OPEN
         add_note(row, "It became worse, so it is open again.", now)
-        outbox.put(row, "raised", now, mail, again=str(mark))
+        outbox.queue_alert(row, "raised", now, mail, again=str(mark))
     elif over and row.state == Alert.State.OPEN:
         add_note(row, "The silence is over.", now)
-        outbox.put(row, "raised", now, mail, again=f"{row.quiet_until:%Y%m%d%H%M%S}")
+        outbox.queue_alert(row, "raised", now, mail, again=f"{row.quiet_until:%Y%m%d%H%M%S}")
     if over:
         row.quiet_until = None
     if worse or over or (row.summary, row.detail, row.gone, row.mark) != before:
@@ -166,7 +170,7 @@ def follow(row: Alert, fault: Fault, now: datetime, mail: MailSettings) -> bool:
     return False
 
 
-def fade(row: Alert, now: datetime, settle: int, mail: MailSettings) -> bool:
+def maybe_clear(row: Alert, now: datetime, settle: int, mail: MailSettings) -> bool:
     """The fault is not seen any more: its end is believed when that has lasted. A clock set back begins the wait anew."""
     if row.gone is None or row.gone > now:
         row.gone = now
@@ -174,7 +178,7 @@ def fade(row: Alert, now: datetime, settle: int, mail: MailSettings) -> bool:
     if (now - row.gone).total_seconds() < settle:
         return False
     clear_alert(row, now, "It is over.")
-    outbox.put(row, "cleared", now, mail)
+    outbox.queue_alert(row, "cleared", now, mail)
     return True
 
 

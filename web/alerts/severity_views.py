@@ -16,9 +16,9 @@ from web.inventory import store
 
 
 @require_http_methods(["GET", "POST"])
-def kinds(request: HttpRequest) -> HttpResponse:
+def alert_kinds(request: HttpRequest) -> HttpResponse:
     """All kinds with their severity, the gravest first; a form that sets them."""
-    chosen = reconcile.severities()
+    chosen = reconcile.current_severities()
     if request.method == "POST":
         wanted = {code: request.POST.get(code, chosen[code]) for code in KINDS}
         if not set(wanted.values()) <= set(SEVERITIES):
@@ -26,7 +26,7 @@ def kinds(request: HttpRequest) -> HttpResponse:
         with transaction.atomic():
             for code, severity in wanted.items():
                 if severity != chosen[code]:
-                    reconcile.grade(code, severity, timezone.now(), request.user.get_username())
+                    reconcile.set_severity(code, severity, timezone.now(), request.user.get_username())
         store.touch("alerts")
         messages.success(request, "Kept.")
         return redirect("alert_kinds")

@@ -7,24 +7,24 @@ from pathlib import Path
 from appliance.system import atomic_file, paths
 
 
-def file() -> Path:
+def password_file() -> Path:
     return paths.STATE / "mail-password"
 
 
 def store_password(password: str) -> None:
     """Write it whole or not at all; empty forgets it."""
     if password:
-        atomic_file.write(file(), password.encode())
+        atomic_file.write(password_file(), password.encode())
     else:
-        file().unlink(missing_ok=True)
+        password_file().unlink(missing_ok=True)
 
 
 def read_password() -> str:
     try:
-        return file().read_text()
+        return password_file().read_text()
     except OSError:
         return ""
 
 
 def has_password() -> bool:
-    return file().exists()
+    return password_file().exists()

@@ -28,7 +28,7 @@ AT_ONCE = 20  # lines of a time line that are seen without asking for more
 
 
 @require_GET
-def alerts(request: HttpRequest) -> HttpResponse:
+def alert_list(request: HttpRequest) -> HttpResponse:
     """Open ones first, the worst of them on top; then acknowledged ones; then what is over; each a page at a time."""
 
     def page_of(state: str, name: str) -> Page[Alert]:
@@ -38,14 +38,14 @@ def alerts(request: HttpRequest) -> HttpResponse:
         return Paginator(rows, A_PAGE).get_page(request.GET.get(name))
 
     def build() -> dict[str, object]:
-        mail = MailSettings.now()
+        mail = MailSettings.load_row()
         pages = {name: page_of(state, name) for name, state in PAGES.items()}
         return {
             "open": pages["open"],
             "acknowledged": pages["acknowledged"],
             "page": pages["page"],
-            "others": {name: others(pages, name) for name in pages},
-            "told": bool((mail.host and mail.recipients("critical")) or mail.webhook),
+            "others": {name: other_pages(pages, name) for name in pages},
+            "told": bool((mail.host and mail.recipients_for("critical")) or mail.webhook),
             "spaces": list(pool_usage.usage_of_pools([row.fact for row in PoolRow.objects.all()], timezone.now())),
             "undelivered": Message.objects.filter(state="given-up").exclude(event="test").count(),
         }
@@ -53,21 +53,21 @@ def alerts(request: HttpRequest) -> HttpResponse:
     return live.respond(request, "alerts/list.html", build)
 
 
-def others(pages: dict[str, Page[Alert]], own: str) -> str:
+def other_pages(pages: dict[str, Page[Alert]], own: str) -> str:
     """Where the other lists of the page stand, for a link that turns only one of them."""
     return urlencode({name: page.number for name, page in pages.items() if name != own and page.number > 1})
 
 
 @require_GET
-def alert(request: HttpRequest, pk: int) -> HttpResponse:
+def alert_page(request: HttpRequest, pk: int) -> HttpResponse:
     """One alert: what is so, what it means, what to do, what has happened."""
 
     def build() -> dict[str, object]:
         row = get_object_or_404(Alert, pk=pk, kind__in=KINDS)
         return {
             "alert": row,
-            "kind": row.of,
-            "happened": (happened := told(row))[:AT_ONCE],
+            "kind": row.kind_info,
+            "happened": (happened := alert_events(row))[:AT_ONCE],
             "earlier": happened[AT_ONCE:],
             "severities": SEVERITIES,
             "path": failing_disk_guide.guide_for(row) if row.kind == "disk.failing" else None,
@@ -76,7 +76,7 @@ def alert(request: HttpRequest, pk: int) -> HttpResponse:
     return live.respond(request, "alerts/alert.html", build)
 
 
-def told(row: Alert) -> list[tuple[datetime, str, str]]:
+def alert_events(row: Alert) -> list[tuple[datetime, str, str]]:
     """When, by whom and what: all that has happened with an alert, the newest first. Two queries."""
     sent = [
         (one.made, "", f"{one.way.capitalize()} {'that it is over' if one.event == 'cleared' else 'about it'}: {one.get_state_display().lower()}. {one.answer}")
@@ -87,18 +87,18 @@ def told(row: Alert) -> list[tuple[datetime, str, str]]:
 
 
 @require_POST
-def act(request: HttpRequest, pk: int) -> HttpResponse:
+def alert_action(request: HttpRequest, pk: int) -> HttpResponse:
     """Acknowledge, open again, silence for a time with a reason, or give its kind another severity."""
     what, by, now = request.POST.get("act", ""), request.user.get_username(), timezone.now()
     with transaction.atomic():
         row = get_object_or_404(Alert.objects.select_for_update(), pk=pk, kind__in=KINDS)
-        if not change(request, row, what, by, now):
+        if not apply_action(request, row, what, by, now):
             return HttpResponseBadRequest("That is not something that can be done with an alert.", content_type="text/plain")  # fmt: skip
     store.touch("alerts")
     return redirect("alert", pk=pk)
 
 
-def change(request: HttpRequest, row: Alert, what: str, by: str, now: datetime) -> bool:
+def apply_action(request: HttpRequest, row: Alert, what: str, by: str, now: datetime) -> bool:
     """Whether ``what`` was something to do; done twice it changes nothing more."""
     if what == "acknowledge":
         if row.state == Alert.State.OPEN:
@@ -116,7 +116,7 @@ def change(request: HttpRequest, row: Alert, what: str, by: str, now: datetime) 
         row.quiet_until = None
         reconcile.add_note(row, "Not silenced any more.", now, by)
     elif what == "severity" and request.POST.get("severity") in SEVERITIES:
-        reconcile.grade(row.kind, request.POST["severity"], now, by)
+        reconcile.set_severity(row.kind, request.POST["severity"], now, by)
         row.refresh_from_db()
     else:
         return False

@@ -21,7 +21,7 @@ from appliance.benchmarks.matrix import Sweep, axes_of
 from appliance.benchmarks.presets import BY_NAME, PRESETS, smallest_size
 from appliance.benchmarks.run_case import RunBenchmarkCase
 from appliance.benchmarks.workloads import KINDS
-from appliance.disks.erase import typed_for
+from appliance.disks.erase import confirm_text
 from appliance.errors import LarderError, Reason, Refused
 from appliance.facts.box import Caching, Disk, Facts
 from appliance.formatting import disk_label
@@ -123,7 +123,7 @@ def disks_to_type(sweep: Sweep, facts: Facts) -> list[TypedDisk]:
     if not sweep.destroys:
         return []
     disks = [disk for path in sweep.all_disks if (disk := facts.disk(path))]
-    return [TypedDisk(f"typed-{at}", disk, typed_for(disk)) for at, disk in enumerate(disks)]
+    return [TypedDisk(f"typed-{at}", disk, confirm_text(disk)) for at, disk in enumerate(disks)]
 
 
 def review_sweep(

@@ -40,7 +40,7 @@ class BayLine:
         return self.label or str(self.position)
 
 
-def lines() -> list[BayLine]:
+def bay_lines() -> list[BayLine]:
     found = {bay.number: bay for bay in present.box().bays if bay.in_front}
     return [BayLine(row.pk, row.position, row.label, row.port, found.get(row.position)) for row in BayRow.objects.all()]
 
@@ -50,18 +50,18 @@ def bays(request: HttpRequest) -> HttpResponse:
     """Every bay that is known, with its place in the picture and its name."""
     errors: list[str] = []
     if request.method == "POST":
-        errors = keep(request)
+        errors = store_bays(request)
         if not errors:
             store.touch("bays")
             messages.success(request, "The bays are kept like this.")
             return redirect("bays")
-    return render(request, "disks/bays.html", {"rows": lines(), "errors": errors}, status=400 if errors else 200)
+    return render(request, "disks/bays.html", {"rows": bay_lines(), "errors": errors}, status=400 if errors else 200)
 
 
-def keep(request: HttpRequest) -> list[str]:
+def store_bays(request: HttpRequest) -> list[str]:
     """Store places and names; what is wrong with them where nothing was stored."""
     errors, kept, forgotten = [], [], []
-    taken = {line.pk for line in lines() if line.bay}
+    taken = {line.pk for line in bay_lines() if line.bay}
     for row in BayRow.objects.all():
         if request.POST.get(f"forget-{row.pk}") == "on" and row.pk not in taken:
             forgotten.append(row.pk)

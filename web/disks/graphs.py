@@ -54,27 +54,27 @@ class Figure:
     graph: Graph | None
 
 
-def graphs(days: Sequence[DiskDay], accepted: Mapping[str, int]) -> list[Graph]:
-    found = (graph(days, name, title, accepted.get(name)) for name, title in NAMES.items())
+def draw_graphs(days: Sequence[DiskDay], accepted: Mapping[str, int]) -> list[Graph]:
+    found = (draw_graph(days, name, title, accepted.get(name)) for name, title in NAMES.items())
     return [one for one in found if one]
 
 
-def figures(days: Sequence[DiskDay], now: Sequence[Sequence[Any]]) -> list[Figure]:
+def describe_figures(days: Sequence[DiskDay], now: Sequence[Sequence[Any]]) -> list[Figure]:
     """Of what a row keeps: ``[name, number, text, rating, limit]`` each."""
-    return [Figure(name, text, rating, limit, graph(days, FIGURE + name, name)) for name, _number, text, rating, limit in now]  # fmt: skip
+    return [Figure(name, text, rating, limit, draw_graph(days, FIGURE + name, name)) for name, _number, text, rating, limit in now]  # fmt: skip
 
 
-def graph(days: Sequence[DiskDay], name: str, title: str, accepted: int | None = None) -> Graph | None:
+def draw_graph(days: Sequence[DiskDay], name: str, title: str, accepted: int | None = None) -> Graph | None:
     """None where it was never told."""
     told = [(row.day, row.values[name]) for row in days if name in row.values]
     if not told:
         return None
     least, most = min(value[0] for _day, value in told), max(value[1] for _day, value in told)
-    points = line([day for day, _value in told], [value[1] for _day, value in told], least, most)
+    points = draw_line([day for day, _value in told], [value[1] for _day, value in told], least, most)
     return Graph(name, title, told[-1][1][2], least, most, points, told[0][0], accepted)
 
 
-def line(days: list[date], values: list[int], least: int, most: int) -> str:
+def draw_line(days: list[date], values: list[int], least: int, most: int) -> str:
     """Points from left to right in true distances of days; a single day is drawn as a level line."""
     long, high = max((days[-1] - days[0]).days, 1), max(most - least, 1)
     points = [

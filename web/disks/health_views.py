@@ -23,7 +23,7 @@ from appliance.zfs import vdev_tree
 from web import live
 from web.alerts.models import Accepted, Alert, DiskCare, DiskDay
 from web.disks import smart_history, standby_views
-from web.disks.graphs import BOX, NAMES, figures, graphs
+from web.disks.graphs import BOX, NAMES, describe_figures, draw_graphs
 from web.inventory import present, store
 from web.inventory.models import DiskRow
 from web.jobs import confirm
@@ -36,7 +36,7 @@ SHOWN = timedelta(days=366)
 
 
 @require_GET
-def health(request: HttpRequest, key: str) -> HttpResponse:
+def disk_health(request: HttpRequest, key: str) -> HttpResponse:
     """Verdict, reasons, figures, graphs, self-tests; with ``?report=1`` as plain text to attach to a warranty claim."""
     box = present.box()
     bay = present.names_of(box.bays).get(key)
@@ -45,7 +45,7 @@ def health(request: HttpRequest, key: str) -> HttpResponse:
         raise Http404
     member = next((one for card in box.cards for one in card.pool.devices() if present.link_of(one) == key), None)
     if request.GET.get("report"):
-        reply = HttpResponse(report(bay, row), content_type="text/plain; charset=utf-8")
+        reply = HttpResponse(warranty_report(bay, row), content_type="text/plain; charset=utf-8")
         reply["Content-Disposition"] = 'attachment; filename="disk-report.txt"'
         return reply
 
@@ -53,7 +53,7 @@ def health(request: HttpRequest, key: str) -> HttpResponse:
         accepted = {found.count: found for found in Accepted.objects.filter(disk=key)}
         care = DiskCare.objects.filter(disk=key).first() or DiskCare(disk=key)
         days = list(DiskDay.objects.filter(disk=key, day__gte=timezone.now().date() - SHOWN))
-        lines = graphs(days, {name: found.value for name, found in accepted.items()})
+        lines = draw_graphs(days, {name: found.value for name, found in accepted.items()})
         return {
             "bay": bay,
             "row": row,
@@ -62,19 +62,19 @@ def health(request: HttpRequest, key: str) -> HttpResponse:
             "reasons": row.reasons,
             "silent": (silent := row.reading.get("silent", "")),
             "partly": silent.startswith((smart_history.NO_FIGURES, NOT_UNDERSTOOD)),
-            "can_accept": bool(smart_history.acceptable(row)),
+            "can_accept": bool(smart_history.acceptable_values(row)),
             "graphs": [one for one in lines if one.most],
             "never": [one.title for one in lines if not one.most],
-            "figures": figures(days, row.reading.get("figures", [])),
+            "figures": describe_figures(days, row.reading.get("figures", [])),
             "box_size": BOX,
-            "tests": aged(row.reading),
+            "tests": aged_tests(row.reading),
             "left": row.reading.get("left"),
             "hours": row.reading.get("hours"),
             "errors": row.reading.get("errors"),
             "member": member,
             "able": bool(row.reading.get("able")),
             "tested": care.tested,
-            "sleep": standby_views.state(row, care, standby_views.mates_of(box.bays, key)),
+            "sleep": standby_views.sleep_state(row, care, standby_views.mates_of(box.bays, key)),
             "busy": Job.objects.filter(state__in=Job.OPEN, kind="start-self-test", subject=bay.disk.path).exists(),
             "alerts": list(Alert.objects.filter(subject=key, kind__startswith="disk.")[:10]),
         }
@@ -82,12 +82,12 @@ def health(request: HttpRequest, key: str) -> HttpResponse:
     return live.respond(request, "disks/health.html", build)
 
 
-def aged(reading: Mapping[str, Any]) -> list[dict[str, Any]]:
+def aged_tests(reading: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The self-tests of a row, with the drive's whole age at each: its log counts hours in 16 bits."""
     return [{**test, "hours": hours_at(test["hours"], reading.get("hours"))} for test in reading.get("tests", [])]
 
 
-def report(bay: present.Bay, row: DiskRow) -> str:
+def warranty_report(bay: present.Bay, row: DiskRow) -> str:
     """What a maker asks for: which disk, how old, what it counts, its tests."""
     lines = [
         f"Disk: {bay.disk.model}",
@@ -105,7 +105,7 @@ def report(bay: present.Bay, row: DiskRow) -> str:
         "Self-tests, the newest first:",
         *(
             f"  {test['kind']}: {test['text']} (at {'unknown' if test['hours'] is None else test['hours']} hours of use)"
-            for test in aged(row.reading)
+            for test in aged_tests(row.reading)
         ),
     ]
     return "\n".join(lines) + "\n"
@@ -135,10 +135,10 @@ def put_back(request: HttpRequest, key: str) -> HttpResponse:
 
 
 @require_POST
-def accept(request: HttpRequest, key: str) -> HttpResponse:
+def accept_values(request: HttpRequest, key: str) -> HttpResponse:
     """What it counts now stays quiet until it grows."""
     row = get_object_or_404(DiskRow, key=key)
-    if smart_history.accept(row, request.user.get_username()):
+    if smart_history.accept_values(row, request.user.get_username()):
         messages.success(request, "Accepted. You hear of it again when a figure grows. The verdict follows within a few minutes.")  # fmt: skip
     store.touch("disks")
     return redirect("disk_health", key=key)

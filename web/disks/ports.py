@@ -19,10 +19,10 @@ def in_front(disk: Disk) -> bool:
     return disk.bus not in {"nvme", "usb", "mmc"} and not any(use.kind == "system" for use in disk.uses)
 
 
-def remember(disks: Iterable[Disk]) -> bool:
+def remember_ports(disks: Iterable[Disk]) -> bool:
     """Keep the ports where disks are seen for the first time, in chassis order, after those that are known."""
     known = dict(BayRow.objects.values_list("port", "position"))
-    new = sorted({port_of(disk.slot) for disk in disks if disk.slot and in_front(disk)} - set(known), key=natural)
+    new = sorted({port_of(disk.slot) for disk in disks if disk.slot and in_front(disk)} - set(known), key=natural_key)
     first = max(known.values(), default=0) + 1
     BayRow.objects.bulk_create(
         [BayRow(port=port[:200], position=first + at) for at, port in enumerate(new)], ignore_conflicts=True
@@ -30,7 +30,7 @@ def remember(disks: Iterable[Disk]) -> bool:
     return bool(new)
 
 
-def natural(port: str) -> tuple[str, int]:
+def natural_key(port: str) -> tuple[str, int]:
     """Sort key by which port 10 of a controller comes after its port 9. Before that stand hexadecimal addresses."""
     rest, number = re.fullmatch(r"(.*?)([0-9]*)", port, re.DOTALL).groups()  # type: ignore[union-attr]  # it always fits
     return rest, int(number or 0)

@@ -37,9 +37,9 @@ class PlanForm(PlanModelForm):
 
 
 @require_http_methods(["GET", "POST"])
-def plan(request: HttpRequest) -> HttpResponse:
+def selftest_plan(request: HttpRequest) -> HttpResponse:
     """How often disks test themselves, and when that begins."""
-    form = PlanForm(request.POST or None, instance=SelfTestPlan.now())
+    form = PlanForm(request.POST or None, instance=SelfTestPlan.load_row())
     if request.method == "POST" and form.is_valid():
         row = form.save(commit=False)
         row.pk = 1
@@ -51,7 +51,7 @@ def plan(request: HttpRequest) -> HttpResponse:
 
 
 @require_POST
-def take_part(request: HttpRequest, key: str) -> HttpResponse:
+def set_participation(request: HttpRequest, key: str) -> HttpResponse:
     """Whether the schedule tests this disk."""
     row = get_object_or_404(DiskRow, key=key)
     care, _made = DiskCare.objects.get_or_create(disk=row.key, defaults={"since": timezone.now()})

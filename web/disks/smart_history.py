@@ -11,7 +11,7 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
-from appliance.disks.health import SINCE_FIRST_SEEN, Before, DiskHealth, HealthReason, judge
+from appliance.disks.health import SINCE_FIRST_SEEN, Before, DiskHealth, HealthReason, judge_health
 from appliance.disks.smart import NOT_UNDERSTOOD, Reading
 from appliance.schedule import box_zone
 from web.alerts.models import LARGEST, Accepted, DiskDay
@@ -28,7 +28,7 @@ NO_FIGURES = "It tells none of the figures any more by which it is judged."
 log = logging.getLogger(__name__)
 
 
-def note(answers: Mapping[DiskRow, Reading]) -> bool:
+def store_answers(answers: Mapping[DiskRow, Reading]) -> bool:
     """Judge and keep the answers; whether anything that pages show has changed. A sleeping disk keeps what it last said.
     An answer that cannot be judged or kept leaves no other disk unjudged."""
     accepted = accepted_of([row.key for row in answers])
@@ -36,34 +36,37 @@ def note(answers: Mapping[DiskRow, Reading]) -> bool:
     for row, reading in answers.items():
         try:
             with transaction.atomic():
-                changed = note_one(row, bounded(reading), accepted.get(row.key, {})) or changed
+                changed = judge_and_store(row, limit_counts(reading), accepted.get(row.key, {})) or changed
         except Exception:
             log.exception("what %s answered could not be judged or kept", row.key)
-            changed = update(row, not_understood(row)) or changed
+            changed = update_row(row, not_understood(row)) or changed
     return changed
 
 
-def note_one(row: DiskRow, reading: Reading, accepted: Mapping[str, int]) -> bool:
-    return update(row, {"asleep": True} if reading.asleep else judged(row, reading, accepted))
+def judge_and_store(row: DiskRow, reading: Reading, accepted: Mapping[str, int]) -> bool:
+    if reading.asleep:
+        return update_row(row, {"asleep": True})
+    columns = judged_columns(row, reading, accept_first_counts(row.key, reading, accepted))
+    store_day(row.key, reading)
+    return update_row(row, columns)
 
 
-def update(row: DiskRow, now: Mapping[str, object]) -> bool:
+def update_row(row: DiskRow, now: Mapping[str, object]) -> bool:
     if all(getattr(row, column) == value for column, value in now.items()):
         return False
     return bool(DiskRow.objects.filter(pk=row.pk).update(**now))
 
 
-def judged(row: DiskRow, reading: Reading, accepted: Mapping[str, int]) -> dict[str, object]:
-    """The columns that say how a disk is that is not asleep."""
+def judged_columns(row: DiskRow, reading: Reading, accepted: Mapping[str, int]) -> dict[str, object]:
+    """The columns of a disk that is awake, by its answer and what was known before."""
     before = before_of(row)
-    verdict = judge(reading, first_look(row.key, reading, accepted), rotational=row.fact.rotational, before=before)
-    store_answer(row.key, reading)
-    missed = before.missed(reading)
+    verdict = judge_health(reading, accepted, rotational=row.fact.rotational, before=before)
+    missed = before.is_missed_by(reading)
     if missed and (before.known or reading.message == NOT_UNDERSTOOD):
-        return silent(row, reading, verdict)
-    now = columns(reading, verdict)
+        return silent_columns(row, reading, verdict)
+    now = answer_columns(reading, verdict)
     if row.reading and not missed:
-        now["reading"] = {**now["reading"], **untold(row.reading, reading)}
+        now["reading"] = {**now["reading"], **carry_over(row.reading, reading)}
     return now
 
 
@@ -76,9 +79,9 @@ def before_of(row: DiskRow) -> Before:
     )
 
 
-def silent(row: DiskRow, reading: Reading, verdict: DiskHealth) -> dict[str, object]:
+def silent_columns(row: DiskRow, reading: Reading, verdict: DiskHealth) -> dict[str, object]:
     """Of a disk that does not tell any more how it is: its last figures stay, and that nothing is known of it now."""
-    told = columns(reading, verdict)["reading"]
+    told = answer_columns(reading, verdict)["reading"]
     fresh = {name: told[name] for name in ("hours", "errors", "figures") if told[name]}
     speaks = reading.answered or not reading.sure or reading.temperature is not None
     why = (NO_FIGURES if speaks else "", reading.message)
@@ -86,12 +89,12 @@ def silent(row: DiskRow, reading: Reading, verdict: DiskHealth) -> dict[str, obj
         "asleep": False,
         "temperature": row.temperature if reading.temperature is None else reading.temperature,
         "smart_passed": row.smart_passed if reading.passed is None else reading.passed,
-        **judgement(verdict),
+        **verdict_columns(verdict),
         "reading": {**row.reading, **fresh, "silent": " ".join(filter(None, why)) or NO_ANSWER},
     }
 
 
-def untold(before: Mapping[str, Any], reading: Reading) -> dict[str, object]:
+def carry_over(before: Mapping[str, Any], reading: Reading) -> dict[str, object]:
     """What stays of an earlier answer because this one leaves it out: the log of self-tests, and whether there can be any."""
     told = {"tests": reading.logged or reading.tests, "able": reading.able or reading.unable}
     return {name: before[name] for name, found in told.items() if not found and name in before}
@@ -100,10 +103,10 @@ def untold(before: Mapping[str, Any], reading: Reading) -> dict[str, object]:
 def not_understood(row: DiskRow) -> dict[str, object]:
     """Of a disk whose answer nothing can be made of: what it said last stays, however that looks."""
     known: dict[str, object] = {"reading": {**row.reading, "silent": NOT_UNDERSTOOD}, "asleep": False}
-    return known if row.verdict in {"failing", "watch"} else {**known, **judgement(DiskHealth("unknown", (HealthReason("unknown", NOT_UNDERSTOOD),)))}  # fmt: skip
+    return known if row.verdict in {"failing", "watch"} else {**known, **verdict_columns(DiskHealth("unknown", (HealthReason("unknown", NOT_UNDERSTOOD),)))}  # fmt: skip
 
 
-def bounded(reading: Reading) -> Reading:
+def limit_counts(reading: Reading) -> Reading:
     """The same with counts that a column can hold."""
     return replace(reading, counts={name: min(value, LARGEST) for name, value in reading.counts.items()})
 
@@ -112,21 +115,21 @@ def note_latency(row: DiskRow, took: Mapping[str, float]) -> bool:
     """Keep how long a disk's requests took, by kernel name; one that had too few keeps nothing, for its last figure is old."""
     own = took.get(row.fact.name)
     if own is not None:
-        store_answer(row.key, Reading(counts={"latency": round(own)}))
+        store_day(row.key, Reading(counts={"latency": round(own)}))
     return row.latency != own and bool(DiskRow.objects.filter(pk=row.pk).update(latency=own))
 
 
-def judgement(verdict: DiskHealth) -> dict[str, object]:
+def verdict_columns(verdict: DiskHealth) -> dict[str, object]:
     reasons = [[one.state, one.text, one.count, one.value, one.since] for one in verdict.reasons]
     return {"smart_text": verdict.text[:500], "verdict": verdict.state, "reasons": reasons}
 
 
-def columns(reading: Reading, verdict: DiskHealth) -> dict[str, Any]:
+def answer_columns(reading: Reading, verdict: DiskHealth) -> dict[str, Any]:
     return {
         "asleep": False,
         "temperature": reading.temperature,
         "smart_passed": reading.passed,
-        **judgement(verdict),
+        **verdict_columns(verdict),
         "reading": {
             "counts": reading.counts,
             "hours": reading.hours,
@@ -147,7 +150,7 @@ def accepted_of(keys: list[str]) -> dict[str, dict[str, int]]:
     return found
 
 
-def first_look(key: str, reading: Reading, known: Mapping[str, int]) -> dict[str, int]:
+def accept_first_counts(key: str, reading: Reading, known: Mapping[str, int]) -> dict[str, int]:
     """What is accepted of a disk. Counts that say little by themselves begin at what they are when first seen."""
     own = dict(known)
     for name in SINCE_FIRST_SEEN:
@@ -157,20 +160,20 @@ def first_look(key: str, reading: Reading, known: Mapping[str, int]) -> dict[str
     return own
 
 
-def acceptable(row: DiskRow) -> list[tuple[str, int]]:
+def acceptable_values(row: DiskRow) -> list[tuple[str, int]]:
     """What a disk counts that its owner may accept as it is."""
     return [(count, value) for _state, _text, count, value, *_ in row.reasons if count and value and not count.startswith("warning")]  # fmt: skip
 
 
-def accept(row: DiskRow, by: str) -> int:
+def accept_values(row: DiskRow, by: str) -> int:
     """Let what a disk counts now stay quiet until it grows; how many values that were."""
-    found = acceptable(row)
+    found = acceptable_values(row)
     for count, value in found:
         Accepted.objects.update_or_create(disk=row.key, count=count, defaults={"value": value, "by": by})
     return len(found)
 
 
-def store_answer(key: str, reading: Reading, now: datetime | None = None) -> None:
+def store_day(key: str, reading: Reading, now: datetime | None = None) -> None:
     """Add an answer to the day's row. Written where a count moved or the day's range grew, else once an hour; what is kept
     for its graph alone waits for that."""
     now = now or timezone.now()

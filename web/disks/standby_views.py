@@ -20,20 +20,20 @@ WORDS = {0: "never", 10: "after 10 minutes without work", 20: "after 20 minutes"
 AS_IT_IS = ""  # of the choice: Larder says nothing to the disk
 
 
-def can(row: DiskRow) -> bool:
+def can_sleep(row: DiskRow) -> bool:
     """Whether it has something that turns, and takes the command."""
     return row.fact.rotational and bool(row.reading.get("ata"))
 
 
-def state(row: DiskRow, care: DiskCare, mates: list[DiskRow]) -> dict[str, object]:
+def sleep_state(row: DiskRow, care: DiskCare, mates: list[DiskRow]) -> dict[str, object]:
     """What the page says of a disk's sleep. ``mates``: the other disks of its pool."""
     return {
-        "can": can(row),
+        "can": can_sleep(row),
         "choices": [(AS_IT_IS, "as the disk has it", care.sleep is None), *((str(minutes), WORDS[minutes], care.sleep == minutes) for minutes in MINUTES)],
         "wanted": care.sleep is not None,
         "waits": care.sleep is not None and not care.told,
         "refused": "" if care.answer == "told" else care.answer,
-        "mates": any(map(can, mates)),
+        "mates": any(map(can_sleep, mates)),
     }  # fmt: skip
 
 
@@ -49,11 +49,11 @@ def set_sleep(request: HttpRequest, key: str) -> HttpResponse:
     """Keep when it is to sleep; the worker tells it, now and whenever it may have forgotten."""
     row = get_object_or_404(DiskRow, key=key)
     wanted = request.POST.get("sleep", AS_IT_IS)
-    if (wanted != AS_IT_IS and wanted not in {str(minutes) for minutes in MINUTES}) or not can(row):
+    if (wanted != AS_IT_IS and wanted not in {str(minutes) for minutes in MINUTES}) or not can_sleep(row):
         return HttpResponseBadRequest("That disk cannot be told this.", content_type="text/plain")
     minutes = int(wanted) if wanted else None
     mates = mates_of(present.box().bays, key) if request.POST.get("all") else []
-    for one in filter(can, [row, *mates]):
+    for one in filter(can_sleep, [row, *mates]):
         DiskCare.objects.update_or_create(
             disk=one.key,
             defaults={"sleep": minutes, "told": "", "answer": ""},

@@ -7,6 +7,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET
 
 from appliance.disks.erase import EraseDisk
+from appliance.disks.inventory import device_names
 from web import live
 from web.inventory import present
 from web.inventory.models import Event
@@ -15,7 +16,7 @@ from web.jobs.refusals import refusals_lead_to
 
 
 @require_GET
-def disks(request: HttpRequest) -> HttpResponse:
+def disk_list(request: HttpRequest) -> HttpResponse:
     """Every disk: where it is, what it is, what it is used for."""
 
     def build() -> dict[str, object]:
@@ -26,7 +27,7 @@ def disks(request: HttpRequest) -> HttpResponse:
 
 
 @require_GET
-def disk(request: HttpRequest, key: str) -> HttpResponse:
+def disk_page(request: HttpRequest, key: str) -> HttpResponse:
     """One disk."""
 
     def build() -> dict[str, object]:
@@ -35,7 +36,7 @@ def disk(request: HttpRequest, key: str) -> HttpResponse:
         if found is None:
             raise Http404
         card = next((card for card in box.cards if card.pool.name == found.pool), None)
-        events = Event.objects.filter(source="smartd", subject=f"/dev/{found.disk.name}")[:20]
+        events = Event.objects.filter(source="smartd", subject__in=device_names(found.disk))[:20]
         return {"bay": found, "card": card, "events": events}
 
     return live.respond(request, "disks/disk.html", build)
@@ -43,7 +44,7 @@ def disk(request: HttpRequest, key: str) -> HttpResponse:
 
 @require_GET
 @refusals_lead_to("disk", "key")
-def erase(request: HttpRequest, key: str) -> HttpResponse:
+def review_erase(request: HttpRequest, key: str) -> HttpResponse:
     """The review of erasing a disk, quickly or with zeros everywhere."""
     bay = present.names_of(present.box().bays).get(key)
     if bay is None:

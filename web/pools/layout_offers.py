@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from appliance.benchmarks import layout_results
 from appliance.benchmarks.results import MeasuredCase
-from appliance.disks.smr_models import shingled
+from appliance.disks.smr_models import is_shingled
 from appliance.formatting import opening
 from appliance.layout import choices, risk
 from appliance.layout.advice import Candidate, Proposal, choose_data_disks, judge_layout, propose_layouts
@@ -62,7 +62,7 @@ def layout_candidate(bay: Bay) -> Candidate:
     """The disk in a bay as the advisor sees it."""
     disk = bay.disk
     return Candidate(
-        disk.size, opening(bay.label), disk.physical_sector, disk.rotational, shingled(disk.model), disk_trouble(bay)
+        disk.size, opening(bay.label), disk.physical_sector, disk.rotational, is_shingled(disk.model), disk_trouble(bay)
     )
 
 

@@ -26,5 +26,5 @@ def run_with_udev_retry(argv: Sequence[str], *, timeout: float, given: str | byt
         except command.CommandFailed as failed:
             if AWAY not in failed.said and GONE not in failed.said:
                 raise
-            udev.settle()
+            udev.settle_udev()
     return command.run(argv, timeout=timeout, given=given)

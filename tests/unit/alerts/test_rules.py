@@ -17,7 +17,7 @@ BAY = "bay 3 (WD20EARS …1234)"
 
 
 def found(**seen: object) -> dict[str, str]:
-    faults, complete = rules.faults(AlertInput(now=NOW, **seen))  # type: ignore[arg-type]
+    faults, complete = rules.find_faults(AlertInput(now=NOW, **seen))  # type: ignore[arg-type]
     assert complete
     return {fault.kind: fault.summary for fault in faults}
 
@@ -64,7 +64,7 @@ def test_where_a_disk_is_named_the_whole_serial_number_on_its_sticker_is_told_to
         DiskStatus("x", BAY, "healthy", slow="It takes 26 ms for a request.", serial="WD-WCAZA1234"),
         DiskStatus("x", BAY, "healthy", silent="Device open failed", serial="WD-WCAZA1234"),
     ):
-        ((fault,), _complete) = rules.faults(AlertInput(now=NOW, disks=(disk,)))
+        ((fault,), _complete) = rules.find_faults(AlertInput(now=NOW, disks=(disk,)))
         assert fault.detail.endswith(". Its serial number is WD-WCAZA1234."), fault.detail
 
 
@@ -151,7 +151,7 @@ def test_a_module_that_is_known_to_spoil_files_is_told(version, faulty):
 def test_a_pool_that_will_be_nearly_full_in_two_weeks_is_told_before_it_is():
     fast = Space(1, "tank", 70, 100, days=12, days_to_80=6)
     assert list(found(spaces=(fast,))) == ["pool.filling"]
-    assert "80 % full in about 6 days, 90 % in about 12" in fast.forecast
+    assert "80 % full in about 6 days, 90 % in about 12" in fast.forecast_text
     slower = replace(fast, days=18)
     assert found(spaces=(slower,)) == {}
     assert list(found(spaces=(slower,), open=frozenset({("pool.filling", "1")}))) == ["pool.filling"]
@@ -187,7 +187,7 @@ def test_one_rule_that_breaks_silences_no_other():
     def broken(_seen: AlertInput) -> list[rules.Fault]:
         raise KeyError("x")
 
-    faults, complete = rules.faults(AlertInput(now=NOW, unhooked=("smartd",)), [broken, *rules.RULES])
+    faults, complete = rules.find_faults(AlertInput(now=NOW, unhooked=("smartd",)), [broken, *rules.RULES])
     assert [fault.kind for fault in faults] == ["hook.missing"]
     assert not complete
 

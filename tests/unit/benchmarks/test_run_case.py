@@ -168,8 +168,8 @@ def quiet(monkeypatch: pytest.MonkeyPatch) -> dict[str, list]:
     monkeypatch.setattr(status, "read_pools", lambda: tuple(world["pools"]))
     monkeypatch.setattr(status, "loaded", lambda: True)
     monkeypatch.setattr(inventory, "read_disks", lambda _pools: tuple(world["disks"]))
-    monkeypatch.setattr(udev, "settle", lambda: None)
-    monkeypatch.setattr(udev, "look_anew", lambda _disks: None)
+    monkeypatch.setattr(udev, "settle_udev", lambda: None)
+    monkeypatch.setattr(udev, "reread_disks", lambda _disks: None)
     monkeypatch.setattr(scratch, "size_of", lambda _path: GIB)
     monkeypatch.setattr(udev, "SECONDS_BETWEEN_LOOKS", 0)
     monkeypatch.setattr(Path, "exists", lambda _path: True)
@@ -204,7 +204,7 @@ def test_a_pool_comes_back_only_when_all_of_its_partitions_are_there(commands, q
     sizes = iter([GIB, GIB, 0, GIB, GIB, GIB, GIB, GIB, GIB, GIB])
     settled: list[int] = []
     monkeypatch.setattr(scratch, "size_of", lambda _path: next(sizes))
-    monkeypatch.setattr(udev, "settle", lambda: settled.append(1))
+    monkeypatch.setattr(udev, "settle_udev", lambda: settled.append(1))
     scratch.wait_for_partitions(operation().case)
     assert len(settled) == 3
     monkeypatch.setattr(scratch, "size_of", lambda _path: 0)
@@ -530,7 +530,7 @@ def test_a_pool_that_is_still_open_leaves_a_moment_later(monkeypatch):
         return result
 
     monkeypatch.setattr(command, "run", run)
-    monkeypatch.setattr(udev, "settle", lambda: None)
+    monkeypatch.setattr(udev, "settle_udev", lambda: None)
     monkeypatch.setattr(udev, "SECONDS_BETWEEN_LOOKS", 0)
     scratch.run_when_idle(["zpool", "export", "--", NAME])
     said = iter(["cannot export 'x': no such pool"])

@@ -143,7 +143,7 @@ def size_of(handle: int) -> int:
 
 def test_every_byte_is_zero_afterwards_and_how_far_it_is_rises_to_the_end(target):
     with ExclusiveDisk(str(target), size_of) as opened:
-        far = list(opened.zero(0, opened.size))
+        far = list(opened.write_zeros(0, opened.size))
     assert far == sorted(far)
     assert far[-1] == SIZE
     assert target.read_bytes() == b"\0" * SIZE
@@ -151,7 +151,7 @@ def test_every_byte_is_zero_afterwards_and_how_far_it_is_rises_to_the_end(target
 
 def test_only_the_stretch_that_was_asked_for_is_written(target):
     with ExclusiveDisk(str(target), size_of) as opened:
-        list(opened.zero(4096, MIB))
+        list(opened.write_zeros(4096, MIB))
     data = target.read_bytes()
     assert data[:4096] == b"\xff" * 4096
     assert data[4096:MIB] == b"\0" * (MIB - 4096)
@@ -170,7 +170,7 @@ def test_without_direct_writes_it_syncs_and_leaves_no_pages_behind(target, monke
     monkeypatch.setattr(os, "posix_fadvise", lambda *words: given.append(words[1:]))
     with ExclusiveDisk(str(target), size_of) as opened:
         assert not opened.direct
-        list(opened.zero(0, opened.size))
+        list(opened.write_zeros(0, opened.size))
     assert given[-1] == (0, SIZE, os.POSIX_FADV_DONTNEED)
     assert target.read_bytes() == b"\0" * SIZE
 
@@ -209,7 +209,7 @@ def failing_at(monkeypatch: pytest.MonkeyPatch, *bad: int, code: int = errno.EIO
 def test_a_sector_that_cannot_be_written_is_found_and_the_rest_is_written(target, monkeypatch):
     failing_at(monkeypatch, 5 * MIB + 100)
     with ExclusiveDisk(str(target), size_of) as opened:
-        list(opened.zero(0, opened.size))
+        list(opened.write_zeros(0, opened.size))
         assert opened.bad == [5 * MIB]
     data = target.read_bytes()
     assert data[5 * MIB : 5 * MIB + 4096] == b"\xff" * 4096
@@ -219,20 +219,20 @@ def test_a_sector_that_cannot_be_written_is_found_and_the_rest_is_written(target
 def test_a_disk_with_many_bad_sectors_is_given_up(target, monkeypatch):
     failing_at(monkeypatch, *range(0, MIB, 4096))
     with pytest.raises(Failed, match="the disk is failing"), ExclusiveDisk(str(target), size_of) as opened:
-        list(opened.zero(0, opened.size))
+        list(opened.write_zeros(0, opened.size))
 
 
 def test_a_disk_that_takes_no_more_ends_it_at_once(target, monkeypatch):
     failing_at(monkeypatch, 0, code=errno.EROFS)
     with pytest.raises(Failed, match="takes no more writes"), ExclusiveDisk(str(target), size_of) as opened:
-        list(opened.zero(0, opened.size))
+        list(opened.write_zeros(0, opened.size))
 
 
 @pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC, errno.ENODEV])
 def test_a_disk_that_is_taken_out_is_told_as_gone_and_not_as_failing(target, monkeypatch, code):
     failing_at(monkeypatch, 5 * MIB, code=code)
     with pytest.raises(Failed, match="it was taken out, or its cable"), ExclusiveDisk(str(target), size_of) as opened:
-        for _far in opened.zero(0, opened.size):
+        for _far in opened.write_zeros(0, opened.size):
             os.truncate(target, 0)
 
 
@@ -264,14 +264,14 @@ def own_disk(target, monkeypatch):
 def test_it_can_be_stopped_while_it_writes(own_disk, commands):
     work = Stopping()
     with pytest.raises(Cancelled):
-        erase("full").zero(work)
+        erase("full").write_zeros(work)
     assert work.told[0][0] == 4 * MIB * 100 // SIZE
     assert own_disk.read_bytes().endswith(b"\xff" * MIB)
 
 
 def test_a_whole_wipe_tells_its_end_and_has_the_system_look_again(own_disk, commands):
     work = Working()
-    erase("full").zero(work)
+    erase("full").write_zeros(work)
     assert work.notes == ["Every sector was written"]
     assert "blockdev" in commands.tools
     assert commands.tools[-1] == "udevadm"
@@ -281,7 +281,7 @@ def test_sectors_that_never_took_a_write_fail_the_job(own_disk, commands, monkey
     failing_at(monkeypatch, 0)
     work = Working()
     with pytest.raises(Failed, match="1 sectors could not be written"):
-        erase("full").zero(work)
+        erase("full").write_zeros(work)
     assert work.notes == ["The sector at byte 0 could not be written"]
 
 
@@ -295,7 +295,7 @@ def test_sectors_that_never_took_a_write_fail_the_job(own_disk, commands, monkey
     ],
 )
 def test_the_time_left_is_said_once_it_can_be(done, seconds, words):
-    assert words in disk_erase.said(done, 2 * 10**12, seconds)
+    assert words in disk_erase.progress_text(done, 2 * 10**12, seconds)
 
 
 # --- the drive's own counts -----------------------------------------------------------------------------------
@@ -309,14 +309,14 @@ def test_the_telling_counts_are_read_before_and_after(commands):
     ]
     commands.answers["smartctl"] = json.dumps({"ata_smart_attributes": {"table": table}})
     work = Working()
-    erase("full").tell(work, "Before")
+    erase("full").note_counts(work, "Before")
     assert work.notes == ["Before: pending sectors 312; reallocated sectors 0; unreadable offline sectors unknown"]
 
 
 @pytest.mark.parametrize("answer", ["", "[]", '{"ata_smart_attributes": 3}', '{"ata_smart_attributes": {"table": {}}}'])
 def test_a_drive_without_counts_says_so(commands, answer):
     commands.answers["smartctl"] = answer
-    assert disk_erase.counts_said(path_of(1)) == "the drive tells no counts"
+    assert disk_erase.sector_counts_text(path_of(1)) == "the drive tells no counts"
 
 
 def test_nvme_tells_its_media_errors_and_the_recorded_drive_its_attributes():

@@ -24,7 +24,7 @@ def test_only_what_happened_since_counts_and_only_where_it_is_enough():
         "sdc": Counters(100, 50),
         "sdd": Counters(500, 500),
     }
-    assert latency.between(before, now) == {"sda": 26.0}
+    assert latency.mean_latencies(before, now) == {"sda": 26.0}
 
 
 @pytest.mark.parametrize(
@@ -39,4 +39,4 @@ def test_only_what_happened_since_counts_and_only_where_it_is_enough():
     ],
 )
 def test_the_outlier_is_the_one_that_is_slow_beside_quick_ones(own, others, slow):
-    assert bool(latency.outlier(own, others)) is slow
+    assert bool(latency.outlier_text(own, others)) is slow

@@ -32,7 +32,7 @@ def test_the_bays_own_light_goes_on_and_off_again(bay, tmp_path):
     switch = bay / "enclosure_device:Slot 03/locate"
     switch.parent.mkdir()
     switch.write_text("0")
-    with locate.lit(str(tmp_path / "ata-X")) as way:
+    with locate.switch_light(str(tmp_path / "ata-X")) as way:
         assert (way, switch.read_text()) == ("light", "1")
     assert switch.read_text() == "0"
 
@@ -44,11 +44,11 @@ def test_lamp_that_hangs_is_a_failure_and_the_next_one_starts_nothing(bay, tmp_p
     os.mkfifo(switch)  # whoever opens it to write waits for a reader
     monkeypatch.setattr(locate, "SECONDS_TO_SWITCH", 0.2)
     monkeypatch.setattr(command, "end", lambda process: process.pid)
-    with pytest.raises(Failed, match="answer"), locate.lit(str(tmp_path / "ata-X")):
+    with pytest.raises(Failed, match="answer"), locate.switch_light(str(tmp_path / "ata-X")):
         pytest.fail("it was said to be lit")
     monkeypatch.setattr(command, "run", lambda *_args, **_more: pytest.fail("a second command was started"))
     monkeypatch.setattr("time.monotonic", lambda: 10**9)
-    with pytest.raises(Failed, match="answer"), locate.lit(str(tmp_path / "ata-X")):
+    with pytest.raises(Failed, match="answer"), locate.switch_light(str(tmp_path / "ata-X")):
         pytest.fail("it was said to be lit")
     os.close(os.open(switch, os.O_RDONLY | os.O_NONBLOCK))  # lets it end
 
@@ -60,7 +60,7 @@ def test_blinking_runs_in_a_process_of_its_own_that_can_be_left_behind(bay, tmp_
 
 
 def test_a_light_that_the_hardware_hides_is_asked_of_ledctl(bay, tmp_path, commands):
-    with pytest.raises(RuntimeError), locate.lit(str(tmp_path / "ata-X")) as way:
+    with pytest.raises(RuntimeError), locate.switch_light(str(tmp_path / "ata-X")) as way:
         assert way == "perhaps"
         raise RuntimeError
     assert commands.ran == [["ledctl", "locate=/dev/sdz"], ["ledctl", "locate_off=/dev/sdz"]]
@@ -71,19 +71,19 @@ def test_without_any_light_the_disk_blinks_by_being_read(bay, tmp_path, monkeypa
         raise Failed("ledctl is not installed on this system")
 
     monkeypatch.setattr("appliance.command.run", missing)
-    with locate.lit(str(tmp_path / "ata-X")) as way:
+    with locate.switch_light(str(tmp_path / "ata-X")) as way:
         assert way == "blink"
     before = (tmp_path / "sdz").read_bytes()
     monkeypatch.setattr("os.O_DIRECT", 0)  # a file of this test's own file system may not take it
-    assert locate.blink(str(tmp_path / "ata-X"), seconds=0.05) > 0
+    assert locate.blink_disk(str(tmp_path / "ata-X"), seconds=0.05) > 0
     assert (tmp_path / "sdz").read_bytes() == before
 
 
 def test_what_is_no_disk_is_refused(bay, tmp_path):
-    with refuses("disk-missing"), locate.lit(str(tmp_path / "gone")):
+    with refuses("disk-missing"), locate.switch_light(str(tmp_path / "gone")):
         pass
     with pytest.raises(Failed):
-        locate.blink(str(tmp_path / "gone"), seconds=0)
+        locate.blink_disk(str(tmp_path / "gone"), seconds=0)
 
 
 @pytest.mark.parametrize("way", ["blink", "perhaps"])
@@ -96,7 +96,7 @@ def test_the_agent_tells_the_way_at_once_and_then_does_it(monkeypatch, way):
     def lit(path):
         yield way
 
-    monkeypatch.setattr(locate, "lit", lit)
+    monkeypatch.setattr(locate, "switch_light", lit)
     monkeypatch.setattr(locate, "blink_by_command", lambda path: happened.append(path))
     requests.answer(json.dumps({"verb": "locate", "disk": path_of(1)}).encode(), happened.append)
     assert happened == [{"facts": {"way": way, "seconds": 30}}, path_of(1)]

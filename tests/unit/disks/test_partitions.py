@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from appliance.disks import partitions
-from appliance.disks.partitions import Cut, partition_step, there
+from appliance.disks.partitions import Cut, has_partitions, partition_step
 from appliance.errors import Failed
 from appliance.layout.geometry import GIB, MIB
 from tests.unit.made import disk
@@ -92,7 +92,7 @@ def test_partitions_that_do_not_appear_as_wanted_are_a_failure(commands, tmp_pat
 
 def test_partitions_that_udev_takes_away_for_a_moment_are_waited_for(commands, tmp_path, block, monkeypatch):
     answers = iter([True, False, False, True, True])
-    monkeypatch.setattr(partitions, "there", lambda _cut: next(answers))
+    monkeypatch.setattr(partitions, "has_partitions", lambda _cut: next(answers))
     (tmp_path / "ata-X").touch()
     partition_step([cut(tmp_path)], ["tank"]).act(Working())
     assert list(answers) == []
@@ -100,7 +100,7 @@ def test_partitions_that_udev_takes_away_for_a_moment_are_waited_for(commands, t
 
 def test_the_probe_sees_partitions_of_the_right_size_only(tmp_path, block):
     both = cut(tmp_path, MIB_OF_REST * MIB)
-    assert not there(both)
+    assert not has_partitions(both)
     appear(tmp_path, block, *both.sizes)
-    assert there(both)
-    assert not there(cut(tmp_path, 5 * MIB))
+    assert has_partitions(both)
+    assert not has_partitions(cut(tmp_path, 5 * MIB))

@@ -27,7 +27,7 @@ OLD = Use("old", "holds ext4 data called photos", "1")
 
 @pytest.fixture
 def image(tmp_path, folders, monkeypatch) -> Path:
-    monkeypatch.setattr(udev, "look_anew", lambda _disks: None)
+    monkeypatch.setattr(udev, "reread_disks", lambda _disks: None)
     monkeypatch.setitem(command.ENVIRONMENT, "PATH", f"{command.ENVIRONMENT['PATH']}:/usr/local/sbin")
     if not shutil.which("blkid", path=command.ENVIRONMENT["PATH"]):
         pytest.skip("blkid is not installed here")
@@ -48,25 +48,25 @@ def put(path: Path, at: int, content: bytes) -> None:
 
 
 def test_disk_of_zeros_is_free(image):
-    assert probe.use_of(of(image)) is None
+    assert probe.inspect_disk(of(image)) is None
 
 
 @pytest.mark.parametrize("at", [0, 512, MIB - 1, SIZE - MIB, SIZE - 1])
 def test_disk_with_bytes_without_a_signature_is_unknown_content(image, at):
     put(image, at, b"\x5a")
-    assert probe.use_of(of(image)) == probe.UNKNOWN
+    assert probe.inspect_disk(of(image)) == probe.UNKNOWN
 
 
 def test_signature_that_the_inventory_has_not_noticed_blocks_the_disk(image):
     put(image, 0, b"LUKS\xba\xbe\x00\x01")
-    found = probe.use_of(of(image))
+    found = probe.inspect_disk(of(image))
     assert found is not None
     assert (found.kind, found.blocks) == ("differs", True)
     assert "crypto_LUKS" in found.text
 
 
 def test_disk_that_cannot_be_read_blocks(image):
-    found = probe.use_of(of(image.parent / "gone"))
+    found = probe.inspect_disk(of(image.parent / "gone"))
     assert found == probe.UNREADABLE
     assert found.blocks
 
@@ -76,11 +76,11 @@ def test_disk_that_hangs_is_unreadable(image, monkeypatch):
         raise Failed("the disk did not answer")
 
     monkeypatch.setattr(query, "query_disk", silent)
-    assert probe.use_of(of(image)) == probe.UNREADABLE
+    assert probe.inspect_disk(of(image)) == probe.UNREADABLE
 
 
 def test_disks_that_hold_something_already_are_not_read_again(monkeypatch):
-    monkeypatch.setattr(probe, "use_of", lambda _disk: pytest.fail("it was read"))
+    monkeypatch.setattr(probe, "inspect_disk", lambda _disk: pytest.fail("it was read"))
     assert probe.probe_disks(box(disk(1, uses=(OLD,))), [path_of(1), path_of(9)]) == {}
 
 
@@ -89,7 +89,7 @@ def test_erased_disk_is_free_again(image, monkeypatch):
     for at in (0, 4096, SIZE - 512):
         put(image, at, b"\xff" * 512)
     clear_labels.zero_ends(str(image))
-    assert probe.use_of(of(image)) is None
+    assert probe.inspect_disk(of(image)) is None
 
 
 # What follows from it
@@ -127,7 +127,7 @@ def test_sweep_refuses_unknown_content():
 
 def test_agent_refuses_a_plan_made_for_an_empty_disk(folders, commands, monkeypatch):
     """As when the web could not ask the agent, or asked for something else."""
-    monkeypatch.setattr(probe, "use_of", lambda found: probe.UNKNOWN if found.path == path_of(1) else None)
+    monkeypatch.setattr(probe, "inspect_disk", lambda found: probe.UNKNOWN if found.path == path_of(1) else None)
     facts: Facts = box(disk(1), disk(2))
     sent: list[dict[str, Any]] = []
     execution.execute(JOB, create(), create().plan(facts).digest(), lambda: facts, sent.append)
@@ -140,7 +140,7 @@ def test_disks_are_read_under_their_locks(folders, commands, monkeypatch):
     from appliance.system import locks
 
     held: list[bool] = []
-    monkeypatch.setattr(probe, "use_of", lambda found: held.append(locks.taken(locks.path_of(found.path))))
+    monkeypatch.setattr(probe, "inspect_disk", lambda found: held.append(locks.taken(locks.path_of(found.path))))
     facts: Facts = box(disk(1), disk(2))
     execution.execute(JOB, create(), "0" * 16, lambda: facts, lambda _message: None)
     assert held == [True, True]

@@ -138,7 +138,7 @@ def test_one_that_hangs_keeps_no_other_from_being_asked(box, powerless, impatien
         assert reading.message.startswith("It has not answered since ")
         assert smart.read_smart(found[well]).answered
     assert [process.args[-1] for process in box.started] == [hung, well, well, well]
-    verdict = health.judge(reading, {})
+    verdict = health.judge_health(reading, {})
     assert (verdict.state, verdict.text) == ("unknown", reading.message)
 
 
@@ -184,8 +184,8 @@ def test_it_has_not_answered_since_it_was_first_asked_in_vain(box, monkeypatch):
 
 def test_what_an_agent_left_behind_that_was_ended_itself_is_waited_for_no_longer_than_its_time(box):
     disk = box.disk("works")
-    with query.turn(disk) as handle:
-        query.write(handle, query.Note(datetime.now(UTC), time.monotonic() + 0.5))
+    with query.lock_disk(disk) as handle:
+        query.write_note(handle, query.Note(datetime.now(UTC), time.monotonic() + 0.5))
         with pytest.raises(query.Silent):
             ask(disk)
     assert box.started == []

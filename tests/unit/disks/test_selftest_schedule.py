@@ -11,10 +11,10 @@ import pytest
 from appliance.disks.selftest_schedule import (
     SelfTestCandidate,
     SelfTestSchedule,
-    decide,
+    choose_tests,
     hours_at,
     hours_since,
-    overdue,
+    overdue_text,
 )
 from appliance.disks.smart import SelfTest
 
@@ -27,7 +27,7 @@ def disks(count: int = 4, group: str = "tank/1", **more: object) -> list[SelfTes
 
 
 def begun(found: list[SelfTestCandidate], at: datetime = NIGHT, **more: object) -> Sequence[tuple[str, str]]:
-    return decide(found, PLAN, at, UTC, **more)  # type: ignore[arg-type]
+    return choose_tests(found, PLAN, at, UTC, **more)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("count", [1, 4, 12, 40])
@@ -79,7 +79,7 @@ def test_a_clock_that_was_wrong_stops_no_test_for_years():
 
 
 def test_never_means_never():
-    assert decide(disks(), SelfTestSchedule("never", "never"), NIGHT, UTC) == []
+    assert choose_tests(disks(), SelfTestSchedule("never", "never"), NIGHT, UTC) == []
 
 
 def test_the_age_of_a_test_is_told_in_hours_of_use_also_beyond_16_bits():
@@ -93,12 +93,12 @@ def test_the_age_of_a_test_is_told_in_hours_of_use_also_beyond_16_bits():
 def test_a_disk_that_should_have_tested_itself_is_told_and_a_new_one_is_not():
     (disk,) = disks(1)
     long_ago = NIGHT - timedelta(days=90)
-    assert "No long test" in overdue(disk, PLAN, long_ago, NIGHT)
-    assert "80 days of use ago" in overdue(replace(disk, ended=80 * 24), PLAN, long_ago, NIGHT)
+    assert "No long test" in overdue_text(disk, PLAN, long_ago, NIGHT)
+    assert "80 days of use ago" in overdue_text(replace(disk, ended=80 * 24), PLAN, long_ago, NIGHT)
     for well in (replace(disk, ended=100), replace(disk, running=True), replace(disk, able=False)):
-        assert overdue(well, PLAN, long_ago, NIGHT) == ""
-    assert overdue(disk, PLAN, NIGHT - timedelta(days=5), NIGHT) == ""
-    assert overdue(disk, SelfTestSchedule(long="never"), long_ago, NIGHT) == ""
+        assert overdue_text(well, PLAN, long_ago, NIGHT) == ""
+    assert overdue_text(disk, PLAN, NIGHT - timedelta(days=5), NIGHT) == ""
+    assert overdue_text(disk, SelfTestSchedule(long="never"), long_ago, NIGHT) == ""
 
 
 @pytest.mark.parametrize(

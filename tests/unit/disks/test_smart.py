@@ -43,7 +43,7 @@ def log_of(*results: tuple[int, int, bool | None]) -> dict[str, Any]:
 
 
 def verdict(answer: object, accepted: dict[str, int] | None = None, **more: Any) -> health.DiskHealth:
-    return health.judge(smart.read_smart(answer), accepted or {}, **more)
+    return health.judge_health(smart.read_smart(answer), accepted or {}, **more)
 
 
 def test_the_appliances_own_disk_is_healthy():
@@ -307,7 +307,7 @@ def after(answer: object, *later: object, accepted: dict[str, int] | None = None
     for at, one in enumerate(later):
         reading = smart.read_smart(one)
         before = health.Before(found.reasons, known, counted, now=f"day {at}")
-        found, counted = health.judge(reading, accepted or {}, before=before), counted or bool(reading.counts)
+        found, counted = health.judge_health(reading, accepted or {}, before=before), counted or bool(reading.counts)
     return found
 
 
@@ -468,12 +468,12 @@ def numbers_in(value: Any) -> list[int]:
 
 
 def judged_whole(answer: Any) -> None:
-    reading = smart.interpret(answer)  # without the guard of read()
+    reading = smart.build_reading(answer)  # without the guard of read()
     kept = dataclasses.asdict(reading)
     json.dumps(kept, ensure_ascii=False).encode()  # as a row of the database keeps it
     assert all(number < 2**63 for number in numbers_in(kept))
     assert all(number < 2**32 for number in reading.counts.values())
-    assert health.judge(reading, {}, before=health.Before((), True, True, "now")).state in health.WORST_FIRST
+    assert health.judge_health(reading, {}, before=health.Before((), True, True, "now")).state in health.WORST_FIRST
 
 
 @given(place=st.sampled_from(ODD_PLACES), value=ANY_VALUE)

@@ -27,13 +27,13 @@ def answering(monkeypatch: pytest.MonkeyPatch, status: int, out: str = "{}") -> 
 
 @pytest.mark.parametrize(("minutes", "value"), [(0, 0), (10, 120), (20, 240), (30, 241), (60, 242), (120, 244)])
 def test_the_timer_counts_in_steps_of_the_standard(minutes, value):
-    assert standby.timer(minutes) == value
+    assert standby.timer_value(minutes) == value
 
 
 @pytest.mark.parametrize("minutes", [-1, 1, 21, 45, 255, 10**9])
 def test_other_times_are_refused(minutes):
     with refuses("standby-time-unknown"):
-        standby.timer(minutes)
+        standby.timer_value(minutes)
 
 
 def test_a_disk_is_told_by_one_command_that_wakes_none(monkeypatch):
@@ -88,10 +88,10 @@ def test_what_a_disk_was_told_counts_until_it_may_have_lost_power(monkeypatch, t
     (tmp_path / "sda/diskseq").write_text("7\n")
     monkeypatch.setattr(standby, "BOOT", tmp_path / "boot")
     monkeypatch.setattr(standby, "BLOCK", tmp_path)
-    assert standby.attached("sda") == "1f3a 7"
+    assert standby.power_token("sda") == "1f3a 7"
     (tmp_path / "sda/diskseq").write_text("9\n")
-    assert standby.attached("sda") == "1f3a 9"
-    assert standby.attached("gone") == "1f3a"
+    assert standby.power_token("sda") == "1f3a 9"
+    assert standby.power_token("gone") == "1f3a"
 
 
 @pytest.mark.parametrize(("says", "asked"), [("0", []), ("1", ["-n", "standby"]), (None, ["-n", "standby"])])
@@ -107,8 +107,8 @@ def test_only_what_can_sleep_is_left_asleep(monkeypatch, tmp_path, says, asked):
 
 
 def test_a_disk_that_is_about_to_fall_asleep_is_not_asked():
-    assert standby.let_be(20, idle=True, since=20 * 60)
-    assert not standby.let_be(20, idle=True, since=21 * 60)
-    assert not standby.let_be(20, idle=False, since=300)
-    assert not standby.let_be(0, idle=True, since=300)
-    assert not standby.let_be(None, idle=True, since=300)
+    assert standby.should_leave_alone(20, idle=True, since=20 * 60)
+    assert not standby.should_leave_alone(20, idle=True, since=21 * 60)
+    assert not standby.should_leave_alone(20, idle=False, since=300)
+    assert not standby.should_leave_alone(0, idle=True, since=300)
+    assert not standby.should_leave_alone(None, idle=True, since=300)

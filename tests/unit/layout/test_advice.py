@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from appliance.disks.smr_models import shingled
+from appliance.disks.smr_models import is_shingled
 from appliance.formatting import size_text
 from appliance.layout import choices
 from appliance.layout.advice import Candidate, Proposal, choose_data_disks, judge_layout, propose_layouts
@@ -412,4 +412,4 @@ def test_a_sick_disk_is_not_proposed_unless_there_is_no_other():
     ],
 )
 def test_models_that_shingle_are_known_from_their_makers_lists(model, known):
-    assert shingled(model) is known
+    assert is_shingled(model) is known

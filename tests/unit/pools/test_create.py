@@ -507,7 +507,7 @@ def test_probes_see_each_of_the_two_pools():
 
 
 def test_probes_see_disks_that_are_partitioned_and_hold_no_pool_yet(monkeypatch):
-    monkeypatch.setattr("appliance.pools.create.there", lambda _cut: True)
+    monkeypatch.setattr("appliance.pools.create.has_partitions", lambda _cut: True)
     table = Use("old", "has a partition table (gpt)")
     facts = box(*(replace(one, uses=(table,)) for one in UNEQUAL))
     assert [cut_up().probe(step, facts) for step in ("erase", "partition", "create")] == [True, True, False]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from workers.throttle import Turns
+from workers.throttle import Coalescer
 
 
 class Slow:
@@ -28,11 +28,11 @@ class Slow:
 
 def test_many_who_ask_meanwhile_share_the_next_run():
     work = Slow()
-    turns = Turns(work)
-    first = threading.Thread(target=turns.now)
+    turns = Coalescer(work)
+    first = threading.Thread(target=turns.run_fresh)
     first.start()
     assert work.inside.wait(10)
-    others = [threading.Thread(target=turns.now) for _ in range(5)]
+    others = [threading.Thread(target=turns.run_fresh) for _ in range(5)]
     for other in others:
         other.start()
     work.go.set()
@@ -46,15 +46,15 @@ def test_many_who_ask_meanwhile_share_the_next_run():
 
 def test_who_only_wants_it_soon_does_not_queue_up():
     work = Slow()
-    turns = Turns(work)
-    first = threading.Thread(target=turns.now)
+    turns = Coalescer(work)
+    first = threading.Thread(target=turns.run_fresh)
     first.start()
     assert work.inside.wait(10)
-    waiting = threading.Thread(target=turns.soon)
+    waiting = threading.Thread(target=turns.request_run)
     waiting.start()
     while not turns.asked:
         pass
-    turns.soon()  # returns at once: the one that waits will do
+    turns.request_run()  # returns at once: the one that waits will do
     work.go.set()
     first.join(10)
     waiting.join(10)
@@ -69,10 +69,10 @@ def test_a_run_that_fails_lets_the_next_begin():
         if len(calls) == 1:
             raise ValueError
 
-    turns = Turns(work)
+    turns = Coalescer(work)
     try:
-        turns.now()
+        turns.run_fresh()
     except ValueError:
         pass
-    turns.now()
+    turns.run_fresh()
     assert len(calls) == 2

@@ -33,7 +33,7 @@ PENDING = Reading(answered=True, passed=True, temperature=31, counts={"pending":
 @pytest.fixture
 def failing(calm) -> Alert:
     rows.recorded_box()
-    smart_history.note({DiskRow.objects.get(key=DISK): PENDING})
+    smart_history.store_answers({DiskRow.objects.get(key=DISK): PENDING})
     evaluate_alerts.evaluate_alerts()
     return Alert.objects.get(kind="disk.failing")
 
@@ -104,7 +104,7 @@ def test_every_figure_has_its_line_and_hostile_ones_stay_text(web, failing):
     row = DiskRow.objects.get(key=DISK)
     DiskDay.objects.all().delete()  # a day's row is written at once when it begins
     told = (SmartFigure("Power On Hours (9)", 40000, "40000", 45, 0), SmartFigure("<script>x</script>", 1, "<b>1</b>"))
-    smart_history.note({row: Reading(answered=True, passed=True, temperature=30, figures=told)})
+    smart_history.store_answers({row: Reading(answered=True, passed=True, temperature=30, figures=told)})
     page = web.get(f"/disks/{DISK}/health/").content.decode()
     assert "Power On Hours (9)" in page
     assert "<script>x" not in page
@@ -116,7 +116,7 @@ def test_a_figure_that_always_moves_is_not_written_each_time(web, failing):
     row = DiskRow.objects.get(key=DISK)
     DiskDay.objects.all().delete()
     for count in range(3):
-        smart_history.note(
+        smart_history.store_answers(
             {
                 row: Reading(
                     answered=True,
@@ -154,10 +154,10 @@ def test_accepted_figures_stay_quiet_until_they_grow(web, failing):
     web.post(f"/disks/{DISK}/health/accept/")
     assert dict(Accepted.objects.values_list("count", "value")) == {"pending": 312, "reallocated": 4}
     row = DiskRow.objects.get(key=DISK)
-    smart_history.note({row: PENDING})
+    smart_history.store_answers({row: PENDING})
     assert DiskRow.objects.get(key=DISK).verdict == "healthy"
     more = Reading(answered=True, passed=True, counts={"pending": 313, "reallocated": 4})
-    smart_history.note({DiskRow.objects.get(key=DISK): more})
+    smart_history.store_answers({DiskRow.objects.get(key=DISK): more})
     assert DiskRow.objects.get(key=DISK).verdict == "failing"
 
 
@@ -170,7 +170,7 @@ def test_the_page_of_a_disk_draws_what_it_said(web, failing):
 
 def test_what_was_never_counted_is_a_line_and_no_graph(web, failing):
     row = DiskRow.objects.get(key=DISK)
-    smart_history.note({row: Reading(answered=True, passed=True, counts={"pending": 0, "uncorrectable": 0})})
+    smart_history.store_answers({row: Reading(answered=True, passed=True, counts={"pending": 0, "uncorrectable": 0})})
     page = " ".join(web.get(f"/disks/{DISK}/health/").content.decode().split())
     assert "<h2>Never counted</h2><ul><li>Sectors that could not be read in a test (198)</li></ul>" in page
     assert "<h2>Sectors that cannot be read (197)</h2>" in page  # it was 312 before
@@ -184,7 +184,7 @@ def test_the_report_for_the_warranty_is_plain_text(web, failing):
 
 
 def test_a_day_is_one_row_with_its_least_most_and_last(failing):
-    smart_history.store_answer(DISK, Reading(answered=True, temperature=40, counts={"pending": 10}))
+    smart_history.store_day(DISK, Reading(answered=True, temperature=40, counts={"pending": 10}))
     values = DiskDay.objects.get(disk=DISK).values
     assert values["pending"] == [10, 312, 10]
     assert values["temperature"] == [31, 40, 40]
@@ -193,23 +193,23 @@ def test_a_day_is_one_row_with_its_least_most_and_last(failing):
 def test_a_clock_that_is_years_ahead_takes_no_history_away_and_many_days_are_not_kept_for_ever(failing, monkeypatch):
     reading, now = Reading(answered=True, temperature=40), timezone.now()
     for days in (-1, 0, 5 * 365, 1):
-        smart_history.store_answer(DISK, reading, now + timedelta(days=days))
+        smart_history.store_day(DISK, reading, now + timedelta(days=days))
     assert DiskDay.objects.filter(disk=DISK).count() == 4
     monkeypatch.setattr(smart_history, "KEPT", 2)
-    smart_history.store_answer(DISK, reading, now + timedelta(days=2))
+    smart_history.store_day(DISK, reading, now + timedelta(days=2))
     assert DiskDay.objects.filter(disk=DISK).count() == 3
 
 
 def test_a_temperature_that_wanders_costs_no_writing(failing):
     for degrees in (30, 31, 30, 31):
-        smart_history.store_answer(DISK, Reading(answered=True, temperature=degrees, counts=PENDING.counts))
+        smart_history.store_day(DISK, Reading(answered=True, temperature=degrees, counts=PENDING.counts))
     before = DiskDay.objects.get(disk=DISK).written
-    smart_history.store_answer(DISK, Reading(answered=True, temperature=30, counts=PENDING.counts))
+    smart_history.store_day(DISK, Reading(answered=True, temperature=30, counts=PENDING.counts))
     assert DiskDay.objects.get(disk=DISK).written == before
 
 
 def test_a_sleeping_disk_keeps_its_verdict_and_its_alert(failing):
-    smart_history.note({DiskRow.objects.get(key=DISK): Reading(asleep=True)})
+    smart_history.store_answers({DiskRow.objects.get(key=DISK): Reading(asleep=True)})
     evaluate_alerts.evaluate_alerts(timezone.now() + timedelta(hours=3))
     row = DiskRow.objects.get(key=DISK)
     assert (row.asleep, row.verdict) == (True, "failing")
@@ -218,7 +218,7 @@ def test_a_sleeping_disk_keeps_its_verdict_and_its_alert(failing):
 
 def test_a_disk_that_recovers_clears_its_alert(failing):
     good = Reading(answered=True, passed=True, counts={"pending": 0, "reallocated": 0})
-    smart_history.note({DiskRow.objects.get(key=DISK): good})
+    smart_history.store_answers({DiskRow.objects.get(key=DISK): good})
     Source.objects.update_or_create(name="temperatures", defaults={"checked": timezone.now(), "error": ""})
     now = timezone.now()
     for minutes in (1, 12):
@@ -263,7 +263,7 @@ def test_a_slow_disk_among_quick_ones_is_told_once_it_has_lasted(calm, monkeypat
 
 
 def test_hostile_names_stay_text(web, calm):
-    reconcile.reconcile([Fault("disk.watch", "x", "Disk <script>alert(1)</script>", "<b>x</b>")], timezone.now())
+    reconcile.reconcile_alerts([Fault("disk.watch", "x", "Disk <script>alert(1)</script>", "<b>x</b>")], timezone.now())
     for url in ("/alerts/", f"/alerts/{Alert.objects.get().pk}/", "/"):
         assert "<script>alert(1)" not in web.get(url).content.decode()
 
@@ -277,7 +277,7 @@ FORM = {
 
 def test_mail_settings_are_kept_and_the_password_is_shown_nowhere(web, calm):
     assert web.post("/alerts/mail/", FORM).status_code == 302
-    assert MailSettings.now().recipients("critical") == ["anna@example.org"]
+    assert MailSettings.load_row().recipients_for("critical") == ["anna@example.org"]
     assert "a canary" not in web.get("/alerts/mail/").content.decode()
 
 
@@ -303,7 +303,7 @@ def test_mail_password_can_be_removed_together_with_its_server(web, calm):
 
 def test_a_provider_fills_in_its_server(web, calm):
     web.post("/alerts/mail/", {**FORM, "preset": "fastmail", "host": ""})
-    kept = MailSettings.now()
+    kept = MailSettings.load_row()
     assert (kept.host, kept.port, kept.security) == ("smtp.fastmail.com", 465, "tls")
 
 
@@ -348,7 +348,9 @@ def test_a_test_is_sent_by_the_worker(web, calm):
 
 def test_the_recorded_disk_is_healthy_and_no_alert(calm):
     rows.recorded_box()
-    smart_history.note({DiskRow.objects.get(key=DISK): smart.read_smart(recorded("smartctl-qemu-ata-7.4.json"))})
+    smart_history.store_answers(
+        {DiskRow.objects.get(key=DISK): smart.read_smart(recorded("smartctl-qemu-ata-7.4.json"))}
+    )
     evaluate_alerts.evaluate_alerts()
     assert not Alert.objects.filter(kind__startswith="disk.").exists()
 
@@ -395,7 +397,7 @@ def test_the_way_goes_on_with_what_is_so_and_ends_with_the_disk_in_its_pool(web,
     assert way(failing)[2][1] == ["Erase every sector", "Use it again as it is", "Replace it now"]
     wiped()
     assert way(failing)[3] == ("working", ["A report for the warranty"])  # it has not been asked since
-    smart_history.note({DiskRow.objects.get(key=DISK): replace(PENDING, counts={"pending": 0})})
+    smart_history.store_answers({DiskRow.objects.get(key=DISK): replace(PENDING, counts={"pending": 0})})
     store.checked("temperatures", changed=True)
     page = web.get(f"/alerts/{failing.pk}/").content.decode()
     assert "Sectors that cannot be read (197): 312 at most, 0 now" in page
@@ -432,7 +434,7 @@ def test_an_erased_disk_goes_back_into_its_own_place_after_a_review(web, failing
 
 # --- a disk that hangs ---------------------------------------------------------------------------------------
 def test_a_failing_disk_that_stops_answering_does_not_become_well(web, failing):
-    smart_history.note(
+    smart_history.store_answers(
         {DiskRow.objects.get(key=DISK): Reading(message="Read Device Identity failed: Input/output error")}
     )
     evaluate_alerts.evaluate_alerts(timezone.now() + timedelta(minutes=30))
@@ -441,13 +443,13 @@ def test_a_failing_disk_that_stops_answering_does_not_become_well(web, failing):
     page = web.get(f"/disks/{DISK}/health/").content.decode()
     assert "It does not answer at the moment" in page
     assert "312 sectors cannot be read." in page
-    smart_history.note({DiskRow.objects.get(key=DISK): PENDING})
+    smart_history.store_answers({DiskRow.objects.get(key=DISK): PENDING})
     assert "It does not answer at the moment" not in web.get(f"/disks/{DISK}/health/").content.decode()
 
 
 def test_a_disk_that_never_told_anything_is_not_missed():
     rows.recorded_box()
-    smart_history.note({DiskRow.objects.get(key=DISK): Reading(message="Unknown USB bridge")})
+    smart_history.store_answers({DiskRow.objects.get(key=DISK): Reading(message="Unknown USB bridge")})
     row = DiskRow.objects.get(key=DISK)
     assert (row.verdict, row.reading.get("silent")) == ("unknown", None)
 
@@ -484,7 +486,7 @@ def failing_drive() -> dict[str, Any]:
 
 
 def tell(answer: object, key: str = DISK) -> DiskRow:
-    smart_history.note({DiskRow.objects.get(key=key): smart.read_smart(answer)})
+    smart_history.store_answers({DiskRow.objects.get(key=key): smart.read_smart(answer)})
     Source.objects.update_or_create(name="temperatures", defaults={"checked": timezone.now(), "error": ""})
     return DiskRow.objects.get(key=key)
 
@@ -569,7 +571,9 @@ def test_one_odd_answer_leaves_no_other_disk_unjudged(calm, odd):
     keys = list(DiskRow.objects.values_list("key", flat=True))
     others = [key for key in keys if key != DISK]
     answers: dict[str, object] = {key: failing_drive() for key in others} | {DISK: odd}
-    smart_history.note({DiskRow.objects.get(key=key): smart.read_smart(answers[key]) for key in (DISK, *others)})
+    smart_history.store_answers(
+        {DiskRow.objects.get(key=key): smart.read_smart(answers[key]) for key in (DISK, *others)}
+    )
     assert set(DiskRow.objects.filter(key__in=others).values_list("verdict", flat=True)) == {"failing"}
     evaluate_alerts.evaluate_alerts()
     assert set(others) - {DISK} >= set(Alert.objects.filter(kind="disk.failing").exclude(subject=DISK).values_list("subject", flat=True))  # fmt: skip
@@ -579,16 +583,16 @@ def test_one_odd_answer_leaves_no_other_disk_unjudged(calm, odd):
 def test_a_disk_whose_answer_cannot_be_judged_is_named_and_hides_no_other(calm, monkeypatch):
     rows.recorded_box()
     keys = [DISK, *DiskRow.objects.exclude(key=DISK).values_list("key", flat=True)]
-    judge = health.judge
+    judge = health.judge_health
 
     def fail(reading: Reading, *more: Any, **other: Any) -> Any:
         if reading.hours == 4711:
             raise TypeError("unhashable type: 'list'")
         return judge(reading, *more, **other)
 
-    monkeypatch.setattr("web.disks.smart_history.judge", fail)
+    monkeypatch.setattr("web.disks.smart_history.judge_health", fail)
     readings = dict.fromkeys(keys, PENDING) | {DISK: replace(PENDING, hours=4711)}
-    smart_history.note({DiskRow.objects.get(key=key): readings[key] for key in keys})
+    smart_history.store_answers({DiskRow.objects.get(key=key): readings[key] for key in keys})
     assert set(DiskRow.objects.exclude(key=DISK).values_list("verdict", flat=True)) == {"failing"}
     assert DiskRow.objects.get(key=DISK).verdict == "unknown"
     look_later(monkeypatch)
@@ -602,7 +606,7 @@ def test_a_count_too_large_for_the_database_leaves_no_other_disk_unjudged(calm):
     other = DiskRow.objects.exclude(key=DISK).first()
     assert other
     huge = Reading(answered=True, passed=True, counts={"crc": 2**64 - 1})
-    smart_history.note({DiskRow.objects.get(key=DISK): huge, other: PENDING})
+    smart_history.store_answers({DiskRow.objects.get(key=DISK): huge, other: PENDING})
     assert DiskRow.objects.get(key=other.key).verdict == "failing"
     assert DiskRow.objects.get(key=DISK).verdict == "healthy"  # it counts what it counted when it was first seen
 
@@ -617,11 +621,13 @@ def test_hours_of_a_self_test_are_the_drives_whole_age(web, calm):
 def test_what_is_not_told_after_erasing_is_not_said_to_be_none(web, failing):
     rows.put(pools=[pool_with("OFFLINE")])
     wiped()
-    smart_history.note({DiskRow.objects.get(key=DISK): Reading(answered=True, passed=True, counts={"reallocated": 4})})
+    smart_history.store_answers(
+        {DiskRow.objects.get(key=DISK): Reading(answered=True, passed=True, counts={"reallocated": 4})}
+    )
     store.checked("temperatures", changed=True)
     page = web.get(f"/alerts/{failing.pk}/").content.decode()
     assert "Sectors that cannot be read (197): 312 at most, not told now" in page
     assert "It still counts faults" in page
-    smart_history.note({DiskRow.objects.get(key=DISK): Reading(answered=True, passed=True, temperature=30)})
+    smart_history.store_answers({DiskRow.objects.get(key=DISK): Reading(answered=True, passed=True, temperature=30)})
     page = web.get(f"/alerts/{failing.pk}/").content.decode()
     assert "nothing says whether it can be trusted" in page

@@ -30,89 +30,89 @@ def messages() -> list[str]:
 
 def test_a_fault_seen_a_thousand_times_is_one_alert_and_one_mail():
     for second in range(1000):
-        reconcile.reconcile([FAULT], later(seconds=second / 1000))
+        reconcile.reconcile_alerts([FAULT], later(seconds=second / 1000))
     assert Alert.objects.count() == 1
     assert messages() == ["raised"]
 
 
 def test_its_end_is_told_once_and_only_when_it_has_lasted():
-    reconcile.reconcile([FAULT], NOW)
-    reconcile.reconcile([], later(minutes=1))
+    reconcile.reconcile_alerts([FAULT], NOW)
+    reconcile.reconcile_alerts([], later(minutes=1))
     assert Alert.objects.get().state == "open"
-    reconcile.reconcile([FAULT], later(minutes=2))  # it flaps
-    reconcile.reconcile([], later(minutes=3))
-    reconcile.reconcile([], later(minutes=12))
+    reconcile.reconcile_alerts([FAULT], later(minutes=2))  # it flaps
+    reconcile.reconcile_alerts([], later(minutes=3))
+    reconcile.reconcile_alerts([], later(minutes=12))
     assert Alert.objects.get().state == "open"
-    reconcile.reconcile([], later(minutes=14))
-    reconcile.reconcile([], later(minutes=15))
+    reconcile.reconcile_alerts([], later(minutes=14))
+    reconcile.reconcile_alerts([], later(minutes=15))
     assert Alert.objects.get().state == "cleared"
     assert messages() == ["cleared", "raised"]
     assert [note.text for note in AlertNote.objects.all()] == [FAULT.summary, "It is over."]
 
 
 def test_what_has_happened_is_told_and_does_not_end():
-    reconcile.reconcile([Fault("pool.repaired", "1/20260310", "tank repaired itself.")], NOW)
-    reconcile.reconcile([], later(days=2))
+    reconcile.reconcile_alerts([Fault("pool.repaired", "1/20260310", "tank repaired itself.")], NOW)
+    reconcile.reconcile_alerts([], later(days=2))
     assert Alert.objects.get().state == "cleared"
     assert messages() == ["raised"]
 
 
 def test_what_comes_again_later_is_another_alert():
-    reconcile.reconcile([FAULT], NOW)
-    reconcile.reconcile([], later(minutes=1))
-    reconcile.reconcile([], later(minutes=20))
-    reconcile.reconcile([FAULT], later(days=1))
+    reconcile.reconcile_alerts([FAULT], NOW)
+    reconcile.reconcile_alerts([], later(minutes=1))
+    reconcile.reconcile_alerts([], later(minutes=20))
+    reconcile.reconcile_alerts([FAULT], later(days=1))
     assert sorted(Alert.objects.values_list("state", flat=True)) == ["cleared", "open"]
     assert messages() == ["cleared", "raised", "raised"]
 
 
 @pytest.mark.parametrize("blind", [{"unread": ["temperatures"]}, {"complete": False}])
 def test_nothing_clears_while_its_source_is_silent(blind):
-    reconcile.reconcile([FAULT], NOW)
+    reconcile.reconcile_alerts([FAULT], NOW)
     for hour in range(1, 5):
-        reconcile.reconcile([], later(hours=hour), **blind)
+        reconcile.reconcile_alerts([], later(hours=hour), **blind)
     assert Alert.objects.get().state == "open"
 
 
 def test_one_silent_source_does_not_keep_another_from_clearing():
-    reconcile.reconcile([FAULT, Fault("hook.missing", "zed", "x")], NOW)
+    reconcile.reconcile_alerts([FAULT, Fault("hook.missing", "zed", "x")], NOW)
     for minute in (1, 20):
-        reconcile.reconcile([], later(minutes=minute), unread=["temperatures"])
+        reconcile.reconcile_alerts([], later(minutes=minute), unread=["temperatures"])
     assert dict(Alert.objects.values_list("kind", "state")) == {"disk.failing": "open", "hook.missing": "cleared"}
 
 
 def test_a_clock_set_back_neither_clears_at_once_nor_never():
-    reconcile.reconcile([FAULT], NOW)
-    reconcile.reconcile([], later(minutes=1))
-    reconcile.reconcile([], later(days=-300))
+    reconcile.reconcile_alerts([FAULT], NOW)
+    reconcile.reconcile_alerts([], later(minutes=1))
+    reconcile.reconcile_alerts([], later(days=-300))
     assert Alert.objects.get().state == "open"
-    reconcile.reconcile([], later(days=-300, minutes=11))
+    reconcile.reconcile_alerts([], later(days=-300, minutes=11))
     assert Alert.objects.get().state == "cleared"
 
 
 def test_an_acknowledged_alert_stays_quiet_until_it_gets_worse():
-    reconcile.reconcile([FAULT], NOW)
+    reconcile.reconcile_alerts([FAULT], NOW)
     Alert.objects.update(state="acknowledged", mark_seen=312)
-    reconcile.reconcile([FAULT], later(days=1))
+    reconcile.reconcile_alerts([FAULT], later(days=1))
     assert (Alert.objects.get().state, messages()) == ("acknowledged", ["raised"])
     for _ in range(3):
-        reconcile.reconcile([replace(FAULT, mark=320, summary="320 sectors")], later(days=2))
+        reconcile.reconcile_alerts([replace(FAULT, mark=320, summary="320 sectors")], later(days=2))
     assert (Alert.objects.get().state, messages()) == ("open", ["raised", "raised"])
 
 
 def test_what_gets_worse_takes_the_place_of_the_lesser_alert_without_an_all_clear():
-    reconcile.reconcile([replace(FAULT, kind="disk.watch")], NOW)
-    reconcile.reconcile([FAULT], later(minutes=5))
+    reconcile.reconcile_alerts([replace(FAULT, kind="disk.watch")], NOW)
+    reconcile.reconcile_alerts([FAULT], later(minutes=5))
     assert dict(Alert.objects.values_list("kind", "state")) == {"disk.watch": "cleared", "disk.failing": "open"}
     assert messages() == ["raised", "raised"]
 
 
 def test_the_end_of_what_nobody_heard_of_is_not_told():
     MailSettings.objects.update(host="")
-    reconcile.reconcile([FAULT], NOW)
+    reconcile.reconcile_alerts([FAULT], NOW)
     MailSettings.objects.update(host="mail.example")
-    reconcile.reconcile([], later(minutes=1))
-    reconcile.reconcile([], later(minutes=20))
+    reconcile.reconcile_alerts([], later(minutes=1))
+    reconcile.reconcile_alerts([], later(minutes=20))
     assert messages() == []
 
 
@@ -121,48 +121,48 @@ def silence() -> None:
 
 
 def test_what_is_silenced_and_comes_again_stays_silent():
-    reconcile.reconcile([FAULT], NOW)
+    reconcile.reconcile_alerts([FAULT], NOW)
     silence()
-    reconcile.reconcile([], later(hours=1))
-    reconcile.reconcile([], later(hours=2))
-    reconcile.reconcile([FAULT], later(days=1))
+    reconcile.reconcile_alerts([], later(hours=1))
+    reconcile.reconcile_alerts([], later(hours=2))
+    reconcile.reconcile_alerts([FAULT], later(days=1))
     assert messages() == ["raised"]
     assert Alert.objects.get(state="open").quiet_reason == "a new one is ordered"
-    reconcile.reconcile([replace(FAULT, subject="ata-WDC_2")], later(days=2))
+    reconcile.reconcile_alerts([replace(FAULT, subject="ata-WDC_2")], later(days=2))
     assert messages() == ["raised", "raised"]  # another disk is not silenced
 
 
 def test_a_silence_asked_for_while_the_clock_was_years_ahead_is_none():
-    reconcile.reconcile([FAULT], NOW)
+    reconcile.reconcile_alerts([FAULT], NOW)
     Alert.objects.update(quiet_until=later(days=1500), quiet_reason="x")
-    assert not Alert.objects.get().silent(NOW)
+    assert not Alert.objects.get().is_silent(NOW)
 
 
 def test_what_outlasts_its_silence_is_told_once_more():
-    reconcile.reconcile([FAULT], NOW)
+    reconcile.reconcile_alerts([FAULT], NOW)
     silence()
     for day in (1, 6, 8, 9):
-        reconcile.reconcile([FAULT], later(days=day))
+        reconcile.reconcile_alerts([FAULT], later(days=day))
     assert messages() == ["raised", "raised"]
     assert "The silence is over." in [note.text for note in AlertNote.objects.all()]
 
 
 def test_what_was_acknowledged_meanwhile_is_not():
-    reconcile.reconcile([FAULT], NOW)
+    reconcile.reconcile_alerts([FAULT], NOW)
     silence()
     Alert.objects.update(state="acknowledged", mark_seen=312)
-    reconcile.reconcile([FAULT], later(days=8))
+    reconcile.reconcile_alerts([FAULT], later(days=8))
     assert messages() == ["raised"]
 
 
 def test_mail_that_fails_is_not_told_by_mail():
-    reconcile.reconcile([Fault("mail.failing", "mail", "x")], NOW)
+    reconcile.reconcile_alerts([Fault("mail.failing", "mail", "x")], NOW)
     assert messages() == []
 
 
 def test_the_owner_decides_how_grave_a_kind_is():
     KindSeverity.objects.create(kind="disk.failing", severity="notice")
-    reconcile.reconcile([FAULT], NOW)
+    reconcile.reconcile_alerts([FAULT], NOW)
     assert Alert.objects.get().severity == "notice"
 
 
@@ -179,15 +179,15 @@ def test_the_owner_decides_how_grave_a_kind_is():
 )
 def test_quiet_hours_hold_everything_but_what_is_critical(severity, hour, wanted):
     mail = MailSettings(quiet_from=22, quiet_to=7, digest_hour=8)
-    at = outbox.when(severity, NOW.replace(hour=hour), mail, UTC)
+    at = outbox.send_time(severity, NOW.replace(hour=hour), mail, UTC)
     assert (at.day, at.hour) == wanted
 
 
 def test_what_ended_while_the_clock_was_years_ahead_takes_nothing_away_of_what_is_over(monkeypatch):
     def begin_and_end(at: datetime) -> None:
-        reconcile.reconcile([FAULT], at)
+        reconcile.reconcile_alerts([FAULT], at)
         for minutes in (0, 30):
-            reconcile.reconcile([], at + timedelta(minutes=minutes))
+            reconcile.reconcile_alerts([], at + timedelta(minutes=minutes))
 
     begin_and_end(NOW)
     begin_and_end(NOW + timedelta(days=4 * 365))
@@ -198,10 +198,10 @@ def test_what_ended_while_the_clock_was_years_ahead_takes_nothing_away_of_what_i
 
 
 def test_nothing_clears_of_a_disk_that_has_said_nothing_since_the_box_started():
-    reconcile.reconcile([FAULT], NOW)
-    reconcile.reconcile([], later(minutes=1), unheard=["ata-WDC_1"])
-    reconcile.reconcile([], later(minutes=30), unheard=["ata-WDC_1"])
+    reconcile.reconcile_alerts([FAULT], NOW)
+    reconcile.reconcile_alerts([], later(minutes=1), unheard=["ata-WDC_1"])
+    reconcile.reconcile_alerts([], later(minutes=30), unheard=["ata-WDC_1"])
     assert Alert.objects.get().state == "open"
-    reconcile.reconcile([], later(minutes=31))
-    reconcile.reconcile([], later(minutes=42))
+    reconcile.reconcile_alerts([], later(minutes=31))
+    reconcile.reconcile_alerts([], later(minutes=42))
     assert Alert.objects.get().state == "cleared"

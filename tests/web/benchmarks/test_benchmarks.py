@@ -514,7 +514,7 @@ def test_a_meter_reads_bytes_a_second_and_forgets_what_is_long_past(monkeypatch)
     monkeypatch.setattr("workers.io_rate.environment.read_io", lambda _paths: {"a": DiskIo(1, next(read), 0, 0.0)})
     found = io_rate.Meter(["a"])
     for _ in range(io_rate.KEPT + 5):
-        speeds = found.speeds()
+        speeds = found.measure_speeds()
     assert speeds == [[500, 0]] * io_rate.KEPT
 
 

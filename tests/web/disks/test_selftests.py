@@ -28,7 +28,7 @@ WELL = Reading(answered=True, passed=True, temperature=31, able=True, hours=4000
 def box(calm, monkeypatch) -> None:
     monkeypatch.setattr(schedule, "box_zone", lambda: UTC)
     rows.recorded_box()
-    smart_history.note(dict.fromkeys(DiskRow.objects.all(), WELL))
+    smart_history.store_answers(dict.fromkeys(DiskRow.objects.all(), WELL))
 
 
 def finish() -> None:
@@ -78,7 +78,7 @@ def test_a_disk_that_is_left_out_is_not_tested_and_can_come_back(web, box):
 def test_the_schedule_can_be_set(web, box):
     values = {"short": "never", "long": "never", "first": 2, "last": 5}
     assert web.post("/alerts/tests/", values).status_code == 302
-    assert SelfTestPlan.now().long == "never"
+    assert SelfTestPlan.load_row().long == "never"
     assert selftests.begin_due_selftests(NIGHT) == []
     assert web.post("/alerts/tests/", {**values, "first": 24}).status_code == 400
     assert web.post("/alerts/tests/", {**values, "long": "hourly"}).status_code == 400
@@ -90,7 +90,7 @@ def test_a_disk_that_has_not_tested_itself_for_long_is_told_until_it_has(box):
     evaluate_alerts.evaluate_alerts()
     assert Alert.objects.get(kind="test.overdue", subject=DISK).state == "open"
     tested = replace(WELL, tests=(SelfTest("long", True, "Completed", 39990),))
-    smart_history.note(dict.fromkeys(DiskRow.objects.all(), tested))
+    smart_history.store_answers(dict.fromkeys(DiskRow.objects.all(), tested))
     store.checked("temperatures", changed=True)
     evaluate_alerts.evaluate_alerts()
     assert Alert.objects.get(kind="test.overdue", subject=DISK).state == "cleared"

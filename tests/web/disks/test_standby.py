@@ -31,9 +31,9 @@ def told(calm, monkeypatch) -> list[dict[str, int]]:
         return {"facts": dict.fromkeys(request["disks"], standby.TOLD)}
 
     monkeypatch.setattr(agent_client, "request", last)
-    monkeypatch.setattr(standby, "attached", lambda name: f"boot {name}")
+    monkeypatch.setattr(standby, "power_token", lambda name: f"boot {name}")
     rows.recorded_box()
-    smart_history.note(dict.fromkeys(DiskRow.objects.all(), WELL))
+    smart_history.store_answers(dict.fromkeys(DiskRow.objects.all(), WELL))
     return asked
 
 
@@ -48,7 +48,7 @@ def test_a_disk_is_told_once_and_again_after_it_was_plugged_in(web, told, monkey
     assert not worker_standby.set_timers()
     assert told == [{f"/dev/disk/by-id/{DISK}": 20}]
     assert "or when it wakes" not in web.get(PAGE).content.decode()
-    monkeypatch.setattr(standby, "attached", lambda name: f"boot {name} again")
+    monkeypatch.setattr(standby, "power_token", lambda name: f"boot {name} again")
     assert worker_standby.set_timers()
     assert len(told) == 2
 
@@ -102,7 +102,7 @@ def test_other_times_are_refused(web, told, value):
 
 
 def test_a_disk_that_has_nothing_that_turns_or_takes_no_such_command_is_not_asked_for_it(web, told):
-    smart_history.note({DiskRow.objects.get(key=DISK): Reading(answered=True, passed=True)})
+    smart_history.store_answers({DiskRow.objects.get(key=DISK): Reading(answered=True, passed=True)})
     assert "It goes to sleep" not in web.get(PAGE).content.decode()
     assert keep(web, "20").status_code == 400
 
@@ -114,10 +114,10 @@ def test_a_disk_without_work_is_left_in_peace_until_it_should_sleep(web, told, m
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     monkeypatch.setattr(latency, "read_counters", lambda: {row.fact.name: Counters(requests[0], 0)})
     keep(web, "10")
-    assert worker_standby.to_ask([row]) == [row]
+    assert worker_standby.take_disks_to_query([row]) == [row]
     clock[0] += 300
-    assert worker_standby.to_ask([row]) == []
+    assert worker_standby.take_disks_to_query([row]) == []
     requests[0] += 1  # it has work, so a question keeps nothing awake
-    assert worker_standby.to_ask([row]) == [row]
+    assert worker_standby.take_disks_to_query([row]) == [row]
     clock[0] += 700
-    assert worker_standby.to_ask([row]) == [row]
+    assert worker_standby.take_disks_to_query([row]) == [row]

@@ -198,9 +198,9 @@ def test_without_the_password_the_job_waits_and_its_page_says_until_when(web, wa
 
 
 def test_the_worker_sends_a_waiting_job_when_it_starts_and_not_before(waiting, monkeypatch):
-    assert run_job.to_start() == []
+    assert run_job.jobs_to_start() == []
     Job.objects.update(starts=timezone.now() - timedelta(seconds=1))
-    assert run_job.to_start() == [str(waiting.pk)]
+    assert run_job.jobs_to_start() == [str(waiting.pk)]
 
 
 def test_a_worker_that_is_ahead_of_the_agent_does_not_shorten_the_wait(waiting, clock):
@@ -221,7 +221,7 @@ def test_a_waiting_job_is_cancelled_on_its_page(web, waiting, clock, calm):
 
 def test_a_job_cancelled_at_the_console_is_heard_of_by_the_worker(waiting):
     delayed_jobs.cancel(str(waiting.pk))
-    assert run_job.to_start() == [str(waiting.pk)]
+    assert run_job.jobs_to_start() == [str(waiting.pk)]
     run_job.run_job(str(waiting.pk))
     assert Job.objects.get().state == State.CANCELLED
 
@@ -233,7 +233,7 @@ def test_a_worker_that_died_hears_that_the_job_waits(waiting):
 
 
 def test_what_waits_is_an_alert_with_the_page_on_which_it_is_cancelled(waiting):
-    ((told, page),) = evaluate_alerts.waiting()
+    ((told, page),) = evaluate_alerts.waiting_jobs()
     assert (told.job, page) == (str(waiting.pk), f"/jobs/{waiting.pk}/")
     assert KINDS["job.waiting"].severity == "critical"
 
@@ -242,7 +242,7 @@ def test_what_nobody_asked_for_on_the_pages_is_shown_there_and_can_be_cancelled(
     pk = waiting.pk
     Job.objects.all().delete()
     assert "Nobody asked for this on these pages" in text_of(web.get("/jobs/"))
-    assert next(iter(evaluate_alerts.waiting()))[1] == "/jobs/"
+    assert next(iter(evaluate_alerts.waiting_jobs()))[1] == "/jobs/"
     assert anonymous.post(f"/jobs/{pk}/stop/")["Location"].startswith("/login/")
     assert web.get(f"/jobs/{pk}/stop/").status_code == 405
     assert delayed_jobs.waiting_jobs()

@@ -179,15 +179,15 @@ def test_banner_does_not_outlast_what_the_card_says(at, web):
 def test_alert_whose_fault_is_gone_is_not_on_the_overview(at, web):
     now = at(300)
     fault = Fault("service.zed", "zfs-zed.service", "Events of ZFS are not heard.")
-    reconcile.reconcile([fault], now)
+    reconcile.reconcile_alerts([fault], now)
     assert "Events of ZFS" in web.get("/").content.decode()
-    reconcile.reconcile([], at(301))
+    reconcile.reconcile_alerts([], at(301))
     assert Alert.objects.get().state == "open"
     assert "Events of ZFS" not in web.get("/").content.decode()
 
 
 def test_news_that_all_went_well_asks_for_nothing(at, web):
-    reconcile.reconcile([Fault("pool.rebuilt", f"{KEY}/1", f"{POOL.name} was rebuilt.")], at(300))
+    reconcile.reconcile_alerts([Fault("pool.rebuilt", f"{KEY}/1", f"{POOL.name} was rebuilt.")], at(300))
     read(POOL)
     page = web.get("/")
     assert "was rebuilt" not in page.content.decode()

@@ -99,7 +99,7 @@ def test_before_it_was_read_the_page_says_so(web, box):
 
 
 def test_commands_are_shown_newest_first_and_the_rest_where_it_is_asked_for(web, box, lines):
-    collect_history.read_history(TANK)
+    collect_history.collect_history(TANK)
     said = text_of(web.get(HISTORY))
     assert said.index("A check (scrub) was asked for.") < said.index("The pool was made.")
     assert "zpool create tank raidz2 /dev/a" in said
@@ -109,25 +109,25 @@ def test_commands_are_shown_newest_first_and_the_rest_where_it_is_asked_for(web,
 
 
 def test_the_same_history_again_moves_no_version_and_a_new_line_does(box, lines):
-    collect_history.read_history(TANK)
+    collect_history.collect_history(TANK)
     source = Source.objects.filter(name=store.history_source(TANK))
     before = source.get().version
-    collect_history.read_history(TANK)
+    collect_history.collect_history(TANK)
     assert source.get().version == before
     lines.append("2026-11-22.01:00:00 zpool scrub -s tank [user 0 (root) on larder:linux]")
-    collect_history.read_history(TANK)
+    collect_history.collect_history(TANK)
     assert source.get().version > before
     assert HistoryLine.objects.count() == 4
 
 
 def test_a_history_that_cannot_be_read_is_said_and_hides_nothing(web, box, lines, monkeypatch):
-    collect_history.read_history(TANK)
+    collect_history.collect_history(TANK)
 
     def fail(*_args: Any, **_more: Any) -> None:
         raise Failed("Larder's agent does not answer")
 
     monkeypatch.setattr(agent_client, "request", fail)
-    collect_history.read_history(TANK)
+    collect_history.collect_history(TANK)
     said = text_of(web.get(HISTORY))
     assert "Larder's agent does not answer" in said
     assert "The pool was made." in said
@@ -138,14 +138,14 @@ def test_a_history_that_cannot_be_read_is_said_and_hides_nothing(web, box, lines
 )
 def test_an_odd_answer_is_no_history(web, box, monkeypatch, answer):
     monkeypatch.setattr(agent_client, "request", lambda *_args, **_more: answer)
-    collect_history.read_history(TANK)
+    collect_history.collect_history(TANK)
     assert "ZFS keeps no command for this pool." in text_of(web.get(HISTORY))
 
 
 def test_the_history_of_a_pool_that_is_gone_goes_too(box, lines):
-    collect_history.read_history(TANK)
+    collect_history.collect_history(TANK)
     rows.put(pools=[])
-    collect_history.read_history(TANK)
+    collect_history.collect_history(TANK)
     assert not HistoryLine.objects.exists()
 
 

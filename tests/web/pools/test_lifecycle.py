@@ -327,10 +327,10 @@ def test_what_the_agent_found_becomes_rows(agent, calm):
     agent["look-for-pools"] = [
         {"name": "attic", "guid": 2**64 - 1, "state": "ONLINE", "parts": [{"name": "attic", "state": "ONLINE"}]}
     ]
-    collect_importable.look_for_pools()
+    collect_importable.collect_importable()
     assert ImportableRow.objects.get().fact.parts[0].name == "attic"
     agent["look-for-pools"] = []
-    collect_importable.look_for_pools()
+    collect_importable.collect_importable()
     assert not ImportableRow.objects.exists()
 
 
@@ -344,10 +344,10 @@ def test_a_page_that_waits_hears_of_the_end_of_its_own_look_and_of_no_earlier_on
 
     with monkeypatch.context() as patch:
         patch.setattr(agent_client, "request", asked_meanwhile)
-        collect_importable.look_for_pools()
+        collect_importable.collect_importable()
     waiting = web.get(BRING_IN, {"part": "live"})
     assert "Looking at all disks" in text_of(waiting)
-    collect_importable.look_for_pools()
+    collect_importable.collect_importable()
     again = web.get(BRING_IN, {"part": "live"}, HTTP_IF_NONE_MATCH=waiting["ETag"])
     assert again.status_code == 200, "nothing was found as before, and the page still has to change"
     assert "Looking at all disks" not in text_of(again)
@@ -357,7 +357,7 @@ def test_a_page_that_waits_hears_of_the_end_of_its_own_look_and_of_no_earlier_on
 def test_a_look_that_went_wrong_is_said_and_keeps_what_was_known(web, agent, calm, answer):
     listed(found())
     agent["look-for-pools"] = answer
-    collect_importable.look_for_pools()
+    collect_importable.collect_importable()
     assert ImportableRow.objects.count() == 1
     assert Source.objects.get(name="importable").error
     assert "The last look went wrong." in text_of(web.get(BRING_IN))
@@ -367,7 +367,7 @@ def test_details_and_sessions_are_read_for_each_pool_that_answers(agent, calm, m
     rows.put(pools=[TANK, replace(TANK, guid=5, name="stuck", state="SUSPENDED")])
     monkeypatch.setattr(details, "read_details", lambda pool: PoolDetail(pool.guid, 3))
     agent["read-sessions"] = [{"user": "anna", "machine": "mac", "share": "photos"}]
-    collect_importable.read_details()
+    collect_importable.collect_details()
     assert [row.fact for row in DetailRow.objects.all()] == [PoolDetail(TANK.guid, 3)]
     assert SessionRow.objects.get().fact.user == "anna"
 
@@ -376,7 +376,7 @@ def test_one_reading_that_fails_does_not_silence_the_other(agent, calm, monkeypa
     rows.put(pools=[TANK])
     monkeypatch.setattr(details, "read_details", lambda pool: PoolDetail(pool.guid, 3))
     agent["read-sessions"] = Failed("Larder's agent does not answer")
-    collect_importable.read_details()
+    collect_importable.collect_details()
     assert DetailRow.objects.exists()
     assert "does not answer" in Source.objects.get(name="sessions").error
 
@@ -384,6 +384,6 @@ def test_one_reading_that_fails_does_not_silence_the_other(agent, calm, monkeypa
 @pytest.mark.parametrize(("kind", "looks"), [("destroy-pool", 1), ("export-pool", 1), ("set-share", 0)])
 def test_after_a_pool_has_come_or_gone_the_disks_are_searched_again(monkeypatch, calm, kind, looks):
     asked: list[str] = []
-    monkeypatch.setattr(collect_importable.look_for_pools, "delay", lambda: asked.append("look"))
-    collect_importable.after(str(rows.job(kind=kind).pk))
+    monkeypatch.setattr(collect_importable.collect_importable, "delay", lambda: asked.append("look"))
+    collect_importable.search_after_job(str(rows.job(kind=kind).pk))
     assert len(asked) == looks

@@ -40,7 +40,7 @@ def links(page: Page) -> set[str]:
 
 def seen(disks: Iterable[int]) -> None:
     """The bays as a collector remembers them."""
-    ports.remember(disk(number, slot=f"pci-0000:00:0{number}.0-ata-1") for number in disks)
+    ports.remember_ports(disk(number, slot=f"pci-0000:00:0{number}.0-ata-1") for number in disks)
 
 
 # --- the tree -----------------------------------------------------------------------------------------------------
@@ -240,7 +240,9 @@ def test_a_new_port_comes_after_the_known_ones(web, calm):
         ("pci-0000:00:01.0-ata-1", 3),
     ]
     assert ports.port_of("pci-0000:00:02.0-ata-1.0") == "pci-0000:00:02.0-ata-1"
-    assert sorted(["pci-0000:00:0b.0-ata-1", "x-ata-10", "pci-0000:00:0a.0-ata-1", "x-ata-9"], key=ports.natural) == [
+    assert sorted(
+        ["pci-0000:00:0b.0-ata-1", "x-ata-10", "pci-0000:00:0a.0-ata-1", "x-ata-9"], key=ports.natural_key
+    ) == [
         "pci-0000:00:0a.0-ata-1",
         "pci-0000:00:0b.0-ata-1",
         "x-ata-9",

@@ -158,7 +158,7 @@ def samba(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def read() -> list[detect.Edit]:
-    collectors.source("edits", collect_drift.store_drift)
+    collectors.update_source("edits", collect_drift.store_drift)
     return [row.fact for row in EditRow.objects.all()]
 
 

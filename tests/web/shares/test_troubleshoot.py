@@ -136,7 +136,7 @@ def test_the_worker_asks_the_agent_and_keeps_what_it_found(shared, monkeypatch):
         return {"facts": msgspec.to_builtins(found)}
 
     monkeypatch.setattr(agent_client, "request", last)
-    reaching.look_at_share(str(PHOTOS.guid), "nfs", "")
+    reaching.collect_diagnosis(str(PHOTOS.guid), "nfs", "")
     assert asked == [{"verb": "look-at-share", "dataset": "tank/photos", "protocol": "nfs", "person": ""}]
     assert SeenRow.objects.get().fact.unit == "active"
 
@@ -147,5 +147,5 @@ def test_an_agent_out_of_reach_is_told_on_the_page(web, shared, monkeypatch):
 
     monkeypatch.setattr(agent_client, "request", last)
     web.post(f"{HERE}/look/", {"person": ""})
-    reaching.look_at_share(str(PHOTOS.guid), "nfs", "")
+    reaching.collect_diagnosis(str(PHOTOS.guid), "nfs", "")
     assert "The last look went wrong" in text_of(web.get(f"{HERE}/why/"))

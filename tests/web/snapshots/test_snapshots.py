@@ -88,15 +88,15 @@ def fill(count: int, datasets: int = 1) -> list[Dataset]:
 def test_collector_reads_only_changed_dataset_again(zfs):
     datasets = [settled(f"tank/d{number}") for number in range(5)]
     zfs.there = {one.name: [snap(one.name, number) for number in range(3)] for one in datasets}
-    assert collect_snapshots.follow(datasets)
+    assert collect_snapshots.update_snapshots(datasets)
     assert SnapshotRow.objects.count() == 15
     zfs.asked.clear()
     zfs.asked_for_marks.clear()
-    assert not collect_snapshots.follow(datasets)
+    assert not collect_snapshots.update_snapshots(datasets)
     assert zfs.asked == []
     zfs.there["tank/d2"].append(snap("tank/d2", 9))
     datasets[2] = replace(datasets[2], snapshots_changed=1_700_000_100)
-    assert collect_snapshots.follow(datasets)
+    assert collect_snapshots.update_snapshots(datasets)
     assert zfs.asked == ["tank/d2"]
     assert zfs.asked_for_marks == []  # a new snapshot is no new bookmark
     assert SnapshotRow.objects.filter(dataset="tank/d2").count() == 4
@@ -107,7 +107,7 @@ def test_collector_ignores_snapshots_of_zfs_diff(zfs):
     own = snap("tank/a", 2, name="tank/a@zfs-diff-4711-00000001000a7f3c", holds=1)
     by_hand = replace(own, guid=5, holds=0)  # of that name, and nothing reads it
     zfs.there = {"tank/a": [snap("tank/a", 1), own, replace(by_hand, name="tank/a@zfs-diff-1-0000000100000000")]}
-    collect_snapshots.follow([one])
+    collect_snapshots.update_snapshots([one])
     assert [row.short for row in SnapshotRow.objects.order_by("txg")] == ["s0001", "zfs-diff-1-0000000100000000"]
     assert SnapshotReading.objects.get().count == 2
 
@@ -115,11 +115,11 @@ def test_collector_ignores_snapshots_of_zfs_diff(zfs):
 def test_collector_reads_origin_again_when_clone_changes(zfs):
     origin, clone = settled("tank/a"), settled("tank/copy", origin="tank/a@s0001")
     zfs.there = {"tank/a": [snap("tank/a", 1)]}
-    collect_snapshots.follow([origin])
+    collect_snapshots.update_snapshots([origin])
     for datasets, clones in (([origin, clone], ("tank/copy",)), ([origin], ())):
         zfs.asked.clear()
         zfs.there["tank/a"] = [snap("tank/a", 1, clones=clones)]
-        collect_snapshots.follow(datasets)
+        collect_snapshots.update_snapshots(datasets)
         assert "tank/a" in zfs.asked
         assert SnapshotRow.objects.get().clones == ",".join(clones)
 
@@ -127,24 +127,24 @@ def test_collector_reads_origin_again_when_clone_changes(zfs):
 def test_collector_reads_recently_changed_dataset_again(zfs):
     one = settled("tank/a")
     one = replace(one, snapshots_changed=int(timezone.now().timestamp()))
-    collect_snapshots.follow([one])
-    collect_snapshots.follow([one])
+    collect_snapshots.update_snapshots([one])
+    collect_snapshots.update_snapshots([one])
     assert zfs.asked == ["tank/a", "tank/a"]
 
 
 def test_collector_deletes_rows_of_gone_dataset_and_rereads_old_ones(zfs):
     a, b = settled("tank/a"), settled("tank/b")
     zfs.there = {"tank/a": [snap("tank/a", 1)], "tank/b": [snap("tank/b", 1)]}
-    collect_snapshots.follow([a, b])
-    assert collect_snapshots.follow([a])
+    collect_snapshots.update_snapshots([a, b])
+    assert collect_snapshots.update_snapshots([a])
     assert {row.dataset for row in SnapshotRow.objects.all()} == {"tank/a"}
     SnapshotReading.objects.update(at=timezone.now() - timedelta(hours=1))
     zfs.asked.clear()
     zfs.there["tank/a"] = [snap("tank/a", 1, holds=1)]
-    assert collect_snapshots.follow([a])
+    assert collect_snapshots.update_snapshots([a])
     assert SnapshotRow.objects.get().holds == 1
-    collect_snapshots.doubt(["tank/a"])
-    collect_snapshots.follow([a])
+    collect_snapshots.doubt_snapshots(["tank/a"])
+    collect_snapshots.update_snapshots([a])
     assert zfs.asked == ["tank/a", "tank/a"]
 
 
@@ -294,7 +294,7 @@ def test_schedule_change_shows_what_it_destroys_first(web, calm, zfs, agent):
     dataset = settled("tank/a", policy=TEXT, policy_source="local")
     rows.put(pools=[rows.pool_of("tank", 1000)], datasets=[dataset])
     zfs.there["tank/a"] = run_for(dataset, *(snap("tank/a", number) for number in range(4)))
-    collect_snapshots.follow([dataset])
+    collect_snapshots.update_snapshots([dataset])
     url = f"/snapshots/of/{dataset.guid}/policy/"
     numbers = {"frequent": 0, "hourly": 1, "daily": 0, "weekly": 0, "monthly": 0, "first": 0, "last": 0}
     page = web.post(url, {**numbers, "look": ""})
@@ -347,7 +347,7 @@ def test_following_parent_shows_what_it_destroys_first(web, calm, zfs, agent):
     rows.put(pools=[rows.pool_of("tank", 1000)], datasets=[above, own, below])
     for dataset in (own, below):
         zfs.there[dataset.name] = run_for(dataset, *(snap(dataset.name, number) for number in range(2)))
-    collect_snapshots.follow([above, own, below])
+    collect_snapshots.update_snapshots([above, own, below])
     url = f"/snapshots/of/{own.guid}/policy/follow/"
     page = web.get(url)
     assert "It then follows tank/a and keeps 1 hourly snapshots." in page.content.decode()
@@ -389,7 +389,7 @@ def test_only_snapshots_of_own_runs_are_recorded_and_pruned(calm, zfs):
     renamed = replace(run_for(a, snap("tank/a", 11))[0], name="tank/a@elsewhere")
     by_hand = snap("tank/a", 12)
     zfs.there["tank/a"] = [*mine, stranger, renamed, by_hand]
-    collect_snapshots.follow([a])
+    collect_snapshots.update_snapshots([a])
     assert {one.guid for one in MadeSnapshot.objects.all()} == {str(one.guid) for one in mine}
     (job,) = snapshot_policies.run_due_policies()
     assert job.kind == "prune-snapshots"
@@ -405,7 +405,7 @@ def test_unchanged_folder_gives_due_grains_to_latest_snapshot(calm, zfs):
     store.checked("datasets", changed=False)
     old = snap("tank/a", 1, created=timezone.now() - timedelta(days=3))
     zfs.there["tank/a"] = run_for(a, old)
-    collect_snapshots.follow([a])
+    collect_snapshots.update_snapshots([a])
     assert snapshot_policies.run_due_policies() == []
     made = MadeSnapshot.objects.get()
     assert made.grains == "hourly,daily"
@@ -414,8 +414,8 @@ def test_unchanged_folder_gives_due_grains_to_latest_snapshot(calm, zfs):
     # It is kept as a daily one too: two newer hourly ones do not expire it.
     newer = run_for(a, *(snap("tank/a", number) for number in (2, 3)))
     zfs.there["tank/a"] += newer
-    collect_snapshots.doubt(["tank/a"])
-    collect_snapshots.follow([a])
+    collect_snapshots.doubt_snapshots(["tank/a"])
+    collect_snapshots.update_snapshots([a])
     assert policy_ledger.expired_rows([(a, Policy(hourly=2, daily=2))], {str(a.guid): 3}) == []
 
 
@@ -423,7 +423,7 @@ def test_unchanged_folder_with_manual_latest_snapshot_gets_automatic_one(calm, z
     a = settled("tank/a", policy=SKIPPING, policy_source="local", written=0)
     ready(a)
     zfs.there["tank/a"] = [*run_for(a, snap("tank/a", 1)), snap("tank/a", 2)]
-    collect_snapshots.follow([a])
+    collect_snapshots.update_snapshots([a])
     (job,) = snapshot_policies.run_due_policies()
     assert job.kind == "run-snapshot-policies"
     assert MadeSnapshot.objects.get().grains == "hourly"
@@ -442,13 +442,13 @@ def test_start_with_earlier_date_continues_from_recorded_time(calm, zfs, monkeyp
     assert abs(datetime.fromisoformat(run.targets[str(a.guid)]["at"]) - real) < timedelta(minutes=1)
     Job.objects.update(state=Job.State.DONE)
     zfs.there["tank/a"] = [snap("tank/a", 1, name=f"tank/a@{run.targets[str(a.guid)]['short']}", run=str(run.pk), created=timezone.now())]  # fmt: skip
-    collect_snapshots.doubt(["tank/a"])
-    collect_snapshots.follow([a])
+    collect_snapshots.doubt_snapshots(["tank/a"])
+    collect_snapshots.update_snapshots([a])
     assert snapshot_policies.run_due_policies() == []  # it counts for the hour that is believed
-    assert "clock.doubted" in {fault.kind for fault in overdue.overdue_faults(store.facts(), timezone.now())}
+    assert "clock.doubted" in {fault.kind for fault in overdue.update_overdue(store.facts(), timezone.now())}
     monkeypatch.setattr("appliance.system.clock.is_synced", lambda: True)
     snapshot_policies.run_due_policies()
-    assert "clock.doubted" not in {fault.kind for fault in overdue.overdue_faults(store.facts(), timezone.now())}
+    assert "clock.doubted" not in {fault.kind for fault in overdue.update_overdue(store.facts(), timezone.now())}
 
 
 def test_another_snapshot_of_same_name_is_not_recorded_one(calm, zfs):
@@ -456,10 +456,10 @@ def test_another_snapshot_of_same_name_is_not_recorded_one(calm, zfs):
     ready(a)
     mine = run_for(a, *(snap("tank/a", number) for number in range(4)))
     zfs.there["tank/a"] = mine
-    collect_snapshots.follow([a])
+    collect_snapshots.update_snapshots([a])
     zfs.there["tank/a"] = [replace(mine[0], guid=77, run=""), *mine[1:]]
-    collect_snapshots.doubt(["tank/a"])
-    collect_snapshots.follow([a])
+    collect_snapshots.doubt_snapshots(["tank/a"])
+    collect_snapshots.update_snapshots([a])
     assert policy_ledger.expired_rows([(a, Policy(hourly=2))], {str(a.guid): 4})[0].short == "s0001"
     assert not MadeSnapshot.objects.filter(guid=str(mine[0].guid)).exists()
 
@@ -485,12 +485,12 @@ def test_repeated_failures_are_retried_less_often(calm, zfs):
         (job,) = snapshot_policies.run_due_policies()
         Job.objects.filter(pk=job.pk).update(state=Job.State.FAILED, created=now - timedelta(minutes=minutes))
     mine = Job.objects.all()
-    assert snapshot_policies.resting(mine, now - timedelta(minutes=61)) == {("run-snapshot-policies", "tank")}
-    assert snapshot_policies.resting(mine, now - timedelta(minutes=59)) == set()
+    assert snapshot_policies.resting_kinds(mine, now - timedelta(minutes=61)) == {("run-snapshot-policies", "tank")}
+    assert snapshot_policies.resting_kinds(mine, now - timedelta(minutes=59)) == set()
     # A success resets the count.
     (job,) = snapshot_policies.run_due_policies()
     Job.objects.filter(pk=job.pk).update(state=Job.State.DONE, created=now - timedelta(minutes=95))
-    assert snapshot_policies.resting(mine, now - timedelta(minutes=90)) == set()
+    assert snapshot_policies.resting_kinds(mine, now - timedelta(minutes=90)) == set()
 
 
 def test_nothing_is_taken_before_snapshots_were_read(calm, zfs):
@@ -517,7 +517,7 @@ def test_bookmarks_are_collected_listed_and_destroyed_after_review(web, calm, zf
     one = settled("tank/a")
     rows.put(pools=[rows.pool_of("tank", 1000)], datasets=[one])
     zfs.marks = [Bookmark(f"tank/a#{name}", 2**63 + 7, 7, MADE) for name in ("mark", "other one")]
-    assert collect_snapshots.follow([one])
+    assert collect_snapshots.update_snapshots([one])
     url = f"/snapshots/of/{one.guid}/"
     page = web.get(url).content.decode()
     assert f'href="{url}bookmarks/mark/destroy/"' in page
@@ -531,13 +531,13 @@ def test_bookmarks_are_collected_listed_and_destroyed_after_review(web, calm, zf
     )
     # Its row is deleted when it is destroyed, and with its folder.
     zfs.marks = zfs.marks[:1]
-    collect_snapshots.doubt(["tank/a"])
-    assert collect_snapshots.follow([one])
+    collect_snapshots.doubt_snapshots(["tank/a"])
+    assert collect_snapshots.update_snapshots([one])
     assert [row.short for row in BookmarkRow.objects.all()] == ["mark"]
     assert web.get(f"{url}bookmarks/other%20one/destroy/").status_code == 404
-    collect_snapshots.doubt(["tank/a"])
-    assert not collect_snapshots.follow([one])
-    collect_snapshots.follow([])
+    collect_snapshots.doubt_snapshots(["tank/a"])
+    assert not collect_snapshots.update_snapshots([one])
+    collect_snapshots.update_snapshots([])
     assert not BookmarkRow.objects.exists()
 
 
@@ -546,7 +546,7 @@ def test_many_bookmarks_are_paged(web, calm, zfs):
     rows.put(pools=[rows.pool_of("tank", 1000)], datasets=[one])
     # Several of one moment, with names that need escaping in addresses and pages.
     zfs.marks = [Bookmark(f"tank/a#m {number:03d}.<b>", 7, number // 3, MADE) for number in range(250)]
-    collect_snapshots.follow([one])
+    collect_snapshots.update_snapshots([one])
     url = f"/snapshots/of/{one.guid}/"
     text = web.get(url).content.decode()
     assert "These are the newest 20." in text

@@ -105,7 +105,7 @@ def test_review_shows_what_the_agent_reads_on_an_empty_looking_disk(monkeypatch)
     assert asked == [{"verb": "read-content", "disks": [path_of(1), path_of(2)]}]
     assert plan.type_to_confirm == "tank"
     # The agent reads again under the locks, and comes to the same plan.
-    monkeypatch.setattr(probe, "use_of", lambda found: probe.UNKNOWN if found.path == path_of(1) else None)
+    monkeypatch.setattr(probe, "inspect_disk", lambda found: probe.UNKNOWN if found.path == path_of(1) else None)
     facts = box(disk(1), disk(2))
     assert (
         checked_plan(create(), probe.with_uses(facts, probe.probe_disks(facts, create().disks_taken()))).digest()

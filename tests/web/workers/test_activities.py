@@ -54,7 +54,7 @@ def tank(*found: LongWork, **changes: Any) -> Pool:
 def look(*found: LongWork, **changes: Any) -> bool:
     """One reading, as the collector makes it."""
     pools = [tank(*found, **changes)] if found else []
-    changed = activities.follow(pools)
+    changed = activities.update_activities(pools)
     work_reports.store_reports(pools)
     return changed
 

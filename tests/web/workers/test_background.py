@@ -17,7 +17,7 @@ def background(monkeypatch):
     from workers import background
 
     monkeypatch.undo()
-    monkeypatch.setattr(guard, "guarded", lambda _name, work: work())
+    monkeypatch.setattr(guard, "run_guarded", lambda _name, work: work())
     monkeypatch.setattr(background, "_running", {})
     return background
 
@@ -36,13 +36,13 @@ def held() -> tuple[threading.Event, Callable[[], object]]:
 def test_work_of_one_name_is_under_way_once_and_others_go_on(background):
     released, work = held()
     done = threading.Event()
-    assert background.start("run-mail", work)
-    assert not background.start("run-mail", work)
-    assert background.start("run-facts", done.set)
+    assert background.start_thread("run-mail", work)
+    assert not background.start_thread("run-mail", work)
+    assert background.start_thread("run-facts", done.set)
     assert done.wait(60)
     released.set()
     joined("run-mail")
-    assert background.start("run-mail", lambda: None)
+    assert background.start_thread("run-mail", lambda: None)
 
 
 def test_work_that_breaks_off_can_be_started_again(background, monkeypatch):
@@ -51,9 +51,9 @@ def test_work_that_breaks_off_can_be_started_again(background, monkeypatch):
     def fail() -> None:
         raise RuntimeError("no")
 
-    assert background.start("run-mail", fail)
+    assert background.start_thread("run-mail", fail)
     joined("run-mail")
-    assert background.start("run-mail", lambda: None)
+    assert background.start_thread("run-mail", lambda: None)
     joined("run-mail")
 
 
@@ -64,16 +64,16 @@ def test_no_thread_left_is_told_and_tried_again(background, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(threading.Thread, "start", none_left)
         with pytest.raises(RuntimeError):
-            background.start("run-mail", lambda: None)
-    assert background.start("run-mail", lambda: None)
+            background.start_thread("run-mail", lambda: None)
+    assert background.start_thread("run-mail", lambda: None)
 
 
 def test_work_that_is_under_way_for_too_long_is_stuck(background):
     released, work = held()
-    background.start("run-alerts", work)
-    assert background.stuck() == ""
+    background.start_thread("run-alerts", work)
+    assert background.stuck_thread() == ""
     background._running["run-alerts"] = time.monotonic() - background.LIMITS["run-alerts"] - 1
-    assert background.stuck() == "run-alerts"
+    assert background.stuck_thread() == "run-alerts"
     released.set()
     joined("run-alerts")
-    assert background.stuck() == ""
+    assert background.stuck_thread() == ""

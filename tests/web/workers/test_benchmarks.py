@@ -23,7 +23,7 @@ from web.jobs import confirm
 from web.jobs.models import Job
 from web.pools.models import WorkReport
 from workers import benchmarks, evaluate_alerts, work_reports
-from workers.run_job import lasts
+from workers.run_job import is_long
 
 BEEN_REBUILT = LongWork("resilver", "finished", None, datetime(2026, 11, 20, tzinfo=UTC), 100, 100)
 State, Its = SweepRow.State, CaseRow.State
@@ -62,12 +62,12 @@ def test_a_sweep_is_measured_a_case_at_a_time_to_its_end(calm):
     benchmarks.advance_benchmarks()
     assert states(row) == ["running", "waiting"]
     job = Job.objects.get()
-    assert lasts(str(job.pk))
+    assert is_long(str(job.pk))
     assert ("workers.run_job", str(job.pk)) in calm
     benchmarks.advance_benchmarks()
     assert Job.objects.count() == 1
     sweeps_made.ended(current())
-    benchmarks.after(str(job.pk))
+    benchmarks.continue_after_job(str(job.pk))
     assert states(row) == ["done", "running"]
     sweeps_made.ended(current())
     benchmarks.advance_benchmarks()
@@ -286,12 +286,12 @@ def test_a_sweep_stored_twice_is_one():
 def test_a_pool_that_is_only_there_to_be_measured_raises_no_alert_and_keeps_no_report():
     weak = replace(shapes.mirror("ONLINE", "OFFLINE"), name="larder-sweep-0123456789ab", work=(BEEN_REBUILT,))
     store.replace(PoolRow, [weak], lambda pool: str(pool.guid))
-    assert evaluate_alerts.gather(timezone.now(), {}).pools == ()
+    assert evaluate_alerts.gather_facts(timezone.now(), {}).pools == ()
     assert not work_reports.store_reports([weak])
     assert not WorkReport.objects.exists()
-    assert evaluate_alerts.gather(timezone.now(), {}).pools == ()
+    assert evaluate_alerts.gather_facts(timezone.now(), {}).pools == ()
     store.replace(PoolRow, [replace(weak, name="larder-sweep-mine")], lambda pool: str(pool.guid))
-    assert len(evaluate_alerts.gather(timezone.now(), {}).pools) == 1
+    assert len(evaluate_alerts.gather_facts(timezone.now(), {}).pools) == 1
 
 
 def test_what_a_disk_brings_back_after_the_end_is_cleared_away_once(calm, monkeypatch):
@@ -302,10 +302,10 @@ def test_what_a_disk_brings_back_after_the_end_is_cleared_away_once(calm, monkey
     rows.empty_box(3, disk(4, uses=(traces,)))
     # That the case itself was cleared up after, when the disk went away, is no reason to wait.
     confirm.start_without_review(CleanUpBenchmark(token="0123456789ab"), user="admin")
-    benchmarks.tidy()
-    benchmarks.tidy()
+    benchmarks.clean_up_leftovers()
+    benchmarks.clean_up_leftovers()
     assert kinds() == ["clean-up-benchmark", "clean-up-benchmark"]
     Job.objects.all().delete()
     SweepRow.objects.update(state=State.RUNNING)
-    benchmarks.tidy()
+    benchmarks.clean_up_leftovers()
     assert kinds() == []

@@ -91,7 +91,7 @@ BREAKABLE = {
     "accounts": (accounts, "read_accounts"),
     "properties": (properties, "read_properties"),
     "shares": (publish, "configured"),
-    "services": (collectors, "services"),
+    "services": (collectors, "read_services"),
 }
 FAULTS = [Failed("zpool said no"), AttributeError("'list' has no 'get'"), RecursionError()]
 
@@ -196,7 +196,7 @@ def answer(path: str, found: Any, monkeypatch: pytest.MonkeyPatch) -> list[dict[
 
 def test_the_agent_is_asked_for_disks_that_can_answer(one_disk, monkeypatch):
     asked = answer(one_disk, recorded("smartctl-qemu-ata-7.4.json"), monkeypatch)
-    collectors.temperatures()
+    collectors.collect_temperatures()
     assert asked == [{"verb": "read-smart", "disks": [one_disk]}]
     assert errors() == {}
 
@@ -206,13 +206,13 @@ def test_disks_are_not_asked_again_while_they_are_still_being_asked(one_disk, mo
 
     def slow(request: dict[str, Any], **_more: object) -> dict[str, Any]:
         asked.append(request)
-        collectors.temperatures()  # the clock's next beat comes before the answer
+        collectors.collect_temperatures()  # the clock's next beat comes before the answer
         return {"facts": {}}
 
     monkeypatch.setattr(agent_client, "request", slow)
-    collectors.temperatures()
+    collectors.collect_temperatures()
     assert len(asked) == 1
-    collectors.temperatures()
+    collectors.collect_temperatures()
     assert len(asked) == 2
 
 
@@ -220,19 +220,19 @@ def test_while_a_disk_is_failing_each_asking_moves_the_page_of_its_alert(one_dis
     """It says whether the disk has told how it is since it was erased, also where that is the same as before."""
     rows.alert()
     answer(one_disk, recorded("smartctl-qemu-ata-7.4.json"), monkeypatch)
-    collectors.temperatures()
+    collectors.collect_temperatures()
     before = Source.objects.get(name="alerts").version
-    collectors.temperatures()
+    collectors.collect_temperatures()
     assert Source.objects.get(name="alerts").version > before
 
 
 def test_a_sleeping_disk_keeps_its_last_temperature(one_disk, monkeypatch):
     answer(one_disk, {"temperature": {"current": 31}}, monkeypatch)
-    collectors.temperatures()
+    collectors.collect_temperatures()
     answer(
         one_disk, {"smartctl": {"exit_status": 2, "messages": [{"string": "Device is in STANDBY mode"}]}}, monkeypatch
     )
-    collectors.temperatures()
+    collectors.collect_temperatures()
     row = DiskRow.objects.get(name="sda")
     assert (row.temperature, row.asleep) == (31, True)
 
@@ -243,26 +243,26 @@ def test_a_sleeping_disk_keeps_its_last_temperature(one_disk, monkeypatch):
 )
 def test_an_odd_answer_is_no_temperature(one_disk, monkeypatch, found):
     answer(one_disk, found, monkeypatch)
-    collectors.temperatures()
+    collectors.collect_temperatures()
     assert DiskRow.objects.get(name="sda").temperature is None
     assert errors() == {}
 
 
 def test_an_answer_about_a_disk_that_was_not_asked_for_is_passed_over(one_disk, monkeypatch):
     answer("/dev/disk/by-id/another", {"temperature": {"current": 31}}, monkeypatch)
-    collectors.temperatures()
+    collectors.collect_temperatures()
     assert errors() == {}
 
 
 def test_an_agent_that_does_not_answer_is_an_error_of_this_source_alone(one_disk, monkeypatch):
     monkeypatch.setattr(agent_client, "request", failing(Failed("Larder's agent does not answer")))
-    collectors.temperatures()
+    collectors.collect_temperatures()
     assert errors() == {"temperatures": "Larder's agent does not answer"}
 
 
 def test_a_temperature_stays_when_the_facts_of_the_disk_are_read_again(one_disk, monkeypatch):
     answer(one_disk, {"temperature": {"current": 31}}, monkeypatch)
-    collectors.temperatures()
+    collectors.collect_temperatures()
     store.replace(DiskRow, [disk(1, model="ANOTHER")], collectors.disk_key)
     assert DiskRow.objects.get().temperature == 31
 
@@ -272,17 +272,17 @@ def test_what_zfs_counts_becomes_one_row_that_changes_only_with_its_percentages(
     now = Caching(hit_percent=91, sync_percent=None, memory=2**31)
     monkeypatch.setattr(kstat, "read_kstat", lambda: now)
     answer(one_disk, None, monkeypatch)
-    collectors.temperatures()
+    collectors.collect_temperatures()
     assert CachingRow.objects.get().fact == now
     version = Source.objects.get(name="caching").version
-    collectors.temperatures()
+    collectors.collect_temperatures()
     assert Source.objects.get(name="caching").version == version
 
 
 def test_counters_that_cannot_be_read_silence_nothing_else(one_disk, monkeypatch):
     monkeypatch.setattr(kstat, "read_kstat", failing(Failed("no counters")))
     answer(one_disk, {"temperature": {"current": 31}}, monkeypatch)
-    collectors.temperatures()
+    collectors.collect_temperatures()
     assert DiskRow.objects.get(name="sda").temperature == 31
     assert errors() == {"caching": "no counters"}
 
@@ -295,20 +295,20 @@ def test_the_ports_of_disks_are_remembered_once_and_those_of_the_system_never(sy
     assert list(BayRow.objects.values()) == before
     system_disk = disk(9, slot="p9", uses=(Use("system", "holds the system"),))
     store.replace(DiskRow, [disk(1, slot="p1"), disk(2, slot="p2", bus="usb"), system_disk], collectors.disk_key)
-    ports.remember(row.fact for row in DiskRow.objects.all())
+    ports.remember_ports(row.fact for row in DiskRow.objects.all())
     assert [row.port for row in BayRow.objects.all()][len(before) :] == ["p1"]
 
 
 def test_what_a_drive_says_of_itself_is_kept_and_stays_while_it_sleeps(one_disk, monkeypatch):
-    assert collectors.unasked()
+    assert collectors.has_new_disk()
     answer(one_disk, {"smart_status": {"passed": False}}, monkeypatch)
-    collectors.temperatures()
+    collectors.collect_temperatures()
     row = DiskRow.objects.get(name="sda")
     assert (row.smart_passed, row.smart_text) == (False, "It says itself that it is failing.")
-    assert not collectors.unasked()
+    assert not collectors.has_new_disk()
     asleep = {"smartctl": {"exit_status": 2, "messages": [{"string": "Device is in STANDBY mode"}]}}
     answer(one_disk, asleep, monkeypatch)
-    collectors.temperatures()
+    collectors.collect_temperatures()
     row.refresh_from_db()
     assert (row.smart_passed, row.asleep) == (False, True)
 

@@ -42,7 +42,7 @@ def path(tmp_path: Path) -> Path:
 def use(monkeypatch: pytest.MonkeyPatch, path: Path) -> Callable[..., str]:
     def open_as(mode: str = "rw") -> str:
         monkeypatch.setattr(database_health, "connections", {"default": Connection(path, mode)})
-        return database_health.trouble("default")
+        return database_health.database_error("default")
 
     return open_as
 

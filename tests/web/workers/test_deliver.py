@@ -76,7 +76,7 @@ def body(message: EmailMessage, kind: str) -> str:
 
 
 def test_a_failing_disk_is_one_mail_that_says_what_and_what_to_do(smtp):
-    reconcile.reconcile([FAULT], NOW)
+    reconcile.reconcile_alerts([FAULT], NOW)
     for minute in range(3):
         deliver.send_due(NOW + timedelta(minutes=minute))
     (message,) = smtp.taken
@@ -91,10 +91,10 @@ def test_a_failing_disk_is_one_mail_that_says_what_and_what_to_do(smtp):
 
 
 def test_its_end_is_one_mail_too(smtp):
-    reconcile.reconcile([FAULT], NOW)
+    reconcile.reconcile_alerts([FAULT], NOW)
     deliver.send_due(NOW)
     for minute in (1, 12):
-        reconcile.reconcile([], NOW + timedelta(minutes=minute))
+        reconcile.reconcile_alerts([], NOW + timedelta(minutes=minute))
         deliver.send_due(NOW + timedelta(minutes=minute))
     assert [str(message["Subject"])[:15] for message in smtp.taken] == ["[larder] Disk i", "[larder] Over: "]
 
@@ -111,7 +111,7 @@ PROBLEMS = [
 
 @pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: type(problem).__name__)
 def test_while_the_server_fails_a_message_waits_longer_each_time_and_then_goes_out_once(smtp, problem):
-    reconcile.reconcile([FAULT], NOW)
+    reconcile.reconcile_alerts([FAULT], NOW)
     smtp.problem, at, waits = problem, NOW, []
     for _ in range(5):
         assert deliver.send_due(at) == 0
@@ -130,24 +130,24 @@ def test_while_the_server_fails_a_message_waits_longer_each_time_and_then_goes_o
 
 def test_the_servers_own_words_are_kept(smtp):
     smtp.problem = smtplib.SMTPAuthenticationError(535, b"5.7.8 wrong password")
-    outbox.test("mail", NOW)
+    outbox.queue_test("mail", NOW)
     deliver.send_due(NOW)
     row = Message.objects.get()
     assert (row.state, row.answer) == ("given-up", "The mail server answered: 535 5.7.8 wrong password")
 
 
 def test_mail_that_does_not_go_out_for_long_is_a_fault_and_is_given_up_after_days(smtp):
-    reconcile.reconcile([FAULT], NOW)
+    reconcile.reconcile_alerts([FAULT], NOW)
     smtp.problem = ConnectionRefusedError("Connection refused")
     deliver.send_due(NOW)
-    assert deliver.failing(NOW + timedelta(minutes=5)) == ""
-    assert "Connection refused" in deliver.failing(NOW + timedelta(hours=1))
+    assert deliver.delivery_error(NOW + timedelta(minutes=5)) == ""
+    assert "Connection refused" in deliver.delivery_error(NOW + timedelta(hours=1))
     deliver.send_due(NOW + timedelta(days=4))
     assert Message.objects.get().state == "given-up"
 
 
 def test_a_worker_that_died_while_sending_does_not_lose_the_message(smtp):
-    reconcile.reconcile([FAULT], NOW)
+    reconcile.reconcile_alerts([FAULT], NOW)
     Message.objects.update(state="sending", next_try=NOW)
     deliver.send_due(NOW + timedelta(minutes=1))
     assert smtp.taken == []
@@ -157,7 +157,7 @@ def test_a_worker_that_died_while_sending_does_not_lose_the_message(smtp):
 
 @pytest.mark.parametrize("state", ["waiting", "sending"])
 def test_a_clock_that_was_years_ahead_holds_nothing_back(smtp, state):
-    reconcile.reconcile([FAULT], NOW + timedelta(days=1500))
+    reconcile.reconcile_alerts([FAULT], NOW + timedelta(days=1500))
     Message.objects.update(state=state)
     assert deliver.has_waiting(NOW)
     deliver.send_due(NOW)
@@ -165,12 +165,12 @@ def test_a_clock_that_was_years_ahead_holds_nothing_back(smtp, state):
 
 
 def test_a_notice_waits_for_its_hour_all_the_same(smtp):
-    reconcile.reconcile([Fault("pool.rebuilt", "1", "tank was rebuilt.")], NOW)
+    reconcile.reconcile_alerts([Fault("pool.rebuilt", "1", "tank was rebuilt.")], NOW)
     assert not deliver.has_waiting(NOW)
 
 
 def test_notices_of_a_day_are_one_mail(smtp):
-    reconcile.reconcile([Fault("pool.full80", str(guid), f"pool{guid} is 81 % full.") for guid in range(3)], NOW)
+    reconcile.reconcile_alerts([Fault("pool.full80", str(guid), f"pool{guid} is 81 % full.") for guid in range(3)], NOW)
     deliver.send_due(NOW)
     assert smtp.taken == []
     deliver.send_due(NOW + timedelta(days=1))
@@ -180,7 +180,7 @@ def test_notices_of_a_day_are_one_mail(smtp):
 
 def test_no_password_goes_over_a_plain_connection(smtp):
     MailSettings.objects.update(security="none")
-    outbox.test("mail", NOW)
+    outbox.queue_test("mail", NOW)
     deliver.send_due(NOW)
     assert smtp.signed_in == []
     assert "unencrypted" in Message.objects.get().answer
@@ -188,7 +188,7 @@ def test_no_password_goes_over_a_plain_connection(smtp):
 
 def test_what_a_disk_calls_itself_makes_no_header_and_no_markup(smtp):
     bad = Fault("disk.failing", "x", "Disk in bay 3 (<script>x</script>\r\nBcc: evil@example.org) is failing.")
-    reconcile.reconcile([bad], NOW)
+    reconcile.reconcile_alerts([bad], NOW)
     deliver.send_due(NOW)
     (message,) = smtp.taken
     assert message["Bcc"] is None
@@ -197,7 +197,7 @@ def test_what_a_disk_calls_itself_makes_no_header_and_no_markup(smtp):
 
 
 def test_the_password_is_in_a_file_of_its_own_that_only_larder_can_read():
-    assert stat.S_IMODE(smtp_password.file().stat().st_mode) == 0o600
+    assert stat.S_IMODE(smtp_password.password_file().stat().st_mode) == 0o600
     assert "a secret of its own" not in str(list(MailSettings.objects.values()))
 
 
@@ -240,7 +240,7 @@ def test_a_webhook_leads_inside_only_where_that_is_allowed_and_never_to_the_box_
 def test_a_webhook_that_is_refused_is_logged_once_and_nothing_is_lost(monkeypatch, caplog):
     MailSettings.objects.update(host="", webhook="http://hook.example/topic")
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_args, **_more: [(0, 0, 0, "", ("192.168.1.5", 80))])
-    reconcile.reconcile([FAULT], NOW)
+    reconcile.reconcile_alerts([FAULT], NOW)
     for hour in range(5):
         deliver.send_due(NOW + timedelta(hours=5 * hour))
     assert len([line for line in caplog.messages if "inside your own network" in line]) == 1
@@ -257,7 +257,7 @@ def test_a_webhook_is_connected_to_the_address_that_was_looked_up(monkeypatch):
         raise ConnectionRefusedError("Connection refused")
 
     monkeypatch.setattr(socket, "create_connection", connect)
-    reconcile.reconcile([FAULT], NOW)
+    reconcile.reconcile_alerts([FAULT], NOW)
     deliver.send_due(NOW)
     assert reached == [("93.184.216.34", 80)]
     assert "Connection refused" in Message.objects.get().answer

@@ -30,7 +30,7 @@ from web.alerts.models import LARGEST, Accepted, Alert, MailSettings, Message
 from web.benchmarks.models import CaseRow, SweepRow
 from web.disks import smart_history
 from web.inventory import present, store
-from web.inventory.models import DiskRow, PoolRow, Source
+from web.inventory.models import DiskRow, Event, PoolRow, Source
 from web.jobs.models import Job
 from workers import (
     background,
@@ -70,7 +70,7 @@ def long_enough() -> None:
 def told(kind: str = "source.stopped") -> dict[str, str]:
     """Subject and summary of the open alerts of a kind, once all waits are over."""
     for _look in range(3):
-        guard.guarded("alerts", evaluate_alerts.evaluate_alerts)
+        guard.run_guarded("alerts", evaluate_alerts.evaluate_alerts)
         long_enough()
     rows_of = Alert.objects.filter(kind=kind).exclude(state="cleared")
     return {row.subject: row.summary for row in rows_of}
@@ -79,30 +79,30 @@ def told(kind: str = "source.stopped") -> dict[str, str]:
 # --- the guard ----------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: type(fault).__name__)
 def test_guard_notes_what_fails_and_clears_the_note_when_it_works(fault):
-    assert not guard.guarded("tick-mail", failing(fault))
+    assert not guard.run_guarded("tick-mail", failing(fault))
     assert Source.objects.get(name="tick-mail").error
-    assert guard.guarded("tick-mail", lambda: None)
+    assert guard.run_guarded("tick-mail", lambda: None)
     assert Source.objects.get(name="tick-mail").error == ""
     assert guard.failing == {}
 
 
 def test_guard_writes_nothing_while_all_is_well():
-    guard.guarded("tick-mail", lambda: None)
+    guard.run_guarded("tick-mail", lambda: None)
     assert not Source.objects.exists()
 
 
 def test_guard_logs_the_same_failure_once(caplog):
     for _time in range(3):
-        guard.guarded("tick-mail", failing(RuntimeError("no")))
+        guard.run_guarded("tick-mail", failing(RuntimeError("no")))
     assert len(caplog.records) == 1
-    guard.guarded("tick-mail", lambda: None)
-    guard.guarded("tick-mail", failing(RuntimeError("no")))
+    guard.run_guarded("tick-mail", lambda: None)
+    guard.run_guarded("tick-mail", failing(RuntimeError("no")))
     assert len(caplog.records) == 2
 
 
 def test_guard_survives_notes_that_cannot_be_written(monkeypatch):
     monkeypatch.setattr(store, "checked", failing(DatabaseError("malformed")))
-    assert not guard.guarded("tick-mail", failing(RuntimeError("no")))
+    assert not guard.run_guarded("tick-mail", failing(RuntimeError("no")))
     assert list(guard.failing) == ["tick-mail"]
 
 
@@ -116,7 +116,7 @@ def test_each_does_all_items_and_names_those_that_failed():
         return True
 
     with pytest.raises(guard.PartlyFailed) as raised:
-        guard.each(range(20), work)
+        guard.for_each(range(20), work)
     assert done == list(range(0, 20, 2))
     assert raised.value.changed
     assert str(raised.value).startswith("1: no 1 3: no 3")
@@ -133,11 +133,11 @@ def due(monkeypatch) -> list[str]:
         return lambda *_args, **_more: done.append(name) or answer
 
     started = {"run-facts": "tick-facts", "run-temperatures": "tick-temperatures", "run-alerts": "tick-alerts", "run-mail": "tick-mail", "run-housekeeping": "tick-housekeeping"}  # fmt: skip
-    monkeypatch.setattr(background, "start", lambda name, _work: done.append(started[name]) or True)
-    monkeypatch.setattr(collectors, "due", lambda *_args: True)
-    monkeypatch.setattr(housekeeping.looks, "due", lambda: True)
+    monkeypatch.setattr(background, "start_thread", lambda name, _work: done.append(started[name]) or True)
+    monkeypatch.setattr(collectors, "is_due", lambda *_args: True)
+    monkeypatch.setattr(housekeeping.looks, "claim_turn", lambda: True)
     monkeypatch.setattr(deliver, "has_waiting", lambda _now: True)
-    monkeypatch.setattr(spool, "ingest", note("tick-events", 0))
+    monkeypatch.setattr(spool, "ingest_events", note("tick-events", []))
     monkeypatch.setattr(tick, "send_waiting", note("tick-jobs"))
     monkeypatch.setattr(benchmarks, "advance_benchmarks", note("tick-sweeps"))
     for name, part, does in (
@@ -146,16 +146,16 @@ def due(monkeypatch) -> list[str]:
         ("tick-policies", snapshot_policies, "run_due_policies"),
     ):
         monkeypatch.setattr(part, does, note(name))
-        monkeypatch.setattr(part.looks, "due", lambda: True)
+        monkeypatch.setattr(part.looks, "claim_turn", lambda: True)
     return done
 
 
 # Where each stage is made to fail: the first thing that it calls.
 BREAKS: dict[str, tuple[Any, str]] = {
-    "tick-events": (spool, "ingest"),
-    "tick-facts": (collectors, "collect"),
-    "tick-temperatures": (collectors, "temperatures"),
-    "tick-alerts": (collectors, "judge"),
+    "tick-events": (spool, "ingest_events"),
+    "tick-facts": (collectors, "collect_soon"),
+    "tick-temperatures": (collectors, "collect_temperatures"),
+    "tick-alerts": (collectors, "judge_alerts"),
     "tick-mail": (deliver, "has_waiting"),
     "tick-jobs": (tick, "send_waiting"),
     "tick-sweeps": (benchmarks, "advance_benchmarks"),
@@ -185,14 +185,14 @@ def test_a_tick_does_every_stage(due):
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: type(fault).__name__)
 def test_a_stage_that_fails_stops_no_other_and_is_told_by_name(due, monkeypatch, broken, fault):
     if broken in STARTS:
-        start = background.start
+        start = background.start_thread
 
         def unable(name: str, work: Callable[[], object]) -> bool:
             if name == STARTS[broken]:
                 raise fault
             return start(name, work)
 
-        monkeypatch.setattr(background, "start", unable)
+        monkeypatch.setattr(background, "start_thread", unable)
     else:
         monkeypatch.setattr(*BREAKS[broken], failing(fault))
     for _beat in range(3):
@@ -214,16 +214,16 @@ def test_a_stage_that_works_again_is_over(due, monkeypatch):
 
 
 def test_events_that_come_during_a_reading_have_another_follow_it(due, monkeypatch):
-    monkeypatch.setattr(collectors, "due", lambda *_args: False)
-    monkeypatch.setattr(spool, "ingest", lambda: 1)
-    monkeypatch.setattr(background, "start", lambda _name, _work: False)  # one is under way
-    tick.ask_for_facts()
-    tick.take_events()
-    tick.ask_for_facts()
+    monkeypatch.setattr(collectors, "is_due", lambda *_args: False)
+    monkeypatch.setattr(spool, "ingest_events", lambda: [Event(source="zed", subject="tank")])
+    monkeypatch.setattr(background, "start_thread", lambda _name, _work: False)  # one is under way
+    tick.start_collecting()
+    tick.ingest_events()
+    tick.start_collecting()
     asked = []
-    monkeypatch.setattr(background, "start", lambda name, _work: asked.append(name) or True)
-    tick.ask_for_facts()
-    tick.ask_for_facts()
+    monkeypatch.setattr(background, "start_thread", lambda name, _work: asked.append(name) or True)
+    tick.start_collecting()
+    tick.start_collecting()
     assert asked == ["run-facts"]
 
 
@@ -231,17 +231,17 @@ def test_events_that_come_during_a_reading_have_another_follow_it(due, monkeypat
 def test_every_source_that_is_noted_has_words(monkeypatch):
     """Whatever collectors note is told when it fails, but for what a person asks for and sees the error of."""
     noted: list[str] = []
-    monkeypatch.setattr(collectors, "went", lambda name, **_more: noted.append(name))
-    collectors.read_all()
-    collectors.ask_disks()
-    collectors.sleep()
+    monkeypatch.setattr(collectors, "note_result", lambda name, **_more: noted.append(name))
+    collectors.collect_all()
+    collectors.collect_smart()
+    collectors.set_sleep_timers()
     assert len(set(noted)) > 15
     assert set(noted) <= set(sources.SOURCES)
 
 
 @pytest.mark.parametrize("name", ["shares", "accounts", "addresses", "latency", "zfs"])
 def test_a_source_that_fails_is_told_whatever_it_is(name):
-    collectors.went(name, error="It is odd.")
+    collectors.note_result(name, error="It is odd.")
     assert told() == {name: sources.SOURCES[name].failing}
 
 
@@ -250,7 +250,7 @@ def test_a_table_that_cannot_be_written_ends_no_reading(monkeypatch):
     monkeypatch.setattr(store, "replace", failing(OperationalError("database or disk is full")))
     monkeypatch.setattr(store, "checked", failing(OperationalError("database or disk is full")))
     monkeypatch.setattr(evaluate_alerts, "evaluate_alerts", lambda: read.append("alerts") or False)
-    collectors.read_all()
+    collectors.collect_all()
     assert read == ["alerts"]
     assert "accounts" in guard.failing
 
@@ -262,7 +262,7 @@ def test_a_process_that_belongs_to_somebody_else_by_now_is_not_waited_for(monkey
     monkeypatch.setattr(os, "kill", not_ours)
     monkeypatch.setattr(collectors, "_stuck", {"pools": 4711})
     read = []
-    assert collectors.source("pools", lambda: bool(read.append(1)))
+    assert collectors.update_source("pools", lambda: bool(read.append(1)))
     assert read == [1]
 
 
@@ -278,7 +278,7 @@ def test_a_disk_with_an_odd_answer_leaves_the_others_judged(monkeypatch):
         return read(raw)
 
     monkeypatch.setattr(smart, "read_smart", odd)
-    collectors.temperatures()
+    collectors.collect_temperatures()
     verdicts = {row.fact.path: row.verdict for row in DiskRow.objects.all()}
     assert verdicts == {disk(1).path: "failing", disk(2).path: "", disk(3).path: "failing"}
     assert disk(2).path.rsplit("/", 1)[-1] in Source.objects.get(name="temperatures").error
@@ -291,10 +291,10 @@ def test_a_disk_with_an_odd_answer_leaves_the_others_judged(monkeypatch):
 def test_a_count_beyond_all_bounds_is_told_and_hides_no_other_disk(count):
     rows.put(disks=[disk(1), disk(2)])
     first, second = DiskRow.objects.order_by("pk")
-    smart_history.note(
+    smart_history.store_answers(
         {first: smart.Reading(answered=True, passed=True, counts={"media_errors": count, "grown": count})}
     )
-    smart_history.note({second: smart.Reading(answered=True, passed=False)})
+    smart_history.store_answers({second: smart.Reading(answered=True, passed=False)})
     evaluate_alerts.evaluate_alerts()
     failed = Alert.objects.filter(kind__in=["disk.failing", "disk.watch"])
     assert second.key in {row.subject for row in failed}
@@ -304,7 +304,7 @@ def test_a_mark_beyond_all_bounds_is_kept_as_the_largest():
     now = timezone.now()
     odd, usual = rules.Fault("disk.failing", "a", "A", mark=2**64), rules.Fault("disk.failing", "b", "B", mark=1)
     for _look in range(2):
-        reconcile.reconcile([odd, usual], now)
+        reconcile.reconcile_alerts([odd, usual], now)
     assert dict(Alert.objects.values_list("subject", "mark")) == {"a": LARGEST, "b": 1}
 
 
@@ -312,7 +312,7 @@ def test_what_is_accepted_of_a_disk_fits_its_column():
     rows.put(disks=[disk(1)])
     row = DiskRow.objects.get()
     reading = smart.Reading(answered=True, passed=True, counts=dict.fromkeys(SINCE_FIRST_SEEN, 2**64))
-    smart_history.note({row: reading})
+    smart_history.store_answers({row: reading})
     assert set(Accepted.objects.values_list("value", flat=True)) == {LARGEST}
 
 
@@ -328,7 +328,7 @@ def test_an_alert_that_cannot_be_written_stops_no_other(monkeypatch):
     monkeypatch.setattr(reconcile, "raise_alert", odd)
     found = [rules.Fault("disk.failing", name, name) for name in ("a", "odd", "b")]
     with pytest.raises(reconcile.PartlyWritten, match="odd"):
-        reconcile.reconcile(found, timezone.now())
+        reconcile.reconcile_alerts(found, timezone.now())
     assert set(Alert.objects.values_list("subject", flat=True)) == {"a", "b"}
 
 
@@ -336,25 +336,25 @@ PARTS = {
     "facts_of_pools": (store, "facts_of_pools"),
     "box": (present, "box"),
     "homes": (present, "homes"),
-    "slow_ones": (evaluate_alerts, "slow_ones"),
-    "untested": (selftests, "untested"),
-    "overdue": (overdue, "overdue_faults"),
+    "slow_ones": (evaluate_alerts, "slow_disks"),
+    "untested": (selftests, "untested_disks"),
+    "overdue": (overdue, "update_overdue"),
     "fullness": (pool_usage, "usage_of_pools"),
-    "mail": (deliver, "failing"),
+    "mail": (deliver, "delivery_error"),
     "module": (kernel_module, "version"),
-    "hooks": (evaluate_alerts, "unhooked"),
+    "hooks": (evaluate_alerts, "services_without_hook"),
     "system disk": (system_disk, "read_filesystems"),
-    "remember": (evaluate_alerts, "remember"),
-    "missing": (evaluate_alerts, "missing"),
-    "weekly": (outbox, "weekly"),
-    "silent disks": (evaluate_alerts, "unheard"),
+    "remember": (evaluate_alerts, "store_pool_days"),
+    "missing": (evaluate_alerts, "note_missing_pools"),
+    "weekly": (outbox, "queue_weekly_report"),
+    "silent disks": (evaluate_alerts, "silent_disks"),
 }
 
 
 @pytest.mark.parametrize("broken", PARTS)
 def test_alerts_are_judged_although_one_part_cannot_be_looked_up(monkeypatch, broken):
     rows.recorded_box()
-    collectors.went("shares", error="It is odd.")
+    collectors.note_result("shares", error="It is odd.")
     Alert.objects.create(kind="pool.errors", subject="x", severity="warning", summary="Open before.", first_seen=timezone.now(), gone=rows.LONG_AGO)  # fmt: skip
     monkeypatch.setattr(*PARTS[broken], failing(RuntimeError("no")))
     assert {"shares", "alerts"} <= set(told())
@@ -363,13 +363,13 @@ def test_alerts_are_judged_although_one_part_cannot_be_looked_up(monkeypatch, br
 
 def test_a_rule_that_breaks_for_one_pool_still_tells_of_the_others():
     good, odd = rows.recorded_box(), object()
-    found, complete = rules.faults(rules.AlertInput(now=timezone.now(), pools=(odd, good), spaces=(odd, rules.Space(1, "tank", 97, 1))))  # type: ignore[arg-type]  # fmt: skip
+    found, complete = rules.find_faults(rules.AlertInput(now=timezone.now(), pools=(odd, good), spaces=(odd, rules.Space(1, "tank", 97, 1))))  # type: ignore[arg-type]  # fmt: skip
     assert "pool.full96" in {fault.kind for fault in found}
     assert not complete
 
 
 def test_a_wait_goes_on_over_a_restart_of_the_worker(monkeypatch):
-    collectors.went("shares", error="It is odd.")
+    collectors.note_result("shares", error="It is odd.")
     evaluate_alerts.evaluate_alerts()
     pending_faults._kept.clear()  # another process
     begun = pending_faults.read_pending("faults")
@@ -381,7 +381,7 @@ def test_a_wait_goes_on_over_a_restart_of_the_worker(monkeypatch):
 
 @pytest.mark.parametrize("text", ["", "{", "[1]", '{"x": "y"}', "\x00"])
 def test_a_file_of_waits_that_cannot_be_read_begins_anew(text):
-    pending_faults.file("faults").write_text(text)
+    pending_faults.pending_file("faults").write_text(text)
     assert pending_faults.read_pending("faults") == {}
 
 
@@ -452,7 +452,9 @@ def sent(monkeypatch) -> list[str]:
 
 def test_an_alert_of_a_kind_that_is_gone_is_still_sent_and_stops_none_behind_it(sent):
     now = timezone.now()
-    reconcile.reconcile([rules.Fault("disk.failing", name, f"{name} is failing.") for name in ("sda", "sdb")], now)
+    reconcile.reconcile_alerts(
+        [rules.Fault("disk.failing", name, f"{name} is failing.") for name in ("sda", "sdb")], now
+    )
     Alert.objects.filter(subject="sda").update(kind="tape.torn")
     assert deliver.send_due(now) == 2
     assert sorted(sent) == ["[larder] sda is failing", "[larder] sdb is failing"]
@@ -460,15 +462,17 @@ def test_an_alert_of_a_kind_that_is_gone_is_still_sent_and_stops_none_behind_it(
 
 def test_a_message_that_cannot_be_written_is_tried_later_and_stops_none_behind_it(sent, monkeypatch):
     now = timezone.now()
-    reconcile.reconcile([rules.Fault("disk.failing", name, f"{name} is failing.") for name in ("sda", "sdb")], now)
-    letter = mail_text.letter
+    reconcile.reconcile_alerts(
+        [rules.Fault("disk.failing", name, f"{name} is failing.") for name in ("sda", "sdb")], now
+    )
+    letter = mail_text.build_alert_mail
 
     def odd(told: list[tuple[Alert, str]], **more: Any) -> Any:
         if told[0][0].subject == "sda":
             raise KeyError("tape.torn")
         return letter(told, **more)
 
-    monkeypatch.setattr(mail_text, "letter", odd)
+    monkeypatch.setattr(mail_text, "build_alert_mail", odd)
     with pytest.raises(guard.PartlyFailed):
         deliver.send_due(now)
     assert sent == ["[larder] sdb is failing"]
@@ -482,7 +486,9 @@ def test_a_message_that_cannot_be_written_is_tried_later_and_stops_none_behind_i
 def unwritable(monkeypatch) -> None:
     """As on a system disk that takes no writes: what is stored can be read."""
     monkeypatch.setattr(reconcile, "raise_alert", failing(OperationalError("attempt to write a readonly database")))
-    monkeypatch.setattr(evaluate_alerts, "remember", failing(OperationalError("attempt to write a readonly database")))
+    monkeypatch.setattr(
+        evaluate_alerts, "store_pool_days", failing(OperationalError("attempt to write a readonly database"))
+    )
 
 
 def stopped_pool() -> None:
@@ -494,7 +500,7 @@ def stopped_pool() -> None:
 def test_critical_faults_are_sent_once_although_no_alert_can_be_stored(sent, unwritable):
     stopped_pool()
     for _look in range(3):
-        guard.guarded("alerts", evaluate_alerts.evaluate_alerts)
+        guard.run_guarded("alerts", evaluate_alerts.evaluate_alerts)
     assert Alert.objects.count() == 0
     assert sorted(sent) == ["[larder] Larder cannot use its database of settings", "[larder] tank has stopped"]
 
@@ -504,24 +510,24 @@ def test_what_was_sent_before_is_not_sent_again_when_nothing_can_be_stored(sent,
     evaluate_alerts.evaluate_alerts()
     deliver.send_due(timezone.now())
     assert sent == ["[larder] tank has stopped"]
-    monkeypatch.setattr(reconcile, "follow", failing(OperationalError("attempt to write a readonly database")))
-    guard.guarded("alerts", evaluate_alerts.evaluate_alerts)
+    monkeypatch.setattr(reconcile, "update_alert", failing(OperationalError("attempt to write a readonly database")))
+    guard.run_guarded("alerts", evaluate_alerts.evaluate_alerts)
     assert sent == ["[larder] tank has stopped", "[larder] Larder cannot use its database of settings"]
 
 
 def test_mail_settings_that_were_read_before_serve_when_they_cannot_be_read(sent, unwritable, monkeypatch):
     stopped_pool()
     direct_mail.remember_settings()
-    monkeypatch.setattr(MailSettings, "now", failing(DatabaseError("database disk image is malformed")))
-    guard.guarded("alerts", evaluate_alerts.evaluate_alerts)
+    monkeypatch.setattr(MailSettings, "load_row", failing(DatabaseError("database disk image is malformed")))
+    guard.run_guarded("alerts", evaluate_alerts.evaluate_alerts)
     assert "[larder] tank has stopped" in sent
 
 
 def test_a_database_that_cannot_be_used_is_one_alert_whatever_else_fails_for_it(sent, monkeypatch):
-    trouble = database_health.trouble
-    monkeypatch.setattr(database_health, "trouble", lambda alias: "disk I/O error" if alias == "inventory" else trouble(alias))  # fmt: skip
+    trouble = database_health.database_error
+    monkeypatch.setattr(database_health, "database_error", lambda alias: "disk I/O error" if alias == "inventory" else trouble(alias))  # fmt: skip
     for name in ("tick-jobs", "tick-mail", "pools"):
-        guard.remember(name, "disk I/O error")
+        guard.remember_error(name, "disk I/O error")
     assert told() == {}
     assert told("records.failing") == {"inventory": "Larder cannot use its database of inventory."}
     deliver.send_due(timezone.now())

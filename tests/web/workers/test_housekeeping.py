@@ -107,7 +107,7 @@ def test_ended_sessions_are_removed_and_open_ones_stay(web, admin):
 def test_time_line_of_a_long_alert_is_bounded_and_keeps_its_beginning():
     now = timezone.now()
     for percent in range(reconcile.NOTES_KEPT + 50):
-        reconcile.reconcile([Fault("pool.full80", "1", f"tank is {percent} % full.")], now + percent * DAY)
+        reconcile.reconcile_alerts([Fault("pool.full80", "1", f"tank is {percent} % full.")], now + percent * DAY)
     notes = [note.text for note in AlertNote.objects.all()]
     assert len(notes) == reconcile.NOTES_KEPT + 1
     assert notes[0] == "tank is 0 % full."
@@ -136,7 +136,7 @@ def two_pools(monkeypatch):
     ]
     for key in ("2", "4"):
         MadeSnapshot.objects.create(dataset_key=key, guid="9", grains="daily")
-    collect_snapshots.follow(every)
+    collect_snapshots.update_snapshots(every)
     assert SnapshotReading.objects.count() == 4
     return every
 
@@ -146,18 +146,18 @@ def made() -> set[str]:
 
 
 def test_records_of_a_destroyed_folder_are_removed(two_pools):
-    collect_snapshots.follow([one for one in two_pools if one.name != "tank/photos"])
+    collect_snapshots.update_snapshots([one for one in two_pools if one.name != "tank/photos"])
     assert made() == {"4"}
 
 
 def test_records_of_a_pool_that_is_away_stay(two_pools):
-    collect_snapshots.follow([one for one in two_pools if one.pool != "tank"])
+    collect_snapshots.update_snapshots([one for one in two_pools if one.pool != "tank"])
     assert made() == {"2", "4"}
 
 
 def test_records_stay_when_another_pool_of_that_name_comes(two_pools):
     other = [dataset("tank", guid=77)]
-    collect_snapshots.follow([*other, *(one for one in two_pools if one.pool != "tank")])
+    collect_snapshots.update_snapshots([*other, *(one for one in two_pools if one.pool != "tank")])
     assert made() == {"2", "4"}
 
 
@@ -215,4 +215,4 @@ def test_notice_ends_after_a_month(file, box):
     database.make_copy(file, timezone.now() - 60 * DAY)
     file.write_bytes(b"")
     database.ensure_sound(file, timezone.now() - 31 * DAY)
-    assert list(self_faults.faults(timezone.now())) == []
+    assert list(self_faults.upkeep_faults(timezone.now())) == []

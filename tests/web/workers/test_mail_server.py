@@ -50,7 +50,7 @@ def trusted(monkeypatch, certificate) -> None:
 
 
 def test_a_mail_goes_out_whole_and_once(post):
-    reconcile.reconcile([FAULT], NOW)
+    reconcile.reconcile_alerts([FAULT], NOW)
     for minute in range(3):
         deliver.send_due(NOW + timedelta(minutes=minute))
     (message,) = post.mails
@@ -66,7 +66,7 @@ def test_a_mail_goes_out_whole_and_once(post):
     [("refuse", "550 5.1.1 nobody of that name"), ("greylist", "451 4.7.1 come back later"), ("hang", "timed out"), ("drop", "closed")],
 )  # fmt: skip
 def test_what_the_server_does_is_told_in_its_words_and_the_mail_still_goes_out_once(post, monkeypatch, mode, words):
-    reconcile.reconcile([FAULT], NOW)
+    reconcile.reconcile_alerts([FAULT], NOW)
     post.mode = mode
     with monkeypatch.context() as hasty:
         if mode == "hang":
@@ -84,7 +84,7 @@ def test_what_the_server_does_is_told_in_its_words_and_the_mail_still_goes_out_o
 
 
 def test_a_server_that_hangs_is_asked_once_in_a_while_and_not_by_everything_that_waits(post, monkeypatch):
-    reconcile.reconcile([replace(FAULT, subject=str(number)) for number in range(5)], NOW)
+    reconcile.reconcile_alerts([replace(FAULT, subject=str(number)) for number in range(5)], NOW)
     post.mode = "hang"
     with monkeypatch.context() as hasty:
         hasty.setattr(deliver, "SECONDS", 0.5)
@@ -97,7 +97,7 @@ def test_a_server_that_hangs_is_asked_once_in_a_while_and_not_by_everything_that
 
 
 def test_a_server_that_hangs_up_once_it_has_taken_a_mail_does_not_get_it_twice(post):
-    reconcile.reconcile([FAULT], NOW)
+    reconcile.reconcile_alerts([FAULT], NOW)
     post.mode = "curt"
     assert deliver.send_due(NOW) == 1
     assert deliver.send_due(NOW + timedelta(days=1)) == 0
@@ -105,23 +105,23 @@ def test_a_server_that_hangs_up_once_it_has_taken_a_mail_does_not_get_it_twice(p
 
 
 def test_only_one_delivery_is_under_way(post):
-    reconcile.reconcile([FAULT], NOW)
+    reconcile.reconcile_alerts([FAULT], NOW)
     with deliver._delivering:
-        deliver.deliver()
+        deliver.deliver_messages()
     assert post.tries == 0
-    deliver.deliver()
+    deliver.deliver_messages()
     assert len(post.mails) == 1
 
 
 def test_nothing_listens(post):
     MailSettings.objects.update(port=1)
-    outbox.test("mail", NOW)
+    outbox.queue_test("mail", NOW)
     deliver.send_due(NOW)
     assert "Connection refused" in Message.objects.get().answer
 
 
 def test_it_signs_in_over_tls(secured, trusted):
-    outbox.test("mail", NOW)
+    outbox.queue_test("mail", NOW)
     assert deliver.send_due(NOW) == 1
     assert secured.signed_in == ["\0box@example.org\0a secret of its own"]
     assert len(secured.mails) == 1
@@ -129,7 +129,7 @@ def test_it_signs_in_over_tls(secured, trusted):
 
 def test_a_refused_login_is_told_without_the_password(secured, trusted):
     secured.mode = "login"
-    outbox.test("mail", NOW)
+    outbox.queue_test("mail", NOW)
     deliver.send_due(NOW)
     answer = Message.objects.get().answer
     assert answer == "The mail server answered: 535 5.7.8 wrong password"
@@ -137,7 +137,7 @@ def test_a_refused_login_is_told_without_the_password(secured, trusted):
 
 
 def test_a_certificate_that_nobody_vouches_for_gets_no_password(secured):
-    outbox.test("mail", NOW)
+    outbox.queue_test("mail", NOW)
     deliver.send_due(NOW)
     assert Message.objects.get().answer == "The mail server's certificate is not valid: self-signed certificate. Nothing was sent to it."  # fmt: skip
     assert secured.signed_in == []
@@ -146,7 +146,7 @@ def test_a_certificate_that_nobody_vouches_for_gets_no_password(secured):
 
 def test_a_certificate_for_another_name_gets_no_password_either(secured, trusted):
     MailSettings.objects.update(host="127.0.0.1")
-    outbox.test("mail", NOW)
+    outbox.queue_test("mail", NOW)
     deliver.send_due(NOW)
     assert "is not valid for '127.0.0.1'" in Message.objects.get().answer
     assert secured.signed_in == []
@@ -155,7 +155,7 @@ def test_a_certificate_for_another_name_gets_no_password_either(secured, trusted
 def test_a_server_that_offers_no_encryption_gets_no_password(post):
     MailSettings.objects.update(security="starttls", user="box@example.org")
     smtp_password.store_password("a secret of its own")
-    outbox.test("mail", NOW)
+    outbox.queue_test("mail", NOW)
     deliver.send_due(NOW)
     assert "STARTTLS" in Message.objects.get().answer
     assert post.signed_in == []
@@ -164,21 +164,21 @@ def test_a_server_that_offers_no_encryption_gets_no_password(post):
 
 def test_the_weeks_report_comes_once_a_week_also_when_all_is_well(post):
     MailSettings.objects.update(weekly=True, notice="anna@example.org")
-    settings, monday = MailSettings.now(), datetime(2026, 3, 9, 6, tzinfo=UTC)
-    assert not outbox.weekly(monday, settings)  # the day's hour has not come yet
+    settings, monday = MailSettings.load_row(), datetime(2026, 3, 9, 6, tzinfo=UTC)
+    assert not outbox.queue_weekly_report(monday, settings)  # the day's hour has not come yet
     for hours in (3, 4, 24, 6 * 24):
-        outbox.weekly(monday + timedelta(hours=hours), settings)
+        outbox.queue_weekly_report(monday + timedelta(hours=hours), settings)
         deliver.send_due(monday + timedelta(hours=hours))
     (message,) = post.mails
     assert str(message["Subject"]).startswith("[larder] All is well on")
-    outbox.weekly(monday + timedelta(days=8), settings)
+    outbox.queue_weekly_report(monday + timedelta(days=8), settings)
     assert deliver.send_due(monday + timedelta(days=8)) == 1
 
 
 def test_the_weeks_report_names_what_waits(post):
     MailSettings.objects.update(weekly=True)
-    reconcile.reconcile([FAULT], NOW)
-    outbox.weekly(NOW, MailSettings.now())
+    reconcile.reconcile_alerts([FAULT], NOW)
+    outbox.queue_weekly_report(NOW, MailSettings.load_row())
     deliver.send_due(NOW)
     report = next(one for one in post.mails if "needs you" in str(one["Subject"]))
     assert "is failing" in text_of(report)

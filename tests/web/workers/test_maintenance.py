@@ -157,5 +157,5 @@ def test_the_clock_is_given_time_to_be_set_after_a_start_and_looks_are_a_minute_
     monkeypatch.setattr(maintenance.looks, "last", -maintenance.SECONDS_BETWEEN_LOOKS)
     found = []
     for now[0] in (10, 299, 301, 330, 362):
-        found.append(maintenance.looks.due())
+        found.append(maintenance.looks.claim_turn())
     assert found == [False, False, True, False, True]

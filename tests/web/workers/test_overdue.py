@@ -39,7 +39,7 @@ def told(ended: datetime | None, *, state: str = "finished", every: str = "") ->
     rows.put(pools=[replace(pool, scan=Scan("scrub", "finished", begun, done, 1, 1, 1, 0), work=(work,))])
     if every:
         CareSchedule.objects.create(pool_key=str(pool.guid), kind="scrub", every=every, first=1, last=6)
-    return [fault.summary for fault in overdue.overdue_faults(store.facts(), NOW)]
+    return [fault.summary for fault in overdue.update_overdue(store.facts(), NOW)]
 
 
 def test_a_pool_that_was_checked_as_its_schedule_wants_is_no_alert():
@@ -81,7 +81,7 @@ def taken(at: datetime) -> None:
 
 
 def missed(watch: overdue.OverdueSnapshots, *, day: int, hour: int) -> list[str]:
-    return [fault.detail for fault in watch.of(store.facts(), NOW.replace(day=day, hour=hour))]
+    return [fault.detail for fault in watch.update_faults(store.facts(), NOW.replace(day=day, hour=hour))]
 
 
 def test_a_policy_that_runs_each_day_misses_nothing(folder):
@@ -110,7 +110,7 @@ def test_a_policy_that_was_just_set_has_its_time_to_begin(folder):
 def test_what_was_told_stays_so_when_the_worker_begins_anew(folder):
     taken(NOW.replace(hour=2))
     pool = store.facts().pools[0]
-    reconcile.reconcile(
+    reconcile.reconcile_alerts(
         [Fault("policy.overdue", str(pool.guid), "tank: snapshots were not taken.")], NOW.replace(day=11)
     )
     assert missed(folder, day=11, hour=13) == ["One was due of tank/photos."]

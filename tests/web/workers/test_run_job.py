@@ -20,7 +20,7 @@ from appliance.system import paths
 from tests.unit.made import disk
 from tests.web import rows
 from tests.web.reading import text_of
-from web.inventory.models import Progress, Source
+from web.inventory.models import Event, Progress, Source
 from web.jobs.models import Job
 from workers import (
     background,
@@ -70,7 +70,7 @@ def agent(monkeypatch: pytest.MonkeyPatch) -> Agent:
     monkeypatch.setattr(agent_client, "stream", stand_in.ask)
     monkeypatch.setattr(run_job, "_mine", set())
     monkeypatch.setattr(run_job, "_sent", {})
-    monkeypatch.setattr(run_job, "queue_answers", lambda: None)
+    monkeypatch.setattr(run_job, "check_queue", lambda: None)
     return stand_in
 
 
@@ -174,7 +174,7 @@ def test_a_connection_that_breaks_leaves_the_job_to_the_next_look_which_asks_and
     assert (job.state, secrets()) == (State.DONE, [])
 
 
-@pytest.mark.parametrize("broken", [(collectors, "collect_now"), (collect_importable, "after"), (collect_dataset_details, "after"), (collect_snapshots, "doubt")], ids=lambda one: one[0].__name__)  # fmt: skip
+@pytest.mark.parametrize("broken", [(collectors, "collect_now"), (collect_importable, "search_after_job"), (collect_dataset_details, "reread_after_job"), (collect_snapshots, "doubt_snapshots")], ids=lambda one: one[0].__name__)  # fmt: skip
 def test_a_job_ends_although_what_follows_it_fails(job, agent, monkeypatch, broken):
     def fail(*_args: Any) -> None:
         raise RuntimeError("no")
@@ -220,7 +220,7 @@ def test_called_while_it_runs_here_nothing_is_asked(job, agent):
 def test_nothing_leaves_an_end_state(job, agent, state):
     Job.objects.update(state=state, text="As it was.")
     run(job)
-    run_job.finish(str(job.pk), DONE["outcome"])
+    run_job.finish_job(str(job.pk), DONE["outcome"])
     job.refresh_from_db()
     assert (job.state, job.text, agent.asked) == (state, "As it was.", [])
 
@@ -365,7 +365,7 @@ def test_a_job_that_could_not_be_looked_up_is_not_taken_for_one_under_way(monkey
         raise OSError("database is locked")
 
     with monkeypatch.context() as broken:
-        broken.setattr(run_job, "lasts", fail)
+        broken.setattr(run_job, "is_long", fail)
         with pytest.raises(OSError, match="locked"):
             run_job.run_job(str(job.pk))
     agent.answers = [[DONE]]
@@ -383,13 +383,13 @@ def test_what_became_of_it_is_on_its_page(web, calm, job, agent):
 
 def test_a_tick_takes_in_sends_and_reads_only_what_is_due(monkeypatch):
     done: list[str] = []
-    monkeypatch.setattr(spool, "ingest", lambda: done.append("spool") or 0)
+    monkeypatch.setattr(spool, "ingest_events", lambda: done.append("spool") or [])
     monkeypatch.setattr(tick, "send_waiting", lambda: done.append("jobs"))
-    monkeypatch.setattr(background, "start", lambda name, _work: done.append(name.removeprefix("run-")) or True)
-    monkeypatch.setattr(maintenance.looks, "due", lambda: not done.count("schedules") and len(done) > 3)
+    monkeypatch.setattr(background, "start_thread", lambda name, _work: done.append(name.removeprefix("run-")) or True)
+    monkeypatch.setattr(maintenance.looks, "claim_turn", lambda: not done.count("schedules") and len(done) > 3)
     monkeypatch.setattr(maintenance, "begin_due_maintenance", lambda: done.append("schedules"))
-    monkeypatch.setattr(selftests.looks, "due", lambda: False)
-    monkeypatch.setattr(housekeeping.looks, "due", lambda: done[-1] == "schedules")
+    monkeypatch.setattr(selftests.looks, "claim_turn", lambda: False)
+    monkeypatch.setattr(housekeeping.looks, "claim_turn", lambda: done[-1] == "schedules")
     tick.tick()
     assert done == ["spool", "facts", "temperatures", "alerts", "jobs", "schedules", "housekeeping"]
     for name in ("pools", "temperatures", "alerts"):
@@ -397,7 +397,7 @@ def test_a_tick_takes_in_sends_and_reads_only_what_is_due(monkeypatch):
     done.clear()
     tick.tick()
     assert done == ["spool", "jobs"]
-    monkeypatch.setattr(spool, "ingest", lambda: 1)
+    monkeypatch.setattr(spool, "ingest_events", lambda: [Event(source="zed", subject="tank")])
     done.clear()
     tick.tick()
     assert done == ["facts", "jobs"]

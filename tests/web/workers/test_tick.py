@@ -130,13 +130,15 @@ def test_the_unit_waits_for_the_word_and_for_as_long_as_the_worker_believes():
 
 
 def test_a_worker_that_was_restarted_because_it_hung_says_so_once(db):
-    watchdog.write(watchdog.at_work(), {"stage": "tick-policies", "since": time.monotonic() - watchdog.USUAL_SECONDS})
-    assert watchdog.look_back()
+    watchdog.write_note(
+        watchdog.stage_file(), {"stage": "tick-policies", "since": time.monotonic() - watchdog.USUAL_SECONDS}
+    )
+    assert watchdog.note_restart()
     evaluate_alerts.evaluate_alerts()
     row = Alert.objects.get(kind="worker.restarted")
     assert row.summary == "Larder's background worker hung and was restarted."
     assert "automatic snapshots" in row.detail
-    assert watchdog.look_back() is None
+    assert watchdog.note_restart() is None
     evaluate_alerts.evaluate_alerts()
     assert Alert.objects.filter(kind="worker.restarted").count() == 1
 
@@ -146,24 +148,24 @@ def test_a_worker_that_was_restarted_because_it_hung_says_so_once(db):
 )
 def test_a_worker_that_ended_otherwise_says_nothing(left):
     if left is not None:
-        watchdog.write(watchdog.at_work(), left)
-    assert watchdog.look_back() is None
+        watchdog.write_note(watchdog.stage_file(), left)
+    assert watchdog.note_restart() is None
 
 
 def test_a_worker_that_was_stopped_in_the_middle_of_a_tick_did_not_hang(beat):
-    watchdog.begun("tick-policies", time.monotonic() - 2)
-    assert watchdog.look_back() is None
-    watchdog.begun("tick-policies", time.monotonic() - watchdog.USUAL_SECONDS)
+    watchdog.note_stage("tick-policies", time.monotonic() - 2)
+    assert watchdog.note_restart() is None
+    watchdog.note_stage("tick-policies", time.monotonic() - watchdog.USUAL_SECONDS)
     beat.stop(None)
-    assert watchdog.look_back() is None
+    assert watchdog.note_restart() is None
 
 
 def test_a_worker_that_stood_still_between_two_ticks_hung_as_well(monkeypatch):
-    watchdog.finished()
-    assert watchdog.look_back() is None
-    watchdog.finished()
+    watchdog.note_finished()
+    assert watchdog.note_restart() is None
+    watchdog.note_finished()
     monkeypatch.setenv("WATCHDOG_USEC", "0")
-    found = watchdog.look_back()
+    found = watchdog.note_restart()
     assert found
     assert found.stage == ""
 
@@ -172,23 +174,23 @@ def test_worker_woken_to_be_ended_keeps_since_when_it_stood_still(monkeypatch):
     """systemd wakes a stopped process for the signal that ends it; its clock begins another tick in that moment."""
     now = [1000.0]
     monkeypatch.setattr("workers.watchdog.time.monotonic", lambda: now[0])
-    watchdog.finished()
+    watchdog.note_finished()
     now[0] += watchdog.USUAL_SECONDS + 1
-    watchdog.begun("tick-events", now[0])
-    assert watchdog.look_back()
-    watchdog.finished()
-    watchdog.begun("tick-events", now[0])
-    assert watchdog.look_back() is None
+    watchdog.note_stage("tick-events", now[0])
+    assert watchdog.note_restart()
+    watchdog.note_finished()
+    watchdog.note_stage("tick-events", now[0])
+    assert watchdog.note_restart() is None
 
 
 def test_a_second_restart_counts_on():
     for _time in range(2):
-        watchdog.begun("run-facts", time.monotonic() - watchdog.USUAL_SECONDS)
-        watchdog.look_back()
+        watchdog.note_stage("run-facts", time.monotonic() - watchdog.USUAL_SECONDS)
+        watchdog.note_restart()
     last = watchdog.last_restart()
     assert last
     assert (last.count, last.stage) == (2, "run-facts")
-    assert json.loads(watchdog.restarts().read_text())["count"] == 2
+    assert json.loads(watchdog.restarts_file().read_text())["count"] == 2
 
 
 # --- Redis ------------------------------------------------------------------------------------------------------
