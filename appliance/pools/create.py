@@ -11,7 +11,7 @@ import msgspec
 
 from appliance import names
 from appliance.disks.clear_labels import erase_step
-from appliance.disks.partitions import Cut, mirrors_of, partition_step, has_partitions, is_uneven
+from appliance.disks.partitions import Cut, has_partitions, is_uneven, mirrors_of, partition_step
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts.box import Disk, Facts, Pool
 from appliance.formatting import disk_label, size_text
