@@ -16,6 +16,7 @@ from appliance.errors import Failed
 from appliance.facts.datasets import Bookmark, Dataset, Snapshot
 from appliance.snapshots.policy import Policy
 from appliance.snapshots.set_policy import SetSnapshotPolicy
+from tests.reasons import codes_on_page
 from tests.web import rows
 from tests.web.reading import Page
 from tests.web.system.test_queries import queries
@@ -209,7 +210,8 @@ def test_chosen_snapshots_are_reviewed_before_destroying(web, calm):
     assert text.count("Destroy the snapshot tank/d0@s0001") >= 2  # the heading and the button
     assert "Destroy 2 snapshots" not in text.partition("<main")[2]
     assert Job.objects.count() == 0
-    assert web.post("/snapshots/destroy/", {"snapshot": ["x", "9" * 30]}).status_code == 409
+    page = web.post("/snapshots/destroy/", {"snapshot": ["x", "9" * 30]})
+    assert (page.status_code, codes_on_page(page)) == (409, ["snapshot-not-chosen"])
 
 
 class Agent:
@@ -249,8 +251,9 @@ def test_destroy_all_takes_exactly_filtered_list(web, calm, agent):
     assert destroyed_by(page) == {f"tank/d0@s{number:04d}" for number in range(0, 600, 2)}
     SnapshotRow.objects.filter(dataset=other.name, short="s0007").update(holds=1)
     page = web.post("/snapshots/destroy/", {"of": other.guid, "every": "", "kind": "held"})
-    assert page.status_code == 409  # held ones stay
-    assert web.post("/snapshots/destroy/", {"every": ""}).status_code == 409
+    assert (page.status_code, codes_on_page(page)) == (409, ["snapshots-blocked"])  # held ones stay
+    page = web.post("/snapshots/destroy/", {"every": ""})
+    assert (page.status_code, codes_on_page(page)) == (409, ["snapshot-not-chosen"])
     assert Job.objects.count() == 0
 
 
