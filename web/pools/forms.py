@@ -120,7 +120,7 @@ def reason_against(choice: LayoutChoice, sizes: list[int]) -> Reason | None:
         )
     if width < least:
         return Reason(
-            "layout-few-disks",
+            "disks-too-few-for-vdevs",
             "{layout} needs at least {count} disks in each group.",
             layout=LAYOUT_NAMES[choice.layout],
             count=least,

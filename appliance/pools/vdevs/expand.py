@@ -82,7 +82,7 @@ class AddVdev(VdevOperation, tag="add-vdev"):
             yield Reason("stripe-several-disks", "Add disks without protection one at a time.", field="layout")
         elif self.disks and len(self.disks) < least:
             yield Reason(
-                "layout-few-disks",
+                "disks-too-few-for-vdevs",
                 "{layout} needs at least {count} disks in each group.",
                 field="layout",
                 layout=LAYOUT_NAMES[self.layout],

@@ -39,7 +39,7 @@ def test_a_group_that_protects_less_is_refused_until_that_is_agreed():
     assert " add -f -o ashift=12 " in plan.steps[0].shown
     assert "weakest group" in plan.warnings[0]
     assert any("for good" in warning for warning in plan.warnings)
-    assert refusals(add("raidz3", 5, 6, 7, 8), facts) == ["layout-few-disks"]
+    assert refusals(add("raidz3", 5, 6, 7, 8), facts) == ["disks-too-few-for-vdevs"]
 
 
 def test_another_width_is_forced_as_zpool_wants_it_and_a_stripe_is_one_disk():

@@ -14,7 +14,7 @@ from appliance.facts.box import Checkpoint, PoolDetail, Use
 from appliance.facts.importable import Importable
 from appliance.facts.sharing import Share
 from appliance.pools import details
-from tests.reasons import codes_on_page
+from tests.reasons import codes_of_form, codes_on_page
 from tests.unit.made import dataset, disk, recorded_pool, shared
 from tests.unit.pools.import_samples import GUID, REWIND, SEARCH, found
 from tests.web import rows
@@ -130,6 +130,7 @@ def test_another_hosts_pool_is_refused_until_it_is_said_and_then_the_name_is_typ
     listed(found(other_host=True))
     response = import_page(web, name="attic")
     assert response.status_code == 400
+    assert codes_of_form(response, "force") == ["pool-used-by-other-system"]
     assert Page(response).field_error("id_force")
     page = Page(import_page(web, name="attic", force="on"))
     assert "destroy it beyond repair" in page.text
@@ -142,6 +143,7 @@ def test_a_damaged_pool_is_refused_until_going_back_is_chosen(web, calm):
     listed(found(state="FAULTED", rewind=REWIND))
     response = import_page(web, name="attic")
     assert response.status_code == 400
+    assert codes_of_form(response, "rewind") == ["pool-needs-rewind"]
     assert REWIND.as_of in text_of(response)
     page = Page(import_page(web, name="attic", rewind="on"))
     assert "about 12 seconds" in page.text
@@ -261,8 +263,7 @@ def test_each_act_is_reviewed_and_becomes_a_job(web, tank, act, kind, words):
 @pytest.mark.parametrize("act", ["discard", "rewind"])
 def test_without_a_checkpoint_there_is_none_to_go_back_to(web, tank, act):
     response = web.get(f"{END}{act}/")
-    assert response.status_code == 409
-    assert "keeps no checkpoint" in text_of(response)
+    assert (response.status_code, codes_on_page(response)) == (409, ["checkpoint-missing"])
 
 
 def test_acts_that_there_are_not_and_pools_that_are_gone_have_no_page(web, tank):
