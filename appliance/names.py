@@ -204,7 +204,7 @@ def is_system_folder(path: str) -> bool:
 
 
 def is_top_folder(name: str) -> bool:
-    """Whether every system has a folder of that name right below ``/``."""
+    """Whether every system has a folder of that name directly below ``/``."""
     return name in SYSTEM_FOLDERS | MOUNT_FOLDERS
 
 

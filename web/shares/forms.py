@@ -13,6 +13,7 @@ from appliance.facts.box import Facts
 from appliance.facts.sharing import Account
 from appliance.shares import nfs_clients
 from appliance.shares.settings import LEAST_TIME_MACHINE, Afp, Nfs, Smb
+from web.jobs.refusals import validation_error
 
 GIGABYTE = 10**9
 
@@ -73,7 +74,7 @@ class NamedForm(forms.Form):
         try:
             return names.check_share_name(self.cleaned_data["name"])
         except Refused as refusal:
-            raise forms.ValidationError(str(refusal)) from refusal
+            raise validation_error(refusal.reasons) from refusal
 
     def answers(self) -> dict[str, Any]:
         """The answers of a valid form, as a part of a setting takes them."""
@@ -193,7 +194,7 @@ class NfsForm(forms.Form):
         try:
             return nfs_clients.clients(tuple(re.split(r"[\s,]+", self.cleaned_data["hosts"].strip())))
         except Refused as refusal:
-            raise forms.ValidationError(str(refusal)) from refusal
+            raise validation_error(refusal.reasons) from refusal
 
     def part(self) -> Nfs:
         return Nfs(**self.cleaned_data)

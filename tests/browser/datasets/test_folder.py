@@ -1,4 +1,4 @@
-"""The page of a folder, as a person uses it: create, edit, destroy."""
+"""A folder in the browser: create, edit, destroy."""
 
 from __future__ import annotations
 

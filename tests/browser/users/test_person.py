@@ -1,4 +1,4 @@
-"""One person's way through the pages: made, let into a folder, a new password, disabled, removed."""
+"""A user in the browser: create, give access to a folder, set a password, disable, remove."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def make(visitor, appliance, name: str, **more: object) -> str:
 
 
 def becomes(appliance, dataset: str, name: str, wanted: str, column: str = "value") -> None:
-    """A small act goes back to its page at once: wait for what it does."""
+    """A job without a review returns to its page at once: wait for its effect."""
     wait_for(f"{name} of {dataset}", lambda: prop(appliance, name, dataset, column) == wanted, timeout=120)
 
 
@@ -103,13 +103,13 @@ def test_destroying_waits_for_holds_and_clones_and_then_takes_all(visitor, appli
     appliance.run("zfs", "snapshot", "tank/old@kept")
     appliance.run("zfs", "hold", "keep", "tank/old@kept")
     appliance.run("zfs", "clone", "tank/old@kept", "tank/new")
-    visitor.wait_until(f"/folders/{key}/destroy/", "held", "tank/new", timeout=90)
+    visitor.wait_until(f"/folders/{key}/destroy/", "protected from deletion", "tank/new", timeout=90)
     assert visitor.get(f"/folders/{key}/destroy/?review=1").status == 409
     appliance.run("zfs", "release", "keep", "tank/old@kept")
     visitor.wait_until("/folders/", "tank/new", timeout=60)
     clone = guid(appliance, "tank/new")
     moving.done(visitor, visitor.get(f"/folders/{clone}/do/promote/"))
-    visitor.wait_until(f"/folders/{key}/destroy/", "Snapshots 0", without=("held",), timeout=90)
+    visitor.wait_until(f"/folders/{key}/destroy/", "Snapshots 0", without=("protected from deletion",), timeout=90)
     moving.done(visitor, visitor.get(f"/folders/{key}/destroy/?review=1"), typed="tank/old")
     left = appliance.run("zfs", "list", "-H", "-o", "name", "-t", "all", "-r", "tank").split()
     assert "tank/old" not in left

@@ -1,4 +1,4 @@
-"""Keys: a folder with its own, locking, another key, and unlocking by itself after a start."""
+"""Keys on real ZFS: a folder with its own key, locking, changing the key, unlocking at boot with a stored key."""
 
 from __future__ import annotations
 

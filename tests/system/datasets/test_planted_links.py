@@ -1,4 +1,4 @@
-"""A machine that may write over NFS plants symbolic links where folders are about to be mounted: root follows none of them."""
+"""An NFS client with write access creates symbolic links where folders are about to be mounted: root follows none."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def mounts(appliance) -> list[str]:
 
 
 def plant(appliance, name: str, target: str = "/etc") -> None:
-    """A client makes a link; the server may let nobody write in its first moments."""
+    """Create a link as a client; the NFS server refuses writes in its first moments."""
     link = f"{AS_ANNA} ln -sfn {target} /mnt/nfs/{name}"
     wait_for("the link", lambda: appliance.shell(f"{link} && echo made || true").strip() == "made", timeout=240)
     assert appliance.run("readlink", f"/tank/family/{name}").strip() == target
@@ -119,7 +119,7 @@ def test_folder_made_beside_the_links_is_mounted_and_belongs_to_people(appliance
 
 
 def test_unlock_while_its_folder_is_swapped_for_a_link_mounts_nowhere_else(appliance, visitor, family):
-    """A loop in the appliance, as somebody who may write there, has the folder be a link and a folder again, as fast as it can."""
+    """A loop of a user with write access replaces the folder by a link and back, as fast as it can."""
     review = visitor.post(
         "/folders/new/", parent="tank/family", name="vault", preset="general", limit="", key="passphrase"
     )
@@ -163,7 +163,7 @@ def test_unlock_while_its_folder_is_swapped_for_a_link_mounts_nowhere_else(appli
 
 
 def test_start_of_the_box_mounts_nothing_through_a_planted_link(appliance, visitor, family):
-    """The link leads to an empty folder, which keeps ``zfs mount -a`` from nothing, not even with ``overlay=off``."""
+    """The link leads to an empty folder, which does not stop ``zfs mount -a``, not even with ``overlay=off``."""
     inner = guid(appliance, "tank/family/inner")
     appliance.shell("umount -f /mnt/nfs 2>/dev/null || true; zfs set overlay=off tank; zfs unmount tank/family/inner")
     appliance.shell("rm -rf /tank/family/inner; ln -s /outside /tank/family/inner; sync")

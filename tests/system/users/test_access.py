@@ -1,4 +1,4 @@
-"""Who may use a folder: what the kernel then lets each person do, on real ZFS, while somebody tries to lead the walk astray."""
+"""Access to folders on real ZFS: what the kernel lets each user do, also while somebody tries to mislead the walk."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def folder(appliance, visitor) -> str:
 
 
 def may(appliance, name: str, *argv: str) -> bool:
-    """Whether the kernel lets that person run it, with the groups that the system gives."""
+    """Whether the kernel lets a user run a command, with the groups that the system gives."""
     said = appliance.run(
         "sh",
         "-c",
@@ -134,7 +134,7 @@ def test_it_tells_how_far_it_is_and_can_be_stopped(appliance, visitor, folder):
 
 
 def test_a_folder_whose_place_holds_something_else_is_left_alone(appliance, visitor, folder):
-    """Unmounted behind its back: the rules must not be given to the empty folder of the system disk beneath."""
+    """Unmounted by hand: the ACLs must not be set on the empty folder of the system disk beneath."""
     review = visitor.post(folder, everybody="change")
     appliance.run("zfs", "unmount", "tank/photos/own")
     appliance.run("zfs", "unmount", "tank/photos")

@@ -1,4 +1,4 @@
-"""Accounts: one password for Samba and AFP, no way into the box, off and on, removed with what becomes of the files."""
+"""Users: one password for Samba and AFP, no sign-in to the box, disable and enable, remove with or without an heir."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def test_a_user_of_the_system_is_never_taken_over(people, visitor):
 
 
 def test_a_password_is_found_nowhere(people, visitor):
-    """While an account is made and its password changed, and afterwards."""
+    """While a user is created and the password changed, and afterwards."""
     with canary.nowhere(people, CANARY, argv="smbpasswd"):
         make(visitor, "emil", CANARY)
         done(visitor, visitor.confirm(visitor.get("/people/emil/password/"), secret=f"{CANARY}-2", again=f"{CANARY}-2"))

@@ -12,7 +12,7 @@ WORD = "a long word for shares"
 
 
 def become_another_box(appliance) -> None:
-    """A new system disk under the same roof: no accounts, no memory of numbers given, another machine id."""
+    """A new system disk in the same box: no users, no record of used numbers, another machine id."""
     appliance.shell(
         "for who in anna ben; do smbpasswd -x $who; userdel $who; done; rm -f /var/lib/larder-agent/given-number-*; "
         "tr -d - < /proc/sys/kernel/random/uuid > /etc/machine-id"
@@ -21,7 +21,7 @@ def become_another_box(appliance) -> None:
 
 @pytest.fixture(scope="module")
 def moved(appliance, visitor):
-    """Two private homes made on one box; their pool is then on another, where ben had his account before anna."""
+    """Two private home folders of one box, whose pool moves to another where ben was created before anna."""
     create_pool(appliance, "-O", "acltype=posix", "-O", "xattr=sa", "tank", "mirror", *disk_paths(appliance, 1, 2))
     appliance.shell("zfs create tank/homes")
     visitor.wait_until("/folders/", "tank/homes")

@@ -343,7 +343,7 @@ def test_new_folder_changes_destroy_digest():
     before = of(DestroyDataset).plan(facts(dataset_details=detail())).digest()
     assert of(DestroyDataset).plan(facts(*ALL, dataset("tank/photos/new"), dataset_details=detail())).digest() != before
     assert of(DestroyDataset).plan(facts(dataset_details=detail(snapshots=3))).digest() == before
-    # One taken by hand after the review is another matter than one that a policy took.
+    # A snapshot taken by hand after the review counts, one taken by a schedule does not.
     assert of(DestroyDataset).plan(facts(dataset_details=detail(snapshots=3, chosen="1 5f"))).digest() != before
 
 

@@ -53,7 +53,7 @@ def test_own_level_counts_before_most_generous_group():
     assert rules.level_of(2, frozenset({8})) == "read"
 
 
-# The walk, on real files: who owns them needs root, so that alone is only written down.
+# The walk on real files. Changing owners needs root, so calls of chown are only recorded.
 
 
 @pytest.fixture
